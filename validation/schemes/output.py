@@ -34,10 +34,10 @@ def write(outcome: Outcome, folder: Path, *, update: bool) -> list[Path]:
     for one in outcome.comparisons:
         pair = (one.scheme, one.reference)
         notes = {
-            row.place: f"{row.throughput * 100:+.1f} %, delay {row.delay * 100:+.0f} %" for row in one.rows
+            row.path: f"{row.throughput * 100:+.1f} %, delay {row.delay * 100:+.0f} %" for row in one.rows
         }
         stem = folder / "figures" / slug(one.scheme if one.reference.startswith("linux:") else one.reference)
-        path = draw(*pair, outcome.places, outcome.runs, stem, notes)
+        path = draw(*pair, outcome.grid_paths, outcome.runs, stem, notes)
         if root is None:
             drawn[pair] = path.relative_to(folder).as_posix()
         elif pair == SHOWN:

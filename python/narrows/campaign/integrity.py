@@ -103,7 +103,7 @@ def check_plain(cell: Path) -> None:
 
 
 def changed(cell: Path, entry: dict[str, Any]) -> str | None:
-    """The difference of the files of a finished cell from those that were noted; None if they don't, or if
+    """The difference between the files of a finished cell and those that were noted; None if there is none, or if
     campaign.json is of a version that noted no digests."""
     noted = entry.get("digest")
     if not noted:
@@ -115,7 +115,7 @@ def changed(cell: Path, entry: dict[str, Any]) -> str | None:
     if found == noted:
         return None
     return (
-        f"{cell}: its files are not those that the run has left (digest {_short(found)}, campaign.json has"
+        f"{cell}: its files are not those that the run left (digest {_short(found)}, campaign.json has"
         f" {_short(noted)}); put the right ones back, or remove the folder and run the campaign again"
     )
 

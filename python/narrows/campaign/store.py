@@ -169,7 +169,7 @@ class CampaignFolder:
         return cls(path, read_document(path))
 
     def close(self) -> None:
-        """Gives the folder free for other processes."""
+        """Releases the folder for other processes."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -202,7 +202,7 @@ class CampaignFolder:
         return entry
 
     def check_records(self) -> None:
-        """Refuses records that are not those that were noted."""
+        """Refuses records that have changed since they were noted."""
         finished = [cell for cell in self.cells if cell["state"] == "finished"]
         with ThreadPoolExecutor() as pool:
             found = pool.map(lambda entry: integrity.changed(self.cell_dir(entry["id"]), entry), finished)

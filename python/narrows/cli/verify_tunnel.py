@@ -74,13 +74,13 @@ def verify_tunnel(
 
     find_validation()
     from validation.tunnel.compare import DIFFERENT, is_main
-    from validation.tunnel.lab import Road
     from validation.tunnel.output import document, print_outcome, write
     from validation.tunnel.start import enter
+    from validation.tunnel.testbed import EmulatedPath
     from validation.tunnel.work import Options, chosen, work
 
     options = Options(
-        road=Road(rate, delay, queue, loss, round(seconds * 1000) * 1_000_000),
+        emulated_path=EmulatedPath(rate, delay, queue, loss, round(seconds * 1000) * 1_000_000),
         schemes=chosen(schemes),
         runs=runs,
         seed=seed,
@@ -88,7 +88,7 @@ def verify_tunnel(
         again=again,
     )
     # What is wrong with the path is told before anything is started.
-    options.road.network()
+    options.emulated_path.network()
     agent = this_machine()
     if not within:
         enter(Path(agent.prefix[-1]), sys.argv[2:])

@@ -40,7 +40,7 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
         "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
         "tables": _more_tables(campaign),
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
-        "standing": verification.explained(campaign),
+        "verification": verification.explained(campaign),
         "run_captions": _run_captions(figures),
         "runs": [_run(campaign, run, figures) for run in _in_order(campaign) if run.record is not None],
         "system": _system(campaign),

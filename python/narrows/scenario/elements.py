@@ -198,5 +198,5 @@ def same_names(links: list[Link], problems: Problems) -> None:
     for item in (item for link in links for item in link.items):
         if item.name in first:
             where = first[item.name].written.mark.path
-            problems.add(item.written.mark, f'the name "{shorten(item.name)}" is that of {where} already')
+            problems.add(item.written.mark, f'the name "{shorten(item.name)}" is used by {where} already')
         first.setdefault(item.name, item)

@@ -87,7 +87,7 @@ def _check_bare(written: Node, found: dict[str, Any], problems: Problems) -> Non
     marks = written.entries if isinstance(written, Mapping) else {}
     for key in ("listener", "interface", "mtu"):
         if found[key] != PARAMS[key].default:
-            text = "is of the tunnel, and there is none with tunnel: off; remove it"
+            text = "is a setting of the tunnel, and there is none with tunnel: off; remove it"
             problems.add(marks[key].mark if key in marks else written.mark.at(f"{KEY}.{key}"), text)
     for key in ("address", "our_address"):
         if found[key] is not None and ipaddress.ip_address(found[key]).version != 4:
@@ -180,20 +180,22 @@ def check(tree: Mapping, network: Network, found: dict[str, Any], problems: Prob
         key = "network" if "network" in tree.entries else "hosts"
         mark = tree.key_marks.get(key, tree.mark)
         text = (
-            "settings of hosts are made in their namespaces, which there are only with a tunnel; remove them,"
+            "settings of hosts need their namespaces, which exist only with a tunnel; remove them,"
             " or write tunnel: on"
         )
         problems.add(mark.at(key), text)
     if network.kind != "dumbbell":
         key = "network" if "network" in tree.entries else "topology"
         mark = tree.key_marks.get(key, tree.mark)
-        text = "between two real hosts is one path; remove it, or run the scenario with --where emulate"
+        text = (
+            "two real hosts have one path between them; remove it, or run the scenario with --where emulate"
+        )
         problems.add(mark.at(key), text)
     timeline = tree.entries.get("timeline")
     for item in timeline.items if isinstance(timeline, Sequence) else []:
         for key, mark, _ in item if isinstance(item, Mapping) else ():
             if key in ("set", "cut", "restore"):
-                text = "a real path is not ours to change; remove it, or run the scenario with"
+                text = "a real path cannot be changed; remove it, or run the scenario with"
                 problems.add(mark, f"{text} --where emulate")
 
 
@@ -201,7 +203,7 @@ def check_axis(key: str) -> str | None:
     """The problem of a key in the matrix of a scenario for two hosts."""
     first = key.partition(".")[0]
     if first in ("path", "topology", "network"):
-        return "a real path is not ours to change; remove it, or run the scenario with --where emulate"
+        return "a real path cannot be changed; remove it, or run the scenario with --where emulate"
     if first == KEY and key != f"{KEY}.sender":
         return f"of {KEY} only sender can be varied; remove it"
     return None

@@ -231,7 +231,7 @@ class TimelineReader:
             raise Wrong(event.value.mark, f'there is no flow "{shorten(word)}"{hint or there}')
         for flow in chosen:
             if key in flow.says:
-                text = f"when flow {word} is to {key} is said already; a flow starts and stops once"
+                text = f"the {key} of flow {word} is given already; a flow starts and stops once"
                 self.problems.add(event.key_mark, text)
             flow.says = (*flow.says, key)
             if key == "start":
