@@ -112,8 +112,8 @@ def test_the_command_line_names_the_host() -> None:
         ("real_path: {other: -oProxyCommand=x}\n", "must be a host as ssh takes it"),
         ("real_path: {other: a b}\n", "must be a host as ssh takes it"),
         ("real_path: {other: a, sender: left}\n", '"left" is not one of here, there or both'),
-        ("real_path: {other: a, tunnel: off, mtu: 1400 B}\n", "is a setting of the tunnel, and there is none"),
-        ("real_path: {other: a, tunnel: off, listener: there}\n", "is a setting of the tunnel, and there is none"),
+        ("real_path: {other: a, tunnel: off, mtu: 1400 B}\n", "is a setting of the tunnel"),
+        ("real_path: {other: a, tunnel: off, listener: there}\n", "is a setting of the tunnel"),
         ("real_path: {other: a, tunnel: off, address: 'fd00::1'}\n", "addresses of IPv4"),
         (
             "real_path: {other: a, tunnel: off}\nhosts: {sender: {tcp_sack: 0}}\n",
