@@ -103,8 +103,8 @@ def check_plain(cell: Path) -> None:
 
 
 def changed(cell: Path, entry: dict[str, Any]) -> str | None:
-    """The difference between the files of a finished cell and those that were noted; None if there is none, or
-    if campaign.json is of a version that noted no digests."""
+    """The difference between the files of a finished cell and those that were noted; None if there is none,
+    or if campaign.json is of a version that noted no digests."""
     noted = entry.get("digest")
     if not noted:
         check_plain(cell)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import REMOTE_FOLDER, SSH
+from narrows.cli.common import REMOTE_FOLDER, SSH, positive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -194,14 +194,10 @@ def _real_path(host: str | None, prepare: bool) -> list[Override]:
 def _memory(text: str | None) -> int | None:
     """The option --memory in bytes."""
     from narrows.errors import UsageError
-    from narrows.scenario.quantity import QuantityError, convert, parse
 
     if text is None:
         return None
-    try:
-        most = int(convert(parse(text, "bytes"), "bytes", None))
-    except QuantityError as error:
-        raise UsageError(f"--memory: {error}") from None
+    most = positive(text, "bytes", "--memory")
     if most < _LEAST_MEMORY:
         raise UsageError("--memory: no run takes less than 20 MB; give more, or leave it out")
     return most

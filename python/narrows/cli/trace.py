@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import group, subcommand
-from narrows.cli.common import Json
+from narrows.cli.common import Json, positive
 
 if TYPE_CHECKING:
     from narrows.traces.statistics import Statistics
@@ -226,25 +226,12 @@ def list_(as_json: Json = False) -> None:
     stdout_console().print(made)
 
 
-def _quantity(text: str, kind: str, option: str) -> int:
-    from narrows.errors import UsageError
-    from narrows.scenario.quantity import QuantityError, convert, parse
-
-    try:
-        value = int(convert(parse(text, kind), kind, None))
-    except QuantityError as error:
-        raise UsageError(f"{option}: {error}") from None
-    if value < 1:
-        raise UsageError(f"{option}: {text} must be more than 0")
-    return value
-
-
 def _span(text: str, option: str) -> int:
-    return _quantity(text, "span", option)
+    return positive(text, "span", option)
 
 
 def _rate(text: str, option: str) -> int:
-    return _quantity(text, "rate", option)
+    return positive(text, "rate", option)
 
 
 from narrows.cli import trace_make as _trace_make  # noqa: E402, F401

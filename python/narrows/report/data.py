@@ -59,6 +59,11 @@ class Flow:
     background: bool = False
 
 
+def _kept(name: str) -> cached_property[Any]:
+    """A series of the record by its name in the extension, read when it is first used."""
+    return cached_property(lambda run: run._series(name))
+
+
 @dataclass
 class Run:
     """One cell of a campaign with everything its folder tells; series are read when first used."""
@@ -169,29 +174,13 @@ class Run:
             "flows": flows,
         }
 
-    @cached_property
-    def queues(self) -> Json:
-        """Samples of every queue."""
-        found: Json = self._series("queue_series")
-        return found
-
-    @cached_property
-    def transfers(self) -> Json:
-        """Transfers of applications as columns: flow, connection, transfer, bytes, started_s, ended_s."""
-        found: Json = self._series("transfers")
-        return found
-
-    @cached_property
-    def frames(self) -> Json:
-        """Frames of video as columns: flow, frame, captured_s, bytes, key, discarded, arrived_s."""
-        found: Json = self._series("frames")
-        return found
-
-    @cached_property
-    def states(self) -> dict[int, Json]:
-        """Samples of every sender."""
-        found: dict[int, Json] = self._series("state_series")
-        return found
+    #: Samples of every queue, and of every sender.
+    queues = _kept("queue_series")
+    states = _kept("state_series")
+    #: Transfers of applications as columns: flow, connection, transfer, bytes, started_s, ended_s.
+    transfers = _kept("transfers")
+    #: Frames of video as columns: flow, frame, captured_s, bytes, key, discarded, arrived_s.
+    frames = _kept("frames")
 
     def delays(self, most: int) -> dict[int, Json] | None:
         """One-way delays of packets, thinned to about `most` per flow with every extreme kept."""
