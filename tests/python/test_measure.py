@@ -111,7 +111,7 @@ START_OF_FLOW_2 = -105_735_832
 @pytest.mark.parametrize(
     ("written", "told"),
     [
-        ("2 s +- 1.1 s", "is off by more than half of itself; write at most 1 s behind +-"),
+        ("2 s +- 1.1 s", "varies by more than half of itself; write at most 1 s behind +-"),
         ("2 s +- 5", "flows.interval"),
         ("2 s +- ", "flows.interval"),
         ("4.9 s +- 300 ms", "flow 3 would start at"),

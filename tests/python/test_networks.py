@@ -318,7 +318,7 @@ BAD = [
     ("path: {forward: [{delay: 5 ms, name: x y}]}\n", "path.forward.0.name: must be a name"),
     (
         "path: {forward: [{delay: 5 ms, name: x}, {delay: 5 ms, name: x}]}\n",
-        'path.forward.1: the name "x" is that of path.forward.0 already',
+        'path.forward.1: the name "x" is used by path.forward.0 already',
     ),
     ("path: {forward: [{delay: 5 ms, name: forward.1}, {loss: 1 %}]}\n", 'the name "forward.1" is that of'),
     ("path: {forward: [{rate: 1 Mbit/s, overhed: 38 B}]}\n", 'did you mean "overhead"?'),

@@ -68,7 +68,7 @@ def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         raise DataError(problem or f"{cell}: can't be checked: {error}") from None
     if entry.get("digest"):
-        detail = problem or "all files are those that the run has left"
+        detail = problem or "all files are those that the run left"
         check = {"name": "digest", "ok": problem is None, "skipped": False, "detail": detail}
         result.update(ok=result["ok"] and problem is None, checks=[check, *result["checks"]])
     return result

@@ -23,17 +23,20 @@ imports = group(
 def pantheon(
     data: Annotated[Path, typer.Argument(metavar="DIR", help="Data folder of Pantheon, with its logs.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder of the campaign; else one under results/.")
+        Path | None,
+        typer.Option("-o", "--output", help="Folder of the campaign. [default: a new one in results/]"),
     ] = None,
     schemes: Annotated[
         str | None, typer.Option("--schemes", help="Only these schemes, separated by commas.")
     ] = None,
     raw: Annotated[
         Path | None,
-        typer.Option("--raw", help="Folder of the tunnel's raw logs; they are used in place of merged ones."),
+        typer.Option(
+            "--raw", help="Folder of the tunnel's raw logs, which are used instead of the merged ones."
+        ),
     ] = None,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Read logs with a flaw up to it, and mark their runs.")
+        bool, typer.Option("--lenient", help="Read a damaged log up to the damage, and mark its run.")
     ] = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")] = True,
     as_json: Json = False,

@@ -32,7 +32,7 @@ def add(
             help="A rule table of Remy (.dna), a TensorFlow checkpoint of Indigo or Muses, or a model file.",
         ),
     ],
-    force: Annotated[bool, typer.Option("--force", help="Replace a model of that name.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model with that name.")] = False,
 ) -> None:
     """Keep a published model in your data folder, so that scenarios find it by its name."""
     import hashlib

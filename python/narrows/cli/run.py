@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import REMOTE_FOLDER, SSH
+from narrows.cli.common import REMOTE_FOLDER, SSH, positive
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,7 @@ def run(
         typer.Option(
             "-o",
             "--output",
-            help="Folder of the results; one that holds this campaign already is completed."
+            help="Folder for the results; if it holds this campaign already, what is missing is run."
             " [default: results/TIME-NAME-HASH]",
         ),
     ] = None,
@@ -55,7 +55,7 @@ def run(
         ),
     ] = None,
     runs: Annotated[str | None, typer.Option(help="Number of runs of each scheme.", metavar="N")] = None,
-    seed: Annotated[str | None, typer.Option(help="Seed of all chance.", metavar="N")] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed of everything random.", metavar="N")] = None,
     time: Annotated[
         str | None, typer.Option(help='Duration of a run, such as "10 s".', metavar="TIME")
     ] = None,
@@ -70,12 +70,13 @@ def run(
     prepare: Annotated[
         bool,
         typer.Option(
-            "--prepare", help="Raise limits of socket buffers at both ends of a real path meanwhile."
+            "--prepare",
+            help="Raise the limits of socket buffers at both ends of a real path during the runs.",
         ),
     ] = False,
     agent: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A narrows-agent for another host of another architecture."),
+        typer.Option(metavar="FILE", help="A narrows-agent built for the other host's architecture."),
     ] = None,
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
     ssh: Annotated[str, SSH] = "ssh",
@@ -86,7 +87,7 @@ def run(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help='Most memory of one simulated run, such as "2 GB"; one that needs more fails.'
+            help='Memory that one simulated run may use, such as "2 GB"; a run that needs more fails.'
             " [default: three quarters of the machine's, shared by the runs that are simulated at once]",
         ),
     ] = None,
@@ -193,14 +194,10 @@ def _real_path(host: str | None, prepare: bool) -> list[Override]:
 def _memory(text: str | None) -> int | None:
     """The option --memory in bytes."""
     from narrows.errors import UsageError
-    from narrows.scenario.quantity import QuantityError, convert, parse
 
     if text is None:
         return None
-    try:
-        most = int(convert(parse(text, "bytes"), "bytes", None))
-    except QuantityError as error:
-        raise UsageError(f"--memory: {error}") from None
+    most = positive(text, "bytes", "--memory")
     if most < _LEAST_MEMORY:
         raise UsageError("--memory: no run takes less than 20 MB; give more, or leave it out")
     return most

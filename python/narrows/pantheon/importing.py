@@ -14,7 +14,7 @@ from typing import Any
 
 from narrows import __version__
 from narrows.campaign import results as result_files
-from narrows.campaign.store import FORMAT, CampaignFolder, now
+from narrows.campaign.store import CampaignFolder, new_document, new_entry, now
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError, NarrowsError
 from narrows.pantheon import PREFIX, WHERE
 from narrows.pantheon.prose import PATHS, clocks, git_rows, question
@@ -88,44 +88,18 @@ def _document(source: Source, argv: list[str]) -> dict[str, Any]:
         "expect": [],
     }
     taken: set[str] = set()
-    return {
-        "format": FORMAT,
-        "name": _name(source),
-        "hash": "",
-        "where": WHERE,
-        "scenario": {
-            "file": str(source.path),
-            "written": source.written,
-            "overrides": [],
-            "resolved": resolved,
-        },
-        "created_at": now(),
-        "ended_at": None,
-        "sessions": [{"argv": argv, "started_at": now(), "ended_at": None, "outcome": None}],
-        "versions": {"narrows": __version__, "python": platform.python_version()},
-        "host": None,
-        "skipped": [],
-        "cells": [_entry(run, taken) for run in source.runs],
-    }
+    scenario = {"file": str(source.path), "written": source.written, "overrides": [], "resolved": resolved}
+    versions = {"narrows": __version__, "python": platform.python_version()}
+    cells = [_entry(run, taken) for run in source.runs]
+    session = {"argv": argv, "started_at": now(), "ended_at": None, "outcome": None}
+    return new_document(_name(source), WHERE, scenario, versions, cells) | {"sessions": [session]}
 
 
 def _entry(run: Run, taken: set[str]) -> dict[str, Any]:
     cell = free_slug(f"{slug_of(run.scheme) or 'scheme'}-r{run.number}", taken)
     taken.add(cell)
-    return {
-        "id": cell,
-        "scheme": PREFIX + run.scheme,
-        "run": run.number,
-        "seed": None,
-        "hash": None,
-        "state": "pending",
-        "verdict": None,
-        "reasons": [],
-        "error": None,
-        "started_at": run.stats.started_at,
-        "ended_at": run.stats.ended_at,
-        "attempts": 1,
-    }
+    times = {"started_at": run.stats.started_at, "ended_at": run.stats.ended_at}
+    return new_entry(cell, PREFIX + run.scheme, run.number, attempts=1, **times)
 
 
 def _read_all(

@@ -59,6 +59,11 @@ class Flow:
     background: bool = False
 
 
+def _kept(name: str) -> cached_property[Any]:
+    """A series of the record by its name in the extension, read when it is first used."""
+    return cached_property(lambda run: run._series(name))
+
+
 @dataclass
 class Run:
     """One cell of a campaign with everything its folder tells; series are read when first used."""
@@ -169,29 +174,13 @@ class Run:
             "flows": flows,
         }
 
-    @cached_property
-    def queues(self) -> Json:
-        """Samples of every queue."""
-        found: Json = self._series("queue_series")
-        return found
-
-    @cached_property
-    def transfers(self) -> Json:
-        """Transfers of applications as columns: flow, connection, transfer, bytes, started_s, ended_s."""
-        found: Json = self._series("transfers")
-        return found
-
-    @cached_property
-    def frames(self) -> Json:
-        """Frames of video as columns: flow, frame, captured_s, bytes, key, discarded, arrived_s."""
-        found: Json = self._series("frames")
-        return found
-
-    @cached_property
-    def states(self) -> dict[int, Json]:
-        """Samples of every sender."""
-        found: dict[int, Json] = self._series("state_series")
-        return found
+    #: Samples of every queue, and of every sender.
+    queues = _kept("queue_series")
+    states = _kept("state_series")
+    #: Transfers of applications as columns: flow, connection, transfer, bytes, started_s, ended_s.
+    transfers = _kept("transfers")
+    #: Frames of video as columns: flow, frame, captured_s, bytes, key, discarded, arrived_s.
+    frames = _kept("frames")
 
     def delays(self, most: int) -> dict[int, Json] | None:
         """One-way delays of packets, thinned to about `most` per flow with every extreme kept."""
@@ -216,10 +205,15 @@ class Campaign:
     skipped: list[Json]
 
     @property
+    def resolved(self) -> Json:
+        """The resolved scenario, as far as the campaign has kept it."""
+        found: Json = (self.record.get("scenario") or {}).get("resolved") or {}
+        return found
+
+    @property
     def schemes(self) -> list[str]:
         """Schemes in the order of the scenario (cells are shuffled); skipped ones are not among them."""
-        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
-        rows = [row for row in resolved.get("schemes") or [] if isinstance(row, dict)]
+        rows = [row for row in self.resolved.get("schemes") or [] if isinstance(row, dict)]
         wanted = [str(row.get("label")) for row in rows]
         present = list(dict.fromkeys(run.scheme for run in self.runs))
         return [s for s in wanted if s in present] + [s for s in present if s not in wanted]
@@ -246,7 +240,7 @@ class Campaign:
         for run in (run for scheme in self.schemes for run in self.of_scheme(scheme)):
             if run.record is not None and run.settings:
                 return run.settings
-        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
+        resolved = self.resolved
         rows = resolved.get("schemes") or []
         flows = rows[0].get("flows") if rows and isinstance(rows[0], dict) else None
         return {**resolved, "flows": flows or []} if resolved.get("network") else {}
@@ -262,13 +256,8 @@ class Campaign:
     @property
     def name(self) -> str:
         """The name of the campaign."""
-        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
-        return str(
-            self.record.get("name")
-            or resolved.get("name")
-            or self.results.get("scenario")
-            or self.folder.name
-        )
+        names = (self.record.get("name"), self.resolved.get("name"), self.results.get("scenario"))
+        return str(next((name for name in names if name), self.folder.name))
 
 
 def _reasons(record: Json | None, entry: Json) -> list[Reason]:

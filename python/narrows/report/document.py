@@ -23,10 +23,8 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
     """The whole report; `figures` maps `name` or `cell/name` to what was drawn (or why not)."""
     return {
         "title": campaign.name,
-        "subtitle": _resolved(campaign).get("title") or "",
-        "question": str(
-            _resolved(campaign).get("question") or "No question was written down in the scenario."
-        ),
+        "subtitle": campaign.resolved.get("title") or "",
+        "question": str(campaign.resolved.get("question") or "No question was written down in the scenario."),
         "facts": _facts(campaign),
         "answer": prose.answer(campaign),
         "path": {
@@ -42,7 +40,7 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
         "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
         "tables": _more_tables(campaign),
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
-        "standing": verification.explained(campaign),
+        "verification": verification.explained(campaign),
         "run_captions": _run_captions(figures),
         "runs": [_run(campaign, run, figures) for run in _in_order(campaign) if run.record is not None],
         "system": _system(campaign),
@@ -55,50 +53,23 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
 
 def _more_tables(campaign: Campaign) -> list[Json]:
     """Tables about traffic and expectations, where the campaign has them."""
-    remarks = (
-        ("Flows together", sharing.flows(campaign), sharing.FLOWS_WORDS),
-        ("Links", sharing.links(campaign), sharing.LINKS_WORDS),
-        (
-            "Completion times of transfers",
-            tables.completion(campaign),
-            "Medians over the valid runs and, below them, their smallest and largest value; in each run, "
-            "over all transfers of the flows under test that were complete.",
-        ),
-        (
-            "Datagrams",
-            tables.datagrams(campaign),
-            "What the receivers reported, as iperf does: medians over the valid runs and, below them, their "
-            "smallest and largest value.",
-        ),
-        (
-            "Frames of video",
-            tables.frames(campaign),
-            "What became of the frames that real-time schemes sent: medians over the valid runs and, below "
-            "them, their smallest and largest value. Flows of other schemes are not listed.",
-        ),
-        (
-            "As Pantheon counts",
-            imported.pantheon(campaign),
-            imported.WORDS,
-        ),
-        (
-            "Expectations",
-            tables.expectations(campaign),
-            "What the scenario says its numbers should be. Each is held against the valid runs.",
-        ),
-    )
-    return [{"title": title, "table": table, "words": text} for title, table, text in remarks if table]
+    makers = {
+        "flows": sharing.flows,
+        "links": sharing.links,
+        "completion": tables.completion,
+        "datagrams": tables.datagrams,
+        "frames": tables.frames,
+        "pantheon": imported.pantheon,
+        "expectations": tables.expectations,
+    }
+    made = ((one, makers[name](campaign)) for name, one in tables.MORE.items())
+    return [{"title": one["title"], "table": table, "words": one["words"]} for one, table in made if table]
 
 
 def _version() -> str:
     from narrows import __version__
 
     return str(__version__)
-
-
-def _resolved(campaign: Campaign) -> Json:
-    found: Json = (campaign.record.get("scenario") or {}).get("resolved") or {}
-    return found
 
 
 def _entries(campaign: Campaign) -> list[Json]:
@@ -155,7 +126,7 @@ def _count_words(campaign: Campaign) -> str:
 
 def _counts(campaign: Campaign) -> list[Json]:
     meaning = {
-        "ok": "nothing to object",
+        "ok": "no objections",
         "degraded": "counted, with a warning",
         "invalid": "shown, never counted",
         "failed": "no record",
@@ -317,8 +288,8 @@ def _reproduce(campaign: Campaign) -> Json:
     sessions = record.get("sessions") or []
     argvs = [s.get("argv") for s in sessions] or [record.get("argv")]
     commands = [shlex.join(map(str, a)) for a in argvs if a]
-    resolved = _resolved(campaign)
-    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", str(resolved.get("seed", ""))]]
+    main_seed = str(campaign.resolved.get("seed", ""))
+    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", main_seed]]
     seeds: dict[int, str] = {}
     for run in campaign.runs:
         seed = run.settings.get("seed", run.entry.get("seed"))

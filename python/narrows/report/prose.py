@@ -316,7 +316,7 @@ def _shared(others: list[str]) -> str:
     if len(others) > 3:
         others = [*others[:3], f"{len(others) - 3} more"]
     listed = others[0] if len(others) == 1 else ", ".join(others[:-1]) + " and " + others[-1]
-    return f"; not to be told apart from {listed}, whose runs overlap with these"
+    return f"; indistinguishable from {listed}, whose runs overlap with these"
 
 
 def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> str:

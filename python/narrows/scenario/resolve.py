@@ -12,7 +12,7 @@ from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
 from narrows.scenario.flows import Flow, FlowReader, Flows
-from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
+from narrows.scenario.keys import KEYS, SCHEMA
 from narrows.scenario.measure import read_measure
 from narrows.scenario.model import Scenario, SchemeRow
 from narrows.scenario.network import Network
@@ -58,7 +58,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     files = Files(base or Path())
     _check_keys(tree, problems)
     _check_schema(tree, problems)
-    values = {key.name: _single(tree, key.name, problems) for key in KEYS if key.param}
+    values = {name: _single(tree, name, problems) for name, key in KEYS.items() if key.param}
     duration = values["duration"]
     between = real_path.read(tree, problems)
     topology, network = read_network(tree, registry, problems)
@@ -75,7 +75,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     schemes = _schemes(tree, registry, files, problems)
     flows = _flows(tree, duration, network, registry, files, problems)
     if "hosts" in tree.entries:
-        hosts = problems.expect_mapping(tree.entries["hosts"], BY_NAME["hosts"].example)
+        hosts = problems.expect_mapping(tree.entries["hosts"], KEYS["hosts"].example)
         only = flows.background_hosts
         read_settings(hosts or Mapping(tree.mark.at("hosts")), network, only, registry, problems)
     _check_extra_rtt(tree, flows, topology, network, problems)
@@ -167,14 +167,12 @@ def _elements(network: Network, flows: Flows, registry: Registry, files: Files, 
 
 
 def _check_keys(tree: Mapping, problems: Problems) -> None:
-    for _ in problems.known_keys(tree, BY_NAME):
+    for _ in problems.known_keys(tree, KEYS):
         pass
-    for key_spec in KEYS:
-        if key_spec.required and key_spec.name not in tree.entries:
-            problems.add(
-                tree.mark,
-                f"the key {key_spec.name} is missing; write for example {key_spec.name}: {key_spec.example}",
-            )
+    for name, key in KEYS.items():
+        if key.required and name not in tree.entries:
+            text = f"the key {name} is missing; write for example {name}: {key.example}"
+            problems.add(tree.mark, text)
 
 
 def _check_schema(tree: Mapping, problems: Problems) -> None:
@@ -196,7 +194,7 @@ def _check_schema(tree: Mapping, problems: Problems) -> None:
 
 
 def _single(tree: Mapping, name: str, problems: Problems) -> Any:
-    param = BY_NAME[name].param
+    param = KEYS[name].param
     assert param is not None
     value = tree.entries.get(name)
     if value is None:
@@ -311,7 +309,7 @@ def _transport(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """All settings of the transport, and those of them that are written."""
     value: Node = tree.entries.get("transport", Mapping(Mark("", path="transport")))
-    mapping = problems.expect_mapping(value, BY_NAME["transport"].example)
+    mapping = problems.expect_mapping(value, KEYS["transport"].example)
     if mapping is None:
         return {}, {}
     every = read_params(mapping, registry.transport, "the transport", Context(problems))
@@ -321,7 +319,7 @@ def _transport(
 
 def _report(tree: Mapping, problems: Problems) -> dict[str, Any]:
     value: Node = tree.entries.get("report", Mapping(Mark("", path="report")))
-    mapping = problems.expect_mapping(value, BY_NAME["report"].example)
+    mapping = problems.expect_mapping(value, KEYS["report"].example)
     report: dict[str, Any] = {_FLAG_PDF: True}
     for _, item in problems.known_keys(mapping, (_FLAG_PDF,)):
         flag = item.flag if isinstance(item, Scalar) else None

@@ -29,7 +29,7 @@ from narrows.errors import DataError, UnavailableError
 from narrows.hosts.path_probe import ClockOffset
 from narrows.scenario.model import Cell
 from narrows.shell import ShellOptions, plan
-from validation.tunnel.behind import SHELL_VARIABLE, settle
+from validation.tunnel.exec_in_shell import SHELL_VARIABLE, apply_sysctls
 from validation.tunnel.measure import NoDataError, Numbers, measure
 
 #: Bytes that the tunnel adds to each packet in IPv4 (docs/guide/tunnel.md).
@@ -40,14 +40,14 @@ _PORT = 7000
 _START_NS = 500_000_000
 SENDER, RECEIVER = 0, 1
 #: Becomes the agent in a shell; run by its path, since it needs nothing of ours.
-_BEHIND = Path(__file__).with_name("behind.py")
+_EXEC = Path(__file__).with_name("exec_in_shell.py")
 INVALID, FAILED = "invalid", "failed"
 #: Where the smallest RTT of a sample of a sender stands in `side.json`.
 _MIN_RTT = 5
 
 
 @dataclass(frozen=True)
-class Where:
+class Setup:
     """Inside the tunnel or outside; outside, the way back may be longer by some ns."""
 
     name: str
@@ -55,11 +55,11 @@ class Where:
     added_ns: int = 0
 
 
-OUTSIDE, INSIDE = Where("outside"), Where("inside", tunnelled=True)
+OUTSIDE, INSIDE = Setup("outside"), Setup("inside", tunnelled=True)
 
 
 @dataclass(frozen=True)
-class Road:
+class EmulatedPath:
     """The path in the words of `narrows shell`, and how long flows last."""
 
     rate: str
@@ -70,19 +70,19 @@ class Road:
 
     def network(self) -> dict[str, Any]:
         """Both directions in base units: a bottleneck on the way of the data, only delay on the way back."""
-        wishes = ShellOptions(
+        options = ShellOptions(
             rate=self.rate,
             delay=self.delay,
             queue=self.queue,
             loss=self.loss,
             down=f"[{{delay: {self.delay}}}]",
         )
-        found: dict[str, Any] = plan(wishes)[0]["network"]
+        found: dict[str, Any] = plan(options)[0]["network"]
         return found
 
 
 @dataclass
-class Ran:
+class RunResult:
     """The outcome of one run."""
 
     #: That of the path's record: `ok` if its emulator kept to its times.
@@ -105,14 +105,14 @@ class Ran:
         return asdict(self)
 
 
-class Lab:
+class Testbed:
     """Runs over one path, in a folder for what is needed meanwhile."""
 
-    def __init__(self, agent: Location, road: Road, folder: Path) -> None:
+    def __init__(self, agent: Location, emulated_path: EmulatedPath, folder: Path) -> None:
         self._agent = agent
-        self._road = road
+        self._emulated_path = emulated_path
         self._folder = folder
-        self._network = road.network()
+        self._network = emulated_path.network()
         own = os.environ.get(SHELL_VARIABLE, "")
         if not own:
             raise UnavailableError("this part runs in a shell of narrows only; start narrows verify-tunnel")
@@ -123,7 +123,7 @@ class Lab:
         self._settings: dict[str, str] = {}
         self._cpus: list[int] = []
 
-    def rehearse(self, cell: Cell) -> None:
+    def warm_up(self, cell: Cell) -> None:
         """A run in the tunnel that is not counted, after which the hosts outside have the kernel settings
         of those inside, and their programs the same processors."""
         ran = self.run(cell, INSIDE, 0)
@@ -133,7 +133,7 @@ class Lab:
         self.machine = {key: side["machine"][key] for key in ("kernel", "cpu_model", "cpus", "memory_bytes")}
         self._settings = {name: str(value) for name, value in side["settings"]["sysctls"].items()}
         self._cpus = [int(cpu) for cpu in side["cpu"]["of"]["endpoints"]]
-        settle(self._settings)
+        apply_sysctls(self._settings)
 
     def differing_settings(self) -> list[str]:
         """Settings that the sender outside has otherwise than the one inside; after a run outside."""
@@ -143,13 +143,15 @@ class Lab:
         found = side["settings"]["sysctls"]
         return sorted(name for name, value in self._settings.items() if found.get(name) != value)
 
-    def tidy(self) -> None:
+    def clean_up(self) -> None:
         """Removes what the last run needed."""
         shutil.rmtree(self._folder, ignore_errors=True)
 
     # -- a run -------------------------------------------------------------------------------------
 
-    def run(self, cell: Cell, where: Where, seed: int, stopped: Callable[[], bool] = lambda: False) -> Ran:
+    def run(
+        self, cell: Cell, where: Setup, seed: int, stopped: Callable[[], bool] = lambda: False
+    ) -> RunResult:
         """One run; `seed` is that of the path. Raises `Stopped` soon after `stopped` holds."""
         shutil.rmtree(self._folder, ignore_errors=True)
         self._folder.mkdir(parents=True)
@@ -158,13 +160,13 @@ class Lab:
         except PeerFailure as failure:
             if failure.kind == "unavailable":
                 raise UnavailableError(failure.message) from None
-            return Ran(FAILED, [failure.message])
+            return RunResult(FAILED, [failure.message])
         try:
             return self._read(cell, where, start_real_ns)
         except (NoDataError, PeerFailure) as error:
-            return Ran(FAILED, [str(error)])
+            return RunResult(FAILED, [str(error)])
 
-    def _play(self, cell: Cell, where: Where, seed: int, stopped: Callable[[], bool]) -> int:
+    def _play(self, cell: Cell, where: Setup, seed: int, stopped: Callable[[], bool]) -> int:
         """Both peers, from their plans to the end; gives the start by the machine's clock."""
         with (
             (self._folder / "log").open("wb") as log,
@@ -184,24 +186,14 @@ class Lab:
 
     @contextmanager
     def _started(
-        self, where: Where, seed: int, log: IO[bytes]
+        self, where: Setup, seed: int, log: IO[bytes]
     ) -> Iterator[tuple[Peer, Peer, tuple[str, str]]]:
         """The agents of sender and receiver, and the addresses of both on the path."""
-        orders = json.dumps(
-            {"settings": {}, "cpus": []}
-            if where.tunnelled
-            else {"settings": self._settings, "cpus": self._cpus}
-        )
-        side = [
-            sys.executable,
-            str(_BEHIND),
-            orders,
-            self._agent.prefix[-1],
-            "side",
-            "--plan",
-            "-",
-        ]
-        shell = [self._agent.prefix[-1], "shell", "--plan", str(self._shell_plan(where, seed)), "--"]
+        outside = {"settings": self._settings, "cpus": self._cpus}
+        environment = json.dumps({"settings": {}, "cpus": []} if where.tunnelled else outside)
+        agent = self._agent.prefix[-1]
+        side = [sys.executable, str(_EXEC), environment, agent, "side", "--plan", "-"]
+        shell = [agent, "shell", "--plan", str(self._shell_plan(where, seed)), "--"]
         sender = Peer(Location("sender", [*shell, *side], ROOT), log)
         try:
             addresses = self._addresses(sender)
@@ -214,7 +206,7 @@ class Lab:
         finally:
             sender.end()
 
-    def _shell_plan(self, where: Where, seed: int) -> Path:
+    def _shell_plan(self, where: Setup, seed: int) -> Path:
         network = {**self._network}
         if where.added_ns:
             longer = {"name": "backward.added", "kind": "delay", "delay": where.added_ns}
@@ -240,7 +232,7 @@ class Lab:
         return str(IPv4Address(first + 2)), str(IPv4Address(first + 1))
 
     def _plans(
-        self, cell: Cell, where: Where, addresses: tuple[str, str]
+        self, cell: Cell, where: Setup, addresses: tuple[str, str]
     ) -> tuple[dict[str, Any], dict[str, Any]]:
         secret = secrets.token_hex(32)
         sender, receiver = addresses
@@ -278,16 +270,16 @@ class Lab:
         file = self._host(host) / "side.json"
         return _document(file) if file.exists() else None
 
-    def _read(self, cell: Cell, where: Where, start_real_ns: int) -> Ran:
+    def _read(self, cell: Cell, where: Setup, start_real_ns: int) -> RunResult:
         document = _document(self._path / "run.json")
         reasons = [str(one["text"]) for one in document["reasons"]]
-        ran = Ran(document["verdict"], reasons, late_p99_ns=document["lateness"]["p99_ns"])
+        ran = RunResult(document["verdict"], reasons, late_p99_ns=document["lateness"]["p99_ns"])
         ends = [end for host in (SENDER, RECEIVER) for end in (self._side(host) or {}).get("ends", [])]
         failures = [str(end["failure"]) for end in ends if end["failure"]]
         if failures:
-            return Ran(FAILED, failures)
+            return RunResult(FAILED, failures)
         began_ns = round(datetime.fromisoformat(document["started_at"]).timestamp() * 1e9)
-        ran.path = _measured(self._path, start_real_ns - began_ns, self._road.length_ns).to_json()
+        ran.path = _measured(self._path, start_real_ns - began_ns, self._emulated_path.length_ns).to_json()
         for one in ends:
             if one["role"] == "sender":
                 samples = [state[1][_MIN_RTT] for state in one["outcome"]["states"]]
@@ -298,7 +290,7 @@ class Lab:
             self._read_tunnel(cell, ran)
         return ran
 
-    def _read_tunnel(self, cell: Cell, ran: Ran) -> None:
+    def _read_tunnel(self, cell: Cell, ran: RunResult) -> None:
         for host in (SENDER, RECEIVER):
             tunnel = _document(self._host(host) / "tunnel.json")
             lost = sum(tunnel["lost_here"].values())
@@ -322,7 +314,7 @@ class Lab:
         ).run()
         if outcome.state != "finished":
             raise PeerFailure(outcome.kind, f"the tunnel's logs gave no record: {outcome.message}")
-        ran.tunnel = _measured(record, 0, self._road.length_ns, OVERHEAD).to_json()
+        ran.tunnel = _measured(record, 0, self._emulated_path.length_ns, OVERHEAD).to_json()
 
 
 def _measured(record: Path, start_ns: int, length_ns: int, overhead: int = 0) -> Numbers:

@@ -1,8 +1,8 @@
-"""Becomes another program, after saying in which shell it runs: `python behind.py ORDERS PROGRAM
+"""Becomes another program, after saying in which shell it runs: `python exec_in_shell.py SETTINGS PROGRAM
 ARGUMENT...`.
 
-ORDERS is a JSON object: `settings` of this network namespace (kernel settings by full name), and `cpus`, the
-processors to keep to (none: all).
+SETTINGS is a JSON object: `settings` of this network namespace (kernel settings by full name), and `cpus`,
+the processors to keep to (none: all).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 SHELL_VARIABLE = "NARROWS_SHELL"
 
 
-def settle(settings: dict[str, str]) -> None:
+def apply_sysctls(settings: dict[str, str]) -> None:
     """Makes settings of the kernel in the network namespace that we are in. Some kernels do not let a
     namespace have some of them; whoever cares compares what was read back."""
     for name, value in settings.items():
@@ -27,11 +27,11 @@ def settle(settings: dict[str, str]) -> None:
 
 def main() -> None:
     """See the head of this file."""
-    orders = json.loads(sys.argv[1])
-    settle(orders["settings"])
-    if orders["cpus"]:
-        os.sched_setaffinity(0, orders["cpus"])
-    print(json.dumps({"event": "behind", "shell": os.environ.get(SHELL_VARIABLE, "")}), flush=True)
+    environment = json.loads(sys.argv[1])
+    apply_sysctls(environment["settings"])
+    if environment["cpus"]:
+        os.sched_setaffinity(0, environment["cpus"])
+    print(json.dumps({"event": "exec_in_shell", "shell": os.environ.get(SHELL_VARIABLE, "")}), flush=True)
     os.execv(sys.argv[2], sys.argv[2:])
 
 
