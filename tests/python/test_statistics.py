@@ -7,7 +7,7 @@ from statistics import median
 
 import pytest
 
-from narrows.campaign.statistics import bootstrap_interval, summarise
+from narrows.analysis.statistics import bootstrap_interval, summarise
 
 
 def test_median_and_mean() -> None:
