@@ -10,7 +10,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from narrows.analysis.tables import ENDS
+from narrows.analysis.metrics import ENDS
 from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
