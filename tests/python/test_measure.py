@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from narrows.analysis.statistics import summarise_happened
 from narrows.campaign.expectations import FAILS, HOLDS, judge
 from narrows.campaign.results import _over_runs
-from narrows.campaign.statistics import summarise_happened
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.model import Scenario, cells_of, start_offset

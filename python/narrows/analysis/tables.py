@@ -11,23 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from narrows.analysis.metrics import ENDS, NOT_AVAILABLE, SUMMARY, has_packets, of_names, show_number
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
 from narrows.console import table
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest
 
-#: The metrics of the summary, in the order of the columns; those that the core does not know are left out.
-SUMMARY = (
-    "throughput_bps",
-    "delay_p95_ns",
-    "queueing_delay_p95_ns",
-    "loss_ratio",
-    "utilization_ratio",
-    "jain_index",
-)
-#: The metrics of both tables where nobody saw packets, as between hosts without a tunnel.
-ENDS = ("goodput_bps", "rtt_p95_ns", "retransmitted_ratio")
 #: Metrics of a single flow.
 PER_FLOW = (
     "throughput_bps",
@@ -45,7 +35,6 @@ CONVERGENCE = ("convergence_10s_ns", "convergence_1s_ns")
 #: Metrics of a link.
 PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
 
-NOT_AVAILABLE = "N/A"
 #: A note that holds for all of more rows than these does not name them.
 FEW_ROWS = 4
 #: Titles of columns are folded to this width.
@@ -53,21 +42,6 @@ WIDTH_OF_TITLES = 14
 _VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
 
 Campaign = tuple[Path, dict[str, Any]]
-
-
-def show_number(value: float | None, metric: dict[str, Any]) -> str:
-    """A value in the unit for people, with four significant digits."""
-    if value is None:
-        return NOT_AVAILABLE
-    scaled = value * metric.get("show_scale", 1)
-    if scaled == 0:
-        return "0"
-    digits = 3
-    size = abs(scaled)
-    while size >= 10 and digits > 0:
-        size /= 10
-        digits -= 1
-    return f"{scaled:.{digits}f}"
 
 
 def _with_interval(summary: dict[str, Any] | None, metric: dict[str, Any]) -> str:
@@ -78,19 +52,6 @@ def _with_interval(summary: dict[str, Any] | None, metric: dict[str, Any]) -> st
         low, high = (show_number(value, metric) for value in summary["ci95"])
         text += f" [{low}, {high}]"
     return text
-
-
-def _has_packets(results: dict[str, Any]) -> bool:
-    """True if packets were seen in any run, or nothing tells that they were not."""
-    found = [row["metrics"] for row in results["rows"]]
-    return not found or any(
-        row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in found
-    )
-
-
-def _metrics(results: dict[str, Any], wanted: tuple[str, ...]) -> list[dict[str, Any]]:
-    known = {metric["name"]: metric for metric in results["metrics"]}
-    return [known[name] for name in wanted if name in known]
 
 
 def _title(metric: dict[str, Any]) -> str:
@@ -134,8 +95,8 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
     several = len(campaigns) > 1
     names = _names(campaigns, wheres or [""] * len(campaigns)) if several else [""]
     made = table("scheme", whole=("scheme",))
-    seen = any(_has_packets(results) for _, results in campaigns)
-    metrics = _metrics(campaigns[0][1], SUMMARY if seen else ENDS)
+    seen = any(has_packets(results) for _, results in campaigns)
+    metrics = of_names(campaigns[0][1], SUMMARY if seen else ENDS)
     for title in ("runs", *(_title(metric) for metric in metrics)):
         for name in names:
             made.add_column(
@@ -255,7 +216,7 @@ def print_flows(console: Console, results: dict[str, Any]) -> None:
     lines = [line for line in results["summary"] if line["flow"] != "all"]
     if not lines or all(line["flow"] == 1 for line in lines):
         return
-    metrics = _metrics(results, PER_FLOW if _has_packets(results) else ENDS)
+    metrics = of_names(results, PER_FLOW if has_packets(results) else ENDS)
     made = _metric_table(("scheme", "flow"), metrics)
     for line in lines:
         flow = f"{line['flow']} ({line['label']})" if line.get("label") else str(line["flow"])
@@ -270,8 +231,8 @@ def print_sharing(console: Console, results: dict[str, Any]) -> None:
     if not lines:
         return
     console.print()
-    metrics = _metrics(results, SHARING)
-    times = [one for one in _metrics(results, CONVERGENCE) if any(one["name"] in x["metrics"] for x in lines)]
+    metrics = of_names(results, SHARING)
+    times = [one for one in of_names(results, CONVERGENCE) if any(one["name"] in x["metrics"] for x in lines)]
     made = _metric_table(("scheme",), [*metrics, *times[:1]])
     if times:
         made.add_column("runs\nconverged", justify="right", no_wrap=True)
@@ -291,7 +252,7 @@ def print_links(console: Console, results: dict[str, Any]) -> None:
     if not lines:
         return
     console.print()
-    metrics = _metrics(results, PER_LINK)
+    metrics = of_names(results, PER_LINK)
     made = _metric_table(("scheme", "link"), metrics)
     for line in lines:
         made.add_row(line["scheme"], line["link"], *(_value(line, metric) for metric in metrics))

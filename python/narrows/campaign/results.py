@@ -13,8 +13,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from narrows.analysis.statistics import summarise, summarise_happened
 from narrows.campaign.schema import resolved as resolved_scenario
-from narrows.campaign.statistics import summarise, summarise_happened
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
 

@@ -141,7 +141,7 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
-    from narrows.analysis.tables import show_number
+    from narrows.analysis.metrics import show_number
     from narrows.campaign.results import metric_list
     from narrows.console import table
 

@@ -11,7 +11,7 @@ import statistics
 from pathlib import Path
 from typing import Any
 
-from narrows.analysis.tables import ENDS
+from narrows.analysis.metrics import ENDS
 from narrows.files import packaged
 from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
