@@ -3,7 +3,15 @@ the numbers are those that a test chose."""
 
 from __future__ import annotations
 
+import fcntl
 import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -110,3 +118,24 @@ def campaign(
     found |= {"digests": {}, "summary": lines, "skipped": listed}
     (folder / "results.json").write_text(json.dumps(found))
     return folder
+
+
+def on_terminal(*command: object, columns: int, cwd: Path | None = None) -> str:
+    """What a command of the program prints on a terminal of so many columns; it must succeed."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    program = subprocess.Popen(
+        [sys.executable, "-m", "narrows", *map(str, command)], cwd=cwd,
+        stdout=theirs, stderr=theirs, stdin=theirs, env={**environment, "NO_COLOR": "1", "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    found = b""
+    try:
+        while part := os.read(ours, 65536):
+            found += part
+    except OSError:
+        pass
+    os.close(ours)
+    assert program.wait() == 0, found.decode()
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", found.decode()).replace("\r\n", "\n")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from compare_kit import NETWORK, Values, campaign, flow
+from compare_kit import NETWORK, Values, campaign, flow, on_terminal
 from narrows.cli.app import app
 from narrows.comparison.document import Request, compare
 from narrows.errors import DataError, NarrowsError, UsageError
@@ -503,7 +502,7 @@ def test_no_number_and_no_name_is_cut(tmp_path: Path, columns: int, count: int) 
         tmp_path / "b", {name: runs(90 + place) for place, name in enumerate(many(count))}, verdicts=verdicts
     )
     for folders in ((before, after), (after,)):
-        text = on_terminal(folders, columns)
+        text = on_terminal("compare", *folders, columns=columns)
         assert "…" not in text
         assert "..." not in text
         assert "10, 1 degraded" in text
@@ -513,34 +512,6 @@ def test_no_number_and_no_name_is_cut(tmp_path: Path, columns: int, count: int) 
             assert len(line) <= columns or str(tmp_path) in line, line
         # Numbers have their decimals to the end: nothing is cut off behind a point.
         assert not re.search(r"\d\.(?!\d)(?=[^\s])", text.replace(str(tmp_path), ""))
-
-
-def on_terminal(folders: tuple[Path, ...], columns: int) -> str:
-    """What the program prints on a terminal of so many columns."""
-    import fcntl
-    import pty
-    import struct
-    import subprocess
-    import sys
-    import termios
-
-    ours, theirs = pty.openpty()
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
-    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
-    program = subprocess.Popen(
-        [sys.executable, "-m", "narrows", "compare", *map(str, folders)],
-        stdout=theirs, stderr=theirs, stdin=theirs, env={**environment, "NO_COLOR": "1", "TERM": "xterm"},
-    )  # fmt: skip
-    os.close(theirs)
-    found = b""
-    try:
-        while part := os.read(ours, 65536):
-            found += part
-    except OSError:
-        pass
-    os.close(ours)
-    assert program.wait() == 0
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", found.decode()).replace("\r\n", "\n")
 
 
 def test_left_out_columns_are_named(tmp_path: Path) -> None:

@@ -210,16 +210,16 @@ def test_invalid_runs_enter_no_mean(folder: Path, doc: dict[str, Any]) -> None:
 
 def test_skipped_checks_are_not_counted_as_holding(doc: dict[str, Any]) -> None:
     for run in doc["runs"]:
-        assert dict(run["facts"])["checks"] == "21 hold, 1 skipped"
+        assert dict(run["facts"])["checks"] == "21 of 22 hold, 1 skipped"
 
 
 def test_checks_are_counted_in_words() -> None:
     holds, skipped = {"ok": True, "skipped": False}, {"ok": True, "skipped": True}
     fails = {"ok": False, "skipped": False}
-    assert counted([holds, holds, skipped]) == "2 hold, 1 skipped"
-    assert counted([holds, fails]) == "1 holds, 1 fails"
-    assert counted([skipped, fails, fails]) == "0 hold, 1 skipped, 2 fail"
-    assert counted([{"ok": True}]) == "1 holds", "records of the first versions do not have the field"
+    assert counted([holds, holds, skipped]) == "2 of 3 hold, 1 skipped"
+    assert counted([holds, fails]) == "1 of 2 hold, 1 fails"
+    assert counted([skipped, fails, fails]) == "0 of 3 hold, 1 skipped, 2 fail"
+    assert counted([{"ok": True}]) == "1 of 1 hold", "records of the first versions do not have the field"
 
 
 def _row(doc: dict[str, Any], scheme: str, flow: str) -> list[dict[str, Any]]:

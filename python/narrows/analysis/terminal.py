@@ -119,7 +119,7 @@ class FittedTable:
         names = sorted(cell_len(cells[shown[0]].plain) for cells, _ in self.rows)
         if room >= self._head_width(shown[0]) and names and names[(len(names) - 1) // 2] <= room:
             # Half of the names fit: the others stand on the line above their numbers.
-            return lambda: self._side_by_side(shown, [room, *widths[1:]])
+            return lambda: self._side_by_side(shown, [room, *widths[1:]], most)
         if widths[0] > most * _MOST_FOR_NAMES and len(_INDENT) + _total(widths[1:]) <= most:
             return self._stacked(shown, most)
         return None
@@ -134,12 +134,12 @@ class FittedTable:
             found.append(max([self._head_width(index), *cells]))
         return found
 
-    def _side_by_side(self, shown: Sequence[int], widths: Sequence[int]) -> list[Text]:
+    def _side_by_side(self, shown: Sequence[int], widths: Sequence[int], most: int = 0) -> list[Text]:
         lines = self._heads(shown, widths)
         for cells, style in self.rows:
             rest = list(cells)
             if cell_len(cells[shown[0]].plain) > widths[0]:
-                lines.append(_styled(cells[shown[0]].copy(), style))
+                lines += [_styled(line, style) for line in _folded(cells[shown[0]].copy(), most)]
                 rest[shown[0]] = Text()
             lines += self._row([rest[index] for index in shown], shown, widths, style)
         return lines
