@@ -67,15 +67,29 @@ def column_of(metric: Mapping[str, Any]) -> Column:
     return Column(head, rank=_RANKS.get(str(metric["name"]), 1 if metric["name"] != "throughput_bps" else 0))
 
 
-def _with_spread(summary: Mapping[str, Any] | None, metric: Mapping[str, Any]) -> str:
-    """`11.43 [11.2, 11.6]` with the interval of the median, `11.43 (11.2 to 11.6)` with the extremes."""
-    if summary is None:
-        return NOT_AVAILABLE
-    text = show_number(summary["median"], metric)
-    spread = show_spread(summary, metric) if spread_of(summary).kind in ("interval", "range") else ""
-    if not spread:
-        return text
-    return f"{text} {spread}" if spread.startswith("[") else f"{text} ({spread})"
+def _spread(summary: Mapping[str, Any] | None, metric: Mapping[str, Any]) -> str:
+    """`[11.2, 11.6]` is the interval of the median, `(11.2 to 11.6)` the extremes of a few runs."""
+    if summary is None or spread_of(summary).kind not in ("interval", "range"):
+        return ""
+    text = show_spread(summary, metric)
+    return text if text.startswith("[") else f"({text})"
+
+
+def _beside(
+    lines: Sequence[Mapping[str, Any] | None], metric: Mapping[str, Any], *, spread: bool
+) -> list[str]:
+    """The cells of one column: medians below each other, with their spread on the right."""
+    found = [line and line["metrics"].get(metric["name"]) for line in lines]
+    spreads = [_spread(one, metric) if spread else "" for one in found]
+    room = max(map(len, spreads), default=0)
+    values = [
+        "-" if line is None else NOT_AVAILABLE if one is None else show_number(one["median"], metric)
+        for line, one in zip(lines, found, strict=True)
+    ]
+    if not room:
+        return values
+    most = max(map(len, values))
+    return [f"{value:>{most}} {text:{room}}" for value, text in zip(values, spreads, strict=True)]
 
 
 def _schemes(campaigns: Sequence[Campaign]) -> list[str]:
@@ -169,9 +183,12 @@ def _table(
         *(column_of(metric) for metric in metrics),
         Column("status", "left", rank=_STATUS_RANK),
     )
-    for scheme in schemes:
-        if not any(_line(results, scheme) for _, results in campaigns):
-            continue  # skipped everywhere: a note says why
+    # What is skipped everywhere has no row: a note says why.
+    shown = [scheme for scheme in schemes if any(_line(results, scheme) for _, results in campaigns)]
+    lines = [_line(results, scheme) for scheme in shown for _, results in campaigns]
+    columns = [_beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
+    values = iter(zip(*columns, strict=True) if columns else ((),) * len(lines))
+    for scheme in shown:
         base = _line(campaigns[0][1], scheme)
         status = weakest(statuses[scheme])
         for number, (name, (_, results)) in enumerate(zip(names, campaigns, strict=True)):
@@ -180,7 +197,7 @@ def _table(
                 "" if number else scheme,
                 *([name] if several else []),
                 _runs(results, scheme, line),
-                *(_value(line, metric, spread=place < spreads) for place, metric in enumerate(metrics)),
+                *next(values),
                 status.mark if status and not number else "",
                 style="" if line else "dim",
             )
@@ -276,15 +293,6 @@ def _runs(results: Mapping[str, Any], scheme: str, line: Mapping[str, Any] | Non
     return Text(words, style="yellow" if degraded else "")
 
 
-def _value(line: Mapping[str, Any] | None, metric: Mapping[str, Any], *, spread: bool = True) -> str:
-    if line is None:
-        return "-"
-    summary = line["metrics"].get(metric["name"])
-    if spread or summary is None:
-        return _with_spread(summary, metric)
-    return show_number(summary["median"], metric)
-
-
 def _notes(results: Mapping[str, Any], scheme: str, metrics: Metrics) -> list[str]:
     """Remarks on a row besides its numbers."""
     line = _line(results, scheme)
@@ -326,8 +334,9 @@ def _print_lines(
 
     def make(spreads: int) -> FittedTable:
         made = FittedTable(*heads, *(column_of(metric) for metric in metrics), *more)
-        for first, line in rows:
-            values = (_value(line, metric, spread=place < spreads) for place, metric in enumerate(metrics))
+        lines = [line for _, line in rows]
+        columns = [_beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
+        for (first, line), *values in zip(rows, *columns, strict=True):
             made.add(*first, *values, *line.get("more", ()))
         return made
 
