@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import json
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -78,6 +77,8 @@ class Run:
     record: Json | None
     rows: dict[str, Json] = field(default_factory=dict)
     entry: Json = field(default_factory=dict)
+    #: The share of its points that a chart shows: less than 1 in reports of very many runs.
+    detail: float = 1.0
 
     @property
     def valid(self) -> bool:
@@ -184,12 +185,14 @@ class Run:
 
     def delays(self, most: int) -> dict[int, Json] | None:
         """One-way delays of packets, thinned to about `most` per flow with every extreme kept."""
-        found: dict[int, Json] | None = self._series("delay_points", most)
-        return found
+        kept: dict[int, dict[int, Json] | None] = self.__dict__.setdefault("_delays", {})
+        if most not in kept:
+            kept[most] = self._series("delay_points", most)
+        return kept[most]
 
     def forget(self) -> None:
         """Let go of the series, so that a campaign of many runs does not fill the memory."""
-        for name in ("throughput", "queues", "states", "transfers", "frames"):
+        for name in ("throughput", "queues", "states", "transfers", "frames", "_delays"):
             self.__dict__.pop(name, None)
 
 
@@ -230,6 +233,12 @@ class Campaign:
     def of_scheme(self, scheme: str) -> list[Run]:
         """The runs of a scheme, by number."""
         return sorted((r for r in self.runs if r.scheme == scheme), key=lambda r: r.number)
+
+    @cached_property
+    def measured(self) -> frozenset[str]:
+        """The names of all metrics that have a value in any run."""
+        rows = (row.get("metrics") or {} for run in self.runs for row in run.rows.values())
+        return frozenset(name for row in rows for name, value in row.items() if value is not None)
 
     @cached_property
     def settings(self) -> Json:
@@ -314,15 +323,16 @@ def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:
     if len(time) <= most:
         return time, value
     columns = max(1, most // 2)
-    edges = np.linspace(0, len(time), columns + 1).astype(int)
-    keep: list[int] = []
-    for low, high in itertools.pairwise(edges):
-        part = value[low:high]
-        if np.all(np.isnan(part)):
-            keep.append(int(low))
-            continue
-        keep.extend(sorted({int(low + np.nanargmin(part)), int(low + np.nanargmax(part))}))
-    index = np.array(keep)
+    width = -(-len(time) // columns)
+    columns = -(-len(time) // width)
+    table = np.full(columns * width, np.nan)
+    table[: len(value)] = value
+    table = table.reshape(columns, width)
+    starts = np.arange(columns) * width
+    gaps = np.isnan(table)
+    lowest = starts + np.where(gaps, np.inf, table).argmin(axis=1)
+    highest = starts + np.where(gaps, -np.inf, table).argmax(axis=1)
+    index = np.unique(np.concatenate([lowest, highest]))
     return time[index], value[index]
 
 

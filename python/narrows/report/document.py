@@ -7,6 +7,7 @@ stays plain text until a template escapes it.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from narrows.analysis import attempts
@@ -19,8 +20,12 @@ Document = dict[str, Any]
 _ORDER = ("ok", "degraded", "invalid", "failed", "pending", "skipped")
 
 
-def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
-    """The whole report; `figures` maps `name` or `cell/name` to what was drawn (or why not)."""
+def compose(
+    campaign: Campaign, figures: dict[str, Json], paper: Sequence[str] | None = None, *, side_by_side: bool = False
+) -> Document:
+    """The whole report; `figures` maps `name` or `cell/name` to what was drawn (or why not), `paper` names
+    the cells that the PDF shows (all without it), two figures of each `side_by_side` or all of them with
+    their numbers."""
     return {
         "title": campaign.name,
         "subtitle": campaign.resolved.get("title") or "",
@@ -42,7 +47,12 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
         "verification": verification.explained(campaign),
         "run_captions": _run_captions(figures),
-        "runs": [_run(campaign, run, figures) for run in _in_order(campaign) if run.record is not None],
+        "runs": [
+            _run(campaign, run, figures, paper is None or run.cell in paper)
+            for run in _in_order(campaign)
+            if run.record is not None
+        ],
+        "side_by_side": side_by_side,
         "system": _system(campaign),
         "fingerprints": tables.fingerprints(campaign),
         "reproduce": _reproduce(campaign),
@@ -150,7 +160,7 @@ def _run_captions(figures: dict[str, Json]) -> list[Json]:
     return list(found.values())
 
 
-def _run(campaign: Campaign, run: Run, figures: dict[str, Json]) -> Json:
+def _run(campaign: Campaign, run: Run, figures: dict[str, Json], paper: bool) -> Json:
     own = [f for name, f in figures.items() if name.startswith(f"{run.cell}/")]
     return {
         "cell": run.cell,
@@ -160,7 +170,9 @@ def _run(campaign: Campaign, run: Run, figures: dict[str, Json]) -> Json:
         "reasons": [r.text for r in run.reasons],
         "facts": _run_facts(run),
         "figures": own,
-        "table": tables.run_statistics(campaign, run) if run.rows else None,
+        "measured": bool(run.rows),
+        "table": tables.run_statistics(campaign, run) if run.rows and paper else None,
+        "paper": paper,
     }
 
 

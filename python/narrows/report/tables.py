@@ -34,14 +34,10 @@ MOST_BACKGROUND = 4
 def meant(campaign: Campaign) -> list[Json]:
     """The metrics that mean something in a campaign."""
 
-    def some(name: str) -> bool:
-        rows = (row for run in campaign.runs for row in run.rows.values())
-        return any((row.get("metrics") or {}).get(name) is not None for row in rows)
-
     def optional(name: str) -> bool:
         return name.startswith(OPTIONAL) and name != "jain_index"
 
-    return [m for m in campaign.metrics if not optional(str(m["name"])) or some(str(m["name"]))]
+    return [m for m in campaign.metrics if not optional(str(m["name"])) or m["name"] in campaign.measured]
 
 
 class Notes:

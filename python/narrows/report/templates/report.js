@@ -101,10 +101,41 @@
     spreading = false;
   }
 
-  function make(element) {
-    if (made.has(element)) return;
-    const source = document.querySelector(`script[data-chart="${CSS.escape(element.dataset.key)}"]`);
-    const spec = JSON.parse(source.textContent);
+  // Charts and table of a run as narrows.report.packed has packed them; each run is unpacked once.
+  const packs = new Map();
+  function pack(run) {
+    if (!packs.has(run)) packs.set(run, unpack(document.querySelector(`script[data-pack="${CSS.escape(run)}"]`).textContent));
+    return packs.get(run);
+  }
+
+  async function unpack(text) {
+    const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    const length = new DataView(bytes.buffer).getUint32(0, true);
+    const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+    const planes = bytes.subarray(4 + length), count = planes.length / 4, whole = new Uint8Array(4 * count);
+    for (let plane = 0; plane < 4; plane++) for (let i = 0; i < count; i++) whole[4 * i + plane] = planes[plane * count + i];
+    const numbers = new Float32Array(whole.buffer);
+    let place = 0;
+    const column = (told, gaps) => {
+      if (typeof told === "object") return Array.from({ length: told.count }, (_, i) => told.start + told.step * i);
+      place += told;
+      const values = Array.from(numbers.subarray(place - told, place));
+      return gaps ? values.map((v) => (Number.isNaN(v) ? null : +v.toPrecision(5))) : values;
+    };
+    for (const chart of Object.values(header.charts)) {
+      chart.xs = chart.xs.map((x) => column(x, false));
+      for (const series of chart.series) series.y = column(series.y, true);
+    }
+    return header;
+  }
+
+  const started = new Set();
+  async function make(element) {
+    if (started.has(element)) return;
+    started.add(element);
+    const spec = (await pack(element.dataset.run)).charts[element.dataset.key];
     const data = align(spec);
     const entry = { spec, data, plot: null };
     made.set(element, entry);
@@ -192,6 +223,17 @@
       action();
     });
   }
+
+  async function fill(element) {
+    if (element.dataset.filled) return;
+    element.dataset.filled = "1";
+    element.innerHTML = (await pack(element.dataset.run)).table;
+  }
+  document.querySelectorAll("details.run").forEach((run) => {
+    const tables = run.querySelectorAll(".on-demand");
+    run.addEventListener("toggle", () => run.open && tables.forEach(fill));
+    if (run.open) tables.forEach(fill);
+  });
 
   const charts = [...document.querySelectorAll(".chart")];
   const redraw = () => made.forEach((entry, element) => draw(element, entry));
