@@ -129,7 +129,7 @@ def read_shapes(path: Path, kinds: dict[str, Shape]) -> dict[str, Shape]:
     named = dict(kinds)
 
     def members(node: dict[str, Any]) -> dict[str, Any]:
-        others = document.get(node.get("..."), {})
+        others = document.get(node.get("...", ""), {})
         return {**(members(others) if others else {}), **{k: v for k, v in node.items() if k != "..."}}
 
     def shape(node: Any) -> Shape:
