@@ -108,7 +108,7 @@ def test_backward_in_a_network_swaps_the_hosts() -> None:
         ("flows: [{connections: 0}]", "flows.0.connections: 0 is out of range"),
         ("flows: [{dscp: 64}]", 'flows.0.dscp: "64" is not a code point; write a number from 0 to 63'),
         ("flows: [{dscp: EFF}]", 'flows.0.dscp: "EFF" is not a code point; did you mean "EF"?'),
-        ("flows: [{label: 3}]", "flows.0.label: must not be a number"),
+        ("flows: [{label: 3}]", "flows.0.label: must be a word"),
         ("flows: [{label: a}, {label: a}]", 'flows.1.label: the label "a" is that of another flow'),
         ("flows: [{count: 2000}]", "flows.0.count: 2000 is out of range"),
         ("flows: [{count: 600}, {count: 600}]", "flows.1: makes more than 1000 flows in all"),

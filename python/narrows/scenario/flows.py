@@ -274,7 +274,7 @@ class FlowReader:
         if not isinstance(written, Scalar) or not 0 < len(written.text) <= 40 or written.is_null:
             raise Wrong(written.mark, "must be a short name of at most 40 letters")
         if written.text.isdecimal() or any(ord(letter) < 32 for letter in written.text):
-            raise Wrong(written.mark, "must not be a number, which flows have anyway")
+            raise Wrong(written.mark, "must be a word; flows have numbers anyway")
         if any(flow.group == written.text for flow in self.found.items):
             raise Wrong(written.mark, f'the label "{shorten(written.text)}" is that of another flow')
         return written.text
