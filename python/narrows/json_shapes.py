@@ -6,11 +6,10 @@ be anything.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-
-from narrows.files import packaged
 
 #: Takes a value and the words that lead to it.
 Shape = Callable[[Any, str], None]
@@ -122,15 +121,22 @@ def record(members: dict[str, Shape], optional: dict[str, Shape]) -> Shape:
 def read_shapes(path: Path, kinds: dict[str, Shape]) -> dict[str, Shape]:
     """The shapes that a file describes, each of `kinds` and those before it:
 
-    `text`, `text | null`, `[text]` a list, `{name: text, other?: text}` an object (`?`: may be left out),
-    `{<text>: count}` an object of any members of these kinds.
+    "text", "text | null", ["text"] a list, {name = "text", "other?" = "text"} an object (?: may be left out),
+    {"<text>" = "count"} an object of any members of these kinds, "..." the members of another object.
     """
+    # Commands that read results must be quick, and so do without YAML.
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
     named = dict(kinds)
+
+    def members(node: dict[str, Any]) -> dict[str, Any]:
+        others = document.get(node.get("...", ""), {})
+        return {**(members(others) if others else {}), **{k: v for k, v in node.items() if k != "..."}}
 
     def shape(node: Any) -> Shape:
         if isinstance(node, list):
             return list_of(shape(node[0]))
         if isinstance(node, dict):
+            node = members(node)
             (first, inner), *_ = node.items()
             if first.startswith("<"):
                 return dict_of(named[first[1:-1]], shape(inner))
@@ -140,6 +146,6 @@ def read_shapes(path: Path, kinds: dict[str, Shape]) -> dict[str, Shape]:
         name, _, null = node.partition(" | ")
         return nullable(named[name]) if null else named[name]
 
-    for name, node in packaged(path).items():
+    for name, node in document.items():
         named[name] = shape(node)
     return named

@@ -71,7 +71,7 @@ def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
 
 
 _SHAPES = read_shapes(
-    Path(__file__).with_name("answers.yaml"),
+    Path(__file__).with_name("answers.toml"),
     {
         **KINDS,
         "address": scalar(_is_address, "an IP address"),

@@ -17,7 +17,7 @@ def _is_name(value: Any) -> bool:
 
 
 _SHAPES = read_shapes(
-    Path(__file__).with_name("members.yaml"), {**KINDS, "flow_name": scalar(_is_name, "a name or number")}
+    Path(__file__).with_name("members.toml"), {**KINDS, "flow_name": scalar(_is_name, "a name or number")}
 )
 
 

@@ -7,7 +7,7 @@ the end, as Pantheon does. A list of flows says all of it one by one, and may gi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from narrows.scenario.dscp import read_dscp
@@ -185,27 +185,31 @@ class FlowReader:
         if not self.network.hosts:
             # What is wrong with it has been told.
             return
+        common = Flow(
+            scheme,
+            first,
+            stop,
+            traffic=traffic,
+            connections=connections,
+            dscp=dscp,
+            background=background,
+            group=label,
+            says=tuple(key for key in ("start", "stop") if key in mapping.entries),
+            special=special,
+        )
         for k in range(count):
             hosts = self._hosts(mapping, direction, background, k)
-            self.found.items.append(
-                Flow(
-                    scheme,
-                    first + k * interval,
-                    stop,
-                    BACKWARD if hosts == (RECEIVER, SENDER) and self.network.kind == "dumbbell" else FORWARD,
-                    extras[k] if k < len(extras) else 0,
-                    hosts,
-                    traffic,
-                    connections,
-                    dscp,
-                    background,
-                    f"{label} {k + 1}" if label and count > 1 else label,
-                    label,
-                    spread if k else 0,
-                    tuple(key for key in ("start", "stop") if key in mapping.entries),
-                    special,
-                )
+            backward = hosts == (RECEIVER, SENDER) and self.network.kind == "dumbbell"
+            flow = replace(
+                common,
+                start_ns=first + k * interval,
+                direction=BACKWARD if backward else FORWARD,
+                extra_rtt_ns=extras[k] if k < len(extras) else 0,
+                hosts=hosts,
+                label=f"{label} {k + 1}" if label and count > 1 else label,
+                spread_ns=spread if k else 0,
             )
+            self.found.items.append(flow)
 
     def _interval(self, mapping: Mapping, context: Context) -> tuple[int, int]:
         """The time between starts, and by how much each may be off: `10 s +- 500 ms`."""
@@ -270,7 +274,7 @@ class FlowReader:
         if not isinstance(written, Scalar) or not 0 < len(written.text) <= 40 or written.is_null:
             raise Wrong(written.mark, "must be a short name of at most 40 letters")
         if written.text.isdecimal() or any(ord(letter) < 32 for letter in written.text):
-            raise Wrong(written.mark, "must not be a number, which flows have anyway")
+            raise Wrong(written.mark, "must be a word; flows have numbers anyway")
         if any(flow.group == written.text for flow in self.found.items):
             raise Wrong(written.mark, f'the label "{shorten(written.text)}" is that of another flow')
         return written.text

@@ -12,8 +12,8 @@ from typing import Any
 from narrows.errors import UsageError
 from narrows.scenario.keys import REAL_PATH
 from narrows.scenario.network import Network
-from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems
+from narrows.scenario.params import Context, required
+from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
@@ -64,9 +64,8 @@ def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
     mapping = problems.expect_mapping(written, _EXAMPLE)
     found: dict[str, Any] = {param.name: param.default for param in PARAMS.values()}
     for key, value in problems.known_keys(mapping, PARAMS):
-        one = _value(value, PARAMS[key], problems)
-        if one is not None:
-            found[key] = one
+        with problems.noted():
+            found[key] = _value(value, PARAMS[key], problems)
     if not is_wanted(tree):
         return {}
     if mapping is not None and "other" not in mapping.entries:
@@ -97,34 +96,30 @@ def _check_bare(written: Node, found: dict[str, Any], problems: Problems) -> Non
 
 def _value(value: Node, param: Param, problems: Problems) -> Any:
     if param.kind == "ports":
-        return _ports(value, problems)
+        return _ports(value)
     if param.kind == "interfaces":
         return _interfaces(value, problems)
     if not REAL_PATH[param.name].schema:
-        return read_value(value, param, Context(problems))
+        return required(value, param, Context(problems))
     text = value.text if isinstance(value, Scalar) and not value.is_null else ""
     if param.kind == "address":
         try:
             return str(ipaddress.ip_address(text))
         except ValueError:
-            problems.add(
-                value.mark, f'"{shorten(text)}" is not an address; write it in figures, such as 192.0.2.7'
-            )
-    elif not text or text.startswith("-") or any(letter.isspace() for letter in text):
-        problems.add(value.mark, "must be a host as ssh takes it, such as user@host")
-    else:
-        return text
-    return None
+            text = f'"{shorten(text)}" is not an address; write it in figures, such as 192.0.2.7'
+            raise Wrong(value.mark, text) from None
+    if not text or text.startswith("-") or any(letter.isspace() for letter in text):
+        raise Wrong(value.mark, "must be a host as ssh takes it, such as user@host")
+    return text
 
 
-def _ports(value: Node, problems: Problems) -> list[int] | None:
+def _ports(value: Node) -> list[int]:
     items = value.items if isinstance(value, Sequence) else [value]
     texts = [item.text if isinstance(item, Scalar) else "" for item in items]
     try:
         return list(ports_of(",".join(texts)))
     except ValueError as error:
-        problems.add(value.mark, str(error))
-        return None
+        raise Wrong(value.mark, str(error)) from None
 
 
 def ports_of(text: str) -> tuple[int, ...]:
@@ -141,8 +136,8 @@ def ports_of(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _interfaces(value: Node, problems: Problems) -> dict[str, str] | None:
-    mapping = problems.expect_mapping(value, "{here: eth0, there: wwan0}")
+def _interfaces(value: Node, problems: Problems) -> dict[str, str]:
+    mapping = mapping_of(value, "{here: eth0, there: wwan0}")
     found: dict[str, str] = {}
     for key, written in problems.known_keys(mapping, (LOCAL, REMOTE)):
         name = written.text if isinstance(written, Scalar) and not written.is_null else ""
@@ -151,7 +146,7 @@ def _interfaces(value: Node, problems: Problems) -> dict[str, str] | None:
             problems.add(written.mark, "must be the name of a network interface, such as eth0")
         else:
             found[key] = name
-    return found if mapping is not None else None
+    return found
 
 
 def network_json(network: Network, found: dict[str, Any]) -> dict[str, Any]:

@@ -19,7 +19,7 @@ from narrows.scenario.network import Network
 from narrows.scenario.nodes import read_settings
 from narrows.scenario.params import Context, read_params, read_value
 from narrows.scenario.prefixes import UDP
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
 from narrows.scenario.schemes import (
@@ -180,16 +180,13 @@ def _check_schema(tree: Mapping, problems: Problems) -> None:
     if value is None:
         return
     text = value.text if isinstance(value, Scalar) else ""
-    if text == SCHEMA:
-        return
     prefix = SCHEMA.rsplit("/", 1)[0]
-    if re.fullmatch(re.escape(prefix) + r"/[0-9]+", text):
-        problems.add(
-            value.mark,
-            f"the file is in the format {text}, which this version of narrows"
-            f" ({__version__}) can't read; it reads {SCHEMA}",
+    if re.fullmatch(re.escape(prefix) + r"/[0-9]+", text) and text != SCHEMA:
+        wrong = (
+            f"the file is in the format {text}, which this version of narrows ({__version__}) can't read; it"
         )
-    else:
+        problems.add(value.mark, f"{wrong} reads {SCHEMA}")
+    elif text != SCHEMA:
         problems.add(value.mark, f"must be {SCHEMA}")
 
 
@@ -207,13 +204,13 @@ def _text(tree: Mapping, key: str, problems: Problems) -> str:
     value = tree.entries.get(key)
     if value is None:
         return ""
-    if not isinstance(value, Scalar) or not value.text or value.is_null:
-        problems.add(value.mark, "must be a sentence")
-        return ""
-    if any(ord(letter) < 32 and letter not in "\t\n\r" for letter in value.text):
-        problems.add(value.mark, "contains control characters; remove them")
-        return ""
-    return " ".join(value.text.split())
+    with problems.noted():
+        if not isinstance(value, Scalar) or not value.text or value.is_null:
+            raise Wrong(value.mark, "must be a sentence")
+        if any(ord(letter) < 32 and letter not in "\t\n\r" for letter in value.text):
+            raise Wrong(value.mark, "contains control characters; remove them")
+        return " ".join(value.text.split())
+    return ""
 
 
 def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
@@ -224,10 +221,8 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
     if not isinstance(value, Scalar) or not _NAME.match(value.text):
         text = value.text if isinstance(value, Scalar) else "this"
         hint = did_you_mean(text, [slug_of(text)]) if slug_of(text) else ""
-        problems.add(
-            value.mark,
-            f'"{shorten(text)}" is not a name; use lower-case letters, digits, "-" and "."{hint}',
-        )
+        wrong = f'"{shorten(text)}" is not a name; use lower-case letters, digits, "-" and "."{hint}'
+        problems.add(value.mark, wrong)
         return "scenario"
     return value.text
 
@@ -235,21 +230,18 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
 def _check_extra_rtt(
     tree: Mapping, flows: Flows, topology: str, network: Network, problems: Problems
 ) -> None:
-    if real_path.is_wanted(tree) and flows.extra_rtt_mark:
-        problems.add(
-            flows.extra_rtt_mark.at("flows"), "a real path has the round-trip time that it has; remove it"
-        )
+    if not flows.extra_rtt_mark:
         return
-    if network.kind != "dumbbell" and flows.extra_rtt_mark:
-        problems.add(
-            flows.extra_rtt_mark.at("flows"),
-            "an extra RTT is for flows over a single path; here write a delay on the link of the flow's host",
+    mark = flows.extra_rtt_mark.at("flows")
+    if real_path.is_wanted(tree):
+        problems.add(mark, "a real path has the round-trip time that it has; remove it")
+    elif network.kind != "dumbbell":
+        text = (
+            "an extra RTT is for flows over a single path; here write a delay on the link of the flow's host"
         )
-    if topology == "path" and flows.extra_rtt_mark:
-        problems.add(
-            flows.extra_rtt_mark.at("flows"),
-            "an extra RTT needs hosts of its own for each flow; write topology: dumbbell",
-        )
+        problems.add(mark, text)
+    elif topology == "path":
+        problems.add(mark, "an extra RTT needs hosts of its own for each flow; write topology: dumbbell")
 
 
 def _rows(
@@ -260,11 +252,8 @@ def _rows(
         return []
     need = any(flow.scheme is None for flow in flows.items)
     if "schemes" in tree.entries and not need:
-        problems.add(
-            tree.key_marks["schemes"],
-            "has no effect because every flow names its own scheme;"
-            " remove it, or remove scheme from the flows that shall run the schemes under test",
-        )
+        text = "has no effect because every flow names its own scheme; remove it, or remove scheme from the"
+        problems.add(tree.key_marks["schemes"], f"{text} flows that shall run the schemes under test")
         return []
     if need and "schemes" not in tree.entries:
         problems.add(tree.mark, "the key schemes is missing; write for example schemes: [cubic, reno]")
@@ -281,17 +270,9 @@ def _rows(
         labels = list(dict.fromkeys(one.label for one in told_apart(tests) if one.name != UDP)) or [UDP]
         label = " + ".join(labels)
         slug = free_slug("+".join(slug_of(one) for one in labels), (row.slug for row in rows))
-        rows.append(
-            SchemeRow(
-                label,
-                slug,
-                [
-                    flow.to_json(number, one, network)
-                    for number, (flow, one) in enumerate(zip(flows.items, used, strict=True), 1)
-                    if one
-                ],
-            )
-        )
+        numbered = enumerate(zip(flows.items, used, strict=True), 1)
+        listed = [flow.to_json(number, one, network) for number, (flow, one) in numbered if one]
+        rows.append(SchemeRow(label, slug, listed))
     return rows
 
 
