@@ -46,7 +46,7 @@ def pantheon(
     Exit codes: 0 every run counts, 3 a log or folder cannot be read, 6 some runs are missing or do not count.
     """
     from narrows.cli.common import print_json
-    from narrows.cli.report import build_report
+    from narrows.cli.report import Parts, build_report
     from narrows.console import say
     from narrows.pantheon.importing import default_folder, import_folder
     from narrows.pantheon.source import read_source
@@ -62,7 +62,7 @@ def pantheon(
         say=say,
     )
     if report:
-        for file in build_report(done.folder.path, pdf=True):
+        for file in build_report(done.folder.path, Parts.ALL):
             say(f"report: {file}")
     if as_json:
         print_json(done.results)

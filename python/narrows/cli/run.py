@@ -10,6 +10,7 @@ import typer
 
 from narrows.cli.app import command
 from narrows.cli.common import REMOTE_FOLDER, SSH, positive
+from narrows.cli.report import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -93,8 +94,9 @@ def run(
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write report.html and report.pdf.")
-    ] = True,
+        Parts, typer.Option("--report", help="The report: a page, a PDF, both or none.")
+    ] = Parts.ALL,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Short for --report none.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print results.json (or the plan) on standard output.")
     ] = False,
@@ -142,8 +144,10 @@ def run(
         print_summary(stdout_console(), [found])
         print_attempts(stdout_console(), [(*found, cells)])
         print_expectations(stdout_console(), finished.results)
-    if report:
-        _report(finished.folder.path, pdf=bool(loaded.scenario.report.get("pdf", True)), quiet=as_json)
+    if report is Parts.ALL and not loaded.scenario.report.get("pdf", True):
+        report = Parts.HTML
+    if report is not Parts.NONE and not no_report:
+        _report(finished.folder.path, report, quiet=as_json)
     bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in cells)
     if bad:
         console.print(
@@ -212,14 +216,14 @@ def _reach(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:
     return RemoteOptions(tuple(shlex.split(ssh)), named_folder(folder), agent)
 
 
-def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
+def _report(path: Path, parts: Parts, *, quiet: bool) -> None:
     from narrows.cli.report import build_report
     from narrows.console import stderr_console
 
     console = stderr_console()
     if not quiet:
         console.print("writing the report")
-    for file in build_report(path, pdf=pdf):
+    for file in build_report(path, parts):
         if not quiet:
             print(f"report: {file}")
 

@@ -325,9 +325,9 @@ def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:
     columns = max(1, most // 2)
     width = -(-len(time) // columns)
     columns = -(-len(time) // width)
-    table = np.full(columns * width, np.nan)
-    table[: len(value)] = value
-    table = table.reshape(columns, width)
+    filled = np.full(columns * width, np.nan)
+    filled[: len(value)] = value
+    table = filled.reshape(columns, width)
     starts = np.arange(columns) * width
     gaps = np.isnan(table)
     lowest = starts + np.where(gaps, np.inf, table).argmin(axis=1)

@@ -21,7 +21,11 @@ _ORDER = ("ok", "degraded", "invalid", "failed", "pending", "skipped")
 
 
 def compose(
-    campaign: Campaign, figures: dict[str, Json], paper: Sequence[str] | None = None, *, side_by_side: bool = False
+    campaign: Campaign,
+    figures: dict[str, Json],
+    paper: Sequence[str] | None = None,
+    *,
+    side_by_side: bool = False,
 ) -> Document:
     """The whole report; `figures` maps `name` or `cell/name` to what was drawn (or why not), `paper` names
     the cells that the PDF shows (all without it), two figures of each `side_by_side` or all of them with
@@ -42,7 +46,12 @@ def compose(
             "table": tables.verdicts(campaign),
             "attempts": attempts.sentences(_entries(campaign), campaign.schemes),
         },
-        "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
+        # Figures of traffic that the campaign does not have are not missed.
+        "figures": [
+            f
+            for name, f in figures.items()
+            if "/" not in name and name != "path" and (f["absent"] is None or name == "summary")
+        ],
         "tables": _more_tables(campaign),
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
         "verification": verification.explained(campaign),

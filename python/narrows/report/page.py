@@ -68,7 +68,7 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
     styles = {s: style.of(s) for s in campaign.schemes}
     marks = {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles.items()}
     template = _environment().get_template("report.html.j2")
-    return template.render(
+    page: str = template.render(
         doc=content,
         picture=picture,
         marks=marks,
@@ -83,3 +83,4 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),
         open_runs=len(content["runs"]) <= OPEN_RUNS,
     )
+    return page

@@ -107,6 +107,8 @@ def _reasons(runs: list[Run], flow: str, name: str) -> list[str]:
 
 def _spread(entry: Json, values: list[float], scale: float, places: int) -> str | None:
     """The interval of the median, or for a few runs their range."""
+    if entry.get("identical"):
+        return "identical"
     interval = entry.get("ci95")
     if interval:
         return f"[{units.number(interval[0] * scale, places)}, {units.number(interval[1] * scale, places)}]"

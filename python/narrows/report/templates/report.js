@@ -102,9 +102,12 @@
   }
 
   // Charts and table of a run as narrows.report.packed has packed them; each run is unpacked once.
-  const packs = new Map();
+  const packs = new Map(), unpacked = new Map();
   function pack(run) {
-    if (!packs.has(run)) packs.set(run, unpack(document.querySelector(`script[data-pack="${CSS.escape(run)}"]`).textContent));
+    if (!packs.has(run)) {
+      const source = document.querySelector(`script[data-pack="${CSS.escape(run)}"]`);
+      packs.set(run, unpack(source.textContent).then((found) => { unpacked.set(run, found); return found; }));
+    }
     return packs.get(run);
   }
 
@@ -131,11 +134,11 @@
     return header;
   }
 
-  const started = new Set();
-  async function make(element) {
-    if (started.has(element)) return;
-    started.add(element);
-    const spec = (await pack(element.dataset.run)).charts[element.dataset.key];
+  function make(element) {
+    if (made.has(element)) return;
+    const { run, key } = element.dataset;
+    if (!unpacked.has(run)) { pack(run).then(() => make(element)); return; }
+    const spec = unpacked.get(run).charts[key];
     const data = align(spec);
     const entry = { spec, data, plot: null };
     made.set(element, entry);
@@ -236,6 +239,9 @@
   });
 
   const charts = [...document.querySelectorAll(".chart")];
+  // Printing can't wait: what is open is unpacked before.
+  let ready = false;
+  Promise.all([...document.querySelectorAll("details.run[open] [data-pack]")].map((one) => pack(one.dataset.pack))).then(() => { ready = true; });
   const redraw = () => made.forEach((entry, element) => draw(element, entry));
   const watcher = new IntersectionObserver((seen) => {
     for (const one of seen) {
@@ -275,12 +281,11 @@
   // On paper there is no scrolling into view: everything is drawn, unfolded and light.
   addEventListener("beforeprint", () => {
     printing = true;
-    document.querySelectorAll("details.run").forEach((d) => { d.open = true; });
-    charts.forEach(make);
+    charts.filter((c) => unpacked.has(c.dataset.run)).forEach(make);
     redraw();
   });
   addEventListener("afterprint", () => { printing = false; redraw(); });
   // For tests and for the curious.
   const span = (key) => { for (const [e, { plot }] of made) if (e.dataset.key === key) return [plot.scales.x.min, plot.scales.x.max]; return null; };
-  window.narrowsReport = { span, drawAll: () => charts.forEach(make), drawn: () => charts.filter((c) => c.dataset.drawn).length, total: charts.length };
+  window.narrowsReport = { span, isReady: () => ready, drawAll: () => charts.forEach(make), drawn: () => charts.filter((c) => c.dataset.drawn).length, total: charts.length };
 })();
