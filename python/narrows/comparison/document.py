@@ -83,6 +83,7 @@ def compare(request: Request) -> Json:
         "kind": SCHEMES if len(opened) == 1 and not request.pairs else CAMPAIGNS,
         "sides": [_side(one) for one in opened],
         "unread": unread,
+        "unmatched": _unmatched(opened, pairings, request),
         "flow": request.flow,
         "differences": [one.to_json() for one in differences],
         "error_rate": ERROR_RATE,
@@ -169,6 +170,19 @@ def _side(side: Side) -> Json:
         "cells": len(side.folder.cells),
         "pending": pending,
     }
+
+
+def _unmatched(opened: Sequence[Side], pairings: Sequence[Pairing], request: Request) -> list[Json]:
+    """The schemes of each campaign that have no counterpart, where all were asked for."""
+    if len(opened) < 2 or request.schemes or request.pairs:
+        return []
+    compared = {(one.side.name, one.scheme) for pair in pairings for one in (pair.base, pair.other)}
+    found = []
+    for side in opened:
+        alone = [scheme for scheme in side.schemes if (side.name, scheme) not in compared]
+        if alone:
+            found.append({"side": side.name, "schemes": alone})
+    return found
 
 
 def _rows(findings: Sequence[Finding]) -> list[Json]:

@@ -139,6 +139,9 @@ def headline(document: Json) -> str:
     told += [f"{counts['different']} different"] if counts["different"] else []
     tests = document["tests"]
     of = f"{tests} comparisons" if tests != 1 else "1 comparison"
+    if "ranks" in document and any(counts.values()):
+        schemes = len(samples(document))
+        return f"{sum(counts.values())} of {tests} comparisons of {schemes} schemes show a difference."
     if told:
         return f"Shown by {of}: {', '.join(told)}."
     few = sum(f["outcome"] == TOO_FEW for row in document["rows"] for f in row["metrics"].values())
@@ -207,7 +210,11 @@ def notes(document: Json) -> list[str]:
             text = why if len(heads) == len(row["metrics"]) else f"{', '.join(heads)}: {why}"
             grouped.setdefault(text, {})[row_name(row, document)] = None
     every = len(document["rows"])
-    return [
+    alone = [
+        f"only in {one['side']}, and not compared (--pair ONE=OTHER would): {some(one['schemes'])}"
+        for one in document["unmatched"]
+    ]
+    return alone + [
         f"{'all rows' if len(names) == every > 1 else some(list(names))}: {text}"
         for text, names in grouped.items()
     ]
