@@ -558,7 +558,7 @@ def test_markdown_is_a_table_for_a_pull_request(tmp_path: Path) -> None:
     result = run_command(before, after, "--markdown", "--fail-on", "thr worse by 5 %")
     assert result.exit_code == 5
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("### Shown by 10 comparisons: 2 worse")
+    assert lines[0].startswith("### 2 of 10 comparisons show a difference: 2 worse.")
     assert any(
         re.match(r"\| bbr3 \| thr, Mbit/s \| [\d.]+ \| [\d.]+ \| -\d+\.\d % \|", line) for line in lines
     )

@@ -100,7 +100,7 @@ class FittedTable:
             console.print(line, soft_wrap=True)
         if left_out:
             for text in fold(no_room(left_out, how), width(console.file)):
-                console.print(text, soft_wrap=True, style="dim")
+                console.print(Text(text, style="dim"), soft_wrap=True)
 
     # -- layouts ---------------------------------------------------------------------------------
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from narrows.analysis.metrics import NOT_AVAILABLE, four_digits, head_of, show_amount, show_number, unit_of
+from narrows.analysis.metrics import NOT_AVAILABLE, four_digits, head_of, show_number, unit_of
 from narrows.analysis.verdicts import runs_in_words
 from narrows.comparison.findings import BETTER, CLAIMS, MISSING, SAME, TOO_FEW, WORSE
 from narrows.comparison.setups import CIRCUMSTANCE, CONDITION, SCHEME
@@ -15,7 +15,6 @@ from narrows.text import any_of
 
 Json = Mapping[str, Any]
 
-MINUS = "-"
 #: Beside a difference in a table of all of them.
 MARKS = {WORSE: "!", BETTER: "*", "different": "#"}
 _KINDS = {
@@ -143,7 +142,8 @@ def headline(document: Json) -> str:
         schemes = len(samples(document))
         return f"{sum(counts.values())} of {tests} comparisons of {schemes} schemes show a difference."
     if told:
-        return f"Shown by {of}: {', '.join(told)}."
+        number = sum(counts.values())
+        return f"{number} of {of} {'shows' if number == 1 else 'show'} a difference: {', '.join(told)}."
     few = sum(f["outcome"] == TOO_FEW for row in document["rows"] for f in row["metrics"].values())
     same = sum(f["outcome"] == SAME for row in document["rows"] for f in row["metrics"].values())
     if same == tests:
@@ -350,11 +350,6 @@ def on_frontier(entry: Json) -> str:
 def runs_of(sample: Json) -> str:
     """`10 ok`, `9 of 10, 1 invalid`, `skipped`."""
     return "skipped" if sample["skipped"] and not sample["started"] else runs_in_words(sample)
-
-
-def amount(summary: Json | None, metric: Json) -> str:
-    """The median of a side with its unit."""
-    return show_amount(None if summary is None else summary["median"], metric)
 
 
 def samples(document: Json) -> dict[str, Json]:
