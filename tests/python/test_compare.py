@@ -28,7 +28,7 @@ def runs(
     """Runs with the spread of a path with random loss; those of the same `common` met the same chance."""
     own, shared = np.random.RandomState(seed), np.random.RandomState(common)
     path = shared.normal(0, 0.03, count)
-    found = []
+    found: list[Values] = []
     for number in range(count):
         rate = 11e6 * factor * float((1 + path[number]) * (1 + own.normal(0, noise)))
         queue = 20e6 * float(1 + own.normal(0, 0.05))

@@ -55,8 +55,8 @@ class Request:
     tolerance: float | None = None
     #: Told of a campaign that can't be read, while others can.
     warn: Callable[[str], None] = _ignore
-    #: Told of what takes time: done, of how many, and what it is.
-    progress: Callable[[int, int, str], None] = _ignore
+    #: Told of what takes time: how many pairings have been looked behind, and of how many.
+    progress: Callable[[int, int], None] = _ignore
 
 
 def compare(request: Request) -> Json:
@@ -294,8 +294,8 @@ def _behind(pairings: Sequence[Pairing], request: Request) -> Json:
     parted, shapes = [], []
     whole = [one for one in pairings if one.base.runs and one.other.runs]
     for number, pairing in enumerate(whole):
-        request.progress(number, len(whole), pairing.title)
-        names = {
+        request.progress(number, len(whole))
+        names: Json = {
             "title": pairing.title,
             "sides": [pairing.base.side.name, pairing.other.side.name],
             "schemes": [pairing.base.scheme, pairing.other.scheme],
@@ -313,5 +313,5 @@ def _behind(pairings: Sequence[Pairing], request: Request) -> Json:
         flows = [one for one in flows if flow in (None, one["flow"])]
         parted.append({**names, "tolerance": tolerance, "flows": flows})
         shapes.append({**names, **shape})
-    request.progress(len(whole), len(whole), "")
+    request.progress(len(whole), len(whole))
     return {"traces": parted, "envelopes": shapes}

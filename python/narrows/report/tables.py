@@ -11,6 +11,7 @@ import statistics
 from typing import Any
 
 from narrows.analysis.metrics import ENDS
+from narrows.analysis.statistics import are_identical
 from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
@@ -135,7 +136,9 @@ def _reasons(runs: list[Run], flow: str, name: str) -> list[str]:
 
 
 def _spread(entry: Json, values: list[float], scale: float, places: int) -> str | None:
-    """The interval of the median, or for a few runs their range."""
+    """The interval of the median, or for a few runs their range; of identical runs neither means anything."""
+    if are_identical(values):
+        return "identical"
     interval = entry.get("ci95")
     if interval:
         return f"[{units.number(interval[0] * scale, places)}, {units.number(interval[1] * scale, places)}]"
