@@ -11,12 +11,12 @@ from rich.console import Console
 from rich.text import Text
 
 from narrows.analysis.metrics import find, four_digits, head_of, show_amount, show_spread
-from narrows.analysis.statistics import summarise
 from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.analysis.verdicts import runs_in_words
 from narrows.campaign.results import metric_list
 from narrows.console import WIDTH_OF_FILES
 from narrows.errors import UsageError
+from narrows.statistics.runs import summarise
 
 METRICS = {metric["name"]: metric for metric in metric_list()}
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from narrows.analysis.statistics import spread_of
 from narrows.errors import UsageError
+from narrows.statistics.runs import spread_of
 from narrows.text import did_you_mean, shorten
 
 Metric = Mapping[str, Any]

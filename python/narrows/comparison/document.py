@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from narrows.analysis import ranking
 from narrows.analysis.metrics import ENDS, SUMMARY, find, has_packets, of_names
-from narrows.analysis.statistics import FEWEST_FOR_INTERVAL
 from narrows.comparison import envelope, gate, setups, sides, traces
 from narrows.comparison.findings import BETTER, CLAIMS, ERROR_RATE, LEVEL, WORSE, Finding, judge
 from narrows.comparison.sides import Pairing, Sample, Side
 from narrows.errors import DataError, NarrowsError, UsageError
+from narrows.statistics import ranking
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 
 FORMAT = "narrows/compare/1"
 CAMPAIGNS, SCHEMES = "campaigns", "schemes"

@@ -2,7 +2,7 @@
 all.
 
 Three things must hold before a difference is claimed: the permutation test over *all* comparisons made
-together (`narrows.analysis.permutation`), the interval of the difference itself, and, where time is real,
+together (`narrows.statistics.permutation`), the interval of the difference itself, and, where time is real,
 that the difference is more than the lateness by which the runs are judged.
 """
 
@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.analysis import differences, permutation
-from narrows.analysis.statistics import FEWEST_FOR_INTERVAL, summarise
 from narrows.comparison.sides import Pairing
+from narrows.statistics import differences, permutation
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL, summarise
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]

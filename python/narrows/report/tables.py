@@ -11,10 +11,10 @@ import statistics
 from typing import Any
 
 from narrows.analysis.metrics import ENDS
-from narrows.analysis.statistics import are_identical
 from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
+from narrows.statistics.runs import are_identical
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
