@@ -12,7 +12,7 @@ from rich.text import Text
 
 from narrows.analysis.metrics import find, four_digits, head_of, show_amount, show_spread
 from narrows.analysis.terminal import Column, FittedTable, fold, width
-from narrows.analysis.verdicts import runs_in_words
+from narrows.analysis.verdicts import lateness_ns, resolution, runs_in_words
 from narrows.campaign.results import metric_list
 from narrows.console import WIDTH_OF_FILES
 from narrows.errors import UsageError
@@ -162,3 +162,13 @@ def test_words_of_runs() -> None:
     assert words(2, 2, 1, 0) == "1 of 2, 1 invalid"
     assert words(3, 1, 0, 0) == "none of 3, 1 invalid, 2 failed"
     assert words(0, 0, 0, 0) == "not run"
+
+
+def test_lateness_limits_what_differs() -> None:
+    assert lateness_ns([]) == 0
+    late = [{"lateness": None, "clock": {"error_ns": 0}}, {"lateness": {"p99_ns": 120_000}}]
+    assert lateness_ns(late) == 120_000
+    assert lateness_ns([*late, {"clock": {"error_ns": 700_000}}]) == 700_000
+    assert resolution("ns", 5e6, 120_000, 1e10) == 120_000
+    assert resolution("bit/s", 10e6, 1e6, 1e10) == 1000
+    assert resolution("1", 0.5, 1e6, 1e10) == 0
