@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign import results
 from narrows.campaign.results import FORMAT, metric_list
 
 #: Values of one run by metric.
@@ -50,7 +49,7 @@ def campaign(
     """A finished campaign of these schemes, each with the values of its runs. A verdict may also be `failed`
     or `pending`. `changes` are of the resolved scenario, `document` of campaign.json."""
     folder.mkdir(parents=True)
-    cells, rows, lines = [], [], []
+    cells, rows = [], []
     for scheme, runs in schemes.items():
         slug = "".join(letter if letter.isalnum() else "-" for letter in scheme).strip("-")
         for number, values in enumerate(runs, 1):
@@ -67,8 +66,6 @@ def campaign(
             row = {"scheme": scheme, "run": number, "flow": "all", "verdict": verdict, "cell": cell["id"]}
             rows.append({**row, "metrics": dict(values), "absent": {}})
     metrics = metric_list()
-    for scheme in schemes:
-        lines += results._summary(scheme, cells, rows, metrics)
     listed = [{"scheme": name, "reason": why} for name, why in (skipped or {}).items()]
     resolved = {
         "format": "narrows/resolved/1",
@@ -107,6 +104,6 @@ def campaign(
         "metrics": metrics,
         "rows": rows,
     }
-    found |= {"digests": {}, "summary": lines, "skipped": listed}
+    found |= {"digests": {}, "summary": [], "skipped": listed}
     (folder / "results.json").write_text(json.dumps(found))
     return folder

@@ -419,6 +419,14 @@ def test_rows_of_a_matrix_are_compared_where_conditions_are_the_same(tmp_path: P
     assert "rate 10 Mbit/s" in run_command(folder).stdout
 
 
+def test_limits_need_a_base(tmp_path: Path) -> None:
+    folder = ranked(tmp_path)
+    result = run_command(folder, "--fail-on", "throughput worse by 5%")
+    assert result.exit_code == 2
+    assert "--fail-on needs a base" in str(result.exception)
+    assert run_command(folder, "--against", "cubic", "--fail-on", "throughput worse by 5%").exit_code == 5
+
+
 def test_one_scheme_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
     result = run_command(campaign(tmp_path / "a", {"cubic": runs(1)}))
     assert result.exit_code == 3

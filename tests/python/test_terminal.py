@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -166,7 +167,10 @@ def test_words_of_runs() -> None:
 
 def test_lateness_limits_what_differs() -> None:
     assert lateness_ns([]) == 0
-    late = [{"lateness": None, "clock": {"error_ns": 0}}, {"lateness": {"p99_ns": 120_000}}]
+    late: list[dict[str, Any]] = [
+        {"lateness": None, "clock": {"error_ns": 0}},
+        {"lateness": {"p99_ns": 120_000}},
+    ]
     assert lateness_ns(late) == 120_000
     assert lateness_ns([*late, {"clock": {"error_ns": 700_000}}]) == 700_000
     assert resolution("ns", 5e6, 120_000, 1e10) == 120_000

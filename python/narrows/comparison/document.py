@@ -66,6 +66,8 @@ def compare(request: Request) -> Json:
     are not there. Of three and more campaigns those that can't be read are left out, told to `warn`, and
     listed as `unread`.
     """
+    if request.fail_on and len(request.folders) == 1 and not (request.against or request.pairs):
+        raise UsageError("--fail-on needs a base: name two campaigns, or of one the scheme with --against")
     opened, unread = _open(request)
     base = opened[0]
     metrics = _metrics(request, opened)

@@ -22,7 +22,7 @@ _KINDS = {
     SCHEME: "schemes and transport",
     CIRCUMSTANCE: "circumstances",
 }
-#: Notes name so many rows; the others are counted.
+#: Notes name so many rows, and sentences so many flows; the others are counted.
 _MOST_NAMED = 6
 
 
@@ -183,12 +183,16 @@ def method(document: Json) -> list[str]:
             " holds for this"
             " set-up, and nothing is known about others."
         )
-    if any(f["outcome"] not in (MISSING, SAME) for row in document["rows"] for f in row["metrics"].values()):
+    told = [
+        f for row in document["rows"] for f in row["metrics"].values() if f["absolute"] and not f["exact"]
+    ]
+    if any(f["absolute"]["kind"] == "interval" for f in told):
         found.append(
-            "Values are medians over valid runs; differences and their 95 % intervals are those of Hodges"
-            " and Lehmann,"
-            " each by itself."
+            "Values are medians over valid runs; differences and their 95 % intervals are those of Hodges and"
+            " Lehmann, each by itself."
         )
+    elif told:
+        found.append("Values are medians over valid runs, differences the estimates of Hodges and Lehmann.")
     return found
 
 
@@ -268,7 +272,7 @@ def trace_sentences(document: Json) -> list[str]:
             continue
         if not one["flows"]:
             found.append(f"{one['title']}: no run of the same number has states on both sides.")
-        for flow in one["flows"]:
+        for flow in one["flows"][:_MOST_NAMED]:
             about = f"{one['title']}, run {flow['run']}, flow {flow['flow']}"
             within = f" within {one['tolerance'] * 100:g} %" if one["tolerance"] else ""
             if flow["at_s"] is None:
@@ -284,6 +288,9 @@ def trace_sentences(document: Json) -> list[str]:
             found.append(
                 f"{about}: the states agree{within} until {flow['at_s']:.3f} s; then {'; '.join(values)}."
             )
+        if len(one["flows"]) > _MOST_NAMED:
+            more = len(one["flows"]) - _MOST_NAMED
+            found.append(f"{one['title']}: {more} more flows are in the JSON document (--json).")
     return found
 
 
