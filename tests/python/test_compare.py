@@ -290,10 +290,15 @@ def test_other_conditions_are_refused_unless_they_are_meant(
 
 def test_real_paths_are_not_described(tmp_path: Path) -> None:
     before = campaign(tmp_path / "a", {"cubic": runs(1)}, where="emulate")
-    after = campaign(tmp_path / "b", {"cubic": runs(2)}, where="hosts", changes={"network": {"kind": "real"}})
+    sessions = [{"hosts": {"here": {}, "there": {"kernel": "5.15.0", "cpus": 4}}}]
+    changes = {"network": {"kind": "real"}}
+    after = campaign(
+        tmp_path / "b", {"cubic": runs(2)}, where="hosts", changes=changes, document={"sessions": sessions}
+    )
     result = run_command(before, after)
     assert result.exit_code == 0, result.output
-    assert "plane" in result.stdout
+    assert "emulate in A, hosts in B" in result.stdout
+    assert "none in A, kernel 5.15.0, 4 processors in B" in " ".join(result.stdout.split())
 
 
 def test_other_definitions_are_refused(tmp_path: Path) -> None:
