@@ -27,7 +27,7 @@ def runs(
     """Runs with the spread of a path with random loss; those of the same `common` met the same chance."""
     own, shared = np.random.RandomState(seed), np.random.RandomState(common)
     path = shared.normal(0, 0.03, count)
-    found = []
+    found: list[Values] = []
     for number in range(count):
         rate = 11e6 * factor * float((1 + path[number]) * (1 + own.normal(0, noise)))
         queue = 20e6 * float(1 + own.normal(0, 0.05))
@@ -289,10 +289,15 @@ def test_other_conditions_are_refused_unless_they_are_meant(
 
 def test_real_paths_are_not_described(tmp_path: Path) -> None:
     before = campaign(tmp_path / "a", {"cubic": runs(1)}, where="emulate")
-    after = campaign(tmp_path / "b", {"cubic": runs(2)}, where="hosts", changes={"network": {"kind": "real"}})
+    sessions = [{"hosts": {"here": {}, "there": {"kernel": "5.15.0", "cpus": 4}}}]
+    changes = {"network": {"kind": "real"}}
+    after = campaign(
+        tmp_path / "b", {"cubic": runs(2)}, where="hosts", changes=changes, document={"sessions": sessions}
+    )
     result = run_command(before, after)
     assert result.exit_code == 0, result.output
-    assert "plane" in result.stdout
+    assert "emulate in A, hosts in B" in result.stdout
+    assert "none in A, kernel 5.15.0, 4 processors in B" in " ".join(result.stdout.split())
 
 
 def test_other_definitions_are_refused(tmp_path: Path) -> None:
@@ -418,6 +423,14 @@ def test_rows_of_a_matrix_are_compared_where_conditions_are_the_same(tmp_path: P
     assert "rate 10 Mbit/s" in run_command(folder).stdout
 
 
+def test_limits_need_a_base(tmp_path: Path) -> None:
+    folder = ranked(tmp_path)
+    result = run_command(folder, "--fail-on", "throughput worse by 5%")
+    assert result.exit_code == 2
+    assert "--fail-on needs a base" in str(result.exception)
+    assert run_command(folder, "--against", "cubic", "--fail-on", "throughput worse by 5%").exit_code == 5
+
+
 def test_one_scheme_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
     result = run_command(campaign(tmp_path / "a", {"cubic": runs(1)}))
     assert result.exit_code == 3
@@ -529,7 +542,7 @@ def test_markdown_is_a_table_for_a_pull_request(tmp_path: Path) -> None:
     result = run_command(before, after, "--markdown", "--fail-on", "thr worse by 5 %")
     assert result.exit_code == 5
     lines = result.stdout.splitlines()
-    assert lines[0].startswith("### Shown by 10 comparisons: 2 worse")
+    assert lines[0].startswith("### 2 of 10 comparisons show a difference: 2 worse.")
     assert any(
         re.match(r"\| bbr3 \| thr, Mbit/s \| [\d.]+ \| [\d.]+ \| -\d+\.\d % \|", line) for line in lines
     )

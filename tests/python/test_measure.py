@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from narrows.analysis.statistics import summarise_happened
 from narrows.campaign.expectations import FAILS, HOLDS, judge
 from narrows.campaign.results import _over_runs
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.model import Scenario, cells_of, start_offset
+from narrows.statistics.runs import summarise_happened
 
 pytestmark = pytest.mark.usefixtures("fixed_registry")
 

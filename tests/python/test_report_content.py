@@ -142,7 +142,8 @@ def test_nothing_is_loaded_from_outside(folder: Path, page: Page) -> None:
 def test_question_and_answer_are_told(page: Page) -> None:
     assert QUESTION in page.words
     assert "Highest throughput: " in page.words
-    assert "Lowest 95th percentile one-way delay: " in page.words
+    # Both fill the same queue: neither is called the lowest.
+    assert "Which scheme has the lowest 95th percentile one-way delay is open: " in page.words
     assert "2 invalid runs, 1 failed run, 1 unfinished run, 1 skipped scheme" in page.words
 
 
@@ -261,21 +262,20 @@ def test_a_flow_without_packets_is_absent_and_not_zero(tmp_path: Path) -> None:
 
 
 def test_few_runs_show_their_range_and_many_an_interval(tmp_path: Path) -> None:
-    few = write_campaign(tmp_path / "few", [Spec("cubic", r, ("cubic",)) for r in (1, 2)], duration_s=2.0)
+    # Runs as different schemes, so that they are not identical.
+    specs = [Spec("cubic", r, (("cubic", "vegas", "bbr1")[r % 3],)) for r in range(1, 7)]
+    few = write_campaign(tmp_path / "few", specs[:2], duration_s=2.0)
     text = tables.results_words(load(few))
     assert "median of the runs and, below it, their smallest and largest" in text
     assert "bootstrap" not in text
-    assert tables.results(load(few))["rows"][0][3]["small"] == "identical"
-    many = write_campaign(
-        tmp_path / "many", [Spec("cubic", r, ("cubic",)) for r in range(1, 7)], duration_s=2.0
-    )
+    assert " to " in tables.results(load(few))["rows"][0][3]["small"]
+    many = write_campaign(tmp_path / "many", specs, duration_s=2.0)
     assert "bootstrap" in tables.results_words(load(many))
-    assert tables.results(load(many))["rows"][0][3]["small"] == "identical"
-    lines = json.loads((many / "results.json").read_text())
-    for line in lines["summary"]:
-        line["metrics"]["throughput_bps"] |= {"identical": False, "ci95": [11.2e6, 11.7e6]}
-    (many / "results.json").write_text(json.dumps(lines))
-    assert tables.results(load(many))["rows"][0][3]["small"] == "[11.20, 11.70]"
+    assert tables.results(load(many))["rows"][0][3]["small"].startswith("[")
+    same = write_campaign(
+        tmp_path / "same", [Spec("cubic", r, ("cubic",)) for r in range(1, 7)], duration_s=2.0
+    )
+    assert tables.results(load(same))["rows"][0][3]["small"] == "identical"
     one = write_campaign(tmp_path / "one", [Spec("cubic", 1, ("cubic",))], duration_s=2.0)
     assert tables.results(load(one))["rows"][0][3]["small"] is None
     assert "nothing is known about how much it varies" in " ".join(document.compose(load(one), {})["answer"])

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from narrows.analysis import differences, permutation, ranking
-from narrows.analysis.statistics import (
+from narrows.statistics import differences, permutation, ranking
+from narrows.statistics.runs import (
     RESAMPLES,
     SEED,
     Spread,

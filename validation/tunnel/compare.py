@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from narrows.analysis.statistics import FEWEST_FOR_INTERVAL, bootstrap_ratio
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL, bootstrap_ratio
 from validation.tunnel.smirnov import holm, test
 from validation.tunnel.testbed import INSIDE, OUTSIDE
 

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from narrows.analysis.statistics import spread_of
 from narrows.errors import UsageError
+from narrows.statistics.runs import spread_of
 from narrows.text import did_you_mean, shorten
 
 Metric = Mapping[str, Any]
@@ -111,7 +111,8 @@ def show_number(value: float | None, metric: Metric) -> str:
 
 def show_amount(value: float | None, metric: Metric) -> str:
     """The same with its unit: `11.43 Mbit/s`."""
-    return " ".join(part for part in (show_number(value, metric), unit_of(metric)) if part)
+    unit = unit_of(metric) if value is not None else ""
+    return f"{show_number(value, metric)} {unit}".rstrip()
 
 
 def show_spread(summary: Mapping[str, Any], metric: Metric) -> str:

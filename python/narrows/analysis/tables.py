@@ -20,13 +20,13 @@ from narrows.analysis.metrics import (
     show_spread,
     unit_of,
 )
-from narrows.analysis.statistics import spread_of
 from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.analysis.verdicts import runs_in_words
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, UNVERIFIED, Status, legend, statuses_of, weakest
+from narrows.statistics.runs import spread_of
 
 #: Metrics of a single flow.
 PER_FLOW = (

@@ -100,7 +100,7 @@ class FittedTable:
             console.print(line, soft_wrap=True)
         if left_out:
             for text in fold(no_room(left_out, how), width(console.file)):
-                console.print(text, soft_wrap=True, style="dim")
+                console.print(Text(text, style="dim"), soft_wrap=True)
 
     # -- layouts ---------------------------------------------------------------------------------
 
@@ -213,8 +213,11 @@ def no_room(heads: Sequence[str], how: str = HOW) -> str:
 
 
 def fold(text: str, most: int) -> list[str]:
-    """A sentence in lines of at most `most` columns; a word that is longer stays whole."""
-    return textwrap.wrap(text, most, break_long_words=False, break_on_hyphens=False) or [""]
+    """A sentence in lines of at most `most` columns; a word that is longer stays whole, and so does a number
+    with the sign of per cent."""
+    joined = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = textwrap.wrap(joined, most, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines] or [""]
 
 
 def _folded(cell: Text, room: int) -> list[Text]:

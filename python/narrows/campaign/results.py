@@ -13,10 +13,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from narrows.analysis.statistics import summarise, summarise_happened
 from narrows.campaign.schema import resolved as resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
+from narrows.statistics.runs import summarise, summarise_happened
 
 FORMAT = "narrows/results/1"
 #: Runs with this verdict are counted and shown, but enter no statistic.

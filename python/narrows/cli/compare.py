@@ -189,8 +189,8 @@ def _with_progress(request: Request, compare: Any) -> dict[str, Any]:
     with bars(console, console.is_terminal) as progress:
         task = progress.add_task("comparing", note="", total=None)
 
-        def step(done: int, total: int, what: str) -> None:
-            progress.update(task, completed=done, total=total, note=what)
+        def step(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, note=f"{done} of {total}")
 
         request.progress = step
         found: dict[str, Any] = compare(request)

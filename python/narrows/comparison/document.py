@@ -10,13 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from narrows.analysis import ranking
 from narrows.analysis.metrics import ENDS, SUMMARY, find, has_packets, of_names
-from narrows.analysis.statistics import FEWEST_FOR_INTERVAL
 from narrows.comparison import envelope, gate, setups, sides, traces
 from narrows.comparison.findings import BETTER, CLAIMS, ERROR_RATE, LEVEL, WORSE, Finding, judge
 from narrows.comparison.sides import Pairing, Sample, Side
 from narrows.errors import DataError, NarrowsError, UsageError
+from narrows.statistics import ranking
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 
 FORMAT = "narrows/compare/1"
 CAMPAIGNS, SCHEMES = "campaigns", "schemes"
@@ -55,8 +55,8 @@ class Request:
     tolerance: float | None = None
     #: Told of a campaign that can't be read, while others can.
     warn: Callable[[str], None] = _ignore
-    #: Told of what takes time: done, of how many, and what it is.
-    progress: Callable[[int, int, str], None] = _ignore
+    #: Told of what takes time: how many pairings have been looked behind, and of how many.
+    progress: Callable[[int, int], None] = _ignore
 
 
 def compare(request: Request) -> Json:
@@ -66,6 +66,8 @@ def compare(request: Request) -> Json:
     are not there. Of three and more campaigns those that can't be read are left out, told to `warn`, and
     listed as `unread`.
     """
+    if request.fail_on and len(request.folders) == 1 and not (request.against or request.pairs):
+        raise UsageError("--fail-on needs a base: name two campaigns, or of one the scheme with --against")
     opened, unread = _open(request)
     base = opened[0]
     metrics = _metrics(request, opened)
@@ -83,6 +85,7 @@ def compare(request: Request) -> Json:
         "kind": SCHEMES if len(opened) == 1 and not request.pairs else CAMPAIGNS,
         "sides": [_side(one) for one in opened],
         "unread": unread,
+        "unmatched": _unmatched(opened, pairings, request),
         "flow": request.flow,
         "differences": [one.to_json() for one in differences],
         "error_rate": ERROR_RATE,
@@ -169,6 +172,19 @@ def _side(side: Side) -> Json:
         "cells": len(side.folder.cells),
         "pending": pending,
     }
+
+
+def _unmatched(opened: Sequence[Side], pairings: Sequence[Pairing], request: Request) -> list[Json]:
+    """The schemes of each campaign that have no counterpart, where all were asked for."""
+    if len(opened) < 2 or request.schemes or request.pairs:
+        return []
+    compared = {(one.side.name, one.scheme) for pair in pairings for one in (pair.base, pair.other)}
+    found = []
+    for side in opened:
+        alone = [scheme for scheme in side.schemes if (side.name, scheme) not in compared]
+        if alone:
+            found.append({"side": side.name, "schemes": alone})
+    return found
 
 
 def _rows(findings: Sequence[Finding]) -> list[Json]:
@@ -280,8 +296,8 @@ def _behind(pairings: Sequence[Pairing], request: Request) -> Json:
     parted, shapes = [], []
     whole = [one for one in pairings if one.base.runs and one.other.runs]
     for number, pairing in enumerate(whole):
-        request.progress(number, len(whole), pairing.title)
-        names = {
+        request.progress(number, len(whole))
+        names: Json = {
             "title": pairing.title,
             "sides": [pairing.base.side.name, pairing.other.side.name],
             "schemes": [pairing.base.scheme, pairing.other.scheme],
@@ -299,5 +315,5 @@ def _behind(pairings: Sequence[Pairing], request: Request) -> Json:
         flows = [one for one in flows if flow in (None, one["flow"])]
         parted.append({**names, "tolerance": tolerance, "flows": flows})
         shapes.append({**names, **shape})
-    request.progress(len(whole), len(whole), "")
+    request.progress(len(whole), len(whole))
     return {"traces": parted, "envelopes": shapes}

@@ -2,7 +2,7 @@
 all.
 
 Three things must hold before a difference is claimed: the permutation test over *all* comparisons made
-together (`narrows.analysis.permutation`), the interval of the difference itself, and, where time is real,
+together (`narrows.statistics.permutation`), the interval of the difference itself, and, where time is real,
 that the difference is more than the lateness by which the runs are judged.
 """
 
@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.analysis import differences, permutation
-from narrows.analysis.statistics import FEWEST_FOR_INTERVAL, summarise
+from narrows.analysis.verdicts import resolution
 from narrows.comparison.sides import Pairing
+from narrows.statistics import differences, permutation
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL, summarise
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]
@@ -169,12 +170,8 @@ def _relative(x: Floats, y: Floats, paired: bool, absolute: Json, middle: float)
 def _resolution(pairing: Pairing, metric: Mapping[str, Any], middle: float) -> float:
     """The difference that lateness alone can make."""
     late = max(pairing.base.lateness_ns, pairing.other.lateness_ns)
-    if metric.get("unit") == "ns":
-        return late
     duration = float(pairing.base.side.settings.get("duration_ns") or 0)
-    if metric.get("unit") == "bit/s" and duration > 0:
-        return abs(middle) * late / duration
-    return 0.0
+    return resolution(str(metric.get("unit")), middle, late, duration)
 
 
 def _way(finding: Finding) -> str:

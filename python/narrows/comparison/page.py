@@ -37,6 +37,7 @@ def page(document: Json) -> str:
         css=Markup(style + own),
         tables=[] if "ranks" in document else [_table(document, metric) for metric in document["metrics"]],
         ranks=_ranks(document) if "ranks" in document else [],
+        claims=[] if "ranks" in document else words.claims(document),
         set_up=words.set_up(document),
         envelopes=[
             {"text": text, "picture": Markup(_envelope(one)) if "hull" in one.get("base", {}) else ""}

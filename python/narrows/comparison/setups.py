@@ -133,17 +133,20 @@ def _cpus(host: Json) -> str:
     return f"{host['cpus']} processors" if host.get("cpus") else ""
 
 
+def _there(side: Side) -> str:
+    """The other host of a real path, as the last session found it."""
+    known = [session["hosts"] for session in side.document.get("sessions") or [] if session.get("hosts")]
+    host = known[-1].get("there") or {} if known else {}
+    kernel = f"kernel {host['kernel']}" if host.get("kernel") else ""
+    return ", ".join(part for part in (kernel, str(host.get("cpu_model") or ""), _cpus(host)) if part)
+
+
 def _of_host(name: str) -> Callable[[Side], str]:
     return lambda side: str((side.document.get("host") or {}).get(name) or "")
 
 
 def _setting(name: str) -> Callable[[Side], str]:
     return lambda side: str(side.settings.get(name, ""))
-
-
-def _sysctls(side: Side) -> str:
-    found = (side.document.get("host") or {}).get("sysctls") or {}
-    return ", ".join(f"{name} {' '.join(str(value).split())}" for name, value in sorted(found.items()))
 
 
 _FACTS: tuple[tuple[str, Callable[[Side], str]], ...] = (
@@ -154,6 +157,7 @@ _FACTS: tuple[tuple[str, Callable[[Side], str]], ...] = (
     ("narrows", _version),
     ("kernel", _of_host("kernel")),
     ("machine", _machine),
+    ("other host", _there),
     ("clock source", _of_host("clocksource")),
 )
 

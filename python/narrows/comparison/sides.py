@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from narrows.analysis import verdicts
 from narrows.campaign import results
 from narrows.campaign.results import INVALID
 from narrows.campaign.schema import resolved
@@ -109,17 +110,10 @@ class Sample:
 
     @cached_property
     def lateness_ns(self) -> float:
-        """The time by which stamps of these runs may be off: the largest 99th percentile of the emulator's
-        lateness, by which runs are judged, or the largest bound of the clocks of two hosts; 0 where time is
-        simulated."""
+        """The time (ns) by which stamps of these runs may be off."""
         if self.side.where not in _LIVE:
             return 0.0
-        found = [0.0]
-        for run in self.runs.values():
-            record = self.side.record_of(run.cell)
-            found.append(float((record.get("lateness") or {}).get("p99_ns") or 0))
-            found.append(float((record.get("clock") or {}).get("error_ns") or 0))
-        return max(found)
+        return verdicts.lateness_ns(self.side.record_of(run.cell) for run in self.runs.values())
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from narrows.analysis.metrics import NOT_AVAILABLE, four_digits, head_of, show_amount, show_number, unit_of
+from narrows.analysis.metrics import NOT_AVAILABLE, four_digits, head_of, show_number, unit_of
 from narrows.analysis.verdicts import runs_in_words
 from narrows.comparison.findings import BETTER, CLAIMS, MISSING, SAME, TOO_FEW, WORSE
 from narrows.comparison.setups import CIRCUMSTANCE, CONDITION, SCHEME
@@ -15,7 +15,6 @@ from narrows.text import any_of
 
 Json = Mapping[str, Any]
 
-MINUS = "-"
 #: Beside a difference in a table of all of them.
 MARKS = {WORSE: "!", BETTER: "*", "different": "#"}
 _KINDS = {
@@ -23,7 +22,7 @@ _KINDS = {
     SCHEME: "schemes and transport",
     CIRCUMSTANCE: "circumstances",
 }
-#: Notes name so many rows; the others are counted.
+#: Notes name so many rows, and sentences so many flows; the others are counted.
 _MOST_NAMED = 6
 
 
@@ -139,8 +138,12 @@ def headline(document: Json) -> str:
     told += [f"{counts['different']} different"] if counts["different"] else []
     tests = document["tests"]
     of = f"{tests} comparisons" if tests != 1 else "1 comparison"
+    if "ranks" in document and any(counts.values()):
+        schemes = len(samples(document))
+        return f"{sum(counts.values())} of {tests} comparisons of {schemes} schemes show a difference."
     if told:
-        return f"Shown by {of}: {', '.join(told)}."
+        number = sum(counts.values())
+        return f"{number} of {of} {'shows' if number == 1 else 'show'} a difference: {', '.join(told)}."
     few = sum(f["outcome"] == TOO_FEW for row in document["rows"] for f in row["metrics"].values())
     same = sum(f["outcome"] == SAME for row in document["rows"] for f in row["metrics"].values())
     if same == tests:
@@ -180,12 +183,16 @@ def method(document: Json) -> list[str]:
             " holds for this"
             " set-up, and nothing is known about others."
         )
-    if any(f["outcome"] not in (MISSING, SAME) for row in document["rows"] for f in row["metrics"].values()):
+    told = [
+        f for row in document["rows"] for f in row["metrics"].values() if f["absolute"] and not f["exact"]
+    ]
+    if any(f["absolute"]["kind"] == "interval" for f in told):
         found.append(
-            "Values are medians over valid runs; differences and their 95 % intervals are those of Hodges"
-            " and Lehmann,"
-            " each by itself."
+            "Values are medians over valid runs; differences and their 95 % intervals are those of Hodges and"
+            " Lehmann, each by itself."
         )
+    elif told:
+        found.append("Values are medians over valid runs, differences the estimates of Hodges and Lehmann.")
     return found
 
 
@@ -207,7 +214,11 @@ def notes(document: Json) -> list[str]:
             text = why if len(heads) == len(row["metrics"]) else f"{', '.join(heads)}: {why}"
             grouped.setdefault(text, {})[row_name(row, document)] = None
     every = len(document["rows"])
-    return [
+    alone = [
+        f"only in {one['side']}, and not compared (--pair ONE=OTHER would): {some(one['schemes'])}"
+        for one in document["unmatched"]
+    ]
+    return alone + [
         f"{'all rows' if len(names) == every > 1 else some(list(names))}: {text}"
         for text, names in grouped.items()
     ]
@@ -261,7 +272,7 @@ def trace_sentences(document: Json) -> list[str]:
             continue
         if not one["flows"]:
             found.append(f"{one['title']}: no run of the same number has states on both sides.")
-        for flow in one["flows"]:
+        for flow in one["flows"][:_MOST_NAMED]:
             about = f"{one['title']}, run {flow['run']}, flow {flow['flow']}"
             within = f" within {one['tolerance'] * 100:g} %" if one["tolerance"] else ""
             if flow["at_s"] is None:
@@ -277,6 +288,9 @@ def trace_sentences(document: Json) -> list[str]:
             found.append(
                 f"{about}: the states agree{within} until {flow['at_s']:.3f} s; then {'; '.join(values)}."
             )
+        if len(one["flows"]) > _MOST_NAMED:
+            more = len(one["flows"]) - _MOST_NAMED
+            found.append(f"{one['title']}: {more} more flows are in the JSON document (--json).")
     return found
 
 
@@ -343,11 +357,6 @@ def on_frontier(entry: Json) -> str:
 def runs_of(sample: Json) -> str:
     """`10 ok`, `9 of 10, 1 invalid`, `skipped`."""
     return "skipped" if sample["skipped"] and not sample["started"] else runs_in_words(sample)
-
-
-def amount(summary: Json | None, metric: Json) -> str:
-    """The median of a side with its unit."""
-    return show_amount(None if summary is None else summary["median"], metric)
 
 
 def samples(document: Json) -> dict[str, Json]:

@@ -16,6 +16,7 @@ from narrows.files import packaged
 from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
+from narrows.statistics.runs import are_identical
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
@@ -106,8 +107,8 @@ def _reasons(runs: list[Run], flow: str, name: str) -> list[str]:
 
 
 def _spread(entry: Json, values: list[float], scale: float, places: int) -> str | None:
-    """The interval of the median, or for a few runs their range."""
-    if entry.get("identical"):
+    """The interval of the median, or for a few runs their range; of identical runs neither means anything."""
+    if are_identical(values):
         return "identical"
     interval = entry.get("ci95")
     if interval:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.analysis.statistics import RESAMPLES, SEED
+from narrows.statistics.runs import RESAMPLES, SEED
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]

@@ -1,8 +1,4 @@
-"""Statistics over runs. The unit is the run: one number per run and metric, never pooled packets.
-
-Here is what one sample of runs says: its middle and its spread. `narrows.analysis.differences` has what two
-samples say about each other, `narrows.analysis.permutation` what many such pairs say at once.
-"""
+"""Statistics over runs. The unit is the run: one number per run and metric, never pooled packets."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.analysis.statistics import LEVEL
+from narrows.statistics.runs import LEVEL
 
 Floats = NDArray[np.float64]
 

@@ -22,7 +22,7 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from narrows.analysis.statistics import SEED
+from narrows.statistics.runs import SEED
 
 Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
