@@ -34,12 +34,12 @@ impl Program {
         schemes::find(self.name)
     }
 
-    /// What explains it: the comment at the head of its C file.
+    /// Its explanation: the comment at the head of its C file.
     pub fn page(&self) -> String {
         page::page(self.text)
     }
 
-    /// What it is, one sentence: the first paragraph of its page behind the name.
+    /// Its summary in one sentence: the first paragraph of its page behind the name.
     pub fn summary(&self) -> String {
         let page = self.page();
         let first = page.split("\n\n").next().unwrap_or_default();
@@ -114,7 +114,7 @@ impl Program {
     }
 }
 
-/// Whether a constant can hold values of a kind.
+/// True if a constant can hold values of a kind.
 fn is_number(kind: Kind) -> bool {
     !matches!(
         kind,
