@@ -46,8 +46,8 @@ pub fn block_signals() -> Result<Signals, RunError> {
 /// descriptor that is closed at the other end when the agent dies.
 ///
 /// # Errors
-/// What the system refused before the program ran.
-pub fn guard_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> {
+/// A step before the program ran that the system refused.
+pub fn subreaper_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> {
     let pipe = process::inherited(pipe).could_not("take over a pipe")?;
     let signals = block_signals()?;
     subreaper::become_subreaper();

@@ -1,10 +1,12 @@
 //! A minimal rtnetlink client: enough to create veth pairs, give them addresses and neighbours,
 //! and read their counters. Message layouts: rtnetlink(7), netlink(7).
 
-use super::{check, check_len};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 // linux/if_link.h, linux/neighbour.h, linux/veth.h
 const IFLA_ADDRESS: u16 = 1;
@@ -63,7 +65,7 @@ pub struct Route {
     pub first: bool,
 }
 
-/// What an interface has counted since it was created.
+/// Counters of an interface since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets received.
@@ -86,15 +88,9 @@ pub struct Netlink {
 impl Netlink {
     /// Opens a socket in the namespace of the calling thread.
     pub fn open() -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: a successful call returns a new descriptor that nobody else owns.
-        let fd = unsafe {
-            OwnedFd::from_raw_fd(check(libc::socket(
-                libc::AF_NETLINK,
-                kind,
-                libc::NETLINK_ROUTE,
-            ))?)
-        };
+        // The protocol with the number 0 is NETLINK_ROUTE.
+        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+        let fd = socket_with(family, SocketType::RAW, flags, None)?;
         Ok(Netlink { fd, sequence: 0 })
     }
 
@@ -246,22 +242,11 @@ impl Netlink {
         self.sequence += 1;
         let answer_wanted = message.kind == libc::RTM_GETLINK;
         let bytes = message.finish(self.sequence);
-        // SAFETY: `bytes` is valid for its length.
-        check_len(unsafe {
-            libc::send(self.fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0)
-        })?;
+        send(&self.fd, &bytes, SendFlags::empty())?;
         let mut body = Vec::new();
         let mut buffer = vec![0u8; 32 * 1024];
         loop {
-            // SAFETY: `buffer` is valid and writable for its length.
-            let length = check_len(unsafe {
-                libc::recv(
-                    self.fd.as_raw_fd(),
-                    buffer.as_mut_ptr().cast(),
-                    buffer.len(),
-                    0,
-                )
-            })?;
+            let (length, _) = recv(&self.fd, &mut buffer[..], RecvFlags::empty())?;
             let mut rest = &buffer[..length];
             while let Some((kind, sequence, content, tail)) = next_message(rest) {
                 rest = tail;

@@ -108,7 +108,7 @@ impl<'a> TcpInfo<'a> {
         TcpInfo(bytes)
     }
 
-    /// Whether the last delivery-rate sample was taken while the application had no data.
+    /// True if the last delivery-rate sample was taken while the application had no data.
     pub fn app_limited(&self) -> Option<bool> {
         // Third byte after the two scale nibbles: a one-bit field, lowest bit first.
         self.0.get(7).map(|byte| byte & 1 != 0)

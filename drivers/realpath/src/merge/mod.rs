@@ -21,7 +21,7 @@ mod peer;
 mod tests;
 
 use clocks::ClockRelation;
-use describe::{Origin, copy_logs, describe, facts_of};
+use describe::{SenderHost, copy_logs, describe, facts_of};
 use narrows_cell::EndpointResults;
 use narrows_cell::RunError;
 use narrows_cell::judgement::judge_pair;
@@ -64,7 +64,7 @@ pub fn side_record(
     let facts = facts_of(cell, &peers, &relation, &packets);
     describe(&mut run, &peers, &relation, &packets);
     copy_logs(&peers, &folder)?;
-    let origins = peers.each_ref().map(Origin::of);
+    let origins = peers.each_ref().map(SenderHost::of);
     let ends = PeerFolder::ends(peers, |host, since| relation.time(host, since));
     let document = EndpointResults::gather(
         cell,
