@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &SideArguments, signals: &Signals) -> Result<(), Fa
     let mut context = PeerContext {
         signals,
         commands,
-        tell: &mut events::line,
+        notify: &mut events::line,
     };
     Ok(peer::run(&plan, &mut context)?)
 }

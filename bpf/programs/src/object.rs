@@ -2,8 +2,8 @@
 //! to change both before it is loaded.
 //!
 //! A congestion control is a variable of the type `struct tcp_congestion_ops` in the section
-//! `.struct_ops.link` or `.struct_ops`. Where it lies in the file is told by the symbols, where its
-//! members lie by the type information. Nothing is loaded or run here.
+//! `.struct_ops.link` or `.struct_ops`. Its place in the file follows from the symbols, the
+//! places of its members from the type information. Nothing is loaded or run here.
 
 use crate::btf::{Btf, integer_at, text_of};
 use object::elf::{EM_BPF, FileHeader64};
@@ -161,7 +161,7 @@ impl Object {
         &self.name
     }
 
-    /// The license that it tells the kernel.
+    /// The license that it declares to the kernel.
     pub fn license(&self) -> &str {
         &self.license
     }

@@ -53,9 +53,9 @@ impl Program {
     /// Where its rules come from: what the native scheme names, or what its own page says.
     pub fn source(&self) -> String {
         let page = self.page();
-        let told = || page::passage(&page, "Provenance:", "Deviations:");
+        let own = || page::passage(&page, "Provenance:", "Deviations:");
         let native = self.native().map(|scheme| scheme.source.to_owned());
-        native.or_else(told).unwrap_or_default()
+        native.or_else(own).unwrap_or_default()
     }
 
     /// Names of the parameters that its C file declares.

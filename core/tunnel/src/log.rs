@@ -11,7 +11,7 @@
 //!        what       kind of datagram, DSCP and ECN outside
 //! ```
 //!
-//! The sender's side alone tells flows apart: who joins two logs knows a packet by its number. Blocks of
+//! Only the log of what was sent tells flows apart: who joins two logs knows a packet by its number. Blocks of
 //! the first version (magic `NTL1`) have no flows and can still be read.
 //!
 //! A row takes about eight bytes. A block stands for itself: what a process that was killed has
@@ -62,7 +62,7 @@ pub struct TunnelLogRow {
     pub sent: Time,
     /// When it arrived, by the receiver's; of what was sent, the same as `sent`.
     pub arrived: Time,
-    /// Size of the IP packet that carried it.
+    /// Size of the IP packet that carried it, in bytes.
     pub size: u32,
     /// Its content.
     pub content: Content,

@@ -26,7 +26,7 @@ pub struct MergedPacket {
     pub sent_ns: i64,
     /// Its delay in ns; `None` if it is not in the other log.
     pub delay_ns: Option<i64>,
-    /// Size of the IP packet that carried it.
+    /// Size of the IP packet that carried it, in bytes.
     pub size: u32,
     /// Its content.
     pub content: Content,
@@ -136,19 +136,20 @@ pub fn merge_logs(
 pub struct DirectionSummary {
     /// Datagrams with a packet that were sent.
     pub sent: u64,
-    /// Those of them that arrived.
+    /// Number of them that arrived.
     pub arrived: u64,
     /// Bytes of those that arrived.
     pub arrived_bytes: u64,
-    /// Sent no later than the last one that arrived, and not arrived.
+    /// Number of those sent no later than the last one that arrived, and not arrived.
     pub lost: u64,
-    /// Sent after the last one that arrived: lost or still on their way, nobody knows.
+    /// Number of those sent after the last one that arrived: lost or still on their way, nobody knows.
     pub undecided: u64,
     /// One-way delays in ns: smallest, median, 95th and 99th percentile (nearest rank), largest.
     pub delay_ns: Option<[i64; 5]>,
-    /// Arrived with an ECN field other than the one it was sent with, and congestion experienced.
+    /// Number of those that arrived with an ECN field other than the one they were sent with, and congestion
+    /// experienced.
     pub marked: u64,
-    /// Arrived with a DSCP other than the one it was sent with.
+    /// Number of those that arrived with a DSCP other than the one they were sent with.
     pub dscp_changed: u64,
 }
 

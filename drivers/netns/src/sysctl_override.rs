@@ -22,9 +22,9 @@ pub const JOURNAL: &str = "/run/narrows/settings.json";
 pub struct Change {
     /// Such as `net.core.rmem_max`.
     pub name: String,
-    /// Its value before.
+    /// Its value before, in the unit of the setting.
     pub before: u64,
-    /// Its value as long as the override is in force.
+    /// Its value as long as the override is in force, in the same unit.
     pub now: u64,
 }
 

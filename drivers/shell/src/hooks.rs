@@ -210,7 +210,7 @@ pub(super) struct ShellResult {
     pub(super) counts: [DirectionCounts; 2],
     pub(super) drops: DroppedPackets,
     pub(super) lateness: Histogram,
-    /// Frames for which there was no memory.
+    /// Number of frames for which there was no memory.
     pub(super) no_memory: u64,
     pub(super) elements: Vec<ElementCounters>,
     /// Samples of the queues, if a record is kept.

@@ -76,7 +76,7 @@ const BYPASSES: [&str; 3] = [
 /// Distance of looking after the emulator, and of updates of the live line.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs `command` behind the path of `plan` and returns its exit code, as shells tell it.
+/// Runs `command` behind the path of `plan` and returns its exit code, as shells report it.
 ///
 /// Must be called while this process has a single thread; `signals` come from [`block_signals`].
 ///
@@ -249,7 +249,7 @@ struct BuiltNetwork {
     no_forwarding: Option<String>,
 }
 
-/// The emulator's thread: builds the namespaces, tells about them, and works until the end.
+/// The emulator's thread: builds the namespaces, hands them over, and works until the end.
 fn emulate(
     plan: &ShellPlan,
     gate: Gate,
@@ -405,7 +405,7 @@ impl ShellSession<'_> {
             live.show(&self.shared.meters);
             if emulator.is_finished() {
                 live.clear();
-                // Its own error is told by whoever joins it.
+                // Its own error is reported by whoever joins it.
                 return Ok(1);
             }
         }

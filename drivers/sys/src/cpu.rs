@@ -116,14 +116,14 @@ pub fn precise_timers() {
     let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Jiffies of one CPU since boot.
+/// Times of one CPU since boot, in jiffies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
-    /// All time.
+    /// All time, in jiffies.
     pub total: u64,
-    /// Time in which nothing ran (idle and waiting for disks).
+    /// Time in which nothing ran (idle and waiting for disks), in jiffies.
     pub idle: u64,
-    /// Time that the hypervisor gave to somebody else.
+    /// Time that the hypervisor gave to somebody else, in jiffies.
     pub stolen: u64,
 }
 
@@ -197,7 +197,7 @@ fn parse_ticks(text: &str) -> Vec<CpuTicks> {
 }
 
 /// Time for which a process has run, and for which it was ready but had to wait for a CPU, in ns
-/// (`/proc/PID/schedstat`). `None` when the kernel does not tell.
+/// (`/proc/PID/schedstat`). `None` when the kernel does not say.
 pub fn run_and_wait_ns(pid: u32) -> Option<(u64, u64)> {
     parse_schedstat(&std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?)
 }
@@ -235,12 +235,12 @@ mod tests {
 
     #[test]
     fn threads_can_step_back_and_return() {
-        let (tell, hear) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             ThreadId::current().run_when_idle().unwrap();
-            tell.send(ThreadId::current()).unwrap();
+            sender.send(ThreadId::current()).unwrap();
         });
-        let id = hear.recv().unwrap();
+        let id = receiver.recv().unwrap();
         // It may have ended meanwhile.
         let _ = id.run_normally();
         thread.join().unwrap();

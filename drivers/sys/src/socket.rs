@@ -172,7 +172,7 @@ pub fn tcp_info<'a>(fd: BorrowedFd, buffer: &'a mut [u8]) -> io::Result<&'a [u8]
     Ok(&buffer[..length])
 }
 
-/// The state of the congestion control (`union tcp_cc_info`); empty if it tells nothing.
+/// The state of the congestion control (`union tcp_cc_info`); empty if it has none.
 pub fn congestion_info<'a>(fd: BorrowedFd, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     let length = get_option(fd, libc::IPPROTO_TCP, TCP_CC_INFO, buffer)?;
     Ok(&buffer[..length])

@@ -29,7 +29,7 @@ pub fn become_subreaper() {
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// The end of a child, as a shell tells it.
+/// The end of a child, as a shell reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitedChild {
     /// Number of the process.

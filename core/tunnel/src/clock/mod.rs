@@ -92,7 +92,7 @@ enum LimitKind {
 impl LimitKind {
     const BOTH: [LimitKind; 2] = [LimitKind::Above, LimitKind::Below];
 
-    /// Sign by which values are multiplied so that both sides look like limits from above.
+    /// Sign by which values are multiplied so that both kinds look like limits from above.
     const fn sign(self) -> f64 {
         match self {
             LimitKind::Above => 1.0,
@@ -250,7 +250,7 @@ impl Clocks {
         self.blocks[first].index * (self.config.block.ns().clamp(1, FARTHEST as u64) as i64)
     }
 
-    /// Limits of one side by the blocks from `from` to `to`, for a line that begins with the block
+    /// Limits of one kind by the blocks from `from` to `to`, for a line that begins with the block
     /// `first`: seconds and ns.
     fn limits(
         &self,

@@ -11,7 +11,7 @@ pub enum DatagramRefusal {
     UnknownSession,
     /// It has been here before.
     Replayed,
-    /// Too old to be told from a replay.
+    /// Too old to be distinguished from a replay.
     TooOld,
     /// The other end speaks another version.
     Incompatible,

@@ -42,7 +42,7 @@ const HELLO_GAP: Span = Span::from_ms(250);
 /// Time between clock messages while sizes are tried, and between farewells.
 const SEARCH_GAP: Span = Span::from_ms(10);
 
-/// Number of times the end of a session is told, as long as nobody answers such a message: with three,
+/// Number of times the end of a session is announced, as long as nobody answers such a message: with three,
 /// one in a million is missed at 1 % loss.
 const FAREWELLS: u8 = 3;
 /// Questions where this end is that wait for their answers. A listener asks two at a time.
@@ -152,7 +152,7 @@ impl Peer {
         self.search.as_ref()
     }
 
-    /// Ends the session; [`Peer::transmit`] tells the other end.
+    /// Ends the session; [`Peer::transmit`] announces that to the other end.
     pub fn close(&mut self) {
         if self.session.is_some() && !self.ended {
             self.farewells = FAREWELLS;

@@ -36,7 +36,7 @@ pub struct PeerConfig {
     pub clock_gap: Span,
     /// A dialer that has heard nothing for so long calls again.
     pub silence: Span,
-    /// Largest IP packet that the interface towards the other end can send.
+    /// Largest IP packet that the interface towards the other end can send, in bytes.
     pub interface_mtu: u32,
 }
 

@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 /// Peers that start farther apart were not of one run: the second is started by the first one's clock.
 const FARTHEST_START_NS: u64 = 10_000_000_000;
 
-/// Without a tunnel nothing has compared the clocks during the run: both peers started when they were told to, which is
-/// taken for the same moment, and their clocks are taken to run at the same rate.
+/// Without a tunnel nothing has compared the clocks during the run: both peers started when they were ordered to, which
+/// is taken for the same moment, and their clocks are taken to run at the same rate.
 fn assumed(readings: [ClockReadings; 2], duration: Time) -> Clocks {
     let mut clocks = Clocks::new(ClockConfig::default());
     for since in [0, duration.ns()] {
@@ -30,13 +30,13 @@ pub(super) struct ClockRelation {
     pub(super) fit: Fit,
     /// Readings of the clocks of both hosts.
     pub(super) readings: [ClockReadings; 2],
-    /// The same by host 0's clock.
+    /// The starts of both hosts by host 0's clock, in ns.
     starts: [i64; 2],
-    /// The earlier of the two.
+    /// The earlier of the two, in ns.
     pub(super) zero: i64,
     /// Largest bound of the error of their relation during the run.
     pub(super) error: Span,
-    /// Samples that were left out because no clocks differ by so much.
+    /// Number of samples that were left out because no clocks differ by so much.
     pub(super) implausible: u64,
     /// Length of the run.
     pub(super) duration: Time,

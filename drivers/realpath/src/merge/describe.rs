@@ -44,7 +44,7 @@ impl SenderHost {
         }
     }
 
-    /// The summary of a flow before its ends have told anything.
+    /// The summary of a flow before its ends have reported anything.
     pub(super) fn summary(&self, flow: &Flow) -> FlowSummary {
         let mut summary = described(flow);
         let print = &mut summary.fingerprint;

@@ -31,7 +31,7 @@ use packets::Packets;
 use peer::PeerFolder;
 use std::path::Path;
 
-/// Makes the record `out` of the folders that the peers of hosts 0 and 1 have left. `progress` hears how much
+/// Makes the record `out` of the folders that the peers of hosts 0 and 1 have left. `progress` is given how much
 /// of the run is written (time and length, in ns) and says whether to go on.
 ///
 /// # Errors

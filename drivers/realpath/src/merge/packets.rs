@@ -1,6 +1,6 @@
 //! The packets of both directions as the rows of a record.
 //!
-//! Logs tell what was sent and what arrived, not what became of the rest. A packet that did not arrive
+//! Logs have what was sent and what arrived, not what became of the rest. A packet that did not arrive
 //! although one of the same direction that was sent later did counts as dropped. Those sent after every
 //! packet that arrived were still on their way when the run ended, unless by then they had been longer than any
 //! packet of their direction has taken: a path that is dead until the end drops what it is given.
@@ -19,7 +19,7 @@ use std::net::SocketAddr;
 
 /// Which way the packets of each host travel.
 pub(super) const WAYS: [Direction; 2] = [Direction::Forward, Direction::Backward];
-/// Why packets were dropped, as far as logs tell.
+/// Why packets were dropped, as far as logs show.
 const REASON: &str = "not_received";
 /// Packets that our own endpoints have sent before their stop may be stamped a little after it, by a tunnel that had
 /// to wait for a processor. The verifier allows as much after the end of a run.

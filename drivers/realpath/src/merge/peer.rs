@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Name of the document of a side.
+/// Name of the document of a peer.
 const FILE: &str = "side.json";
 /// Its format.
 const FORMAT: &str = "narrows/side-end/1";
 
-/// One side.
+/// The folder of one peer.
 pub(super) struct PeerFolder {
     pub(super) folder: PathBuf,
     pub(super) end: EndFolder,
@@ -116,7 +116,7 @@ impl ClockReadings {
 #[serde(default)]
 pub(super) struct NamespaceSettings {
     pub(super) sysctls: Map<String, Value>,
-    /// Largest packet, where a tunnel limits it.
+    /// Largest packet in bytes, where a tunnel limits it.
     pub(super) mtu: Option<u32>,
 }
 

@@ -43,7 +43,7 @@ pub(super) type ProbeToken = [u8; 16];
 pub(super) struct ProbeDatagram {
     pub(super) kind: ProbeKind,
     pub(super) token: ProbeToken,
-    /// Size of the IP packet of the question.
+    /// Size of the IP packet of the question, in bytes.
     pub(super) ip_size: u32,
     pub(super) asked_ns: u64,
     pub(super) arrived_ns: u64,

@@ -1,7 +1,7 @@
 //! The way between two hosts, examined from both ends: which UDP ports pass in which direction, how large packets
 //! may be, how far away the other end is, and how far apart the clocks are.
 //!
-//! One of these runs on each host and does what it is told over its standard input, one JSON document a line,
+//! One of these runs on each host and carries out commands from its standard input, one JSON document a line,
 //! answering each with one line. Whoever holds both ends sees what was sent and what arrived. Meanwhile each port
 //! answers questions on a thread of its own. Nothing but datagrams that carry the examination's token counts;
 //! others are counted as strangers.

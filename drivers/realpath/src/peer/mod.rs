@@ -9,20 +9,21 @@
 //!                                +------ endpoints: one process per flow, in the namespace
 //! ```
 //!
-//! The first line of standard input is the plan ([`PeerPlan`]); commands follow, one a line: `start`, `stop`. The end of the
-//! input stops the peer, so nothing stays when a connection breaks. On standard output it tells how far it is:
-//! `ready` (can be called), `open` (the tunnel), `prepared` (all endpoints), `starting`, `progress`, `done`, and `clock`
-//! once a second. A peer whose other end falls silent or leaves before the run is over fails by itself, so one
+//! The first line of standard input is the plan ([`PeerPlan`]); commands follow, one a line: `start`, `stop`. The end
+//! of the input stops the peer, so nothing stays when a connection breaks. On standard output it reports its progress:
+//! `ready` (can be called), `open` (the tunnel), `prepared` (all endpoints), `starting`, `progress`, `done`, and
+//! `clock` once a second. A peer whose other end falls silent or leaves before the run is over fails by itself, so one
 //! whose commands cannot reach it any more ends, too.
 //!
-//! Both peers start at the same time: one is told to start in so many ns, says at which reading of its clock that will
-//! be, and the other translates this by what its tunnel knows of the clocks.
+//! Both peers start at the same time: one is ordered to start in so many ns, says at which reading of its clock that
+//! will be, and the other translates this by what its tunnel knows of the clocks.
 //!
 //! Without a tunnel (`"tunnel": null`) the endpoints work in the machine's own network, between the addresses of the
-//! machines, and nothing is known but what they tell. Each peer is then told to start at a time of its own real clock.
+//! machines, and nothing is known but what they report. Each peer is then ordered to start at a time of its own real
+//! clock.
 //!
 //! The folder then has the logs of the tunnel ([`tunnel`](crate::tunnel)), those of the endpoints in `logs/`, and
-//! `side.json` (format `narrows/side-end/1`) with what the endpoints have told and the facts about this machine.
+//! `side.json` (format `narrows/side-end/1`) with the reports of the endpoints and a description of this machine.
 
 mod clock_reading;
 mod commands;
@@ -60,14 +61,14 @@ use watch::PeerRun;
 /// knows the rate of a real path, and a sender may have to wait so long for a processor.
 const UNSENT: u32 = 1 << 20;
 
-/// Surroundings of a peer: who stops it, who commands it, and who hears of it.
+/// Context of a peer: its signals, its commands, and the receiver of its events.
 pub struct PeerContext<'a> {
     /// Signals that stop it.
     pub signals: &'a Signals,
     /// Commands after its plan.
     pub commands: CommandReader,
-    /// Hears what happens, as JSON documents with a member `event`.
-    pub tell: &'a mut dyn FnMut(&Value),
+    /// Receives events, JSON documents with a member `event`.
+    pub notify: &'a mut dyn FnMut(&Value),
 }
 
 /// Plays one peer of a run. Must be called while this process has a single thread, because it enters namespaces.
@@ -114,7 +115,7 @@ pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
         cpus: json!({"tunnel": network.mover, "endpoints": network.cpus}),
         programs,
     };
-    (context.tell)(&network.ready_event(plan.host));
+    (context.notify)(&network.ready_event(plan.host));
     let clock = network.clock();
     let tunnel = match network.end {
         Some(end) => Some(TunnelThread::start(end, network.mover)?),
@@ -123,7 +124,7 @@ pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
     let watch = PeerRun::new(&cell, clock, epoll, supervisor, tunnel, context)?;
     let result = watch.run(|| directory.remove_files())?;
     report::write(&mut setup, result, &cell, &plan.folder)?;
-    (context.tell)(&json!({"event": "done"}));
+    (context.notify)(&json!({"event": "done"}));
     Ok(())
 }
 
@@ -186,7 +187,7 @@ impl PeerNetwork {
         self.end.as_ref().map(|end| &end.host().netns)
     }
 
-    /// The clock by which times are told.
+    /// The clock by which times are reported.
     fn clock(&self) -> TunnelClock {
         let own = || TunnelClock::plain();
         self.end.as_ref().map_or_else(own, TunnelEnd::clock)
@@ -212,7 +213,7 @@ impl PeerNetwork {
     }
 }
 
-/// The folder of a side. Dropped before it is to be kept, it is removed.
+/// The folder of a peer. Dropped before it is to be kept, it is removed.
 struct PeerDirectory {
     path: PathBuf,
     keep: bool,

@@ -88,7 +88,7 @@ pub struct PeerPlan {
     cell: Value,
     /// Contents of the files that it names, by the names under which it looks for them.
     pub(super) files: BTreeMap<String, Vec<u8>>,
-    /// Index of the host at this side.
+    /// Index of the host of this peer.
     pub(super) host: u16,
     /// New folder for logs and results.
     pub(super) folder: PathBuf,
@@ -135,7 +135,7 @@ impl PeerPlan {
         })
     }
 
-    /// The cell, with its files from `folder`, and the host at this side. Both hosts of it get the largest
+    /// The cell, with its files from `folder`, and the host of this peer. Both hosts of it get the largest
     /// packet that a tunnel carries, unless theirs are smaller: the same at both peers, so that both work with the same cell.
     pub(super) fn cell(&self, folder: &Path) -> Result<(Cell, HostPlan), RunError> {
         let parse = |json: &Value| -> Result<Cell, RunError> {

@@ -1,4 +1,4 @@
-//! `side.json`: what this peer knows of the run when it is over.
+//! `side.json`: this peer's account of the run, written when it is over.
 
 use super::watch::PeerRunResult;
 use crate::tunnel::save;

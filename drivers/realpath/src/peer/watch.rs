@@ -131,7 +131,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
     }
 
     fn tell(&mut self, event: &Value) {
-        (self.around.tell)(event);
+        (self.around.notify)(event);
     }
 
     /// Waits for all endpoints to be prepared.

@@ -53,7 +53,7 @@ pub(super) struct EngineCounters {
     pub(super) undelivered: u64,
     /// Packets dropped because they were marked and their sender does not understand marks.
     pub(super) marked: u64,
-    /// The last thing that the kernel said about a datagram.
+    /// The last error code of the kernel about a datagram.
     pub(super) refusal: Option<i32>,
 }
 
@@ -338,7 +338,7 @@ impl Engine {
     }
 }
 
-/// Errors of the socket itself. Others tell about a datagram that was sent before.
+/// Errors of the socket itself. Others are about a datagram that was sent before.
 fn is_fatal(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

@@ -39,13 +39,13 @@ pub(crate) use report::save;
 use serde_json::Value;
 use std::os::fd::BorrowedFd;
 
-/// Surroundings of an end: who stops it, and who hears of it.
+/// Context of an end: its signals, its parent, and the receiver of its events.
 pub struct TunnelContext<'a> {
     /// Signals that stop it.
     pub signals: &'a Signals,
     /// A descriptor whose end stops it, too.
     pub parent: Option<BorrowedFd<'a>>,
-    /// Hears what happens, as JSON documents with a member `event`.
+    /// Receives events, JSON documents with a member `event`.
     pub notify: &'a mut dyn FnMut(&Value),
 }
 

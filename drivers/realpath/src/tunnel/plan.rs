@@ -88,7 +88,14 @@ impl TunnelPlan {
     /// # Errors
     /// [`RunError::Input`] with the key and its mistake.
     pub fn parse(text: &str) -> Result<Self, RunError> {
-        TunnelPlan::from_json(serde_json::from_str(text).map_err(|error| wrong(&error))?)
+        match serde_json::from_str(text) {
+            Ok(json) => TunnelPlan::from_json(json),
+            Err(error) => {
+                // An unknown name before the mistake says more.
+                let unknown = serde_json::from_str::<TunnelPlan>(text).err();
+                Err(wrong(&unknown.unwrap_or(error)))
+            }
+        }
     }
 
     /// The tunnel of something larger, which knows folder and host: `keys` are the others of a plan.

@@ -21,7 +21,7 @@ const SIGNALS: u64 = OBSERVER_KEYS;
 const PARENT: u64 = OBSERVER_KEYS + 1;
 const COMMAND: u64 = OBSERVER_KEYS + 2;
 
-/// The program inside, and the pipe whose end tells it that we are gone.
+/// The program inside, and the pipe that is closed when we are gone.
 struct InnerProgram {
     process: Process,
     pipe: PipeWriter,

@@ -74,8 +74,8 @@ pub(super) fn unfinished(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.part"))
 }
 
-/// Writes what is known of an end from the start, by which the logs of a killed agent can be told from others. The file
-/// has the name that the whole document has while it is written.
+/// Writes what is known of an end from the start, by which the logs of a killed agent can be distinguished from others.
+/// The file has the name that the whole document has while it is written.
 pub(super) fn begin(plan: &TunnelPlan, start: &EndStart) -> Result<(), RunError> {
     let path = unfinished(&plan.folder, FILE);
     fs::write(&path, format!("{:#}\n", known(plan, start)))

@@ -91,10 +91,10 @@ pub(super) struct Relay<'a> {
 }
 
 impl Relay<'_> {
-    /// Relays until told to stop.
+    /// Relays until it is stopped.
     ///
     /// # Errors
-    /// The system can no longer tell about sockets.
+    /// The system no longer reports events of sockets.
     pub(super) fn run(self) -> io::Result<()> {
         let epoll = Epoll::new()?;
         epoll.add(self.waker.as_fd(), WAKER)?;
@@ -194,7 +194,7 @@ enum Target {
     At(SocketAddrV4),
     /// Nobody can be there.
     Unreachable,
-    /// It goes nowhere and nobody is told.
+    /// It goes nowhere, and there is no answer.
     Nowhere,
 }
 

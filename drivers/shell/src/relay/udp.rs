@@ -160,7 +160,7 @@ impl UdpRelay {
     }
 }
 
-/// Which of two sockets told of an error.
+/// The socket, of two, that reported an error.
 enum Broken {
     Reader(io::Error),
     Writer(io::Error),

@@ -57,12 +57,6 @@ struct ReceivedDatagram {
 // SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
 unsafe impl Send for UdpReceiver {}
 
-impl std::fmt::Debug for UdpReceiver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("UdpReceiver")
-    }
-}
-
 impl UdpReceiver {
     /// Largest number of messages per call.
     pub const CAPACITY: usize = 64;

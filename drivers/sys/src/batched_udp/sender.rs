@@ -42,12 +42,6 @@ struct QueuedDatagram {
     tos: u8,
 }
 
-impl std::fmt::Debug for UdpSender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("UdpSender")
-    }
-}
-
 impl Default for UdpSender {
     fn default() -> Self {
         Self::new()
