@@ -53,13 +53,13 @@ pub(super) struct PacketHeaders {
     pub(super) tos: u8,
     /// Addresses.
     pub(super) tuple: Tuple,
-    /// Condition under which it may reach the gateway.
+    /// The condition under which it may reach the gateway.
     pub(super) kind: Admission,
     /// True if it carries nothing but a TCP acknowledgement.
     pub(super) acknowledgement: bool,
 }
 
-/// True if somebody must be there before a packet may reach the gateway.
+/// Packets by who must be there before they may reach the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// It opens a TCP connection.

@@ -69,11 +69,11 @@ struct Prober {
     ports: Vec<Port>,
 }
 
-/// Follows the orders on `commands` until they end.
+/// Carries out `commands` until they end.
 ///
 /// # Errors
 ///
-/// Input or output that cannot be read or written. An order that cannot be carried out is answered with
+/// Input or output that cannot be read or written. A command that cannot be carried out is answered with
 /// `{"error": ...}` and is none.
 pub fn serve(commands: impl BufRead, mut answers: impl Write) -> Result<(), RunError> {
     let mut commands = commands.lines();
