@@ -1,4 +1,4 @@
-//! What the emulator delivers, and how punctually.
+//! Throughput and punctuality of the emulator.
 
 use crate::Spread;
 use narrows_cell::keep_file;

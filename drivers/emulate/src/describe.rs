@@ -8,7 +8,7 @@ use narrows_cell::{Context, RunError};
 use narrows_cell::{EndpointResults, FlowDeliveries, FlowEnd};
 use narrows_emulator::Report;
 use narrows_endpoints::bpf::Programs;
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_netns::{Host, Hosts, WireCounters};
 use narrows_record::{Cpu, HostSettings, Lateness, Log, Process, Ring, RunDocument};
 use narrows_sys::cpu::CpuTicks;
@@ -37,7 +37,7 @@ pub(super) fn describe_hosts(run: &mut RunDocument, hosts: &Hosts) {
         other: std::iter::once(("mtu".to_owned(), host.mtu.into())).collect(),
     });
     run.hosts = described.collect();
-    let mut machine = facts::host();
+    let mut machine = host_info::host();
     if let Some(first) = hosts.hosts.first() {
         let mut shared = first.sysctls.clone();
         shared.retain(|name, value| {
@@ -126,7 +126,7 @@ pub(super) fn describe(
         missed_calls: programs.map_or_else(BTreeMap::new, |programs| programs.missed().clone()),
         endpoints: Vec::new(),
     };
-    let kernel = facts::kernel();
+    let kernel = host_info::kernel();
     let summary = |flow: &Flow| {
         let mut summary = narrows_cell::described(flow);
         if let SchemeRef::Kernel(_) | SchemeRef::Bpf(_) = flow.scheme {

@@ -26,7 +26,7 @@ use narrows_endpoints::supervisor::{
     check_kernel_schemes, mask, share_cpus,
 };
 use narrows_net::Network;
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_netns::{Host, HostDefaults, HostPlan, Hosts, enter_private_network};
 use narrows_record::{RunDocument, Versions};
 use narrows_sys::cpu::{self, CpuTicks};
@@ -100,7 +100,7 @@ pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDo
         let emulate = move || -> Result<Report, RunError> {
             let pinned = cpu::pin_to(&emulator_cpus);
             pinned.could_not("pin the emulator to a processor")?;
-            let most = (facts::available_bytes() / 2) as usize;
+            let most = (host_info::available_bytes() / 2) as usize;
             let pool = Pool::new(sizing.frames, sizing.largest_frame(), most);
             let mut core = Core::new(cell, pool)?;
             Writer::prepare(&mut core.log, &elements);
@@ -171,8 +171,8 @@ pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDo
     describe_hosts(&mut run, &hosts);
     run.other
         .insert("privilege".to_owned(), json!(privilege.name()));
-    run.started_at = Some(facts::wall_clock(watched.start_ns));
-    run.ended_at = Some(facts::wall_clock(clock::real_ns()));
+    run.started_at = Some(host_info::wall_clock(watched.start_ns));
+    run.ended_at = Some(host_info::wall_clock(clock::real_ns()));
     describe(
         &mut run,
         cell,

@@ -4,7 +4,9 @@
 //! until its standard input ends. That end is ours: when the run is over we close it, and when we
 //! are killed the kernel does, so nothing stays registered.
 
-use narrows_bpf::protocol::{Answer, Farewell, Loaded, Obstacle, Request, Wanted};
+use narrows_bpf::protocol::{
+    ExitReport, LoadAnswer, LoadObstacle, LoadRequest, Loaded, RequestedObject,
+};
 use narrows_bpf::{Object, Program};
 use narrows_cell::RunError;
 use narrows_cell::{BpfRef, Cell, Flow, SchemeRef, sha256};
@@ -67,9 +69,11 @@ impl Wish {
     }
 
     /// The sentence for what the loader says.
-    fn refuse(&self, obstacle: Obstacle, message: &str) -> RunError {
+    fn refuse(&self, obstacle: LoadObstacle, message: &str) -> RunError {
         match (obstacle, self.program) {
-            (Obstacle::Rights | Obstacle::Kernel, _) => RunError::Unavailable(message.to_owned()),
+            (LoadObstacle::Rights | LoadObstacle::Kernel, _) => {
+                RunError::Unavailable(message.to_owned())
+            }
             // Ours is known to load elsewhere, so it is the kernel that cannot.
             (_, Some(_)) => RunError::Unavailable(format!(
                 "this kernel does not take {}: {message}",
@@ -151,11 +155,11 @@ impl Programs {
             missed: BTreeMap::new(),
         };
         match programs.ask() {
-            Some(Answer::Loaded(loaded)) => {
+            Some(LoadAnswer::Loaded(loaded)) => {
                 programs.loaded = loaded;
                 Ok(programs)
             }
-            Some(Answer::Failed {
+            Some(LoadAnswer::Failed {
                 object,
                 obstacle,
                 message,
@@ -168,12 +172,12 @@ impl Programs {
     }
 
     /// What the loader answers; nothing if it ends without a word.
-    fn ask(&mut self) -> Option<Answer> {
-        let objects = self.wishes.iter().map(|wish| Wanted {
+    fn ask(&mut self) -> Option<LoadAnswer> {
+        let objects = self.wishes.iter().map(|wish| RequestedObject {
             length: wish.content.len(),
             constants: wish.constants.clone(),
         });
-        let request = Request {
+        let request = LoadRequest {
             objects: objects.collect(),
         };
         let request = serde_json::to_string(&request).ok()?;
@@ -246,7 +250,7 @@ impl Programs {
         true
     }
 
-    fn farewell(&mut self) -> Option<Farewell> {
+    fn farewell(&mut self) -> Option<ExitReport> {
         let mut line = String::new();
         let output = self.loader.stdout.as_mut()?;
         BufReader::new(output).read_line(&mut line).ok()?;

@@ -233,7 +233,7 @@ impl Line {
                 *latest = at.max(*latest);
                 match wire::decode(datagram.bytes, body) {
                     Ok(header @ Header::Media(media)) if media.feedback == wanted => {
-                        let ecn = Ecn::from_bits(datagram.ecn);
+                        let ecn = Ecn::from_bits(datagram.ecn());
                         end.endpoint().receive(*latest, ecn, &header, body);
                     }
                     _ => *garbage += 1,

@@ -1,8 +1,7 @@
-//! Encoded messages on their way out of a socket, in batches that have one ECN field each.
+//! Encoded messages on their way out of a socket, in batches.
 
 use narrows_cell::{Context, RunError};
-use narrows_sys::mmsg::SendBatch;
-use narrows_sys::socket;
+use narrows_sys::mmsg::{Message, SendBatch};
 use narrows_transport::wire;
 use narrows_units::Ecn;
 use std::collections::VecDeque;
@@ -35,8 +34,6 @@ impl Sending {
 #[derive(Default)]
 pub(super) struct DatagramSender {
     waiting: VecDeque<(Ecn, Vec<u8>)>,
-    /// ECN bits that the socket is set to.
-    ecn: Ecn,
 }
 
 impl DatagramSender {
@@ -63,15 +60,13 @@ impl DatagramSender {
                 silent = true;
             }
         }
-        while let Some(&(ecn, _)) = self.waiting.front() {
-            if ecn != self.ecn {
-                let tos = sending.dscp << 2 | ecn as u8;
-                socket::set_tos(fd, tos).could_not("set the ECN field")?;
-                self.ecn = ecn;
-            }
-            let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
-            let payloads = same.map(|(_, bytes)| bytes.as_slice());
-            let sent = match sending.batch.send(fd, payloads) {
+        while !self.waiting.is_empty() {
+            let dscp = sending.dscp;
+            let messages = self.waiting.iter().map(|(ecn, bytes)| Message {
+                tos: dscp << 2 | *ecn as u8,
+                ..Message::from(bytes.as_slice())
+            });
+            let sent = match sending.batch.send(fd, messages) {
                 Ok(sent) => sent,
                 Err(error) => match error.raw_os_error() {
                     // They wait until the interface has room.

@@ -5,7 +5,7 @@ use crate::bpf::Programs;
 use crate::{AgentCommand, Channel, EndpointMessage, EndpointOutcome, Received, Role};
 use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_cell::{Context, RunError};
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_record::Process as ProcessRecord;
 use narrows_sys::cpu;
 use narrows_sys::netns::NetNs;
@@ -52,7 +52,7 @@ pub fn mask(endpoints: &[usize], mover: &[usize]) -> u64 {
 
 /// Refuses schemes of the kernel that are not there, before anything runs.
 pub fn check_kernel_schemes<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Result<(), RunError> {
-    let offered = facts::congestion_controls();
+    let offered = host_info::congestion_controls();
     for flow in flows {
         if let SchemeRef::Kernel(name) = &flow.scheme
             && !offered.contains(name)

@@ -166,7 +166,7 @@ impl Link {
             .receive(self.fd.as_fd(), clock, |at, datagram| {
                 received[0] += 1;
                 received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
-                if !ends.hear(at, datagram.ecn, datagram.bytes, body) {
+                if !ends.hear(at, datagram.ecn(), datagram.bytes, body) {
                     *garbage += 1;
                 }
             });

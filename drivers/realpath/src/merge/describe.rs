@@ -1,4 +1,4 @@
-//! What is said about a run between two hosts in its document, and what speaks against it.
+//! The description of a run between two hosts in its document, and the facts by which it is judged.
 
 use super::clocks::{ClockRelation, by_ntp};
 use super::packets::{OneWay, Packets, WAYS};
@@ -6,7 +6,7 @@ use super::peer::{Loaded, PeerFolder};
 use narrows_cell::RunError;
 use narrows_cell::judgement::{HostFacts, PairFacts, WayFacts};
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef, described};
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_record::{Clock, FlowSummary, HostSettings, Ring, RunDocument, Versions};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -28,23 +28,23 @@ const ELSEWHERE: [&str; 8] = [
     "machine",
 ];
 
-/// What a host says about the schemes whose data it sends.
-pub(super) struct Origin {
+/// A host's account of the schemes whose data it sends.
+pub(super) struct SenderHost {
     kernel: String,
     versions: Versions,
     loaded: BTreeMap<u16, Loaded>,
 }
 
-impl Origin {
+impl SenderHost {
     pub(super) fn of(peer: &PeerFolder) -> Self {
-        Origin {
+        SenderHost {
             kernel: peer.document.machine.kernel.clone(),
             versions: peer.document.versions.clone(),
             loaded: peer.document.loaded(),
         }
     }
 
-    /// The summary of a flow before its ends have told anything.
+    /// The summary of a flow before its ends have reported anything.
     pub(super) fn summary(&self, flow: &Flow) -> FlowSummary {
         let mut summary = described(flow);
         let print = &mut summary.fingerprint;
@@ -74,8 +74,10 @@ pub(super) fn describe(
     relation: &ClockRelation,
     packets: &Packets,
 ) {
-    run.started_at = Some(facts::wall_clock(peers[0].document.clocks.start.real));
-    run.ended_at = Some(facts::wall_clock(peers[0].document.ended_real_ns));
+    run.started_at = Some(host_info::wall_clock(
+        peers[0].document.clocks.start.real_ns,
+    ));
+    run.ended_at = Some(host_info::wall_clock(peers[0].document.ended_real_ns));
     run.processes = peers
         .iter()
         .flat_map(|peer| peer.document.processes.iter().cloned())
@@ -152,7 +154,7 @@ fn host(name: &str, peer: &PeerFolder) -> HostSettings {
             "privilege": document.privilege,
             "versions": document.versions,
             "clock_step_ns": document.clock_step_ns,
-            "started_at": facts::wall_clock(document.clocks.start.real),
+            "started_at": host_info::wall_clock(document.clocks.start.real_ns),
             "cpu": {"busy_ratio": ticks.busy_ratio(), "stolen_ratio": ticks.stolen_ratio()},
             "tunnel": tunnel,
         })),
@@ -167,7 +169,7 @@ fn one_way(way: &OneWay) -> Value {
     })
 }
 
-/// What speaks against the run, but for its endpoints.
+/// The facts by which the run is judged, but for those of its endpoints.
 pub(super) fn facts_of(
     cell: &Cell,
     peers: &[PeerFolder; 2],

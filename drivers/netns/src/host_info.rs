@@ -1,5 +1,6 @@
 //! Facts about the machine, read when they are asked for.
 
+use chrono::{DateTime, SecondsFormat};
 use narrows_record::Host;
 use narrows_sys::netns::read_sysctl;
 use serde_json::Value;
@@ -64,7 +65,7 @@ fn memory_field(name: &str) -> u64 {
         .map_or(0, |kib: u64| kib * 1024)
 }
 
-/// What the kernel's clock counts by.
+/// Clock source of the kernel.
 pub fn clocksource() -> String {
     let path = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
     read_to_string(path).map_or_else(|_| "unknown".to_owned(), |text| text.trim().to_owned())
@@ -81,7 +82,7 @@ pub fn system() -> String {
         .to_owned()
 }
 
-/// How many tasks wanted a processor during the last 1, 5 and 15 minutes, on average.
+/// Average number of tasks that wanted a processor during the last 1, 5 and 15 minutes.
 pub fn load() -> Vec<f64> {
     let text = read_to_string("/proc/loadavg").unwrap_or_default();
     text.split_ascii_whitespace()
@@ -90,7 +91,7 @@ pub fn load() -> Vec<f64> {
         .collect()
 }
 
-/// Whether the machine is a guest of a hypervisor, which can stop it at any time.
+/// True if the machine is a guest of a hypervisor, which can stop it at any time.
 pub fn is_virtual() -> bool {
     let text = read_to_string("/proc/cpuinfo").unwrap_or_default();
     let flags = text.lines().find(|line| line.starts_with("flags"));
@@ -121,32 +122,8 @@ pub fn sysctls(names: &[&str]) -> serde_json::Map<String, Value> {
 
 /// A time of `CLOCK_REALTIME` as RFC 3339 text in UTC, to the millisecond.
 pub fn wall_clock(real_ns: u64) -> String {
-    let (days, second) = (
-        real_ns / 86_400_000_000_000,
-        real_ns / 1_000_000_000 % 86_400,
-    );
-    // Days to civil date, after H. Hinnant, "chrono-compatible low-level date algorithms": years
-    // begin in March, eras have 400 years, day 0 is 1970-01-01.
-    let day = days + 719_468;
-    let (era, day_of_era) = (day / 146_097, day % 146_097);
-    let year_of_era =
-        (day_of_era - day_of_era / 1_460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let month_from_march = (5 * day_of_year + 2) / 153;
-    let day_of_month = day_of_year - (153 * month_from_march + 2) / 5 + 1;
-    let month = if month_from_march < 10 {
-        month_from_march + 3
-    } else {
-        month_from_march - 9
-    };
-    let year = era * 400 + year_of_era + u64::from(month <= 2);
-    format!(
-        "{year:04}-{month:02}-{day_of_month:02}T{:02}:{:02}:{:02}.{:03}Z",
-        second / 3600,
-        second / 60 % 60,
-        second % 60,
-        real_ns / 1_000_000 % 1000
-    )
+    let at = DateTime::from_timestamp_nanos(i64::try_from(real_ns).unwrap_or(i64::MAX));
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
 #[cfg(test)]

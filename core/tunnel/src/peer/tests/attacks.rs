@@ -1,8 +1,6 @@
 //! Who reads along, sends copies, and is faster than the path: before a session, and when addresses change.
 
-use super::tests::*;
 use super::*;
-use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const STRANGER: u8 = 9;
@@ -176,12 +174,12 @@ fn a_dialer_is_open_only_when_the_listener_is() {
     for old in [&hello, &confirm] {
         assert_eq!(
             b.receive(ms(505), dialer_address(), old),
-            Received::Refused(Refusal::Replayed)
+            ReceivedDatagram::Refused(DatagramRefusal::Replayed)
         );
     }
     assert_eq!(
         a.receive(ms(505), listener_address(), &lost[0]),
-        Received::Refused(Refusal::Replayed)
+        ReceivedDatagram::Refused(DatagramRefusal::Replayed)
     );
 }
 
@@ -195,7 +193,7 @@ fn a_held_back_confirm_opens_nothing_later_elsewhere_or_after_another_session() 
         a.receive(ms(1), listener_address(), &welcome);
         (drain(&mut a, ms(1)).pop().unwrap(), a)
     };
-    let refused = Received::Refused(Refusal::Replayed);
+    let refused = ReceivedDatagram::Refused(DatagramRefusal::Replayed);
     let mut b = listener(1, 20);
     let (held, _) = confirm(&mut b, 10, dialer_address());
     assert_eq!(b.receive(ms(2), stranger(1), &held), refused);
@@ -207,13 +205,13 @@ fn a_held_back_confirm_opens_nothing_later_elsewhere_or_after_another_session() 
     let mut other = b.clone();
     assert_eq!(
         other.receive(ms(2), dialer_address(), &held),
-        Received::Control,
+        ReceivedDatagram::Control,
         "in time, from there"
     );
     let (first, _) = confirm(&mut b, 11, address(1, 1001));
     assert_eq!(
         b.receive(ms(2), address(1, 1001), &first),
-        Received::Control
+        ReceivedDatagram::Control
     );
     assert_eq!(b.receive(ms(3), dialer_address(), &held), refused);
     assert_eq!(b.counts().sessions, 1);
@@ -258,7 +256,7 @@ fn a_copy_that_comes_first_does_not_move_the_listener() {
         assert!(world.astray.iter().all(|(_, bytes)| is_question(bytes)));
         assert!(world.astray.len() <= 250, "{}", world.astray.len());
         // Copies were first, so the originals were refused, but what counts got through.
-        assert!(counts.refused(Refusal::Replayed) > 40);
+        assert!(counts.refused(DatagramRefusal::Replayed) > 40);
         assert!(world.dialer.counts().messages > 40);
     }
 }

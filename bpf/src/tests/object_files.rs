@@ -1,6 +1,6 @@
 //! The reader of object files on what clang has made of our programs.
 
-use super::{ALL, Object, ObjectError, object};
+use crate::{ALL, Object, ObjectError, object};
 
 /// Bytes of a name in the kernel, with the zero at its end (`TCP_CA_NAME_MAX`).
 const NAME_BYTES: usize = 16;

@@ -1,17 +1,14 @@
-//! A folder as a stream, in the `ustar` format of POSIX.1-2017 (pax, "ustar Interchange Format"): how what a peer has
-//! written gets from another host to this one. The other host needs no program for it but this one, and files
-//! of root come along where the agent runs as root.
+//! The folder of one end of a run as a tar stream (`ustar`), by which the results of another host get to this one.
+//! That host needs no program for it but this one, and files of root come along where the agent runs as root.
 
 use narrows_cell::RunError;
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use tar::{Builder, EntryType, Header};
 
-const BLOCK: usize = 512;
-/// Largest size that fits into eleven octal digits.
-const MAX_OCTAL: u64 = 0o777_7777_7777;
-/// What a peer or an end of a tunnel leaves in its folder, finished or not. Nothing else is ever removed.
+/// Everything that one end of a run or of a tunnel leaves in its folder, finished or not. Nothing else is ever removed.
 const OURS: &[&str] = &[
     "sent.ntl",
     "arrived.ntl",
@@ -27,22 +24,26 @@ const UNFINISHED: &str = ".part";
 /// Writes everything in `folder` to `out`: regular files and folders, in the order of their names.
 ///
 /// # Errors
-/// A file cannot be read or has become shorter meanwhile, or nobody takes the stream. It is then incomplete: its two
-/// empty blocks at the end are missing.
-pub fn pack(folder: &Path, out: &mut impl Write) -> Result<(), RunError> {
+/// A file cannot be read or has become shorter meanwhile, a name is too long for the format, or nobody takes the
+/// stream. The stream is then incomplete: its two empty blocks at the end are missing.
+pub fn write(folder: &Path, out: &mut impl Write) -> Result<(), RunError> {
     if !folder.is_dir() {
         return Err(RunError::Input(format!(
             "{} is no folder; name one that a side has written",
             folder.display()
         )));
     }
-    pack_below(folder, "", out)?;
-    out.write_all(&[0; 2 * BLOCK])
-        .and_then(|()| out.flush())
-        .map_err(|error| gone(&error))
+    let mut archive = Builder::new(out);
+    if let Err(error) = append_folder(&mut archive, folder, "") {
+        // Dropped, it would write the blocks that say that nothing is missing.
+        std::mem::forget(archive);
+        return Err(error);
+    }
+    let written = archive.into_inner().and_then(Write::flush);
+    written.map_err(|error| broken(folder, &error))
 }
 
-/// Removes a folder that a peer has written.
+/// Removes a folder that one end of a run has written.
 ///
 /// # Errors
 /// Something else is in it, or it cannot be removed.
@@ -58,94 +59,71 @@ pub fn remove(folder: &Path) -> Result<(), RunError> {
     fs::remove_dir_all(folder).map_err(|error| broken(folder, &error))
 }
 
-fn pack_below(folder: &Path, prefix: &str, out: &mut impl Write) -> Result<(), RunError> {
+fn append_folder(
+    archive: &mut Builder<impl Write>,
+    folder: &Path,
+    prefix: &str,
+) -> Result<(), RunError> {
     for name in names(folder)? {
         let (path, name) = (folder.join(&name), format!("{prefix}{name}"));
-        let about = path
-            .symlink_metadata()
-            .map_err(|error| broken(&path, &error))?;
-        if about.is_dir() {
+        let failed = |error: io::Error| broken(&path, &error);
+        let metadata = path.symlink_metadata().map_err(failed)?;
+        if metadata.is_dir() {
             let name = format!("{name}/");
-            let head = head(&name, Kind::Folder, 0, about.mtime())?;
-            out.write_all(&head).map_err(|error| gone(&error))?;
-            pack_below(&path, &name, out)?;
-        } else if about.is_file() {
-            pack_file(&path, &name, out)?;
+            let header = header(&name, EntryType::Directory, 0, metadata.mtime());
+            archive
+                .append(&header.map_err(failed)?, io::empty())
+                .map_err(failed)?;
+            append_folder(archive, &path, &name)?;
+        } else if metadata.is_file() {
+            append_file(archive, &path, &name).map_err(failed)?;
         }
     }
     Ok(())
 }
 
-fn pack_file(path: &Path, name: &str, out: &mut impl Write) -> Result<(), RunError> {
-    let failed = |error: io::Error| broken(path, &error);
-    let mut file = File::open(path).map_err(failed)?;
-    let about = file.metadata().map_err(failed)?;
-    let size = about.len();
-    let head = head(name, Kind::File, size, about.mtime())?;
-    out.write_all(&head).map_err(|error| gone(&error))?;
-    let mut left = size;
-    let mut buffer = vec![0; 256 * 1024];
-    while left > 0 {
-        let room = left.min(buffer.len() as u64) as usize;
-        let length = file.read(&mut buffer[..room]).map_err(failed)?;
-        if length == 0 {
-            return Err(failed(io::ErrorKind::UnexpectedEof.into()));
+fn append_file(archive: &mut Builder<impl Write>, path: &Path, name: &str) -> io::Result<()> {
+    let file = File::open(path)?;
+    let metadata = file.metadata()?;
+    let left = metadata.len();
+    let header = header(name, EntryType::Regular, left, metadata.mtime())?;
+    archive.append(&header, ExactRead { file, left })
+}
+
+/// The header of an entry of root's, whoever has written it.
+fn header(name: &str, kind: EntryType, size: u64, modified_s: i64) -> io::Result<Header> {
+    let mut header = Header::new_ustar();
+    header.set_path(name)?;
+    header.set_entry_type(kind);
+    header.set_mode(if kind.is_dir() { 0o755 } else { 0o644 });
+    header.set_uid(0);
+    header.set_gid(0);
+    header.set_size(size);
+    header.set_mtime(u64::try_from(modified_s).unwrap_or(0));
+    header.set_cksum();
+    Ok(header)
+}
+
+/// As many bytes as the header of a file promises: a log that grows meanwhile is cut there.
+struct ExactRead {
+    file: File,
+    /// Bytes still to be read.
+    left: u64,
+}
+
+impl Read for ExactRead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = self.left.min(buffer.len() as u64) as usize;
+        let length = self.file.read(&mut buffer[..room])?;
+        if length == 0 && room > 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
         }
-        out.write_all(&buffer[..length])
-            .map_err(|error| gone(&error))?;
-        left -= length as u64;
+        self.left -= length as u64;
+        Ok(length)
     }
-    let padding = (size as usize).next_multiple_of(BLOCK) - size as usize;
-    out.write_all(&[0; BLOCK][..padding])
-        .map_err(|error| gone(&error))
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    File,
-    Folder,
-}
-
-/// The block before a file.
-fn head(name: &str, kind: Kind, size: u64, seconds: i64) -> Result<[u8; BLOCK], RunError> {
-    let mut block = [0; BLOCK];
-    let mut put =
-        |from: usize, bytes: &[u8]| block[from..from + bytes.len()].copy_from_slice(bytes);
-    let octal = |value: u64, digits: usize| format!("{value:0digits$o}").into_bytes();
-    if name.len() > 100 {
-        return Err(RunError::Input(format!(
-            "the name '{name}' is too long for the stream, in which names have up to 100 bytes"
-        )));
-    }
-    put(0, name.as_bytes());
-    put(
-        100,
-        if kind == Kind::File {
-            b"0000644"
-        } else {
-            b"0000755"
-        },
-    );
-    put(108, b"0000000");
-    put(116, b"0000000");
-    if size <= MAX_OCTAL {
-        put(124, &octal(size, 11));
-    } else {
-        // As GNU tar does it, and others after it: the first bit, then the number.
-        put(124, &[0x80, 0, 0, 0]);
-        put(128, &size.to_be_bytes());
-    }
-    put(136, &octal(seconds.clamp(0, MAX_OCTAL as i64) as u64, 11));
-    put(148, b"        ");
-    put(156, if kind == Kind::File { b"0" } else { b"5" });
-    put(257, b"ustar\x0000");
-    let sum: u64 = block.iter().map(|&byte| u64::from(byte)).sum();
-    block[148..154].copy_from_slice(&octal(sum, 6));
-    block[154] = 0;
-    Ok(block)
-}
-
-/// Names of what is in a folder, in order.
+/// Names of the entries of a folder, in order.
 fn names(folder: &Path) -> Result<Vec<String>, RunError> {
     let failed = |error: io::Error| broken(folder, &error);
     let mut names = Vec::new();
@@ -165,22 +143,18 @@ fn broken(path: &Path, error: &io::Error) -> RunError {
     RunError::Io(format!("{}: {error}", path.display()))
 }
 
-fn gone(error: &io::Error) -> RunError {
-    RunError::Io(format!(
-        "the stream of files is not taken any more: {error}"
-    ))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const BLOCK: usize = 512;
 
     struct Folder(PathBuf);
 
     impl Folder {
         fn new(name: &str) -> Folder {
             let path =
-                std::env::temp_dir().join(format!("narrows-pack-{name}-{}", std::process::id()));
+                std::env::temp_dir().join(format!("narrows-archive-{name}-{}", std::process::id()));
             let _ = fs::remove_dir_all(&path);
             fs::create_dir_all(path.join("logs")).unwrap();
             Folder(path)
@@ -206,7 +180,7 @@ mod tests {
         fs::write(folder.0.join("logs/flow-1-sender.log"), "").unwrap();
         fs::write(folder.0.join("side.json"), vec![b'x'; BLOCK]).unwrap();
         let mut stream = Vec::new();
-        pack(&folder.0, &mut stream).unwrap();
+        write(&folder.0, &mut stream).unwrap();
         assert!(stream.len().is_multiple_of(BLOCK));
         let mut found = Vec::new();
         let mut at = 0;
@@ -240,14 +214,28 @@ mod tests {
     }
 
     #[test]
-    fn large_files_have_their_size() {
-        let block = head("sent.ntl", Kind::File, 1 << 34, 0).unwrap();
-        assert_eq!(block[124], 0x80);
-        let size: [u8; 8] = block[128..136].try_into().unwrap();
-        assert_eq!(u64::from_be_bytes(size), 1 << 34);
-        let octal = head("sent.ntl", Kind::File, MAX_OCTAL, 0).unwrap();
-        assert_eq!(number(&octal[124..136]), MAX_OCTAL);
-        assert!(head(&"x".repeat(101), Kind::File, 0, 0).is_err());
+    fn large_files_have_their_size_and_long_names_are_refused() {
+        // Eleven octal digits, and beyond as GNU tar does it, and others after it: the first bit, then the number.
+        for size in [0o777_7777_7777, 1 << 34] {
+            let header = header("sent.ntl", EntryType::Regular, size, 0).unwrap();
+            assert_eq!(header.size().unwrap(), size);
+        }
+        assert!(header(&"x".repeat(101), EntryType::Regular, 0, 0).is_err());
+    }
+
+    #[test]
+    fn a_stream_that_lacks_something_has_no_end() {
+        let folder = Folder::new("cut");
+        fs::write(folder.0.join("sent.ntl"), "x").unwrap();
+        fs::write(folder.0.join("x".repeat(101)), "x").unwrap();
+        let mut stream = Vec::new();
+        assert!(write(&folder.0, &mut stream).is_err());
+        // The folder for logs, the first file and its content.
+        assert_eq!(stream.len(), 3 * BLOCK);
+        let path = folder.0.join("sent.ntl");
+        let file = File::open(path).unwrap();
+        let read = io::copy(&mut ExactRead { file, left: 2 }, &mut io::sink());
+        assert_eq!(read.unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
     }
 
     #[test]
@@ -260,6 +248,6 @@ mod tests {
         fs::remove_file(folder.0.join("precious")).unwrap();
         remove(&folder.0).unwrap();
         assert!(!folder.0.exists());
-        assert!(pack(&folder.0, &mut Vec::new()).is_err());
+        assert!(write(&folder.0, &mut Vec::new()).is_err());
     }
 }
