@@ -2,5 +2,5 @@
 
 use crate::Queue;
 
-crate::registry::registry!("queue", dyn Queue<P>: droptail, drophead, unlimited, onepacket, red, step, codel,
+crate::registry::registry!("queue", dyn Queue<P>, QueueEffects: droptail, drophead, unlimited, onepacket, red, step, codel,
     pie, fqcodel, cake, sfq, drr, dualpi2, priority);

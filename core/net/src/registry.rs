@@ -59,8 +59,20 @@ pub enum BuildError {
 
 /// Declares the registry of one kind: a module per entry, the table, and the constructor.
 ///
-/// Each module has `ENTRY: Entry` and `build(&Params, &Setup) -> Result<Box<dyn ...>, ParamError>`.
+/// Each module has `ENTRY: Entry`, `build(&Params, &Setup) -> Result<Box<dyn ...>, ParamError>` and, where their type is
+/// given, `EFFECTS`.
 macro_rules! registry {
+    ($what:literal, dyn $trait:ident $(<$packet:ident>)?, $effects:ident : $($module:ident),+ $(,)?) => {
+        $crate::registry::registry!($what, dyn $trait $(<$packet>)?: $($module),+);
+
+        /// The declared effects of the entry called `name`, if there is one.
+        pub fn effects(name: &str) -> Option<$crate::$effects> {
+            $(if name == $module::ENTRY.name {
+                return Some($module::EFFECTS);
+            })+
+            None
+        }
+    };
     ($what:literal, dyn $trait:ident $(<$packet:ident>)? : $($module:ident),+ $(,)?) => {
         $(pub mod $module;)+
 

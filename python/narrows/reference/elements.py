@@ -135,11 +135,11 @@ def picture(family: str, name: str) -> str:
 def _packets(example: Example, title: str, *, queue: bool) -> str:
     import numpy as np
 
-    from narrows.reference.probe import Load, play
+    from narrows.reference.probe import play
     from narrows.reference.svg import Picture, round_up
 
     element = BOTTLENECK.replace("QUEUE", example.written) if queue else example.written
-    packets = (example.load or Load()).packets()
+    packets = example.load.packets()
     fates = play(element, packets, list(example.changes) or None)
     came = packets.time_ns.astype(np.float64) / 1e9
     spent = (fates["left_ns"] - packets.time_ns.astype(np.int64)) / 1e6

@@ -7,7 +7,7 @@
 //! acknowledgement says.
 
 use crate::per_packet::DelayLine;
-use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Backlog, Change, DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder, Reason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 use std::collections::VecDeque;
 
@@ -29,6 +29,19 @@ pub const ENTRY: Entry = Entry {
         .range(0.0, 3.6e12),
     ],
     shorthand: &["keep"],
+    example: Example::new(
+        "{ackdecimation: 4 packets}",
+        "Of acknowledgements, one per ms, every fourth is kept; the others are dropped.",
+    )
+    .picture(r#"{"load": [{"every_us": 1000, "spans_s": [[0, 0.4]], "size": 40, "ack": true}], "seconds": 0.4,
+               "bin_ms": 20, "view": "rate"}"#),
+};
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects {
+    delay: DelayEffect::Jitter,
+    order: PacketOrder::OfConnection,
+    ..LinkEffects::drops(&[ACK_THINNED])
 };
 
 /// Why an acknowledgement that a newer one replaces is dropped.

@@ -1,7 +1,7 @@
 //! Packets that arrive damaged.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -13,6 +13,17 @@ pub const ENTRY: Entry = Entry {
         ParamSpec::new("ratio", Kind::Ratio, "Probability that a packet is damaged.").required(),
     ],
     shorthand: &["ratio"],
+    example: Example::new(
+        "{corrupt: 5 %}",
+        "One packet in twenty is damaged; its receiver will discard it.",
+    )
+    .picture(r#"{"view": "rate"}"#),
+};
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects {
+    corrupts: true,
+    ..LinkEffects::NONE
 };
 
 /// Builds the element.

@@ -1,7 +1,7 @@
 //! A link that can be cut and restored by a timeline.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, Reason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -13,7 +13,16 @@ pub const ENTRY: Entry = Entry {
         ParamSpec::new("open", Kind::Flag, "Whether packets pass.").default("true"),
     ],
     shorthand: &["open"],
+    example: Example::new(
+        "{gate: {open: true}}",
+        "A timeline closes it at 300 ms and opens it at 600 ms; what comes to a closed gate is dropped.",
+    )
+    .picture(r#"{"changes": [{"at_ns": 300000000, "element": "probe", "set": {"open": false}}, {"at_ns":
+               600000000, "element": "probe", "set": {"open": true}}], "view": "rate"}"#),
 };
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[LINK_CUT]);
 
 /// Why packets are dropped at a closed gate.
 pub const LINK_CUT: Reason = Reason("link_cut");

@@ -1,7 +1,7 @@
 //! Independent random loss.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, Reason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -13,7 +13,15 @@ pub const ENTRY: Entry = Entry {
         ParamSpec::new("ratio", Kind::Ratio, "Probability that a packet is dropped.").required(),
     ],
     shorthand: &["ratio"],
+    example: Example::new(
+        "{loss: 5 %}",
+        "One packet in twenty is lost, independently of the others.",
+    )
+    .picture(r#"{"view": "rate"}"#),
 };
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS]);
 
 /// Why elements that lose at random drop.
 pub const RANDOM_LOSS: Reason = Reason("random_loss");

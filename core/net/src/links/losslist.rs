@@ -2,7 +2,7 @@
 
 use super::periodicloss::PLANNED_LOSS;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -16,7 +16,15 @@ pub const ENTRY: Entry = Entry {
             .required(),
     ],
     shorthand: &["packets"],
+    example: Example::new(
+        "{losslist: [100, 101, 102, 300]}",
+        "Exactly these packets are lost.",
+    )
+    .picture(r#"{"view": "rate"}"#),
 };
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[PLANNED_LOSS]);
 
 /// Builds the element.
 pub fn build<P: Packet + 'static>(

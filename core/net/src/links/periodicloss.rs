@@ -1,7 +1,7 @@
 //! Loss without chance: every n-th packet.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, Reason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -18,7 +18,15 @@ pub const ENTRY: Entry = Entry {
             .range(0.0, 1e15),
     ],
     shorthand: &["every"],
+    example: Example::new(
+        "{periodicloss: 50 packets}",
+        "Every 50th packet is lost.",
+    )
+    .picture(r#"{"view": "rate"}"#),
 };
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[PLANNED_LOSS]);
 
 /// Why elements that were told which packets to drop drop them.
 pub const PLANNED_LOSS: Reason = Reason("planned_loss");

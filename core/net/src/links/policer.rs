@@ -7,7 +7,7 @@
 
 use crate::token_bucket::TokenBucket;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, Reason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -38,7 +38,15 @@ pub const ENTRY: Entry = Entry {
             .source("RFC 2474: 0, the default forwarding"),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{policer: {rate: 4 Mbit/s, burst: 75 kB}}",
+        "6 Mbit/s come. The burst passes, then a third is dropped; nothing is ever delayed.",
+    )
+    .picture(r#"{"view": "rate"}"#),
 };
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[POLICED]);
 
 /// Why policers drop.
 pub const POLICED: Reason = Reason("policed");

@@ -1,7 +1,7 @@
 //! Reordering: single packets fall behind those that follow them.
 
 use crate::per_packet::DelayLine;
-use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{Backlog, Change, DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 use std::collections::VecDeque;
 
@@ -23,6 +23,16 @@ pub const ENTRY: Entry = Entry {
         .range(1.0, 1e9),
     ],
     shorthand: &["ratio"],
+    example: Example::new(
+        "{reorder: {ratio: 5 %, delay: 10 ms}}",
+        "One packet in twenty is held for 10 ms and overtaken by five others.",
+    ),
+};
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects {
+    order: PacketOrder::Free,
+    ..LinkEffects::delays(DelayEffect::Jitter)
 };
 
 /// Builds the element.

@@ -19,7 +19,7 @@ use crate::aqm::{
     CobaltSettings, CobaltState, Departure, Flows, FlowList, AqmVerdict, can_be_marked, mark, mix,
 };
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 use std::sync::Arc;
 
@@ -60,7 +60,15 @@ pub const ENTRY: Entry = Entry {
         .source("tc-cake(8): always"),
     ],
     shorthand: &["memory", "rtt"],
+    example: Example::new(
+        "cake",
+        "Flow 1 has a queue of its own and keeps below 3 ms. For flow 2, which does not answer, signals come at \
+         growing frequency.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
 /// Queues of a class, and how many of them a connection may use.
 const QUEUES: u32 = 1024;

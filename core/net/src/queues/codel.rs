@@ -5,7 +5,7 @@
 
 use crate::aqm::{CODEL_PARAMS, Codel, LawQueue};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
-use crate::{Entry, Packet, Queue, ElementSetup};
+use crate::{ElementSetup, Entry, Example, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{ParamError, Params};
 
 /// Registry entry.
@@ -24,7 +24,15 @@ pub const ENTRY: Entry = Entry {
         OPTIONAL_LIMIT[1],
     ],
     shorthand: &["target", "packets", "bytes"],
+    example: Example::new(
+        "{codel: {packets: 100 packets}}",
+        "After 100 ms above 5 ms CoDel drops (flow 1: marks) at growing frequency; senders that do not react fill the \
+         queue to its limit of 120 ms all the same.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Any);
 
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(

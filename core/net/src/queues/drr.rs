@@ -10,7 +10,7 @@
 
 use crate::aqm::{Flows, FlowList, AqmTable};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -27,7 +27,14 @@ pub const ENTRY: Entry = Entry {
             .source("Shreedhar and Varghese 1995: not below the largest packet, or turns pass unused"),
     ],
     shorthand: &["packets", "bytes"],
+    example: Example::new(
+        "{drr: {packets: 60 packets}}",
+        "Each flow has its share of the bytes; drops come from the longest queue, that of flow 2.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(

@@ -16,7 +16,7 @@
 
 use crate::aqm::{Stamped, can_be_marked, mark};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
-use crate::{Backlog, Ecn, Entry, Outcomes, Packet, Queue, Reason, ElementSetup};
+use crate::{Backlog, Ecn, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects, Reason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 const DUALPI2: Reason = Reason("dualpi2");
@@ -80,7 +80,17 @@ pub const ENTRY: Entry = Entry {
         OPTIONAL_LIMIT[1],
     ],
     shorthand: &["target", "packets", "bytes"],
+    example: Example::new(
+        "{dualpi2: {packets: 100 packets}}",
+        "Flow 1 is L4S traffic (ECT(1)): it has a shallow queue of its own and is marked in step with the drops of \
+         flow 2.",
+    )
+    .picture(r#"{"load": [{"every_us": 6000, "spans_s": [[0, 3.2]], "ecn": "ECT(1)"}, {"every_us": 857, "spans_s":
+               [[0.2, 1.2], [1.8, 2.8]]}]}"#),
 };
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(

@@ -15,7 +15,7 @@ use crate::aqm::{
     place,
 };
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -56,7 +56,15 @@ pub const ENTRY: Entry = Entry {
         CODEL_PARAMS[4],
     ],
     shorthand: &["packets", "target"],
+    example: Example::new(
+        "{fqcodel: {packets: 100 packets}}",
+        "Flow 1 has a queue of its own and keeps below 3 ms; flow 2 fills its own up to the limit of all, where half \
+         of the longest queue is dropped at once.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(

@@ -1,7 +1,7 @@
 //! Room for one packet besides the one in service.
 
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -12,6 +12,16 @@ pub const ENTRY: Entry = Entry {
              (Yan et al., USENIX ATC 2018)",
     params: &[],
     shorthand: &[],
+    example: Example::new(
+        "onepacket",
+        "One packet waits at most, so that the delay stays below 2.5 ms and the rest of a burst is dropped.",
+    ),
+};
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects {
+    packets: Some(1),
+    ..QueueEffects::fifo(QueueDrops::NoRoom)
 };
 
 /// Builds the queue.

@@ -13,7 +13,7 @@
 
 use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
-use crate::{Entry, Packet, Queue, Reason, ElementSetup};
+use crate::{ElementSetup, Entry, Example, Packet, Queue, QueueDrops, QueueEffects, Reason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 const PIE_EARLY: Reason = Reason("pie_early");
@@ -82,7 +82,15 @@ pub const ENTRY: Entry = Entry {
         OPTIONAL_LIMIT[1],
     ],
     shorthand: &["target", "packets", "bytes"],
+    example: Example::new(
+        "{pie: {packets: 100 packets}}",
+        "The first 150 ms of a burst pass; then the share of drops grows until the delay falls. In the second burst \
+         it does not have to start from nothing.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Arriving);
 
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(

@@ -14,7 +14,7 @@
 
 use crate::aqm::{Flows, FlowList, mix, place};
 use crate::fifo::{QueueLimit, QUEUE_FULL};
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 /// Registry entry.
@@ -49,7 +49,14 @@ pub const ENTRY: Entry = Entry {
             .range(1e6, 1e15),
     ],
     shorthand: &["packets", "bytes"],
+    example: Example::new(
+        "{sfq: {packets: 60 packets}}",
+        "Each flow has its share, so that flow 1 hardly waits; the longest queue, that of flow 2, is cut.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(

@@ -1,6 +1,6 @@
 //! A queue without limit.
 
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, ElementSetup, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -10,7 +10,14 @@ pub const ENTRY: Entry = Entry {
     source: "mahimahi's default 'infinite' queue (Netravali et al., USENIX ATC 2015)",
     params: &[],
     shorthand: &[],
+    example: Example::new(
+        "unlimited",
+        "Nothing is dropped; the delay grows as long as the burst lasts.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::NoRoom);
 
 /// Builds the queue.
 pub fn build<P: Packet + 'static>(

@@ -1,6 +1,6 @@
 //! A constant rate.
 
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, RateClock, Time};
 
 /// Registry entry.
@@ -12,6 +12,11 @@ pub const ENTRY: Entry = Entry {
         .range(1.0, 1e13)
         .required()],
     shorthand: &["rate"],
+    example: Example::new(
+        "12 Mbit/s",
+        "Always the same.",
+    )
+    .picture(r#"{"seconds": 2}"#),
 };
 
 /// Builds the server.

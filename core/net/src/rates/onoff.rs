@@ -1,7 +1,7 @@
 //! A link that is there and away in turn, for fixed or for random times.
 
 use crate::rate_schedule::{ScheduledRate, RateSchedule, RateTable};
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -30,10 +30,16 @@ pub const ENTRY: Entry = Entry {
             Kind::Span,
             "How far into an on and an off time the run begins (fixed law); it begins off if this is not shorter than the on time (both laws).",
         )
+        .trial(&["3000000", "10000000"])
         .default("0")
         .range(0.0, 1e15),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{onoff: {rate: 10 Mbit/s, on: 300 ms, off: 200 ms, law: exponential}}",
+        "Times of work and of silence with exponential lengths.",
+    )
+    .picture(r#"{"seconds": 4, "bin_ms": 20}"#),
 };
 
 /// Builds the server.

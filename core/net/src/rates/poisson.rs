@@ -7,7 +7,7 @@
 //! schedule can therefore be looked at again, and an idle link costs nothing.
 
 use crate::opportunities::{ByOpportunity, Opportunities};
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -29,6 +29,11 @@ pub const ENTRY: Entry = Entry {
         .source("a full Ethernet packet, as mahimahi's opportunities"),
     ],
     shorthand: &["rate"],
+    example: Example::new(
+        "{poisson: 12 Mbit/s}",
+        "Opportunities with exponential gaps: the rate of each 50 ms varies.",
+    )
+    .picture(r#"{"seconds": 4}"#),
 };
 
 /// Builds the server.

@@ -7,7 +7,7 @@
 
 use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream};
 use std::cell::RefCell;
 
@@ -49,6 +49,11 @@ pub const ENTRY: Entry = Entry {
         .source("a full Ethernet packet, as mahimahi's opportunities"),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{poissondrift: {rate: 12 Mbit/s, deviation: 30 %, time: 2 s}}",
+        "The same with a rate that wanders: its standard deviation is 30 %, and it forgets within 2 s.",
+    )
+    .picture(r#"{"seconds": 20, "bin_ms": 250}"#),
 };
 
 /// Steps after which the drift begins anew: a day of the shortest.

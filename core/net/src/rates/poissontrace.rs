@@ -3,7 +3,7 @@
 use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
 use crate::trace::{self, RateTrace};
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
 /// Registry entry.
@@ -17,6 +17,7 @@ pub const ENTRY: Entry = Entry {
             Kind::File,
             "The trace: CSV with the header time_ns,rate_bps or time_s,rate_mbps.",
         )
+        .trial(&["rates", "rates-2"])
         .required(),
         ParamSpec::new(
             "loop",
@@ -37,6 +38,11 @@ pub const ENTRY: Entry = Entry {
             .range(0.001, 1000.0),
     ],
     shorthand: &["file"],
+    example: Example::new(
+        "{poissontrace: cellular-drive.csv}",
+        "The same over the rates of a shipped trace of a fading link.",
+    )
+    .picture(r#"{"seconds": 60, "bin_ms": 250}"#),
 };
 
 /// Builds the server.

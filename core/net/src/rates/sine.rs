@@ -1,7 +1,7 @@
 //! A sine wave, in steps fine enough that nobody sees them.
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 use std::f64::consts::TAU;
 
@@ -15,13 +15,20 @@ pub const ENTRY: Entry = Entry {
             .range(1.0, 1e13)
             .required(),
         ParamSpec::new("amplitude", Kind::Rate, "Greatest distance from the mean; at most the mean.")
+            .trial(&["2000000", "3000000"])
             .range(0.0, 1e13)
             .required(),
         ParamSpec::new("period", Kind::Span, "Length of one swing; it begins at the mean, upwards.")
+            .trial(&["200000000", "500000000"])
             .range(360_000.0, 1e18)
             .required(),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{sine: {mean: 6 Mbit/s, amplitude: 4 Mbit/s, period: 2 s}}",
+        "A slow wave around the mean.",
+    )
+    .picture(r#"{"seconds": 4}"#),
 };
 
 const STEPS: u64 = 360;

@@ -1,7 +1,7 @@
 //! A square wave.
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 
 /// Registry entry.
@@ -11,12 +11,14 @@ pub const ENTRY: Entry = Entry {
     source: "a packet in service goes on at the new rate",
     params: &[
         ParamSpec::new("low", Kind::Rate, "The low rate in IP bits per second.")
+            .trial(&["1000000", "0"])
             .range(0.0, 1e13)
             .required(),
         ParamSpec::new("high", Kind::Rate, "The high rate in IP bits per second.")
             .range(1.0, 1e13)
             .required(),
         ParamSpec::new("period", Kind::Span, "Length of one high and one low part together.")
+            .trial(&["300000000", "100000000"])
             .range(1000.0, 1e18)
             .required(),
         ParamSpec::new("duty", Kind::Ratio, "Share of the period that is high.")
@@ -24,6 +26,11 @@ pub const ENTRY: Entry = Entry {
             .range(0.001, 0.999),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{square: {low: 2 Mbit/s, high: 10 Mbit/s, period: 1 s, duty: 0.3}}",
+        "High for 30 % of each second.",
+    )
+    .picture(r#"{"seconds": 4}"#),
 };
 
 /// Builds the server.

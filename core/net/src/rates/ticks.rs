@@ -8,7 +8,7 @@
 //! server idle waits for the next tick even if the rate would have carried it earlier, or leaves then although the
 //! rate alone would have kept it a little longer: up to a tick either way.
 
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
 
 /// Registry entry.
@@ -27,6 +27,11 @@ pub const ENTRY: Entry = Entry {
             .source("FreeBSD's HZ = 1000; 10 ms at HZ = 100, as in the paper"),
     ],
     shorthand: &["rate"],
+    example: Example::new(
+        "{ticks: {rate: 12 Mbit/s, tick: 10 ms}}",
+        "The credit of 10 ms leaves at every tenth millisecond, and nothing in between.",
+    )
+    .picture(r#"{"seconds": 0.2, "bin_ms": 1}"#),
 };
 
 /// Builds the server.

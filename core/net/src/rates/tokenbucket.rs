@@ -7,7 +7,7 @@
 //! packet waits for ever and the long-run rate holds.
 
 use crate::token_bucket::TokenBucket;
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, RateClock, Time};
 
 /// Registry entry.
@@ -27,9 +27,15 @@ pub const ENTRY: Entry = Entry {
             Kind::Rate,
             "Rate of the line behind the bucket; without it a burst leaves at one instant.",
         )
+        .trial(&["20000000"])
         .range(1.0, 1e13),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{tokenbucket: {rate: 4 Mbit/s, burst: 200 kB, peak: 20 Mbit/s}}",
+        "200 kB pass at the peak rate, then the bucket is empty and the rate is that of its tokens.",
+    )
+    .picture(r#"{"bin_ms": 20}"#),
 };
 
 /// Builds the server.

@@ -14,7 +14,7 @@
 //! randomness of backoff, collisions, frames that are sent again, choice of rates, and acknowledgements of TCP that
 //! use the same air. Losses and jitter are elements of their own.
 
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
 
 /// Registry entry.
@@ -53,6 +53,7 @@ pub const ENTRY: Entry = Entry {
             .range(1.0, 4096.0)
             .source("IEEE 802.11n: the window of a block acknowledgement"),
         ParamSpec::new("bytes", Kind::Bytes, "Most bytes of frames in an aggregate; a single frame may be larger.")
+            .trial(&["65535", "4000"])
             .default("65535")
             .range(1.0, 1e9)
             .source("IEEE 802.11n: largest A-MPDU; 802.11ac: 1048575"),
@@ -66,6 +67,11 @@ pub const ENTRY: Entry = Entry {
         .source("Linux ath9k: 4 ms"),
     ],
     shorthand: &["rate"],
+    example: Example::new(
+        "{wifi: {rate: 14.4 Mbit/s}}",
+        "Packets arrive in aggregates of four, one of which takes 3.6 ms.",
+    )
+    .picture(r#"{"seconds": 0.1, "bin_ms": 1}"#),
 };
 
 /// Builds the server.

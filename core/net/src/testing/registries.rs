@@ -28,9 +28,16 @@ fn every_registered_element_conforms() {
         let sets = examples(entry);
         for (seed, set) in (0..).zip(&sets) {
             for seed in [seed, seed + 100] {
-                let copies = link_trial(entry, std::slice::from_ref(set))
+                let (copies, reasons) = link_trial(entry, std::slice::from_ref(set))
                     .run(&mut Dice::random(seed, 2_000));
-                assert_eq!(copies > 0, entry.name == "duplicate");
+                let effects = links::effects(entry.name).unwrap();
+                assert_eq!(copies > 0, effects.copies, "{}", entry.name);
+                let declared = |reason: &&str| {
+                    effects.drops.iter().any(|known| known.0 == *reason)
+                        || (*reason == "line_full" && set.contains_key("limit"))
+                };
+                let undeclared: Vec<_> = reasons.iter().filter(|one| !declared(one)).collect();
+                assert!(undeclared.is_empty(), "{}: {undeclared:?}", entry.name);
             }
         }
     }

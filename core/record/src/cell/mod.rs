@@ -5,40 +5,16 @@ use crate::schema::{Direction, RUN_FILE};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+mod effects;
 mod measure;
 mod network;
 mod rate;
 
+pub use effects::REAL;
 pub use measure::Measure;
 pub(crate) use network::CellFraming;
 pub use network::{CellQueueLimit, Element, Link, Network, Route};
 pub use rate::RateLaw;
-
-/// Kinds of elements that hold packets for no time at all, so that they add nothing to a delay.
-const INSTANT: [&str; 9] = [
-    "loss",
-    "gilbert",
-    "periodicloss",
-    "losslist",
-    "duplicate",
-    "corrupt",
-    "policer",
-    "mtu",
-    "gate",
-];
-
-/// Kinds of elements that delay single packets by amounts that vary, from nothing on: what they add is
-/// no propagation delay.
-const VARYING: [&str; 5] = [
-    "jitter",
-    "jittertrace",
-    "reorder",
-    "ackaggregation",
-    "ackdecimation",
-];
-
-/// Kind of the element that stands for a real path.
-pub const REAL: &str = "real";
 
 /// A cell, as far as it bears on its record. All quantities in base units.
 #[derive(Clone, Debug, Deserialize)]
@@ -204,33 +180,6 @@ impl Cell {
             .filter(move |change| change.element == name)
     }
 
-    /// The smallest delay that an element adds by itself, at any time of the run.
-    pub fn least_delay_ns(&self, element: &Element) -> u64 {
-        let set = self.changes_of(element.label()).map(|change| &change.set);
-        let changed = set.filter_map(|set| set.get("delay")?.as_u64());
-        match element.kind.as_str() {
-            "delay" => changed.fold(element.delay_ns(), u64::min),
-            "drift" => {
-                let number = |name: &str| element.params.get(name).and_then(Value::as_f64);
-                let slope = number("slope").unwrap_or(0.0);
-                if slope < 0.0 || self.changes_of(element.label()).next().is_some() {
-                    return 0;
-                }
-                let delay = number("delay").unwrap_or(0.0);
-                // Rounding may cut a nanosecond off.
-                (delay - number("amplitude").unwrap_or(0.0) - 1.0).max(0.0) as u64
-            }
-            "delaysteps" => {
-                let lists = self.changes_of(element.label()).map(|change| &change.set);
-                let lists = std::iter::once(&element.params).chain(lists);
-                let steps = lists.filter_map(|set| set.get("steps")?.as_array());
-                let delays = steps.flatten().filter_map(|step| step.get(1)?.as_u64());
-                delays.min().unwrap_or(0)
-            }
-            _ => 0,
-        }
-    }
-
     /// The sum of the delays that a packet of flow `number` meets in `direction` at the least. No
     /// packet can be faster.
     pub fn propagation_ns(&self, number: u16, direction: Direction) -> u64 {
@@ -253,25 +202,8 @@ impl Cell {
     /// propagation is another one at other times. Without one, delay less the smallest possible
     /// delay is the time spent in queues and by variation.
     pub fn unsteady(&self, number: u16, direction: Direction) -> Option<&Element> {
-        self.elements(number, direction).find(|element| {
-            let moved = || {
-                let mut changes = self.changes_of(element.label());
-                changes.any(|change| change.set.contains_key("delay"))
-            };
-            match element.kind.as_str() {
-                "bottleneck" => false,
-                "delay" => moved(),
-                "outage" => self.may_hold(element),
-                kind => !INSTANT.contains(&kind) && !VARYING.contains(&kind),
-            }
-        })
-    }
-
-    /// True if an outage holds packets at some time, which then wait without being queued; else it drops them.
-    pub fn may_hold(&self, outage: &Element) -> bool {
-        let holds = |set: &Map<String, Value>| set.get("mode").is_some_and(|mode| mode == "hold");
-        let mut changes = self.changes_of(outage.label());
-        holds(&outage.params) || changes.any(|change| holds(&change.set))
+        let mut way = self.elements(number, direction);
+        way.find(|element| self.is_unsteady(element))
     }
 
     /// The rate of a bottleneck over time.

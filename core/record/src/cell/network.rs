@@ -277,10 +277,10 @@ impl Element {
 
     /// The limits of the queue of a bottleneck.
     pub fn limit(&self) -> CellQueueLimit {
-        if self.queue_kind() == Some("onepacket") {
+        if let Some(packets) = self.queue_effects().packets {
             return CellQueueLimit {
                 bytes: None,
-                packets: Some(1),
+                packets: Some(packets),
             };
         }
         self.params

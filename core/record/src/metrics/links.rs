@@ -117,7 +117,9 @@ impl<'a> Links<'a> {
                     behind: names.collect(),
                     before_ns: least(before).saturating_add(cell.access_ns(way.0, way.1)),
                     behind_ns: least(behind),
-                    copies: before.iter().any(|element| element.kind == "duplicate"),
+                    copies: before
+                        .iter()
+                        .any(|element| element.effects().is_some_and(|effects| effects.copies)),
                 })
             };
             elements.iter().enumerate().filter_map(pass).collect()

@@ -9,7 +9,6 @@
 //! Where only fixed delays are before the line, entries follow from the stamps: around the time at which a packet
 //! was dropped, at least as many as the limit must have been under way.
 
-use super::element_semantics::limit_of_line;
 use super::layout::{Layout, StageNature};
 use super::timeline::{Stamps, access_table};
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
@@ -26,7 +25,12 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let (mut held, mut skipped) = (Vec::new(), Vec::new());
     let limited = evidence.stages.iter().filter_map(|stage| {
         let element = evidence.cell.network.element(&stage.name)?;
-        let limit = limit_of_line(evidence.cell, element).filter(|_| stage.kind == "delay")?;
+        let sets = evidence
+            .cell
+            .sets(element)
+            .filter(|_| stage.kind == "delay");
+        // The largest that it has at some time.
+        let limit = sets.filter_map(|set| set.get("limit")?.as_u64()).max()?;
         Some((stage, limit))
     });
     for (stage, limit) in limited {

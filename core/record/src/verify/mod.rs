@@ -17,7 +17,6 @@ mod aggregated_service;
 mod conservation;
 mod copies;
 mod delay_lines;
-mod element_semantics;
 mod endpoints;
 mod fates;
 mod frames;
