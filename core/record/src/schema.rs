@@ -137,7 +137,8 @@ pub struct PacketRow {
 rows! {
     /// The state of one sender at one instant (`states.parquet`). Absent where the scheme or the
     /// kernel does not tell.
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
     pub struct StateRow in STATES_FILE, StateFile, pub read_states {
         /// Flow of the sender.
         pub flow: u16,

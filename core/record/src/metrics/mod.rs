@@ -1,6 +1,6 @@
 //! Numbers that describe a run, each defined once.
 //!
-//! A metric is one file and one line in `METRICS`. Tables, JSON documents, the definitions shown
+//! A metric is one file and one word in `metrics!`. Tables, JSON documents, the definitions shown
 //! to readers and the statistics over runs all derive from the registry. Metrics see a
 //! [`Subject`], which is one flow or all flows together, and never know whether the record holds
 //! packets or bins.
@@ -25,32 +25,44 @@ macro_rules! percentiles {
     };
 }
 
-mod completion;
-mod convergence;
-mod datagrams;
-mod delay;
+/// Declares the metrics, file by file in the order in which tables show them; each has `METRICS`.
+macro_rules! metrics {
+    ($($module:ident),+ $(,)?) => {
+        $(mod $module;)+
+
+        const METRICS: &[&[Metric]] = &[$($module::METRICS),+];
+    };
+}
+
+metrics!(
+    throughput,
+    goodput,
+    delay,
+    queueing_delay,
+    loss,
+    utilization,
+    jain,
+    throughput_ratio,
+    retransmitted,
+    rtt,
+    drop_ratio,
+    loss_events,
+    completion,
+    datagrams,
+    frame_delay,
+    frame_loss,
+    freezes,
+    media_rate,
+    offered,
+    time_scales,
+    convergence,
+);
+
 mod distribution;
-mod drop_ratio;
-mod frame_delay;
-mod frame_loss;
-mod freezes;
-mod goodput;
-mod jain;
 mod links;
-mod loss;
-mod loss_events;
-mod media_rate;
-mod offered;
-mod queueing_delay;
-mod retransmitted;
-mod rtt;
 pub mod states;
 mod subject;
-mod throughput;
-mod throughput_ratio;
-mod time_scales;
 mod traffic;
-mod utilization;
 
 pub use distribution::DelayDistribution;
 pub use links::LinkTraffic;
@@ -67,26 +79,6 @@ use crate::schema::{RUN_FILE, TraceRow};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use subject::Material;
-
-/// All metrics, in the order in which tables show them.
-const METRICS: &[&[Metric]] = &[
-    &[throughput::METRIC, goodput::METRIC],
-    delay::METRICS,
-    queueing_delay::METRICS,
-    &[loss::METRIC, loss::PANTHEON, utilization::METRIC],
-    &[jain::METRIC, throughput_ratio::METRIC],
-    &[retransmitted::METRIC, rtt::MEAN, rtt::P95],
-    &[drop_ratio::METRIC],
-    &[loss_events::COUNT, loss_events::SYNCHRONISATION],
-    &[completion::P50, completion::P95, completion::MEAN],
-    &[completion::COMPLETE, completion::INCOMPLETE],
-    &[datagrams::LOSS, datagrams::OUT_OF_ORDER, datagrams::JITTER],
-    &[frame_delay::P50, frame_delay::P95, frame_loss::METRIC],
-    &[freezes::COUNT, freezes::SHARE],
-    &[media_rate::SENT, media_rate::TARGET, offered::METRIC],
-    time_scales::METRICS,
-    convergence::METRICS,
-];
 
 /// All metrics, in the order in which tables show them.
 pub fn metrics() -> impl Iterator<Item = &'static Metric> {
@@ -149,6 +141,36 @@ pub enum Scope {
 }
 
 impl Metric {
+    /// A time of single flows and of all together, of which less is better.
+    const TIME: Metric = Metric::measured_in("ns", "ms", 1e-6, Better::Lower);
+    /// A share, of which less is better.
+    const SHARE: Metric = Metric::measured_in("1", "%", 100.0, Better::Lower);
+    /// A number, of which less is better.
+    const NUMBER: Metric = Metric::measured_in("1", "", 1.0, Better::Lower);
+    /// A rate, of which more is better.
+    const RATE: Metric = Metric::measured_in("bit/s", "Mbit/s", 1e-6, Better::Higher);
+
+    const fn measured_in(
+        unit: &'static str,
+        show_unit: &'static str,
+        show_scale: f64,
+        better: Better,
+    ) -> Metric {
+        Metric {
+            name: "",
+            label: "",
+            unit,
+            show_unit,
+            show_scale,
+            better: Some(better),
+            scope: Scope::Both,
+            happened: None,
+            definition: "",
+            source: "",
+            compute: |_| Err("it is not defined".into()),
+        }
+    }
+
     fn fits(&self, subject: &Subject<'_>) -> Result<(), String> {
         if subject.link.is_some() {
             return match self.scope {
