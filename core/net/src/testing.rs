@@ -10,8 +10,6 @@ mod dice;
 mod examples;
 pub mod fuzz;
 pub mod play;
-#[cfg(test)]
-mod registries;
 
 use crate::{Ecn, Packet};
 pub use cases::{CHANGE_NS, Case, cases};

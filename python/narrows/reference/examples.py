@@ -31,8 +31,8 @@ class Example:
     view: str = "delay"
 
 
-#: What the examples of a family have in common. Queues: flow 1 is thin and steady, flow 2 comes in two bursts of a
-#: second, together 16 Mbit/s into 10 Mbit/s.
+#: What the examples of a family have in common. Queues: flow 1 is thin and steady, flow 2 comes in two bursts
+#: of a second, together 16 Mbit/s into 10 Mbit/s.
 _COMMON: dict[str, dict[str, Any]] = {
     "queues": {
         "seconds": 3.2,

@@ -120,7 +120,7 @@ pub struct ReceiverCounters {
 }
 
 /// Counters of an element: `in + copied = out + dropped + held`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ElementCounters {
     /// Name, unique within the network.
     pub name: String,
@@ -168,18 +168,7 @@ impl ElementCounters {
             kind: kind.to_owned(),
             link: Some(direction.word().to_owned()),
             direction,
-            in_packets: 0,
-            in_bytes: 0,
-            out_packets: 0,
-            out_bytes: 0,
-            dropped_packets: 0,
-            dropped_bytes: 0,
-            marked_packets: 0,
-            copied_packets: 0,
-            copied_bytes: 0,
-            capacity_bytes: None,
-            held_packets: 0,
-            held_bytes: 0,
+            ..ElementCounters::default()
         }
     }
 }

@@ -47,6 +47,7 @@ checks!(
 );
 
 mod layout;
+mod passing;
 mod record_data;
 mod timeline;
 

@@ -1,9 +1,11 @@
 //! Every entry of every registry through all trials.
 
-use super::fuzz::{bottleneck_trial, link_trial, setup};
-use super::play::{network, play, script};
-use super::*;
-use crate::{links, queues, rates};
+use narrows_net::testing::fuzz::{self, bottleneck_trial, link_trial, setup};
+use narrows_net::testing::play::{network, play, script};
+use narrows_net::testing::{
+    Dice, TestPacket, cases, check_changing_queue, check_queue, examples, strands,
+};
+use narrows_net::{links, queues, rates};
 use narrows_units::Time;
 use proptest::prelude::*;
 use serde_json::{Value, json};
