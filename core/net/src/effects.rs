@@ -1,7 +1,7 @@
 //! Declared effects of link elements and queues on packets: what their documentation promises, for metrics and the
 //! verifier, which read nothing else of an element.
 
-use crate::Reason;
+use crate::DropReason;
 use serde_json::{Map, Value};
 
 /// Effects of a link element on packets.
@@ -12,7 +12,7 @@ pub struct LinkEffects {
     /// Order that it keeps. (None where a parameter `reorder` is true.)
     pub order: PacketOrder,
     /// Reasons for which it drops packets. (With a parameter `limit` also for want of room.)
-    pub drops: &'static [Reason],
+    pub drops: &'static [DropReason],
     /// True if it copies packets.
     pub copies: bool,
     /// True if it damages packets.
@@ -65,7 +65,7 @@ impl LinkEffects {
     }
 
     /// Drops packets for one reason and does nothing to the others.
-    pub const fn drops(reasons: &'static [Reason]) -> Self {
+    pub const fn drops(reasons: &'static [DropReason]) -> Self {
         LinkEffects {
             drops: reasons,
             ..Self::NONE

@@ -50,7 +50,7 @@ pub use change::Change;
 pub use effects::{DelayEffect, LinkEffects, PacketOrder, QueueDrops, QueueEffects};
 pub use fifo::Fifo;
 pub use network::{ElementView, Network, Plan};
-pub use outcomes::{Copied, Drop, Outcomes, Reason};
+pub use outcomes::{Copied, DropReason, Outcomes, PacketDrop};
 pub use path::ElementCounters;
 use path::LinkPath;
 pub use registry::{BuildError, ElementSetup};

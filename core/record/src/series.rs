@@ -5,7 +5,7 @@ use crate::capacity::Capacities;
 use crate::cell::Cell;
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::read::{
-    PacketReader, Record, read_bins, read_frames, read_queues, read_states, read_transfers,
+    PacketReader, Record, read_bins, read_frames, read_queues, read_states, read_transfers, rows_of,
 };
 use crate::schema::{BINS_FILE, Direction, FrameRow, StateRow, TransferRow};
 use std::collections::BTreeMap;
@@ -319,10 +319,7 @@ fn thin_out(mut points: Vec<(u64, u64)>, max_points: usize) -> DelayPoints {
 /// A damaged record.
 pub fn queues(record: &Record) -> Result<BTreeMap<String, QueueSeries>, RecordError> {
     let mut all: BTreeMap<String, QueueSeries> = BTreeMap::new();
-    let Some(bytes) = &record.queues else {
-        return Ok(all);
-    };
-    for row in read_queues(bytes.clone())? {
+    for row in rows_of(record.queues.as_ref(), read_queues)? {
         let series = all.entry(row.element).or_default();
         series.time_s.push(seconds(row.time_ns));
         series.backlog_bytes.push(row.backlog_bytes as f64);
@@ -337,10 +334,7 @@ pub fn queues(record: &Record) -> Result<BTreeMap<String, QueueSeries>, RecordEr
 /// A damaged record.
 pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError> {
     let mut all: BTreeMap<u16, StateSeries> = BTreeMap::new();
-    let Some(bytes) = &record.states else {
-        return Ok(all);
-    };
-    for row in read_states(bytes.clone())? {
+    for row in rows_of(record.states.as_ref(), read_states)? {
         let series = all.entry(row.flow).or_insert_with(|| StateSeries {
             time_s: Vec::new(),
             columns: StateRow::optional_numbers()
@@ -374,8 +368,8 @@ fn columns<R>(rows: &[R], numbers: impl Iterator<Item = (&'static str, fn(&R) ->
 /// # Errors
 /// A damaged record.
 pub fn transfers(record: &Record) -> Result<Columns, RecordError> {
-    let rows = record.transfers.clone().map(read_transfers).transpose()?;
-    Ok(columns(&rows.unwrap_or_default(), TransferRow::numbers()))
+    let rows = rows_of(record.transfers.as_ref(), read_transfers)?;
+    Ok(columns(&rows, TransferRow::numbers()))
 }
 
 /// The frames of all flows, with the columns of [`FrameRow`].
@@ -383,8 +377,8 @@ pub fn transfers(record: &Record) -> Result<Columns, RecordError> {
 /// # Errors
 /// A damaged record.
 pub fn frames(record: &Record) -> Result<Columns, RecordError> {
-    let rows = record.frames.clone().map(read_frames).transpose()?;
-    Ok(columns(&rows.unwrap_or_default(), FrameRow::numbers()))
+    let rows = rows_of(record.frames.as_ref(), read_frames)?;
+    Ok(columns(&rows, FrameRow::numbers()))
 }
 
 /// Capacity of bottlenecks over time: start of each bin, and per bottleneck a rate for each.

@@ -15,7 +15,7 @@ pub struct Entry {
     pub params: &'static [ParamSpec],
     /// Parameters that a bare value (`{delay: 60 ms}`) may stand for: the first whose kind fits.
     pub shorthand: &'static [&'static str],
-    /// How it is used, for the reference.
+    /// Its use, for the reference.
     pub example: Example,
 }
 

@@ -8,7 +8,7 @@
 //! takes an opportunity of its own, however small it is. The queue in front is unlimited.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -43,13 +43,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(AckGroups::new(params))))
-}
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(AckGroups::new(params)));
 
 struct AckGroups {
     time: u64,

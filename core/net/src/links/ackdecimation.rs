@@ -7,7 +7,7 @@
 //! acknowledgement says.
 
 use crate::per_packet::DelayLine;
-use crate::{Backlog, Change, DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder, Reason};
+use crate::{Backlog, Change, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 use std::collections::VecDeque;
 
@@ -45,20 +45,14 @@ pub const EFFECTS: LinkEffects = LinkEffects {
 };
 
 /// Why an acknowledgement that a newer one replaces is dropped.
-pub const ACK_THINNED: Reason = Reason("ack_thinned");
+pub const ACK_THINNED: DropReason = DropReason("ack_thinned");
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Decimation {
-        settings: AckDecimationSettings::new(params),
-        line: DelayLine::new(),
-        groups: VecDeque::new(),
-        held: Backlog::default(),
-    }))
-}
+crate::registry::build!(dyn Element<P>: |params, _| Decimation {
+    settings: AckDecimationSettings::new(params),
+    line: DelayLine::new(),
+    groups: VecDeque::new(),
+    held: Backlog::default(),
+});
 
 struct AckDecimationSettings {
     keep: u64,

@@ -2,7 +2,7 @@
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::piecewise::Piecewise;
-use crate::{DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 use serde_json::{Map, Value};
 
@@ -45,13 +45,7 @@ fn least_ns(sets: &[&Map<String, Value>]) -> u64 {
     delays.min().unwrap_or(0)
 }
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Stepped::new(params)?)))
-}
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(Stepped::new(params)?));
 
 struct Stepped {
     steps: Piecewise,

@@ -3,7 +3,7 @@
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::piecewise::Piecewise;
 use crate::trace;
-use crate::{DelayEffect, Element, ElementSetup, Entry, Example, Files, LinkEffects, Outcomes, Packet};
+use crate::{DelayEffect, Element, Entry, Example, Files, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry entry.
@@ -36,15 +36,9 @@ pub(super) const LOOP: ParamSpec = ParamSpec::new(
 )
 .default("true");
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(RecordedDelays {
-        delays: DelayTrace::new(params, setup.files.clone())?,
-    })))
-}
+crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(RecordedDelays {
+    delays: DelayTrace::new(params, setup.files.clone())?,
+}));
 
 /// The delays of a trace; also those of a trace of jitter.
 pub(super) struct DelayTrace {

@@ -1,7 +1,7 @@
 //! A propagation delay that changes all the time, slowly: towards one side, or to and fro.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 use serde_json::{Map, Value};
 use std::f64::consts::TAU;
@@ -56,13 +56,7 @@ fn least_ns(sets: &[&Map<String, Value>]) -> u64 {
     (number("delay") - number("amplitude") - 1.0).max(0.0) as u64
 }
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(DelayDrift::new(params)?)))
-}
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(DelayDrift::new(params)?));
 
 struct DelayDrift {
     /// All in ns.

@@ -1,7 +1,7 @@
 //! A link that can be cut and restored by a timeline.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, Reason};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -25,16 +25,12 @@ pub const ENTRY: Entry = Entry {
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[LINK_CUT]);
 
 /// Why packets are dropped at a closed gate.
-pub const LINK_CUT: Reason = Reason("link_cut");
+pub const LINK_CUT: DropReason = DropReason("link_cut");
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
+crate::registry::build!(dyn Element<P>: |params, _| {
     let open = params.flag("open").unwrap_or(true);
-    Ok(Box::new(PerPacket::new(Gate(open))))
-}
+    PerPacket::new(Gate(open))
+});
 
 struct Gate(bool);
 

@@ -7,7 +7,7 @@
 
 use super::loss::RANDOM_LOSS;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -42,17 +42,11 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS]);
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Gilbert {
-        chances: Chances::new(params),
-        is_bad: false,
-        stream: setup.stream(),
-    })))
-}
+crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Gilbert {
+    chances: Chances::new(params),
+    is_bad: false,
+    stream: setup.stream(),
+}));
 
 struct Chances {
     /// By state: of loss, and of a change of state.

@@ -14,7 +14,7 @@
 //! `rate`, or a bottleneck behind this element.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
 
 /// Registry entry.
@@ -79,17 +79,11 @@ pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
 /// An hour: no draw is longer.
 const MAX_DRAW_NS: f64 = 3.6e12;
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Jitter {
-        settings: JitterSettings::new(params)?,
-        stream: setup.stream(),
-        last: Time::ZERO,
-    })))
-}
+crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Jitter {
+    settings: JitterSettings::new(params)?,
+    stream: setup.stream(),
+    last: Time::ZERO,
+}));
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shape {

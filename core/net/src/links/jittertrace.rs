@@ -2,7 +2,7 @@
 
 use super::delaytrace::{DelayTrace, FILE, LOOP};
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -21,14 +21,10 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
+crate::registry::build!(dyn Element<P>: |params, setup| {
     let delays = DelayTrace::new(params, setup.files.clone())?;
-    Ok(Box::new(PerPacket::new(RecordedJitter(delays))))
-}
+    PerPacket::new(RecordedJitter(delays))
+});
 
 struct RecordedJitter(DelayTrace);
 

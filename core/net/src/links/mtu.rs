@@ -1,7 +1,7 @@
 //! The largest packet that a link carries.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, Reason};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -17,10 +17,7 @@ pub const ENTRY: Entry = Entry {
             .required(),
     ],
     shorthand: &["bytes"],
-    example: Example::new(
-        "{mtu: 1000 B}",
-        "600 bytes pass; the 1500 bytes that come between 300 and 800 ms do not.",
-    )
+    example: Example::new("{mtu: 1000 B}", "600 bytes pass; the 1500 bytes that come between 300 and 800 ms do not.")
     .picture(r#"{"load": [{"every_us": 5000, "spans_s": [[0, 1]], "size": 600}, {"every_us": 25000, "spans_s":
                [[0.3, 0.8]]}], "view": "rate"}"#),
 };
@@ -29,16 +26,12 @@ pub const ENTRY: Entry = Entry {
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[TOO_BIG]);
 
 /// Why a packet that is too large is dropped.
-pub const TOO_BIG: Reason = Reason("too_big");
+pub const TOO_BIG: DropReason = DropReason("too_big");
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
+crate::registry::build!(dyn Element<P>: |params, _| {
     let bytes = params.integer("bytes").unwrap_or_default();
-    Ok(Box::new(PerPacket::new(Mtu(bytes))))
-}
+    PerPacket::new(Mtu(bytes))
+});
 
 struct Mtu(u64);
 

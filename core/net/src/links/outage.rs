@@ -1,7 +1,7 @@
 //! Times at which nothing passes, as during a handover or in a tunnel.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, Reason};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -44,15 +44,9 @@ pub const EFFECTS: LinkEffects = LinkEffects {
 };
 
 /// Why packets are dropped during an outage.
-pub const OUTAGE: Reason = Reason("outage");
+pub const OUTAGE: DropReason = DropReason("outage");
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Outage::new(params)?)))
-}
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(Outage::new(params)?));
 
 struct Outage {
     start: u64,

@@ -7,7 +7,7 @@
 
 use crate::token_bucket::TokenBucket;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, Reason};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -49,19 +49,15 @@ pub const ENTRY: Entry = Entry {
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[POLICED]);
 
 /// Why policers drop.
-pub const POLICED: Reason = Reason("policed");
+pub const POLICED: DropReason = DropReason("policed");
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
+crate::registry::build!(dyn Element<P>: |params, _| {
     let (rate, burst, remark) = settings(params);
-    Ok(Box::new(PerPacket::new(Policer {
+    PerPacket::new(Policer {
         bucket: TokenBucket::new(rate, burst),
         remark,
-    })))
-}
+    })
+});
 
 /// Rate, burst and the DSCP for exceeding packets, if they are not dropped.
 fn settings(params: &Params) -> (u64, u64, Option<u8>) {

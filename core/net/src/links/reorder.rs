@@ -1,7 +1,7 @@
 //! Reordering: single packets fall behind those that follow them.
 
 use crate::per_packet::DelayLine;
-use crate::{Backlog, Change, DelayEffect, Element, ElementSetup, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder};
+use crate::{Backlog, Change, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 use std::collections::VecDeque;
 
@@ -35,20 +35,14 @@ pub const EFFECTS: LinkEffects = LinkEffects {
     ..LinkEffects::delays(DelayEffect::Jitter)
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Reorder {
-        settings: ReorderSettings::new(params),
-        stream: setup.stream(),
-        line: DelayLine::new(),
-        back: VecDeque::new(),
-        held: Backlog::default(),
-        passed: 0,
-    }))
-}
+crate::registry::build!(dyn Element<P>: |params, setup| Reorder {
+    settings: ReorderSettings::new(params),
+    stream: setup.stream(),
+    line: DelayLine::new(),
+    back: VecDeque::new(),
+    held: Backlog::default(),
+    passed: 0,
+});
 
 struct ReorderSettings {
     ratio: f64,

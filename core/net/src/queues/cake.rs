@@ -19,7 +19,7 @@ use crate::aqm::{
     CobaltSettings, CobaltState, Departure, Flows, FlowList, AqmVerdict, can_be_marked, mark, mix,
 };
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 use std::sync::Arc;
 
@@ -101,11 +101,7 @@ fn class_of(dscp: u8, classes: usize) -> usize {
     }
 }
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let mut chance = setup.stream();
     let most = setup.hosts.iter().map(|&(a, b)| a.max(b)).max().unwrap_or(0);
     let mut cake = Cake {
@@ -118,8 +114,8 @@ pub fn build<P: Packet + 'static>(
         set: CakeSettings::new(params),
     };
     cake.grow();
-    Ok(Box::new(cake))
-}
+    cake
+});
 
 #[derive(Clone, Copy, Debug)]
 struct CakeSettings {

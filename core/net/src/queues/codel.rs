@@ -5,8 +5,7 @@
 
 use crate::aqm::{CODEL_PARAMS, Codel, LawQueue};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
-use crate::{ElementSetup, Entry, Example, Packet, Queue, QueueDrops, QueueEffects};
-use narrows_units::{ParamError, Params};
+use crate::{Entry, Example, Queue, QueueDrops, QueueEffects};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -34,13 +33,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Any);
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(LawQueue::new(
-        QueueLimit::optional(params),
-        Codel::new(params),
-    )))
-}
+crate::registry::build!(dyn Queue<P>: |params, _| LawQueue::new(
+    QueueLimit::optional(params),
+    Codel::new(params),
+));

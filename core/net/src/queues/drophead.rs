@@ -1,7 +1,7 @@
 //! Drop-head: first in, first out; when there is no room, the oldest packets go.
 
 use crate::fifo::{QueueLimit, QUEUE_FULL};
-use crate::{Backlog, ElementSetup, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
+use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -20,16 +20,11 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Any);
 
-/// Builds the queue; at least one limit must be given.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(DropHead {
-        fifo: Fifo::new(),
-        limit: QueueLimit::new(params)?,
-    }))
-}
+// Builds the queue; at least one limit must be given.
+crate::registry::build!(dyn Queue<P>: |params, _| DropHead {
+    fifo: Fifo::new(),
+    limit: QueueLimit::new(params)?,
+});
 
 struct DropHead<P> {
     fifo: Fifo<P>,

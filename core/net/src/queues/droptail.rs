@@ -1,7 +1,7 @@
 //! Drop-tail: first in, first out, and what finds no room is dropped.
 
 use crate::fifo::{QueueLimit, QUEUE_FULL};
-use crate::{Backlog, ElementSetup, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
+use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -24,13 +24,8 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::NoRoom);
 
-/// Builds the queue; at least one limit must be given.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(DropTail { fifo: Fifo::new(), limit: QueueLimit::new(params)? }))
-}
+// Builds the queue; at least one limit must be given.
+crate::registry::build!(dyn Queue<P>: |params, _| DropTail { fifo: Fifo::new(), limit: QueueLimit::new(params)? });
 
 struct DropTail<P> {
     fifo: Fifo<P>,

@@ -10,7 +10,7 @@
 
 use crate::aqm::{Flows, FlowList, AqmTable};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
-use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -36,20 +36,14 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(Drr {
-        flows: Flows::new(),
-        active: FlowList::new(),
-        idle: FlowList::new(),
-        table: AqmTable::new(),
-        limit: QueueLimit::optional(params),
-        quantum: quantum(params),
-    }))
-}
+crate::registry::build!(dyn Queue<P>: |params, _| Drr {
+    flows: Flows::new(),
+    active: FlowList::new(),
+    idle: FlowList::new(),
+    table: AqmTable::new(),
+    limit: QueueLimit::optional(params),
+    quantum: quantum(params),
+});
 
 fn quantum(params: &Params) -> u64 {
     params.integer("quantum").unwrap_or(1500)

@@ -16,10 +16,10 @@
 
 use crate::aqm::{Stamped, can_be_marked, mark};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
-use crate::{Backlog, Ecn, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects, Reason};
+use crate::{Backlog, Ecn, Entry, Example, Outcomes, Packet, Queue, QueueEffects, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
-const DUALPI2: Reason = Reason("dualpi2");
+const DUALPI2: DropReason = DropReason("dualpi2");
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -92,13 +92,9 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let set = DualPi2Settings::new(params)?;
-    Ok(Box::new(DualPi2 {
+    DualPi2 {
         low: DualPi2Queue::new(),
         classic: DualPi2Queue::new(),
         stream: setup.stream(),
@@ -107,8 +103,8 @@ pub fn build<P: Packet + 'static>(
         old_delay: Span::ZERO,
         next_update: Time::ZERO + set.tupdate,
         set,
-    }))
-}
+    }
+});
 
 #[derive(Clone, Copy, Debug)]
 struct DualPi2Settings {

@@ -15,7 +15,7 @@ use crate::aqm::{
     place,
 };
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -66,11 +66,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let mut queue = FqCodel {
         queues: Flows::new(),
         new: FlowList::new(),
@@ -79,8 +75,8 @@ pub fn build<P: Packet + 'static>(
         set: FqCodelSettings::new(params),
     };
     queue.grow();
-    Ok(Box::new(queue))
-}
+    queue
+});
 
 #[derive(Clone, Copy, Debug)]
 struct FqCodelSettings {

@@ -1,7 +1,7 @@
 //! Room for one packet besides the one in service.
 
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -24,13 +24,7 @@ pub const EFFECTS: QueueEffects = QueueEffects {
     ..QueueEffects::fifo(QueueDrops::NoRoom)
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    _: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(OnePacket(None)))
-}
+crate::registry::build!(dyn Queue<P>: |_, _| OnePacket(None));
 
 struct OnePacket<P>(Option<P>);
 

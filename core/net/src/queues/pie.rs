@@ -13,10 +13,10 @@
 
 use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
-use crate::{ElementSetup, Entry, Example, Packet, Queue, QueueDrops, QueueEffects, Reason};
+use crate::{Entry, Example, Queue, QueueDrops, QueueEffects, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
-const PIE_EARLY: Reason = Reason("pie_early");
+const PIE_EARLY: DropReason = DropReason("pie_early");
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -92,14 +92,10 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Arriving);
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let law = Pie::new(PieSettings::new(params), setup.stream());
-    Ok(Box::new(LawQueue::new(QueueLimit::optional(params), law)))
-}
+    LawQueue::new(QueueLimit::optional(params), law)
+});
 
 #[derive(Clone, Copy, Debug)]
 struct PieSettings {

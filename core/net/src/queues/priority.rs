@@ -5,7 +5,7 @@
 //! all others to the second (or the last, if there are fewer).
 
 use crate::fifo::{QueueLimit, QUEUE_FULL};
-use crate::{Backlog, ElementSetup, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueEffects};
+use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 const MAX_BANDS: usize = 8;
@@ -44,16 +44,10 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(Priority {
-        bands: std::array::from_fn(|_| Fifo::new()),
-        set: PrioritySettings::new(params)?,
-    }))
-}
+crate::registry::build!(dyn Queue<P>: |params, _| Priority {
+    bands: std::array::from_fn(|_| Fifo::new()),
+    set: PrioritySettings::new(params)?,
+});
 
 #[derive(Clone, Copy, Debug)]
 struct PrioritySettings {

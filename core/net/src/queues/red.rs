@@ -14,10 +14,10 @@
 
 use crate::aqm::{AqmLaw, ArrivingPacket, LawQueue, AqmVerdict};
 use crate::fifo::QueueLimit;
-use crate::{ElementSetup, Entry, Example, Packet, Queue, QueueDrops, QueueEffects, Reason};
+use crate::{Entry, Example, Queue, QueueDrops, QueueEffects, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
-const RED_EARLY: Reason = Reason("red_early");
+const RED_EARLY: DropReason = DropReason("red_early");
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -117,15 +117,11 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Arriving);
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let limit = QueueLimit::new(params)?;
     let law = Red::new(RedSettings::new(params)?, setup.stream());
-    Ok(Box::new(LawQueue::new(limit, law)))
-}
+    LawQueue::new(limit, law)
+});
 
 #[derive(Clone, Copy, Debug)]
 struct RedSettings {

@@ -14,7 +14,7 @@
 
 use crate::aqm::{Flows, FlowList, mix, place};
 use crate::fifo::{QueueLimit, QUEUE_FULL};
-use crate::{Backlog, ElementSetup, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 /// Registry entry.
@@ -58,11 +58,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let mut stream = setup.stream();
     let set = SfqSettings::new(params);
     let mut queue = Sfq {
@@ -74,8 +70,8 @@ pub fn build<P: Packet + 'static>(
         set,
     };
     queue.grow();
-    Ok(Box::new(queue))
-}
+    queue
+});
 
 #[derive(Clone, Copy, Debug)]
 struct SfqSettings {

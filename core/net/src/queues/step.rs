@@ -8,7 +8,7 @@
 
 use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
-use crate::{Backlog, ElementSetup, Entry, Example, Packet, Queue, QueueDrops, QueueEffects, Reason};
+use crate::{Backlog, Entry, Example, Queue, QueueDrops, QueueEffects, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry entry.
@@ -58,16 +58,13 @@ pub const ENTRY: Entry = Entry {
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Any);
 
 /// Why it drops before the queue is full.
-const STEP: Reason = Reason("step");
+const STEP: DropReason = DropReason("step");
 
-/// Builds the queue; at least one threshold must be given.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+// Builds the queue; at least one threshold must be given.
+crate::registry::build!(dyn Queue<P>: |params, _| {
     let law = StepMarking::new(params)?;
-    Ok(Box::new(LawQueue::new(QueueLimit::optional(params), law)))
-}
+    LawQueue::new(QueueLimit::optional(params), law)
+});
 
 #[derive(Clone, Copy, Debug)]
 struct StepMarking {

@@ -1,6 +1,6 @@
 //! A queue without limit.
 
-use crate::{Backlog, ElementSetup, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
+use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -10,22 +10,13 @@ pub const ENTRY: Entry = Entry {
     source: "mahimahi's default 'infinite' queue (Netravali et al., USENIX ATC 2015)",
     params: &[],
     shorthand: &[],
-    example: Example::new(
-        "unlimited",
-        "Nothing is dropped; the delay grows as long as the burst lasts.",
-    ),
+    example: Example::new("unlimited", "Nothing is dropped; the delay grows as long as the burst lasts."),
 };
 
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::NoRoom);
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    _: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(Unlimited { fifo: Fifo::new() }))
-}
+crate::registry::build!(dyn Queue<P>: |_, _| Unlimited { fifo: Fifo::new() });
 
 struct Unlimited<P> {
     fifo: Fifo<P>,

@@ -7,8 +7,8 @@
 
 use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
-use crate::{Entry, Example, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamSpec, Stream};
 use std::cell::RefCell;
 
 /// Registry entry.
@@ -59,8 +59,7 @@ pub const ENTRY: Entry = Entry {
 /// Steps after which the drift begins anew: a day of the shortest.
 const MAX_STEPS: u64 = 8_640_000;
 
-/// Builds the server.
-pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, setup| {
     let packet = params.integer("packet").unwrap_or_default() as u32;
     let mut stream = setup.stream();
     let key = stream.bits();
@@ -73,8 +72,8 @@ pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer
         integer("step"),
         Stream::new(key, "drift"),
     );
-    Ok(Box::new(ByOpportunity::new(Modulated::new(drift, key, packet), packet)))
-}
+    ByOpportunity::new(Modulated::new(drift, key, packet), packet)
+});
 
 /// The rate under the process.
 struct RateDrift {

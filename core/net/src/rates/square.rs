@@ -1,8 +1,8 @@
 //! A square wave.
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
-use crate::{Entry, Example, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamError, ParamSpec};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -33,8 +33,7 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 4}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, _| {
     let (low, high) = (params.integer("low"), params.integer("high"));
     let (low, high) = (low.unwrap_or_default(), high.unwrap_or_default());
     if low > high {
@@ -46,5 +45,5 @@ pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, P
     let duty = params.real("duty").unwrap_or_default();
     let edge = (period as f64 * duty).round() as u64;
     let table = RateTable::new(&[(0, high), (edge.clamp(1, period - 1), low)], Some(period))?;
-    Ok(Box::new(ScheduledRate::new(table)))
-}
+    ScheduledRate::new(table)
+});

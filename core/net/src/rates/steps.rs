@@ -1,8 +1,8 @@
 //! A rate that changes at given times.
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
-use crate::{Entry, Example, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamSpec};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -33,8 +33,7 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, _| {
     let steps = params.steps("steps").unwrap_or_default();
-    Ok(Box::new(ScheduledRate::new(RateTable::new(steps, params.integer("period"))?)))
-}
+    ScheduledRate::new(RateTable::new(steps, params.integer("period"))?)
+});

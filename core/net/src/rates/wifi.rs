@@ -14,8 +14,8 @@
 //! randomness of backoff, collisions, frames that are sent again, choice of rates, and acknowledgements of TCP that
 //! use the same air. Losses and jitter are elements of their own.
 
-use crate::{Entry, Example, RateServer, ElementSetup};
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Bytes, Kind, ParamSpec, Rate, Span, Time};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -74,8 +74,7 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 0.1, "bin_ms": 1}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, _| {
     let number = |name: &str| params.integer(name).unwrap_or_default();
     let rate = number("rate").max(1);
     let mut wifi = Wifi {
@@ -93,8 +92,8 @@ pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, P
     };
     let frames = (wifi.bytes / wifi.length(USUAL)).clamp(1, wifi.frames);
     wifi.full = (frames * u64::from(USUAL), wifi.needs(frames * wifi.length(USUAL)));
-    Ok(Box::new(wifi))
-}
+    wifi
+});
 
 /// Bits times nanoseconds per second that a byte is.
 const BYTE: u128 = 8_000_000_000;
@@ -184,6 +183,8 @@ impl RateServer for Wifi {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ElementSetup;
+    use narrows_units::Params;
     use serde_json::{Value, json};
 
     fn server(params: &Value) -> Box<dyn RateServer> {

@@ -2,8 +2,8 @@
 //! cell and all its planned changes. Metrics and the verifier know nothing else of single kinds of elements, and of
 //! kinds that no registry names the verifier believes everything.
 
-use super::{Cell, Element};
-use narrows_net::{DelayEffect, LinkEffects, PacketOrder, QueueEffects, Reason, links, queues};
+use super::{Cell, CellElement};
+use narrows_net::{DelayEffect, DropReason, LinkEffects, PacketOrder, QueueEffects, links, queues};
 use serde_json::{Map, Value};
 
 /// Kind of the element that stands for a real path.
@@ -13,10 +13,10 @@ pub const REAL: &str = "real";
 const REAL_PATH: LinkEffects = LinkEffects {
     delay: DelayEffect::Changing(|_| 0),
     order: PacketOrder::Free,
-    ..LinkEffects::drops(&[Reason("not_received")])
+    ..LinkEffects::drops(&[DropReason("not_received")])
 };
 
-impl Element {
+impl CellElement {
     /// Declared effects of a link element; `None` for bottlenecks and unknown kinds.
     pub(crate) fn effects(&self) -> Option<LinkEffects> {
         if self.kind == REAL {
@@ -36,19 +36,19 @@ impl Cell {
     /// Parameters of an element at the start, and those that each change sets.
     pub(crate) fn sets<'a>(
         &'a self,
-        element: &'a Element,
+        element: &'a CellElement,
     ) -> impl Iterator<Item = &'a Map<String, Value>> {
         let changes = self.changes_of(element.label()).map(|change| &change.set);
         std::iter::once(&element.params).chain(changes)
     }
 
     /// True if a parameter of an element has this value at some time.
-    pub(crate) fn ever(&self, element: &Element, name: &str, value: &Value) -> bool {
+    pub(crate) fn ever(&self, element: &CellElement, name: &str, value: &Value) -> bool {
         self.sets(element).any(|set| set.get(name) == Some(value))
     }
 
     /// The smallest delay in ns that an element adds by itself, at any time of the run.
-    pub fn least_delay_ns(&self, element: &Element) -> u64 {
+    pub fn least_delay_ns(&self, element: &CellElement) -> u64 {
         match element.effects().map(|effects| effects.delay) {
             Some(DelayEffect::Fixed) => {
                 let delays = self
@@ -64,7 +64,7 @@ impl Cell {
     }
 
     /// True if an element holds packets at some time that are neither queued nor under way.
-    pub(crate) fn may_hold(&self, effects: &LinkEffects, element: &Element) -> bool {
+    pub(crate) fn may_hold(&self, effects: &LinkEffects, element: &CellElement) -> bool {
         match effects.delay {
             DelayEffect::HoldIf(name, value) => self.ever(element, name, &value.into()),
             _ => false,
@@ -73,7 +73,7 @@ impl Cell {
 
     /// True if an element delays packets by an amount that is neither fixed, nor queueing, nor a variation from nothing
     /// on: its part of propagation is another one at other times.
-    pub(super) fn is_unsteady(&self, element: &Element) -> bool {
+    pub(super) fn is_unsteady(&self, element: &CellElement) -> bool {
         let Some(effects) = element.effects() else {
             return !element.is_bottleneck();
         };

@@ -13,7 +13,7 @@ mod rate;
 pub use effects::REAL;
 pub use measure::Measure;
 pub(crate) use network::CellFraming;
-pub use network::{CellQueueLimit, Element, Link, Network, Route};
+pub use network::{CellElement, CellLink, CellNetwork, CellQueueLimit, CellRoute};
 pub use rate::RateLaw;
 
 /// A cell, as far as it bears on its record. All quantities in base units.
@@ -27,12 +27,12 @@ pub struct Cell {
     #[serde(default)]
     pub bin_ns: Option<u64>,
     /// The network.
-    pub network: Network,
+    pub network: CellNetwork,
     /// Planned changes of elements, in order of time.
     #[serde(default)]
     pub timeline: Vec<PlannedChange>,
     /// The flows.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<CellFlow>,
     /// The measured part of the run.
     #[serde(default)]
     pub measure: Measure,
@@ -56,7 +56,7 @@ pub enum KeptTransfers {
 
 /// One flow.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Flow {
+pub struct CellFlow {
     /// Number, from 1.
     pub flow: u16,
     /// Name of the scheme.
@@ -66,7 +66,7 @@ pub struct Flow {
     pub start_ns: u64,
     /// When it stops.
     pub stop_ns: u64,
-    /// Which way its data travel.
+    /// Direction of its data.
     #[serde(default)]
     pub direction: Direction,
     /// Host that sends the data; in a dumbbell its direction tells.
@@ -125,7 +125,7 @@ impl Cell {
     }
 
     /// The flow with this number.
-    pub fn flow(&self, number: u16) -> Option<&Flow> {
+    pub fn flow(&self, number: u16) -> Option<&CellFlow> {
         self.flows.iter().find(|flow| flow.flow == number)
     }
 
@@ -168,7 +168,11 @@ impl Cell {
     }
 
     /// The elements that packets of flow `number` meet in `direction`, without the access links.
-    pub fn elements(&self, number: u16, direction: Direction) -> impl Iterator<Item = &Element> {
+    pub fn elements(
+        &self,
+        number: u16,
+        direction: Direction,
+    ) -> impl Iterator<Item = &CellElement> {
         let route = self.route_of(number, direction).unwrap_or(usize::MAX);
         self.network.path(route)
     }
@@ -201,7 +205,7 @@ impl Cell {
     /// amount that is neither fixed, nor queueing, nor a variation from nothing on: its part of
     /// propagation is another one at other times. Without one, delay less the smallest possible
     /// delay is the time spent in queues and by variation.
-    pub fn unsteady(&self, number: u16, direction: Direction) -> Option<&Element> {
+    pub fn unsteady(&self, number: u16, direction: Direction) -> Option<&CellElement> {
         let mut way = self.elements(number, direction);
         way.find(|element| self.is_unsteady(element))
     }
@@ -210,7 +214,7 @@ impl Cell {
     ///
     /// # Errors
     /// Why it is not known.
-    pub fn rate_law(&self, element: &Element) -> Result<RateLaw, String> {
+    pub fn rate_law(&self, element: &CellElement) -> Result<RateLaw, String> {
         let rate = element.params.get("rate").unwrap_or(&Value::Null);
         let changes: Vec<(u64, &Value)> = self
             .changes_of(element.label())
@@ -226,7 +230,7 @@ impl Cell {
     }
 
     /// The flows under test.
-    pub fn tested(&self) -> impl Iterator<Item = &Flow> {
+    pub fn tested(&self) -> impl Iterator<Item = &CellFlow> {
         self.flows.iter().filter(|flow| !flow.background)
     }
 }

@@ -73,7 +73,7 @@ use crate::RecordError;
 use crate::capacity::Capacities;
 use crate::cell::Measure;
 use crate::read::{
-    Record, read_completions, read_frames, read_states, read_traces, read_transfers,
+    Record, read_completions, read_frames, read_states, read_traces, read_transfers, rows_of,
 };
 use crate::schema::{RUN_FILE, TraceRow};
 use serde_json::{Map, Value, json};
@@ -101,7 +101,7 @@ pub struct Metric {
     pub show_unit: &'static str,
     /// Factor from the unit to the one for people.
     pub show_scale: f64,
-    /// Which way is better, if that can be said.
+    /// Direction in which it is better, if that can be said.
     pub better: Option<Better>,
     /// Its subjects.
     pub scope: Scope,
@@ -116,7 +116,7 @@ pub struct Metric {
     pub compute: fn(&Subject<'_>) -> Measured,
 }
 
-/// Which way is better.
+/// Direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// More is better.
@@ -236,17 +236,7 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
     let mut absent = Map::new();
     let mut add = |subject: &Subject<'_>, scheme: &str, background: bool| {
         let label = subject.label();
-        let mut values = Map::new();
-        let mut reasons = Map::new();
-        for metric in metrics() {
-            match metric.of(subject) {
-                Ok(value) => values.insert(metric.name.into(), json!(value)),
-                Err(reason) => {
-                    reasons.insert(metric.name.into(), json!(reason));
-                    values.insert(metric.name.into(), Value::Null)
-                }
-            };
-        }
+        let (values, reasons) = values(metrics(), subject);
         let mut row = json!({"flow": label, "scheme": scheme, "metrics": values});
         if background {
             row["background"] = json!(true);
@@ -271,6 +261,25 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
     Ok(result)
 }
 
+/// The values of metrics by their names, and the reasons why some are absent.
+fn values(
+    metrics: impl Iterator<Item = &'static Metric>,
+    subject: &Subject<'_>,
+) -> (Map<String, Value>, Map<String, Value>) {
+    let (mut values, mut reasons) = (Map::new(), Map::new());
+    for metric in metrics {
+        let value = metric.of(subject).map_or_else(
+            |reason| {
+                reasons.insert(metric.name.into(), json!(reason));
+                Value::Null
+            },
+            |value| json!(value),
+        );
+        values.insert(metric.name.into(), value);
+    }
+    (values, reasons)
+}
+
 /// The metrics of one bottleneck that are defined for it.
 fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
     let mut links = material.traffic.links.iter();
@@ -279,25 +288,14 @@ fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
         RecordError::data(RUN_FILE, problem)
     })?;
     let subject = Subject::of_link(material, link);
-    let (mut values, mut reasons) = (Map::new(), Map::new());
-    for metric in metrics().filter(|m| m.fits(&subject).is_ok()) {
-        match metric.of(&subject) {
-            Ok(value) => values.insert(metric.name.into(), json!(value)),
-            Err(reason) => {
-                reasons.insert(metric.name.into(), json!(reason));
-                values.insert(metric.name.into(), Value::Null)
-            }
-        };
-    }
+    let defined = metrics().filter(|metric| metric.fits(&subject).is_ok());
+    let (values, reasons) = values(defined, &subject);
     Ok(json!({"link": name, "metrics": values, "absent": reasons}))
 }
 
 /// Reads everything that metrics look at, once.
 fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
-    let states = match &record.states {
-        Some(bytes) => read_states(bytes.clone())?,
-        None => Vec::new(),
-    };
+    let states = rows_of(record.states.as_ref(), read_states)?;
     let flows = &record.cell.flows;
     let mut told = vec![StatesOfFlow::default(); flows.len()];
     for row in &states {
@@ -320,18 +318,9 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     for own in &mut told {
         own.rtts.sort_by_key(|&(time, _)| time);
     }
-    let transfers = match &record.transfers {
-        Some(bytes) => read_transfers(bytes.clone())?,
-        None => Vec::new(),
-    };
-    let completions = match &record.completions {
-        Some(bytes) => read_completions(bytes.clone())?,
-        None => Vec::new(),
-    };
-    let frames = match &record.frames {
-        Some(bytes) => read_frames(bytes.clone())?,
-        None => Vec::new(),
-    };
+    let transfers = rows_of(record.transfers.as_ref(), read_transfers)?;
+    let completions = rows_of(record.completions.as_ref(), read_completions)?;
+    let frames = rows_of(record.frames.as_ref(), read_frames)?;
     let targets = match &record.traces {
         Some(bytes) if !frames.is_empty() => {
             targets(&read_traces(bytes.clone())?, &record.cell.measure)

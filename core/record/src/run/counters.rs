@@ -1,4 +1,4 @@
-//! What flows, their endpoints and elements counted.
+//! Counters of flows, of their endpoints and of elements.
 
 use crate::schema::Direction;
 use serde::{Deserialize, Serialize};

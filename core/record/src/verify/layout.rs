@@ -1,6 +1,6 @@
 //! Properties of the elements on the routes of packets, from the cell alone.
 
-use crate::cell::{Cell, CellFraming, CellQueueLimit, Element, RateLaw};
+use crate::cell::{Cell, CellElement, CellFraming, CellQueueLimit, RateLaw};
 use crate::schema::Direction;
 use narrows_net::{DelayEffect, PacketOrder, QueueDrops, QueueEffects};
 use serde_json::Value;
@@ -51,7 +51,7 @@ pub(super) struct PathStage {
 /// The elements that packets pass on one route, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// Which way it is, for people: `forward path`, `path from a to b`.
+    /// Description for people: `forward path`, `path from a to b`.
     pub(super) label: String,
     pub(super) direction: Direction,
     /// Host at which it starts.
@@ -86,7 +86,7 @@ pub(super) fn all_stages(cell: &Cell) -> Vec<(usize, PathStage)> {
     all
 }
 
-fn stage(cell: &Cell, element: &Element, index: usize) -> PathStage {
+fn stage(cell: &Cell, element: &CellElement, index: usize) -> PathStage {
     let blank = PathStage {
         name: element.label().to_owned(),
         kind: element.kind.clone(),
@@ -141,7 +141,7 @@ fn stage(cell: &Cell, element: &Element, index: usize) -> PathStage {
 }
 
 impl Server {
-    fn new(cell: &Cell, element: &Element) -> Self {
+    fn new(cell: &Cell, element: &CellElement) -> Self {
         let mut limits = vec![(0, element.limit())];
         for change in cell.changes_of(element.label()) {
             if let Some(queue) = change.set.get("queue") {

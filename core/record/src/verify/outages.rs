@@ -7,7 +7,7 @@
 
 use super::record_data::Packets;
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
-use crate::cell::{Cell, Element};
+use crate::cell::{Cell, CellElement};
 use serde_json::Value;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
@@ -25,7 +25,7 @@ struct Closed {
 }
 
 impl Closed {
-    fn of(cell: &Cell, element: &Element) -> Option<Self> {
+    fn of(cell: &Cell, element: &CellElement) -> Option<Self> {
         match element.kind.as_str() {
             "gate" => Some(Self::gate(cell, element)),
             // A timeline that changes an outage leaves open what holds meanwhile.
@@ -36,7 +36,7 @@ impl Closed {
         }
     }
 
-    fn gate(cell: &Cell, element: &Element) -> Self {
+    fn gate(cell: &Cell, element: &CellElement) -> Self {
         let open = |value: Option<&Value>| value.and_then(Value::as_bool);
         let mut is_open = open(element.params.get("open")).unwrap_or(true);
         let mut since = 0;
@@ -61,7 +61,7 @@ impl Closed {
         }
     }
 
-    fn outage(cell: &Cell, element: &Element) -> Option<Self> {
+    fn outage(cell: &Cell, element: &CellElement) -> Option<Self> {
         let number = |name: &str| element.params.get(name).and_then(Value::as_u64);
         let (start, length) = (number("start")?, number("length")?);
         let mut times = Vec::new();
@@ -163,7 +163,10 @@ fn departures(
     let name = &evidence.lanes[at.0].stages[at.1].name;
     let mut count = 0;
     for (left, row) in passing::departures(evidence, packets, [at])? {
-        let Some(left) = u64::try_from(left).ok().filter(|_| packets.copy_of[row] == 0) else {
+        let Some(left) = u64::try_from(left)
+            .ok()
+            .filter(|_| packets.copy_of[row] == 0)
+        else {
             continue;
         };
         count += 1;

@@ -1,7 +1,7 @@
 //! The samples of queues agree with the backlogs that follow from the packets.
 //!
-//! Whether a sample at an instant is taken before or after what happens at that instant is not
-//! defined, so any value between is right. In emulation the same holds for what happens within the
+//! A sample at an instant may be taken before or after what happens at that instant, so any value
+//! between is right. In emulation the same holds for what happens within the
 //! time by which entries are uncertain (see [`Evidence::slack_ns`]).
 
 use super::layout::StageNature;
