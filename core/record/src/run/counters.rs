@@ -87,11 +87,11 @@ pub struct SenderCounters {
     pub retransmitted_packets: Option<u64>,
     /// Bytes among them that repeated data.
     pub retransmitted_bytes: Option<u64>,
-    /// Retransmission timeouts.
+    /// Number of retransmission timeouts.
     pub timeouts: Option<u64>,
-    /// Tail-loss probes.
+    /// Number of tail-loss probes.
     pub tail_probes: Option<u64>,
-    /// Losses that turned out to be none.
+    /// Number of losses that turned out to be none.
     pub spurious_losses: Option<u64>,
 }
 
@@ -108,10 +108,10 @@ pub struct ReceiverCounters {
     /// Of a sink of datagrams: numbers that never came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_datagrams: Option<u64>,
-    /// Of a sink of datagrams: those that came after a later one.
+    /// Of a sink of datagrams: number of those that came after a later one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out_of_order_datagrams: Option<u64>,
-    /// Of a sink of datagrams: those that came again.
+    /// Of a sink of datagrams: number of those that came again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_datagrams: Option<u64>,
     /// Of a sink of datagrams: jitter at the end (RFC 3550, section 6.4.1).
