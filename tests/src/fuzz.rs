@@ -1,4 +1,4 @@
-//! What fuzzers call besides the trials of `narrows_net::testing::fuzz`: each function takes any
+//! Entries for fuzzers besides the trials of `narrows_net::testing::fuzz`: each function takes any
 //! bytes and panics when the code under test breaks its promise. Ordinary tests call them too.
 
 use bytes::Bytes;

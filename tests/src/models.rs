@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What a flow's parameter `model` says of the model in [`files`].
+/// Value of a flow's parameter `model` for the model in [`files`].
 pub fn reference() -> Value {
     json!({"name": "a.model", "sha256": "a"})
 }

@@ -28,8 +28,8 @@ pub mod write;
 
 pub use capacity::Capacities;
 pub use cell::{
-    Cell, CellQueueLimit, Element, Flow, KeptTransfers, Link, Measure, Network, PlannedChange,
-    REAL, RateLaw, Route,
+    Cell, CellElement, CellFlow, CellLink, CellNetwork, CellQueueLimit, CellRoute, KeptTransfers,
+    Measure, PlannedChange, REAL, RateLaw,
 };
 pub use error::RecordError;
 pub use histogram::{Histogram, HistogramBucket};

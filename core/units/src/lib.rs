@@ -19,5 +19,5 @@ pub use files::Files;
 pub use params::{FileRef, Kind, ParamError, ParamSpec, Params, Value};
 pub use quantity::{Bytes, Rate, RateClock, Span, Time};
 pub use random::Stream;
-pub use registry_entry::Entry;
+pub use registry_entry::{Entry, Example};
 pub use wakeups::Wakeups;

@@ -20,7 +20,7 @@
 
 use crate::cell::Cell;
 use crate::flow::{Flow, SchemeRef};
-use narrows_record::Element;
+use narrows_record::CellElement as Element;
 use narrows_traffic::Class;
 use narrows_units::Span;
 use serde_json::{Map, Value};

@@ -190,62 +190,21 @@ pub struct TcpLimits {
     pub starved: u64,
 }
 
-/// A [`StateRow`] without its flow, in a form that can be sent.
+/// A [`StateRow`] in a form that can be sent; its flow is the receiver's to say.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct StateSample(u64, [Option<u64>; 11], Option<String>);
+#[serde(transparent)]
+pub struct StateSample(StateRow);
 
 impl From<StateRow> for StateSample {
     fn from(row: StateRow) -> Self {
-        let values = [
-            row.cwnd_bytes,
-            row.ssthresh_bytes,
-            row.pacing_bps,
-            row.rtt_ns,
-            row.srtt_ns,
-            row.min_rtt_ns,
-            row.inflight_bytes,
-            row.delivered_bytes,
-            row.delivery_rate_bps,
-            row.retransmitted_bytes,
-            row.lost_packets,
-        ];
-        StateSample(row.time_ns, values, row.mode)
+        StateSample(row)
     }
 }
 
 impl StateSample {
     /// The row of `flow`.
     pub fn into_row(self, flow: u16) -> StateRow {
-        let StateSample(time_ns, values, mode) = self;
-        let [
-            cwnd_bytes,
-            ssthresh_bytes,
-            pacing_bps,
-            rtt_ns,
-            srtt_ns,
-            min_rtt_ns,
-            inflight_bytes,
-            delivered_bytes,
-            delivery_rate_bps,
-            retransmitted_bytes,
-            lost_packets,
-        ] = values;
-        StateRow {
-            flow,
-            time_ns,
-            cwnd_bytes,
-            ssthresh_bytes,
-            pacing_bps,
-            rtt_ns,
-            srtt_ns,
-            min_rtt_ns,
-            inflight_bytes,
-            delivered_bytes,
-            delivery_rate_bps,
-            retransmitted_bytes,
-            lost_packets,
-            mode,
-        }
+        StateRow { flow, ..self.0 }
     }
 }
 
@@ -253,7 +212,7 @@ impl EndpointOutcome {
     /// Replaces every time in it, for a record whose clock is another.
     pub fn map_times(&mut self, time: impl Fn(u64) -> u64) {
         for state in &mut self.states {
-            state.0 = time(state.0);
+            state.0.time_ns = time(state.0.time_ns);
         }
         for trace in &mut self.traces {
             trace.0 = time(trace.0);

@@ -1,12 +1,12 @@
-"""One example of everything in the registries, from `examples.yaml`."""
+"""The example of each entry of the registries: how it is written, how it is tried, what is to be seen."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from narrows.files import packaged
+from narrows import _native
 from narrows.reference.probe import ECN, Load, Stream
 
 #: In which queues are tried.
@@ -15,15 +15,36 @@ BOTTLENECK = "{rate: 10 Mbit/s, queue: QUEUE}"
 
 @dataclass(frozen=True)
 class Example:
-    """An element as it is written in a scenario, and how its picture is made; see `examples.yaml`."""
+    """An element as it is written in a scenario, and how its picture is made."""
 
+    #: Of a queue: what stands behind `queue:`; of a rate: behind `rate:`; of traffic: behind `traffic:`; of a
+    #: link element: the element.
     written: str
+    #: The caption of the picture.
     shows: str
     load: Load = Load()  # noqa: RUF009 - frozen
+    #: Length of the time axis in seconds, and bins of rates in milliseconds.
     seconds: float = 1.0
     bin_ms: int = 50
     changes: tuple[dict[str, Any], ...] = ()
+    #: "delay": a dot per packet; "rate": what comes and what leaves, for elements that do not delay.
     view: str = "delay"
+
+
+#: What the examples of a family have in common. Queues: flow 1 is thin and steady, flow 2 comes in two bursts
+#: of a second, together 16 Mbit/s into 10 Mbit/s.
+_COMMON: dict[str, dict[str, Any]] = {
+    "queues": {
+        "seconds": 3.2,
+        "load": [
+            {"every_us": 6000, "spans_s": [[0, 3.2]], "ecn": "ECT(0)"},
+            {"every_us": 857, "spans_s": [[0.2, 1.2], [1.8, 2.8]]},
+        ],
+    },
+    "rates": {},
+    "links": {"load": [{"every_us": 2000, "spans_s": [[0, 1]]}]},
+    "traffic": {},
+}
 
 
 def _example(entry: dict[str, Any]) -> Example:
@@ -35,10 +56,10 @@ def _example(entry: dict[str, Any]) -> Example:
 
 
 def _families() -> dict[str, dict[str, Example]]:
-    document = packaged(Path(__file__).with_name("examples.yaml"))
+    known = json.loads(_native.registry())
     return {
-        family: {name: _example({**common, **entry}) for name, entry in document[family].items()}
-        for family, common in document["defaults"].items()
+        family: {entry["name"]: _example({**common, **entry["example"]}) for entry in known[family]}
+        for family, common in _COMMON.items()
     }
 
 

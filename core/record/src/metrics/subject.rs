@@ -4,7 +4,7 @@ use super::distribution::DelayDistribution;
 use super::links::LinkTraffic;
 use super::traffic::{FlowTraffic, RecordTraffic};
 use crate::capacity::Capacities;
-use crate::cell::{Cell, Element};
+use crate::cell::{Cell, CellElement};
 use crate::read::Record;
 use crate::run::{FlowSummary, RunDocument};
 use crate::schema::{CompletionRow, FrameRow, TransferRow};
@@ -297,8 +297,8 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// A way without bottleneck, or a capacity that is not known.
-    pub fn bottlenecks(&self, span: (u64, u64)) -> Result<Vec<(&'a Element, f64)>, String> {
-        let mut found: Vec<(&'a Element, f64)> = Vec::new();
+    pub fn bottlenecks(&self, span: (u64, u64)) -> Result<Vec<(&'a CellElement, f64)>, String> {
+        let mut found: Vec<(&'a CellElement, f64)> = Vec::new();
         for flow in self.traffic() {
             let way = (flow.flow, flow.direction);
             let (element, bps) = self.capacities.narrowest(self.cell, way, span)?;
@@ -313,7 +313,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Bytes and packets of all flows, background included, that passed `element` and arrived.
-    pub fn through(&self, element: &Element) -> (u64, u64) {
+    pub fn through(&self, element: &CellElement) -> (u64, u64) {
         let passing = self.whole.iter().filter(|t| {
             let mut way = self.cell.elements(t.flow, t.direction);
             way.any(|passed| passed.label() == element.label())

@@ -72,6 +72,9 @@ pub struct ParamSpec {
     pub doc: &'static str,
     /// Where the default comes from: paper, RFC, kernel.
     pub source: &'static str,
+    /// Values for test kits, in base units as JSON (files: by name): the usual one, then others. Empty where kits can
+    /// guess by kind and bounds.
+    pub trial: &'static [&'static str],
 }
 
 impl ParamSpec {
@@ -89,6 +92,7 @@ impl ParamSpec {
             required: false,
             doc,
             source: "",
+            trial: &[],
         }
     }
 
@@ -113,6 +117,12 @@ impl ParamSpec {
     /// Names the source of the default.
     pub const fn source(mut self, source: &'static str) -> Self {
         self.source = source;
+        self
+    }
+
+    /// Gives test kits values that fit the other parameters, the usual one first.
+    pub const fn trial(mut self, values: &'static [&'static str]) -> Self {
+        self.trial = values;
         self
     }
 

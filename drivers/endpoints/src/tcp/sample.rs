@@ -204,13 +204,11 @@ fn state(now: Time, info: &TcpInfo) -> StateRow {
         .filter(|&us| us > 0)
         .map(|us| u64::from(us) * 1000);
     StateRow {
-        flow: 0,
         time_ns: now.ns(),
         cwnd_bytes: info.snd_cwnd().map(bytes),
         ssthresh_bytes: info.snd_ssthresh().filter(|&n| n < NO_SSTHRESH).map(bytes),
         pacing_bps: info.pacing_rate().and_then(known),
-        // The kernel tells the smoothed value only.
-        rtt_ns: None,
+        // Of round-trip times the kernel tells the smoothed value only, and of losses how many are lost now.
         srtt_ns: srtt,
         min_rtt_ns: info
             .min_rtt_us()
@@ -220,9 +218,8 @@ fn state(now: Time, info: &TcpInfo) -> StateRow {
         delivered_bytes: info.bytes_acked(),
         delivery_rate_bps: info.delivery_rate().and_then(known),
         retransmitted_bytes: info.bytes_retrans(),
-        // The kernel tells how many are lost now, not how many were lost ever.
-        lost_packets: None,
         mode: info.recovery_state().map(str::to_owned),
+        ..StateRow::default()
     }
 }
 

@@ -1,9 +1,11 @@
 //! Every entry of every registry through all trials.
 
-use super::fuzz::{bottleneck_trial, link_trial, setup};
-use super::play::{network, play, script};
-use super::*;
-use crate::{links, queues, rates};
+use narrows_net::testing::fuzz::{self, bottleneck_trial, link_trial, setup};
+use narrows_net::testing::play::{network, play, script};
+use narrows_net::testing::{
+    Dice, TestPacket, cases, check_changing_queue, check_queue, examples, strands,
+};
+use narrows_net::{links, queues, rates};
 use narrows_units::Time;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -28,9 +30,16 @@ fn every_registered_element_conforms() {
         let sets = examples(entry);
         for (seed, set) in (0..).zip(&sets) {
             for seed in [seed, seed + 100] {
-                let copies = link_trial(entry, std::slice::from_ref(set))
+                let (copies, reasons) = link_trial(entry, std::slice::from_ref(set))
                     .run(&mut Dice::random(seed, 2_000));
-                assert_eq!(copies > 0, entry.name == "duplicate");
+                let effects = links::effects(entry.name).unwrap();
+                assert_eq!(copies > 0, effects.copies, "{}", entry.name);
+                let declared = |reason: &&str| {
+                    effects.drops.iter().any(|known| known.0 == *reason)
+                        || (*reason == "line_full" && set.contains_key("limit"))
+                };
+                let undeclared: Vec<_> = reasons.iter().filter(|one| !declared(one)).collect();
+                assert!(undeclared.is_empty(), "{}: {undeclared:?}", entry.name);
             }
         }
     }
@@ -149,7 +158,9 @@ fn builders_refuse_in_one_sentence() {
             .expect("must be refused")
             .to_string()
     };
-    assert!(queue("droptial", json!({})).starts_with("unknown queue 'droptial'; known: droptail,"));
+    let unknown = queue("droptial", json!({}));
+    assert!(unknown.starts_with("unknown queue 'droptial'; known: "));
+    assert!(unknown.contains("droptail,"));
     assert!(queue("droptail", json!({})).contains("a limit is missing"));
     assert!(queue("droptail", json!({"bytes": 0})).contains("must be between 1"));
     assert!(queue("unlimited", json!({"bytes": 1})).contains("allowed: none"));
