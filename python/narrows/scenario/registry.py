@@ -29,6 +29,8 @@ class Param:
     required: bool = False
     doc: str = ""
     source: str = ""
+    #: Unit of a value whose kind has none.
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -218,4 +220,5 @@ def _param(item: dict[str, Any]) -> Param:
         required=bool(item.get("required")),
         doc=item.get("doc", ""),
         source=item.get("source", ""),
+        unit=item.get("unit", ""),
     )

@@ -10,7 +10,7 @@
 //! Which arrays there are depends on the kind; `docs/guide/models.md` lists them. Members of the header that are not
 //! known are for people (`title`, `origin`, `source`). Files come from anywhere, so nothing in them is believed.
 
-use narrows_units::{FileRef, Files, ParamError, Params};
+use narrows_units::{FileRef, Files, ParamError};
 use serde_json::{Value, json};
 
 /// The first line of every model file.
@@ -275,18 +275,15 @@ fn described(item: &Value) -> Result<(String, Type, Vec<usize>, usize), String> 
     Ok((name.to_owned(), kind, shape, bytes))
 }
 
-/// Reads the model that the parameter `model` names, and builds something from it.
+/// Reads the model in `file` and builds something from it.
 ///
 /// # Errors
 /// When it is not at hand, or what `build` says, with the name of the file in front.
 pub fn load<T>(
-    params: &Params,
+    file: &FileRef,
     files: &Files,
     build: impl FnOnce(&Model<'_>) -> Result<T, String>,
 ) -> Result<T, ParamError> {
-    let file: &FileRef = params.file("model").ok_or_else(|| ParamError::Missing {
-        name: "model".into(),
-    })?;
     let model = Model::parse(files.content(file)?);
     model.and_then(|model| build(&model)).map_err(|problem| {
         ParamError::Conflict(format!("the model {} can't be used: {problem}", file.name))

@@ -4,7 +4,7 @@
 use super::Lstm;
 use super::model_file::Model;
 use crate::{AckedPacket, SendEvent};
-use narrows_units::{Kind, ParamSpec, Span, Time};
+use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
 /// The transport of their senders: datagrams, each acknowledged, on a clock of milliseconds.
@@ -20,27 +20,6 @@ pub const TRANSPORT: &[(&str, &str)] = &[
     ("rto_rule", "rfc6298"),
     ("min_rto", "60000000000"),
 ];
-
-/// The parameter that names the network.
-pub const MODEL: ParamSpec = ParamSpec::new(
-    "model",
-    Kind::File,
-    "The network, by its name among the installed models, or a file.",
-)
-.required()
-.source("narrows models list");
-
-/// The parameter that says what a packet counts beyond its payload, with its default and the source of that.
-pub const fn header(default: &'static str, source: &'static str) -> ParamSpec {
-    ParamSpec::new(
-        "header",
-        Kind::Bytes,
-        "What each packet counts beyond its payload.",
-    )
-    .default(default)
-    .range(0.0, 1_000.0)
-    .source(source)
-}
 
 /// Number of actions: the window's half, ten packets less, the same, ten more, twice.
 pub const ACTIONS: usize = 5;

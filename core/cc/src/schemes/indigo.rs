@@ -17,11 +17,6 @@
 //! flows share as chance has it. Windows go out in bursts. Decisions are made on acknowledgements only: on a silent path
 //! one packet per second asks whether it is back. The clock has steps of 1 ms, as when it was trained: on a local network
 //! the smallest round trip is 0. The published sender is a Python program that stops at about 200 Mbit/s; this one does not.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | model | required | a network of 9 inputs: `narrows models list` |
-//! | header | 24 | what each packet counts beyond its payload: the original counts whole datagrams |
 
 use crate::parts::neural_policy::{Ewma, Counters, NeuralPolicy};
 use crate::parts::{model_file, neural_policy};
@@ -29,7 +24,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, ParamError, Params, Span, Time};
+use narrows_units::{Bytes, ParamError, Params, Span, Time, params};
 
 /// Kind of its models.
 const KIND: &str = "indigo";
@@ -48,15 +43,20 @@ pub const SCHEME: Scheme = Scheme {
         params: &[],
         transport: &[("packet_size", "1470")],
     }],
-    params: &[
-        neural_policy::MODEL,
-        neural_policy::header(
-            "24",
-            "github.com/StanfordSNR/indigo, sender.py: whole datagrams; 24 bytes are our header",
-        ),
-    ],
+    params: IndigoParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct IndigoParams {
+        /// The network, by its name among the installed models, or a file.
+        model: File, "a network of 9 inputs: `narrows models list`";
+        /// What each packet counts beyond its payload.
+        header: Bytes(0.0..=1_000.0) = 24,
+            "what each packet counts beyond its payload: the original counts whole datagrams";
+    }
+}
 
 /// The first window, the smallest and the largest in packets.
 const FIRST_WINDOW: f64 = 10.0;
@@ -74,14 +74,15 @@ const WINDOW_UNIT: f64 = 5_000.0;
 const FEATURES: usize = 4;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let policy = model_file::load(params, &setup.files, |model| {
+    let params = IndigoParams::read(params);
+    let policy = model_file::load(&params.model, &setup.files, |model| {
         model.expect_kind(KIND)?;
         NeuralPolicy::new(model, FEATURES)
     })?;
     Ok(Box::new(Indigo {
         mss: setup.mss.get(),
         policy,
-        counters: Counters::new(params.integer("header").unwrap_or(0), setup.now),
+        counters: Counters::new(params.header.get(), setup.now),
         window: FIRST_WINDOW,
         min_rtt_ms: f64::INFINITY,
         delay: Ewma::default(),

@@ -19,11 +19,6 @@
 //! the acknowledgements come: on one path of 900 Mbit/s it had 193, 341, 910 and 924 Mbit/s when the way back took 1.5,
 //! 0.3, 2.2 and 4 ms. The clock is the transport's setting `clock`: `{muses: MODEL, transport: {clock: 1 us}}` gives it a finer
 //! one, which the network has not been trained with.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | model | required | a network of 11 inputs: `narrows models list` |
-//! | header | 52 | what each packet counts beyond its payload: packets count with the size that they have on the way |
 
 use crate::parts::neural_policy::{Ewma, Counters, NeuralPolicy};
 use crate::parts::{model_file, neural_policy};
@@ -31,7 +26,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};
+use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, params};
 
 /// Kind of its models.
 const KIND: &str = "muses";
@@ -50,15 +45,20 @@ pub const SCHEME: Scheme = Scheme {
         params: &[],
         transport: &[("packet_size", "3000")],
     }],
-    params: &[
-        neural_policy::MODEL,
-        neural_policy::header(
-            "52",
-            "github.com/StanfordSNR/indigo, branch muses: sizes with headers",
-        ),
-    ],
+    params: MusesParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct MusesParams {
+        /// The network, by its name among the installed models, or a file.
+        model: File, "a network of 11 inputs: `narrows models list`";
+        /// What each packet counts beyond its payload.
+        header: Bytes(0.0..=1_000.0) = 52,
+            "what each packet counts beyond its payload: packets count with the size that they have on the way";
+    }
+}
 
 /// The first window, the smallest and the largest in packets.
 const FIRST_WINDOW: f64 = 10.0;
@@ -78,14 +78,15 @@ const WINDOW_UNIT: f64 = 12_500.0;
 const FEATURES: usize = 6;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let policy = model_file::load(params, &setup.files, |model| {
+    let params = MusesParams::read(params);
+    let policy = model_file::load(&params.model, &setup.files, |model| {
         model.expect_kind(KIND)?;
         NeuralPolicy::new(model, FEATURES)
     })?;
     Ok(Box::new(Muses {
         mss: setup.mss.get(),
         policy,
-        counters: Counters::new(params.integer("header").unwrap_or(0), setup.now),
+        counters: Counters::new(params.header.get(), setup.now),
         window: FIRST_WINDOW,
         min_rtt_ms: None,
         rtt: Ewma::default(),

@@ -10,14 +10,10 @@
 //! recovery: after three duplicates everything from the gap on counts as lost and is sent again, except
 //! what acknowledgements jump over. From a window W, it takes about log2(W/2) round trips of slow start
 //! and W/2 of linear growth to come back.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | beta | 0.5 | Jacobson 1988 |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -28,23 +24,20 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::None,
     transport: &[("sack", "false")],
     profiles: &[],
-    params: &[
-        ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight where slow start ends.")
-            .default("0.5")
-            .range(0.05, 0.95)
-            .source("Jacobson 1988"),
-    ],
+    params: Tahoe::PARAMS,
     build,
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let beta = params.real("beta").unwrap_or_default();
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Tahoe { beta }))
+params! {
+    /// Tahoe has no state but its parameters.
+    struct Tahoe {
+        /// Share of the data in flight where slow start ends.
+        beta: Ratio(0.05..=0.95) = 0.5, "Jacobson 1988";
+    }
 }
 
-#[derive(Clone)]
-struct Tahoe {
-    beta: f64,
+fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    Ok(LossBased::boxed(CongestionWindow::new(&setup), Tahoe::read(params)))
 }
 
 impl WindowRules for Tahoe {

@@ -7,7 +7,7 @@ const PAYLOAD: u64 = 1448;
 fn scheme(mss: u64) -> Bbr1 {
     let params = Params::resolve(SCHEME.params, []).unwrap();
     Bbr1::new(
-        &params,
+        Bbr1Params::read(&params),
         Setup {
             mss: Bytes::new(mss),
             ..setup()
