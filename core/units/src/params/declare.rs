@@ -47,7 +47,7 @@ macro_rules! params {
         $vis:vis struct $name:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $field:ident : $kind:ident $([$($word:literal),+])? $(($range:expr $(, $unit:literal)?))? $(= $default:literal)?, $source:expr;
+                $field:ident : $kind:ident $([$($word:literal),+])? $(($range:expr $(, $unit:literal)?))? $(= $default:literal)? $(, $source:expr)?;
             )+
         }
     ) => {
@@ -62,7 +62,7 @@ macro_rules! params {
             $vis const PARAMS: &'static [$crate::ParamSpec] = &[$({
                 let doc: &str = concat!($($doc),+);
                 let spec = $crate::ParamSpec::new(stringify!($field), $crate::params!(@kind $kind $($($word)+)?), doc.trim_ascii());
-                let spec = spec.source($source);
+                $(let spec = spec.source($source);)?
                 $(
                     let spec = spec.range(*$range.start(), *$range.end());
                     $(let spec = spec.unit($unit);)?

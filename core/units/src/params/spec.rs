@@ -141,6 +141,26 @@ impl ParamSpec {
         self
     }
 
+    /// The parameters of several lists, one after the other.
+    ///
+    /// # Panics
+    /// When there are not `N` of them.
+    pub const fn join<const N: usize>(lists: &[&[ParamSpec]]) -> [ParamSpec; N] {
+        let mut joined = [ParamSpec::new("", Kind::Flag, ""); N];
+        let (mut list, mut filled) = (0, 0);
+        while list < lists.len() {
+            let mut index = 0;
+            while index < lists[list].len() {
+                joined[filled] = lists[list][index];
+                index += 1;
+                filled += 1;
+            }
+            list += 1;
+        }
+        assert!(filled == N);
+        joined
+    }
+
     /// The default as a value.
     pub fn default_value(&self) -> Option<Value> {
         self.default

@@ -68,12 +68,12 @@ impl GccReceiver {
     pub(super) fn new(settings: GccSettings, now: Time) -> Self {
         GccReceiver {
             clock: settings.clock,
-            interval: settings.feedback_interval,
-            patience: if settings.nack { PATIENCE } else { PATIENCE_WITHOUT },
+            interval: settings.params.feedback_interval,
+            patience: if settings.params.nack { PATIENCE } else { PATIENCE_WITHOUT },
             assembly: Reassembly::default(),
             decoder: Decoder::default(),
             arrivals: ArrivalReport::default(),
-            nack: settings.nack.then(NackList::new),
+            nack: settings.params.nack.then(NackList::new),
             hopeless: false,
             reported: now,
             number: 0,
