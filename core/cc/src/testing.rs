@@ -1,5 +1,6 @@
 //! The conformance kit for schemes, and a small script language for their unit tests.
 
+mod decisions;
 mod examples;
 mod history;
 #[cfg(test)]

@@ -27,8 +27,13 @@ use crate::{
 };
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, Stream, Time, params};
 
+mod bursts;
+mod probing;
 #[cfg(test)]
 mod tests;
+
+use bursts::{quantum, with_budget, MAX_BURST};
+pub(super) use probing::Probing;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -64,24 +69,6 @@ params! {
 /// Gain that empties in one round the queue that STARTUP has made.
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 
-/// Variants of PROBE_BW.
-#[derive(Clone, Debug)]
-pub(super) struct Probing {
-    /// Gains of its phases: one that sends more, one that sends less, and others.
-    pub(super) gains: Vec<f64>,
-    /// True if the one that sends less lasts until the queue is gone, and not for a round trip at most.
-    pub(super) until_drained: bool,
-    /// Rounds over which the bandwidth is the maximum.
-    pub(super) rounds: u64,
-}
-
-impl Probing {
-    /// Linux's; the mean of the gains is 1.
-    pub(super) fn linux() -> Self {
-        Probing { gains: vec![1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], until_drained: false, rounds: 10 }
-    }
-}
-
 /// Rounds of each of the two slots of the allowance for aggregation.
 const AGGREGATION_ROUNDS: u64 = 5;
 /// That allowance is not more than the bandwidth delivers in this time.
@@ -92,10 +79,6 @@ const MIN_PACKETS: u64 = 4;
 const MARGIN: f64 = 0.99;
 /// RTT assumed for the first pacing rate.
 const FIRST_RTT: Span = Span::from_ms(1);
-/// Most bytes in a burst: a segment of a network card without its headers.
-const MAX_BURST: u64 = 65_536 - 1 - 320;
-/// Below this rate in bytes per second a burst is a single packet.
-const SLOW: u64 = 150_000;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     Ok(Box::new(Bbr1::new(Bbr1Params::read(params), setup, Probing::linux())))
@@ -146,22 +129,6 @@ pub(super) struct Bbr1 {
     conserve: bool,
     pacing: Rate,
     seen_rtt: bool,
-}
-
-/// Bytes that may leave at once: what the rate delivers in about 1 ms (2^-10 s), in whole packets, at
-/// least two unless the rate is slow, and no more than `limit`.
-fn quantum(pacing: Rate, mss: u64, limit: u64) -> u64 {
-    let bytes = pacing.bps() / 8;
-    let least = if bytes < SLOW { 1 } else { 2 };
-    ((bytes >> 10).min(limit) / mss).clamp(least, 127) * mss
-}
-
-/// `bytes` and room for the bursts under way at sender, path and receiver, in an even number of packets: an
-/// odd one would be shared unequally between acknowledgements of two; `probing` adds two packets, without
-/// which nothing would be tried at windows of a few packets.
-fn with_budget(bytes: f64, quantum: u64, mss: u64, probing: bool) -> u64 {
-    let packets = (bytes / mss as f64).ceil() as u64 + 3 * (quantum / mss);
-    (packets.next_multiple_of(2) + if probing { 2 } else { 0 }) * mss
 }
 
 impl Bbr1 {

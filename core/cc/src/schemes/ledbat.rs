@@ -17,7 +17,7 @@
 //! apart the base delay is wrong by the drift of ten minutes; `delay: round-trip` avoids the clocks and adds
 //! the queue of the way back.
 
-use crate::parts::{RecentMin, BaseDelays};
+use crate::parts::{CurrentDelays, BaseDelays};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, SendEvent, Setup, SpuriousLossEvent,
@@ -77,7 +77,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
         flown: 0.0,
         prior: None,
         base: BaseDelays::new(params.base_history as usize, MINUTE),
-        current: RecentMin::new(params.filter as usize),
+        current: CurrentDelays::new(params.filter as usize),
         params,
         queueing: None,
     }))
@@ -99,7 +99,7 @@ struct Ledbat {
     /// Window before the last reduction, to undo it.
     prior: Option<f64>,
     base: BaseDelays,
-    current: RecentMin,
+    current: CurrentDelays,
     /// Estimated queueing delay; `None` before any sample.
     queueing: Option<f64>,
 }

@@ -15,7 +15,7 @@
 //! Pitfalls: the round trip counts queues on the way back, too. The slowdowns cost up to a tenth of the
 //! time. Buffers below the target end in losses. A deeper queue held by others keeps the window at two packets.
 
-use crate::parts::{RecentMin, BaseDelays};
+use crate::parts::{CurrentDelays, BaseDelays};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
@@ -91,7 +91,7 @@ struct LedbatPp {
     initial: bool,
     slowdown: Slowdown,
     base: BaseDelays,
-    current: RecentMin,
+    current: CurrentDelays,
     queueing: f64,
     /// Window and threshold before the last reduction.
     prior: Option<(f64, f64)>,
@@ -109,7 +109,7 @@ impl LedbatPp {
             initial: true,
             slowdown: Slowdown::Never,
             base: BaseDelays::new(params.base_history as usize, MINUTE),
-            current: RecentMin::new(params.filter as usize),
+            current: CurrentDelays::new(params.filter as usize),
             params,
             queueing: 0.0,
             prior: None,

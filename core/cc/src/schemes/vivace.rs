@@ -24,9 +24,8 @@
 //! noise of the slope swings the rate; in deep buffers Cubic takes the link. The program itself cannot work below about
 //! 1.5 Mbit/s, since its smallest rate is 1.3 and its smallest step 0.5 Mbit/s (`profile: pantheon`).
 
-use crate::parts::gradient::{
-    Counted, GradientSteps, LOSS_COEFFICIENT, GradientRule, GradientSample, even_hundredths, loss_weight, worth,
-};
+use crate::parts::gradient::{Counted, GradientRule, GradientSample, GradientSteps};
+use utility::VivaceResult;
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
@@ -36,6 +35,7 @@ use narrows_units::{ParamError, Params, Rate, Stream, Time, choice, params};
 
 #[cfg(test)]
 mod tests;
+mod utility;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -137,49 +137,6 @@ const SMALL_STEP: f64 = 0.1;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     Ok(Box::new(Vivace::new(params, setup)))
-}
-
-impl VivaceParams {
-    /// The utility of a rate in Mibit/s, a loss ratio and a slope.
-    fn utility_of(&self, rate: f64, loss: f64, slope: f64) -> f64 {
-        let (weight, slope) = match self.utility {
-            UtilityForm::Paper => (LOSS_COEFFICIENT, slope.max(0.0)),
-            UtilityForm::Shipped => (loss_weight(loss), even_hundredths(slope)),
-        };
-        worth(rate, weight, loss) - self.latency_coefficient * rate * slope
-    }
-}
-
-/// Result of an interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct VivaceResult {
-    /// Wanted rate in Mbit/s.
-    rate: f64,
-    /// Measured rate in Mibit/s.
-    sent: f64,
-    packets: u64,
-    lost: u64,
-    slope: f64,
-}
-
-impl VivaceResult {
-    fn new(report: &IntervalReport, counted: Counted) -> Self {
-        // By a clock with coarse steps an interval may have taken no time at all.
-        let seconds = report.elapsed.secs();
-        let bytes = counted.bytes(report.bytes, report.packets);
-        let sent = if seconds > 0.0 { bytes * 8.0 / seconds } else { report.rate * 1e6 };
-        VivaceResult {
-            rate: report.rate,
-            sent: sent / 1_048_576.0,
-            packets: report.packets,
-            lost: report.lost,
-            slope: report.slope,
-        }
-    }
-
-    fn loss(&self) -> f64 {
-        self.lost as f64 / self.packets as f64
-    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
