@@ -25,7 +25,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, CaState, RateSample, Recovery,
     Scheme, SendEvent, Setup, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, ParamError, Params, Rate, Span, Stream, Time, params};
+use narrows_units::{Bytes, Rate, Span, Stream, Time, params};
 
 mod bursts;
 mod probing;
@@ -45,7 +45,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: Bbr1Params::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(Bbr1::new(Bbr1Params::read(params), setup, Probing::linux()))),
 };
 
 params! {
@@ -79,10 +79,6 @@ const MIN_PACKETS: u64 = 4;
 const MARGIN: f64 = 0.99;
 /// RTT assumed for the first pacing rate.
 const FIRST_RTT: Span = Span::from_ms(1);
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Bbr1::new(Bbr1Params::read(params), setup, Probing::linux())))
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {

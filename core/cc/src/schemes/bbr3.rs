@@ -18,8 +18,8 @@
 //! long-term bound low; short-term bounds halve the rate within a few lossy rounds of cruise.
 
 use crate::parts::bbr::{Machine, BbrProfile};
-use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, params};
+use crate::{EcnUse, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -31,7 +31,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: Bbr3Params::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(Machine::new(profile(params), setup))),
 };
 
 params! {
@@ -50,10 +50,6 @@ params! {
         /// Time for which the smallest RTT counts.
         min_rtt_window: Span(1e8..=1e12) = "10 s", "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Machine::new(profile(params), setup)))
 }
 
 fn profile(params: &Params) -> BbrProfile {

@@ -12,8 +12,8 @@
 //! draft specifies no reaction to marks, so its packets are not ECN-capable. Pitfalls: as with `bbr3`.
 
 use crate::parts::bbr::{Machine, BbrProfile};
-use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, params};
+use crate::{EcnUse, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -25,7 +25,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: BbrDraftParams::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(Machine::new(profile(params), setup))),
 };
 
 params! {
@@ -44,10 +44,6 @@ params! {
         /// Time for which the smallest RTT counts.
         min_rtt_window: Span(1e8..=1e12) = "10 s", "draft-ietf-ccwg-bbr: MinRTTFilterLen";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Machine::new(profile(params), setup)))
 }
 
 fn profile(params: &Params) -> BbrProfile {

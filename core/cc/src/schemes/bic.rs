@@ -13,8 +13,8 @@
 //! trip. Flows with shorter RTTs gain much more than their share.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, CaState, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, params};
+use crate::{AckEvent, EcnUse, Fields, CaState, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -26,7 +26,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: BicParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params))),
 };
 
 params! {
@@ -51,10 +51,6 @@ params! {
 const PARTS: f64 = 4.0;
 /// Growth before the first loss: a window in this many round trips.
 const UNKNOWN: f64 = 20.0;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params)))
-}
 
 fn rules(params: &Params) -> Bic {
     let params = BicParams::read(params);
@@ -136,6 +132,7 @@ impl WindowRules for Bic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Setup;
     use crate::LossCause;
     use crate::parts::LossBased;
     use crate::testing::{MSS, Script, setup, windows};

@@ -51,7 +51,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, choice, params};
+use narrows_units::{Bytes, Params, Rate, Span, Time, choice, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -101,7 +101,7 @@ pub const SCHEME: Scheme = Scheme {
         },
     ],
     params: CopaParams::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(Copa::new(params, &setup))),
 };
 
 choice! {
@@ -179,10 +179,6 @@ const BRAKE_KEEPS: f64 = 0.7;
 /// Part of the window that is in flight, but for a packet, where pacing by the window (once per round trip at least)
 /// is what limits the sender.
 const FULL: f64 = 0.9;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Copa::new(params, &setup)))
-}
 
 /// Packets acknowledged and lost since losses were last judged.
 #[derive(Clone, Copy, Debug, Default)]

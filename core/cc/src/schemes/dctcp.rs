@@ -18,8 +18,8 @@
 //! leave it at 6/1024 if it has been there, not at 102/1024.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, choice, params};
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, choice, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -31,7 +31,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[("ecn", "true")],
     profiles: &[],
     params: DctcpParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Dctcp::new(params))),
 };
 
 choice! {
@@ -49,10 +49,6 @@ params! {
         /// How alpha is kept: exactly, or in whole 1/1024 as in Linux, with whole packets.
         arithmetic: Arithmetic = "real", "RFC 8257; linux: Linux net/ipv4/tcp_dctcp.c";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Dctcp::new(params)))
 }
 
 /// The smoothed share of marked packets.
@@ -177,7 +173,7 @@ mod tests {
             ((*name).to_owned(), spec.parse(text).unwrap())
         });
         let params = Params::resolve(SCHEME.params, given).unwrap();
-        Script::new(super::build(&params, setup()).unwrap())
+        Script::new((SCHEME.build)(&params, setup()).unwrap())
     }
 
     /// A mark that opens an epoch.

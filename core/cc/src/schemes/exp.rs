@@ -14,8 +14,8 @@
 //! packets at once than its speed has won.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, params};
+use crate::{AckEvent, EcnUse, Recovery, Scheme};
+use narrows_units::params;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -27,7 +27,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: Exp::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Exp::read(params))),
 };
 
 params! {
@@ -38,10 +38,6 @@ params! {
         /// Share of the window kept after a loss.
         beta: Ratio(0.05..=0.95) = 0.75, "GENI exercise, step 9";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Exp::read(params)))
 }
 
 impl WindowRules for Exp {
@@ -62,13 +58,14 @@ impl WindowRules for Exp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Setup;
     use crate::LossCause;
     use crate::testing::{MSS, Script, setup, windows};
-    use narrows_units::Bytes;
+    use narrows_units::{Bytes, Params};
 
     fn script(initial_window: u64) -> Script {
         let setup = Setup { initial_window, ..setup() };
-        Script::new(build(&Params::resolve(SCHEME.params, []).unwrap(), setup).unwrap())
+        Script::new((SCHEME.build)(&Params::resolve(SCHEME.params, []).unwrap(), setup).unwrap())
     }
 
     #[test]

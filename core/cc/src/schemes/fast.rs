@@ -19,8 +19,8 @@
 //! that becomes longer looks like a queue for ever.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, Allowance, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Bytes, ParamError, Params, Rate, Span, params};
+use crate::{AckEvent, Allowance, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Bytes, Params, Rate, Span, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -32,7 +32,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: FastParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Fast::new(params))),
 };
 
 params! {
@@ -55,10 +55,6 @@ const BY_RATE: [(f64, f64); 3] = [(10e6, 8.0), (100e6, 20.0), (f64::INFINITY, 20
 /// The average RTT moves by 3/w of what is new per acknowledgement, at most by a quarter.
 const AVERAGE_PACKETS: f64 = 3.0;
 const MAX_AVERAGE_GAIN: f64 = 0.25;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Fast::new(params)))
-}
 
 #[derive(Clone)]
 struct Fast {
@@ -282,7 +278,7 @@ mod tests {
 
     #[test]
     fn it_is_paced_a_little_faster_than_its_window() {
-        let mut script = Script::new(super::build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap());
+        let mut script = Script::new((SCHEME.build)(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap());
         assert_eq!(script.scheme.allowance().pacing, None);
         script.ack_round();
         let rate = |script: &Script| script.scheme.allowance().pacing.unwrap().bps() as f64;

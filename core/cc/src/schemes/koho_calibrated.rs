@@ -11,8 +11,8 @@
 //! grows up to 72 % of losses; otherwise as `koho`.
 
 use super::koho::{DATAGRAMS, Koho, Late, Long, PROFILES, KohoRules};
-use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, params};
+use crate::{EcnUse, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -24,7 +24,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: DATAGRAMS,
     profiles: PROFILES,
     params: KohoCalibratedParams::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(Koho::new(rules(params), &setup))),
 };
 
 params! {
@@ -45,10 +45,6 @@ params! {
         /// Silence lasts two smoothed RTTs at least.
         patient: Flag = true, "false: koho_cc; true keeps slow paths from being flooded";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Koho::new(rules(params), &setup)))
 }
 
 fn rules(params: &Params) -> KohoRules {

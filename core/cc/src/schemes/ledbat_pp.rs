@@ -20,7 +20,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, ParamError, Params, Span, Time, params};
+use narrows_units::{Bytes, Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -32,7 +32,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: LedbatPpParams::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(LedbatPp::new(params, &setup))),
 };
 
 params! {
@@ -62,10 +62,6 @@ const MIN_WINDOW: f64 = 2.0;
 const SLOWDOWN_ROUNDS: u64 = 2;
 /// The next slowdown begins after this many times the length of the last one.
 const PAUSE: u64 = 9;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(LedbatPp::new(params, &setup)))
-}
 
 /// Where the regular slowdowns are.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -21,8 +21,8 @@
 //! receiver's clock that jumps, looks like somebody else for ever.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, Span, Time, params};
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -34,7 +34,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: LpParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), LowPriority::new(params))),
 };
 
 params! {
@@ -45,10 +45,6 @@ params! {
         /// Round trips after a reaction in which a second leaves one packet.
         inference: Number(1.0..=100.0, "round trips") = 3, "Linux tcp_lp";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), LowPriority::new(params)))
 }
 
 /// One-way delays in ns, relative to the first one: the offset between the clocks is in all of them.

@@ -33,7 +33,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{ParamError, Params, Rate, Span, Stream, Time, params};
+use narrows_units::{Params, Rate, Span, Stream, Time, params};
 
 #[cfg(test)]
 mod tests;
@@ -61,7 +61,7 @@ pub const SCHEME: Scheme = Scheme {
         transport: &[("packet_size", "1500")],
     }],
     params: PccExprParams::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(Expr::new(params, setup))),
 };
 
 params! {
@@ -100,10 +100,6 @@ const MIN_INTERVAL_PACKETS: f64 = 10.0;
 const START_GROWTH: f64 = 1.3;
 /// The largest rate in bit/s.
 const MAX_RATE: f64 = 1e11;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Expr::new(params, setup)))
-}
 
 /// Inputs of the utility.
 #[derive(Clone, Copy, Debug)]

@@ -23,7 +23,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, params};
+use narrows_units::{Bytes, Params, Rate, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -35,7 +35,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[("ecn", "true")],
     profiles: &[],
     params: PragueParams::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(Prague::new(params, &setup))),
 };
 
 params! {
@@ -56,10 +56,6 @@ const MAX_SCALED_RTT: Span = Span::from_ms(100);
 const MIN_WINDOW: f64 = 2.0;
 /// A burst lasts at most 1/4096 s at the rate (TCP Prague: prague_burst_shift).
 const BURSTS_PER_SECOND: u64 = 4096;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Prague::new(params, &setup)))
-}
 
 /// State that an undo restores.
 #[derive(Clone, Copy, Debug)]

@@ -25,7 +25,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, params};
+use narrows_units::{Bytes, Params, Rate, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -50,7 +50,7 @@ pub const SCHEME: Scheme = Scheme {
         transport: &[("packet_size", "1378")],
     }],
     params: QuicCubicParams::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(QuicCubic::new(params, setup))),
 };
 
 params! {
@@ -83,10 +83,6 @@ const PACING: (f64, f64) = (2.0, 1.25);
 const BURST: u64 = 10;
 /// The RTT that the pacing goes by before any is known.
 const FIRST_RTT: Span = Span::from_ms(100);
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(QuicCubic::new(params, setup)))
-}
 
 /// The curve; windows in packets, times in 1/1024 s.
 #[derive(Clone, Copy, Debug, Default)]

@@ -7,8 +7,8 @@
 //! Proportional Rate Reduction (RFC 6937).
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, params};
+use crate::{AckEvent, EcnUse, Recovery, Scheme};
+use narrows_units::params;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -20,7 +20,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: Reno::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Reno::read(params))),
 };
 
 params! {
@@ -31,10 +31,6 @@ params! {
         /// Share kept after a congestion mark.
         ecn_beta: Ratio(0.05..=0.95) = 0.5, "RFC 3168, section 6.1.2; 0.8 is RFC 8511";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Reno::read(params)))
 }
 
 impl WindowRules for Reno {
@@ -53,10 +49,10 @@ mod tests {
     use super::*;
     use crate::testing::{MSS, Script, setup};
     use crate::{LossCause, SpuriousLossEvent};
-    use narrows_units::{Bytes, Time};
+    use narrows_units::{Bytes, Params, Time};
 
     fn script() -> Script {
-        Script::new(super::build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap())
+        Script::new((SCHEME.build)(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap())
     }
 
     #[test]

@@ -12,8 +12,8 @@
 //! and W/2 of linear growth to come back.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, params};
+use crate::{AckEvent, EcnUse, Recovery, Scheme};
+use narrows_units::params;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -25,7 +25,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[("sack", "false")],
     profiles: &[],
     params: Tahoe::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Tahoe::read(params))),
 };
 
 params! {
@@ -34,10 +34,6 @@ params! {
         /// Share of the data in flight where slow start ends.
         beta: Ratio(0.05..=0.95) = 0.5, "Jacobson 1988";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Tahoe::read(params)))
 }
 
 impl WindowRules for Tahoe {
@@ -57,16 +53,16 @@ impl WindowRules for Tahoe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LossCause;
+    use crate::{LossCause, Setup};
     use crate::testing::{MSS, Script, setup, windows};
-    use narrows_units::Bytes;
+    use narrows_units::{Bytes, Params};
 
     #[test]
     fn every_loss_starts_again_from_one_packet() {
         for cause in [LossCause::Reordering, LossCause::Timeout] {
             let setup = Setup { initial_window: 16, ..setup() };
             let params = Params::resolve(SCHEME.params, []).unwrap();
-            let mut s = Script::new(build(&params, setup).unwrap());
+            let mut s = Script::new((SCHEME.build)(&params, setup).unwrap());
             s.lose(cause, 16);
             assert_eq!(s.fields().ssthresh, Some(Bytes::new(8 * MSS)));
             assert_eq!(windows(&mut s, 6), [1.0, 2.0, 4.0, 8.0, 9.0, 10.0]);

@@ -17,9 +17,9 @@
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{
-    AckEvent, CongestionControl, EcnUse, Fields, CaState, Recovery, Scheme, SendEvent, Setup,
+    AckEvent, EcnUse, Fields, CaState, Recovery, Scheme, SendEvent, 
 };
-use narrows_units::{ParamError, Params, params};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -31,7 +31,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: VegasLinuxParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), VegasLinux::new(params))),
 };
 
 params! {
@@ -44,10 +44,6 @@ params! {
         /// Backlog that ends slow start.
         gamma: Packets(0.0..=10_000.0) = 1, "Linux tcp_vegas";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), VegasLinux::new(params)))
 }
 
 #[derive(Clone)]
@@ -169,7 +165,7 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_every_round_and_shrinking_does_not_restart_it() {
-        let mut script = Script::new(super::build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap());
+        let mut script = Script::new((SCHEME.build)(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap());
         for expected in [10.0, 20.0, 40.0, 80.0] {
             assert_eq!(script.cwnd_packets(), expected);
             script.ack_round();

@@ -16,8 +16,8 @@
 //! congestion, since the base RTT never ages.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, params};
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -29,7 +29,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: VenoParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Veno::new(params))),
 };
 
 params! {
@@ -40,10 +40,6 @@ params! {
         /// Share of the window kept after a random loss.
         random_kept: Ratio(0.05..=0.95) = 0.8, "Fu and Liew 2003; Linux tcp_veno";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Veno::new(params)))
 }
 
 #[derive(Clone)]

@@ -41,7 +41,7 @@ use self::profile::DelayProfile as DelayProfile;
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme, SendEvent, Setup,
 };
-use narrows_units::{Bytes, ParamError, Params, Span, Time, params};
+use narrows_units::{Bytes, Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -68,7 +68,7 @@ pub const SCHEME: Scheme = Scheme {
         transport: &[("packet_size", "1442")],
     }],
     params: VerusParams::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(Verus::new(params, setup))),
 };
 
 params! {
@@ -110,10 +110,6 @@ const FIRST_MIN: f64 = 1000.0;
 const MIN_STEP: f64 = 10.0;
 /// The timeout: five delays, within these bounds; the upper one at first.
 const TIMEOUT: (Span, Span) = (Span::from_ms(150), Span::from_ms(1000));
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Verus::new(params, setup)))
-}
 
 /// Windows in packets, delays in ms.
 struct Verus {

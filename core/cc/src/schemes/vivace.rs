@@ -31,7 +31,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{ParamError, Params, Rate, Stream, Time, choice, params};
+use narrows_units::{Params, Rate, Stream, Time, choice, params};
 
 #[cfg(test)]
 mod tests;
@@ -73,7 +73,7 @@ pub const SCHEME: Scheme = Scheme {
         },
     ],
     params: VivaceParams::PARAMS,
-    build,
+    build: |params, setup| Ok(Box::new(Vivace::new(params, setup))),
 };
 
 choice! {
@@ -134,10 +134,6 @@ const EMERGENCY_LOSS: f64 = 0.5;
 const CONTRADICTION: u64 = 2;
 /// Steps up to this share of the rate end in a new search.
 const SMALL_STEP: f64 = 0.1;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Vivace::new(params, setup)))
-}
 
 #[derive(Clone, Debug, PartialEq)]
 enum VivacePhase {

@@ -18,8 +18,8 @@
 //! twentieth of the bandwidth measured, and leaves a window of that size.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, Span, Time, choice, params};
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, Span, Time, choice, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -31,7 +31,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: WestwoodParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Westwood::new(params))),
 };
 
 choice! {
@@ -51,10 +51,6 @@ params! {
 
 /// Smallest window after a loss, in packets.
 const MIN_WINDOW: f64 = 2.0;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Westwood::new(params)))
-}
 
 #[derive(Clone)]
 struct Westwood {

@@ -17,8 +17,8 @@
 //! long path, the backlog that it has caused is not measured yet: the first losses take an eighth each.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, Span, params};
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, Span, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -30,7 +30,7 @@ pub const SCHEME: Scheme = Scheme {
     transport: &[],
     profiles: &[],
     params: YeahParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Yeah::new(params))),
 };
 
 params! {
@@ -58,10 +58,6 @@ const SCALABLE: f64 = 100.0;
 
 /// Smallest windows, in packets.
 const MIN_WINDOW: f64 = 2.0;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Yeah::new(params)))
-}
 
 #[derive(Clone)]
 struct Yeah {

@@ -1,4 +1,5 @@
 use super::*;
+use narrows_units::Params;
 use crate::testing::setup;
 
 /// Payload of a packet of 1500 bytes with TCP's timestamps.
