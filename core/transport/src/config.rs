@@ -40,8 +40,8 @@ params! {
             "Linux: 2 ms are TCP_TIMEOUT_MIN_US, and with CONFIG_HZ=250 such timers run out 4 to 8 ms after the round trip, measured";
         /// Packets that overtake before one is lost.
         packet_threshold: Packets(1.0..=300.0) = 3, "RFC 5681, RFC 8985";
-        /// How far reordering raises the packet threshold: to the distance by which a packet was overtaken that
-        /// arrived after all, at most to this. It stays what it is where this is no larger, and without `sack`.
+        /// Largest value to which reordering raises the packet threshold, which becomes the distance by which a packet
+        /// was overtaken that arrived after all. It stays what it is where this is no larger, and without `sack`.
         max_packet_threshold: Packets(1.0..=1e6) = 300, "Linux tcp_max_reordering";
         /// Probe after two silent round trips.
         tail_loss_probe: Flag = true, "RFC 8985, section 7";
@@ -57,7 +57,7 @@ params! {
         /// Acknowledgements tell what has arrived up to this many full packets beyond the one that is missing first,
         /// and nothing about what lies further; 0 for no limit.
         sack_reach: Packets(0.0..=1e6) = 0, "libutp: a mask of 30 packets";
-        /// What is found lost because later packets have arrived is sent again at once, also where the window is
+        /// Data found lost because later packets have arrived is sent again at once, also where the window is
         /// full. Without it repairs wait for room in the window.
         repair_at_once: Flag = false, "libutp: selective_ack; of the first gap RFC 6675, section 5, step 4.3";
         /// Lost data is sent again; without it, what is lost stays lost and every packet carries new data. Schemes
@@ -134,7 +134,7 @@ pub(crate) enum AckRule {
 impl Config {
     /// Longest timeout (Linux TCP_RTO_MAX; RFC 6298 asks for at least 60 s).
     pub const MAX_RTO: Span = Span::from_ms(120_000);
-    /// What Linux adds to the timers of loss detection (TCP_TIMEOUT_MIN_US).
+    /// Span that Linux adds to the timers of loss detection (TCP_TIMEOUT_MIN_US).
     const MIN_LOSS_TIMER: Span = Span::from_ms(2);
 
     /// By how much the timers of loss detection outlast what they were set for.

@@ -47,7 +47,7 @@ impl<'a> Model<'a> {
         })
     }
 
-    /// Whom the model is for (`remy`, `indigo`, `muses`).
+    /// The scheme that takes the model (`remy`, `indigo`, `muses`).
     pub fn kind(&self) -> &str {
         &self.kind
     }

@@ -213,7 +213,7 @@ impl Flight {
         self.bytes = loss.in_flight.get().saturating_sub(loss.bytes.get());
     }
 
-    /// What a window of so many packets allows: another one goes as long as less than that is in flight.
+    /// Bytes that a window of so many packets allows in flight: another one goes as long as less than that is in flight.
     pub fn cwnd(&self, window: f64) -> Bytes {
         let window = window.ceil() as u64 * self.mss;
         let least = if self.regardless {

@@ -118,7 +118,7 @@ choice! {
 params! {
     /// Parameters.
     struct CopaParams {
-        /// Whether delta becomes smaller beside flows that fill the queue.
+        /// Rule for delta: smaller beside flows that fill the queue, or constant.
         mode: DeltaMode = "auto", "paper, section 2.2";
         /// Weight of the queueing delay: 1/delta packets are kept queued.
         delta: Number(0.001..=100.0) = 0.5, "paper, section 2.1; Pantheon from March 2020: 0.1";
@@ -134,9 +134,9 @@ params! {
         /// The queue was empty only below a tenth of its height, not at it: equal RTTs, as on a path without jitter,
         /// are a queue that is never empty.
         strict: Flag = false, "own choice; genericCC: yes";
-        /// What of losses halves 1/delta: those of a round trip once, or each acknowledgement that shows some.
+        /// Losses that halve 1/delta: those of a round trip once, or each acknowledgement that shows some.
         halving: Halving = "paper", "paper, section 2.2; genericCC d0153f8";
-        /// How packets are spaced: from the first RTT on, or, as the reference's sender does, from the first
+        /// Space between packets: from the first RTT on, or, as the reference's sender does, from the first
         /// adjustment on and anew whenever a full window has room again.
         spacing: Spacing = "even", "paper, section 2.1; genericCC d0153f8: ctcp.hh";
     }

@@ -54,7 +54,7 @@ params! {
         tcp_friendliness: Flag = true, "Linux net/ipv4/tcp_cubic.c";
         /// Threshold at the start; 0: infinite.
         initial_ssthresh: Packets(0.0..=1e6) = 0, "Linux net/ipv4/tcp_cubic.c (0: infinite)";
-        /// What may end slow start before a loss.
+        /// Detectors that may end slow start before a loss.
         hystart: HyStartChoice = "both", "Linux net/ipv4/tcp_cubic.c: hystart_detect 3";
         /// Smallest window at which it may.
         hystart_low_window: Packets(0.0..=1e6) = 16, "Linux net/ipv4/tcp_cubic.c";

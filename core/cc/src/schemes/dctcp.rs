@@ -46,7 +46,7 @@ params! {
         g: Ratio(0.0001..=1.0) = 0.0625, "RFC 8257, section 4.2";
         /// Alpha before the first round.
         initial_alpha: Ratio = 1, "RFC 8257, section 3.3";
-        /// How alpha is kept: exactly, or in whole 1/1024 as in Linux, with whole packets.
+        /// Arithmetic of alpha: exact, or in whole 1/1024 as in Linux, with whole packets.
         arithmetic: Arithmetic = "real", "RFC 8257; linux: Linux net/ipv4/tcp_dctcp.c";
     }
 }

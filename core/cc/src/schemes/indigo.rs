@@ -51,7 +51,7 @@ params! {
     struct IndigoParams {
         /// The network, by its name among the installed models, or a file.
         model: File, "a network of 9 inputs: `narrows models list`";
-        /// What each packet counts beyond its payload.
+        /// Bytes that each packet counts beyond its payload.
         header: Bytes(0.0..=1_000.0) = 24,
             "what each packet counts beyond its payload: the original counts whole datagrams";
     }

@@ -60,7 +60,7 @@ params! {
         /// Samples of which the smallest is the current delay.
         filter: Count(1.0..=1000.0) = 4,
             "RFC 6817, section 2.5: the smallest of at least four samples, not older than a round trip";
-        /// Which delay is meant.
+        /// Delay that is held at the target.
         delay: DelayChoice = "one-way", "RFC 6817, section 2.1; round-trip where the receiver tells nothing";
     }
 }

@@ -46,7 +46,7 @@ params! {
         base_history: Count(1.0..=1000.0) = 10, "draft-06 and RFC 6817, section 2.5: minutes";
         /// Round trips of which the smallest counts.
         filter: Count(1.0..=1000.0) = 4, "draft-06 and RFC 6817, section 2.5";
-        /// Whether the window falls to two packets regularly.
+        /// Let the window fall to two packets regularly.
         slowdowns: Flag = true, "draft-06, section 4.4";
     }
 }

@@ -53,7 +53,7 @@ params! {
     struct MusesParams {
         /// The network, by its name among the installed models, or a file.
         model: File, "a network of 11 inputs: `narrows models list`";
-        /// What each packet counts beyond its payload.
+        /// Bytes that each packet counts beyond its payload.
         header: Bytes(0.0..=1_000.0) = 52,
             "what each packet counts beyond its payload: packets count with the size that they have on the way";
     }

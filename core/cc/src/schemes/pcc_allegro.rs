@@ -75,12 +75,12 @@ choice! {
 params! {
     /// Parameters.
     struct PccAllegroParams {
-        /// What is made as large as possible.
+        /// Utility that is made as large as possible.
         utility: UtilityChoice = "loss", "NSDI 2015, section 2.4; `latency` is the active function of the program";
         /// An interval is judged when the fate of all its packets is known, or when a later one is heard of.
         closing: Closing["settled",
             "overtaken"] = "settled", "`overtaken` is the program's: a report for a later interval closes it";
-        /// Whose mean RTT the latency utility takes: the interval's, or that of the newest one heard of.
+        /// Interval whose mean RTT the latency utility takes: the judged one, or the newest one heard of.
         rtt_of: RttOf = "own",
             "`newest` is the program's: it passes the mean RTT of the interval that closes this one";
         /// Half the rate of the first interval.

@@ -80,11 +80,11 @@ params! {
         epoch: Span(1e5..=1e9) = "5 ms", "Zaki et al. 2015, section 5.3";
         /// Time between two fits of the curve.
         curve_interval: Span(1e7..=1e11) = "1 s", "Zaki et al. 2015, section 5.3";
-        /// What is taken off the delay aimed at when the delay rises.
+        /// Time taken off the target delay when the delay rises.
         delta1: Span(1e4..=1e9) = "1 ms", "yzaki/verus d4b447e: DELTA1";
-        /// What is added when it does not, or taken off beyond R.
+        /// Time added to it when the delay does not rise, or taken off beyond R.
         delta2: Span(1e4..=1e9) = "2 ms", "yzaki/verus d4b447e: DELTA2";
-        /// How far the curve is followed, in largest windows that have been tried.
+        /// Largest window that the curve is followed to, in largest windows that have been tried.
         reach: Number(1.0..=40_000.0) = 2, "ours: the program has no such limit";
         /// Delays of packets that later ones have overtaken count too.
         late_delays: Flag = false, "own choice; yzaki/verus d4b447e: yes";

@@ -95,7 +95,7 @@ params! {
         /// of.
         closing: Closing["settled",
             "reported"] = "settled", "`reported` is the program's: a report for its last packet or a later one closes it";
-        /// Whether the starting phase overlooks 50 lost packets and slopes below 0.2 of an interval.
+        /// Starting phase that overlooks 50 lost packets and slopes below 0.2 of an interval, or one that does not.
         start: StartChoice = "tolerant",
             "PCC-Uspace NSDI-2018; the binary that Pantheon ran is `strict`, as observed";
         /// Rate of the first interval.

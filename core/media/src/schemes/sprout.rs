@@ -96,23 +96,23 @@ params! {
         payload: Bytes(1.0..=9000.0) = 1400, "Pantheon's patch of keithw/sprout; 1440 B before it";
         /// Standard deviation that the rate acquires in one second, in packets/s.
         volatility: Number(10.0..=2000.0) = 200, "paper, section 3: packets/s per square root of a second";
-        /// How often per second an outage ends.
+        /// Ends of an outage per second.
         escape: Number(0.01..=50.0) = 1, "paper, section 3: per second";
         /// Windows of at most so many packets are sent as a whole, when nothing is under way any more; 0: as soon as
         /// a byte is allowed.
         whole: Packets(0.0..=100.0) = 2, "own choice; keithw/sprout: 0";
-        /// What a tick that passes takes from the queue estimate: its own part of the forecast, or the forecast from
+        /// Decrease of the queue estimate with each tick: its own part of the forecast, or the forecast from
         /// the start on.
         drain: Drain = "tick", "own choice; keithw/sprout: cumulative";
         /// Steps of the clock that both ends read.
         clock: Span(1.0..=2e7) = "1 ns", "own choice; keithw/sprout: 1 ms";
-        /// How late a sleeping end wakes on average, each time between half and one and a half of it.
+        /// Mean lateness with which a sleeping end wakes, each time between half and one and a half of it.
         lateness: Span(0.0..=1e7) = "100 µs", "own choice: what a process on Linux sees";
         /// When the application pauses, counted from the start of the flow.
         pause_at: Span = 0, "own choice";
         /// For how long the application has nothing to send; 0: it always has.
         pause_for: Span = 0, "own choice: no pause";
-        /// What the application has to send; 0: always more.
+        /// Rate at which the application has something to send; 0: always more.
         content_rate: Rate(0.0..=1e10) = 0, "own choice: always more to send";
     }
 }

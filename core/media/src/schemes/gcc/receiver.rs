@@ -20,7 +20,7 @@ const SHARE: f64 = 0.05;
 /// Over how long the received rate is measured.
 const WINDOW: Span = Span::from_ms(500);
 
-/// Which frame can be decoded next, and since when it has been missed.
+/// The frame that can be decoded next, and the time since which it has been missed.
 #[derive(Clone, Debug, Default)]
 struct Decoder {
     next: u32,
