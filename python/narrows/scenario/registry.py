@@ -29,6 +29,8 @@ class Param:
     required: bool = False
     doc: str = ""
     source: str = ""
+    #: Unit of a value whose kind has none.
+    unit: str = ""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-//! Minima of delays: the base delay over minutes, and the filter over the last few samples.
+//! The two minima of LEDBAT (RFC 6817): the base delay over minutes, and the current delay over the last few samples.
 //!
 //! Values are signed, because a one-way delay contains the unknown offset of the peer's clock. Only differences
 //! between them mean anything.
@@ -52,16 +52,16 @@ impl BaseDelays {
 
 /// The smallest of the last few samples, as far as they are recent.
 #[derive(Clone, Debug)]
-pub struct RecentMin {
+pub struct CurrentDelays {
     most: usize,
     samples: VecDeque<(Time, i64)>,
 }
 
-impl RecentMin {
+impl CurrentDelays {
     /// Of at most `most` samples.
     pub fn new(most: usize) -> Self {
         let most = most.max(1);
-        RecentMin {
+        CurrentDelays {
             most,
             samples: VecDeque::with_capacity(most),
         }
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn only_recent_samples_are_filtered() {
         let ms = Span::from_ms;
-        let mut recent = RecentMin::new(4);
+        let mut recent = CurrentDelays::new(4);
         assert_eq!(recent.min(Time::ZERO, ms(100)), None);
         for (at, value) in [(0, 10), (10, 40), (20, 30), (30, 50)] {
             recent.push(Time::ZERO + ms(at), value);
