@@ -7,7 +7,7 @@ use narrows_record::{
     StateRow, TraceRow,
 };
 use narrows_traffic::{DatagramReport, Offered};
-use narrows_transport::{Receiver, Sender, SenderSnapshot};
+use narrows_transport::SenderSnapshot;
 use narrows_units::{Bytes, Params, Rate, Span, Time};
 use serde_json::Value;
 
@@ -84,21 +84,6 @@ pub fn capacity_rows<P: Packet + 'static>(
         })
     });
     rows.collect()
-}
-
-/// The summary of a flow between our own endpoints; `None` where an endpoint never started.
-pub fn native_flow(
-    flow: &Flow,
-    sender: Option<&Sender>,
-    receiver: Option<&Receiver>,
-) -> FlowSummary {
-    FlowSummary {
-        sender: sender.map_or_else(SenderCounters::default, |it| sender_counters(it.counters())),
-        receiver: receiver.map_or_else(ReceiverCounters::default, |it| {
-            receiver_counters(it.counters())
-        }),
-        ..described(flow)
-    }
 }
 
 /// The counters of our sender, or the sum of those of several, as records have them.

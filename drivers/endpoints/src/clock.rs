@@ -78,8 +78,8 @@ impl RunClock {
         self.latest.set(self.latest.get().max(late));
     }
 
-    /// Adds the longest time by which something was seen late to what an endpoint tells.
-    pub(super) fn tell(&self, outcome: EndpointOutcome) -> EndpointOutcome {
+    /// Adds to the results of an endpoint how late it acted.
+    pub(super) fn with_delays(&self, outcome: EndpointOutcome) -> EndpointOutcome {
         EndpointOutcome {
             latest_ns: self.latest.get().ns(),
             woken: WakeupDelays::of(&self.arrivals.borrow(), &self.timers.borrow()),

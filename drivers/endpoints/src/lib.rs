@@ -8,10 +8,10 @@
 pub mod bpf;
 mod channel;
 mod clock;
-mod datagrams;
-mod media;
+mod link;
 mod receiver;
 mod sender;
+mod single;
 mod source;
 pub mod supervisor;
 mod tcp;
@@ -159,25 +159,15 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         }
         // What receives on another host than it was loaded on does without.
         (SchemeRef::Bpf(_), _) => kernel_tcp(&task, loaded.as_deref(), channel)?,
-        (SchemeRef::Datagrams, Role::Sender) => {
-            let socket = datagrams::prepare(&task)?;
+        (SchemeRef::Media(..) | SchemeRef::Datagrams, _) => {
+            let node = single::Node::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(datagrams::send(&socket, &task, &clock, channel)?)
-        }
-        (SchemeRef::Datagrams, Role::Receiver) => {
-            let socket = datagrams::prepare(&task)?;
-            let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(datagrams::receive(&socket, &task, &clock, channel)?)
-        }
-        (SchemeRef::Media(..), _) => {
-            let node = media::Node::prepare(&task)?;
-            let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(node.run(&clock, channel)?)
+            clock.with_delays(node.run(&clock, channel)?)
         }
         (SchemeRef::Native(..), _) => {
             let node = udp::Node::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(node.run(&clock, channel)?)
+            clock.with_delays(node.run(&clock, channel)?)
         }
     };
     if let Some((run_ns, wait_ns)) = cpu::run_and_wait_ns(std::process::id()) {
@@ -199,13 +189,13 @@ fn kernel_tcp(
         let clock = get_ready(channel, Need::CongestionControls)?;
         client
             .run(&clock, channel)
-            .map(|outcome| clock.tell(outcome))
+            .map(|outcome| clock.with_delays(outcome))
     } else {
         let server = tcp::Server::prepare(task, name)?;
         let clock = get_ready(channel, Need::CongestionControls)?;
         server
             .run(&clock, channel)
-            .map(|outcome| clock.tell(outcome))
+            .map(|outcome| clock.with_delays(outcome))
     }
 }
 

@@ -71,14 +71,10 @@ impl DatagramReceiver {
         }
     }
 
-    /// The same as [`DatagramReceiver::dropped`], and forgets it, for a receiver that serves many sockets.
+    /// Datagrams that the socket has dropped because its buffer was full, as far as known, and forgets them, for a
+    /// receiver that serves many sockets.
     pub(super) fn take_dropped(&mut self) -> u32 {
         self.batch.take_dropped()
-    }
-
-    /// Datagrams that the socket has dropped because its buffer was full.
-    pub(super) fn dropped(&self) -> u32 {
-        self.batch.dropped()
     }
 }
 
@@ -153,7 +149,7 @@ mod tests {
         assert_eq!(taken, (0..150).collect::<Vec<u8>>());
         // The third batch holds the first ones that are late: then nothing more is looked for.
         assert_eq!(looks, 3);
-        assert_eq!(receiver.dropped(), 0);
+        assert_eq!(receiver.take_dropped(), 0);
     }
 
     #[test]

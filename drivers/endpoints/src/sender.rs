@@ -16,6 +16,8 @@ pub(super) struct Sending {
     spare: Vec<Vec<u8>>,
     /// Datagrams and their IP bytes, sent.
     pub(super) sent: [u64; 2],
+    /// Reason for which a datagram was not sent.
+    pub(super) refused: Option<String>,
 }
 
 impl Sending {
@@ -27,6 +29,7 @@ impl Sending {
                 .map(|_| Vec::with_capacity(2048))
                 .collect(),
             sent: [0; 2],
+            refused: None,
         }
     }
 }
@@ -77,6 +80,15 @@ impl DatagramSender {
                     // They wait until the interface has room.
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => {
                         return Ok(false);
+                    }
+                    Some(libc::EMSGSIZE) => {
+                        if let Some((_, bytes)) = self.waiting.pop_front() {
+                            let size = bytes.len() as u64 + u64::from(wire::IP_UDP);
+                            sending.refused.get_or_insert_with(|| {
+                                format!("datagrams of {size} bytes are larger than the host's mtu")
+                            });
+                        }
+                        continue;
                     }
                     _ => return Err(error).could_not("send datagrams"),
                 },

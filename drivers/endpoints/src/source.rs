@@ -38,7 +38,7 @@ impl Source {
     }
 
     /// Something happened at `at` (or at the time of the last event, if that was later).
-    pub(super) fn tell(&mut self, at: Time, event: TrafficEvent) {
+    pub(super) fn notify(&mut self, at: Time, event: TrafficEvent) {
         let at = at.max(self.latest);
         if at >= self.stop {
             return;
@@ -73,7 +73,7 @@ impl Source {
             if at > now || at >= self.stop {
                 return;
             }
-            self.tell(at, TrafficEvent::Wakeup);
+            self.notify(at, TrafficEvent::Wakeup);
         }
     }
 
@@ -98,7 +98,7 @@ impl Source {
         if let Some(noted) = found {
             noted.ended_ns = Some(now.ns());
         }
-        self.tell(
+        self.notify(
             now,
             TrafficEvent::Completed {
                 connection,

@@ -109,7 +109,7 @@ impl<'a> Client<'a> {
         let mut source = Source::new(cell, flow)?;
         let mut sampler = Sampler::new(flow.start, cell.sample);
         sleeper.wait_until(clock, flow.start, channel)?;
-        source.tell(flow.start, TrafficEvent::Start);
+        source.notify(flow.start, TrafficEvent::Start);
         let mut ready: Vec<u64> = Vec::new();
         loop {
             let now = clock.now();
@@ -308,7 +308,7 @@ impl<'a> Client<'a> {
             self.outcome.broken += 1;
             let text = format!("a connection broke: {error}");
             self.outcome.problem.get_or_insert(text);
-            source.tell(now, TrafficEvent::Failed { connection: number });
+            source.notify(now, TrafficEvent::Failed { connection: number });
         }
     }
 }
