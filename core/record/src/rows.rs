@@ -49,6 +49,9 @@ pub(crate) trait Field: Sized {
     fn number(&self) -> Option<u64> {
         None
     }
+
+    /// Sets the value, where it is a number that may be absent.
+    fn set_number(&mut self, _: Option<u64>) {}
 }
 
 macro_rules! numbers {
@@ -92,6 +95,10 @@ impl Field for Option<u64> {
 
     fn number(&self) -> Option<u64> {
         *self
+    }
+
+    fn set_number(&mut self, number: Option<u64>) {
+        *self = number;
     }
 }
 
@@ -209,6 +216,19 @@ macro_rules! rows {
                     |row| $crate::rows::Field::number(&row.$field),
                 )),*];
                 fields.into_iter().filter_map(|(number, name, value)| number.then_some((name, value)))
+            }
+
+            /// Sets the numbers that may be absent to `values`, in the order of the file, as far as there are any.
+            pub fn set_optional_numbers(&mut self, values: impl IntoIterator<Item = Option<u64>>) {
+                let mut values = values.into_iter();
+                $(
+                    if <$kind as $crate::rows::Field>::NULLABLE
+                        && <$kind as $crate::rows::Field>::KIND == arrow_schema::DataType::UInt64
+                        && let Some(value) = values.next()
+                    {
+                        $crate::rows::Field::set_number(&mut self.$field, value);
+                    }
+                )*
             }
         }
 

@@ -327,3 +327,14 @@ pub fn read_completions(bytes: bytes::Bytes) -> Result<Vec<CompletionRow>, Recor
         }
     }
 }
+
+impl StateRow {
+    /// A state of which nothing is known yet.
+    pub fn at(flow: u16, time_ns: u64) -> Self {
+        StateRow {
+            flow,
+            time_ns,
+            ..StateRow::default()
+        }
+    }
+}

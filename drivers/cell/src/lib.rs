@@ -1,4 +1,4 @@
-//! What all drivers share: the [`Cell`] that they run, and the [`RecordFolder`] that they write.
+//! Shared by all drivers: the [`Cell`] that they run, and the [`RecordFolder`] that they write.
 #![forbid(unsafe_code)]
 
 pub mod addressing;

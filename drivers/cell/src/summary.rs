@@ -27,7 +27,7 @@ pub const fn recorded(direction: PathDirection) -> narrows_record::Direction {
     }
 }
 
-/// What every element has counted until `end`. Servers that the timeline replaced (`replaced`, see
+/// Counters of every element until `end`. Servers that the timeline replaced (`replaced`, see
 /// [`crate::Cell::replaced_rates`]) do not tell what they could have carried together.
 pub fn element_counters<P: Packet + 'static>(
     network: &Network<P>,
@@ -60,7 +60,7 @@ pub fn element_counters<P: Packet + 'static>(
     counters.collect()
 }
 
-/// What the servers of `wanted` (see [`crate::Cell::unknown_rates`]) could have carried in each bin
+/// Capacity of the servers of `wanted` (see [`crate::Cell::unknown_rates`]) in each bin
 /// until `end`.
 pub fn capacity_rows<P: Packet + 'static>(
     network: &Network<P>,
@@ -126,7 +126,7 @@ pub fn sink_counters(report: &DatagramReport) -> ReceiverCounters {
     }
 }
 
-/// What the application of `flow` offered while the flow ran, where it chooses its load itself.
+/// Load that the application of `flow` offered while the flow ran, where it chooses that itself.
 pub fn offered(cell: &Cell, flow: &Flow, offered: &Offered) -> Option<narrows_record::Offered> {
     let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
     let (bytes, mean_bps) = offered.load(seconds)?;
@@ -181,8 +181,6 @@ pub fn described(flow: &Flow) -> FlowSummary {
 /// A sample of our own sender.
 pub fn state_row(flow: u16, time_ns: u64, snapshot: &SenderSnapshot) -> StateRow {
     StateRow {
-        flow,
-        time_ns,
         cwnd_bytes: snapshot.cwnd.map(Bytes::get),
         ssthresh_bytes: snapshot.scheme.ssthresh.map(Bytes::get),
         pacing_bps: snapshot.pacing.map(Rate::bps),
@@ -195,10 +193,11 @@ pub fn state_row(flow: u16, time_ns: u64, snapshot: &SenderSnapshot) -> StateRow
         retransmitted_bytes: Some(snapshot.retransmitted.get()),
         lost_packets: Some(snapshot.lost_packets),
         mode: (!snapshot.scheme.mode.is_empty()).then(|| snapshot.scheme.mode.to_owned()),
+        ..StateRow::at(flow, time_ns)
     }
 }
 
-/// What a scheme publishes beyond the common state.
+/// Values that a scheme publishes beyond the common state.
 pub fn trace_rows(
     flow: u16,
     time_ns: u64,

@@ -42,7 +42,7 @@ pub fn host_at(flow: &Flow, role: Role) -> u16 {
     }
 }
 
-/// What one endpoint has to do.
+/// The task of one endpoint.
 #[derive(Clone, Copy)]
 struct EndpointTask<'a> {
     cell: &'a Cell,
@@ -55,7 +55,7 @@ struct EndpointTask<'a> {
 }
 
 impl EndpointTask<'_> {
-    /// Whether the application runs here.
+    /// True if the application runs here.
     fn is_client(&self) -> bool {
         host_at(self.flow, self.role) == self.flow.client()
     }
@@ -101,7 +101,7 @@ impl EndpointTask<'_> {
 /// The body of an endpoint process; `fd` is the inherited channel.
 ///
 /// # Errors
-/// What kept the endpoint from working; the agent has been told too, if it still listens.
+/// The reason why the endpoint could not work; the agent has been notified too, if it still listens.
 pub fn endpoint_main(fd: i32) -> Result<(), RunError> {
     let fd = process::inherited(fd).could_not("use the channel to the agent")?;
     let mut channel = Channel::from_fd(fd);

@@ -62,7 +62,7 @@ impl SocketBuffers {
         }
     }
 
-    /// What was wrong with the messages that were sent or received.
+    /// One sentence about messages that could not be sent or read, if there were any.
     pub(super) fn problem(&mut self) -> Option<String> {
         let garbage = self.garbage;
         let text = || format!("{garbage} datagrams were no messages of ours");

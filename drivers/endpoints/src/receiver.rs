@@ -7,12 +7,12 @@ use narrows_units::Time;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// What one look into a socket has found.
+/// The result of one look into a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReceiveResult {
     /// Datagrams, those after the end of the run included.
     pub(super) count: usize,
-    /// Whether there may be more that came before the end.
+    /// True if there may be more that came before the end.
     pub(super) more: bool,
 }
 

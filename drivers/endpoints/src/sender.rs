@@ -8,7 +8,7 @@ use narrows_units::Ecn;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
-/// What all sockets of an endpoint share to send.
+/// Buffers and counters that all sockets of an endpoint share to send.
 pub(super) struct Sending {
     dscp: u8,
     batch: SendBatch,
@@ -34,7 +34,7 @@ impl Sending {
     }
 }
 
-/// What waits to leave one socket.
+/// Datagrams that wait to leave one socket.
 #[derive(Default)]
 pub(super) struct DatagramSender {
     waiting: VecDeque<(Ecn, Vec<u8>)>,
@@ -43,7 +43,7 @@ pub(super) struct DatagramSender {
 }
 
 impl DatagramSender {
-    /// Whether nothing waits.
+    /// True if nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }

@@ -1,18 +1,16 @@
 //! Flows without connections, over UDP: real-time schemes and datagrams. One endpoint at each end of a pair of ports.
 
-use super::clock::{EventLoop, RunClock};
+use super::clock::{EventLoop, RunClock, SampleTimes};
 use super::link::{Link, RETRY, SocketBuffers, SocketEndpoint, open};
 use super::source::Source;
-use super::{Channel, EndpointOutcome, EndpointTask, Role, SentFrame, StateSample};
+use super::{Channel, EndpointOutcome, EndpointTask, Role, SentFrame};
 use narrows_cell::{Context, RunError};
-use narrows_cell::{
-    Machine, SchemeRef, receiver_counters, sender_counters, sink_counters, state_row, trace_rows,
-};
+use narrows_cell::{Machine, SchemeRef, receiver_counters, sender_counters, sink_counters};
 use narrows_record::SenderCounters;
 use narrows_sys::socket;
 use narrows_traffic::{TrafficAction, TrafficEvent};
 use narrows_transport::Header;
-use narrows_units::{Span, Time};
+use narrows_units::Time;
 use std::os::fd::AsFd;
 
 /// Key of the socket among the things waited for.
@@ -74,10 +72,10 @@ impl<'a> Node<'a> {
         if let Some(source) = &mut source {
             source.notify(flow.start, TrafficEvent::Start);
         }
-        let mut next_sample = match &flow.scheme {
-            SchemeRef::Datagrams => Time::FAR,
-            _ => Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns())),
-        };
+        let mut samples = SampleTimes::new(flow.start, cell.sample);
+        if let SchemeRef::Datagrams = flow.scheme {
+            samples.next = Time::FAR;
+        }
         let mut now = clock.now();
         while now < end {
             if let Some(source) = &mut source {
@@ -91,12 +89,10 @@ impl<'a> Node<'a> {
                 }
             }
             let more = now < stop && self.link.transmit(&mut self.buffers, now)?;
-            if now >= next_sample {
+            if samples.is_due(now) {
                 self.sample(now);
-                let passed = now.since(next_sample).ns() / cell.sample.ns() + 1;
-                next_sample += Span::from_ns(cell.sample.ns() * passed);
             }
-            let mut until = if more { now } else { end.min(next_sample) };
+            let mut until = if more { now } else { end.min(samples.next) };
             if now < stop {
                 let wakeup = self.link.next_wakeup(now);
                 // One that wants to act and has nothing to send is not asked again at once.
@@ -127,13 +123,8 @@ impl<'a> Node<'a> {
     /// Takes the frames that are settled, and from a sender its state.
     fn sample(&mut self, now: Time) {
         self.take_frames();
-        let (flow, time) = (self.task.flow.flow, now.ns());
         if let Some(snapshot) = self.link.endpoint.snapshot() {
-            let state = state_row(flow, time, &snapshot);
-            self.outcome.states.push(StateSample::from(state));
-            let rows = trace_rows(flow, time, &snapshot);
-            let traces = rows.map(|row| (row.time_ns, row.name, row.value));
-            self.outcome.traces.extend(traces);
+            self.outcome.add_state(now, &snapshot);
         }
     }
 

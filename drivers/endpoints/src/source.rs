@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub(super) struct Source {
     application: Box<dyn Application>,
     actions: Vec<TrafficAction>,
-    /// What is to be done, with the time at which it was asked for.
+    /// Actions to be carried out, with the times at which they were asked for.
     due: VecDeque<(Time, TrafficAction)>,
     offered: Offered,
     transfers: Vec<TransferReport>,
@@ -107,7 +107,7 @@ impl Source {
         );
     }
 
-    /// What the record is to know of it.
+    /// The load that it has offered, for the record.
     pub(super) fn report(self) -> OfferedLoad {
         let offered = self.offered;
         OfferedLoad {

@@ -11,7 +11,7 @@ use std::path::Path;
 /// Virtual time between two calls of the progress function and two visits to the disk.
 const STEP: Span = Span::from_ms(100);
 
-/// Why a cell could not be simulated.
+/// Reasons for which a cell could not be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// The cell cannot run.

@@ -304,7 +304,7 @@ impl World {
         totals
     }
 
-    /// What arrived at the sink of a flow of datagrams.
+    /// Report of the sink of a flow of datagrams.
     pub(crate) fn datagrams(&self, flow: &FlowState) -> Option<DatagramReport> {
         match &self.endpoints[flow.sender? as usize + 1].machine {
             Machine::DatagramSink(sink) => Some(sink.report()),
@@ -398,15 +398,11 @@ impl World {
             let senders = senders.filter_map(|index| self.endpoints.get(index));
             let mut snapshots = senders.filter_map(|sender| sender.machine.snapshot());
             let (number, time) = (flow.number, now.ns());
-            if (flow.sender.is_some() || flow.opened == 1)
-                && let Some(snapshot) = snapshots.next()
-            {
-                states.push(state_row(number, time, &snapshot));
-                traces.extend(trace_rows(number, time, &snapshot));
-            } else {
-                let snapshot = flow.past.together(snapshots);
-                states.push(state_row(number, time, &snapshot));
-            }
+            let alone = flow.sender.is_some() || flow.opened == 1;
+            let only = if alone { snapshots.next() } else { None };
+            let snapshot = only.unwrap_or_else(|| flow.past.together(snapshots));
+            states.push(state_row(number, time, &snapshot));
+            traces.extend(trace_rows(number, time, &snapshot));
         }
         self.states.append(&mut states);
         self.traces.append(&mut traces);

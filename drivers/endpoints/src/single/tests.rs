@@ -5,7 +5,7 @@ use narrows_media::MediaSetup;
 use narrows_sys::clock::{mono_ns, real_ns};
 use narrows_tests::media::{METRONOME, PARTS};
 use narrows_transport::{Endpoint, wire};
-use narrows_units::{Params, Stream};
+use narrows_units::{Params, Span, Stream};
 use std::net::UdpSocket;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};

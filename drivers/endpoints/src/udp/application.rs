@@ -1,4 +1,4 @@
-//! What applications ask of a flow's connections: transfers, and answers to them.
+//! Actions of applications on a flow's connections: transfers, and answers to them.
 
 use super::connection::Connection;
 use super::{Node, open};

@@ -9,15 +9,15 @@ mod application;
 mod connection;
 mod stream;
 
-use super::clock::{EventLoop, RunClock};
+use super::clock::{EventLoop, RunClock, SampleTimes};
 use super::link::{self, Link, SocketBuffers};
 use super::receiver::ReceiveResult;
 use super::source::Source;
-use super::{Channel, EndpointOutcome, EndpointTask, Role, StateSample};
+use super::{Channel, EndpointOutcome, EndpointTask, Role};
 use application::answer;
 use connection::Connection;
 use narrows_cell::{Context, RunError};
-use narrows_cell::{SchemeRef, receiver_counters, sender_counters, state_row, trace_rows};
+use narrows_cell::{SchemeRef, receiver_counters, sender_counters};
 use narrows_sys::socket;
 use narrows_traffic::TrafficEvent;
 use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
@@ -122,7 +122,7 @@ impl<'a> Node<'a> {
         if let Some(source) = &mut source {
             source.notify(flow.start, TrafficEvent::Start);
         }
-        let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
+        let mut samples = SampleTimes::new(flow.start, cell.sample);
         // Connections to which something has happened, or that have something to do.
         let mut hot: Vec<u64> = self.links.keys().copied().collect();
         // Those of them that had more to say than one batch.
@@ -146,10 +146,8 @@ impl<'a> Node<'a> {
                     eager.push(key);
                 }
             }
-            if sends && now >= next_sample {
+            if sends && samples.is_due(now) {
                 self.sample(now);
-                let passed = now.since(next_sample).ns() / cell.sample.ns() + 1;
-                next_sample += Span::from_ns(cell.sample.ns() * passed);
             }
             self.retire(&hot, now);
             let mut until = if eager.is_empty() { end } else { now };
@@ -162,7 +160,7 @@ impl<'a> Node<'a> {
                 until = until.min(source.next_wakeup());
             }
             if sends {
-                until = until.min(next_sample);
+                until = until.min(samples.next);
             }
             if paced && until > now && until.since(now) <= NAP {
                 clock.sleep_until(until);
@@ -225,7 +223,7 @@ impl<'a> Node<'a> {
         key
     }
 
-    /// What arrives from peers that are not known yet.
+    /// Receives datagrams of peers that are not known yet.
     fn listen(
         &mut self,
         clock: &RunClock,
@@ -361,32 +359,22 @@ impl<'a> Node<'a> {
 
     /// The state of the only connection there has been, or of all together.
     fn sample(&mut self, now: Time) {
-        let (flow, time) = (self.task.flow.flow, now.ns());
         let began = if self.client {
             self.opened
         } else {
             self.next_key
         };
-        let senders = self
-            .links
-            .values()
-            .filter_map(|link| link.endpoint.sender.as_ref());
+        let senders = self.links.values();
+        let senders = senders.filter_map(|link| link.endpoint.sender.as_ref());
         let mut snapshots = senders.map(Sender::snapshot);
-        if began == 1 {
-            let Some(snapshot) = snapshots.next() else {
-                return;
-            };
-            let state = state_row(flow, time, &snapshot);
-            self.outcome.states.push(StateSample::from(state));
-            let rows = trace_rows(flow, time, &snapshot);
-            let traces = rows.map(|row| (row.time_ns, row.name, row.value));
-            self.outcome.traces.extend(traces);
-            return;
+        let snapshot = if began == 1 {
+            snapshots.next()
+        } else {
+            Some(self.past.together(snapshots))
+        };
+        if let Some(snapshot) = snapshot {
+            self.outcome.add_state(now, &snapshot);
         }
-        let all = self.past.together(snapshots);
-        self.outcome
-            .states
-            .push(StateSample::from(state_row(flow, time, &all)));
     }
 
     fn finish(mut self, source: Option<Source>, sends: bool) -> EndpointOutcome {
