@@ -1,4 +1,4 @@
-//! What this machine can do, tried and not guessed.
+//! Abilities of this machine, tried and not guessed.
 
 use narrows_cell::RunError;
 use narrows_endpoints::bpf;
@@ -21,7 +21,7 @@ const SYSCTLS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
 ];
 
-/// Whether the kernel lets us make tunnel devices: the gate is the right to open this file.
+/// True if the kernel lets us make tunnel devices: the gate is the right to open this file.
 pub(crate) fn tunnel_device() -> Result<(), String> {
     let path = "/dev/net/tun";
     let opened = std::fs::File::options().read(true).write(true).open(path);

@@ -1,4 +1,4 @@
-//! What `narrows hosts` asks for, here and on other hosts: facts, the way between two hosts, settings.
+//! Commands for `narrows hosts`, here and on other hosts: facts, the way between two hosts, settings.
 
 use crate::doctor;
 use crate::events::Failure;

@@ -328,3 +328,4 @@ pub fn read_completions(bytes: bytes::Bytes) -> Result<Vec<CompletionRow>, Recor
         }
     }
 }
+}

@@ -13,7 +13,7 @@ use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Why a record could not be written or read. Each message is one sentence.
+/// Reasons for which a record could not be written or read. Each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The folder is there already.
@@ -24,7 +24,7 @@ pub enum FolderError {
     Io {
         /// File or folder.
         path: PathBuf,
-        /// What it said.
+        /// Its error.
         error: io::Error,
     },
     /// The content is wrong.
@@ -32,13 +32,13 @@ pub enum FolderError {
     Record {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong.
+        /// The problem.
         error: RecordError,
     },
 }
 
 impl FolderError {
-    /// Whether the disk is full.
+    /// True if the disk is full.
     pub fn is_full(&self) -> bool {
         let full = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
         match self {

@@ -7,7 +7,7 @@ use narrows_record::{
     StateRow, TraceRow,
 };
 use narrows_traffic::{DatagramReport, Offered};
-use narrows_transport::{Receiver, Sender, SenderSnapshot};
+use narrows_transport::SenderSnapshot;
 use narrows_units::{Bytes, Params, Rate, Span, Time};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub const fn recorded(direction: PathDirection) -> narrows_record::Direction {
     }
 }
 
-/// What every element has counted until `end`. Servers that the timeline replaced (`replaced`, see
+/// Counters of every element until `end`. Servers that the timeline replaced (`replaced`, see
 /// [`crate::Cell::replaced_rates`]) do not tell what they could have carried together.
 pub fn element_counters<P: Packet + 'static>(
     network: &Network<P>,
@@ -60,7 +60,7 @@ pub fn element_counters<P: Packet + 'static>(
     counters.collect()
 }
 
-/// What the servers of `wanted` (see [`crate::Cell::unknown_rates`]) could have carried in each bin
+/// Capacity of the servers of `wanted` (see [`crate::Cell::unknown_rates`]) in each bin
 /// until `end`.
 pub fn capacity_rows<P: Packet + 'static>(
     network: &Network<P>,
@@ -84,21 +84,6 @@ pub fn capacity_rows<P: Packet + 'static>(
         })
     });
     rows.collect()
-}
-
-/// The summary of a flow between our own endpoints; `None` where an endpoint never started.
-pub fn native_flow(
-    flow: &Flow,
-    sender: Option<&Sender>,
-    receiver: Option<&Receiver>,
-) -> FlowSummary {
-    FlowSummary {
-        sender: sender.map_or_else(SenderCounters::default, |it| sender_counters(it.counters())),
-        receiver: receiver.map_or_else(ReceiverCounters::default, |it| {
-            receiver_counters(it.counters())
-        }),
-        ..described(flow)
-    }
 }
 
 /// The counters of our sender, or the sum of those of several, as records have them.
@@ -141,7 +126,7 @@ pub fn sink_counters(report: &DatagramReport) -> ReceiverCounters {
     }
 }
 
-/// What the application of `flow` offered while the flow ran, where it chooses its load itself.
+/// Load that the application of `flow` offered while the flow ran, where it chooses that itself.
 pub fn offered(cell: &Cell, flow: &Flow, offered: &Offered) -> Option<narrows_record::Offered> {
     let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
     let (bytes, mean_bps) = offered.load(seconds)?;
@@ -216,7 +201,7 @@ pub fn state_row(flow: u16, time_ns: u64, snapshot: &SenderSnapshot) -> StateRow
     }
 }
 
-/// What a scheme publishes beyond the common state.
+/// Values that a scheme publishes beyond the common state.
 pub fn trace_rows(
     flow: u16,
     time_ns: u64,

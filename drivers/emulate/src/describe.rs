@@ -1,8 +1,8 @@
 //! From what was measured to the document and the smaller files of the record.
 
-use super::Watched;
+use super::SupervisedRun;
 use super::sizing::Sizing;
-use narrows_cell::judgement::{RunFacts, judge};
+use narrows_cell::judgement::{RunMeasurements, judge};
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{EndpointResults, FlowDeliveries, FlowEnd};
@@ -91,7 +91,7 @@ pub(super) fn describe(
     programs: Option<&Programs>,
     sizing: &Sizing,
     report: Report,
-    mut watched: Watched,
+    mut supervised: SupervisedRun,
     processes: Vec<(Process, Option<String>)>,
     wires: &Wires,
     folder: &RecordFolder,
@@ -99,7 +99,7 @@ pub(super) fn describe(
     let (ring_drops, wire_losses) = describe_wires(run, &report, wires)?;
     let duration = cell.duration.ns().max(1) as f64;
     let work = report.effort.cpu_ns.saturating_sub(report.effort.spin_ns) as f64 / duration;
-    let all = CpuTicks::sum(watched.ticks.iter().copied());
+    let all = CpuTicks::sum(supervised.ticks.iter().copied());
     run.cpu = Some(Cpu {
         emulator_ratio: work,
         busy_ratio: all.busy_ratio(),
@@ -109,7 +109,7 @@ pub(super) fn describe(
     run.lateness = Some(late.clone());
     run.elements.clone_from(&report.elements);
 
-    let mut facts = RunFacts {
+    let mut measured = RunMeasurements {
         duration_ns: cell.duration.ns(),
         base_rtt_ns: sizing.base_rtt.ns(),
         lateness: late,
@@ -121,7 +121,7 @@ pub(super) fn describe(
         ring_drops,
         wire_losses,
         refused: report.refused,
-        clock_step_ns: watched.clock_step_ns,
+        clock_step_ns: supervised.clock_step_ns,
         stolen_ratio: all.stolen_ratio(),
         missed_calls: programs.map_or_else(BTreeMap::new, |programs| programs.missed().clone()),
         endpoints: Vec::new(),
@@ -143,7 +143,7 @@ pub(super) fn describe(
         delivered: report.delivered[usize::from(flow)],
         damaged: report.damaged[usize::from(flow)],
     };
-    let members = watched.supervisor.endpoints.iter_mut().zip(&processes);
+    let members = supervised.supervisor.endpoints.iter_mut().zip(&processes);
     let ends = members.map(|(member, (_, failure))| FlowEnd {
         flow: member.flow,
         role: member.role,
@@ -153,12 +153,12 @@ pub(super) fn describe(
     });
     let told = EndpointResults::gather(cell, ends.collect(), summary, seen, run);
     run.processes = processes.into_iter().map(|(process, _)| process).collect();
-    facts.endpoints = told.write(cell, folder)?;
+    measured.endpoints = told.write(cell, folder)?;
     folder.queues(report.queues)?;
     folder.capacity(report.capacity)?;
     if let Log::Bins(log) = &report.log {
         folder.bins(log)?;
     }
-    judge(run, &facts);
+    judge(run, &measured);
     Ok(())
 }

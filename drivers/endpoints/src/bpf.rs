@@ -24,7 +24,7 @@ const LOADER: &str = "narrows-bpf";
 /// A congestion control to load.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    /// What to call it in messages.
+    /// Its name in messages.
     label: String,
     /// Ours, or the user's own.
     program: Option<&'static Program>,
@@ -90,7 +90,7 @@ pub struct Programs {
     loader: Child,
     wishes: Vec<Wish>,
     loaded: Vec<Loaded>,
-    /// Which of them each flow uses.
+    /// The one that each flow uses.
     flows: BTreeMap<u16, usize>,
     missed: BTreeMap<String, u64>,
 }
@@ -171,7 +171,7 @@ impl Programs {
         }
     }
 
-    /// What the loader answers; nothing if it ends without a word.
+    /// The loader's answer; nothing if it ends without a word.
     fn ask(&mut self) -> Option<LoadAnswer> {
         let objects = self.wishes.iter().map(|wish| RequestedObject {
             length: wish.content.len(),
@@ -195,7 +195,7 @@ impl Programs {
         serde_json::from_str(&line).ok()
     }
 
-    /// Why the loader does not answer.
+    /// The reason for which the loader does not answer.
     fn broken(&mut self) -> RunError {
         let mut said = String::new();
         if let Some(errors) = self.loader.stderr.as_mut() {
@@ -219,7 +219,7 @@ impl Programs {
         Some(&loaded.kernel_name)
     }
 
-    /// What runs for a flow, and its parameters as the kernel holds them.
+    /// The program that runs for a flow, and its parameters as the kernel holds them.
     pub fn describe(&self, flow: u16) -> Option<(BpfFingerprint, Map<String, Value>)> {
         let index = *self.flows.get(&flow)?;
         let (wish, loaded) = (self.wishes.get(index)?, self.loaded.get(index)?);
@@ -304,7 +304,7 @@ pub fn check_loader(flow: &Flow) -> Result<(), RunError> {
     )))
 }
 
-/// Whether BPF congestion controls can be loaded here, by loading one: its name in the kernel, or
+/// Checks that BPF congestion controls can be loaded here, by loading one: its name in the kernel, or
 /// why not and what to do.
 ///
 /// # Errors

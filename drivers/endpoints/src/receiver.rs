@@ -7,12 +7,12 @@ use narrows_units::Time;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// What one look into a socket has found.
+/// The result of one look into a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReceiveResult {
     /// Datagrams, those after the end of the run included.
     pub(super) count: usize,
-    /// Whether there may be more that came before the end.
+    /// True if there may be more that came before the end.
     pub(super) more: bool,
 }
 
@@ -71,14 +71,10 @@ impl DatagramReceiver {
         })
     }
 
-    /// The same as [`DatagramReceiver::dropped`], and forgets it, for a receiver that serves many sockets.
+    /// Datagrams that the socket has dropped because its buffer was full, as far as known, and forgets them, for a
+    /// receiver that serves many sockets.
     pub(super) fn take_dropped(&mut self) -> u32 {
         self.receiver.take_dropped()
-    }
-
-    /// Datagrams that the socket has dropped because its buffer was full.
-    pub(super) fn dropped(&self) -> u32 {
-        self.receiver.dropped()
     }
 }
 
@@ -153,7 +149,7 @@ mod tests {
         assert_eq!(taken, (0..150).collect::<Vec<u8>>());
         // The third batch holds the first ones that are late: then nothing more is looked for.
         assert_eq!(looks, 3);
-        assert_eq!(receiver.dropped(), 0);
+        assert_eq!(receiver.take_dropped(), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use narrows_units::Ecn;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
-/// What all sockets of an endpoint share to send.
+/// Buffers and counters that all sockets of an endpoint share to send.
 pub(super) struct Sending {
     dscp: u8,
     batch: SendBatch,
@@ -15,6 +15,8 @@ pub(super) struct Sending {
     spare: Vec<Vec<u8>>,
     /// Datagrams and their IP bytes, sent.
     pub(super) sent: [u64; 2],
+    /// Reason for which a datagram was not sent.
+    pub(super) refused: Option<String>,
 }
 
 impl Sending {
@@ -26,18 +28,19 @@ impl Sending {
                 .map(|_| Vec::with_capacity(2048))
                 .collect(),
             sent: [0; 2],
+            refused: None,
         }
     }
 }
 
-/// What waits to leave one socket.
+/// Datagrams that wait to leave one socket.
 #[derive(Default)]
 pub(super) struct DatagramSender {
     waiting: VecDeque<(Ecn, Vec<u8>)>,
 }
 
 impl DatagramSender {
-    /// Whether nothing waits.
+    /// True if nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -72,6 +75,15 @@ impl DatagramSender {
                     // They wait until the interface has room.
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => {
                         return Ok(false);
+                    }
+                    Some(libc::EMSGSIZE) => {
+                        if let Some((_, bytes)) = self.waiting.pop_front() {
+                            let size = bytes.len() as u64 + u64::from(wire::IP_UDP);
+                            sending.refused.get_or_insert_with(|| {
+                                format!("datagrams of {size} bytes are larger than the host's mtu")
+                            });
+                        }
+                        continue;
                     }
                     _ => return Err(error).could_not("send datagrams"),
                 },

@@ -71,15 +71,15 @@ pub fn check_kernel_schemes<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Re
 pub struct EndpointProcess {
     /// Number of its flow.
     pub flow: u16,
-    /// Which end of the flow.
+    /// The end of the flow at which it is.
     pub role: Role,
-    /// How long its flow lasts.
+    /// Duration of its flow.
     pub active_ns: u64,
-    /// Whether it is prepared.
+    /// True once it is prepared.
     pub ready: bool,
     /// Its report, once it has come.
     pub outcome: Option<EndpointOutcome>,
-    /// Why it will not deliver an outcome.
+    /// The reason for which it will not deliver an outcome.
     failed: Option<String>,
     process: Process,
     channel: Channel,
@@ -92,7 +92,7 @@ pub struct EndpointProcess {
 pub struct EndpointSpec<'a> {
     /// Its flow.
     pub flow: &'a Flow,
-    /// Which end of the flow.
+    /// The end of the flow at which it is.
     pub role: Role,
     /// Namespace in which it works; none is that of the agent.
     pub netns: Option<&'a NetNs>,
@@ -100,12 +100,12 @@ pub struct EndpointSpec<'a> {
     pub unsent: u32,
 }
 
-/// What all endpoints share.
+/// Arguments that all endpoints share.
 #[derive(Clone, Copy)]
 pub struct EndpointSetup<'a> {
     /// The cell that they play.
     pub cell: &'a Cell,
-    /// What was loaded into the kernel.
+    /// The programs that were loaded into the kernel.
     pub programs: Option<&'a Programs>,
     /// Folder of the files that the cell names.
     pub files: &'a Path,
@@ -200,12 +200,12 @@ impl Supervisor {
         }
     }
 
-    /// Whether all endpoints are prepared.
+    /// True if all endpoints are prepared.
     pub fn is_ready(&self) -> bool {
         self.endpoints.iter().all(|endpoint| endpoint.ready)
     }
 
-    /// Whether nothing more is to be expected from anybody.
+    /// True if nothing more is to be expected from anybody.
     pub fn is_done(&self) -> bool {
         self.endpoints.iter().all(|endpoint| !endpoint.listening)
     }

@@ -285,7 +285,7 @@ fn emulate(
         log,
         sample: writer.map_or(Span::ZERO, |_| plan.sample()),
         end: Time::FAR,
-        switching: Forwarding::Across,
+        forwarding: Forwarding::Across,
         unknown_rates: (Span::ZERO, Vec::new()),
         replaced_rates: plan.replaced_rates(),
     };

@@ -4,7 +4,7 @@ use super::clocks::{ClockRelation, by_ntp};
 use super::packets::{OneWay, Packets, WAYS};
 use super::peer::{Loaded, PeerFolder};
 use narrows_cell::RunError;
-use narrows_cell::judgement::{HostFacts, PairFacts, WayFacts};
+use narrows_cell::judgement::{HostMeasurements, PairMeasurements, DirectionMeasurements};
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef, described};
 use narrows_netns::host_info;
 use narrows_record::{Clock, FlowSummary, HostSettings, Ring, RunDocument, Versions};
@@ -175,12 +175,12 @@ pub(super) fn facts_of(
     peers: &[PeerFolder; 2],
     relation: &ClockRelation,
     packets: &Packets,
-) -> PairFacts {
+) -> PairMeasurements {
     let hosts = [0, 1].map(|host| host_facts(HOSTS[host], &peers[host], packets.overhead));
     let ways = [0, 1].map(|host| {
         let way = &packets.ways[host];
         let spread = way.summary.delay_ns.map(|[least, _, p95, ..]| p95 - least);
-        WayFacts {
+        DirectionMeasurements {
             direction: WAYS[host],
             spread_ns: spread.map(i64::unsigned_abs),
             resolved: way.resolved,
@@ -194,7 +194,7 @@ pub(super) fn facts_of(
     let base_rtt = least.map(|delays| delays.map_or(0, |[least, ..]| least));
     let missed = peers.iter().flat_map(|peer| &peer.document.missed_calls);
     let missed = missed.flatten().map(|(name, count)| (name.clone(), *count));
-    PairFacts {
+    PairMeasurements {
         duration_ns: cell.duration.ns(),
         tunnel: peers[0].document.tunnel,
         error_ns: relation.error.ns(),
@@ -208,12 +208,12 @@ pub(super) fn facts_of(
     }
 }
 
-fn host_facts(name: &'static str, peer: &PeerFolder, overhead: u32) -> HostFacts {
+fn host_facts(name: &'static str, peer: &PeerFolder, overhead: u32) -> HostMeasurements {
     let end = &peer.end;
     let open = end
         .count("/ended_ns")
         .saturating_sub(end.count("/opened_ns"));
-    HostFacts {
+    HostMeasurements {
         name,
         stolen_ratio: peer.document.ticks().stolen_ratio(),
         // The endpoints go by another clock.
