@@ -5,9 +5,9 @@
 //! follows that fits all of them:
 //!
 //! - Between two samples of its states a sender repeats as much as it counted. The packets taken for repetitions are
-//!   the first that can be: a lost one of the same size is outstanding, and at least the smallest round-trip time has
-//!   passed since it was sent. Where the sender counted more (it believed lost what was not), the last packets before
-//!   the sample repeat the newest data.
+//!   the first that can be: a lost one of the same size is outstanding, and an acknowledgement has arrived of a packet
+//!   that was sent at least three packets later. Where the sender counted more (after a timeout, or because it believed
+//!   lost what was not), the last packets before the sample repeat older ones, or the newest data.
 //! - An acknowledgement tells how far the receiver had everything when it was sent.
 //!
 //! The number of repetitions of each flow is thus exactly the one that its sender counted; which of the packets between
@@ -31,6 +31,8 @@ const LARGEST_ACK: u32 = 80;
 const SYN_SIZE: u32 = 60;
 /// First position in a stream.
 const FIRST: u64 = 1;
+/// Packets that must arrive after a packet before it counts as lost (RFC 9002, section 6.1.1).
+pub(crate) const THRESHOLD: u32 = 3;
 /// Lost packets that are looked at for one of the right size.
 const MAX_TRIES: usize = 64;
 
@@ -47,8 +49,6 @@ pub(crate) struct Segment {
     pub(crate) length: u32,
     /// Uid of the packet whose data it repeats; 0 if they are new.
     pub(crate) repeats: u32,
-    /// True if it opens the stream (SYN).
-    pub(crate) opens: bool,
 }
 
 /// One flow.
@@ -171,7 +171,8 @@ impl Budget {
 struct Lost {
     position: u64,
     length: u32,
-    sent_ns: u64,
+    /// When the sender can have noticed.
+    noticed_ns: u64,
     uid: u32,
 }
 
@@ -194,7 +195,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Payload of each packet, and which of them open the connection.
+    /// Payload of each packet. The kernel's first packet in each direction opens the connection and has none.
     fn lengths(&mut self) {
         let kernel = self.flow.kind != "native";
         for direction in [Direction::Forward, Direction::Backward] {
@@ -210,10 +211,7 @@ impl Builder<'_> {
                     !data
                 };
                 let segment = &mut self.segments[place as usize];
-                segment.opens = opens;
-                segment.length = if opens {
-                    1
-                } else if pure {
+                segment.length = if opens || pure {
                     0
                 } else {
                     size.saturating_sub(HEADERS)
@@ -222,28 +220,14 @@ impl Builder<'_> {
         }
     }
 
-    /// The smallest time between sending a packet and learning of it.
-    fn least_rtt_ns(&self) -> u64 {
-        let least = |direction: Direction| {
-            let places = self.flow.places[direction as usize].iter();
-            let packets = places.map(|&place| &self.packets.all[place as usize]);
-            let arrived = packets.filter(|packet| packet.arrived());
-            arrived
-                .map(|packet| packet.arrived_ns.saturating_sub(packet.sent_ns))
-                .min()
-                .unwrap_or(0)
-        };
-        least(Direction::Forward) + least(Direction::Backward)
-    }
-
     /// Gives the packets of one direction their positions; how many repeat data.
     fn place(&mut self, direction: Direction, budget: &Budget) -> u64 {
-        let rtt = self.least_rtt_ns();
         let places = &self.flow.places[direction as usize];
-        let carrying: Vec<u32> = places
-            .iter()
-            .copied()
-            .filter(|&place| self.segments[place as usize].length > 0)
+        let answers = &self.flow.places[direction.reverse() as usize];
+        let notices = Notices::of(self.packets, places, answers);
+        let numbered = (0_u32..).zip(places.iter().copied());
+        let carrying: Vec<(u32, u32)> = numbered
+            .filter(|&(_, place)| self.segments[place as usize].length > 0)
             .collect();
         let mut next = FIRST;
         let mut newest = None;
@@ -252,19 +236,25 @@ impl Builder<'_> {
         for &(until, all) in &budget.0 {
             let part = &carrying[begin..];
             let count = part
-                .partition_point(|&place| self.packets.all[place as usize].sent_ns <= until);
-            for (index, &place) in part[..count].iter().enumerate() {
+                .partition_point(|&(_, place)| self.packets.all[place as usize].sent_ns <= until);
+            let mut group_end = 0;
+            for (index, &(number, place)) in part[..count].iter().enumerate() {
                 let packet = &self.packets.all[place as usize];
+                if index >= group_end {
+                    let later = part[index..count]
+                        .partition_point(|it| self.packets.all[it.1 as usize].sent_ns <= packet.sent_ns);
+                    group_end = index + later;
+                }
                 let segment = &mut self.segments[place as usize];
-                let left = (count - index) as u64;
+                // Of packets that are sent at one instant, the first repeat: analysers take others for disorder.
+                let left = (count - group_end) as u64;
                 let wanted = all.saturating_sub(repeated);
                 let now = packet.sent_ns;
-                let again = if wanted == 0 || segment.opens {
+                let again = if wanted == 0 {
                     None
                 } else {
-                    let due = |one: &Lost| one.sent_ns.saturating_add(rtt) <= now;
-                    let forced = wanted >= left;
-                    take(&mut lost, segment.length, |one| forced || due(one))
+                    let forced = wanted > left;
+                    take(&mut lost, segment.length, |one| forced || one.noticed_ns <= now)
                         .or_else(|| newest.filter(|_| forced))
                 };
                 let (position, uid) = match again {
@@ -277,17 +267,18 @@ impl Builder<'_> {
                     None => (next, place + 1),
                 };
                 segment.position = position;
-                let one = Lost {
+                let mut one = Lost {
                     position,
                     length: segment.length,
-                    sent_ns: now,
+                    noticed_ns: 0,
                     uid,
                 };
                 if again.is_none() {
                     next += u64::from(segment.length);
-                    newest = (!segment.opens).then_some(one);
+                    newest = Some(one);
                 }
                 if packet.fate != Fate::InFlight && !packet.is_sound() {
+                    one.noticed_ns = notices.of_packet(number);
                     lost.push_back(one);
                 }
             }
@@ -357,6 +348,56 @@ impl Builder<'_> {
             let segment = &mut self.segments[place as usize];
             (segment.ack, segment.echo_ns) = (ack, echo);
         }
+    }
+}
+
+/// When a sender learns that packets have arrived that it sent later than others.
+#[derive(Debug)]
+pub(crate) struct Notices {
+    /// When an acknowledgement arrived, and the largest number that had arrived when it was sent, both growing.
+    largest: Vec<(u64, u32)>,
+}
+
+impl Notices {
+    /// Of the packets at `sent`, numbered from 0, and the acknowledgements at `answers`.
+    pub(crate) fn of(packets: &Packets, sent: &[u32], answers: &[u32]) -> Self {
+        let all = &packets.all;
+        let numbered = (0_u32..).zip(sent).map(|(number, &place)| (number, all[place as usize]));
+        let mut arrivals: Vec<(u64, u32)> = numbered
+            .filter(|(_, packet)| packet.is_sound())
+            .map(|(number, packet)| (packet.sound_ns, number))
+            .collect();
+        arrivals.sort_unstable();
+        let mut highest = 0;
+        for arrival in &mut arrivals {
+            highest = highest.max(arrival.1);
+            arrival.1 = highest;
+        }
+        let sound = answers.iter().map(|&place| &all[place as usize]);
+        let mut heard: Vec<(u64, u64)> = sound
+            .filter(|packet| packet.is_sound())
+            .map(|packet| (packet.sound_ns, packet.sent_ns))
+            .collect();
+        heard.sort_unstable();
+        let mut largest: Vec<(u64, u32)> = Vec::new();
+        for (at, sent_ns) in heard {
+            let before = arrivals.partition_point(|arrival| arrival.0 <= sent_ns);
+            let Some(&(_, number)) = before.checked_sub(1).map(|last| &arrivals[last]) else {
+                continue;
+            };
+            if largest.last().is_none_or(|last| last.1 < number) {
+                largest.push((at, number));
+            }
+        }
+        Notices { largest }
+    }
+
+    /// When the sender can have noticed that packet `number` was lost; the end of time if it cannot.
+    pub(crate) fn of_packet(&self, number: u32) -> u64 {
+        let first = self
+            .largest
+            .partition_point(|&(_, largest)| largest < number.saturating_add(THRESHOLD));
+        self.largest.get(first).map_or(u64::MAX, |notice| notice.0)
     }
 }
 

@@ -31,8 +31,17 @@ pub(super) struct Heading<'a> {
     pub(super) size: u32,
     /// Its part of the stream; `None` for UDP.
     pub(super) segment: Option<&'a Segment>,
-    /// True if something of the other direction may be acknowledged.
-    pub(super) answers: bool,
+    /// Set for the packets that open a connection.
+    pub(super) opens: Option<Opening>,
+}
+
+/// The first packets of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Opening {
+    /// SYN.
+    Asks,
+    /// SYN and ACK.
+    Answers,
 }
 
 /// Appends the headers of a packet, without its payload.
@@ -40,7 +49,7 @@ pub(super) fn append(out: &mut Vec<u8>, heading: &Heading<'_>) {
     let start = out.len();
     let stream = heading.segment.filter(|_| heading.size >= 40);
     let (protocol, total) = match stream {
-        Some(segment) if segment.opens || segment.length == 0 => {
+        Some(segment) if segment.length == 0 => {
             // The kernel's headers are multiples of four bytes, and end at sixty. What acknowledgements of ours have
             // beyond that finds no place in TCP's, so that such frames are longer than their IP packet.
             (TCP, IP + ((heading.size - IP) / 4 * 4).min(60))
@@ -84,28 +93,21 @@ fn udp(out: &mut Vec<u8>, heading: &Heading<'_>, total: u32) {
 
 fn tcp(out: &mut Vec<u8>, heading: &Heading<'_>, segment: &Segment, total: u32) {
     let start = out.len();
-    let carries = segment.length > 0 && !segment.opens;
-    let length = if carries { 32 } else { (total - IP) as usize };
+    let length = if segment.length > 0 { 32 } else { (total - IP) as usize };
     ports(out, heading);
     out.extend((segment.position as u32).to_be_bytes());
-    let acknowledges = heading.answers || !segment.opens;
-    let ack = if acknowledges { segment.ack as u32 } else { 0 };
-    out.extend(ack.to_be_bytes());
-    let flags = if acknowledges { ACK } else { 0 } | if segment.opens { SYN } else { 0 };
-    out.extend([(length as u8 / 4) << 4, flags]);
+    out.extend((segment.ack as u32).to_be_bytes());
+    let syn = heading.opens.map_or(0, |_| SYN);
+    let ack = if heading.opens == Some(Opening::Asks) { 0 } else { ACK };
+    out.extend([(length as u8 / 4) << 4, syn | ack]);
     out.extend(WINDOW.to_be_bytes());
     out.extend([0, 0, 0, 0]);
     let stamps = |out: &mut Vec<u8>| {
         out.extend([8, 10]);
         out.extend(milliseconds(heading.sent_ns).to_be_bytes());
-        let echo = if segment.echo_ns > 0 || heading.answers {
-            milliseconds(segment.echo_ns)
-        } else {
-            0
-        };
-        out.extend(echo.to_be_bytes());
+        out.extend(milliseconds(segment.echo_ns).to_be_bytes());
     };
-    if segment.opens {
+    if heading.opens.is_some() {
         out.extend([2, 4]);
         out.extend(1460_u16.to_be_bytes());
         out.extend([4, 2]);

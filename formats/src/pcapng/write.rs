@@ -1,12 +1,12 @@
 //! Writes what was seen at one end of a run.
 
-use super::headers::{HOSTS, Heading, append};
+use super::headers::{HOSTS, Heading, Opening, append};
 use super::{
     APPLICATION, BYTE_ORDER, COMMENT, DESCRIPTION, END_OF_OPTIONS, ENHANCED_PACKET, INTERFACE, NAME,
     NAMES, PACKET_ID, RAW, RESOLUTION, SECTION,
 };
 use crate::packets::{Packet, Packets};
-use crate::streams::{Flow, Streams};
+use crate::streams::{Flow, Segment, Streams};
 use crate::{FormatError, Traffic};
 use narrows_record::{Direction, Fate};
 use std::collections::BTreeSet;
@@ -47,8 +47,8 @@ pub struct Written {
     pub repeated: u64,
 }
 
-/// Writes the packets of a record as they passed `end`, its time zero at `base_ns` since 1970. `comment` says what the
-/// file is.
+/// Writes the packets of a record as they passed `end`, its time zero at `base_ns` since 1970 (at least 2). `comment`
+/// says what the file is.
 ///
 /// # Errors
 /// A file that cannot be written.
@@ -79,7 +79,14 @@ pub fn write(
         let segment = flow
             .filter(|flow| flow.reliable)
             .map(|_| &streams.segments[original]);
-        let answers = segment.is_some_and(|it| it.echo_ns > 0 || it.ack > 1);
+        let mut remarks = Vec::new();
+        if let Some(flow) = flow.filter(|flow| introduced.insert(flow.number)) {
+            if flow.reliable {
+                file.opening(base_ns + time_ns, flow)?;
+            } else {
+                remarks.push(introduction(flow));
+            }
+        }
         headers.clear();
         let heading = Heading {
             flow: packet.flow,
@@ -88,13 +95,9 @@ pub fn write(
             sent_ns: packet.sent_ns,
             size: packet.size,
             segment,
-            answers,
+            opens: None,
         };
         append(&mut headers, &heading);
-        let mut remarks = Vec::new();
-        if let Some(flow) = flow.filter(|flow| introduced.insert(flow.number)) {
-            remarks.push(introduction(flow));
-        }
         if let (Some(segment), true) = (segment.filter(|it| it.repeats > 0), sent) {
             written.repeated += 1;
             remarks.push(format!("repeats packet {}", segment.repeats));
@@ -129,8 +132,8 @@ fn is_data(packet: &Packet, flow: Option<&Flow>) -> bool {
 
 fn introduction(flow: &Flow) -> String {
     let how = match (flow.reliable, flow.kind.as_str()) {
-        (true, "native") => " (ran over UDP; its TCP header is made up)",
-        (true, _) => " (positions in the stream are reconstructed)",
+        (true, "native") => " (ran over UDP; TCP headers are made up)",
+        (true, _) => " (headers are reconstructed)",
         (false, _) => "",
     };
     format!("flow {}: {}{how}", flow.number, flow.scheme)
@@ -190,6 +193,39 @@ impl<W: Write> Writer<'_, W> {
         self.close(at);
     }
 
+    /// The three packets that open the connection of `flow` before `time_ns`. They are no packets of the run: analysers
+    /// want to see them. From their round-trip time they decide which packets they call out of order instead of
+    /// repeated; it is as small as can be, because at its sender no packet is ever out of order.
+    fn opening(&mut self, time_ns: u64, flow: &Flow) -> Result<(), FormatError> {
+        let mut headers = Vec::with_capacity(SNAP as usize);
+        let steps = [
+            (Some(Opening::Asks), 0, (0, 0), 60),
+            (Some(Opening::Answers), 1, (0, 1), 60),
+            (None, 0, (1, 1), 52),
+        ];
+        for (step, (opens, from, (position, ack), size)) in (0_u64..).zip(steps) {
+            let segment = Segment { position, ack, ..Segment::default() };
+            headers.clear();
+            let heading = Heading {
+                flow: flow.number,
+                from,
+                uid: 0,
+                sent_ns: 0,
+                size,
+                segment: Some(&segment),
+                opens,
+            };
+            append(&mut headers, &heading);
+            let mut remarks = vec!["made up: opens the connection for analysers".to_owned()];
+            if step == 0 {
+                remarks.push(introduction(flow));
+            }
+            let at = (time_ns + step).saturating_sub(2);
+            self.packet(at, size, 0, &headers, &remarks)?;
+        }
+        Ok(())
+    }
+
     fn packet(
         &mut self,
         time_ns: u64,
@@ -210,7 +246,9 @@ impl<W: Write> Writer<'_, W> {
         for remark in remarks {
             self.option(COMMENT, remark.as_bytes());
         }
-        self.option(PACKET_ID, &uid.to_le_bytes());
+        if uid > 0 {
+            self.option(PACKET_ID, &uid.to_le_bytes());
+        }
         self.end(at);
         if self.buffer.len() >= BLOCK {
             self.flush()?;

@@ -8,15 +8,12 @@
 
 use super::SEPARATOR;
 use crate::packets::Packets;
-use crate::streams::{Flow, HEADERS, IP_UDP, Streams};
+use crate::streams::{Flow, HEADERS, IP_UDP, Notices, Streams, THRESHOLD};
 use crate::{FormatError, Traffic};
 use narrows_record::{Fate, StateRow};
 use serde_json::{Value, json};
-use std::collections::VecDeque;
 use std::io::Write;
 
-/// Packets that must be acknowledged after a packet before it counts as lost.
-const THRESHOLD: u32 = 3;
 /// Bytes that are gathered before they are written.
 const BLOCK: usize = 1 << 20;
 /// Ranges of an acknowledgement that are written.
@@ -53,6 +50,8 @@ pub struct Written {
 enum Event {
     /// An acknowledgement arrived: its place, and the range of arrivals that it tells.
     Received { place: u32, from: u32, to: u32 },
+    /// A packet counts as lost: its place and number.
+    Lost { place: u32, number: u32 },
     /// A data packet was sent: its place and number.
     Sent { place: u32, number: u32 },
     /// The states were sampled: index of the row.
@@ -64,8 +63,9 @@ impl Event {
     fn rank(&self) -> u8 {
         match self {
             Event::Received { .. } => 0,
-            Event::Sent { .. } => 1,
-            Event::Sampled(_) => 2,
+            Event::Lost { .. } => 1,
+            Event::Sent { .. } => 2,
+            Event::Sampled(_) => 3,
         }
     }
 }
@@ -156,38 +156,29 @@ impl<W: Write> Writer<'_, W> {
             told = to.max(told);
             events.push((packet.sound_ns, event.rank(), event));
         }
+        let notices = Notices::of(self.packets, sent, &flow.places[1 - data]);
         for (number, &place) in (0..).zip(sent) {
+            let packet = &all[place as usize];
             let event = Event::Sent { place, number };
-            events.push((all[place as usize].sent_ns, event.rank(), event));
+            events.push((packet.sent_ns, event.rank(), event));
+            let noticed = notices.of_packet(number);
+            if packet.fate != Fate::InFlight && !packet.is_sound() && noticed < u64::MAX {
+                let event = Event::Lost { place, number };
+                events.push((noticed, event.rank(), event));
+            }
         }
         for (index, row) in (0..).zip(states) {
             let event = Event::Sampled(index);
             events.push((row.time_ns, event.rank(), event));
         }
         events.sort_by_key(|event| (event.0, event.1));
-        let mut pending: VecDeque<(u32, u32)> = VecDeque::new();
-        let mut acknowledged = None;
         let mut mode: Option<&str> = None;
         for (time, _, event) in events {
             match event {
-                Event::Sent { place, number } => {
-                    self.sent(time, flow, place, number)?;
-                    let packet = &all[place as usize];
-                    if packet.fate != Fate::InFlight && !packet.is_sound() {
-                        pending.push_back((number, place));
-                    }
-                }
+                Event::Sent { place, number } => self.sent(time, flow, place, number)?,
+                Event::Lost { place, number } => self.lost(time, flow, number, place)?,
                 Event::Received { place, from, to } => {
-                    let told = &arrivals[from as usize..to as usize];
-                    self.received(time, place, told)?;
-                    acknowledged = acknowledged.max(told.iter().map(|arrival| arrival.1).max());
-                    let Some(largest) = acknowledged else { continue };
-                    while let Some(&(number, place)) =
-                        pending.front().filter(|it| it.0 + THRESHOLD <= largest)
-                    {
-                        pending.pop_front();
-                        self.lost(time, flow, number, place)?;
-                    }
+                    self.received(time, place, &arrivals[from as usize..to as usize])?;
                 }
                 Event::Sampled(index) => {
                     let row = states[index as usize];
