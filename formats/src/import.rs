@@ -126,14 +126,14 @@ pub fn bins(run: &mut RunDocument, bins: &[BinRow], states: &[StateRow]) {
         .map(|direction| {
             let mut counters = ElementCounters::new(&format!("{direction}.0"), KIND, direction);
             for row in bins.iter().filter(|row| row.direction == direction) {
-                counters.in_packets += row.sent_packets;
-                counters.in_bytes += row.sent_bytes;
-                counters.out_packets += row.arrived_packets;
-                counters.out_bytes += row.arrived_bytes;
-                counters.dropped_packets += row.dropped_packets;
-                counters.dropped_bytes += row.dropped_bytes;
+                counters.in_packets = counters.in_packets.saturating_add(row.sent_packets);
+                counters.in_bytes = counters.in_bytes.saturating_add(row.sent_bytes);
+                counters.out_packets = counters.out_packets.saturating_add(row.arrived_packets);
+                counters.out_bytes = counters.out_bytes.saturating_add(row.arrived_bytes);
+                counters.dropped_packets = counters.dropped_packets.saturating_add(row.dropped_packets);
+                counters.dropped_bytes = counters.dropped_bytes.saturating_add(row.dropped_bytes);
             }
-            let gone = |all: u64, out: u64, dropped: u64| all.saturating_sub(out + dropped);
+            let gone = |all: u64, out: u64, dropped: u64| all.saturating_sub(out.saturating_add(dropped));
             counters.held_packets =
                 gone(counters.in_packets, counters.out_packets, counters.dropped_packets);
             counters.held_bytes = gone(counters.in_bytes, counters.out_bytes, counters.dropped_bytes);

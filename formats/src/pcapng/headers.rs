@@ -76,10 +76,18 @@ fn ip(out: &mut Vec<u8>, heading: &Heading<'_>, protocol: u8, total: u32) {
     out.extend(HOSTS[1 - heading.from]);
 }
 
+/// Port of the host that sends the data of a flow.
+pub(crate) fn client_port(flow: u16) -> u16 {
+    CLIENT + flow % (u16::MAX - CLIENT)
+}
+
+/// Port of the host that receives them.
+pub(crate) fn server_port(flow: u16) -> u16 {
+    SERVER.saturating_add(flow)
+}
+
 fn ports(out: &mut Vec<u8>, heading: &Heading<'_>) {
-    let server = SERVER.saturating_add(heading.flow);
-    let client = CLIENT + heading.flow % (u16::MAX - CLIENT);
-    let both = [client, server];
+    let both = [client_port(heading.flow), server_port(heading.flow)];
     out.extend(both[heading.from].to_be_bytes());
     out.extend(both[1 - heading.from].to_be_bytes());
 }

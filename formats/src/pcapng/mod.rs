@@ -11,6 +11,7 @@ mod headers;
 mod read;
 mod write;
 
+pub(crate) use headers::{client_port, server_port};
 pub use read::{Capture, read};
 pub use write::{End, Written, write};
 

@@ -127,7 +127,7 @@ impl<W: Write> Writer<'_, W> {
         let started = started.map(|&place| self.packets.all[place as usize].sent_ns).min();
         let data = json!({
             "ip_version": "ipv4", "src_ip": "10.77.0.1", "dst_ip": "10.77.0.2", "protocol": transport,
-            "src_port": 49_152, "dst_port": 20_000_u32 + u32::from(flow.number),
+            "src_port": crate::pcapng::client_port(flow.number), "dst_port": crate::pcapng::server_port(flow.number),
         });
         self.event(started.unwrap_or(0), "connectivity:connection_started", &data)?;
         let data = json!({"reordering_threshold": THRESHOLD});

@@ -1,4 +1,4 @@
-"""`narrows import`: results of other laboratories as campaigns."""
+"""`narrows import`: what other tools measured as campaigns."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import typer
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
+from narrows.formats import IMPORTS
 
 if TYPE_CHECKING:
     from narrows.pantheon.importing import Imported
 
 imports = group(
-    "import", "narrows import pantheon data", "Turn results of other laboratories into campaigns."
+    "import", "narrows import pantheon data", "Turn what other tools measured into campaigns."
 )
 
 
@@ -68,6 +69,72 @@ def pantheon(
     say(f"campaign: {done.folder.path}")
     if done.exit_code:
         raise typer.Exit(done.exit_code)
+
+
+def _add(tool: str, what: str) -> None:
+    """Registers the command of one format."""
+    from narrows.formats import EXAMPLES
+
+    def run(
+        files: Annotated[
+            list[Path], typer.Argument(metavar="FILE...", help="Files, or folders in which they are looked for.")
+        ],
+        output: Annotated[
+            Path | None,
+            typer.Option("-o", "--output", help="Folder of the campaign; else one under results/."),
+        ] = None,
+        scheme: Annotated[
+            str | None,
+            typer.Option("--scheme", help="Name of the scheme; else what the file or its name tells."),
+        ] = None,
+        report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")] = True,
+        as_json: Json = False,
+    ) -> None:
+        import importlib
+
+        from narrows.analysis.tables import print_cells, print_summary
+        from narrows.campaign.imported import default_folder
+        from narrows.cli.common import print_json
+        from narrows.cli.report import build_report
+        from narrows.console import say, stdout_console
+        from narrows.formats import module_name
+        from narrows.formats.importing import files_of, import_runs, name_of
+
+        module = importlib.import_module(module_name("imports", tool))
+        found = files_of(files, module.PATTERNS, tool)
+        name = name_of(tool, found)
+        done = import_runs(
+            tool,
+            module.read(found, scheme),
+            output or default_folder(name),
+            name=name,
+            argv=["narrows", *sys.argv[1:]],
+            say=say,
+        )
+        if report:
+            for file in build_report(done.folder.path, pdf=True):
+                say(f"report: {file}")
+        if as_json:
+            print_json(done.results)
+        else:
+            console = stdout_console()
+            print_summary(console, [(done.folder.path, done.results)])
+            console.print()
+            print_cells(console, done.folder.cells)
+        say(f"campaign: {done.folder.path}")
+        if done.exit_code:
+            raise typer.Exit(done.exit_code)
+
+    run.__doc__ = (
+        f"Read {what} into a campaign, and measure it.\n\n"
+        "Files of one scheme are its runs. What a format tells and what it does not is in docs/guide/other-tools.md."
+        "\n\nExit codes: 0 done, 3 a file cannot be read, 6 some runs do not count."
+    )
+    subcommand(imports, tool, example=EXAMPLES[tool])(run)
+
+
+for _tool, _what in IMPORTS.items():
+    _add(_tool, _what)
 
 
 def _print(done: Imported) -> None:

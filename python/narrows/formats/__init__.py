@@ -27,6 +27,15 @@ IMPORTS = {
     "mahimahi": "logs of mahimahi's mm-link",
 }
 
+#: An example for each import.
+EXAMPLES = {
+    "qlog": "narrows import qlog client.sqlog -o from-quic",
+    "ss": "narrows import ss ss.log -o from-ss",
+    "iperf3": "narrows import iperf3 cubic-1.json cubic-2.json bbr-1.json -o from-iperf3",
+    "pcapng": "narrows import pcapng run-sender.pcapng run-receiver.pcapng -o from-captures",
+    "mahimahi": "narrows import mahimahi uplink.log downlink.log -o from-mahimahi",
+}
+
 
 def module_name(kind: str, name: str) -> str:
     """The module of a format; `kind` is `exports` or `imports`."""
