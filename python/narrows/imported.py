@@ -1,9 +1,8 @@
 """Runs that others made: their plane, and the names of their schemes.
 
 A scheme of an imported run is named after the tool and what it ran: `iperf3:cubic` is the kernel's CUBIC as
-iperf3 reports it, `pantheon:cubic` what Pantheon's wrapper started. It looks like ours of that name in figures,
-and has none of the marks of ours.
-"""
+iperf3 reports it, `pantheon:cubic` what Pantheon's wrapper started. It looks like ours of that name in
+figures, and has none of the marks of ours."""
 
 from __future__ import annotations
 

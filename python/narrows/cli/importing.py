@@ -13,11 +13,9 @@ from narrows.cli.common import Json
 from narrows.formats import IMPORTS
 
 if TYPE_CHECKING:
-    from narrows.pantheon.importing import Imported
+    from narrows.campaign.imported import Imported
 
-imports = group(
-    "import", "narrows import pantheon data", "Turn what other tools measured into campaigns."
-)
+imports = group("import", "narrows import pantheon data", "Turn what other tools measured into campaigns.")
 
 
 @subcommand(imports, example="narrows import pantheon data -o from-pantheon")
@@ -77,7 +75,8 @@ def _add(tool: str, what: str) -> None:
 
     def run(
         files: Annotated[
-            list[Path], typer.Argument(metavar="FILE...", help="Files, or folders in which they are looked for.")
+            list[Path],
+            typer.Argument(metavar="FILE...", help="Files, or folders in which they are looked for."),
         ],
         output: Annotated[
             Path | None,
@@ -127,7 +126,7 @@ def _add(tool: str, what: str) -> None:
 
     run.__doc__ = (
         f"Read {what} into a campaign, and measure it.\n\n"
-        "Files of one scheme are its runs. What a format tells and what it does not is in docs/guide/other-tools.md."
+        "Files of one scheme are its runs. What a format tells and what not is in docs/guide/other-tools.md."
         "\n\nExit codes: 0 done, 3 a file cannot be read, 6 some runs do not count."
     )
     subcommand(imports, tool, example=EXAMPLES[tool])(run)

@@ -1,10 +1,9 @@
 """Files of other tools: campaigns of ours written for them, and what they measured as campaigns of ours.
 
 A format is one module and one line here. An export (`narrows/formats/exports/NAME.py`) has
-`export_campaign(folder, target, say, version)`; most use `narrows.formats.cells.export_cells` and only say how
-one cell is written. An import (`narrows/formats/imports/NAME.py`) has `read(files, options)`, which gives
-`narrows.formats.runs.MeasuredRun`s, and `PATTERNS`, the names of its files in folders.
-"""
+`export_campaign(folder, target, say, version)`; most use `narrows.formats.cells.export_cells` and only say
+how one cell is written. An import (`narrows/formats/imports/NAME.py`) has `read(files, scheme)`, which
+gives `narrows.formats.runs.MeasuredRun`s, and `PATTERNS`, the names of its files in folders."""
 
 from __future__ import annotations
 

@@ -72,8 +72,8 @@ def export_cells(
     write: Callable[[CellToExport, Path], Json],
     finish: Callable[[list[CellToExport], Path], None] | None = None,
 ) -> list[Json]:
-    """Writes every finished cell with `write` (which gets the folder to write into, and gives facts about what
-    it wrote) and then what is about all of them with `finish`. The folder `target` is there when all is.
+    """Writes every finished cell with `write` (which gets the folder to write into, and gives facts about
+    what it wrote) and then what is about all of them with `finish`. The folder `target` is there when all is.
 
     Raises `DataError` where a record is damaged or is not the one that was noted.
     """

@@ -19,8 +19,8 @@ from narrows.scenario.slugs import slug_of
 
 #: What cells say about one end.
 _ONE_END = (
-    "Only one end of the flows was measured: throughput is what was acknowledged there, and losses and one-way"
-    " delays are not known."
+    "Only one end of the flows was measured: throughput is what was acknowledged there, and losses and"
+    " one-way delays are not known."
 )
 
 
@@ -94,12 +94,12 @@ def _write(tool: str, run: MeasuredRun, entry: dict[str, Any], target: Path) -> 
     from narrows import _native
 
     both = run.data is not None
-    if not both:
+    if run.data is None:
         last = max(int(one.time_ns[-1]) for one in run.progress)
         run.bin_ns = max(run.bin_ns, -(-last // MOST_BINS))
     document = _document(tool, run, entry, both)
     with said():
-        if both:
+        if run.data is not None:
             _native.import_packets(json.dumps(document), target, run.data, run.back, run.states)
         else:
             _native.import_bins(json.dumps(document), target, bins_of(run.progress, run.bin_ns), run.states)
@@ -117,9 +117,7 @@ def _document(tool: str, run: MeasuredRun, entry: dict[str, Any], both: bool) ->
         }
         for flow in run.flows
     ]
-    paths = {
-        direction: [{"name": f"{direction}.0", "kind": "path"}] for direction in ("forward", "backward")
-    }
+    paths = {direction: [{"name": f"{direction}.0", "kind": "path"}] for direction in ("forward", "backward")}
     reasons = list(run.reasons)
     if not both:
         reasons.insert(0, {"code": "one_end", "severity": "note", "text": _ONE_END})

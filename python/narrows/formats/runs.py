@@ -1,9 +1,8 @@
 """What importers read: runs of other tools, as columns.
 
-Who saw packets at both ends gives `Packets`: each packet with its time of sending and of arrival. Who saw one end
-only gives `Progress`: how many bytes of each flow were sent and acknowledged by when. Either may come with
-`States`, samples of the sender.
-"""
+Who saw packets at both ends gives `Packets`: each packet with its time of sending and of arrival. Who saw
+one end only gives `Progress`: how many bytes of each flow were sent and acknowledged by when. Either may
+come with `States`, samples of the sender."""
 
 from __future__ import annotations
 
@@ -15,7 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 #: Words at the end of names of files: which end, which flow, which run.
-_ENDING = re.compile(r"([-_.](sender|receiver|client|server|flow[0-9]+|r?[0-9]+|run[-_]?[0-9]+))+$", re.IGNORECASE)
+_ENDING = re.compile(
+    r"([-_.](sender|receiver|client|server|flow[0-9]+|r?[0-9]+|run[-_]?[0-9]+))+$", re.IGNORECASE
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -93,7 +94,7 @@ class MeasuredRun:
 
 
 def scheme_of(file: Path) -> str:
-    """The scheme that the name of a file tells: `cubic-r2-sender.pcapng` and `cubic_run3.json` are of cubic."""
+    """The scheme that the name of a file tells: of `cubic-r2-sender.pcapng` and `cubic_run3.json` cubic."""
     stem = file.name.partition(".")[0]
     return _ENDING.sub("", stem) or stem
 
@@ -150,9 +151,7 @@ def states_of(flow: int, time_ns: Times, **columns: Floats) -> dict[str, Any]:
     return {
         "flow": np.full(len(time_ns[keep]), flow, dtype=np.uint16),
         "time_ns": np.ascontiguousarray(time_ns[keep], dtype=np.int64),
-        **{
-            name: np.ascontiguousarray(columns.get(name, empty)[keep], dtype=np.float64) for name in STATES
-        },
+        **{name: np.ascontiguousarray(columns.get(name, empty)[keep], dtype=np.float64) for name in STATES},
     }
 
 

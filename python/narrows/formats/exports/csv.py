@@ -20,7 +20,7 @@ from narrows.formats.cells import CellToExport, export_cells, load_json
 
 
 def export_campaign(
-    folder: CampaignFolder, target: Path, say: Callable[[str], None], version: str = ""
+    folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
 ) -> list[dict[str, Any]]:
     """Writes the tables of all finished runs; gives the number of rows per file."""
     from narrows import _native
@@ -32,7 +32,7 @@ def export_campaign(
         rows = load_json(_native.export_csv(cell.path, own))
         return {"files": [f"{cell.id}/{name}" for name in rows], "rows": rows}
 
-    def finish(cells: list[CellToExport], partial: Path) -> None:
+    def finish(_cells: list[CellToExport], partial: Path) -> None:
         results.write(CampaignFolder(partial, folder.document), results.read(folder.path))
 
     return export_cells(folder, target, write, finish)

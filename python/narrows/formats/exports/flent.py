@@ -1,9 +1,9 @@
 """One `.flent.gz` per run: flent's results format (version 3), which `flent -i` and its plots read.
 
-A run appears as flent's test `tcp_nup` (flows that send forward) or `tcp_ndown` (backward; a run with both is two
-files). The series "TCP upload::k" is what arrived of flow k, "Ping (ms) ICMP" the mean delay of a packet there
-and of one back in each step; values of the sender's states are raw values, as flent's socket statistics.
-"""
+A run appears as flent's test `tcp_nup` (flows that send forward) or `tcp_ndown` (backward; a run with both
+is two files). The series "TCP upload::k" is what arrived of flow k, "Ping (ms) ICMP" the mean delay of a
+packet there and of one back in each step; values of the sender's states are raw values, as flent's socket
+statistics."""
 
 from __future__ import annotations
 
@@ -37,15 +37,13 @@ PING = "Ping (ms) ICMP"
 
 
 def export_campaign(
-    folder: CampaignFolder, target: Path, say: Callable[[str], None], version: str = ""
+    folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
 ) -> list[dict[str, Any]]:
     """Writes the results of each finished run; gives the names of the files and their series."""
 
     def write(cell: CellToExport, partial: Path) -> dict[str, Any]:
         flows = cell.record["cell"]["flows"]
-        directions = [
-            one for one in TESTS if any(flow.get("direction", "forward") == one for flow in flows)
-        ]
+        directions = [one for one in TESTS if any(flow.get("direction", "forward") == one for flow in flows)]
         files, series = [], 0
         for direction in directions:
             suffix = "-down" if direction == "backward" and len(directions) > 1 else ""
@@ -79,9 +77,7 @@ def results(cell: CellToExport, direction: str, name: str) -> dict[str, Any]:
     total = all_flows.sum(axis=0)
     squares = len(numbers) * (all_flows**2).sum(axis=0)
     fairness = np.where(squares > 0, total**2 / np.where(squares > 0, squares, 1), np.nan)
-    found: dict[str, Series] = {
-        f"{series}::{place}": values for place, values in enumerate(arrived, start=1)
-    }
+    found: dict[str, Series] = {f"{series}::{place}": values for place, values in enumerate(arrived, start=1)}
     found |= {
         f"{series} sum": total,
         f"{series} avg": total / len(numbers),

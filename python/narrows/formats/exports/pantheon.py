@@ -10,7 +10,7 @@ from narrows.campaign.store import CampaignFolder
 
 
 def export_campaign(
-    folder: CampaignFolder, target: Path, say: Callable[[str], None], version: str = ""
+    folder: CampaignFolder, target: Path, say: Callable[[str], None], _version: str
 ) -> list[dict[str, Any]]:
     """Writes the logs of all finished runs."""
     from narrows.pantheon.exporting import export_campaign as write_logs

@@ -19,7 +19,7 @@ from narrows.formats.cells import CellToExport, export_cells, load_json
 
 
 def export_campaign(
-    folder: CampaignFolder, target: Path, say: Callable[[str], None], version: str = ""
+    folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
 ) -> list[dict[str, Any]]:
     """Writes two captures of each finished run; gives numbers of packets."""
     from narrows import _native

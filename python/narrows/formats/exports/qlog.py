@@ -16,7 +16,7 @@ NEWEST = "0.4"
 
 
 def export_campaign(
-    folder: CampaignFolder, target: Path, say: Callable[[str], None], version: str = ""
+    folder: CampaignFolder, target: Path, _say: Callable[[str], None], version: str
 ) -> list[dict[str, Any]]:
     """Writes a log of each flow of each finished run; gives numbers of events."""
     from narrows import _native

@@ -33,7 +33,8 @@ def one_end(file: Path, name: str, columns: dict[str, Any], talk: Any, scheme: s
     # Grouped once, so that many conversations do not cost the square of their number.
     by_talk = np.argsort(talk, kind="stable")
     sorted_talks = talk[by_talk]
-    flows, progress, states = [], [], []
+    flows: list[Flow] = []
+    progress, states = [], []
     for one in talks.tolist():
         begin, end = np.searchsorted(sorted_talks, [one, one], side="left"), None
         end = np.searchsorted(sorted_talks, one, side="right")

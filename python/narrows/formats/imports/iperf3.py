@@ -1,9 +1,8 @@
 """JSON documents of iperf3 (`iperf3 -c HOST -J > FILE`).
 
-Every stream is a flow. Of TCP there are bytes, window, round-trip time and retransmissions per interval, of UDP
-bytes, jitter and losses. What an iperf3 that sends counts as transferred in an interval was handed to the socket:
-over short intervals it may run ahead of what arrived by the socket's buffer.
-"""
+Every stream is a flow. Of TCP there are bytes, window, round-trip time and retransmissions per interval, of
+UDP bytes, jitter and losses. What an iperf3 that sends counts as transferred in an interval was handed to
+the socket: over short intervals it may run ahead of what arrived by the socket's buffer."""
 
 from __future__ import annotations
 
@@ -45,7 +44,9 @@ def _run(file: Path, content: dict[str, Any], scheme: str | None) -> MeasuredRun
     try:
         return _measured(file, content, scheme)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else "a value is of another kind"
+        what = (
+            f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else "a value is of another kind"
+        )
         raise DataError(f"{file}: is no document of iperf3 that can be read: {what}") from None
 
 
@@ -85,10 +86,12 @@ def _measured(file: Path, content: dict[str, Any], scheme: str | None) -> Measur
             receiver["received_packets"] = total["udp"].get("packets")
             receiver["jitter_ns"] = round(float(total["udp"].get("jitter_ms") or 0) * 1e6)
         flows.append(
-            Flow(number, name, sender=_integers(sender), receiver=_integers(receiver), facts={"socket": socket})
+            Flow(
+                number, name, sender=_integers(sender), receiver=_integers(receiver), facts={"socket": socket}
+            )
         )
         if not udp:
-            states.append(_states(number, time_ns[1:], samples, sent[1:], again, test, start))
+            states.append(_states(number, time_ns[1:], samples, sent[1:], again, start))
     started = (start.get("timestamp") or {}).get("timesecs")
     reasons = []
     if content.get("error"):
@@ -121,7 +124,6 @@ def _states(
     samples: list[dict[str, Any]],
     sent: Any,
     again: Any,
-    test: dict[str, Any],
     start: dict[str, Any],
 ) -> dict[str, Any]:
     def column(name: str, scale: float = 1.0) -> Any:

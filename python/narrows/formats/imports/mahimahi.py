@@ -1,9 +1,8 @@
 """Logs of mahimahi's links: `mm-link up.trace down.trace --uplink-log=up.log --downlink-log=down.log`.
 
-One log is one direction of the data; a second one of the same name with `up` for `down` (or the other way round) is its
-way back. The direction that carried more bytes has the data. Times are whole milliseconds, and all packets are
-one flow, since the logs do not tell flows apart.
-"""
+One log is one direction of the data; a second one of the same name with `up` for `down` (or the other way
+round) is its way back. The direction that carried more bytes has the data. Times are whole milliseconds,
+and all packets are one flow, since the logs do not tell flows apart."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """Captures: pcapng or pcap of one end, or of both.
 
-Two files that hold the same packets are two ends of one run (`tcpdump` on both hosts, or what `narrows export`
-writes), as are two interfaces of one file. Packets are recognised at the other end by addresses, ports, IP
-identification, sequence numbers, time stamps and length, or by the number that a capture gives them; so each packet
-has its delay, and those that never came are lost. Everything else is a capture of one end, of which follow throughput
-(by what was acknowledged), round-trip times, bytes in flight and retransmissions.
-"""
+Two files that hold the same packets are two ends of one run (`tcpdump` on both hosts, or what `narrows
+export` writes), as are two interfaces of one file. Packets are recognised at the other end by addresses,
+ports, IP identification, sequence numbers, time stamps and length, or by the number that a capture gives
+them; so each packet has its delay, and those that never came are lost. Everything else is a capture of one
+end, of which follow throughput (by what was acknowledged), round-trip times, bytes in flight and
+retransmissions."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def _both_ends(one: Capture, other: Capture, scheme: str) -> MeasuredRun:
     for number, talk in enumerate(talks.tolist(), start=1):
         mine = one.talk == talk
         theirs = other.talk == talk
-        # The end where packets come out later is the farther one; clocks that differ move both directions alike.
+        # Packets come out later at the farther end; clocks that differ move both directions alike.
         medians = {
             low: float(np.median(apart[mine & matched & (one.low == low)]))
             if np.any(mine & matched & (one.low == low))
@@ -181,7 +181,9 @@ def _both_ends(one: Capture, other: Capture, scheme: str) -> MeasuredRun:
         raise DataError(f"{one.file}: the captures of both ends have no conversation in common")
     reasons = []
     if strangers:
-        text = f"{strangers} packets were seen at the far end only and are left out: the near one missed them."
+        text = (
+            f"{strangers} packets were seen at the far end only and are left out: the near one missed them."
+        )
         reasons.append(note("strangers", text, "degraded"))
     base = int(min(one.columns["time_ns"][0], other.columns["time_ns"][0]))
     return MeasuredRun(
@@ -214,15 +216,10 @@ def _places(wanted: Any, known: Any) -> Any:
     return np.where((known[found] == wanted) & (wanted > 0), found, -1)
 
 
-def _direction(
-    near: Capture, far: Capture, sent: Any, came: Any, flow: int
-) -> tuple[dict[str, Any], int]:
+def _direction(near: Capture, far: Capture, sent: Any, came: Any, flow: int) -> tuple[dict[str, Any], int]:
     """The packets of one direction of a conversation, and how many came that nobody saw leave."""
     leaving, coming = np.flatnonzero(sent & (near.key > 0)), np.flatnonzero(came & (far.key > 0))
-    if not len(coming):
-        place = np.full(len(leaving), -1)
-    else:
-        place = _places(near.key[leaving], far.key[coming])
+    place = _places(near.key[leaving], far.key[coming]) if len(coming) else np.full(len(leaving), -1)
     arrived = np.full(len(leaving), NEVER, dtype=np.int64)
     there = place >= 0
     if len(coming):

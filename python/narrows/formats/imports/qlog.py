@@ -76,9 +76,7 @@ def _as_sender(log: dict[str, Any], zero: int) -> Progress:
     known = (place < len(numbers)) & (acked >= 0)
     known[known] = numbers[place[known]] == acked[known]
     sizes = log["sent_bytes"][first[place[known]]].astype(np.float64)
-    return _progress(
-        log["sent_ns"] - zero, log["sent_bytes"].astype(np.float64), times[known] - zero, sizes
-    )
+    return _progress(log["sent_ns"] - zero, log["sent_bytes"].astype(np.float64), times[known] - zero, sizes)
 
 
 def _as_receiver(log: dict[str, Any], zero: int) -> Progress:
@@ -106,7 +104,15 @@ def _states(log: dict[str, Any], zero: int, progress: Progress) -> dict[str, Any
     order = np.argsort(time, kind="stable")
     time = time[order]
     # An event tells what has changed only.
-    names = ("cwnd_bytes", "inflight_bytes", "ssthresh_bytes", "pacing_bps", "rtt_ns", "srtt_ns", "min_rtt_ns")
+    names = (
+        "cwnd_bytes",
+        "inflight_bytes",
+        "ssthresh_bytes",
+        "pacing_bps",
+        "rtt_ns",
+        "srtt_ns",
+        "min_rtt_ns",
+    )
     columns = {name: carried(log[name][order]) for name in names}
     place = np.maximum(np.searchsorted(progress.time_ns, time, side="right") - 1, 0)
     lost = np.sort(log["lost_ns"] - zero)

@@ -4,9 +4,8 @@
 while sleep 0.1; do date +%s.%N; ss -tin dst 192.0.2.7; done > ss.log
 ```
 
-A snapshot begins with a line that is a time: seconds since 1970 (`date +%s.%N`) or a date (`date -Ins`). Every pair of
-addresses is a flow; connections that sent nothing are left out.
-"""
+A snapshot begins with a line that is a time: seconds since 1970 (`date +%s.%N`) or a date (`date -Ins`).
+Every pair of addresses is a flow; connections that sent nothing are left out."""
 
 from __future__ import annotations
 
@@ -24,7 +23,8 @@ from narrows.formats.runs import Flow, MeasuredRun, Progress, joined, states_of
 
 PATTERNS = ("*.ss", "ss*.log", "*ss.log", "ss*.txt")
 _SECONDS = re.compile(r"[0-9]{9,11}(\.[0-9]+)?")
-_CONNECTION = re.compile(r"(?:tcp\s+)?(?:ESTAB|SYN-\S+|FIN-\S+|CLOSE-\S+|LAST-ACK|CLOSING)\s+\d+\s+\d+\s+(\S+)\s+(\S+)")
+_STATES = r"ESTAB|SYN-\S+|FIN-\S+|CLOSE-\S+|LAST-ACK|CLOSING"
+_CONNECTION = re.compile(rf"(?:tcp\s+)?(?:{_STATES})\s+\d+\s+\d+\s+(\S+)\s+(\S+)")
 _PAIR = re.compile(r"([a-z_]+):(\S+)")
 #: Values that stand behind their name and a space.
 _SPACED = re.compile(r"\b(send|pacing_rate|delivery_rate) ([0-9.]+)([KMGT]?)bps")
