@@ -39,9 +39,15 @@ impl Columns {
     /// Columns of different lengths.
     pub fn direction(&self) -> Result<OneDirection, FormatError> {
         let rows = self.flow.len();
-        let lengths = [self.size_bytes.len(), self.sent_ns.len(), self.arrived_ns.len()];
+        let lengths = [
+            self.size_bytes.len(),
+            self.sent_ns.len(),
+            self.arrived_ns.len(),
+        ];
         if lengths != [rows; 3] || rows >= NO_PACKET as usize {
-            return Err(FormatError::input("the columns of the packets are not of one length"));
+            return Err(FormatError::input(
+                "the columns of the packets are not of one length",
+            ));
         }
         let mut link = OneDirection::default();
         for row in 0..rows {
@@ -113,12 +119,19 @@ pub fn packets(
 
 /// Completes `run` for a record of `bins`.
 pub fn bins(run: &mut RunDocument, bins: &[BinRow], states: &[StateRow]) {
-    let width = run.cell.get("bin_ns").and_then(Value::as_u64).unwrap_or(BIN_NS);
+    let width = run
+        .cell
+        .get("bin_ns")
+        .and_then(Value::as_u64)
+        .unwrap_or(BIN_NS);
     let end = |flow: Option<u16>| {
         let mine = |number: u16| flow.is_none_or(|flow| flow == number);
         let bins = bins.iter().filter(|row| mine(row.flow));
         let bins = bins.map(|row| row.last_arrival_ns.unwrap_or(row.bin_ns + width));
-        let states = states.iter().filter(|row| mine(row.flow)).map(|row| row.time_ns);
+        let states = states
+            .iter()
+            .filter(|row| mine(row.flow))
+            .map(|row| row.time_ns);
         bins.chain(states).max().unwrap_or(1).max(1)
     };
     complete_cell(run, end(None), |flow| Some((0, end(Some(flow)))));
@@ -130,13 +143,22 @@ pub fn bins(run: &mut RunDocument, bins: &[BinRow], states: &[StateRow]) {
                 counters.in_bytes = counters.in_bytes.saturating_add(row.sent_bytes);
                 counters.out_packets = counters.out_packets.saturating_add(row.arrived_packets);
                 counters.out_bytes = counters.out_bytes.saturating_add(row.arrived_bytes);
-                counters.dropped_packets = counters.dropped_packets.saturating_add(row.dropped_packets);
+                counters.dropped_packets =
+                    counters.dropped_packets.saturating_add(row.dropped_packets);
                 counters.dropped_bytes = counters.dropped_bytes.saturating_add(row.dropped_bytes);
             }
-            let gone = |all: u64, out: u64, dropped: u64| all.saturating_sub(out.saturating_add(dropped));
-            counters.held_packets =
-                gone(counters.in_packets, counters.out_packets, counters.dropped_packets);
-            counters.held_bytes = gone(counters.in_bytes, counters.out_bytes, counters.dropped_bytes);
+            let gone =
+                |all: u64, out: u64, dropped: u64| all.saturating_sub(out.saturating_add(dropped));
+            counters.held_packets = gone(
+                counters.in_packets,
+                counters.out_packets,
+                counters.dropped_packets,
+            );
+            counters.held_bytes = gone(
+                counters.in_bytes,
+                counters.out_bytes,
+                counters.dropped_bytes,
+            );
             counters
         })
         .into();

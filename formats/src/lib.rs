@@ -20,6 +20,8 @@ mod packets;
 pub mod pcapng;
 pub mod qlog;
 mod streams;
+#[cfg(test)]
+mod testing;
 mod traffic;
 
 pub use error::FormatError;

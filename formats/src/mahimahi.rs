@@ -26,7 +26,9 @@ pub fn read(bytes: &[u8]) -> Result<OneDirection, FormatError> {
     let mut init = None;
     for (number, line) in (1_u32..).zip(bytes.split(|&byte| byte == b'\n')) {
         let wrong = || {
-            FormatError::input(format!("line {number} is none of a log of mahimahi's mm-link"))
+            FormatError::input(format!(
+                "line {number} is none of a log of mahimahi's mm-link"
+            ))
         };
         let line = std::str::from_utf8(line).map_err(|_| wrong())?.trim();
         if line.is_empty() {
@@ -74,7 +76,9 @@ fn entry(link: &mut OneDirection, line: &str, number: u32) -> Option<()> {
             bytes: packet,
         }),
         // Which packets were dropped follows from those that never left.
-        "d" => {}
+        "d" => {
+            words.next()?.parse::<u64>().ok()?;
+        }
         _ => return None,
     }
     words.next().is_none().then_some(())

@@ -83,8 +83,7 @@ impl Packets {
                 0 => None,
                 original if original <= place => Some((original - 1) as u32),
                 _ => {
-                    let problem =
-                        "a copy comes before its original; narrows check tells more";
+                    let problem = "a copy comes before its original; narrows check tells more";
                     return Err(RecordError::data(PACKETS_FILE, problem).into());
                 }
             };
@@ -108,7 +107,11 @@ impl Packets {
                 fate: chunk.fate[i],
                 element: find(&elements, chunk.element[i]).unwrap_or(NO_WORD),
                 reason: find(&reasons, chunk.reason[i]).unwrap_or(NO_WORD),
-                sound_ns: if delivered && !damaged { arrived_ns } else { NOT_ARRIVED },
+                sound_ns: if delivered && !damaged {
+                    arrived_ns
+                } else {
+                    NOT_ARRIVED
+                },
             });
             if let (Some(original), true) = (copy_of, delivered && !damaged) {
                 let original = &mut self.all[original as usize];

@@ -136,7 +136,10 @@ fn flows(cell: &Cell, summaries: &[FlowSummary], states: &[StateRow]) -> BTreeMa
             places: [Vec::new(), Vec::new()],
         }
     };
-    cell.flows.iter().map(|flow| (flow.flow, one(flow))).collect()
+    cell.flows
+        .iter()
+        .map(|flow| (flow.flow, one(flow)))
+        .collect()
 }
 
 /// How many packets a sender had repeated by which time.
@@ -241,8 +244,9 @@ impl Builder<'_> {
             for (index, &(number, place)) in part[..count].iter().enumerate() {
                 let packet = &self.packets.all[place as usize];
                 if index >= group_end {
-                    let later = part[index..count]
-                        .partition_point(|it| self.packets.all[it.1 as usize].sent_ns <= packet.sent_ns);
+                    let later = part[index..count].partition_point(|it| {
+                        self.packets.all[it.1 as usize].sent_ns <= packet.sent_ns
+                    });
                     group_end = index + later;
                 }
                 let segment = &mut self.segments[place as usize];
@@ -254,8 +258,10 @@ impl Builder<'_> {
                     None
                 } else {
                     let forced = wanted > left;
-                    take(&mut lost, segment.length, |one| forced || one.noticed_ns <= now)
-                        .or_else(|| newest.filter(|_| forced))
+                    take(&mut lost, segment.length, |one| {
+                        forced || one.noticed_ns <= now
+                    })
+                    .or_else(|| newest.filter(|_| forced))
                 };
                 let (position, uid) = match again {
                     Some(one) => {
@@ -362,7 +368,9 @@ impl Notices {
     /// Of the packets at `sent`, numbered from 0, and the acknowledgements at `answers`.
     pub(crate) fn of(packets: &Packets, sent: &[u32], answers: &[u32]) -> Self {
         let all = &packets.all;
-        let numbered = (0_u32..).zip(sent).map(|(number, &place)| (number, all[place as usize]));
+        let numbered = (0_u32..)
+            .zip(sent)
+            .map(|(number, &place)| (number, all[place as usize]));
         let mut arrivals: Vec<(u64, u32)> = numbered
             .filter(|(_, packet)| packet.is_sound())
             .map(|(number, packet)| (packet.sound_ns, number))

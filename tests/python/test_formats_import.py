@@ -258,8 +258,8 @@ def ss_log(times: list[str]) -> str:
         parts.append("State Recv-Q Send-Q Local Address:Port Peer Address:Port Process\n")
         parts.append("ESTAB 0      0       10.0.0.1:4000     10.0.0.2:5001\n")
         parts.append(
-            f"\t cubic wscale:7,7 rto:240 rtt:40.5/2 mss:1448 cwnd:20 ssthresh:30 bytes_sent:{k * 130_000}"
-            f" bytes_acked:{k * 125_000} bytes_retrans:{k * 1448} segs_out:9 send 5.7Mbps pacing_rate 12.5Mbps"
+            f"\t cubic wscale:7,7 rto:240 rtt:40.5/2 mss:1448 cwnd:20 ssthresh:30"
+            f" bytes_sent:{k * 130_000} bytes_acked:{k * 125_000} bytes_retrans:{k * 1448} segs_out:9 send 5.7Mbps pacing_rate 12.5Mbps"
             " delivery_rate 10Mbps unacked:10 retrans:0/3 minrtt:40\n"
         )
     return "".join(parts)

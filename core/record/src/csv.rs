@@ -34,7 +34,11 @@ fn files(record: &Record) -> [File<'_>; 10] {
         (TRACES_FILE, &record.traces, TraceRow::columns),
         (QUEUES_FILE, &record.queues, QueueRow::columns),
         (TRANSFERS_FILE, &record.transfers, TransferRow::columns),
-        (COMPLETIONS_FILE, &record.completions, CompletionRow::columns),
+        (
+            COMPLETIONS_FILE,
+            &record.completions,
+            CompletionRow::columns,
+        ),
         (FRAMES_FILE, &record.frames, FrameRow::columns),
         (CAPACITY_FILE, &record.capacity, CapacityRow::columns),
     ]
@@ -70,9 +74,14 @@ pub fn write(record: &Record, file: &str, out: &mut impl Write) -> Result<u64, R
             heading(&mut text, &columns[..batch.num_columns()]);
             named = true;
         }
-        let cells: Vec<_> = batch.columns().iter().map(cells).collect::<Option<_>>().ok_or_else(
-            || RecordError::data(file, "a column has a type that cannot be written as text"),
-        )?;
+        let cells: Vec<_> = batch
+            .columns()
+            .iter()
+            .map(cells)
+            .collect::<Option<_>>()
+            .ok_or_else(|| {
+                RecordError::data(file, "a column has a type that cannot be written as text")
+            })?;
         for row in 0..batch.num_rows() {
             for (index, cell) in cells.iter().enumerate() {
                 if index > 0 {
@@ -134,7 +143,11 @@ fn cells(column: &ArrayRef) -> Option<CellWriter<'_>> {
         DataType::Boolean => {
             let values = column.as_boolean();
             Some(Box::new(move |row: usize, text: &mut Vec<u8>| {
-                text.extend(if values.value(row) { &b"true"[..] } else { b"false" });
+                text.extend(if values.value(row) {
+                    &b"true"[..]
+                } else {
+                    b"false"
+                });
             }))
         }
         _ => numbers!(column, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type,

@@ -4,9 +4,9 @@ use crate::{Cell, read_regular};
 use narrows_record::completions::binned;
 use narrows_record::{
     BINS_FILE, BinFile, BinLog, BinRow, CAPACITY_FILE, COMPLETIONS_FILE, CapacityFile, CapacityRow,
-    CompletionFile, CompletionRow, DELAYS_FILE, DelayFile, DelayRow, FRAMES_FILE, FrameFile, FrameRow,
-    KeptTransfers, PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow, RUN_FILE, Record,
-    RecordError, RunDocument, STATES_FILE, Severity, StateFile, StateRow, TRACES_FILE,
+    CompletionFile, CompletionRow, DELAYS_FILE, DelayFile, DelayRow, FRAMES_FILE, FrameFile,
+    FrameRow, KeptTransfers, PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow, RUN_FILE,
+    Record, RecordError, RunDocument, STATES_FILE, Severity, StateFile, StateRow, TRACES_FILE,
     TRANSFERS_FILE, TraceFile, TraceRow, TransferFile, TransferRow,
 };
 use std::fs::{self, File};

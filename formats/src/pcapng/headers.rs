@@ -101,12 +101,20 @@ fn udp(out: &mut Vec<u8>, heading: &Heading<'_>, total: u32) {
 
 fn tcp(out: &mut Vec<u8>, heading: &Heading<'_>, segment: &Segment, total: u32) {
     let start = out.len();
-    let length = if segment.length > 0 { 32 } else { (total - IP) as usize };
+    let length = if segment.length > 0 {
+        32
+    } else {
+        (total - IP) as usize
+    };
     ports(out, heading);
     out.extend((segment.position as u32).to_be_bytes());
     out.extend((segment.ack as u32).to_be_bytes());
     let syn = heading.opens.map_or(0, |_| SYN);
-    let ack = if heading.opens == Some(Opening::Asks) { 0 } else { ACK };
+    let ack = if heading.opens == Some(Opening::Asks) {
+        0
+    } else {
+        ACK
+    };
     out.extend([(length as u8 / 4) << 4, syn | ack]);
     out.extend(WINDOW.to_be_bytes());
     out.extend([0, 0, 0, 0]);

@@ -9,6 +9,8 @@
 
 mod headers;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub(crate) use headers::{client_port, server_port};

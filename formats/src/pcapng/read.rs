@@ -93,18 +93,16 @@ pub fn read(bytes: &[u8]) -> Result<Capture, FormatError> {
         return Err(FormatError::input("the file is too short to be a capture"));
     };
     let mut reader = Reader::default();
-    match first {
-        SECTION => reader.pcapng(bytes)?,
-        PCAP | PCAP_NANOSECONDS => reader.pcap(bytes, false, first == PCAP_NANOSECONDS)?,
-        _ => match first.swap_bytes() {
-            swapped @ (PCAP | PCAP_NANOSECONDS) => {
-                reader.pcap(bytes, true, swapped == PCAP_NANOSECONDS)?;
-            }
-            _ => {
-                let problem = "this is no capture: it begins neither as pcapng nor as pcap does";
-                return Err(FormatError::input(problem));
-            }
-        },
+    match (first, first.swap_bytes()) {
+        (SECTION, _) => reader.pcapng(bytes)?,
+        (PCAP | PCAP_NANOSECONDS, _) => reader.pcap(bytes, false, first == PCAP_NANOSECONDS)?,
+        (_, swapped @ (PCAP | PCAP_NANOSECONDS)) => {
+            reader.pcap(bytes, true, swapped == PCAP_NANOSECONDS)?;
+        }
+        _ => {
+            let problem = "this is no capture: it begins neither as pcapng nor as pcap does";
+            return Err(FormatError::input(problem));
+        }
     }
     Ok(reader.capture)
 }
@@ -125,12 +123,20 @@ fn cut(at: usize) -> FormatError {
 impl Reader {
     fn u16(&self, bytes: &[u8], at: usize) -> Option<u16> {
         let word: [u8; 2] = bytes.get(at..at + 2)?.try_into().ok()?;
-        Some(if self.swapped { u16::from_be_bytes(word) } else { u16::from_le_bytes(word) })
+        Some(if self.swapped {
+            u16::from_be_bytes(word)
+        } else {
+            u16::from_le_bytes(word)
+        })
     }
 
     fn u32(&self, bytes: &[u8], at: usize) -> Option<u32> {
         let word: [u8; 4] = bytes.get(at..at + 4)?.try_into().ok()?;
-        Some(if self.swapped { u32::from_be_bytes(word) } else { u32::from_le_bytes(word) })
+        Some(if self.swapped {
+            u32::from_be_bytes(word)
+        } else {
+            u32::from_le_bytes(word)
+        })
     }
 
     fn pcapng(&mut self, bytes: &[u8]) -> Result<(), FormatError> {
@@ -167,7 +173,8 @@ impl Reader {
                 }
                 ENHANCED_PACKET => self.enhanced(block, &interfaces).ok_or_else(broken)?,
                 SIMPLE_PACKET => {
-                    let problem = "the capture has packets without times, so nothing can be measured";
+                    let problem =
+                        "the capture has packets without times, so nothing can be measured";
                     return Err(FormatError::input(problem));
                 }
                 _ => {}
@@ -237,7 +244,11 @@ impl Reader {
         let id = options.iter().find(|(code, _)| *code == PACKET_ID);
         let id = id.and_then(|(_, value)| <[u8; 8]>::try_from(*value).ok());
         let id = id.map_or(0, |word| {
-            if self.swapped { u64::from_be_bytes(word) } else { u64::from_le_bytes(word) }
+            if self.swapped {
+                u64::from_be_bytes(word)
+            } else {
+                u64::from_le_bytes(word)
+            }
         });
         self.frame(time, interface, data, size, id);
         Some(())
@@ -290,7 +301,9 @@ impl Reader {
         // Frames of our own exports may be longer than their IP packet: they tell the size. Ethernet pads short ones.
         let frame = size.saturating_sub(begin);
         let padded = interface.link == ETHERNET || frame < ip.total;
-        capture.size_bytes.push(if padded { ip.total } else { frame });
+        capture
+            .size_bytes
+            .push(if padded { ip.total } else { frame });
         capture.payload_bytes.push(ip.payload);
         capture.sequence.push(ip.sequence);
         capture.acknowledgement.push(ip.acknowledgement);
@@ -360,11 +373,25 @@ impl<'a> Ip<'a> {
                     return None;
                 }
                 let total = u32::from(be16(2)?);
-                (header, total, *data.get(9)?, be16(4)?, data.get(12..16)?, data.get(16..20)?)
+                (
+                    header,
+                    total,
+                    *data.get(9)?,
+                    be16(4)?,
+                    data.get(12..16)?,
+                    data.get(16..20)?,
+                )
             }
             6 => {
                 let total = 40 + u32::from(be16(4)?);
-                (40, total, *data.get(6)?, 0, data.get(8..24)?, data.get(24..40)?)
+                (
+                    40,
+                    total,
+                    *data.get(6)?,
+                    0,
+                    data.get(8..24)?,
+                    data.get(24..40)?,
+                )
             }
             _ => return None,
         };

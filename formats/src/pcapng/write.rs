@@ -2,8 +2,8 @@
 
 use super::headers::{HOSTS, Heading, Opening, append};
 use super::{
-    APPLICATION, BYTE_ORDER, COMMENT, DESCRIPTION, END_OF_OPTIONS, ENHANCED_PACKET, INTERFACE, NAME,
-    NAMES, PACKET_ID, RAW, RESOLUTION, SECTION,
+    APPLICATION, BYTE_ORDER, COMMENT, DESCRIPTION, END_OF_OPTIONS, ENHANCED_PACKET, INTERFACE,
+    NAME, NAMES, PACKET_ID, RAW, RESOLUTION, SECTION,
 };
 use crate::packets::{Packet, Packets};
 use crate::streams::{Flow, Segment, Streams};
@@ -103,7 +103,13 @@ pub fn write(
             remarks.push(format!("repeats packet {}", segment.repeats));
         }
         remarks.extend(fate(packets, packet, sent));
-        file.packet(base_ns + time_ns, packet.size, original as u64 + 1, &headers, &remarks)?;
+        file.packet(
+            base_ns + time_ns,
+            packet.size,
+            original as u64 + 1,
+            &headers,
+            &remarks,
+        )?;
         written.packets += 1;
     }
     file.flush()?;
@@ -204,7 +210,11 @@ impl<W: Write> Writer<'_, W> {
             (None, 0, (1, 1), 52),
         ];
         for (step, (opens, from, (position, ack), size)) in (0_u64..).zip(steps) {
-            let segment = Segment { position, ack, ..Segment::default() };
+            let segment = Segment {
+                position,
+                ack,
+                ..Segment::default()
+            };
             headers.clear();
             let heading = Heading {
                 flow: flow.number,

@@ -91,7 +91,9 @@ fn one_per_line(text: &str) -> bool {
 }
 
 fn wrong(place: &str, error: &serde_json::Error) -> FormatError {
-    FormatError::input(format!("{place} is no JSON ({error}); the file is damaged or no qlog"))
+    FormatError::input(format!(
+        "{place} is no JSON ({error}); the file is damaged or no qlog"
+    ))
 }
 
 /// The head of a file, of a trace, or of both.
@@ -128,8 +130,12 @@ struct Configuration {
 }
 
 fn sequence<'a>(records: impl Iterator<Item = &'a str>) -> Result<Log, FormatError> {
-    let mut records = (1..).zip(records).filter(|(_, text)| !text.trim().is_empty());
-    let (_, first) = records.next().ok_or_else(|| FormatError::input("the qlog is empty"))?;
+    let mut records = (1..)
+        .zip(records)
+        .filter(|(_, text)| !text.trim().is_empty());
+    let (_, first) = records
+        .next()
+        .ok_or_else(|| FormatError::input("the qlog is empty"))?;
     let head: Head = serde_json::from_str(first).map_err(|e| wrong("its first record", &e))?;
     let mut reader = Reader::new(&head, None)?;
     let mut last = None;
@@ -167,6 +173,7 @@ struct File {
 
 fn whole(text: &str) -> Result<Vec<Log>, FormatError> {
     let file: File = serde_json::from_str(text).map_err(|e| wrong("it", &e))?;
+    Reader::new(&file.head, None)?;
     let mut logs = Vec::new();
     for trace in &file.traces {
         let mut reader = Reader::new(&trace.head, Some(&file.head))?;
@@ -226,6 +233,8 @@ struct Data {
     min_rtt: Number,
 }
 
+// The names are the format's.
+#[allow(clippy::struct_field_names)]
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct PacketHeader {
@@ -277,7 +286,11 @@ impl Reader {
                 vantage_point: of(|head| head.vantage_point.kind.as_ref()).unwrap_or_default(),
                 ..Log::default()
             },
-            unit: if units.as_deref() == Some("us") { 1e3 } else { 1e6 },
+            unit: if units.as_deref() == Some("us") {
+                1e3
+            } else {
+                1e6
+            },
             delta: format.contains("delta") || format == "relative_to_previous_event",
             now: 0.0,
         })
@@ -333,7 +346,9 @@ impl Reader {
         let application = is_application(data);
         self.log.handshake += u64::from(!application);
         self.log.sent_ns.push(ns);
-        self.log.sent_number.push(if application { number(data) } else { -1 });
+        self.log
+            .sent_number
+            .push(if application { number(data) } else { -1 });
         self.log.sent_bytes.push(size(data));
     }
 
@@ -352,7 +367,9 @@ impl Reader {
                 };
                 let (from, to) = (from.min(to) as i64, from.max(to) as i64);
                 if (0..MAX_RANGE).contains(&(to - from)) {
-                    self.log.acked_ns.extend(std::iter::repeat_n(ns, (to - from + 1) as usize));
+                    self.log
+                        .acked_ns
+                        .extend(std::iter::repeat_n(ns, (to - from + 1) as usize));
                     self.log.acked_number.extend(from..=to);
                 }
             }
@@ -382,8 +399,14 @@ impl Reader {
 
 /// True unless a packet is known to belong to the handshake.
 fn is_application(data: &Data) -> bool {
-    let kind = data.header.packet_type.as_ref().or(data.packet_type.as_ref());
-    kind.is_none_or(|kind| ["1rtt", "onertt", "0rtt", "zerortt"].contains(&kind.to_lowercase().as_str()))
+    let kind = data
+        .header
+        .packet_type
+        .as_ref()
+        .or(data.packet_type.as_ref());
+    kind.is_none_or(|kind| {
+        ["1rtt", "onertt", "0rtt", "zerortt"].contains(&kind.to_lowercase().as_str())
+    })
 }
 
 fn number(data: &Data) -> i64 {

@@ -108,7 +108,11 @@ struct Writer<'a, W: Write> {
 
 impl<W: Write> Writer<'_, W> {
     fn head(&mut self, header: &Header, flow: &Flow) -> Result<(), FormatError> {
-        let transport = if flow.kind == "native" || !flow.reliable { "UDP" } else { "TCP" };
+        let transport = if flow.kind == "native" || !flow.reliable {
+            "UDP"
+        } else {
+            "TCP"
+        };
         let file = json!({
             "qlog_version": header.version, "qlog_format": "JSON-SEQ",
             "title": header.title, "description": header.description,
@@ -124,12 +128,18 @@ impl<W: Write> Writer<'_, W> {
         });
         self.record(&file)?;
         let started = flow.places.iter().flatten();
-        let started = started.map(|&place| self.packets.all[place as usize].sent_ns).min();
+        let started = started
+            .map(|&place| self.packets.all[place as usize].sent_ns)
+            .min();
         let data = json!({
             "ip_version": "ipv4", "src_ip": "10.77.0.1", "dst_ip": "10.77.0.2", "protocol": transport,
             "src_port": crate::pcapng::client_port(flow.number), "dst_port": crate::pcapng::server_port(flow.number),
         });
-        self.event(started.unwrap_or(0), "connectivity:connection_started", &data)?;
+        self.event(
+            started.unwrap_or(0),
+            "connectivity:connection_started",
+            &data,
+        )?;
         let data = json!({"reordering_threshold": THRESHOLD});
         self.event(started.unwrap_or(0), "recovery:parameters_set", &data)
     }
@@ -152,7 +162,11 @@ impl<W: Write> Writer<'_, W> {
                 continue;
             }
             let to = arrivals.partition_point(|arrival| arrival.0 <= packet.sent_ns) as u32;
-            let event = Event::Received { place, from: told, to: to.max(told) };
+            let event = Event::Received {
+                place,
+                from: told,
+                to: to.max(told),
+            };
             told = to.max(told);
             events.push((packet.sound_ns, event.rank(), event));
         }
@@ -200,9 +214,15 @@ impl<W: Write> Writer<'_, W> {
     fn sent(&mut self, time: u64, flow: &Flow, place: u32, number: u32) -> Result<(), FormatError> {
         self.begin(time, "transport:packet_sent")?;
         let size = self.packets.all[place as usize].size;
-        write!(self.buffer, r#"{{"header":{{"packet_type":"1RTT","packet_number":{number}}}"#)?;
+        write!(
+            self.buffer,
+            r#"{{"header":{{"packet_type":"1RTT","packet_number":{number}}}"#
+        )?;
         let payload = size.saturating_sub(if flow.reliable { HEADERS } else { IP_UDP });
-        write!(self.buffer, r#","raw":{{"length":{size},"payload_length":{payload}}}"#)?;
+        write!(
+            self.buffer,
+            r#","raw":{{"length":{size},"payload_length":{payload}}}"#
+        )?;
         self.frame(flow, place, payload)?;
         self.buffer.extend(b"}}");
         self.written.sent += 1;
@@ -219,7 +239,10 @@ impl<W: Write> Writer<'_, W> {
                 r#","frames":[{{"frame_type":"stream","stream_id":0,"offset":{offset},"length":{length}}}]"#
             )?;
         } else {
-            write!(self.buffer, r#","frames":[{{"frame_type":"datagram","length":{payload}}}]"#)?;
+            write!(
+                self.buffer,
+                r#","frames":[{{"frame_type":"datagram","length":{payload}}}]"#
+            )?;
         }
         Ok(())
     }
@@ -236,10 +259,12 @@ impl<W: Write> Writer<'_, W> {
             numbers.sort_unstable();
             self.written.acknowledged += numbers.len() as u64;
             let ranges = numbers.chunk_by(|a, b| *a + 1 == *b);
-            self.buffer.extend(br#","frames":[{"frame_type":"ack","acked_ranges":["#);
+            self.buffer
+                .extend(br#","frames":[{"frame_type":"ack","acked_ranges":["#);
             for (index, range) in ranges.enumerate() {
                 if index > 0 && index % MAX_RANGES == 0 {
-                    self.buffer.extend(br#"]},{"frame_type":"ack","acked_ranges":["#);
+                    self.buffer
+                        .extend(br#"]},{"frame_type":"ack","acked_ranges":["#);
                 } else if index > 0 {
                     self.buffer.push(b',');
                 }
@@ -253,11 +278,15 @@ impl<W: Write> Writer<'_, W> {
 
     fn lost(&mut self, time: u64, flow: &Flow, number: u32, place: u32) -> Result<(), FormatError> {
         self.begin(time, "recovery:packet_lost")?;
-        write!(self.buffer, r#"{{"header":{{"packet_type":"1RTT","packet_number":{number}}}"#)?;
+        write!(
+            self.buffer,
+            r#"{{"header":{{"packet_type":"1RTT","packet_number":{number}}}"#
+        )?;
         let size = self.packets.all[place as usize].size;
         let payload = size.saturating_sub(if flow.reliable { HEADERS } else { IP_UDP });
         self.frame(flow, place, payload)?;
-        self.buffer.extend(br#","trigger":"reordering_threshold"}}"#);
+        self.buffer
+            .extend(br#","trigger":"reordering_threshold"}}"#);
         self.written.lost += 1;
         self.end()
     }
@@ -320,7 +349,11 @@ impl<W: Write> Writer<'_, W> {
 
     fn end(&mut self) -> Result<(), FormatError> {
         self.buffer.push(b'\n');
-        if self.buffer.len() >= BLOCK { self.flush() } else { Ok(()) }
+        if self.buffer.len() >= BLOCK {
+            self.flush()
+        } else {
+            Ok(())
+        }
     }
 
     fn flush(&mut self) -> Result<(), FormatError> {

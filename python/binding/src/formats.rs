@@ -59,7 +59,10 @@ pub(crate) fn export_pcapng(
         let traffic = Traffic::read(&record, "a capture");
         let traffic = traffic.map_err(|e| export_error(&cell_dir, &sender, e))?;
         let mut counts = serde_json::Map::new();
-        for (end, path) in [(pcapng::End::Sender, &sender), (pcapng::End::Receiver, &receiver)] {
+        for (end, path) in [
+            (pcapng::End::Sender, &sender),
+            (pcapng::End::Receiver, &receiver),
+        ] {
             let written = pcapng::write(&traffic, end, base_ns, comment, &mut create(path)?)
                 .map_err(|e| export_error(&cell_dir, path, e))?;
             let count = json!({"packets": written.packets, "repeated": written.repeated});
@@ -120,7 +123,8 @@ pub(crate) fn export_csv(py: Python<'_>, cell_dir: PathBuf, folder: PathBuf) -> 
         for table in csv::tables(&record) {
             let name = Path::new(table).with_extension("csv");
             let mut file = create(&folder.join(&name))?;
-            let rows = csv::write(&record, table, &mut file).map_err(|e| record_error(&cell_dir, e))?;
+            let rows =
+                csv::write(&record, table, &mut file).map_err(|e| record_error(&cell_dir, e))?;
             counts.insert(name.display().to_string(), rows.into());
         }
         Ok(json!(counts).to_string())
@@ -130,22 +134,30 @@ pub(crate) fn export_csv(py: Python<'_>, cell_dir: PathBuf, folder: PathBuf) -> 
 /// The TCP and UDP packets of a capture (pcapng or pcap) as columns.
 #[pyfunction]
 pub(crate) fn read_capture(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let capture = py.detach(|| {
-        pcapng::read(&load(&path)?).map_err(|error| input_error(&path, error))
-    })?;
+    let capture =
+        py.detach(|| pcapng::read(&load(&path)?).map_err(|error| input_error(&path, error)))?;
     let all = PyDict::new(py);
     all.set_item("time_ns", PyArray1::from_vec(py, capture.time_ns))?;
     all.set_item("interface", PyArray1::from_vec(py, capture.interface))?;
     all.set_item("source", PyArray1::from_vec(py, capture.source))?;
     all.set_item("destination", PyArray1::from_vec(py, capture.destination))?;
     all.set_item("source_port", PyArray1::from_vec(py, capture.source_port))?;
-    all.set_item("destination_port", PyArray1::from_vec(py, capture.destination_port))?;
+    all.set_item(
+        "destination_port",
+        PyArray1::from_vec(py, capture.destination_port),
+    )?;
     all.set_item("protocol", PyArray1::from_vec(py, capture.protocol))?;
     all.set_item("ip_id", PyArray1::from_vec(py, capture.ip_id))?;
     all.set_item("size_bytes", PyArray1::from_vec(py, capture.size_bytes))?;
-    all.set_item("payload_bytes", PyArray1::from_vec(py, capture.payload_bytes))?;
+    all.set_item(
+        "payload_bytes",
+        PyArray1::from_vec(py, capture.payload_bytes),
+    )?;
     all.set_item("sequence", PyArray1::from_vec(py, capture.sequence))?;
-    all.set_item("acknowledgement", PyArray1::from_vec(py, capture.acknowledgement))?;
+    all.set_item(
+        "acknowledgement",
+        PyArray1::from_vec(py, capture.acknowledgement),
+    )?;
     all.set_item("flags", PyArray1::from_vec(py, capture.flags))?;
     all.set_item("stamp", PyArray1::from_vec(py, capture.stamp))?;
     all.set_item("packet_id", PyArray1::from_vec(py, capture.packet_id))?;
@@ -254,7 +266,15 @@ fn states(columns: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(i64, StateRow)>>
     let mut rows: Vec<(i64, StateRow)> = flow
         .into_iter()
         .zip(time)
-        .map(|(flow, time)| (time, StateRow { flow, ..StateRow::default() }))
+        .map(|(flow, time)| {
+            (
+                time,
+                StateRow {
+                    flow,
+                    ..StateRow::default()
+                },
+            )
+        })
         .collect();
     let mut fill = |name: &str, field: fn(&mut StateRow) -> &mut Option<u64>| -> PyResult<()> {
         for (row, value) in rows.iter_mut().zip(column::<f64>(columns, name)?) {
@@ -337,7 +357,9 @@ pub(crate) fn import_bins(
     py.detach(|| {
         import::bins(&mut run, &rows, &samples);
         let folder = RecordFolder::create(&out_dir).map_err(folder_error)?;
-        folder.bin_rows(rows.into_iter(), std::iter::empty()).map_err(folder_error)?;
+        folder
+            .bin_rows(rows.into_iter(), std::iter::empty())
+            .map_err(folder_error)?;
         if !samples.is_empty() {
             folder.states(samples, Vec::new()).map_err(folder_error)?;
         }
@@ -350,11 +372,18 @@ fn bin_rows(columns: &Bound<'_, PyDict>) -> PyResult<Vec<BinRow>> {
     let flow: Vec<u16> = column(columns, "flow")?;
     let backward: Vec<bool> = column(columns, "backward")?;
     let names = [
-        "bin_ns", "sent_packets", "sent_bytes", "arrived_packets", "arrived_bytes",
-        "first_arrival_ns", "last_arrival_ns",
+        "bin_ns",
+        "sent_packets",
+        "sent_bytes",
+        "arrived_packets",
+        "arrived_bytes",
+        "first_arrival_ns",
+        "last_arrival_ns",
     ];
-    let numbers: Vec<Vec<u64>> =
-        names.iter().map(|name| column(columns, name)).collect::<PyResult<_>>()?;
+    let numbers: Vec<Vec<u64>> = names
+        .iter()
+        .map(|name| column(columns, name))
+        .collect::<PyResult<_>>()?;
     let rows = flow.len();
     if backward.len() != rows || numbers.iter().any(|column| column.len() != rows) {
         return Err(value_error("the columns of the bins are not of one length"));
@@ -363,7 +392,11 @@ fn bin_rows(columns: &Bound<'_, PyDict>) -> PyResult<Vec<BinRow>> {
         let arrived = numbers[3][i] > 0;
         BinRow {
             flow: flow[i],
-            direction: if backward[i] { Direction::Backward } else { Direction::Forward },
+            direction: if backward[i] {
+                Direction::Backward
+            } else {
+                Direction::Forward
+            },
             bin_ns: numbers[0][i],
             sent_packets: numbers[1][i],
             sent_bytes: numbers[2][i],

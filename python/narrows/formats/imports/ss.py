@@ -30,8 +30,10 @@ _PAIR = re.compile(r"([a-z_]+):(\S+)")
 _SPACED = re.compile(r"\b(send|pacing_rate|delivery_rate) ([0-9.]+)([KMGT]?)bps")
 _SCALE = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _NOT_SCHEMES = {"ts", "sack", "ecn", "ecnseen", "fastopen", "app_limited", "tcp-ulp-tls"}
-_COLUMNS = ("cwnd", "mss", "ssthresh", "rtt", "minrtt", "bytes_sent", "bytes_acked", "bytes_retrans", "unacked",
-            "pacing_rate", "delivery_rate", "lost_total")  # fmt: skip
+_COLUMNS = (
+    "cwnd", "mss", "ssthresh", "rtt", "minrtt", "bytes_sent", "bytes_acked", "bytes_retrans", "unacked",
+    "pacing_rate", "delivery_rate",
+)  # fmt: skip
 
 
 @dataclass
