@@ -64,12 +64,14 @@ def test_captures_of_both_ends_give_the_numbers_of_the_record(campaign: Path, tm
     before = _native.packets(campaign / "c" / "cells" / "cubic-r1")
     after = _native.packets(tmp_path / "c" / "cells" / "cubic-r1")
     assert before is not None and after is not None
+    columns = [dict(one) for one in (before, after)]
+    keys = ("size_bytes", "backward", "flow", "sent_ns")
+    orders = [np.lexsort(tuple(one[key] for key in keys)) for one in columns]  # type: ignore[arg-type]
     for name in ("size_bytes", "sent_ns", "arrived_ns"):
-        order = [
-            np.lexsort((one["size_bytes"], one["backward"], one["flow"], one["sent_ns"]))
-            for one in (before, after)
-        ]
-        assert np.array_equal(before[name][order[0]], after[name][order[1]]), name
+        ours_then, theirs_then = (
+            np.asarray(one[name])[order] for one, order in zip(columns, orders, strict=True)
+        )
+        assert np.array_equal(ours_then, theirs_then), name
 
 
 def test_a_capture_of_one_end_tells_what_it_can(campaign: Path, tmp_path: Path) -> None:
@@ -257,10 +259,10 @@ def ss_log(times: list[str]) -> str:
         parts.append(f"{moment}\n" if moment else "")
         parts.append("State Recv-Q Send-Q Local Address:Port Peer Address:Port Process\n")
         parts.append("ESTAB 0      0       10.0.0.1:4000     10.0.0.2:5001\n")
+        counters = f"bytes_sent:{k * 130_000} bytes_acked:{k * 125_000} bytes_retrans:{k * 1448}"
         parts.append(
-            f"\t cubic wscale:7,7 rto:240 rtt:40.5/2 mss:1448 cwnd:20 ssthresh:30"
-            f" bytes_sent:{k * 130_000} bytes_acked:{k * 125_000} bytes_retrans:{k * 1448} segs_out:9 send 5.7Mbps pacing_rate 12.5Mbps"
-            " delivery_rate 10Mbps unacked:10 retrans:0/3 minrtt:40\n"
+            f"\t cubic wscale:7,7 rto:240 rtt:40.5/2 mss:1448 cwnd:20 ssthresh:30 {counters} segs_out:9"
+            " send 5.7Mbps pacing_rate 12.5Mbps delivery_rate 10Mbps unacked:10 retrans:0/3 minrtt:40\n"
         )
     return "".join(parts)
 
