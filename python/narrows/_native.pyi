@@ -226,9 +226,7 @@ def import_packets(
     the states.
     """
 
-def import_bins(
-    run_json: str, out_dir: _Path, bins: dict[str, Any], senders: dict[str, Any] | None
-) -> str:
+def import_bins(run_json: str, out_dir: _Path, bins: dict[str, Any], senders: dict[str, Any] | None) -> str:
     """Makes a record of a run that was measured at one end, of its bins; gives ``run.json``."""
 
 def probe_element(

@@ -31,18 +31,11 @@ def export(
 
     Exit codes: 0 done, 2 unknown format, 3 a record is damaged or holds no packets.
     """
-    import importlib
-
-    from narrows.campaign.store import CampaignFolder
     from narrows.cli.common import print_json
     from narrows.console import say
-    from narrows.errors import UsageError
-    from narrows.formats import module_name
+    from narrows.formats import export as write
 
-    if form not in EXPORTS:
-        raise UsageError(f'unknown format "{form}"; known: {", ".join(EXPORTS)}')
-    module = importlib.import_module(module_name("exports", form))
-    cells = module.export_campaign(CampaignFolder.read(folder), output, say, form.partition("-")[2])
+    cells = write(folder, form, output, say)
     if as_json:
         print_json({"format": form, "folder": str(output), "cells": cells})
         return

@@ -89,27 +89,14 @@ def _add(tool: str, what: str) -> None:
         report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")] = True,
         as_json: Json = False,
     ) -> None:
-        import importlib
-
         from narrows.analysis.tables import print_cells, print_summary
-        from narrows.campaign.imported import default_folder
         from narrows.cli.common import print_json
         from narrows.cli.report import build_report
         from narrows.console import say, stdout_console
-        from narrows.formats import module_name
-        from narrows.formats.importing import files_of, import_runs, name_of
+        from narrows.formats import import_files
 
-        module = importlib.import_module(module_name("imports", tool))
-        found = files_of(files, module.PATTERNS, tool)
-        name = name_of(tool, found)
-        done = import_runs(
-            tool,
-            module.read(found, scheme),
-            output or default_folder(name),
-            name=name,
-            argv=["narrows", *sys.argv[1:]],
-            say=say,
-        )
+        argv = ["narrows", *sys.argv[1:]]
+        done = import_files(tool, files, output, scheme=scheme, argv=argv, say=say)
         if report:
             for file in build_report(done.folder.path, pdf=True):
                 say(f"report: {file}")
