@@ -23,22 +23,15 @@ def one_end(file: Path, name: str, columns: dict[str, Any], talk: Any, scheme: s
     """
     time = columns["time_ns"]
     zero = int(time[0])
-    talks, first, counts = np.unique(talk, return_index=True, return_counts=True)
-    order = np.argsort(first)
-    talks, first, counts = talks[order], first[order], counts[order]
+    talks = groups(talk)
     left_out = max(0, len(talks) - MOST_FLOWS)
     if left_out:
-        kept = np.sort(np.argsort(-counts, kind="stable")[:MOST_FLOWS])
-        talks, first = talks[kept], first[kept]
-    # Grouped once, so that many conversations do not cost the square of their number.
-    by_talk = np.argsort(talk, kind="stable")
-    sorted_talks = talk[by_talk]
+        largest = sorted(talks, key=lambda one: len(talks[one]), reverse=True)[:MOST_FLOWS]
+        kept = set(largest)
+        talks = {one: rows for one, rows in talks.items() if one in kept}
     flows: list[Flow] = []
     progress, states = [], []
-    for one in talks.tolist():
-        begin, end = np.searchsorted(sorted_talks, [one, one], side="left"), None
-        end = np.searchsorted(sorted_talks, one, side="right")
-        rows = np.sort(by_talk[int(begin[0]) : int(end)])
+    for rows in talks.values():
         own = {key: values[rows] for key, values in columns.items()}
         number = len(flows) + 1
         measured = _conversation(own, number, zero)
@@ -67,6 +60,16 @@ def one_end(file: Path, name: str, columns: dict[str, Any], talk: Any, scheme: s
         reasons=reasons,
         facts={"captures": [name]},
     )
+
+
+def groups(values: Any) -> dict[int, Any]:
+    """The places of each of these values, in the order in which they first appear. Sorted once, so that many
+    values do not cost the square of their number."""
+    order = np.argsort(values, kind="stable")
+    ordered = values[order]
+    begins = np.flatnonzero(np.concatenate([[True], ordered[1:] != ordered[:-1]]))
+    parts = np.split(order, begins[1:])
+    return {int(values[part[0]]): part for part in sorted(parts, key=lambda part: int(part[0]))}
 
 
 def _conversation(

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from narrows.errors import DataError, NarrowsError
-from narrows.formats.imports._streams import one_end
+from narrows.formats.imports._streams import groups, one_end
 from narrows.formats.runs import NEVER, Flow, MeasuredRun, joined, note, scheme_of
 
 PATTERNS = ("*.pcapng", "*.pcap", "*.cap")
@@ -144,34 +144,32 @@ def _both_ends(one: Capture, other: Capture, scheme: str) -> MeasuredRun:
     place = _places(one.key, other.key)
     matched = place >= 0
     apart = other.columns["time_ns"][np.maximum(place, 0)] - one.columns["time_ns"]
-    sizes = {"talk": np.concatenate([one.talk, other.talk])}
-    talks, first = np.unique(sizes["talk"], return_index=True)
-    talks = talks[np.argsort(first)][:MOST_FLOWS]
+    here, there = groups(one.talk), groups(other.talk)
+    nothing = np.array([], dtype=np.int64)
     parts: dict[bool, list[dict[str, Any]]] = {False: [], True: []}
-    flows, strangers = [], 0
-    for number, talk in enumerate(talks.tolist(), start=1):
-        mine = one.talk == talk
-        theirs = other.talk == talk
+    flows: list[Flow] = []
+    strangers = 0
+    for talk in list(dict.fromkeys([*here, *there]))[:MOST_FLOWS]:
+        mine, theirs = here.get(talk, nothing), there.get(talk, nothing)
         # Packets come out later at the farther end; clocks that differ move both directions alike.
-        medians = {
-            low: float(np.median(apart[mine & matched & (one.low == low)]))
-            if np.any(mine & matched & (one.low == low))
-            else None
-            for low in (False, True)
-        }
+        paired = mine[matched[mine]]
+        medians = {low: _median(apart[paired[one.low[paired] == low]]) for low in (False, True)}
         if medians[True] is None and medians[False] is None:
             continue
+        number = len(flows) + 1
         low_is_here = _low_is_near(medians)
         payload = {
-            low: int(one.columns["payload_bytes"][mine & (one.low == low)].sum())
-            + int(other.columns["payload_bytes"][theirs & (other.low == low)].sum())
+            low: sum(
+                int(end.columns["payload_bytes"][rows[end.low[rows] == low]].sum())
+                for end, rows in ((one, mine), (other, theirs))
+            )
             for low in (False, True)
         }
         data_is_low = payload[True] >= payload[False]
         for low in (False, True):
-            near, far = (one, other) if low == low_is_here else (other, one)
-            sent = (near.talk == talk) & (near.low == low)
-            came = (far.talk == talk) & (far.low == low)
+            ends = ((one, mine), (other, theirs))
+            (near, sent), (far, came) = ends if low == low_is_here else ends[::-1]
+            sent, came = sent[near.low[sent] == low], came[far.low[came] == low]
             rows, unknown = _direction(near, far, sent, came, number)
             strangers += unknown
             parts[low != data_is_low].append(rows)
@@ -199,6 +197,10 @@ def _both_ends(one: Capture, other: Capture, scheme: str) -> MeasuredRun:
     )
 
 
+def _median(values: Any) -> float | None:
+    return float(np.median(values)) if len(values) else None
+
+
 def _low_is_near(medians: dict[bool, float | None]) -> bool:
     """True if the capture from which times were taken is at the end of the lower address."""
     low, high = medians[True], medians[False]
@@ -218,7 +220,7 @@ def _places(wanted: Any, known: Any) -> Any:
 
 def _direction(near: Capture, far: Capture, sent: Any, came: Any, flow: int) -> tuple[dict[str, Any], int]:
     """The packets of one direction of a conversation, and how many came that nobody saw leave."""
-    leaving, coming = np.flatnonzero(sent & (near.key > 0)), np.flatnonzero(came & (far.key > 0))
+    leaving, coming = sent[near.key[sent] > 0], came[far.key[came] > 0]
     place = _places(near.key[leaving], far.key[coming]) if len(coming) else np.full(len(leaving), -1)
     arrived = np.full(len(leaving), NEVER, dtype=np.int64)
     there = place >= 0
@@ -234,8 +236,8 @@ def _direction(near: Capture, far: Capture, sent: Any, came: Any, flow: int) -> 
 
 
 def _facts(one: Capture, other: Capture, mine: Any, theirs: Any) -> dict[str, Any]:
-    source, place = (one, np.flatnonzero(mine)) if np.any(mine) else (other, np.flatnonzero(theirs))
-    first = int(place[0])
+    source, rows = (one, mine) if len(mine) else (other, theirs)
+    first = int(rows[0])
     ports = [int(source.columns[f"{end}_port"][first]) for end in ("source", "destination")]
     protocol = {6: "tcp", 17: "udp"}.get(int(source.columns["protocol"][first]), "ip")
     return {"protocol": protocol, "ports": ports}
