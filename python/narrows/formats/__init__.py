@@ -89,6 +89,7 @@ def import_files(
 
     from narrows.campaign.imported import default_folder
     from narrows.errors import UsageError
+    from narrows.formats.cells import working
     from narrows.formats.importing import files_of, import_runs, name_of
 
     if tool not in IMPORTS:
@@ -96,7 +97,8 @@ def import_files(
     module = importlib.import_module(module_name("imports", tool))
     found = files_of(files, module.PATTERNS, tool)
     name = name_of(tool, found)
-    runs = module.read(found, scheme)
+    with working("reading", None):
+        runs = module.read(found, scheme)
     return import_runs(tool, runs, target or default_folder(name), name=name, argv=argv or [], say=say)
 
 

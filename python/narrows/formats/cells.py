@@ -90,7 +90,7 @@ def export_cells(
         cells = [CellToExport(folder, entry, _record(folder.cell_dir(entry["id"]))) for entry in entries]
         written: list[Json] = []
         # The core writes without holding Python's lock, so threads use all cores; a few, for the memory.
-        with _progress(len(cells)) as advance, ThreadPoolExecutor(max_workers=2) as pool:
+        with working("writing", len(cells)) as advance, ThreadPoolExecutor(max_workers=2) as pool:
             for facts in pool.map(lambda cell: one(cell, partial), cells):
                 written.append(facts)
                 advance()
@@ -117,13 +117,15 @@ def _record(cell: Path) -> Json:
 
 
 @contextmanager
-def _progress(count: int) -> Iterator[Callable[[], None]]:
+def working(text: str, count: int | None) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal while something is done, `count` times if that is known; gives what to call after
+    each."""
     from narrows.campaign.progress import bars
     from narrows.console import stderr_console
 
     console = stderr_console()
-    with bars(console, console.is_terminal and count > 1) as progress:
-        task = progress.add_task("writing", total=count, note="")
+    with bars(console, console.is_terminal) as progress:
+        task = progress.add_task(text, total=count, note="")
         yield lambda: progress.advance(task)
 
 

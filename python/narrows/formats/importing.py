@@ -12,7 +12,7 @@ from narrows import __version__
 from narrows.campaign.imported import Imported, fill_campaign, new_document, new_entry
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
-from narrows.formats.cells import said
+from narrows.formats.cells import said, working
 from narrows.formats.runs import MOST_BINS, MeasuredRun, bins_of
 from narrows.imported import WHERE
 from narrows.scenario.slugs import slug_of
@@ -80,11 +80,14 @@ def import_runs(
     )
 
     def read_all(folder: CampaignFolder) -> None:
-        for run, entry in zip(runs, folder.cells, strict=True):
-            if say and len(runs) > 1:
+        with working("writing", len(runs)) as advance:
+            for run, entry in zip(runs, folder.cells, strict=True):
+                _write(tool, run, entry, folder.cell_dir(entry["id"]))
+                folder.finish(entry["id"])
+                advance()
+        if say and len(runs) > 1:
+            for run, entry in zip(runs, folder.cells, strict=True):
                 say(f"{entry['id']}: {', '.join(file.name for file in run.files)}")
-            _write(tool, run, entry, folder.cell_dir(entry["id"]))
-            folder.finish(entry["id"])
 
     return fill_campaign(target, document, read_all)
 
