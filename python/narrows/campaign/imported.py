@@ -41,7 +41,7 @@ def default_folder(name: str) -> Path:
     return base.with_name(free_slug(base.name, [one.name for one in base.parent.glob(f"{base.name}*")]))
 
 
-def new_document(
+def imported_document(
     name: str,
     question: str,
     schemes: list[str],
@@ -76,7 +76,7 @@ def new_document(
     }
 
 
-def new_entry(
+def imported_entry(
     scheme: str, run: int, taken: set[str], started_at: str | None = None, ended_at: str | None = None
 ) -> dict[str, Any]:
     """The entry of a cell in campaign.json; `taken` are the ids of others, to which its id is added."""

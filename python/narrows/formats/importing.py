@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
-from narrows.campaign.imported import Imported, fill_campaign, new_document, new_entry
+from narrows.campaign.imported import Imported, fill_campaign, imported_document, imported_entry
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
 from narrows.formats.cells import said, working
@@ -67,9 +67,9 @@ def import_runs(
     entries = []
     for run, scheme in zip(runs, schemes, strict=True):
         count[scheme] += 1
-        entries.append(new_entry(scheme, count[scheme], taken, run.started_at))
+        entries.append(imported_entry(scheme, count[scheme], taken, run.started_at))
     files = sorted({str(file) for run in runs for file in run.files})
-    document = new_document(
+    document = imported_document(
         name,
         f"What did {tool} measure? (imported)",
         list(dict.fromkeys(schemes)),

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign.imported import Imported, fill_campaign, new_document, new_entry
+from narrows.campaign.imported import Imported, fill_campaign, imported_document, imported_entry
 from narrows.campaign.imported import default_folder as folder_under_results
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError, NarrowsError
@@ -50,14 +50,14 @@ def _name(source: Source) -> str:
 
 def _document(source: Source, argv: list[str]) -> dict[str, Any]:
     taken: set[str] = set()
-    return new_document(
+    return imported_document(
         _name(source),
         question(source),
         [PREFIX + scheme for scheme in source.schemes],
         file=str(source.path),
         written=source.written,
         cells=[
-            new_entry(PREFIX + run.scheme, run.number, taken, run.stats.started_at, run.stats.ended_at)
+            imported_entry(PREFIX + run.scheme, run.number, taken, run.stats.started_at, run.stats.ended_at)
             for run in source.runs
         ],
         argv=argv,
