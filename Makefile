@@ -25,7 +25,7 @@ ifneq ($(NARROWS_GIT),)
 export NARROWS_GIT
 endif
 
-RUST_FILES := $(shell find core bpf drivers agent python/binding -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]' \
+RUST_FILES := $(shell find core bpf drivers formats agent python/binding -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]' \
                 2>/dev/null) \
               Cargo.toml Cargo.lock rust-toolchain.toml
 

@@ -13,6 +13,7 @@ mod capacity;
 mod cell;
 mod checksum;
 pub mod completions;
+pub mod csv;
 mod error;
 mod histogram;
 pub mod log;

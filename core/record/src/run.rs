@@ -75,6 +75,13 @@ impl RunDocument {
         self.plane == "hosts" && self.other.get("tunnel").is_some_and(Value::is_null)
     }
 
+    /// True if an imported run was measured at one end of its flows only: what was lost, and delays of one way, are
+    /// not known.
+    pub fn saw_one_end(&self) -> bool {
+        let import = self.other.get("import");
+        self.plane == "import" && import.is_some_and(|import| import["ends"] == "one")
+    }
+
     /// A document for `cell`, with nothing counted yet.
     pub fn new(cell: Value, plane: &str, versions: Versions) -> Self {
         RunDocument {

@@ -75,9 +75,26 @@ def software(campaign: Campaign) -> list[Json]:
         imported = imported or bool(kept)
         rows |= {str(name): str(commit) for name, commit in ((kept or {}).get("git") or {}).items()}
     if not imported:
-        return []
+        return _others(campaign)
     text = "Pantheon’s logs do not name the machines on which the runs were made."
     text += " Commits of its software:" if rows else ""
     return [
         {"title": "Imported runs", "rows": [[name, commit] for name, commit in rows.items()], "text": text}
     ]
+
+
+def _others(campaign: Campaign) -> list[Json]:
+    """What other tools than Pantheon tell about their measurements: one row per run."""
+    rows = []
+    for run in campaign.runs:
+        kept = (run.record or {}).get("import")
+        if kept:
+            told = [str(kept.get("tool") or ""), *(f"{key} {kept[key]}" for key in _TOLD if kept.get(key))]
+            rows.append([", ".join(map(str, kept.get("files") or ())), ", ".join(told)])
+    if not rows:
+        return []
+    return [{"title": "Imported runs", "rows": rows, "text": "The files that were read, and what they tell."}]
+
+
+#: Facts of imported runs that are shown.
+_TOLD = ("version", "protocol", "qlog", "vantage_point", "host")

@@ -204,7 +204,7 @@ def workload_sentences(campaign: Campaign) -> list[str]:
         "simulate": "simulated (virtual clock, repeatable bit for bit)",
         "emulate": "emulated (real time, on the machine below)",
         "hosts": "made between two real hosts, through a tunnel that logs every packet at both ends",
-        "import": "made and logged by Pantheon, and imported",
+        "import": f"made and logged by {_tool(campaign)}, and imported",
     }
     if real_path.only_ends(campaign):
         places["hosts"] = (
@@ -214,6 +214,12 @@ def workload_sentences(campaign: Campaign) -> list[str]:
     if campaign.planes:
         found.append("The runs were " + " and ".join(places.get(p, p) for p in campaign.planes) + ".")
     return found
+
+
+def _tool(campaign: Campaign) -> str:
+    """The tool that made the runs of an imported campaign."""
+    tools = {str(((run.record or {}).get("import") or {}).get("tool") or "Pantheon") for run in campaign.runs}
+    return " and ".join(sorted(tools)) or "others"
 
 
 def _traffic_text(flow: Json) -> str:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.files import packaged
-from narrows.pantheon import PREFIX as IMPORTED_PREFIX
+from narrows.imported import plain_name
 
 INK = "#1b1f24"
 """Text and axes; HTML pages replace it by the colour of their theme."""
@@ -63,8 +63,8 @@ def of(scheme: str) -> Style:
             other_marker = _MARKERS[(_MARKERS.index(own.marker) + number) % len(_MARKERS)]
             other_dash = _DASHES[(_DASHES.index(own.dash) + number) % len(_DASHES)]
             return Style(scheme, own.color, own.dark, other_marker, other_dash)
-    imported = scheme.startswith(IMPORTED_PREFIX)
-    known = _KNOWN.get(scheme.removeprefix(IMPORTED_PREFIX).replace("_", "-") if imported else scheme)
+    imported = plain_name(scheme)
+    known = _KNOWN.get(imported.replace("_", "-") if imported else scheme)
     if known is not None:
         colour, marker, dash = known
     else:

@@ -26,6 +26,7 @@ const PANTHEON: Metric = Metric {
 };
 
 fn loss(subject: &Subject<'_>) -> Measured {
+    subject.both_ends()?;
     let dropped = subject.sum(|t| t.dropped_packets);
     match dropped + subject.sum(|t| t.arrived_packets) {
         0 => Err(subject.nothing("was dropped or delivered")),
@@ -34,6 +35,7 @@ fn loss(subject: &Subject<'_>) -> Measured {
 }
 
 fn pantheon(subject: &Subject<'_>) -> Measured {
+    subject.both_ends()?;
     match subject.sum(|t| t.sent_bytes) {
         0 => Err(subject.nothing("was sent")),
         sent => Ok(1.0 - subject.sum(|t| t.arrived_bytes) as f64 / sent as f64),

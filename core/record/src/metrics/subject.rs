@@ -243,6 +243,17 @@ impl<'a> Subject<'a> {
         self.links.iter().find(|link| link.name == name)
     }
 
+    /// That somebody saw the packets at both ends.
+    ///
+    /// # Errors
+    /// Only one end was measured, so that nobody knows what was lost.
+    pub fn both_ends(&self) -> Result<(), String> {
+        if self.run.saw_one_end() {
+            return Err(self.nothing("was seen at both ends"));
+        }
+        Ok(())
+    }
+
     /// That the whole run is measured, for what is counted over all of it.
     ///
     /// # Errors
@@ -368,6 +379,9 @@ impl<'a> Subject<'a> {
     pub(super) fn nothing(&self, happened: &str) -> String {
         if self.run.has_only_ends() {
             return "there was no tunnel, so that only the ends of flows were measured".to_owned();
+        }
+        if self.run.saw_one_end() {
+            return "only one end of the flows was measured".to_owned();
         }
         format!("no packet{} {happened}", self.whose())
     }
