@@ -84,7 +84,8 @@ fn number(rate: &Value, name: &str) -> u64 {
         let kind = rate.get("kind")?.as_str()?;
         let mut entries = rates::ALL.iter().filter(|entry| entry.name == kind);
         let mut specs = entries.next()?.params.iter();
-        specs.find(|spec| spec.name == name)?.default?.parse().ok()
+        let default = specs.find(|spec| spec.name == name)?.default_value()?;
+        default.to_json().as_u64()
     };
     let written = rate.get(name).and_then(Value::as_u64);
     written.or_else(default).unwrap_or(0)
