@@ -62,7 +62,7 @@ def test_an_odd_header_is_told_and_in_nobodys_way(tmp_path: Path, home: Path, he
     (home / "odd.safetensors").write_bytes(with_header(header))
     done = narrows("models", "add", "other", home / "odd.safetensors")
     told = str(done.exception)
-    assert told.startswith(f"{home / 'odd.model'}: its header ") and told.isprintable()
+    assert told.startswith(f"{home / 'odd.safetensors'}: it") and told.isprintable()
     rows = {row["name"]: row for row in json.loads(narrows("models", "list", "--json").output)["models"]}
     assert rows["odd"]["problem"] and rows["odd"]["kind"] is None and not rows["mine"]["problem"]
     assert "installed models: mine" in narrows("schemes", "indigo").output
