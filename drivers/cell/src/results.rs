@@ -61,15 +61,15 @@ impl EndpointResults {
     ) -> Self {
         // Where the application runs at the receiver, it says what was wanted of the sender.
         ends.sort_by_key(|end| (end.flow, end.role == Role::Sender));
-        let mut told = EndpointResults::default();
+        let mut results = EndpointResults::default();
         for flow in &cell.flows {
             let own = ends.iter_mut().filter(|end| end.flow == flow.flow);
-            let summary = told.add_flow(cell, flow, own, describe(flow), seen(flow.flow), run);
+            let summary = results.add_flow(cell, flow, own, describe(flow), seen(flow.flow), run);
             run.flows.push(summary);
         }
-        told.states.sort_by_key(|row| (row.time_ns, row.flow));
-        told.traces.sort_by_key(|row| (row.time_ns, row.flow));
-        told
+        results.states.sort_by_key(|row| (row.time_ns, row.flow));
+        results.traces.sort_by_key(|row| (row.time_ns, row.flow));
+        results
     }
 
     fn add_flow<'a>(
@@ -96,10 +96,10 @@ impl EndpointResults {
                 // The kernel counts datagrams with a wrong checksum as dropped by the socket.
                 outcome.socket_drops = outcome.socket_drops.saturating_sub(seen.damaged);
                 ended.extend(std::mem::take(&mut outcome.ended));
-                let told = std::mem::take(&mut outcome.frames).into_iter();
-                made.extend(told.map(FrameSent::from));
-                let told = std::mem::take(&mut outcome.whole).into_iter();
-                whole.extend(told.map(|(number, at)| FrameArrived {
+                let sent = std::mem::take(&mut outcome.frames).into_iter();
+                made.extend(sent.map(FrameSent::from));
+                let arrived = std::mem::take(&mut outcome.whole).into_iter();
+                whole.extend(arrived.map(|(number, at)| FrameArrived {
                     number,
                     at: Time::from_ns(at),
                 }));

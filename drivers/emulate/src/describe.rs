@@ -151,9 +151,9 @@ pub(super) fn describe(
         outcome: member.outcome.take(),
         failure: failure.clone(),
     });
-    let told = EndpointResults::gather(cell, ends.collect(), summary, seen, run);
+    let results = EndpointResults::gather(cell, ends.collect(), summary, seen, run);
     run.processes = processes.into_iter().map(|(process, _)| process).collect();
-    measured.endpoints = told.write(cell, folder)?;
+    measured.endpoints = results.write(cell, folder)?;
     folder.queues(report.queues)?;
     folder.capacity(report.capacity)?;
     if let Log::Bins(log) = &report.log {

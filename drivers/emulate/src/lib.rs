@@ -22,15 +22,15 @@ use narrows_emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
 use narrows_endpoints::bpf::Programs;
 use narrows_endpoints::host_at;
 use narrows_endpoints::supervisor::{
-    EndpointSetup, EndpointSpec, HEAD_START_NS, PRIORITY, READY_LIMIT, REPORT_LIMIT, Supervisor,
-    check_kernel_schemes, mask, share_cpus,
+    EndpointSetup, EndpointSpec, HEAD_START_NS, PRIORITY, READY_LIMIT, REPORT_LIMIT, SIGNALS,
+    Supervisor, check_kernel_schemes, mask, share_cpus,
 };
 use narrows_net::Network;
 use narrows_netns::host_info;
 use narrows_netns::{Host, HostDefaults, HostPlan, Hosts, enter_private_network};
 use narrows_record::{RunDocument, Versions};
 use narrows_sys::cpu::{self, CpuTicks};
-use narrows_sys::poll::{Epoll, Events, Signals};
+use narrows_sys::poll::{Epoll, Signals};
 use narrows_sys::privileges::{self, Need};
 use narrows_sys::ring::{RxRing, TxPort};
 use narrows_sys::{clock, ring};
@@ -45,7 +45,7 @@ use std::time::{Duration, Instant};
 /// Distance of progress reports.
 const TICK: Duration = Duration::from_millis(200);
 
-const SIGNALS: u64 = 0;
+/// Key of standard input among the things waited for, the only one besides those of the supervisor.
 const STDIN: u64 = 1;
 
 /// The surroundings of a run.
@@ -336,27 +336,12 @@ impl Supervision<'_, '_> {
         timeout: Duration,
         started: bool,
     ) -> Result<(), RunError> {
-        let mut events = Events::default();
-        epoll
-            .wait(&mut events, Some(timeout))
-            .could_not("wait for events")?;
-        for key in events.keys() {
-            match key {
-                SIGNALS => {
-                    if let Some(signal) = self.context.signals.next() {
-                        return Err(RunError::Interrupted(signal));
-                    }
-                }
-                STDIN => {
-                    let mut buffer = [0; 256];
-                    if matches!(
-                        io::Read::read(&mut io::stdin(), &mut buffer),
-                        Ok(0) | Err(_)
-                    ) {
-                        return Err(RunError::Interrupted(libc::SIGTERM));
-                    }
-                }
-                key => supervisor.listen(key, epoll, started)?,
+        for key in supervisor.wait(epoll, self.context.signals, timeout, started)? {
+            debug_assert_eq!(key, STDIN, "nothing else was added");
+            let mut buffer = [0; 256];
+            let read = io::Read::read(&mut io::stdin(), &mut buffer);
+            if matches!(read, Ok(0) | Err(_)) {
+                return Err(RunError::Interrupted(libc::SIGTERM));
             }
         }
         Ok(())

@@ -27,7 +27,7 @@ pub enum AgentCommand {
         flow: u16,
         /// The end of the flow.
         role: Role,
-        /// Unsent data to keep in the send buffer of a connection.
+        /// Unsent bytes to keep in the send buffer of a connection.
         unsent: u32,
         /// The kernel's name of what was loaded for the flow (`bpf:` schemes).
         loaded: Option<String>,

@@ -48,7 +48,7 @@ struct EndpointTask<'a> {
     cell: &'a Cell,
     flow: &'a Flow,
     role: Role,
-    /// Unsent data to keep in the send buffer of a connection.
+    /// Unsent bytes to keep in the send buffer of a connection.
     unsent: u32,
     /// Addresses of the hosts, where they are not those of emulated ones.
     addresses: Option<[Ipv4Addr; 2]>,

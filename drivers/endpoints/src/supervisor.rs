@@ -9,7 +9,7 @@ use narrows_netns::host_info;
 use narrows_record::Process as ProcessRecord;
 use narrows_sys::cpu;
 use narrows_sys::netns::NetNs;
-use narrows_sys::poll::Epoll;
+use narrows_sys::poll::{Epoll, Events, Signals};
 use narrows_sys::process::{Process, Spawn, describe};
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -17,6 +17,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Key of the signals among the things waited for.
+pub const SIGNALS: u64 = 0;
 /// Key of the first endpoint among the things waited for; smaller ones are for others.
 pub const FIRST_ENDPOINT: u64 = 16;
 /// Longest time for all endpoints (and wires) to become ready.
@@ -96,7 +98,7 @@ pub struct EndpointSpec<'a> {
     pub role: Role,
     /// Namespace in which it works; none is that of the agent.
     pub netns: Option<&'a NetNs>,
-    /// Unsent data to keep in the send buffer of a connection.
+    /// Unsent bytes to keep in the send buffer of a connection.
     pub unsent: u32,
 }
 
@@ -156,11 +158,42 @@ impl Supervisor {
         }
     }
 
-    /// Hears what the endpoint with this key has to say.
+    /// Waits for events of `epoll` for at most `timeout` and reads the messages of endpoints; returns the keys of other
+    /// sources.
+    ///
+    /// # Errors
+    /// A signal, and before the start, whatever keeps an endpoint from taking part.
+    pub fn wait(
+        &mut self,
+        epoll: &Epoll,
+        signals: &Signals,
+        timeout: Duration,
+        started: bool,
+    ) -> Result<Vec<u64>, RunError> {
+        let mut events = Events::default();
+        epoll
+            .wait(&mut events, Some(timeout))
+            .could_not("wait for events")?;
+        let mut others = Vec::new();
+        for key in events.keys() {
+            if key == SIGNALS {
+                if let Some(signal) = signals.next() {
+                    return Err(RunError::Interrupted(signal));
+                }
+            } else if key < FIRST_ENDPOINT {
+                others.push(key);
+            } else {
+                self.read(key, epoll, started)?;
+            }
+        }
+        Ok(others)
+    }
+
+    /// Reads the messages of the endpoint with this key.
     ///
     /// # Errors
     /// Before the start, whatever keeps it from taking part.
-    pub fn listen(&mut self, key: u64, epoll: &Epoll, started: bool) -> Result<(), RunError> {
+    fn read(&mut self, key: u64, epoll: &Epoll, started: bool) -> Result<(), RunError> {
         let Some(endpoint) = self.endpoints.get_mut((key - FIRST_ENDPOINT) as usize) else {
             return Ok(());
         };

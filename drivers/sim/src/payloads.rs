@@ -5,10 +5,9 @@ use narrows_transport::{Body, Header};
 /// Body of every message that has none of its own.
 const EMPTY: u32 = 0;
 
-/// A message in flight.
+/// State of a slot.
 #[derive(Clone, Copy, Debug)]
-struct StoredMessage {
-    header: Header,
+struct SlotState {
     /// Index of its body.
     body: u32,
     /// Packets that carry it, beyond the first.
@@ -19,7 +18,8 @@ struct StoredMessage {
 /// never given back, so buffers inside keep their capacity.
 #[derive(Debug)]
 pub(crate) struct Payloads {
-    messages: Vec<StoredMessage>,
+    headers: Vec<Header>,
+    states: Vec<SlotState>,
     free: Vec<u32>,
     bodies: Vec<Body>,
     free_bodies: Vec<u32>,
@@ -28,7 +28,8 @@ pub(crate) struct Payloads {
 impl Default for Payloads {
     fn default() -> Self {
         Payloads {
-            messages: Vec::new(),
+            headers: Vec::new(),
+            states: Vec::new(),
             free: Vec::new(),
             bodies: vec![Body::default()],
             free_bodies: Vec::new(),
@@ -44,17 +45,15 @@ impl Payloads {
             Header::Data(_) => EMPTY,
             Header::Ack(_) | Header::Media(_) => self.exchange(body),
         };
-        let message = StoredMessage {
-            header,
-            body,
-            shares: 0,
-        };
+        let state = SlotState { body, shares: 0 };
         if let Some(slot) = self.free.pop() {
-            self.messages[slot as usize] = message;
+            self.headers[slot as usize] = header;
+            self.states[slot as usize] = state;
             return slot;
         }
-        self.messages.push(message);
-        (self.messages.len() - 1) as u32
+        self.headers.push(header);
+        self.states.push(state);
+        (self.states.len() - 1) as u32
     }
 
     #[inline]
@@ -69,25 +68,25 @@ impl Payloads {
 
     #[inline]
     pub(crate) fn get(&self, slot: u32) -> (&Header, &Body) {
-        let message = &self.messages[slot as usize];
-        (&message.header, &self.bodies[message.body as usize])
+        let body = self.states[slot as usize].body;
+        (&self.headers[slot as usize], &self.bodies[body as usize])
     }
 
     /// One more packet carries the message.
     pub(crate) fn share(&mut self, slot: u32) {
-        self.messages[slot as usize].shares += 1;
+        self.states[slot as usize].shares += 1;
     }
 
     /// One packet that carried the message is gone.
     #[inline]
     pub(crate) fn free(&mut self, slot: u32) {
-        let message = &mut self.messages[slot as usize];
-        if message.shares > 0 {
-            message.shares -= 1;
+        let state = &mut self.states[slot as usize];
+        if state.shares > 0 {
+            state.shares -= 1;
             return;
         }
-        if message.body != EMPTY {
-            self.free_bodies.push(message.body);
+        if state.body != EMPTY {
+            self.free_bodies.push(state.body);
         }
         self.free.push(slot);
     }

@@ -26,10 +26,13 @@ pub struct RunTotals {
 /// acts first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Parts {
-    flows: usize,
-    /// Endpoints that exist from the start.
+    /// Number of endpoints that exist from the start.
     fixed: usize,
-    processes: usize,
+    /// Part of the first of these.
+    first_fixed: usize,
+    first_process: usize,
+    /// Part of the first endpoint of a connection.
+    first_connection: usize,
 }
 
 const SAMPLER: usize = 0;
@@ -40,23 +43,15 @@ impl Parts {
     }
 
     pub(crate) fn process(self, process: usize) -> usize {
-        1 + self.flows + self.fixed + process
+        self.first_process + process
     }
 
     #[inline]
     pub(crate) fn endpoint(self, index: usize) -> usize {
-        let late = if index < self.fixed {
-            0
-        } else {
-            self.processes
-        };
-        1 + self.flows + late + index
-    }
-
-    /// The first endpoint of a connection.
-    #[inline]
-    fn connections(self) -> usize {
-        self.process(self.processes)
+        match index.checked_sub(self.fixed) {
+            Some(behind) => self.first_connection + behind,
+            None => self.first_fixed + index,
+        }
     }
 }
 
@@ -128,10 +123,13 @@ impl World {
         };
         let delayed_processes = DelayedProcesses::of(cell);
         let late = delayed_processes.as_ref();
+        let (first_fixed, fixed) = (Parts::application(flows.len()), endpoints.len());
+        let processes = late.map_or(0, |late| late.processes.len());
         let parts = Parts {
-            flows: flows.len(),
-            fixed: endpoints.len(),
-            processes: late.map_or(0, |late| late.processes.len()),
+            fixed,
+            first_fixed,
+            first_process: first_fixed + fixed,
+            first_connection: first_fixed + fixed + processes,
         };
         let next_sample = Time::ZERO + cell.sample;
         let mut world = World {
@@ -213,7 +211,7 @@ impl World {
             self.run_part(now, part);
             // Whatever hosts do at an instant without having received anything, they do before the network carries
             // any of it.
-            let first = self.parts.connections();
+            let first = self.parts.first_connection;
             while part < first {
                 let (at, next) = self.wakeups.earliest();
                 if at > now || next < part || next >= first {
@@ -228,21 +226,17 @@ impl World {
     /// Lets a part of the tree of wake-ups act.
     #[inline]
     fn run_part(&mut self, now: Time, part: usize) {
-        let Parts {
-            flows,
-            fixed,
-            processes,
-        } = self.parts;
-        if part >= self.parts.connections() {
-            self.wake_endpoint(now, part - 1 - flows - processes);
+        let parts = self.parts;
+        if part >= parts.first_connection {
+            self.wake_endpoint(now, part - parts.first_connection + parts.fixed);
         } else if part == SAMPLER {
             self.take_samples(now);
-        } else if part <= flows {
-            self.wake_application(now, part - 1);
-        } else if part <= flows + fixed {
-            self.wake_endpoint(now, part - 1 - flows);
+        } else if part < parts.first_fixed {
+            self.wake_application(now, part - Parts::application(0));
+        } else if part < parts.first_process {
+            self.wake_endpoint(now, part - parts.first_fixed);
         } else {
-            self.run_process(now, part - self.parts.process(0));
+            self.run_process(now, part - parts.first_process);
         }
     }
 

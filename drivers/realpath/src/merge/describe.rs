@@ -4,7 +4,7 @@ use super::clocks::{ClockRelation, by_ntp};
 use super::packets::{OneWay, Packets, WAYS};
 use super::peer::{Loaded, PeerFolder};
 use narrows_cell::RunError;
-use narrows_cell::judgement::{HostMeasurements, PairMeasurements, DirectionMeasurements};
+use narrows_cell::judgement::{DirectionMeasurements, HostMeasurements, PairMeasurements};
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef, described};
 use narrows_netns::host_info;
 use narrows_record::{Clock, FlowSummary, HostSettings, Ring, RunDocument, Versions};

@@ -9,11 +9,11 @@ use crate::tunnel::TunnelClock;
 use narrows_cell::Cell;
 use narrows_cell::{Context, RunError};
 use narrows_endpoints::supervisor::{
-    FIRST_ENDPOINT, HEAD_START_NS, READY_LIMIT, REPORT_LIMIT, Supervisor,
+    FIRST_ENDPOINT, HEAD_START_NS, READY_LIMIT, REPORT_LIMIT, SIGNALS, Supervisor,
 };
 use narrows_sys::clock as machine;
 use narrows_sys::cpu::{self, CpuTicks};
-use narrows_sys::poll::{Epoll, Events};
+use narrows_sys::poll::Epoll;
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::os::fd::AsFd;
@@ -31,7 +31,6 @@ const HOLD_NS: u64 = 500_000_000;
 /// Longest time for the tunnel to close, with its logs.
 const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 
-const SIGNALS: u64 = 0;
 const ORDERS: u64 = 1;
 const TUNNEL: u64 = 2;
 const _: () = assert!(TUNNEL < FIRST_ENDPOINT);
@@ -265,27 +264,14 @@ impl<'a, 'b> PeerRun<'a, 'b> {
 
     /// Waits for something to happen and treats it.
     fn step(&mut self, timeout: Duration) -> Result<(), RunError> {
-        let mut events = Events::default();
-        self.epoll
-            .wait(&mut events, Some(timeout))
-            .could_not("wait for events")?;
-        for key in events.keys() {
-            match key {
-                SIGNALS => {
-                    if let Some(signal) = self.around.signals.next() {
-                        return Err(RunError::Interrupted(signal));
-                    }
-                }
-                ORDERS => {
-                    self.around.commands.fill();
-                    self.obey()?;
-                }
-                TUNNEL => {}
-                key => {
-                    let started = self.start_mono_ns.is_some();
-                    self.supervisor.listen(key, &self.epoll, started)?;
-                }
-            }
+        let started = self.start_mono_ns.is_some();
+        let signals = self.around.signals;
+        let keys = self
+            .supervisor
+            .wait(&self.epoll, signals, timeout, started)?;
+        if keys.contains(&ORDERS) {
+            self.around.commands.fill();
+            self.obey()?;
         }
         while self.over.is_none()
             && let Some(event) = self.tunnel.as_ref().and_then(TunnelThread::next_event)
