@@ -328,4 +328,3 @@ pub fn read_completions(bytes: bytes::Bytes) -> Result<Vec<CompletionRow>, Recor
         }
     }
 }
-}
