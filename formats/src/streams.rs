@@ -112,7 +112,7 @@ impl Streams {
 }
 
 fn flows(cell: &Cell, summaries: &[FlowSummary], states: &[StateRow]) -> BTreeMap<u16, Flow> {
-    let one = |flow: &narrows_record::Flow| {
+    let one = |flow: &narrows_record::CellFlow| {
         let summary = summaries.iter().find(|it| it.flow == flow.flow);
         let kind = summary.map_or(String::new(), |it| it.fingerprint.kind.clone());
         let counted = summary.is_some_and(|it| {
