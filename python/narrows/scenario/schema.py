@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from narrows.scenario import measure, real_path
+from narrows.scenario import matrix, measure, real_path
 from narrows.scenario import schema_places as places
 from narrows.scenario import schema_schedule as schedule
 from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
@@ -23,7 +23,7 @@ from narrows.scenario.schema_values import (
     params_schema,
     quantity_schema,
 )
-from narrows.scenario.schemes import BPF_FILE, PROFILE, TRANSPORT, transport_of
+from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, TRANSPORT, transport_of
 
 
 def schema_text(registry: Registry) -> str:
@@ -49,6 +49,7 @@ def schema(registry: Registry) -> dict[str, Any]:
             "element": _element(registry),
             "elements": {"type": ["array", "null"], "items": {"$ref": "#/definitions/element"}},
             "schemeName": _scheme_name(registry),
+            "ownName": _OWN_NAME,
             "scheme": _scheme(registry),
             "transport": params_schema(registry.transport),
             **places.definitions(registry),
@@ -79,11 +80,7 @@ def _key(name: str) -> dict[str, Any]:
     elif name == "transport":
         content = {"$ref": "#/definitions/transport"}
     elif name == "matrix":
-        content = {
-            "type": "object",
-            "minProperties": 1,
-            "additionalProperties": {"type": "array", "minItems": 1},
-        }
+        content = matrix.schema()
     elif name == "draw":
         content = schedule.draw()
     elif name == "report":
@@ -144,9 +141,18 @@ def _scheme_name(registry: Registry) -> dict[str, Any]:
     }
 
 
+#: The name of a scheme with its settings.
+_OWN_NAME = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": LONGEST_NAME,
+    "description": "Name in results, in place of the scheme with its parameters.",
+}
+
+
 def _beside(entry: Entry, ours: bool, registry: Registry) -> dict[str, Any]:
     """Keys beside the parameters of a scheme."""
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = {NAME: {"$ref": "#/definitions/ownName"}}
     if entry.profiles:
         docs = "; ".join(f"{one.name}: {one.doc}" for one in entry.profiles.values())
         found[PROFILE] = {
@@ -197,7 +203,10 @@ def _scheme(registry: Registry) -> dict[str, Any]:
         "type": "object",
         "additionalProperties": False,
         "required": ["scheme"],
-        "properties": {"scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}},
+        "properties": {
+            "scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"},
+            NAME: {"$ref": "#/definitions/ownName"},
+        },
     }
     from_file = {
         "type": "object",
@@ -208,7 +217,8 @@ def _scheme(registry: Registry) -> dict[str, Any]:
                 "type": "string",
                 "minLength": 1,
                 "description": "Object file of a BPF congestion control of your own (my_cc.bpf.o).",
-            }
+            },
+            NAME: {"$ref": "#/definitions/ownName"},
         },
     }
     return {
