@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from narrows.analysis import own_metrics
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
 from narrows.console import table
@@ -135,7 +136,7 @@ def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str]
     names = _names(campaigns, wheres or [""] * len(campaigns)) if several else [""]
     made = table("scheme", whole=("scheme",))
     seen = any(_has_packets(results) for _, results in campaigns)
-    metrics = _metrics(campaigns[0][1], SUMMARY if seen else ENDS)
+    metrics = _metrics(campaigns[0][1], (*(SUMMARY if seen else ENDS), *own_metrics.names(campaigns[0][1])))
     for title in ("runs", *(_title(metric) for metric in metrics)):
         for name in names:
             made.add_column(
@@ -256,6 +257,11 @@ def print_flows(console: Console, results: dict[str, Any]) -> None:
     if not lines or all(line["flow"] == 1 for line in lines):
         return
     metrics = _metrics(results, PER_FLOW if _has_packets(results) else ENDS)
+    metrics += [
+        metric
+        for metric in _metrics(results, own_metrics.names(results))
+        if any(metric["name"] in line["metrics"] for line in lines)
+    ]
     made = _metric_table(("scheme", "flow"), metrics)
     for line in lines:
         flow = f"{line['flow']} ({line['label']})" if line.get("label") else str(line["flow"])

@@ -35,16 +35,34 @@ _CELL = record(
         "error": nullable(OBJECT),
         "failures": list_of(OBJECT),
         "attempts": COUNT,
+        "seed": nullable(COUNT),
         "digest": nullable(STRING),
         "input": nullable(OBJECT),
     },
 )
 _SKIPPED = list_of(record({"scheme": STRING, "reason": STRING}))
 _FLOW = record(
-    {}, {"scheme": STRING, "direction": STRING, "params": nullable(OBJECT), "label": nullable(STRING)}
+    {},
+    {
+        "flow": COUNT,
+        "scheme": STRING,
+        "direction": STRING,
+        "params": nullable(OBJECT),
+        "transport": nullable(OBJECT),
+        "label": nullable(STRING),
+    },
 )
+_WORDS = nullable(dict_of(STRING, STRING))
 _ROW_OF_SCHEME = record(
-    {"label": STRING}, {"scheme": STRING, "flows": list_of(_FLOW), "params": nullable(OBJECT)}
+    {"label": STRING},
+    {
+        "scheme": STRING,
+        "flows": list_of(_FLOW),
+        "params": nullable(OBJECT),
+        "values": _WORDS,
+        "derived": _WORDS,
+        "overlay": nullable(OBJECT),
+    },
 )
 _RESOLVED = record(
     {},
@@ -56,6 +74,9 @@ _RESOLVED = record(
         "network": nullable(OBJECT),
         "expect": nullable(list_of(OBJECT)),
         "measure": nullable(OBJECT),
+        "matrix": _WORDS,
+        "duration_ns": COUNT,
+        "transport": nullable(OBJECT),
     },
 )
 _CAMPAIGN = record(
@@ -76,19 +97,20 @@ _METRIC = record(
     {"name": STRING},
     {"unit": STRING, "label": STRING, "definition": STRING, "show_unit": STRING, "show_scale": NUMBER},
 )
+_COLUMN = record({"name": STRING}, {"label": STRING, "of": STRING, "key": STRING, "unit": STRING})
 _ROW = record(
     {
         "cell": STRING,
         "scheme": STRING,
         "run": COUNT,
-        "flow": _NAME,
+        "flow": nullable(_NAME),
         "metrics": dict_of(STRING, nullable(NUMBER)),
     },
-    {"verdict": nullable(STRING), "absent": nullable(OBJECT)},
+    {"verdict": nullable(STRING), "absent": nullable(OBJECT), "row": STRING, "values": OBJECT},
 )
 _SUMMARY = record(
-    {"scheme": STRING, "flow": _NAME, "metrics": dict_of(STRING, OBJECT)},
-    {"started": COUNT, "finished": COUNT, "valid": COUNT, "label": STRING},
+    {"scheme": STRING, "flow": nullable(_NAME), "metrics": dict_of(STRING, OBJECT)},
+    {"started": COUNT, "finished": COUNT, "valid": COUNT, "label": STRING, "row": STRING, "values": OBJECT},
 )
 _RESULTS = record(
     {"rows": list_of(_ROW), "metrics": list_of(_METRIC), "summary": list_of(_SUMMARY)},
@@ -96,13 +118,19 @@ _RESULTS = record(
         "scenario": STRING,
         "hash": STRING,
         "skipped": _SKIPPED,
+        "columns": list_of(_COLUMN),
         "digests": dict_of(STRING, STRING),
         "links": list_of(OBJECT),
         "link_summary": list_of(OBJECT),
         "expect": list_of(OBJECT),
     },
 )
-_SHAPES: dict[str, Shape] = {"narrows/campaign": _CAMPAIGN, "narrows/results": _RESULTS}
+_NOTES = record({"tags": list_of(STRING), "notes": list_of(record({"at": STRING, "text": STRING}))})
+_SHAPES: dict[str, Shape] = {
+    "narrows/campaign": _CAMPAIGN,
+    "narrows/results": _RESULTS,
+    "narrows/notes": _NOTES,
+}
 
 
 def check_members(path: Path, document: dict[str, Any]) -> None:

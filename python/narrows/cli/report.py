@@ -10,17 +10,20 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Metrics, read_metrics
 
 
 @command(example="narrows report results/20261121T101500Z-first-look-3fa9c1")
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
     pdf: Annotated[bool, typer.Option("--pdf/--no-pdf", help="Write report.pdf too.")] = True,
+    metrics: Metrics = None,
 ) -> None:
     """Write report.html and report.pdf of a campaign anew."""
     from narrows.campaign import results
     from narrows.campaign.store import CampaignFolder
 
+    read_metrics(metrics)
     opened = CampaignFolder.read(folder)
     opened.check_records()
     results.write(opened, results.read(folder))

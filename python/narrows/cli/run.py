@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import REMOTE_FOLDER, SSH
+from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, read_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,6 +94,7 @@ def run(
     report: Annotated[
         bool, typer.Option("--report/--no-report", help="Write report.html and report.pdf.")
     ] = True,
+    metrics: Metrics = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print results.json (or the plan) on standard output.")
     ] = False,
@@ -106,6 +107,7 @@ def run(
     """
     from narrows.scenario import load
 
+    read_metrics(metrics)
     several = _overrides(where, schemes, runs, seed, time, changes or [], bpf or [])
     loaded = load(scenario, several + _real_path(host, prepare))
     reach = _reach(ssh, remote_folder, agent)

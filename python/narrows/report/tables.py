@@ -10,6 +10,7 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
+from narrows.analysis import own_metrics
 from narrows.analysis.tables import ENDS
 from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
@@ -155,6 +156,7 @@ def results(campaign: Campaign) -> Table:
     """The main table: a row per scheme and flow."""
     notes = Notes()
     names = ENDS if real_path.only_ends(campaign) else HEADLINE
+    names = (*names, *own_metrics.names({"metrics": campaign.metrics}))
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     head = [cell("scheme"), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
     planned = []

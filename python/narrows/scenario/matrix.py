@@ -60,8 +60,8 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
         _check_for_hosts(tree, axes, problems)
     problems.raise_if_any()
     if real_path.asks_for_both(tree):
-        key, values = real_path.both_directions()
-        axes.append(Axis(key, values, values[0].mark))
+        key, directions = real_path.both_directions()
+        axes.append(Axis(key, directions, directions[0].mark))
     axes = _named(axes, problems)
     combinations = _combinations(axes, written, problems)
     derived = _derived(axes, combinations, written, problems)
@@ -144,7 +144,7 @@ def _named(axes: list[Axis], problems: Problems) -> list[Axis]:
         axis.label or next((part for part in reversed(axis.key.split(".")) if not part.isdecimal()), axis.key)
         for axis in axes
     ]
-    named = []
+    named: list[Axis] = []
     for axis, word in zip(axes, last, strict=True):
         name = word if last.count(word) == 1 else axis.label or axis.key
         if any(name == other.name for other in named):
