@@ -93,7 +93,8 @@ class _Database:
 
     def __post_init__(self) -> None:
         for one in gather(self.places):
-            if one.note:
+            # Damaged records are told where a query would read them.
+            if one.note and (one.busy or one.folder is None):
                 self.say(one.note)
             if one.folder is not None:
                 self.campaigns.append((self._name(one.path), one))
@@ -145,7 +146,6 @@ class _Database:
             if path in self.left_out or not path.exists():
                 continue
             if problem := parquet_problem(path):
-                # Said already with the campaign, unless others came first.
                 self.left_out.add(path)
                 self.say(f"{path}: {problem}; it is left out")
                 continue
