@@ -18,11 +18,11 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from narrows.analysis.own_metrics import metric
     from narrows.api.campaign import Campaign, campaigns, load
     from narrows.api.query import query
-    from narrows.api.run import Run
     from narrows.api.running import run
+    from narrows.campaign.own_metrics import metric
+    from narrows.campaign.record import Run
     from narrows.errors import NarrowsError
 
 __version__ = "0.1.0"
@@ -33,10 +33,10 @@ __all__ = ["Campaign", "NarrowsError", "Run", "__version__", "campaigns", "load"
 _HOMES = {
     "Campaign": "api.campaign",
     "NarrowsError": "errors",
-    "Run": "api.run",
+    "Run": "campaign.record",
     "campaigns": "api.campaign",
     "load": "api.campaign",
-    "metric": "analysis.own_metrics",
+    "metric": "campaign.own_metrics",
     "query": "api.query",
     "run": "api.running",
 }

@@ -13,7 +13,7 @@ import pytest
 
 import narrows as package
 from campaign_kit import narrows, rows_of, sentence, simulate
-from narrows.analysis import own_metrics
+from narrows.campaign import own_metrics
 from narrows.report import data
 from narrows.report.tables import results as report_table
 from narrows.report.tables import run_statistics

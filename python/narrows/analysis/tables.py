@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from narrows.analysis import own_metrics
+from narrows.campaign import own_metrics
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
 from narrows.console import table

@@ -8,8 +8,8 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from narrows.api.frames import Frame, OtherFrame
-from narrows.api.run import Run
+from narrows.campaign.frames import Frame, OtherFrame
+from narrows.campaign.record import Run
 from narrows.errors import DataError
 from narrows.text import any_of, did_you_mean
 
@@ -193,7 +193,7 @@ class Campaign:
     @property
     def _computed(self) -> dict[str, Any]:
         """The results; again if metrics were defined since they were made."""
-        from narrows.analysis.own_metrics import registered
+        from narrows.campaign.own_metrics import registered
         from narrows.campaign.results import read
 
         now = tuple(one.function for one in registered())

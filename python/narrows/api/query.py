@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from narrows.api.frames import Frame, OtherFrame, converted, read_parquet
+from narrows.campaign.frames import Frame, OtherFrame, converted, read_parquet
 from narrows.campaign.gathering import Gathered, gather, parquet_problem
 from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError
 

@@ -59,9 +59,9 @@ def run(
         quiet=not progress,
     )
     if report:
-        from narrows.cli.report import build_report
+        from narrows.report import build
 
-        build_report(finished.folder.path, pdf=True)
+        build(finished.folder.path, pdf=True)
     return Campaign(finished.folder.path)
 
 

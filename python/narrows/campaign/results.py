@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from narrows.analysis import own_metrics
-from narrows.campaign import results_file
+from narrows.campaign import own_metrics, results_file
 from narrows.campaign.columns import Columns
 from narrows.campaign.results_file import FORMAT
 from narrows.campaign.schema import resolved as resolved_scenario

@@ -35,7 +35,7 @@ REMOTE_FOLDER = typer.Option(
 
 def read_metrics(files: list[Path] | None) -> None:
     """Reads metrics of the user's own: those of the option, and those of the configuration folder."""
-    from narrows.analysis.own_metrics import read_files
+    from narrows.campaign.own_metrics import read_files
     from narrows.console import say
 
     read_files(files or [], say)

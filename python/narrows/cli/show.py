@@ -139,8 +139,8 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
 
 def _measured(path: Path) -> dict[str, Any]:
     """The metrics of a record, the user's own included."""
-    from narrows.analysis import own_metrics
-    from narrows.api.run import Run
+    from narrows.campaign import own_metrics
+    from narrows.campaign.record import Run
     from narrows.campaign.results import measure_cell
 
     measured = measure_cell(path)
@@ -166,8 +166,8 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
-    from narrows.analysis.own_metrics import registered
     from narrows.analysis.tables import show_number
+    from narrows.campaign.own_metrics import registered
     from narrows.campaign.results import metric_list
     from narrows.console import table
 

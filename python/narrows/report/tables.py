@@ -10,8 +10,8 @@ from __future__ import annotations
 import statistics
 from typing import Any
 
-from narrows.analysis import own_metrics
 from narrows.analysis.tables import ENDS
+from narrows.campaign import own_metrics
 from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words

@@ -15,6 +15,7 @@ import inspect
 import math
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from narrows.files import read_whole
 from narrows.text import shorten
 
 if TYPE_CHECKING:
-    from narrows.api.run import Run
+    from narrows.campaign.record import Run
     from narrows.campaign.store import CampaignFolder
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -46,6 +47,8 @@ _UNITS = {
     "_ratio": ("1", "%", 100.0),
 }
 _BETTER = ("higher", "lower")
+#: Seconds after which a person wants to see that something goes on.
+_PATIENCE_S = 1.0
 
 
 @dataclass(frozen=True)
@@ -263,7 +266,7 @@ def apply(results: dict[str, Any], campaign: CampaignFolder) -> dict[str, Any]:
     wanted = missing(results)
     if not wanted:
         return results
-    from narrows.api.run import Run
+    from narrows.campaign.record import Run
     from narrows.campaign.results import over_runs
 
     of_cell: dict[str, list[dict[str, Any]]] = {}
@@ -334,18 +337,23 @@ def _values(one: OwnMetric, run: Run) -> tuple[dict[Any, float | None], str | No
 
 @contextmanager
 def _told(cells: int) -> Iterator[Callable[[], None]]:
-    """Tells a person at a terminal how far the functions have come."""
+    """Tells a person at a terminal how far the functions have come, if they take their time."""
     from narrows.campaign.progress import bars
     from narrows.console import stderr_console
 
     console = stderr_console()
-    with bars(console, console.is_terminal) as progress:
-        task = progress.add_task("metrics of your own", total=cells, note="")
-        done = 0
+    progress = bars(console, console.is_terminal)
+    task = progress.add_task("metrics of your own", total=cells, note="")
+    began, done = time.monotonic(), 0
 
-        def step() -> None:
-            nonlocal done
-            done += 1
-            progress.update(task, completed=done, note=f"{done} of {cells} runs")
+    def step() -> None:
+        nonlocal done
+        done += 1
+        progress.update(task, completed=done, note=f"{done} of {cells} runs")
+        if time.monotonic() - began > _PATIENCE_S and not progress.finished:
+            progress.start()
 
+    try:
         yield step
+    finally:
+        progress.stop()

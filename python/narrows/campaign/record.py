@@ -7,7 +7,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from narrows.api.frames import Frame, OtherFrame, converted, read_parquet
+from narrows.campaign.frames import Frame, OtherFrame, converted, read_parquet
 from narrows.errors import DataError
 
 if TYPE_CHECKING:
