@@ -57,7 +57,7 @@ def test_combinations_are_left_out() -> None:
 
 
 def test_derived_values_are_told_and_change_nothing() -> None:
-    text = f"{BASE}{MATRIX}  derived: {{rtt: 2 x (2 ms + delay), inside: capacity x 2 x delay}}\n"
+    text = f"{BASE}{MATRIX}  rtt: 2 x (2 ms + delay)\n  inside: capacity x 2 x delay\n"
     scenario = loads(text)
     assert [row.derived for row in scenario.schemes] == [
         {"rtt": "14 ms", "inside": "1.25 kB"},
@@ -142,9 +142,12 @@ def test_expressions_that_are_refused(expression: str, words: str) -> None:
         ("{path.forward.0.rate: [1 Mbit/s], without: [{rate: 1 Mbit/s}]}", "leaves all combinations out"),
         ("{path.forward.0.rate: [1 Mbit/s], without: [{rate: 2 Mbit/s}]}", "leaves nothing out"),
         ("{path.forward.0.rate: [1 Mbit/s], without: rate}", "must be a list of combinations"),
-        ("{path.forward.0.rate: [1 Mbit/s], derived: {rate: 1 ms}}", '"rate" is a key of the matrix already'),
-        ("{path.forward.0.rate: [1 Mbit/s], derived: {a: [1]}}", "must be an expression such as"),
-        ("{path.forward.0.rate: [1 Mbit/s], derived: {a: 2 x b}}", '"b" is neither a number'),
+        ("{path.forward.0.rate: [1 Mbit/s], rate: 1 ms}", '"rate" is a key of the matrix already'),
+        ("{path.forward.0.rate: [1 Mbit/s], a: [1]}", "a: unknown key"),
+        ("{path.forward.0.rate: [1 Mbit/s], a: 2 x b}", '"b" is neither a number'),
+        ("{path.forward.0.rate: [1 Mbit/s], a: }", "ends where a value is missing"),
+        ("{duration: 5 s}", "must be a list of values"),
+        ("{rtt: 2 x 5 ms}", "needs a key with a list of values"),
     ],
 )
 def test_refusals(matrix: str, words: str) -> None:

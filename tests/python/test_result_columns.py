@@ -34,7 +34,7 @@ matrix:
   path.forward.1.delay: [10 ms, 20 ms]
   path.forward.2.loss: [0 %, 0.1 %]
   path.forward.0.queue: [{droptail: 1 bdp}, {codel: {}}]
-  derived: {rtt: 2 x delay}
+  rtt: 2 x delay
   paired: [capacity, delay]
   without: [{capacity: 4000 kbit/s, loss: 0.1 %}]
 measure: {links: [forward.0]}

@@ -17,6 +17,10 @@ if TYPE_CHECKING:
     from narrows.campaign.gathering import Gathered
 
 
+_TITLES = ["campaign", "made", "plane", "runs", "verdicts"]
+_RUNS = 3
+
+
 @command(example="narrows ls results --tag paper")
 def ls(
     folders: Annotated[
@@ -91,37 +95,36 @@ def _line(one: Gathered) -> dict[str, Any]:
 
 
 def _print(console: Console, lines: list[dict[str, Any]], some: bool, wanted: set[str]) -> None:
-    from rich.text import Text
-
-    from narrows.console import table
-
     if not lines:
         none = f"no campaign has the tag{'s' if len(wanted) > 1 else ''} {', '.join(sorted(wanted))}"
         console.print(
             none if wanted and some else "there is no campaign; narrows run makes one", soft_wrap=True
         )
         return
-    made = table(
-        "campaign",
-        "made",
-        "plane",
-        "runs",
-        "verdicts",
-        whole=("made", "plane", "runs"),
-        right=("runs",),
-        overflow="fold",
-    )
-    for line in lines:
-        finished, cells = line["finished"], line["cells"]
-        runs = str(cells) if finished == cells else f"{finished} of {cells}"
-        date = str(line["created_at"] or "")[:10]
-        verdicts = "being written" if line["running"] else line["verdicts"]
-        made.add_row(line["path"], date, str(line["plane"] or ""), runs, Text(verdicts))
-        said = [f"tags: {', '.join(line['tags'])}"] if line["tags"] else []
-        said += [note["text"] for note in line["notes"]]
-        for text in said:
-            made.add_row(Text(f"  {text}", style="dim"), "", "", "", "")
-    console.print(made)
+    rows = [_TITLES, *(_cells(line) for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    # Without room, the date goes (names of folders begin with it, unless they were chosen), and then
+    # names stand on lines of their own.
+    dated = sum(widths) + 2 * (len(widths) - 1) <= console.width
+    kept = [at for at in range(len(widths)) if dated or _TITLES[at] != "made"]
+    beside = sum(widths[at] for at in kept) + 2 * (len(kept) - 1) <= console.width
+    for row, line in zip(rows, [None, *lines], strict=True):
+        cells = [row[at].rjust(widths[at]) if at == _RUNS else row[at].ljust(widths[at]) for at in kept]
+        parts = ["  ".join(cells)] if beside else [row[0], "    " + "  ".join(cells[1:])]
+        if line is not None:
+            parts += [f"    tags: {', '.join(line['tags'])}"] if line["tags"] else []
+            parts += [f"    {one}" for note in line["notes"] for one in note["text"].splitlines()]
+        for part in parts:
+            console.print(part.rstrip(), soft_wrap=True)
+    if not dated:
+        console.print("made does not fit here; a wider terminal or --json shows it", soft_wrap=True)
+
+
+def _cells(line: dict[str, Any]) -> list[str]:
+    finished, cells = line["finished"], line["cells"]
+    runs = str(cells) if finished == cells else f"{finished} of {cells}"
+    verdicts = "being written" if line["running"] else line["verdicts"]
+    return [line["path"], str(line["created_at"] or "")[:10], str(line["plane"] or ""), runs, verdicts]
 
 
 @command(example='narrows note results/20261121T101500Z-first-look-3fa9c1 "before the kernel update"')

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 _MOST_ROWS = 500
 #: So many columns that don't fit are named.
 _NAMED = 8
-#: Whole numbers up to this are shown whole.
-_WHOLE = 1e15
+#: Whole numbers up to the second are shown whole, others from the first on.
+_LARGE, _WHOLE = 1e5, 1e15
 #: Seconds after which a person wants to see that something goes on.
 _PATIENCE_S = 2.0
 
@@ -180,5 +180,6 @@ def _shown(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, float):
-        return str(int(value)) if value.is_integer() and abs(value) < _WHOLE else f"{value:.6g}"
+        large = _LARGE <= abs(value) < _WHOLE
+        return f"{value:.0f}" if large or (value.is_integer() and abs(value) < _WHOLE) else f"{value:.6g}"
     return " ".join(str(value).split())

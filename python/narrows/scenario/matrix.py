@@ -3,10 +3,10 @@
 `{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}` runs every scheme once per rate and run. Each combination is
 resolved as if its values had been written in their places, and gives rows of its own in the results.
 
-A key may have a `label` for people (`{label: capacity, values: [...]}`). Beside the keys stand `paired`,
-names whose values go together one by one instead of in all combinations; `without`, combinations that are
-left out; and `derived`, values that follow from the others (narrows.scenario.derived) and are told beside
-them.
+A key may have a `label` for people (`{label: capacity, values: [...]}`). A name that is no address has an
+expression (narrows.scenario.derived): a value that follows from the others and is told beside them. `paired`
+lists names whose values go together one by one instead of in all combinations, `without` combinations that
+are left out.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
 from narrows.scenario.derived import evaluate, quantity_of
+from narrows.scenario.keys import BY_NAME
 from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import QuantityError
@@ -28,8 +29,7 @@ from narrows.text import any_of, did_you_mean, shorten
 
 KEY = "matrix"
 #: Keys of the matrix that are no addresses.
-DERIVED, PAIRED, WITHOUT = "derived", "paired", "without"
-BESIDE = (DERIVED, PAIRED, WITHOUT)
+PAIRED, WITHOUT = "paired", "without"
 LABEL, VALUES = "label", "values"
 LONGEST_LABEL = 40
 #: These are the same for a whole campaign.
@@ -90,7 +90,7 @@ def _axes(value: Node, problems: Problems) -> list[Axis]:
     mapping = problems.expect_mapping(value, _EXAMPLE)
     axes: list[Axis] = []
     for key, mark, written in mapping or ():
-        if key in BESIDE:
+        if key in (PAIRED, WITHOUT) or _is_derived(key, written):
             continue
         if key.split(".")[0] in FIXED:
             problems.add(mark, f"{key.split('.')[0]} is the same for a whole campaign; remove it")
@@ -108,6 +108,12 @@ def _axes(value: Node, problems: Problems) -> list[Axis]:
     if mapping is not None and not axes and not problems.found:
         problems.add(mapping.mark, f"needs a key with a list of values, such as {_EXAMPLE}")
     return axes
+
+
+def _is_derived(key: str, written: Node) -> bool:
+    """True for a value that follows from the others: a word that is no key of a scenario, with an
+    expression."""
+    return isinstance(written, Scalar) and "." not in key and key not in BY_NAME
 
 
 def _labelled(written: Node, problems: Problems) -> tuple[str | None, Node]:
@@ -267,18 +273,16 @@ def _derived(
     axes: list[Axis], combinations: list[tuple[Node, ...]], written: Node | None, problems: Problems
 ) -> dict[str, list[str]]:
     """The values that follow from those of the matrix, by name, one for each combination."""
-    given = _beside(written, DERIVED)
-    mapping = problems.expect_mapping(given, "{rtt: 2 x (2 ms + delay)}") if given is not None else None
     names = {axis.name for axis in axes}
     found: dict[str, list[str]] = {}
-    for name, mark, value in mapping or ():
+    for name, mark, value in written if isinstance(written, Mapping) else ():
+        if name in (PAIRED, WITHOUT) or not _is_derived(name, value):
+            continue
         if name in names or not 0 < len(name) <= LONGEST_LABEL or not name.isprintable():
             why = "is a key of the matrix already" if name in names else "is no name"
             problems.add(mark, f'"{shorten(name)}" {why}; choose another one')
             continue
-        if not isinstance(value, Scalar) or value.is_null:
-            problems.add(value.mark, "must be an expression such as 2 x (2 ms + delay)")
-            continue
+        assert isinstance(value, Scalar)
         try:
             found[name] = [
                 evaluate(
@@ -302,16 +306,12 @@ def schema() -> dict[str, Any]:
         "required": [VALUES],
         "properties": {LABEL: label, VALUES: values},
     }
+    varied = {"description": "An address, with the values.", "anyOf": [values, labelled]}
     names = {"type": "array", "minItems": 2, "items": word}
     return {
         "type": "object",
         "minProperties": 1,
         "properties": {
-            DERIVED: {
-                "description": "Values that follow from the others, such as rtt: 2 x (2 ms + delay).",
-                "type": "object",
-                "additionalProperties": {"type": ["string", "number"]},
-            },
             PAIRED: {
                 "description": "Names of keys whose values go together one by one.",
                 "anyOf": [names, {"type": "array", "minItems": 1, "items": names}],
@@ -323,7 +323,11 @@ def schema() -> dict[str, Any]:
                 "items": {"type": "object", "minProperties": 1},
             },
         },
-        "additionalProperties": {"anyOf": [values, labelled]},
+        "patternProperties": {rf"\.|^({'|'.join(BY_NAME)})$": varied},
+        "additionalProperties": {
+            "description": "A value that follows from the others, such as rtt: 2 x (2 ms + delay).",
+            "type": ["string", "number"],
+        },
     }
 
 
