@@ -57,7 +57,7 @@ def test_results_of_all_campaigns(made: Path) -> None:
 @pytest.mark.parametrize("view", ["packets", "states", "queues"])
 def test_records_have_the_columns_of_their_run_in_front(made: Path, view: str) -> None:
     columns = [one["column_name"] for one in rows(f"describe {view}", made)]
-    assert columns[:5] == ["campaign", "cell", "scheme", "row", "run"]
+    assert columns[:6] == ["campaign", "cell", "scheme", "row", "run", "verdict"]
     (one,) = rows(f"select count(*) as n from {view} where cell = 'reno-r1'", made)
     assert one["n"] == package.load(made / "plain").run("reno-r1").table(view).num_rows
     swept = rows(

@@ -1,8 +1,8 @@
 """`narrows.query`: SQL over whole folders of campaigns, by DuckDB.
 
 Views are made of what a query names: `results` (a row per run and flow), `packets`, `states`, `queues` and
-the other files of records, each with the columns `campaign`, `cell`, `scheme`, `row` and `run` in front.
-Records are read from their files, and only the columns that are asked for.
+the other files of records, each with the columns `campaign`, `cell`, `scheme`, `row`, `run` and `verdict` in
+front. Records are read from their files, and only the columns that are asked for.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ RECORDS = (
 )  # fmt: skip
 RESULTS = "results"
 #: Columns in front of those of a record.
-_FRONT = ("campaign", "cell", "scheme", "row", "run")
+_FRONT = ("campaign", "cell", "scheme", "row", "run", "verdict")
 
 
 @overload
@@ -176,7 +176,14 @@ class _Database:
             for entry in one.folder.cells:
                 if entry["state"] == "finished":
                     label = entry["scheme"]
-                    values = (name, entry["id"], columns.base(label), label, entry["run"])
+                    values = (
+                        name,
+                        entry["id"],
+                        columns.base(label),
+                        label,
+                        entry["run"],
+                        entry.get("verdict"),
+                    )
                     front = dict(zip(_FRONT, values, strict=True))
                     found.append(_Cell(one.folder.cell_dir(entry["id"]), front))
         return found

@@ -50,9 +50,9 @@ def query(
     """Ask all campaigns below a folder in SQL (DuckDB).
 
     The views are results (a row per run and flow; flow is null in the row of all flows), packets, states and
-    queues, and the other files of records; each has the columns campaign, cell, scheme, row and run. Columns
-    end in their unit: _bps, _ns, _bytes. "describe results" lists those of a view. Invalid runs are among the
-    rows: where verdict <> 'invalid' leaves them out.
+    queues, and the other files of records; each has the columns campaign, cell, scheme, row, run and verdict.
+    Columns end in their unit: _bps, _ns, _bytes. "describe results" lists those of a view. Invalid runs are
+    among the rows: where verdict <> 'invalid' leaves them out.
 
     Exit codes: 0 done, 2 the query is wrong, 3 no campaign could be read.
     """
