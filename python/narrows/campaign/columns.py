@@ -14,8 +14,7 @@ from typing import Any
 
 from narrows.campaign.schema import resolved as resolved_scenario
 from narrows.scenario import registry as registries
-from narrows.scenario.derived import quantity_of
-from narrows.scenario.matrix import suffix
+from narrows.scenario.derived import quantity_of, suffix
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
 

@@ -51,6 +51,11 @@ def quantity_of(text: str) -> Quantity | None:
         return None
 
 
+def suffix(values: dict[str, str]) -> str:
+    """The end of a row's label that tells the values of the matrix."""
+    return f" ({', '.join(f'{name} {value}' for name, value in values.items())})"
+
+
 def evaluate(expression: str, values: Mapping[str, str]) -> str:
     """The value of an expression in words (`14 ms`), given the values of the keys of the matrix as they are
     written. Raises `QuantityError` with a clause that fits after the place and a colon."""

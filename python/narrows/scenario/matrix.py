@@ -18,7 +18,7 @@ from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
-from narrows.scenario.derived import evaluate, quantity_of
+from narrows.scenario.derived import evaluate, quantity_of, suffix
 from narrows.scenario.keys import BY_NAME
 from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
 from narrows.scenario.problems import Problems
@@ -347,11 +347,6 @@ class _Combination:
     words: dict[str, str]
     derived: dict[str, str]
     scenario: Scenario
-
-
-def suffix(values: dict[str, str]) -> str:
-    """The end of a row's label that tells the values of the matrix."""
-    return f" ({', '.join(f'{name} {value}' for name, value in values.items())})"
 
 
 def _merge(found: list[_Combination], axes: list[Axis]) -> Scenario:
