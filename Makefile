@@ -25,7 +25,7 @@ ifneq ($(NARROWS_GIT),)
 export NARROWS_GIT
 endif
 
-RUST_FILES := $(shell find core bpf drivers agent python/binding -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]' \
+RUST_FILES := $(shell find core bpf drivers formats agent python/binding -name '*.rs' -o -name Cargo.toml -o -name '*.[ch]' \
                 2>/dev/null) \
               Cargo.toml Cargo.lock rust-toolchain.toml
 
@@ -79,10 +79,11 @@ explore: build ## draw other cases for the property tests, ROUNDS times; each se
 	        tests/python/test_mutated_scenarios.py; \
 	done
 
-check: build ## formatting, lints, types, generated files, licences, features, the example
+check: build ## formatting, lints, lengths of files, types, generated files, licences, features, the example
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
-	tests/lint-violation/check.sh
+	$(BIN)/python .ci/lints
+	$(BIN)/python .ci/lengths
 	cargo fmt --check --manifest-path examples/own-scheme/Cargo.toml
 	cargo test --release --quiet --manifest-path examples/own-scheme/Cargo.toml
 	$(BIN)/ruff format --check --quiet python validation tests/python

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What the names of the C files end with.
+/// Ending of the names of the C files.
 const SUFFIX: &str = ".bpf.c";
 
 fn main() {

@@ -1,8 +1,8 @@
-//! What this machine can do, tried and not guessed.
+//! Abilities of this machine, tried and not guessed.
 
 use narrows_cell::RunError;
 use narrows_endpoints::bpf;
-use narrows_netns::{self as hosts, facts};
+use narrows_netns::{self as hosts, host_info};
 use narrows_sys::cpu;
 use narrows_sys::netns::is_root;
 use narrows_sys::ring;
@@ -21,7 +21,7 @@ const SYSCTLS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
 ];
 
-/// Whether the kernel lets us make tunnel devices: the gate is the right to open this file.
+/// True if the kernel lets us make tunnel devices: the gate is the right to open this file.
 pub(crate) fn tunnel_device() -> Result<(), String> {
     let path = "/dev/net/tun";
     let opened = std::fs::File::options().read(true).write(true).open(path);
@@ -33,9 +33,9 @@ pub(crate) fn tunnel_device() -> Result<(), String> {
 /// Examines the machine. This process leaves its network namespace on the way, which is why the
 /// answer is prepared in one go and the process ends afterwards.
 pub(crate) fn examine() -> Value {
-    let host = facts::host();
-    let offered = facts::congestion_controls();
-    let sysctls = facts::sysctls(SYSCTLS);
+    let host = host_info::host();
+    let offered = host_info::congestion_controls();
+    let sysctls = host_info::sysctls(SYSCTLS);
     let root = is_root();
     let mut checks = Vec::new();
     let mut check = |name: &str, ok: bool, detail: String, remedy: Option<&str>| {

@@ -17,7 +17,7 @@ pub(crate) const TERMINATE: i32 = 15;
 /// Distance of progress lines.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Why no record was written.
+/// Reasons for which no record was written.
 #[derive(Debug)]
 pub(crate) struct Failure {
     kind: &'static str,

@@ -1,8 +1,8 @@
-//! What `narrows hosts` asks for, here and on other hosts: facts, the way between two hosts, settings.
+//! Commands for `narrows hosts`, here and on other hosts: facts, the way between two hosts, settings.
 
 use crate::doctor;
 use crate::events::Failure;
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_netns::sysctl_override::{self, MachineSysctls, SysctlOverride};
 use narrows_realpath::{path_probe, timekeeping};
 use narrows_sys::poll::{Epoll, Events, Signals};
@@ -71,18 +71,18 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
     let mut document = json!({
         "format": FORMAT,
         "versions": {"narrows": narrows_cell::VERSION, "git": narrows_cell::GIT, "protocol": protocol},
-        "name": facts::host_name(),
-        "system": facts::system(),
-        "virtual": facts::is_virtual(),
-        "load": facts::load(),
-        "available_bytes": facts::available_bytes(),
+        "name": host_info::host_name(),
+        "system": host_info::system(),
+        "virtual": host_info::is_virtual(),
+        "load": host_info::load(),
+        "available_bytes": host_info::available_bytes(),
         "clock": clock,
         "tunnel_device": {"ok": tunnel.is_ok(), "why": tunnel.err()},
         "left_behind": abandoned,
     });
-    let mut sysctls = facts::sysctls(SYSCTLS);
+    let mut sysctls = host_info::sysctls(SYSCTLS);
     let mut found = if arguments.brief {
-        json!({"kernel": facts::kernel()})
+        json!({"kernel": host_info::kernel()})
     } else {
         doctor::examine()
     };

@@ -31,13 +31,13 @@ fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
 pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
     let (cell, files) = read_cell(arguments)?;
     let mut progress = Progress::new();
-    let mut around = narrows_emulate::RunContext {
+    let mut context = narrows_emulate::RunContext {
         signals,
         watch_stdin: arguments.watch_stdin,
         files: &files,
         progress: &mut |time, of| progress.report(time, of),
     };
-    let run = narrows_emulate::emulate(&cell, &arguments.out, &mut around)?;
+    let run = narrows_emulate::emulate(&cell, &arguments.out, &mut context)?;
     events::done(&run);
     Ok(())
 }

@@ -3,7 +3,7 @@
 use crate::events::Failure;
 use narrows_cell::RunError;
 use narrows_cell::load_files;
-use narrows_shell::{self as shell, Plan};
+use narrows_shell::{self as shell, ShellPlan};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -44,10 +44,10 @@ pub(crate) fn run(arguments: &ShellArguments) -> ExitCode {
 
 /// Runs the program itself.
 pub(crate) fn guard(arguments: &GuardArguments) -> ExitCode {
-    finish(shell::guard_main(arguments.pipe, &arguments.command).map_err(Failure::from))
+    finish(shell::subreaper_main(arguments.pipe, &arguments.command).map_err(Failure::from))
 }
 
-fn read(arguments: &ShellArguments) -> Result<Plan, Failure> {
+fn read(arguments: &ShellArguments) -> Result<ShellPlan, Failure> {
     let folder = arguments.plan.parent().unwrap_or(Path::new(""));
     let text = fs::read_to_string(&arguments.plan).map_err(|error| {
         Failure::input(format!(
@@ -59,7 +59,7 @@ fn read(arguments: &ShellArguments) -> Result<Plan, Failure> {
     let plan = text.and_then(|text| {
         let load =
             |json: &_| load_files(json, &files).map_err(|error| RunError::Input(error.to_string()));
-        Plan::parse(&text, load).map_err(Failure::from)
+        ShellPlan::parse(&text, load).map_err(Failure::from)
     });
     if arguments.consume {
         // Left behind, it would only take up room.

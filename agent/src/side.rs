@@ -2,8 +2,8 @@
 
 use crate::events::{self, Failure};
 use crate::tunnel::read_plan;
-use narrows_realpath::pack;
-use narrows_realpath::peer::{self, Around, CommandReader, Plan};
+use narrows_realpath::archive;
+use narrows_realpath::peer::{self, CommandReader, PeerContext, PeerPlan};
 use narrows_sys::poll::Signals;
 use std::io::{self, BufWriter};
 use std::os::fd::AsFd;
@@ -30,22 +30,22 @@ pub(crate) struct PackArguments {
 /// Plays one side.
 pub(crate) fn run(arguments: &SideArguments, signals: &Signals) -> Result<(), Failure> {
     let mut commands = CommandReader::from(io::stdin().as_fd())?;
-    let plan = Plan::parse(&read_plan(&arguments.plan, &mut commands)?)?;
-    let mut around = Around {
+    let plan = PeerPlan::parse(&read_plan(&arguments.plan, &mut commands)?)?;
+    let mut context = PeerContext {
         signals,
         commands,
-        tell: &mut events::line,
+        notify: &mut events::line,
     };
-    Ok(peer::run(&plan, &mut around)?)
+    Ok(peer::run(&plan, &mut context)?)
 }
 
 /// Writes a folder to standard output.
 pub(crate) fn pack(arguments: &PackArguments) -> ExitCode {
     let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
-    let packed = pack::pack(&arguments.folder, &mut out);
+    let packed = archive::write(&arguments.folder, &mut out);
     let done = packed.and_then(|()| {
         if arguments.remove {
-            pack::remove(&arguments.folder)
+            archive::remove(&arguments.folder)
         } else {
             Ok(())
         }

@@ -2,7 +2,7 @@
 
 use crate::events::{self, Failure};
 use narrows_realpath::peer::CommandReader;
-use narrows_realpath::tunnel::{self, Around, Plan};
+use narrows_realpath::tunnel::{self, TunnelContext, TunnelPlan};
 use narrows_sys::poll::Signals;
 use serde_json::{Value, json};
 use std::fs;
@@ -36,13 +36,13 @@ pub(crate) struct JoinArguments {
 pub(crate) fn run(arguments: &TunnelArguments, signals: &Signals) -> Result<(), Failure> {
     let stdin = io::stdin();
     let mut commands = CommandReader::from(stdin.as_fd())?;
-    let plan = Plan::parse(&read_plan(&arguments.plan, &mut commands)?)?;
-    let mut around = Around {
+    let plan = TunnelPlan::parse(&read_plan(&arguments.plan, &mut commands)?)?;
+    let mut context = TunnelContext {
         signals,
         parent: arguments.watch_stdin.then(|| stdin.as_fd()),
-        tell: &mut events::line,
+        notify: &mut events::line,
     };
-    let document = tunnel::run(&plan, &mut around)?;
+    let document = tunnel::run(&plan, &mut context)?;
     events::line(&json!({"event": "done", "tunnel": document}));
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! What ends work that never waits, in real time, wherever it is: signals, the end of standard input, and a limit
+//! Ends work that never waits, in real time, wherever it is: signals, the end of standard input, and a limit
 //! of memory.
 //!
 //! Simulated time may stand still while a program works, and a phase such as the verification of a large record has
@@ -19,7 +19,7 @@ use std::time::Duration;
 
 /// Time between two looks: a flow that nothing bounds takes some 100 MB within it.
 const LOOK: Duration = Duration::from_millis(50);
-/// How long the last words may wait for a reader.
+/// Longest time for which the last words may wait for a reader.
 const PATIENCE: Duration = Duration::from_millis(50);
 /// Tries to remove a folder into which the work may still write.
 const TRIES: u32 = 5;

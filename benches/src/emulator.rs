@@ -1,4 +1,4 @@
-//! What the emulator delivers, and how punctually.
+//! Throughput and punctuality of the emulator.
 
 use crate::Spread;
 use narrows_cell::keep_file;
@@ -203,7 +203,7 @@ fn emulate(agent: &Path, mut cell: Value, model: Option<&[u8]>) -> Result<Emulat
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("cell.json");
     if let Some(content) = model {
-        let kept = keep_file(&folder.path().join("files"), "a.model", content);
+        let kept = keep_file(&folder.path().join("files"), "a.safetensors", content);
         cell["flows"][0]["params"]["model"] = kept.map_err(|error| error.to_string())?;
     }
     std::fs::write(&file, cell.to_string()).map_err(|error| error.to_string())?;

@@ -12,11 +12,11 @@ use std::time::Instant;
 /// Minimum, median and maximum of repeated measurements.
 #[derive(Clone, Copy, Debug)]
 pub struct Spread {
-    /// Smallest value.
+    /// Smallest value, in the unit of what is measured.
     pub min: f64,
-    /// Median.
+    /// Median, in the same unit.
     pub median: f64,
-    /// Largest value.
+    /// Largest value, in the same unit.
     pub max: f64,
 }
 

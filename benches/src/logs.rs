@@ -1,4 +1,4 @@
-//! What reading and measuring a log of Pantheon's tunnel costs.
+//! Cost of reading and measuring a log of Pantheon's tunnel.
 
 use crate::repeat;
 use narrows_pantheon::{Arrived, OneDirection, SentLine, Statistics, read_merged, write_merged};

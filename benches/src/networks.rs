@@ -1,4 +1,4 @@
-//! What a decision of a recurrent network costs, for networks of the sizes that have been published.
+//! Cost of a decision of a recurrent network, for networks of the sizes that have been published.
 
 use crate::repeat;
 use narrows_cc::parts::Lstm;

@@ -1,4 +1,4 @@
-//! What a scheme's own work costs, apart from transport and network.
+//! Cost of a scheme's own work, apart from transport and network.
 
 use crate::{Spread, cycles_per_ns, repeat};
 use narrows_cc::testing::{example_files, example_params};

@@ -16,9 +16,6 @@
 
 pub use narrows_bpf_programs::{ALL, Object, ObjectError, Program, find, protocol};
 
-#[cfg(test)]
-mod object_tests;
-
 /// Objects by the names of their programs; empty where this was not built for Linux.
 const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
@@ -33,6 +30,8 @@ pub fn object(program: &Program) -> Result<Object, ObjectError> {
 
 #[cfg(test)]
 mod tests {
+    mod object_files;
+
     use super::*;
     use narrows_bpf_programs::{PARAM, encode};
 

@@ -1,4 +1,4 @@
-//! What may happen to a congestion control scheme.
+//! Events of a congestion control scheme, in any order.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

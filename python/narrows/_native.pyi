@@ -5,7 +5,7 @@ files ``OSError``; each message is one sentence that names the file.
 """
 
 from os import PathLike
-from typing import TypeAlias, TypedDict
+from typing import Any, TypeAlias, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,6 +191,43 @@ def import_pantheon(task_json: str, logs_json: str, out_dir: _Path) -> tuple[str
 
 def export_pantheon(cell_dir: _Path, base_ns: int, data: _Path, ack: _Path) -> str:
     """Writes a record as Pantheon's merged logs; gives Pantheon's numbers for it, as JSON."""
+
+def export_pcapng(cell_dir: _Path, base_ns: int, comment: str, sender: _Path, receiver: _Path) -> str:
+    """Writes a record as captures of both ends, its time zero at ``base_ns`` (since 1970); counts as JSON."""
+
+def export_qlog(
+    cell_dir: _Path, base_ns: int, version: str, title: str, description: str, prefix: str, suffix: str
+) -> str:
+    """Writes each flow of a record as qlog to ``prefix`` + its number + ``suffix``; counts as JSON."""
+
+def export_csv(cell_dir: _Path, folder: _Path) -> str:
+    """Writes the tables of a record as comma-separated values into ``folder``; rows per file as JSON."""
+
+def read_capture(path: _Path) -> dict[str, Any]:
+    """The TCP and UDP packets of a capture (pcapng or pcap), as columns in the order of the file."""
+
+def read_qlog(path: _Path) -> list[dict[str, Any]]:
+    """The traces of a qlog file, as columns of events."""
+
+def read_mahimahi(path: _Path) -> dict[str, Any]:
+    """The log of one direction of a mahimahi link: packets and delivery opportunities, as columns."""
+
+def import_packets(
+    run_json: str,
+    out_dir: _Path,
+    data: dict[str, Any],
+    back: dict[str, Any] | None,
+    senders: dict[str, Any] | None,
+) -> str:
+    """Makes a record of packets that were seen at both ends; gives ``run.json``.
+
+    ``run_json`` is ``run.json`` without what follows from the packets; ``data`` and ``back`` are columns
+    (``flow``, ``size_bytes``, ``sent_ns``, ``arrived_ns`` with the smallest number for never), ``senders``
+    the states.
+    """
+
+def import_bins(run_json: str, out_dir: _Path, bins: dict[str, Any], senders: dict[str, Any] | None) -> str:
+    """Makes a record of a run that was measured at one end, of its bins; gives ``run.json``."""
 
 def probe_element(
     element_json: str,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import Any
 
 from narrows.errors import DataError, reason
 from narrows.text import shorten
@@ -63,6 +64,14 @@ def named_path(text: str, base: Path) -> Path:
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise DataError(f'"{shorten(text)}" {_IRREGULAR}')
     return path
+
+
+def packaged(path: Path) -> Any:
+    """The content of a YAML file that is part of a package."""
+    import yaml
+
+    # The same in C, which is ten times as fast; a build of the library without it reads the same.
+    return yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
 def shipped_folder() -> Path | None:

@@ -6,7 +6,9 @@ be anything.
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 #: Takes a value and the words that lead to it.
@@ -45,18 +47,23 @@ def is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
 
 
-INTEGER = scalar(_is_integer, "a whole number")
-COUNT = scalar(lambda value: _is_integer(value) and value >= 0, "a count")
-LIST = scalar(lambda value: isinstance(value, list), "a list")
+def _is_lines(value: Any) -> bool:
+    """True for text of any length, in lines."""
+    return isinstance(value, str) and all(line.isprintable() for line in value.splitlines())
+
+
 OBJECT = scalar(lambda value: isinstance(value, dict), "an object")
-NUMBER = scalar(_is_number, "a number")
-BOOLEAN = scalar(lambda value: isinstance(value, bool), "a truth value")
-#: Text of any length, in lines.
-STRING = scalar(
-    lambda value: isinstance(value, str) and all(line.isprintable() for line in value.splitlines()),
-    "printable text",
-)
-TEXT = scalar(is_text, "printable text")
+#: Kinds of single values, and of what is not looked into.
+KINDS: dict[str, Shape] = {
+    "integer": scalar(_is_integer, "a whole number"),
+    "count": scalar(lambda value: _is_integer(value) and value >= 0, "a count"),
+    "list": scalar(lambda value: isinstance(value, list), "a list"),
+    "object": OBJECT,
+    "number": scalar(_is_number, "a number"),
+    "boolean": scalar(lambda value: isinstance(value, bool), "a truth value"),
+    "string": scalar(_is_lines, "printable text"),
+    "text": scalar(is_text, "printable text"),
+}
 
 
 def nullable(inner: Shape) -> Shape:
@@ -94,8 +101,8 @@ def dict_of(key: Shape, inner: Shape) -> Shape:
     return shape
 
 
-def record(members: dict[str, Shape], optional: dict[str, Shape] | None = None) -> Shape:
-    """An object with these members; others may be left out."""
+def record(members: dict[str, Shape], optional: dict[str, Shape]) -> Shape:
+    """An object with these members; optional ones may be left out."""
 
     def shape(value: Any, at: str) -> None:
         if not isinstance(value, dict):
@@ -104,8 +111,41 @@ def record(members: dict[str, Shape], optional: dict[str, Shape] | None = None) 
             if name not in value:
                 raise ShapeError(f"{at}.{name} is missing")
             inner(value[name], f"{at}.{name}")
-        for name, inner in (optional or {}).items():
+        for name, inner in optional.items():
             if name in value:
                 inner(value[name], f"{at}.{name}")
 
     return shape
+
+
+def read_shapes(path: Path, kinds: dict[str, Shape]) -> dict[str, Shape]:
+    """The shapes that a file describes, each of `kinds` and those before it:
+
+    "text", "text | null", ["text"] a list, {name = "text", "other?" = "text"} an object (?: may be left out),
+    {"<text>" = "count"} an object of any members of these kinds, "..." the members of another object.
+    """
+    # Commands that read results must be quick, and so do without YAML.
+    document = tomllib.loads(path.read_text(encoding="utf-8"))
+    named = dict(kinds)
+
+    def members(node: dict[str, Any]) -> dict[str, Any]:
+        others = document.get(node.get("...", ""), {})
+        return {**(members(others) if others else {}), **{k: v for k, v in node.items() if k != "..."}}
+
+    def shape(node: Any) -> Shape:
+        if isinstance(node, list):
+            return list_of(shape(node[0]))
+        if isinstance(node, dict):
+            node = members(node)
+            (first, inner), *_ = node.items()
+            if first.startswith("<"):
+                return dict_of(named[first[1:-1]], shape(inner))
+            shapes = {name: shape(one) for name, one in node.items()}
+            optional = {name[:-1]: one for name, one in shapes.items() if name.endswith("?")}
+            return record({name: one for name, one in shapes.items() if not name.endswith("?")}, optional)
+        name, _, null = node.partition(" | ")
+        return nullable(named[name]) if null else named[name]
+
+    for name, node in document.items():
+        named[name] = shape(node)
+    return named

@@ -101,7 +101,7 @@ def test_a_campaign_from_start_to_end(lab: Lab) -> None:
     code, stdout, stderr = lab.run()
     assert code == 0, stderr
     assert lab.states() == ["finished"] * 6
-    assert "linux:cubic" in stdout and "throughput" in stdout and "Mbit/s" in stdout
+    assert "linux:cubic" in stdout and "  thr  " in stdout and "Mbit/s" in stdout
     results = json.loads((lab.out / "results.json").read_text())
     assert results["format"] == "narrows/results/2"
     assert [row["flow"] for row in results["rows"][:2]] == [1, None]
@@ -272,7 +272,7 @@ def test_a_finished_campaign_runs_nothing_again(lab: Lab) -> None:
     before = (lab.out / "cells" / "reno-r1" / "run.json").stat().st_mtime_ns
     code, stdout, stderr = lab.run()
     assert code == 0
-    assert "nothing is left to run" in stderr and "throughput" in stdout
+    assert "nothing is left to run" in stderr and "  thr  " in stdout
     assert (lab.out / "cells" / "reno-r1" / "run.json").stat().st_mtime_ns == before
 
 
@@ -425,7 +425,7 @@ def test_what_a_campaign_never_asked_for_was_not_skipped_in_it(lab: Lab) -> None
     code, stdout, _ = lab.call("show", "out", "more")
     assert code == 0
     row = next(line for line in stdout.splitlines() if line.startswith("reno "))
-    assert row.split()[:3] == ["reno", "-", "2"], stdout
+    assert row.split()[:3] == ["reno", "out", "-"], stdout
     assert "skipped" not in stdout
     assert "reno (out) is not part of it" in stdout
 

@@ -36,7 +36,7 @@ def test_the_keeper_of_a_clock_is_found_and_named(tmp_path: Path) -> None:
     assert found["format"] == "narrows/clock/1"
     assert (found["keeper"]["program"], found["keeper"]["offset_ns"]) == ("chrony", 40_000)
     assert found["synchronized"] and found["bound_ns"] == 840_000
-    assert clocks.keeper(found) == "kept by chrony from 192.0.2.7, stratum 2"
+    assert clocks.keeper(found) == "synchronized by chrony from 192.0.2.7, stratum 2"
 
 
 def test_chrony_without_a_source_keeps_nothing(tmp_path: Path) -> None:
@@ -44,7 +44,7 @@ def test_chrony_without_a_source_keeps_nothing(tmp_path: Path) -> None:
     found = read(place(tmp_path, chronyc=f"echo '{line}'"))
     assert found["keeper"]["bound_ns"] is None
     if not found["synchronized"]:  # the kernel may have been told by somebody else
-        assert clocks.keeper(found) == "kept by nobody (chrony runs and has no source)"
+        assert clocks.keeper(found) == "not synchronized (chrony runs and has no source)"
 
 
 def test_timesyncd_is_asked_where_chrony_does_not_answer(tmp_path: Path) -> None:

@@ -66,15 +66,17 @@ def test_a_skipped_check_is_never_called_passed(tmp_path: Path) -> None:
     checks = json.loads((tmp_path / "a/cells/reno-r1/run.json").read_text())["checks"]
     skipped = [check["name"] for check in checks if check["skipped"]]
     assert skipped == ["random_loss"], "no element of first-look drops at random"
-    counts = f"{len(checks) - 1} hold, 1 skipped"
+    counts = f"{len(checks) - 1} of {len(checks)} hold, 1 skipped"
 
     done = call("check", "a", cwd=tmp_path)
     # One more than the record's own: the campaign knows the digest of its files.
-    assert f"checks on 1 record: {len(checks)} hold, 1 skipped" in done.stdout, done.stdout
-    assert "skipped random_loss: no element drops packets at random." in done.stdout
+    assert f"checks on 1 record: {len(checks)} of {len(checks) + 1} hold, 1 skipped" in done.stdout, (
+        done.stdout
+    )
+    assert "skipped random loss: no element drops packets at random." in done.stdout
 
     shown = call("show", "a/cells/reno-r1", cwd=tmp_path).stdout.splitlines()
-    assert "skipped random_loss: no element drops packets at random." in shown
+    assert "skipped random loss: no element drops packets at random." in shown
     assert not any(line.startswith("ok") and "random_loss" in line for line in shown)
     assert shown[-1] == f"checks: {counts}"
 

@@ -123,9 +123,9 @@ def test_files_of_another_cell_are_told(campaign: Path, name: str) -> None:
     theirs.write_bytes(keep)
     code, said = _call("check", campaign)
     assert code in (1, 3), said
-    assert "its files are not those that the run has left" in said
+    assert "its files are not those that the run left" in said
     code, said = _call("report", campaign)
-    assert (code, "its files are not those that the run has left" in said) == (3, True), said
+    assert (code, "its files are not those that the run left" in said) == (3, True), said
 
 
 def test_exchanged_cells_and_added_or_missing_files_are_told(campaign: Path) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 import model_kit
 import processes
@@ -19,7 +20,7 @@ from narrows.campaign.plan import make_plan
 from narrows.errors import DataError, ScenarioError, UnavailableError
 from narrows.models import checkpoint, networks, remy, store
 from narrows.models.convert import convert
-from narrows.models.format import MAGIC, summary, write
+from narrows.models.format import FORMER, summary, write
 from narrows.scenario import registry
 from narrows.scenario.model import Scenario
 from narrows.scenario.resolve import resolve
@@ -199,21 +200,59 @@ def test_any_index_is_read_or_refused(changes: list[tuple[int, int]]) -> None:
 
 def test_a_model_file_is_what_the_guide_says() -> None:
     content = write("k", {"n": np.array([1, 258], dtype="<i4")}, {"source": "here"})
-    header = b'{"kind":"k","source":"here","arrays":[{"name":"n","type":"i32","shape":[2]}]}'
-    assert content == MAGIC + bytes([len(header), 0, 0, 0]) + header + bytes([1, 0, 0, 0, 2, 1, 0, 0])
+    header = (
+        b'{"__metadata__":{"kind":"k","source":"here"},"n":{"data_offsets":[0,8],"dtype":"I32","shape":[2]}}'
+    )
+    header += b" " * (-len(header) % 8)
+    assert content == len(header).to_bytes(8, "little") + header + bytes([1, 0, 0, 0, 2, 1, 0, 0])
     found = summary(content)
     assert (found.kind, found.arrays, found.notes) == ("k", (("n", "i32", (2,)),), {"source": "here"})
-    refused = [(b"x", "not a model file"), (b"narrows/model/2\n", "another version"), (MAGIC, "damaged")]
-    for bad, word in refused:
-        with pytest.raises(DataError, match=word):
+    for bad in (b"x", b"narrows/model/2\n", content[:-1]):
+        with pytest.raises(DataError, match="not a model file"):
             summary(bad)
+
+
+def test_what_a_trainer_exports_is_a_model(tmp_path: Path, home: Path) -> None:
+    arrays = {
+        "output_bias": np.zeros(5, dtype=np.float32),
+        "output_weights": np.zeros((2, 5), dtype=np.float32),
+    }
+    arrays |= {"bias0": np.zeros(8, dtype=np.float32), "kernel0": np.zeros((11, 8), dtype=np.float32)}
+    save_file(arrays, tmp_path / "mine.safetensors", metadata={"kind": "indigo"})
+    done = narrows("models", "add", "mine", "mine.safetensors", cwd=tmp_path)
+    assert done.returncode == 0 and "in a scenario: {indigo: mine}" in done.stdout, done.stderr
+    assert (home / "mine.safetensors").read_bytes() == (tmp_path / "mine.safetensors").read_bytes()
+    save_file(arrays, tmp_path / "none.safetensors")
+    done = narrows("models", "add", "none", "none.safetensors", cwd=tmp_path)
+    assert done.returncode == 3 and "its metadata has no kind of a model" in done.stderr
+
+
+def former_file(header: str, data: bytes = b"") -> bytes:
+    """A file of the format before."""
+    return FORMER + len(header.encode()).to_bytes(4, "little") + header.encode() + data
+
+
+def test_files_of_the_format_before_are_converted(tmp_path: Path, home: Path) -> None:
+    header = (
+        '{"kind":"k","source":{"format":"F","file":"f"},"arrays":[{"name":"n","type":"i32","shape":[2]}]}'
+    )
+    (tmp_path / "old.model").write_bytes(former_file(header, bytes([1, 0, 0, 0, 2, 1, 0, 0])))
+    expected = write("k", {"n": np.array([1, 258], dtype="<i4")}, {"source": "F, file f"})
+    assert convert(tmp_path / "old.model") == expected
+    for damaged in (former_file(header), former_file(header, bytes(9)), former_file("{"), FORMER):
+        (tmp_path / "old.model").write_bytes(damaged)
+        with pytest.raises(DataError, match=r"old\.model: "):
+            convert(tmp_path / "old.model")
+    home.mkdir(parents=True)
+    (home / "tao.model").touch()
+    assert store.how_to_add("tao").endswith(f"narrows models add tao {home / 'tao.model'}")
 
 
 def test_the_same_model_gives_the_same_file(tmp_path: Path) -> None:
     index = model_kit.checkpoint(tmp_path / "a", model_kit.tensors(9, 3, 1))
     other = model_kit.checkpoint(tmp_path / "b", model_kit.tensors(9, 3, 1), blocks=3)
     assert convert(index) == convert(other.parent)
-    assert summary(convert(index)).notes["source"]["format"] == "TensorFlow checkpoint"
+    assert summary(convert(index)).notes["source"].startswith("TensorFlow checkpoint, file ")
 
 
 def test_converting_tells_what_a_file_is_not(tmp_path: Path) -> None:
@@ -234,7 +273,7 @@ def test_models_are_added_listed_shown_and_removed(tmp_path: Path, home: Path) -
     assert done.returncode == 0 and "in a scenario: {remy: tao}" in done.stdout, done.stderr
     index = model_kit.checkpoint(tmp_path / "net", model_kit.tensors(11, 4, 2))
     assert narrows("models", "add", "m", str(index.parent), cwd=tmp_path).returncode == 0
-    assert sorted(path.name for path in home.iterdir()) == ["m.model", "tao.model"]
+    assert sorted(path.name for path in home.iterdir()) == ["m.safetensors", "tao.safetensors"]
 
     found = json.loads(narrows("models", "list", "--json", cwd=tmp_path).stdout)
     assert [(one["name"], one["kind"]) for one in found["models"]] == [("m", "muses"), ("tao", "remy")]
@@ -247,7 +286,7 @@ def test_models_are_added_listed_shown_and_removed(tmp_path: Path, home: Path) -
     assert again.returncode == 2 and "--force" in again.stderr
     assert narrows("models", "add", "tao", "t.dna", "--force", cwd=tmp_path).returncode == 0
     assert narrows("models", "add", "a/b", "t.dna", cwd=tmp_path).returncode == 3
-    assert narrows("models", "add", "x.model", "t.dna", cwd=tmp_path).returncode == 3
+    assert narrows("models", "add", "x.safetensors", "t.dna", cwd=tmp_path).returncode == 3
     assert narrows("models", "remove", "tao", cwd=tmp_path).returncode == 0
     gone = narrows("models", "remove", "tao", cwd=tmp_path)
     assert gone.returncode == 3 and 'no model "tao" is installed' in gone.stderr
@@ -262,16 +301,16 @@ def test_what_the_core_refuses_is_not_added(tmp_path: Path, home: Path) -> None:
     (tmp_path / "t.dna").write_bytes(twice)
     done = narrows("models", "add", "tao", "t.dna", cwd=tmp_path)
     assert done.returncode == 3 and "its rules 0 and 1 overlap" in done.stderr, done.stderr
-    (tmp_path / "k.model").write_bytes(write("other", {}, {}))
-    done = narrows("models", "add", "tao", "k.model", cwd=tmp_path)
+    (tmp_path / "k.safetensors").write_bytes(write("other", {"n": np.array([1], dtype="<i4")}, {}))
+    done = narrows("models", "add", "tao", "k.safetensors", cwd=tmp_path)
     assert done.returncode == 3 and "kind other" in done.stderr
     assert not home.exists()
 
 
 def test_the_list_of_schemes_tells_which_models_there_are(tmp_path: Path, home: Path) -> None:
     home.mkdir(parents=True)
-    (home / "mine.model").write_bytes(model_kit.small_network())
-    (home / "broken.model").write_bytes(b"?")
+    (home / "mine.safetensors").write_bytes(model_kit.small_network())
+    (home / "broken.safetensors").write_bytes(b"?")
     done = narrows("schemes", "--json", cwd=tmp_path)
     models = {one["name"]: one.get("models") for one in json.loads(done.stdout)["schemes"]}
     assert (models["indigo"], models["muses"], models["remy"], models["reno"]) == (["mine"], [], [], None)
@@ -285,16 +324,16 @@ def test_the_list_of_schemes_tells_which_models_there_are(tmp_path: Path, home: 
 
 def test_a_model_is_named_in_two_ways(home: Path, tmp_path: Path) -> None:
     home.mkdir(parents=True)
-    (home / "mine.model").write_bytes(model_kit.small_network())
+    (home / "mine.safetensors").write_bytes(model_kit.small_network())
     short = scenario("[{indigo: mine, header: 0 B}]")
     long = scenario("[{scheme: indigo, model: mine, header: 0 B}]")
     assert short.to_json() == long.to_json()
     row = short.schemes[0]
     assert row.label == "indigo model=mine header=0B"
     model = row.flows[0]["params"]["model"]
-    assert model["name"] == "mine.model" and model["sha256"] in short.files.contents
+    assert model["name"] == "mine.safetensors" and model["sha256"] in short.files.contents
     # Other content, another experiment.
-    (home / "mine.model").write_bytes(convert_note(model_kit.small_network()))
+    (home / "mine.safetensors").write_bytes(convert_note(model_kit.small_network()))
     assert scenario("[{indigo: mine, header: 0 B}]").hash != short.hash
 
 
@@ -313,7 +352,7 @@ def test_files_are_relative_to_the_scenario_and_may_be_published_ones(tmp_path: 
     assert [row.label for row in found.schemes] == ["remy model=t.dna", "indigo model=model"]
     for row in found.schemes:
         content = found.files.contents[row.flows[0]["params"]["model"]["sha256"]]
-        assert content.startswith(MAGIC)
+        assert summary(content).kind in ("remy", "indigo")
 
 
 def test_a_name_that_is_not_installed_is_skipped(tmp_path: Path) -> None:
@@ -352,7 +391,7 @@ def test_bad_models_are_problems_of_the_scenario(tmp_path: Path, schemes: str, w
 
 def test_a_model_runs_and_the_record_says_which(tmp_path: Path, home: Path) -> None:
     home.mkdir(parents=True)
-    (home / "mine.model").write_bytes(model_kit.small_network())
+    (home / "mine.safetensors").write_bytes(model_kit.small_network())
     text = SCENARIO.replace("SCHEMES", "[reno, {indigo: mine}, {muses: muses}]")
     (tmp_path / "s.yaml").write_text(text)
     done = narrows("run", "s.yaml", "--where", "simulate", "--no-report", "-o", "out", cwd=tmp_path)
@@ -360,9 +399,12 @@ def test_a_model_runs_and_the_record_says_which(tmp_path: Path, home: Path) -> N
     assert "narrows models add muses PATH" in done.stderr
     document = json.loads((tmp_path / "out/cells/indigo-model-mine-r1/run.json").read_text())
     told = document["flows"][0]["fingerprint"]["params"]["model"]
-    assert told["name"] == "mine.model" and told["sha256"] == store.describe(home / "mine.model").sha256
+    assert (
+        told["name"] == "mine.safetensors"
+        and told["sha256"] == store.describe(home / "mine.safetensors").sha256
+    )
     kept = next((tmp_path / "out" / "files").iterdir())
-    assert kept.read_bytes() == (home / "mine.model").read_bytes()
+    assert kept.read_bytes() == (home / "mine.safetensors").read_bytes()
     results = json.loads((tmp_path / "out/results.json").read_text())
     assert any("muses" in json.dumps(one) for one in results["skipped"]), results.keys()
     # The network holds its ten packets: 10 x 1500 bytes in 40 ms are 3 Mbit/s.

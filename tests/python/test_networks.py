@@ -318,9 +318,9 @@ BAD = [
     ("path: {forward: [{delay: 5 ms, name: x y}]}\n", "path.forward.0.name: must be a name"),
     (
         "path: {forward: [{delay: 5 ms, name: x}, {delay: 5 ms, name: x}]}\n",
-        'path.forward.1: the name "x" is that of path.forward.0 already',
+        'path.forward.1: the name "x" is used by path.forward.0 already',
     ),
-    ("path: {forward: [{delay: 5 ms, name: forward.1}, {loss: 1 %}]}\n", 'the name "forward.1" is that of'),
+    ("path: {forward: [{delay: 5 ms, name: forward.1}, {loss: 1 %}]}\n", 'the name "forward.1" is used by'),
     ("path: {forward: [{rate: 1 Mbit/s, overhed: 38 B}]}\n", 'did you mean "overhead"?'),
     ("path: {forward: [{rate: 1 Mbit/s, overhead: 38}]}\n", "path.forward.0.overhead: 38 has no unit"),
     ("path: {forward: [{toy_list: []}]}\n", "must be a list of whole numbers such as [3, 7]"),

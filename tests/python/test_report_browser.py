@@ -7,6 +7,7 @@ import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -48,8 +49,14 @@ def test_the_console_is_heard(browser: Browser, tmp_path: Path) -> None:
     assert any("nothing is not defined" in line for line in browser.said)
 
 
+def opened(browser: Browser, page: Path, **how: Any) -> None:
+    """Opens the report and waits until the runs that are open are unpacked."""
+    browser.open(page, **how)
+    browser.until("narrowsReport.isReady()")
+
+
 def test_charts_are_drawn_when_they_come_into_view(browser: Browser, page: Path) -> None:
-    browser.open(page, height=600)
+    opened(browser, page, height=600)
     assert browser.run("narrowsReport.total") == 8
     assert browser.run("narrowsReport.drawn()") < 8
     browser.run("document.querySelector('[data-key=\"mix-r1/window\"]').scrollIntoView()")
@@ -66,7 +73,7 @@ def test_charts_are_drawn_when_they_come_into_view(browser: Browser, page: Path)
 def test_charts_are_seen_on_light_and_dark_pages(
     browser: Browser, page: Path, tmp_path: Path, dark: bool, paper: str, flow: str
 ) -> None:
-    browser.open(page, dark=dark)
+    opened(browser, page, dark=dark)
     browser.run("narrowsReport.drawAll()")
     browser.run("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(() => done(true))))")
     with Image.open(browser.picture(tmp_path / "page.png")) as image:
@@ -80,13 +87,13 @@ def test_charts_are_seen_on_light_and_dark_pages(
 
 
 def test_nothing_runs_out_of_a_narrow_page(browser: Browser, page: Path) -> None:
-    browser.open(page, width=400)
+    opened(browser, page, width=400)
     browser.run("narrowsReport.drawAll()")
     assert browser.run("document.documentElement.scrollWidth") <= 400
 
 
 def test_the_keyboard_zooms_and_moves_and_all_charts_of_a_run_follow(browser: Browser, page: Path) -> None:
-    browser.open(page)
+    opened(browser, page)
     browser.run("narrowsReport.drawAll()")
     browser.run(f"{CHART}.focus()")
     span = "narrowsReport.span('cubic-r1/{0}')"
@@ -106,7 +113,7 @@ def test_the_keyboard_zooms_and_moves_and_all_charts_of_a_run_follow(browser: Br
 
 
 def test_the_legend_hides_a_flow_by_keyboard(browser: Browser, page: Path) -> None:
-    browser.open(page)
+    opened(browser, page)
     browser.run("narrowsReport.drawAll()")
     row = f"{CHART}.querySelectorAll('.u-legend tr.u-series')[2]"
     assert browser.run(f"{row}.getAttribute('role')") == "button"
@@ -118,7 +125,7 @@ def test_the_legend_hides_a_flow_by_keyboard(browser: Browser, page: Path) -> No
 
 
 def test_the_theme_can_be_chosen(browser: Browser, page: Path) -> None:
-    browser.open(page)
+    opened(browser, page)
     browser.run("narrowsReport.drawAll()")
     colour = "getComputedStyle(document.body).backgroundColor"
     assert browser.run(colour) == "rgb(255, 255, 255)"
@@ -130,7 +137,7 @@ def test_the_theme_can_be_chosen(browser: Browser, page: Path) -> None:
 
 
 def test_the_page_prints_with_all_charts(browser: Browser, page: Path, tmp_path: Path) -> None:
-    browser.open(page, height=600, dark=True)
+    opened(browser, page, height=600, dark=True)
     printed = browser.print(tmp_path / "page.pdf").read_bytes()
     assert browser.run("narrowsReport.drawn()") == 8
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) >= 4

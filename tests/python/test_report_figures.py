@@ -31,7 +31,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         Spec("mix", 1, ("cubic", "reno")),
     ]
     made = write_campaign(tmp_path_factory.mktemp("figures") / "campaign", specs, duration_s=3.0)
-    report.build(made, pdf=False, html=False)
+    report.build(made, pdf=False, html=False, files=True)
     return made
 
 
@@ -73,15 +73,23 @@ def test_each_figure_is_svg_png_and_its_numbers(folder: Path) -> None:
 
 
 def test_the_same_campaign_gives_the_same_bytes(folder: Path) -> None:
-    before = {p.relative_to(folder): p.read_bytes() for p in (folder / "figures").rglob("*.*")}
-    first = report.build(folder)
+    def drawn() -> dict[Path, bytes]:
+        return {p.relative_to(folder): p.read_bytes() for p in (folder / "figures").rglob("*.*")}
+
+    before = drawn()
+    first = report.build(folder, all_runs=True, files=True)
     assert first.pdf is not None
     assert first.html is not None
     kept = first.pdf.read_bytes(), first.html.read_bytes()
-    again = report.build(folder)
+    assert drawn() == before
+    report.build(folder)
+    # Only what the PDF shows, and the figures of the comparison with their numbers.
+    assert sum(p.suffix == ".png" for p in drawn()) == 0
+    assert Path("figures/summary.csv") in drawn()
+    again = report.build(folder, all_runs=True, files=True)
     assert again.pdf is not None
     assert again.html is not None
-    assert {p.relative_to(folder): p.read_bytes() for p in (folder / "figures").rglob("*.*")} == before
+    assert drawn() == before
     assert (again.pdf.read_bytes(), again.html.read_bytes()) == kept
 
 

@@ -88,7 +88,7 @@ def test_a_lost_or_damaged_record_fails_its_run_only(tmp_path: Path) -> None:
     shutil.rmtree(folder / "cells" / "cubic-r1")
     (folder / "cells" / "cubic-r2" / "run.json").write_text('{"format": ')
     (folder / "cells" / "cubic-r3" / "packets.parquet").write_bytes(b"PAR1 and then nothing")
-    report.build(folder, pdf=False)
+    report.build(folder, pdf=False, files=True)
     outcomes = {r.cell: r.outcome for r in load(folder).runs}
     assert outcomes == {"cubic-r1": "failed", "cubic-r2": "failed", "cubic-r3": "ok", "cubic-r4": "ok"}
     text = (folder / "report.html").read_text()
@@ -141,7 +141,7 @@ def test_an_interrupted_report_leaves_the_previous_one(
     report.build(folder, pdf=False)
     before = {p: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
 
-    def stop(*_: object) -> document.Document:
+    def stop(*_: object, **__: object) -> document.Document:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(document, "compose", stop)

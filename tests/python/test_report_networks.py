@@ -13,8 +13,7 @@ import pytest
 
 import processes
 from narrows import _native
-from narrows.report import document, networks, prose, tables
-from narrows.report.assemble import build_report
+from narrows.report import build, document, networks, prose, tables
 from narrows.report.data import Campaign, load
 from narrows.report.figures import _layout, _network, completion, throughput
 
@@ -126,7 +125,7 @@ def test_metrics_that_nobody_needs_are_left_out(campaign: Campaign) -> None:
 
 
 def test_the_report_is_written(folder: Path) -> None:
-    paths = build_report(folder, pdf=True, html=True)
+    paths = build(folder)
     assert paths.html is not None and paths.pdf is not None
     html = paths.html.read_text(encoding="utf-8")
     for words_ in ("A network of 6 hosts and 2 routers.", "Completion times of transfers", "Datagrams"):

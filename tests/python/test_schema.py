@@ -47,7 +47,7 @@ def test_examples_of_keys_are_accepted() -> None:
         "schemes": "[reno]",
         "duration": "30 s",
     }
-    for key in KEYS:
+    for key in KEYS.values():
         # A network stands in place of a path.
         base = {name: value for name, value in least.items() if (name, key.name) != ("path", "network")}
         text = "".join(f"{name}: {value}\n" for name, value in (base | {key.name: key.example}).items())
@@ -139,5 +139,5 @@ def test_the_reference_names_everything(fixed_registry: registry.Registry) -> No
     known = fixed_registry
     families = (known.schemes, known.queues, known.links, known.rates, known.traffic)
     params = [param.name for param in (*known.bottleneck, *known.host_settings)]
-    for name in [key.name for key in KEYS] + params + [name for family in families for name in family]:
+    for name in [*KEYS] + params + [name for family in families for name in family]:
         assert f"`{name}`" in page

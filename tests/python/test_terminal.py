@@ -1,56 +1,178 @@
-"""What stands in labels and reasons is printed as it stands, on a terminal as anywhere else."""
+"""Tables that fit the terminal, and the words of metrics and runs in them."""
 
 from __future__ import annotations
 
 import io
-from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from rich.console import Console
+from rich.text import Text
 
-from narrows import console as consoles
-from narrows.analysis.tables import print_cells
-from narrows.campaign.progress import bars
-from test_pantheon import data, narrows
+from narrows.analysis.metrics import find, four_digits, head_of, show_amount, show_spread
+from narrows.analysis.terminal import Column, FittedTable, fold, width
+from narrows.analysis.verdicts import lateness_ns, resolution, runs_in_words
+from narrows.campaign.results import metric_list
+from narrows.console import WIDTH_OF_FILES
+from narrows.errors import UsageError
+from narrows.statistics.runs import summarise
 
-__all__ = ["data"]
-
-#: What rich would take for an emoji, a style, the end of a style, and an escape.
-WORDS = (":x:", ":fire:", "[red]", "[/]", "[bold", "\\[", "[link=https://example.org]")
+METRICS = {metric["name"]: metric for metric in metric_list()}
 
 
-@pytest.fixture(params=["stdout_console", "stderr_console"])
-def console(request: pytest.FixtureRequest) -> Console:
-    made: Console = getattr(consoles, request.param)()
-    made._force_terminal, made.width, made.file = True, 200, io.StringIO()
-    made.no_color = True
+def table(names: list[str], columns: int = 5, why: str = "") -> FittedTable:
+    made = FittedTable(
+        Column("scheme", "left"),
+        *(Column(f"head {number}\n[ms]", rank=number) for number in range(columns)),
+        *([Column("why", "left", folded=True)] if why else []),
+    )
+    for place, name in enumerate(names):
+        numbers = [f"{place}{number}.12345" for number in range(columns)]
+        made.add(name, *numbers, *([why] if why else []))
     return made
 
 
-def told(console: Console) -> str:
-    assert isinstance(console.file, io.StringIO)
-    return console.file.getvalue()
+def plain(made: FittedTable, most: int) -> tuple[list[str], list[str]]:
+    lines, left_out = made.lines(most)
+    return [line.plain for line in lines], left_out
 
 
-@pytest.mark.parametrize("word", WORDS)
-def test_words_of_users_are_printed_as_they_stand(console: Console, word: str) -> None:
-    console.print(f"plain {word} text")
-    assert f"plain {word} text" in told(console)
-    cell: dict[str, Any] = {"id": f"{word}-r1", "state": "finished", "verdict": word}
-    print_cells(console, [cell | {"reasons": [{"text": f"why {word}"}]}])
-    assert f"{word}-r1" in told(console) and f"why {word}" in told(console)
-    progress = bars(console, live=True)
-    progress.add_task(f"task {word} run 1", note=f"note {word}")
-    console.print(progress.get_renderable())
-    assert f"task {word} run 1" in told(console) and f"note {word}" in told(console)
+def test_what_fits_stands_side_by_side() -> None:
+    lines, left_out = plain(table(["reno", "cubic"]), 80)
+    assert lines == [
+        "          head 0    head 1    head 2    head 3    head 4",
+        "scheme      [ms]      [ms]      [ms]      [ms]      [ms]",
+        "reno    00.12345  01.12345  02.12345  03.12345  04.12345",
+        "cubic   10.12345  11.12345  12.12345  13.12345  14.12345",
+    ]
+    assert not left_out
 
 
-def test_tables_of_an_import_have_the_names_of_its_schemes(data: Path, tmp_path: Path) -> None:
-    for file in list(data.glob("cubic_*")):
-        file.rename(data / file.name.replace("cubic", ":fire:[red]"))
-    (data / "pantheon_metadata.json").unlink()
-    done = narrows("import", "pantheon", data, "-o", tmp_path / "out", "--no-report")
-    # Pantheon's table, ours, and what is said about the row.
-    assert done.output.count("pantheon::fire:[red]") >= 3
-    assert "[Mbit/s]" in done.output and "\\[" not in done.output
+def test_columns_of_the_highest_rank_go_first() -> None:
+    lines, left_out = plain(table(["reno", "cubic"]), 40)
+    assert left_out == ["head 3 [ms]", "head 4 [ms]"]
+    assert lines[-1] == "cubic   10.12345  11.12345  12.12345"
+
+
+def test_a_long_name_stands_above_its_numbers() -> None:
+    long = "a name that is longer than others, and by far"
+    lines, left_out = plain(table(["reno", long, "cubic"], 3), 60)
+    assert not left_out
+    assert lines[2].startswith("reno ")
+    assert lines[3] == long
+    assert lines[4].split() == ["10.12345", "11.12345", "12.12345"]
+    assert lines[4].endswith("12.12345")
+    assert len(lines[2]) == len(lines[4]) == len(lines[5])
+
+
+def test_long_names_stand_on_lines_of_their_own() -> None:
+    names = [f"a name of so many letters that nothing fits beside it {number}" for number in range(3)]
+    lines, _ = plain(table(names, 4), 60)
+    assert [line for line in lines if line.startswith("a name")] == names
+    assert lines[4] == "  00.12345  01.12345  02.12345  03.12345"
+
+
+def test_sentences_are_folded_between_words() -> None:
+    why = "the emulator was late by more than is good for a run, and nobody knows why it was"
+    lines, left_out = plain(table(["reno"], 1, why), 60)
+    assert not left_out
+    assert all(len(line) <= 60 for line in lines)
+    assert " ".join(" ".join(lines[2:]).split()) == f"reno 00.12345 {why}"
+
+
+@given(
+    st.lists(st.text(st.sampled_from("abc (),=:"), min_size=1, max_size=90), min_size=1, max_size=6),
+    st.integers(0, 9),
+    st.integers(40, 130),
+    st.booleans(),
+)
+def test_nothing_is_ever_cut(names: list[str], columns: int, most: int, folded: bool) -> None:
+    names = [name.strip() or "x" for name in names]
+    why = "so it is with every run of this campaign" if folded else ""
+    made = table(names, columns, why)
+    lines, left_out = plain(made, most)
+    text = "\n".join(lines)
+    squeezed = "".join(text.split())
+    for place, name in enumerate(names):
+        assert "".join(name.split()) in squeezed
+        for number in range(columns):
+            if f"head {number} [ms]" not in left_out:
+                assert f"{place}{number}.12345" in text
+    for line in lines:
+        assert len(line) <= most or any(line.strip() in name for name in names)
+
+
+def test_colours_do_not_move_columns() -> None:
+    made = FittedTable(Column("a", "left"), Column("b"))
+    made.add("x", Text("-5.0 %", style="red"), style="dim")
+    lines, _ = made.lines(80)
+    assert lines[1].plain == "x  -5.0 %"
+    with pytest.raises(ValueError, match="1 cells for 2 columns"):
+        made.add("x")
+
+
+def test_printing_says_what_was_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    out = io.StringIO()
+    table(["reno"]).print(Console(file=out, width=200), "look elsewhere")
+    assert out.getvalue().endswith("No room for head 3 [ms], head 4 [ms]:\nlook elsewhere.\n")
+
+
+def test_width_is_what_columns_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "95")
+    assert width(io.StringIO()) == 95
+    for useless in ("", "wide", "0", "-3"):
+        monkeypatch.setenv("COLUMNS", useless)
+        assert width(io.StringIO()) == WIDTH_OF_FILES
+
+
+def test_a_number_and_its_per_cent_stay_together() -> None:
+    assert fold("at most 5 % of it", 9) == ["at most", "5 % of it"]
+    assert fold("", 9) == [""]
+
+
+def test_words_of_metrics() -> None:
+    assert head_of(METRICS["delay_p95_ns"]) == "p95 OWD"
+    assert show_amount(11_432_000.0, METRICS["throughput_bps"]) == "11.43 Mbit/s"
+    assert show_amount(None, METRICS["throughput_bps"]) == "N/A"
+    assert [four_digits(value) for value in (0, 0.12345, 1.2345, 123.45, 123456.7, -12.345)] == [
+        "0", "0.123", "1.234", "123.5", "123457", "-12.35",
+    ]  # fmt: skip
+    for name in ("p95 OWD", "delay_p95_ns", "95th percentile one-way delay", "P95  owd", "p95 delay"):
+        assert find(METRICS.values(), name)["name"] == "delay_p95_ns"
+    with pytest.raises(UsageError, match='did you mean "throughput"'):
+        find(METRICS.values(), "througput")
+
+
+def test_words_of_spread() -> None:
+    metric = METRICS["throughput_bps"]
+    assert show_spread(summarise([1e6, 2e6, 3e6]), metric) == "1.000 to 3.000"
+    assert show_spread(summarise([1e6] * 3), metric) == "identical"
+    assert show_spread(summarise([1e6]), metric) == ""
+    assert show_spread(summarise([1e6, 2e6, 3e6, 4e6, 5e6, 6e6]), metric).startswith("[")
+
+
+def test_words_of_runs() -> None:
+    def words(started: int, finished: int, valid: int, degraded: int) -> str:
+        return runs_in_words({"started": started, "finished": finished, "valid": valid, "degraded": degraded})
+
+    assert words(2, 2, 2, 0) == "2 ok"
+    assert words(2, 2, 2, 1) == "2, 1 degraded"
+    assert words(2, 2, 1, 0) == "1 of 2, 1 invalid"
+    assert words(3, 1, 0, 0) == "none of 3, 1 invalid, 2 failed"
+    assert words(0, 0, 0, 0) == "not run"
+
+
+def test_lateness_limits_what_differs() -> None:
+    assert lateness_ns([]) == 0
+    late: list[dict[str, Any]] = [
+        {"lateness": None, "clock": {"error_ns": 0}},
+        {"lateness": {"p99_ns": 120_000}},
+    ]
+    assert lateness_ns(late) == 120_000
+    assert lateness_ns([*late, {"clock": {"error_ns": 700_000}}]) == 700_000
+    assert resolution("ns", 5e6, 120_000, 1e10) == 120_000
+    assert resolution("bit/s", 10e6, 1e6, 1e10) == 1000
+    assert resolution("1", 0.5, 1e6, 1e10) == 0

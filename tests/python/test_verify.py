@@ -16,7 +16,7 @@ from validation.campaign import cell_of
 from validation.schemes import emulate, fluid, grid, pairs, verdict
 from validation.schemes.check import Finding
 from validation.schemes.compare import LOOSE, STRICT, Measured, compare
-from validation.schemes.grid import Place
+from validation.schemes.grid import GridPath
 from validation.schemes.laws.aimd import Aimd, Counted, Scalable
 from validation.schemes.laws.cubic import Cubic
 from validation.schemes.paths import SimulatedPath, metrics_of
@@ -109,13 +109,13 @@ def test_every_check_names_a_scheme_of_ours() -> None:
 
 # -- the comparison ----------------------------------------------------------------------------------
 
-#: One flow of linux:reno and of reno for 30 s on an emulator: place, Mbit/s, p95 queueing delay in ms.
+#: One flow of linux:reno and of reno for 30 s on an emulator: path, Mbit/s, p95 queueing delay in ms.
 _KERNEL = (("a", 9.91, 9.1), ("b", 8.42, 8.9), ("c", 9.63, 92.0), ("d", 19.8, 71.4), ("e", 11.9, 12.7))
 _OURS = (("a", 9.90, 9.3), ("b", 8.49, 8.8), ("c", 9.58, 97.1), ("d", 19.8, 70.2), ("e", 12.1, 14.0))
 
 
 def _measured(rows: tuple[tuple[str, float, float], ...]) -> list[Measured]:
-    return [Measured(place, rate, delay, 0.1) for place, rate, delay in rows]
+    return [Measured(grid_path, rate, delay, 0.1) for grid_path, rate, delay in rows]
 
 
 def test_the_same_rules_agree() -> None:
@@ -123,7 +123,7 @@ def test_the_same_rules_agree() -> None:
     assert found.holds
     assert found.trouble() == ""
     assert found.throughput == pytest.approx(0.0052, abs=1e-4)
-    assert found.worst()[0].place == "e"
+    assert found.worst()[0].path == "e"
 
 
 @pytest.mark.parametrize(
@@ -131,7 +131,7 @@ def test_the_same_rules_agree() -> None:
 )
 def test_a_common_shift_is_found(rate: float, delay: float, says: str) -> None:
     shifted = [
-        Measured(one.place, one.throughput_mbps * rate, one.delay_ms * delay, 0.1) for one in _measured(_OURS)
+        Measured(one.path, one.throughput_mbps * rate, one.delay_ms * delay, 0.1) for one in _measured(_OURS)
     ]
     found = compare("reno", "linux:reno", shifted, _measured(_KERNEL), STRICT)
     assert not found.holds
@@ -144,7 +144,7 @@ def test_one_odd_path_does_not_decide() -> None:
     odd = [*_measured(_OURS)[:-1], Measured("e", 6.0, 1.0, 0.1)]
     found = compare("reno", "linux:reno", odd, _measured(_KERNEL), STRICT)
     assert found.holds
-    assert found.worst()[0].place == found.worst()[1].place == "e"
+    assert found.worst()[0].path == found.worst()[1].path == "e"
 
 
 def test_delays_two_packets_apart_are_equal() -> None:
@@ -157,7 +157,7 @@ def test_nothing_in_common_is_no_agreement() -> None:
         compare("reno", "linux:reno", _measured(_OURS), [Measured("z", 1.0, 1.0)], STRICT)
 
 
-_PLACES = (Place(10, 20, 0.5), Place(10, 40, 0.25), Place(20, 20, 0.25), Place(20, 30, 0.5, 0.1))
+_PLACES = (GridPath(10, 20, 0.5), GridPath(10, 40, 0.25), GridPath(20, 20, 0.25), GridPath(20, 30, 0.5, 0.1))
 
 
 def _simulate(scheme: str) -> list[Measured]:
@@ -166,8 +166,8 @@ def _simulate(scheme: str) -> list[Measured]:
     with simulated(text.replace('scheme: "reno"', f"scheme: {scheme}")) as record:
         found = [metrics_of(record, str(n)) for n in range(1, len(_PLACES) + 1)]
     return [
-        Measured(place.name, one["throughput_bps"] / 1e6, one["queueing_delay_p95_ns"] / 1e6, 0.6)
-        for place, one in zip(_PLACES, found, strict=True)
+        Measured(grid_path.name, one["throughput_bps"] / 1e6, one["queueing_delay_p95_ns"] / 1e6, 0.6)
+        for grid_path, one in zip(_PLACES, found, strict=True)
     ]
 
 
@@ -186,7 +186,7 @@ def test_the_grid_is_as_large_as_promised() -> None:
     assert (min(rates), max(rates), min(rtts), max(rtts)) == (10, 200, 10, 100)
     assert (min(buffers), max(buffers), min(losses), max(losses)) == (0.25, 4, 0, 1)
     assert sum(rates) <= 600
-    assert len({place.name for place in grid.GRID}) == len(grid.GRID)
+    assert len({grid_path.name for grid_path in grid.GRID}) == len(grid.GRID)
     (cell,) = cells_of(loads(grid.scenario("linux:reno", grid.GRID, 30, 1)))
     assert len(cell.content["flows"]) == len(grid.GRID)
 
@@ -231,7 +231,7 @@ def test_spoiled_runs_are_repeated_and_never_used(
 ) -> None:
     flow: dict[str, float | None] = {"throughput_bps": 1e6, "delay_p95_ns": 1e6}
     monkeypatch.setattr(emulate, "read", lambda *_: {"flows": [flow], "windows": []})
-    (cell,) = emulate.cells_of_run("reno", (Place(10, 10, 1),), 5, 1)
+    (cell,) = emulate.cells_of_run("reno", (GridPath(10, 10, 1),), 5, 1)
     out = tmp_path / "cells" / cell.cell.id
     out.parent.mkdir()
     left = list(verdicts)
@@ -242,7 +242,7 @@ def test_spoiled_runs_are_repeated_and_never_used(
     entry = {"id": cell.cell.id, "verdict": word, "reasons": []}
     ran = emulate.gather([cell], {cell.cell.id: entry}, tmp_path)
     assert ran is not None and ran.verdict == word
-    assert bool(emulate.measured([ran], cell.places)) == (word != "invalid")
+    assert bool(emulate.measured([ran], cell.grid_paths)) == (word != "invalid")
     assert emulate.gather([cell], {}, tmp_path) is None, "not run yet"
 
 
@@ -250,10 +250,10 @@ def test_what_is_too_much_for_the_machine_is_run_in_halves() -> None:
     (cell,) = emulate.cells_of_run("reno", _PLACES, 5, 1)
     entries = {cell.cell.id: {"verdict": "invalid"}}
     first, second = cell.parts(entries)
-    assert first.places + second.places == _PLACES
+    assert first.grid_paths + second.grid_paths == _PLACES
     assert cell.parts({cell.cell.id: {"verdict": "degraded"}}) == [cell]
     entries[first.cell.id] = {"verdict": "invalid"}
-    assert [len(part.places) for part in cell.parts(entries)] == [1, 1, 2]
+    assert [len(part.grid_paths) for part in cell.parts(entries)] == [1, 1, 2]
 
 
 # -- verdicts and what is kept -----------------------------------------------------------------------

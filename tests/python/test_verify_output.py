@@ -15,21 +15,21 @@ from narrows.report.data import load
 from narrows.schemes import status
 from validation.schemes import emulate, grid
 from validation.schemes.compare import STRICT, compare
-from validation.schemes.grid import Place
+from validation.schemes.grid import GridPath
 from validation.schemes.output import write
 from validation.schemes.pairs import Pair
 from validation.schemes.verdict import verdict
 from validation.schemes.work import Outcome
 from verify_kit import simulated
 
-PLACES = (Place(5, 20, 1), Place(5, 30, 0.5, 0.2))
+PLACES = (GridPath(5, 20, 1), GridPath(5, 30, 0.5, 0.2))
 
 
-def _ran(scheme: str) -> emulate.Ran:
+def _ran(scheme: str) -> emulate.GridResult:
     """A run on two paths; simulated records are read like emulated ones."""
     text = grid.scenario("reno", PLACES, 5, 1).replace("where: emulate", "where: simulate")
     with simulated(text.replace('scheme: "reno"', f"scheme: {scheme}")) as record:
-        return emulate.Ran("ok", [], **emulate.read(record, len(PLACES)))
+        return emulate.GridResult("ok", [], **emulate.read(record, len(PLACES)))
 
 
 @pytest.fixture(scope="module")
@@ -40,16 +40,16 @@ def outcome() -> Outcome:
     pair = Pair("reno", "linux:reno", STRICT)
     entry = verdict("reno", [], [pair], {("reno", "linux:reno"): one}, {})
     entries = {"reno": {**entry, "date": "2026-01-01", "version": "1"}}
-    return Outcome(theory={}, comparisons=[one], runs=runs, entries=entries, places=PLACES)
+    return Outcome(theory={}, comparisons=[one], runs=runs, entries=entries, grid_paths=PLACES)
 
 
 def test_records_of_the_grid_are_read(outcome: Outcome) -> None:
     (ran,) = outcome.runs["reno"]
     assert ran.verdict == "ok"
     assert len(ran.flows) == len(ran.windows) == len(PLACES)
-    for place, one in zip(PLACES, emulate.measured([ran], PLACES), strict=True):
-        assert 0.5 * place.rate_mbps < one.throughput_mbps <= place.rate_mbps
-        assert one.packet_ms == pytest.approx(12 / place.rate_mbps)
+    for grid_path, one in zip(PLACES, emulate.measured([ran], PLACES), strict=True):
+        assert 0.5 * grid_path.rate_mbps < one.throughput_mbps <= grid_path.rate_mbps
+        assert one.packet_ms == pytest.approx(12 / grid_path.rate_mbps)
     assert max(ran.windows[0]["cwnd_packets"]) > 5
 
 
@@ -57,7 +57,7 @@ def test_everything_is_written(outcome: Outcome, tmp_path: Path) -> None:
     write(outcome, tmp_path, update=False)
     text = (tmp_path / "schemes.md").read_text(encoding="utf-8")
     assert "## `reno`" in text
-    assert all(place.name in text for place in PLACES)
+    assert all(grid_path.name in text for grid_path in PLACES)
     assert "(figures/reno.png)" in text
     assert "## How it is done" in text
     assert "@grid@" not in text

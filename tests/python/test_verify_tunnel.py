@@ -20,9 +20,9 @@ import shell_kit
 from narrows.errors import UsageError
 from validation.tunnel import smirnov
 from validation.tunnel.compare import DIFFERENT, EQUIVALENT, SAME, UNKNOWN, compare
-from validation.tunnel.lab import INSIDE, OUTSIDE, Road
 from validation.tunnel.measure import NoDataError, measure
 from validation.tunnel.output import by_chance, significant
+from validation.tunnel.testbed import INSIDE, OUTSIDE, EmulatedPath
 from validation.tunnel.work import Options, chosen, jobs
 
 # -- the test of Kolmogorov and Smirnov ------------------------------------------------------------
@@ -163,7 +163,7 @@ def test_outcomes_tell_significance_and_size_apart() -> None:
     assert [(row.p, row.outcome) for row in none] == [(None, UNKNOWN)] * 2
 
 
-ROAD = Road("50 Mbit/s", "10 ms", "droptail 1 bdp", None, 2_000_000_000)
+ROAD = EmulatedPath("50 Mbit/s", "10 ms", "droptail 1 bdp", None, 2_000_000_000)
 
 
 def test_each_round_has_every_run_once_in_its_own_order() -> None:
@@ -180,7 +180,7 @@ def test_each_round_has_every_run_once_in_its_own_order() -> None:
     assert cells == [job.cell(options).id for job in jobs(options)] and len(set(cells)) == len(found)
     longer = Options(ROAD, longer_ns=150_500)
     name = "150.5 us longer"
-    assert [where.name for where in longer.wheres()] == ["outside", "inside", name]
+    assert [where.name for where in longer.setups()] == ["outside", "inside", name]
     assert longer.pairs() == [("outside", "inside"), ("outside", name), (name, "inside")]
     # So that it can be asked for later.
     assert longer.key() == Options(ROAD).key()

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 /// Widest line of a reason in a table.
 const COLUMNS: usize = 112;
 
-/// What is varied within one row.
+/// Parameter that varies within a row.
 #[derive(Clone, Debug)]
 pub enum Cases {
     /// Nothing: there is no chance on the path or in the scheme.
@@ -121,7 +121,7 @@ impl Expected {
         (found - self.value()).abs() <= 0.1 * self.value() + self.digit() / 2.0
     }
 
-    /// What is wrong with what was found.
+    /// Deviations that are not allowed.
     fn complaint(&self, found: f64) -> Option<String> {
         let fits = self.fits(found);
         match self.why {
@@ -138,11 +138,11 @@ impl Expected {
 /// Some flows on one path, with what they are expected to do.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What runs.
+    /// Schemes and path.
     pub name: &'static str,
     /// Flows and path.
     pub setup: Setup,
-    /// What is varied.
+    /// Parameter that varies.
     pub cases: Cases,
     /// Values.
     pub expected: Vec<Expected>,

@@ -1,4 +1,4 @@
-//! What fuzzers call besides the trials of `narrows_net::testing::fuzz`: each function takes any
+//! Entries for fuzzers besides the trials of `narrows_net::testing::fuzz`: each function takes any
 //! bytes and panics when the code under test breaks its promise. Ordinary tests call them too.
 
 use bytes::Bytes;
@@ -9,9 +9,9 @@ use narrows_record::read::{read_bins, read_delays, read_queues, read_states};
 use narrows_transport::{Body, wire};
 use narrows_tunnel::clock::{ClockConfig, Clocks};
 use narrows_tunnel::keys::{Key, Secret, Sender};
-use narrows_tunnel::log::{self, Columns, Content, LogSide, TunnelLogRow};
+use narrows_tunnel::log::{self, Columns, Content, LogKind, TunnelLogRow};
 use narrows_tunnel::wire::{self as datagram, Header};
-use narrows_tunnel::{OutgoingDatagram, Peer, PeerConfig, Received, Refusal, Role};
+use narrows_tunnel::{DatagramRefusal, OutgoingDatagram, Peer, PeerConfig, ReceivedDatagram, Role};
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -227,7 +227,7 @@ pub fn tunnel_liars(data: &[u8]) {
     let mut liar = Liar::new(&secret);
     let (mut clocks, mut columns) = (
         Clocks::new(ClockConfig::default()),
-        Columns::new(LogSide::Arrived),
+        Columns::new(LogKind::Arrived),
     );
     let (mut told, mut taken, mut out) = (0, Vec::new(), Vec::new());
     for _ in 0..200 {
@@ -236,7 +236,7 @@ pub fn tunnel_liars(data: &[u8]) {
         let address = address.unwrap_or_else(|| from(&mut dice));
         let received = listener.receive(now, address, &bytes);
         told += 1;
-        if let Received::Clock {
+        if let ReceivedDatagram::Clock {
             exchange: Some(exchange),
             ..
         } = &received
@@ -247,9 +247,11 @@ pub fn tunnel_liars(data: &[u8]) {
             );
             clocks.exchange(exchange);
         }
-        if let Received::Packet { id, sent, .. } | Received::Clock { id, sent, .. } = received {
+        if let ReceivedDatagram::Packet { id, sent, .. }
+        | ReceivedDatagram::Clock { id, sent, .. } = received
+        {
             let content = match received {
-                Received::Packet { .. } => Content::Packet,
+                ReceivedDatagram::Packet { .. } => Content::Packet,
                 _ => Content::Clock,
             };
             taken.push(row(id, sent, now, bytes.len() as u32, content));
@@ -271,7 +273,7 @@ pub fn tunnel_liars(data: &[u8]) {
         told
     );
     assert_eq!(
-        counts.refused(Refusal::Forged),
+        counts.refused(DatagramRefusal::Forged),
         0,
         "all of it was authentic in some session"
     );
@@ -283,7 +285,7 @@ pub fn tunnel_liars(data: &[u8]) {
     }
     let (mut file, mut again) = (Vec::new(), Vec::new());
     columns.drain_into(&mut file);
-    log::decode(LogSide::Arrived, &file, &mut again).expect("what was written can be read");
+    log::decode(LogKind::Arrived, &file, &mut again).expect("what was written can be read");
     assert_eq!(again, taken);
 }
 
@@ -456,9 +458,9 @@ pub fn tunnel_logs(data: &[u8]) {
         return;
     };
     let side = if first & 2 == 0 {
-        LogSide::Sent
+        LogKind::Sent
     } else {
-        LogSide::Arrived
+        LogKind::Arrived
     };
     let mut whole = Vec::new();
     let mut file = rest.to_vec();

@@ -203,7 +203,7 @@ pub fn recorded_with(cell: &Value, files: Files) -> (RunDocument, Record) {
     (run, record)
 }
 
-/// What was measured of a run.
+/// Measurements of a run.
 #[derive(Clone, Debug)]
 pub struct Measured {
     /// `run.json`.

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// What a flow's parameter `model` says of the model in [`files`].
+/// Value of a flow's parameter `model` for the model in [`files`].
 pub fn reference() -> Value {
-    json!({"name": "a.model", "sha256": "a"})
+    json!({"name": "a.safetensors", "sha256": "a"})
 }
 
 /// The files of a cell whose flows follow this model.
@@ -53,7 +53,7 @@ pub fn content(name: &str) -> Option<Vec<u8>> {
 
 fn content_with(name: &str, variable: impl Fn(&str) -> Option<OsString>) -> Option<Vec<u8>> {
     let (folder, asked) = folder(variable);
-    let path = folder.join(format!("{name}.model"));
+    let path = folder.join(format!("{name}.safetensors"));
     let content = std::fs::read(&path).ok();
     if content.is_none() {
         let path = path.display();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "tiny.model; narrows models add tiny PATH puts it there")]
+    #[should_panic(expected = "tiny.safetensors; narrows models add tiny PATH puts it there")]
     fn one_that_was_asked_for_is_not() {
         let folder = tempfile::tempdir().unwrap();
         among(folder.path(), "NARROWS_MODELS");
@@ -94,11 +94,11 @@ mod tests {
     fn what_is_there_is_read() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path();
-        std::fs::write(path.join("tiny.model"), "a").unwrap();
+        std::fs::write(path.join("tiny.safetensors"), "a").unwrap();
         assert_eq!(among(path, "NARROWS_MODELS").unwrap(), b"a");
         let models = path.join(".local/share/narrows/models");
         std::fs::create_dir_all(&models).unwrap();
-        std::fs::write(models.join("tiny.model"), "b").unwrap();
+        std::fs::write(models.join("tiny.safetensors"), "b").unwrap();
         assert_eq!(among(path, "HOME").unwrap(), b"b");
     }
 }

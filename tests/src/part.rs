@@ -1,4 +1,4 @@
-//! What one flow of full packets did from one time to another, packet by packet.
+//! One flow of full packets from one time to another, packet by packet.
 
 use narrows_record::Record;
 use narrows_record::series::{self, DelayPoints};
@@ -18,7 +18,7 @@ pub fn delays(record: &Record, flow: u16) -> DelayPoints {
 /// Rate and queueing delays of a part of a flow's time.
 #[derive(Clone, Copy, Debug)]
 pub struct Part {
-    /// What arrived, in Mbit/s of IP bytes.
+    /// Rate of arrival in Mbit/s of IP bytes.
     pub mbps: f64,
     /// Mean queueing delay in ms.
     pub mean_ms: f64,

@@ -41,7 +41,7 @@ pub struct Setup {
     pub starts: Vec<f64>,
     /// Length of the run in seconds.
     pub seconds: f64,
-    /// What is measured: from and to, in seconds.
+    /// Measured part of the run: from and to, in seconds.
     pub part: (f64, f64),
     /// Seed.
     pub seed: u64,
@@ -142,7 +142,7 @@ struct Arrival {
     bytes: f64,
 }
 
-/// What flows did.
+/// Outcome of the flows.
 pub struct Seen {
     setup: Setup,
     metrics: Value,
@@ -210,16 +210,16 @@ impl Seen {
     }
 }
 
-/// What can be asked about a run. Rates are in Mbit/s and times in ms, of the part that is measured.
+/// Quantities of a run. Rates are in Mbit/s and times in ms, of the part that is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Measure {
     /// Bytes of IP that arrived, of one flow.
     Rate(usize),
-    /// What came through the bottleneck before losses by chance.
+    /// Rate behind the bottleneck, before losses by chance.
     Carried,
     /// Payload that the receiver reported.
     Payload,
-    /// What arrived without the headers of IP and UDP, before losses by chance.
+    /// Rate of arrival without the headers of IP and UDP, before losses by chance.
     Media,
     /// Target of a media source.
     Target,
@@ -235,7 +235,7 @@ pub enum Measure {
     Dropped,
     /// Window at the end, in packets.
     Window,
-    /// How often slow start begins again in the whole run.
+    /// Number of times that slow start begins again in the whole run.
     Restarts,
 }
 

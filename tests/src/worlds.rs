@@ -73,7 +73,7 @@ fn simulated(cell: &Cell, text: &Value) -> Vec<(String, Vec<u8>)> {
     found
 }
 
-/// What elements and schemes name.
+/// Files that elements and schemes name.
 fn files() -> Files {
     let mut files = example_files();
     for (sha256, content) in schemes_files() {
@@ -116,7 +116,7 @@ fn way(dice: &mut Dice, name: &str) -> Vec<Value> {
     way
 }
 
-/// What a flow has to send: half of the flows as much as they may.
+/// Traffic of a flow: half of the flows send as much as they may.
 fn traffic(dice: &mut Dice) -> Value {
     let ns = |dice: &mut Dice| (1 + dice.below(500)) * 1_000_000;
     let bps = 50_000 + dice.below(100) * 40_000;

@@ -43,7 +43,7 @@ LOOSE = Tolerance(
 class Measured:
     """The performance of one implementation on one path: medians over its valid runs."""
 
-    place: str
+    path: str
     throughput_mbps: float
     #: 95th percentile of the queueing delay.
     delay_ms: float
@@ -56,7 +56,7 @@ class Measured:
 class Row:
     """One path."""
 
-    place: str
+    path: str
     ours: Measured
     theirs: Measured
 
@@ -133,7 +133,7 @@ class Comparison:
             "reference": self.reference,
             "tolerance": asdict(self.tolerance),
             "rows": [
-                {"place": row.place, "ours": asdict(row.ours), "theirs": asdict(row.theirs)}
+                {"path": row.path, "ours": asdict(row.ours), "theirs": asdict(row.theirs)}
                 for row in self.rows
             ],
         }
@@ -152,8 +152,8 @@ def compare(
 
     Raises ValueError when there is none: nothing can be said then.
     """
-    known = {one.place: one for one in theirs}
-    rows = tuple(Row(one.place, one, known[one.place]) for one in ours if one.place in known)
+    known = {one.path: one for one in theirs}
+    rows = tuple(Row(one.path, one, known[one.path]) for one in ours if one.path in known)
     if not rows:
         raise ValueError(f"{scheme} and {reference} have no path in common")
     return Comparison(scheme, reference, rows, tolerance)

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
+from narrows.files import packaged
 from narrows.scenario.reference import cell
 from narrows.schemes.status import MARKS
 from narrows.text import markdown_table
 from validation.schemes.check import HOLDS
 from validation.schemes.compare import EQUAL_PACKETS, Comparison
-from validation.schemes.grid import Place
-from validation.schemes.remarks import REMARKS
+from validation.schemes.grid import GridPath
 from validation.schemes.vectors import unit_tests
 from validation.schemes.work import Outcome
 
@@ -32,6 +32,7 @@ end.
 """
 
 _METHOD = Path(__file__).with_name("method.md.in")
+_REMARKS = Path(__file__).with_name("remarks.yaml")
 
 
 def compose(outcome: Outcome, figures: dict[tuple[str, str], str], root: Path | None) -> str:
@@ -41,7 +42,7 @@ def compose(outcome: Outcome, figures: dict[tuple[str, str], str], root: Path | 
     text = _HEAD + f"\nNarrows {__version__}, {date}.\n\n" + _overview(outcome)
     for name in outcome.entries:
         text += _section(name, outcome, figures, tests.get(name))
-    return text + "\n" + _METHOD.read_text(encoding="utf-8").replace("@grid@", _grid(outcome.places))
+    return text + "\n" + _METHOD.read_text(encoding="utf-8").replace("@grid@", _grid(outcome.grid_paths))
 
 
 def _overview(outcome: Outcome) -> str:
@@ -109,7 +110,7 @@ def _comparison(one: Comparison, outcome: Outcome, figure: str | None) -> str:
     text += " p95 queueing delay ms | ms | difference |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
     for row in one.rows:
         cells = (
-            row.place,
+            row.path,
             f"{row.theirs.throughput_mbps:.2f}",
             f"{row.ours.throughput_mbps:.2f}",
             f"{row.throughput * 100:+.1f} %",
@@ -126,17 +127,22 @@ def _comparison(one: Comparison, outcome: Outcome, figure: str | None) -> str:
     )
     throughput, delay = one.worst()
     for what, row in (("throughput", throughput), ("delay", delay)):
-        text += f"\nLargest difference of {what}: {row.place}. {_states(one, row.place, outcome)}\n"
-    if (one.scheme, one.reference) in REMARKS:
-        text += f"\n{REMARKS[one.scheme, one.reference]}\n"
+        text += f"\nLargest difference of {what}: {row.path}. {_states(one, row.path, outcome)}\n"
+    if remark := _remarks().get(f"{one.scheme} {one.reference}"):
+        text += f"\n{remark}\n"
     if figure:
         text += f"\n![Windows of {one.scheme} and {one.reference}]({figure})\n"
     return text
 
 
-def _states(one: Comparison, place: str, outcome: Outcome) -> str:
+def _remarks() -> dict[str, str]:
+    """What people found who looked at comparisons, by scheme and reference."""
+    return dict(packaged(_REMARKS))
+
+
+def _states(one: Comparison, grid_path: str, outcome: Outcome) -> str:
     """The sampled windows on a path, in words."""
-    index = [known.name for known in outcome.places].index(place)
+    index = [known.name for known in outcome.grid_paths].index(grid_path)
     parts = []
     for name in (one.reference, one.scheme):
         windows = [
@@ -156,16 +162,16 @@ def _states(one: Comparison, place: str, outcome: Outcome) -> str:
     return "; ".join(parts) + "." if parts else ""
 
 
-def _grid(places: tuple[Place, ...]) -> str:
+def _grid(grid_paths: tuple[GridPath, ...]) -> str:
     titles = ("rate", "round trip", "queue", "random loss")
     rows = [
         (
-            f"{place.rate_mbps:g} Mbit/s",
-            f"{place.rtt_ms:g} ms",
-            f"{place.queue_packets} packets ({place.buffer_bdp:g} BDP)",
-            f"{place.loss_percent:g} %",
+            f"{grid_path.rate_mbps:g} Mbit/s",
+            f"{grid_path.rtt_ms:g} ms",
+            f"{grid_path.queue_packets} packets ({grid_path.buffer_bdp:g} BDP)",
+            f"{grid_path.loss_percent:g} %",
         )
-        for place in places
+        for grid_path in grid_paths
     ]
     return markdown_table(titles, rows, titles) + (
         f"\nDelays that differ by no more than {EQUAL_PACKETS:g} packets in the queue are taken to be equal."

@@ -20,7 +20,7 @@ from narrows.campaign.planes import LocalPlane, Progress, Run
 from narrows.scenario.model import Cell
 from validation.campaign import INVALID, cell_of
 from validation.schemes.compare import Measured
-from validation.schemes.grid import PACKET, Place, groups, scenario
+from validation.schemes.grid import PACKET, GridPath, groups, scenario
 
 PLANE = "emulate"
 #: Tries of a cell with one path before its numbers are given up. One with several is tried once:
@@ -37,33 +37,35 @@ class GridCell:
     """A scheme on some of the paths at once."""
 
     scheme: str
-    places: tuple[Place, ...]
+    grid_paths: tuple[GridPath, ...]
     seconds: int
     seed: int
 
     def halves(self) -> list[GridCell]:
         """The same in two cells."""
-        middle = (len(self.places) + 1) // 2
-        return [replace(self, places=part) for part in (self.places[:middle], self.places[middle:])]
+        middle = (len(self.grid_paths) + 1) // 2
+        return [
+            replace(self, grid_paths=part) for part in (self.grid_paths[:middle], self.grid_paths[middle:])
+        ]
 
     @cached_property
     def cell(self) -> Cell:
         """The cell as the agent takes it."""
-        return cell_of(scenario(self.scheme, self.places, self.seconds, self.seed))
+        return cell_of(scenario(self.scheme, self.grid_paths, self.seconds, self.seed))
 
     def parts(self, entries: dict[str, dict[str, Any]]) -> list[GridCell]:
         """Itself, or halves of it where it was too much for the machine, by the cells that have finished."""
         entry = entries.get(self.cell.id)
-        if entry is not None and entry["verdict"] == INVALID and len(self.places) > 1:
+        if entry is not None and entry["verdict"] == INVALID and len(self.grid_paths) > 1:
             return [part for half in self.halves() for part in half.parts(entries)]
         return [self]
 
 
-def cells_of_run(scheme: str, places: tuple[Place, ...], seconds: int, seed: int) -> list[GridCell]:
+def cells_of_run(scheme: str, grid_paths: tuple[GridPath, ...], seconds: int, seed: int) -> list[GridCell]:
     """The cells in which a scheme meets all paths once."""
     return [
-        GridCell(scheme, tuple(places[number] for number in numbers), seconds, seed)
-        for numbers in groups(places, scheme)
+        GridCell(scheme, tuple(grid_paths[number] for number in numbers), seconds, seed)
+        for numbers in groups(grid_paths, scheme)
     ]
 
 
@@ -116,7 +118,7 @@ class GridRun:
 
 
 def keep_numbers(record: Path, flows: int) -> None:
-    """Puts the numbers of a record in its place."""
+    """Replaces a record by its numbers."""
     numbers = json.dumps(read(record, flows))
     for file in record.iterdir():
         if file.is_dir():
@@ -158,7 +160,7 @@ def _window(states: Any) -> dict[str, list[float]]:
 
 
 @dataclass
-class Ran:
+class GridResult:
     """The outcome of one run of a scheme on all paths."""
 
     verdict: str
@@ -173,14 +175,14 @@ class Ran:
         return self.verdict != INVALID
 
 
-def gather(cells: list[GridCell], entries: dict[str, dict[str, Any]], folder: Path) -> Ran | None:
+def gather(cells: list[GridCell], entries: dict[str, dict[str, Any]], folder: Path) -> GridResult | None:
     """One run from its finished cells; None unless there is one for each path."""
     found = [entries.get(cell.cell.id) for cell in cells]
     known = [entry for entry in found if entry is not None]
     if len(known) < len(cells):
         return None
     numbers = [json.loads((folder / "cells" / one["id"] / NUMBERS).read_text("utf-8")) for one in known]
-    return Ran(
+    return GridResult(
         max((str(one["verdict"]) for one in known), key=_ORDER.index),
         [str(reason.get("text")) for one in known for reason in one["reasons"]],
         [flow for one in numbers for flow in one["flows"]],
@@ -188,10 +190,10 @@ def gather(cells: list[GridCell], entries: dict[str, dict[str, Any]], folder: Pa
     )
 
 
-def measured(runs: list[Ran], places: tuple[Place, ...]) -> list[Measured]:
+def measured(runs: list[GridResult], grid_paths: tuple[GridPath, ...]) -> list[Measured]:
     """Medians over the valid runs; paths without a valid number are left out."""
     found = []
-    for index, place in enumerate(places):
+    for index, grid_path in enumerate(grid_paths):
         flows = [one.flows[index] for one in runs if one.valid]
         pairs = [
             (rate, delay)
@@ -201,10 +203,10 @@ def measured(runs: list[Ran], places: tuple[Place, ...]) -> list[Measured]:
         if pairs:
             found.append(
                 Measured(
-                    place.name,
+                    grid_path.name,
                     statistics.median(rate for rate, _ in pairs) / 1e6,
                     statistics.median(delay for _, delay in pairs) / 1e6,
-                    PACKET * 8 / (place.rate_mbps * 1e3),
+                    PACKET * 8 / (grid_path.rate_mbps * 1e3),
                     len(pairs),
                 )
             )

@@ -15,7 +15,7 @@ _FAR = "10 s"
 
 
 @dataclass(frozen=True)
-class Place:
+class GridPath:
     """One path."""
 
     rate_mbps: float
@@ -43,18 +43,18 @@ class Place:
 
 #: 10 to 200 Mbit/s, 10 to 100 ms, 0.25 to 4 BDP, 0 to 1 % loss; 590 Mbit/s together.
 GRID = (
-    Place(10, 10, 1),
-    Place(10, 40, 0.25),
-    Place(10, 100, 1),
-    Place(20, 20, 4),
-    Place(20, 50, 1, 0.1),
-    Place(20, 100, 0.5, 1),
-    Place(50, 10, 2),
-    Place(50, 40, 0.5),
-    Place(50, 100, 1, 0.01),
-    Place(50, 30, 0.25, 0.5),
-    Place(100, 20, 1),
-    Place(200, 10, 1),
+    GridPath(10, 10, 1),
+    GridPath(10, 40, 0.25),
+    GridPath(10, 100, 1),
+    GridPath(20, 20, 4),
+    GridPath(20, 50, 1, 0.1),
+    GridPath(20, 100, 0.5, 1),
+    GridPath(50, 10, 2),
+    GridPath(50, 40, 0.5),
+    GridPath(50, 100, 1, 0.01),
+    GridPath(50, 30, 0.25, 0.5),
+    GridPath(100, 20, 1),
+    GridPath(200, 10, 1),
 )
 SECONDS = 25
 #: Most that one cell carries. The whole grid in one cell fills two processors, and every run is invalid.
@@ -64,27 +64,27 @@ MOST_MBPS_SENSITIVE = 100
 SENSITIVE = ("lp",)
 
 #: For a look at a busy machine: it says little about the schemes.
-QUICK_GRID = (Place(4, 20, 1), Place(6, 40, 0.5), Place(5, 20, 2), Place(8, 30, 1, 0.5))
+QUICK_GRID = (GridPath(4, 20, 1), GridPath(6, 40, 0.5), GridPath(5, 20, 2), GridPath(8, 30, 1, 0.5))
 QUICK_SECONDS = 8
 
 
-def groups(places: tuple[Place, ...], scheme: str) -> list[tuple[int, ...]]:
-    """The places of each cell of a scheme, by their numbers in the order of the grid."""
+def groups(grid_paths: tuple[GridPath, ...], scheme: str) -> list[tuple[int, ...]]:
+    """The paths of each cell of a scheme, by their numbers in the order of the grid."""
     most = MOST_MBPS_SENSITIVE if scheme.rpartition(":")[2] in SENSITIVE else MOST_MBPS
     found: list[tuple[int, ...]] = []
     current: tuple[int, ...] = ()
-    for index, place in enumerate(places):
-        load = sum(places[number].rate_mbps for number in current)
-        if current and load + place.rate_mbps > most:
+    for index, grid_path in enumerate(grid_paths):
+        load = sum(grid_paths[number].rate_mbps for number in current)
+        if current and load + grid_path.rate_mbps > most:
             found.append(current)
             current = ()
         current += (index,)
     return [*found, current]
 
 
-def scenario(scheme: str, places: tuple[Place, ...], seconds: int, seed: int) -> str:
-    """The scenario in which a scheme meets all places at once. Chance is the same for all schemes."""
-    numbers = range(1, len(places) + 1)
+def scenario(scheme: str, grid_paths: tuple[GridPath, ...], seconds: int, seed: int) -> str:
+    """The scenario in which a scheme meets all paths at once. Chance is the same for all schemes."""
+    numbers = range(1, len(grid_paths) + 1)
     hosts = ", ".join(f"a{n}, b{n}" for n in numbers)
     lines = [
         "schema: narrows/scenario/1",
@@ -95,8 +95,8 @@ def scenario(scheme: str, places: tuple[Place, ...], seconds: int, seed: int) ->
         "  routers: [nowhere]",
         "  links:",
     ]
-    for n, place in zip(numbers, places, strict=True):
-        lines.append(f"    - {_link(n, place)}")
+    for n, grid_path in zip(numbers, grid_paths, strict=True):
+        lines.append(f"    - {_link(n, grid_path)}")
         lines += [f"    - {{between: [{side}{n}, nowhere], elements: [{{delay: {_FAR}}}]}}" for side in "ab"]
     lines.append("flows:")
     lines += [f'  - {{from: a{n}, to: b{n}, scheme: "{scheme}"}}' for n in numbers]
@@ -104,11 +104,13 @@ def scenario(scheme: str, places: tuple[Place, ...], seconds: int, seed: int) ->
     return "\n".join(lines) + "\n"
 
 
-def _link(number: int, place: Place) -> str:
-    forward = [f"{{rate: {place.rate_mbps:g} Mbit/s, queue: {{droptail: {place.queue_packets} packets}}}}"]
-    if place.loss_percent:
-        forward.append(f"{{loss: {place.loss_percent:g} %}}")
-    half = f"{{delay: {place.rtt_ms / 2:g} ms}}"
+def _link(number: int, grid_path: GridPath) -> str:
+    forward = [
+        f"{{rate: {grid_path.rate_mbps:g} Mbit/s, queue: {{droptail: {grid_path.queue_packets} packets}}}}"
+    ]
+    if grid_path.loss_percent:
+        forward.append(f"{{loss: {grid_path.loss_percent:g} %}}")
+    half = f"{{delay: {grid_path.rtt_ms / 2:g} ms}}"
     forward.append(half)
     return (
         f"{{between: [a{number}, b{number}], name: path{number},"

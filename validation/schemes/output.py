@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 from rich.console import Console
@@ -17,24 +18,31 @@ from validation.schemes.figures import draw
 from validation.schemes.verdict import document
 from validation.schemes.work import Outcome
 
-PAGE, FIGURES = Path("docs/schemes.md"), Path("docs/images/schemes")
+PAGE, OVERVIEW = Path("docs/verification/schemes.md"), Path("docs/images/verification.png")
+#: The comparison whose figure is part of the documents.
+SHOWN = ("bbr1", "linux:bbr")
 
 
 def write(outcome: Outcome, folder: Path, *, update: bool) -> list[Path]:
-    """Writes the document, its figures and the status into the folder, or (`update`) where they belong."""
+    """Writes figures, document and status into the folder; with `update` document, status and the one figure
+    that is kept there into the source tree."""
     folder.mkdir(parents=True, exist_ok=True)
     root = _source_tree() if update else None
     page = root / PAGE if root else folder / "schemes.md"
-    pictures = root / FIGURES if root else folder / "figures"
     status = FILE if root else folder / "verification.json"
     drawn: dict[tuple[str, str], str] = {}
     for one in outcome.comparisons:
+        pair = (one.scheme, one.reference)
         notes = {
-            row.place: f"{row.throughput * 100:+.1f} %, delay {row.delay * 100:+.0f} %" for row in one.rows
+            row.path: f"{row.throughput * 100:+.1f} %, delay {row.delay * 100:+.0f} %" for row in one.rows
         }
-        stem = pictures / slug(one.scheme if one.reference.startswith("linux:") else one.reference)
-        path = draw(one.scheme, one.reference, outcome.places, outcome.runs, stem, notes)
-        drawn[one.scheme, one.reference] = path.relative_to(page.parent).as_posix()
+        stem = folder / "figures" / slug(one.scheme if one.reference.startswith("linux:") else one.reference)
+        path = draw(*pair, outcome.grid_paths, outcome.runs, stem, notes)
+        if root is None:
+            drawn[pair] = path.relative_to(folder).as_posix()
+        elif pair == SHOWN:
+            shutil.copyfile(path, root / OVERVIEW)
+            drawn[pair] = f"../images/{OVERVIEW.name}"
     page.write_text(compose(outcome, drawn, root), encoding="utf-8", newline="\n")
     text = json.dumps(document(outcome.entries), indent=1, ensure_ascii=False) + "\n"
     status.write_text(text, encoding="utf-8", newline="\n")

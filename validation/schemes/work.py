@@ -22,7 +22,7 @@ from validation.campaign import cell_of, finished, kept, run_cells
 from validation.schemes import grid
 from validation.schemes.check import FAILS, Check
 from validation.schemes.compare import Comparison, compare
-from validation.schemes.emulate import PLANE, GridCell, GridPlane, Ran, cells_of_run, gather, measured
+from validation.schemes.emulate import PLANE, GridCell, GridPlane, GridResult, cells_of_run, gather, measured
 from validation.schemes.pairs import Pair, pairs
 from validation.schemes.registry import all_checks
 from validation.schemes.verdict import verdict
@@ -52,12 +52,12 @@ class Outcome:
     theory: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     comparisons: list[Comparison] = field(default_factory=list)
     #: Runs on the grid by scheme.
-    runs: dict[str, list[Ran]] = field(default_factory=dict)
+    runs: dict[str, list[GridResult]] = field(default_factory=dict)
     #: Why an implementation could not be run.
     missing: dict[str, str] = field(default_factory=dict)
     #: Verdicts by scheme.
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
-    places: tuple[grid.Place, ...] = grid.GRID
+    grid_paths: tuple[grid.GridPath, ...] = grid.GRID
 
 
 def chosen(options: Options) -> list[str]:
@@ -78,7 +78,7 @@ def work(options: Options, folder: Path, console: Console) -> Outcome:
         for part, wanted in ((THEORY, options.simulate), (COMPARISON, options.emulate)):
             if wanted:
                 shutil.rmtree(folder / part, ignore_errors=True)
-    outcome = Outcome(places=grid.QUICK_GRID if options.quick else grid.GRID)
+    outcome = Outcome(grid_paths=grid.QUICK_GRID if options.quick else grid.GRID)
     _theory(names, options, folder / THEORY, outcome, console)
     every = pairs(registry.load())
     wanted_pairs = [pair for pair in every if pair.scheme in names or pair.reference in names]
@@ -130,7 +130,7 @@ def _compare(wanted: list[Pair], options: Options, path: Path, outcome: Outcome,
     schemes = list(dict.fromkeys(name for pair in wanted for name in (pair.scheme, pair.reference)))
     seconds = grid.QUICK_SECONDS if options.quick else grid.SECONDS
     runs = {
-        name: [cells_of_run(name, outcome.places, seconds, seed) for seed in range(1, options.runs + 1)]
+        name: [cells_of_run(name, outcome.grid_paths, seconds, seed) for seed in range(1, options.runs + 1)]
         for name in schemes
     }
     folder = kept(path)
@@ -147,7 +147,7 @@ def _compare(wanted: list[Pair], options: Options, path: Path, outcome: Outcome,
             outcome.missing[name] = f"no valid run of {name} ({reasons})"
     for pair in wanted:
         ours, theirs = (
-            measured(outcome.runs.get(name, []), outcome.places) for name in (pair.scheme, pair.reference)
+            measured(outcome.runs.get(name, []), outcome.grid_paths) for name in (pair.scheme, pair.reference)
         )
         if ours and theirs:
             outcome.comparisons.append(compare(pair.scheme, pair.reference, ours, theirs, pair.tolerance))

@@ -6,9 +6,9 @@ from dataclasses import asdict, dataclass
 from statistics import median
 from typing import Any
 
-from narrows.campaign.statistics import FEWEST_FOR_INTERVAL, bootstrap_ratio
-from validation.tunnel.lab import INSIDE, OUTSIDE
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL, bootstrap_ratio
 from validation.tunnel.smirnov import holm, test
+from validation.tunnel.testbed import INSIDE, OUTSIDE
 
 #: Below this a difference counts as significant, as in "Pantheon: the training ground for Internet
 #: congestion-control research" (USENIX ATC 2018), which compared its tunnel in this way.

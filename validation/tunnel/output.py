@@ -23,8 +23,8 @@ from validation.tunnel.compare import (
     own_account,
 )
 from validation.tunnel.figure import draw
-from validation.tunnel.lab import INSIDE
 from validation.tunnel.smirnov import significance
+from validation.tunnel.testbed import INSIDE
 from validation.tunnel.work import Outcome
 
 FORMAT = "narrows/verify-tunnel/1"
@@ -38,7 +38,7 @@ def document(outcome: Outcome) -> dict[str, Any]:
         "format": FORMAT,
         "version": __version__,
         "machine": outcome.machine,
-        "path": asdict(options.road),
+        "path": asdict(options.emulated_path),
         "longer_ns": options.longer_ns or None,
         "seed": options.seed,
         "level": LEVEL_OF_TEST,
@@ -130,17 +130,15 @@ def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None
 
 def _page(outcome: Outcome) -> str:
     """The same for a document."""
-    road, machine = outcome.options.road, outcome.machine
+    path, machine = outcome.options.emulated_path, outcome.machine
     rows = markdown_table(_TITLES, map(_cells, outcome.rows))
     where = f"{machine['cpus']} x {machine['cpu_model']}, kernel {machine['kernel']}" if machine else "N/A"
-    loss = f", {road.loss} loss" if road.loss else ""
-    head = [
-        "# The tunnel against the path outside",
-        "",
-        f"Path: {road.rate}, {road.delay} each way, {road.queue}{loss}; flows of {road.length_ns / 1e9:g} s,"
-        f" {outcome.options.runs} of each; {where}.",
-        "",
-    ]
+    loss = f", {path.loss} loss" if path.loss else ""
+    conditions = (
+        f"Path: {path.rate}, {path.delay} each way, {path.queue}{loss}; flows of {path.length_ns / 1e9:g} s,"
+    )
+    runs = f" {outcome.options.runs} of each; {where}."
+    head = ["# The tunnel against the path outside", "", conditions + runs, ""]
     return "\n".join([*head, rows.rstrip("\n"), *remarks(outcome)]) + "\n"
 
 

@@ -21,7 +21,16 @@ from narrows.errors import UnavailableError, UsageError
 from narrows.scenario.model import Cell
 from validation.campaign import cell_of, finished, kept, run_cells
 from validation.tunnel.compare import Row, compare, counts
-from validation.tunnel.lab import FAILED, INSIDE, INVALID, OUTSIDE, Lab, Ran, Road, Where
+from validation.tunnel.testbed import (
+    FAILED,
+    INSIDE,
+    INVALID,
+    OUTSIDE,
+    EmulatedPath,
+    RunResult,
+    Setup,
+    Testbed,
+)
 
 #: The numbers of a run, beside its run.json.
 NUMBERS = "numbers.json"
@@ -50,7 +59,7 @@ def chosen(text: str) -> tuple[str, ...]:
 class Options:
     """The options of the command."""
 
-    road: Road
+    emulated_path: EmulatedPath
     schemes: tuple[str, ...] = SCHEMES
     runs: int = 20
     seed: int = 1
@@ -58,19 +67,19 @@ class Options:
     longer_ns: int = 0
     again: bool = False
 
-    def wheres(self) -> list[Where]:
+    def setups(self) -> list[Setup]:
         """Where each scheme runs, what others are compared with first."""
-        longer = Where(f"{self.longer_ns / 1000:g} us longer", added_ns=self.longer_ns)
+        longer = Setup(f"{self.longer_ns / 1000:g} us longer", added_ns=self.longer_ns)
         return [OUTSIDE, INSIDE, *([longer] if self.longer_ns else [])]
 
     def pairs(self) -> list[tuple[str, str]]:
         """The comparisons: inside with outside, and both with the longer way outside."""
-        outside, inside, *longer = (where.name for where in self.wheres())
+        outside, inside, *longer = (where.name for where in self.setups())
         return [(outside, inside), *((outside, one) for one in longer), *((one, inside) for one in longer)]
 
     def key(self) -> dict[str, Any]:
         """Runs of other conditions do not count."""
-        return {"seed": self.seed, **asdict(self.road)}
+        return {"seed": self.seed, **asdict(self.emulated_path)}
 
 
 @dataclass(frozen=True)
@@ -78,7 +87,7 @@ class Job:
     """One run to make."""
 
     scheme: str
-    where: Where
+    where: Setup
     number: int
 
     def cell(self, options: Options) -> Cell:
@@ -87,7 +96,7 @@ class Job:
             "schema: narrows/scenario/1\n"
             "question: Does a tunnel change what it measures?\n"
             "where: hosts\nreal_path: {other: receiver}\n"
-            f"schemes: ['{self.scheme}']\nduration: {options.road.length_ns // 1_000_000} ms\n"
+            f"schemes: ['{self.scheme}']\nduration: {options.emulated_path.length_ns // 1_000_000} ms\n"
         )
         cell = cell_of(text, [options.key(), self.where.name, self.number])
         return replace(cell, scheme=f"{self.scheme} {self.where.name}", run=self.number)
@@ -118,7 +127,7 @@ def jobs(options: Options) -> list[Job]:
     order = random.Random(options.seed)
     found: list[Job] = []
     for number in range(1, options.runs + 1):
-        batch = [Job(scheme, where, number) for scheme in options.schemes for where in options.wheres()]
+        batch = [Job(scheme, where, number) for scheme in options.schemes for where in options.setups()]
         order.shuffle(batch)
         found += batch
     return found
@@ -133,7 +142,7 @@ def work(options: Options, agent: Location, folder: Path, console: Console) -> O
     entries = finished(kept(path))
     left = {job: cell for job, cell in cells.items() if cell.id not in entries}
     before = len(cells) - len(left)
-    each_s = options.road.length_ns / 1e9 + OVERHEAD_S
+    each_s = options.emulated_path.length_ns / 1e9 + OVERHEAD_S
     console.print(
         f"{len(left)} runs in about {show_time(len(left) * each_s)}"
         f"{f', {before} are kept from before' if before else ''}; leave the machine alone",
@@ -141,11 +150,11 @@ def work(options: Options, agent: Location, folder: Path, console: Console) -> O
         soft_wrap=True,
     )
     if left:
-        lab = Lab(agent, options.road, folder / "work")
-        lab.rehearse(next(iter(left.values())))
-        plane = TunnelPlane(lab, {cell.id: job for job, cell in left.items()}, console)
+        testbed = Testbed(agent, options.emulated_path, folder / "work")
+        testbed.warm_up(next(iter(left.values())))
+        plane = TunnelPlane(testbed, {cell.id: job for job, cell in left.items()}, console)
         entries = finished(run_cells(path, left.values(), plane, agent, console, each_s))
-        lab.tidy()
+        testbed.clean_up()
     outcome = _outcome(options, cells, entries, path)
     if all(row.p is None for row in outcome.rows):
         reasons = {reason for places in outcome.runs.values() for runs in places.values() for one in runs
@@ -158,7 +167,7 @@ def _outcome(
     options: Options, cells: dict[Job, Cell], entries: dict[str, dict[str, Any]], path: Path
 ) -> Outcome:
     runs: dict[str, dict[str, list[dict[str, Any]]]] = {
-        scheme: {where.name: [] for where in options.wheres()} for scheme in options.schemes
+        scheme: {where.name: [] for where in options.setups()} for scheme in options.schemes
     }
     outcome = Outcome(options, runs)
     for job in sorted(cells, key=lambda job: job.number):
@@ -182,8 +191,8 @@ class TunnelPlane:
 
     retries = 0
 
-    def __init__(self, lab: Lab, jobs: dict[str, Job], console: Console) -> None:
-        self.lab = lab
+    def __init__(self, testbed: Testbed, jobs: dict[str, Job], console: Console) -> None:
+        self.testbed = testbed
         self.console = console
         self._jobs = jobs
         #: Attempts that may still be repeated where they are good enough.
@@ -229,9 +238,9 @@ class TunnelRun:
             return CellOutcome("interrupted")
         except UnavailableError as error:
             return CellOutcome("failed", "unavailable", str(error), error.exit_code)
-        lab = self.plane.lab
-        differing = [] if self.job.where.tunnelled else lab.differing_settings()
-        numbers = {"ran": ran.to_json(), "machine": lab.machine, "differing": differing}
+        testbed = self.plane.testbed
+        differing = [] if self.job.where.tunnelled else testbed.differing_settings()
+        numbers = {"ran": ran.to_json(), "machine": testbed.machine, "differing": differing}
         reasons = [{"text": reason} for reason in ran.reasons]
         record = {
             "format": "narrows/run/1",
@@ -244,15 +253,15 @@ class TunnelRun:
         (self.out / "run.json").write_text(json.dumps({**record, "reasons": reasons}), encoding="utf-8")
         return CellOutcome("finished", seconds=time.monotonic() - started)
 
-    def _attempts(self) -> Ran:
+    def _attempts(self) -> RunResult:
         """A run, again if the machine had too much else to do, at most `spare` times where it is good enough.
 
         Both places are judged by the same rule, by the path's record, so that none is favoured.
         """
-        best: Ran | None = None
+        best: RunResult | None = None
         for attempt in range(1, ATTEMPTS + 1):
             seed = 1000 * self.job.number + attempt
-            ran = self.plane.lab.run(self.cell, self.job.where, seed, lambda: self.stopped)
+            ran = self.plane.testbed.run(self.cell, self.job.where, seed, lambda: self.stopped)
             usable = ran.verdict not in (INVALID, FAILED)
             if best is None or usable:
                 best = ran

@@ -80,7 +80,7 @@ fn parts(folder: &Folder) -> Vec<(&'static Part, Value)> {
             return Some((part, json!({})));
         };
         let content = models::content(model)?;
-        let kept = keep_file(&files, &format!("{model}.model"), &content).unwrap();
+        let kept = keep_file(&files, &format!("{model}.safetensors"), &content).unwrap();
         Some((part, json!({"model": kept})))
     });
     params.collect()

@@ -166,7 +166,7 @@ fn there_journeys(
         let (due, left) = seen.arrival.expect("what has arrived was delivered");
         Some(Journey {
             size: sent.size,
-            measured: fit.delay_there_ns(sent.sent, arrival.arrived),
+            measured: fit.forward_delay_ns(sent.sent, arrival.arrived),
             truth: shift.raw_ns(ns(arrival.arrived)) - ns(sent.sent),
             model: (due - seen.sent) as i64,
             path: (left - seen.sent) as i64,
@@ -183,7 +183,7 @@ fn back_journeys(fit: &Fit, shift: Shift, ours: &Logs, down: &[Seen]) -> Vec<Jou
         assert_eq!(arrived.size, seen.size);
         Journey {
             size: arrived.size,
-            measured: fit.delay_back_ns(arrived.sent, arrived.arrived),
+            measured: fit.reverse_delay_ns(arrived.sent, arrived.arrived),
             truth: ns(arrived.arrived) - shift.raw_ns(ns(arrived.sent)),
             model: (due - seen.sent) as i64,
             path: (left - seen.sent) as i64,

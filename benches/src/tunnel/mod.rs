@@ -1,4 +1,4 @@
-//! What the tunnel carries, what a packet costs it, and the delay that it adds.
+//! Throughput of the tunnel, its cost per packet, and the delay that it adds.
 
 pub mod parts;
 

@@ -1,7 +1,7 @@
 //! The programs at the two ends of the tunnel that is measured. The benchmark starts itself again as one of
 //! them.
 
-use narrows_sys::mmsg::ReceiveBatch;
+use narrows_sys::batched_udp::UdpReceiver;
 use narrows_sys::poll::{Epoll, Events};
 use narrows_sys::{clock, cpu, socket};
 use serde_json::json;
@@ -23,12 +23,12 @@ const PORT: u16 = 5000;
 const PROBE_GAP: Duration = Duration::from_millis(1);
 /// Bytes of a probe. It begins with the time of its sending.
 const PROBE: usize = 100;
-/// What happens until then belongs to the start.
+/// Time at the beginning that does not count.
 const WARM_UP: Duration = Duration::from_secs(1);
 /// Bytes per write, and those that wake a receiver: as our endpoints have it.
 const BLOCK: usize = 256 * 1024;
 const RECEIVE_MARK: u32 = 64 * 1024;
-/// How long the sender waits for the receiver to listen.
+/// Time that the sender waits for the receiver to listen.
 const PATIENCE: Duration = Duration::from_secs(20);
 // asm-generic/socket.h
 const SO_MAX_PACING_RATE: i32 = 47;
@@ -41,7 +41,7 @@ const PRIORITY: i32 = -11;
 /// session: `preferred PROGRAM ARGUMENT...`.
 ///
 /// # Errors
-/// What the kernel said, or that the arguments are others.
+/// The kernel's answer, or that the arguments are others.
 pub fn play(arguments: &[String]) -> io::Result<()> {
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let number = |word: &str| word.parse::<u64>().map_err(io::Error::other);
@@ -107,11 +107,12 @@ fn receive(address: &str) -> io::Result<()> {
 /// The time that each probe after the warm-up took, from the call that sent it to the kernel's stamp here.
 fn collect(probes: UdpSocket, stop: Arc<AtomicBool>) -> JoinHandle<io::Result<Vec<i64>>> {
     thread::spawn(move || {
-        let mut batch = ReceiveBatch::new();
+        let mut receiver = UdpReceiver::new();
         let mut delays = Vec::new();
         let mut first = None;
         while !stop.load(Ordering::Relaxed) {
-            batch.receive(probes.as_fd(), |probe| {
+            for index in 0..receiver.receive(probes.as_fd())? {
+                let probe = receiver.datagram(index);
                 let sent = probe.bytes.first_chunk().copied().map(u64::from_be_bytes);
                 if let (Some(sent), Some(stamp)) = (sent, probe.stamp_ns) {
                     let first = *first.get_or_insert(sent);
@@ -119,7 +120,7 @@ fn collect(probes: UdpSocket, stop: Arc<AtomicBool>) -> JoinHandle<io::Result<Ve
                         delays.push(stamp as i64 - sent as i64);
                     }
                 }
-            })?;
+            }
             // Stamps are the kernel's, so it does not matter when they are read.
             thread::sleep(5 * PROBE_GAP);
         }

@@ -1,10 +1,10 @@
-//! What the running kernel offers and what it allows us.
+//! Abilities of the running kernel, and our rights in it.
 
 use crate::Problem;
 use libbpf_rs::ReferencesType;
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{FuncProto, Ptr, Struct};
-use narrows_bpf_programs::protocol::Obstacle;
+use narrows_bpf_programs::protocol::LoadObstacle;
 use std::fs::read_to_string;
 use std::path::Path;
 
@@ -14,13 +14,13 @@ const TYPES: &str = "/sys/kernel/btf/vmlinux";
 const NEEDED: [(u32, &str); 3] = [(39, "CAP_BPF"), (38, "CAP_PERFMON"), (12, "CAP_NET_ADMIN")];
 /// CAP_SYS_ADMIN, which stands for the first two (linux/capability.h, `bpf_capable`).
 const ADMIN: u32 = 21;
-/// What to do about missing rights.
+/// The remedy for missing rights.
 const REMEDY: &str = "run as root, or as a user who has CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (docs/guide/kernel-schemes.md)";
 
 /// The rights are not enough; `why` is a clause.
 pub(crate) fn no_rights(why: &str) -> Problem {
     Problem {
-        obstacle: Obstacle::Rights,
+        obstacle: LoadObstacle::Rights,
         message: format!("this user may not load BPF congestion controls ({why}); {REMEDY}"),
     }
 }
@@ -33,7 +33,7 @@ pub(crate) fn check() -> Result<(), Problem> {
     }
     if !Path::new(TYPES).exists() {
         return Err(Problem {
-            obstacle: Obstacle::Kernel,
+            obstacle: LoadObstacle::Kernel,
             message: format!(
                 "this kernel cannot load BPF congestion controls because it has no type information \
                  ({TYPES}); use a kernel with CONFIG_DEBUG_INFO_BTF=y and CONFIG_BPF_JIT=y"
@@ -43,7 +43,7 @@ pub(crate) fn check() -> Result<(), Problem> {
     Ok(())
 }
 
-/// What is not among the effective capabilities of `/proc/self/status`.
+/// Capabilities that are not among the effective ones of `/proc/self/status`.
 fn missing_rights(status: &str) -> Vec<&'static str> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
@@ -57,7 +57,7 @@ fn missing_rights(status: &str) -> Vec<&'static str> {
     missing.map(|(_, name)| name).collect()
 }
 
-/// Whether `cong_control` has only two arguments, as before Linux 6.10.
+/// True if `cong_control` has only two arguments, as before Linux 6.10.
 pub(crate) fn is_old() -> bool {
     let arguments = || {
         let types = Btf::from_vmlinux().ok()?;

@@ -1,5 +1,5 @@
 //! The loader of BPF congestion controls: a program of its own, `narrows-bpf`, that reads a
-//! [`Request`] from its standard input, loads the objects, answers, and waits until the input ends.
+//! [`LoadRequest`] from its standard input, loads the objects, answers, and waits until the input ends.
 //!
 //! Each congestion control belongs to a link (`.struct_ops.link`) that this process holds; the kernel
 //! forgets it when the process ends, however that happens. Connections that still use it keep
@@ -14,12 +14,14 @@ mod load;
 mod messages;
 
 use narrows_bpf_programs::Object;
-use narrows_bpf_programs::protocol::{Answer, Farewell, Loaded, Obstacle, Request, Wanted};
+use narrows_bpf_programs::protocol::{
+    ExitReport, LoadAnswer, LoadObstacle, LoadRequest, Loaded, RequestedObject,
+};
 use std::io::{self, BufRead, Read, Write};
 
 /// Why an object was not loaded.
 struct Problem {
-    obstacle: Obstacle,
+    obstacle: LoadObstacle,
     message: String,
 }
 
@@ -31,20 +33,20 @@ pub fn serve() -> io::Result<()> {
     let mut input = io::stdin().lock();
     let mut line = String::new();
     input.read_line(&mut line)?;
-    let request: Request = serde_json::from_str(&line)?;
-    let mut held = Vec::new();
+    let request: LoadRequest = serde_json::from_str(&line)?;
+    let mut links = Vec::new();
     let mut loaded = Vec::new();
     let mut answer = None;
     for (index, wanted) in request.objects.iter().enumerate() {
         let mut content = vec![0; wanted.length];
         input.read_exact(&mut content)?;
         match one(&content, wanted) {
-            Ok((link, told)) => {
-                held.push(link);
-                loaded.push(told);
+            Ok((link, description)) => {
+                links.push(link);
+                loaded.push(description);
             }
             Err(problem) => {
-                answer = Some(Answer::Failed {
+                answer = Some(LoadAnswer::Failed {
                     object: index,
                     obstacle: problem.obstacle,
                     message: problem.message,
@@ -53,22 +55,22 @@ pub fn serve() -> io::Result<()> {
             }
         }
     }
-    let answer = answer.unwrap_or(Answer::Loaded(loaded));
+    let answer = answer.unwrap_or(LoadAnswer::Loaded(loaded));
     let mut output = io::stdout();
     writeln!(output, "{}", serde_json::to_string(&answer)?)?;
     output.flush()?;
     // Whoever asked lets go of the pipe when the run is over, or dies, which does the same.
     io::copy(&mut input, &mut io::sink())?;
-    let missed = held.iter().map(load::Held::missed).collect();
-    let farewell = Farewell { missed };
+    let missed = links.iter().map(load::LoadedLink::missed).collect();
+    let farewell = ExitReport { missed };
     // Nobody may listen any more.
     let _ = writeln!(output, "{}", serde_json::to_string(&farewell)?);
     Ok(())
 }
 
-fn one(content: &[u8], wanted: &Wanted) -> Result<(load::Held, Loaded), Problem> {
+fn one(content: &[u8], wanted: &RequestedObject) -> Result<(load::LoadedLink, Loaded), Problem> {
     let object = |error: narrows_bpf_programs::ObjectError| Problem {
-        obstacle: Obstacle::Object,
+        obstacle: LoadObstacle::Object,
         message: error.to_string(),
     };
     let mut parsed = Object::parse(content).map_err(object)?;

@@ -4,7 +4,7 @@ use crate::messages::{self, Reason};
 use crate::{Problem, kernel};
 use libbpf_rs::{ErrorKind, Link, MapCore, MapFlags, MapType, ObjectBuilder, OpenObject};
 use narrows_bpf_programs::Object;
-use narrows_bpf_programs::protocol::{Loaded, Obstacle};
+use narrows_bpf_programs::protocol::{LoadObstacle, Loaded};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -16,9 +16,9 @@ const LONGEST: usize = 15;
 /// BPF_F_LINK).
 const LINKED: u32 = 1 << 13;
 
-/// What keeps a congestion control registered.
+/// The link that keeps a congestion control registered.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct LoadedLink {
     _link: Link,
     object: libbpf_rs::Object,
 }
@@ -26,7 +26,7 @@ pub(crate) struct Held {
 /// Where a program counts the calls that the kernel left out.
 const MISSED: &str = ".bss.missed";
 
-impl Held {
+impl LoadedLink {
     /// Calls that the kernel left out so far, as far as the program noticed; 0 if it does not count them.
     pub(crate) fn missed(&self) -> u64 {
         let map = self.object.maps().find(|map| map.name() == MISSED);
@@ -37,7 +37,7 @@ impl Held {
 }
 
 /// Registers the congestion control in `object`, under another name if its own is taken.
-pub(crate) fn load(mut object: Object) -> Result<(Held, Loaded), Problem> {
+pub(crate) fn load(mut object: Object) -> Result<(LoadedLink, Loaded), Problem> {
     kernel::check()?;
     let own = object.name().to_owned();
     let taken = kernel::taken();
@@ -48,7 +48,7 @@ pub(crate) fn load(mut object: Object) -> Result<(Held, Loaded), Problem> {
             continue;
         }
         object.set_name(&name).map_err(|error| Problem {
-            obstacle: Obstacle::Object,
+            obstacle: LoadObstacle::Object,
             message: error.to_string(),
         })?;
         // Somebody may take the name between our look and our attempt.
@@ -57,7 +57,7 @@ pub(crate) fn load(mut object: Object) -> Result<(Held, Loaded), Problem> {
         }
     }
     Err(Problem {
-        obstacle: Obstacle::Kernel,
+        obstacle: LoadObstacle::Kernel,
         message: format!(
             "the kernel knows {ATTEMPTS} congestion controls like '{own}' already; end the runs that use them"
         ),
@@ -75,13 +75,17 @@ fn numbered(name: &str, number: usize) -> String {
 }
 
 /// Loads under this name; `None` if it has been taken meanwhile.
-fn attempt(object: &Object, name: &str, old: bool) -> Result<Option<(Held, Loaded)>, Problem> {
+fn attempt(
+    object: &Object,
+    name: &str,
+    old: bool,
+) -> Result<Option<(LoadedLink, Loaded)>, Problem> {
     messages::listen();
     let (table, other) = object.tables(old);
     let opened = open(object.bytes(), other);
     let loaded = opened.and_then(OpenObject::load);
     let mut loaded = loaded.map_err(|error| problem(&error, Step::Load))?;
-    let told = Loaded {
+    let description = Loaded {
         kernel_name: name.to_owned(),
         tags: tags(&loaded),
         constants: constants(object, &loaded),
@@ -92,11 +96,11 @@ fn attempt(object: &Object, name: &str, old: bool) -> Result<Option<(Held, Loade
         .expect("libbpf makes a map of every table of operations");
     match map.attach_struct_ops() {
         Ok(link) => Ok(Some((
-            Held {
+            LoadedLink {
                 _link: link,
                 object: loaded,
             },
-            told,
+            description,
         ))),
         Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(None),
         Err(error) => Err(problem(&error, Step::Register)),
@@ -127,7 +131,7 @@ enum Step {
 
 fn problem(error: &libbpf_rs::Error, step: Step) -> Problem {
     let refused = |message: String| Problem {
-        obstacle: Obstacle::Refused,
+        obstacle: LoadObstacle::Refused,
         message,
     };
     // What libbpf adds to the system's error is about our calls, not about the object.

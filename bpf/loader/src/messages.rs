@@ -1,22 +1,22 @@
-//! What libbpf and the kernel's verifier say, and the line of it that explains a failure.
+//! Messages of libbpf and of the kernel's verifier, and the line among them that explains a failure.
 
 use libbpf_rs::{PrintLevel, set_print};
 use std::sync::Mutex;
 
-static SAID: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-fn hear(_: PrintLevel, message: String) {
-    if let Ok(mut said) = SAID.lock() {
-        said.push(message);
+fn record(_: PrintLevel, message: String) {
+    if let Ok(mut messages) = MESSAGES.lock() {
+        messages.push(message);
     }
 }
 
 /// Begins to listen; forgets what was said before.
 pub(crate) fn listen() {
-    if let Ok(mut said) = SAID.lock() {
-        said.clear();
+    if let Ok(mut messages) = MESSAGES.lock() {
+        messages.clear();
     }
-    set_print(Some((PrintLevel::Warn, hear)));
+    set_print(Some((PrintLevel::Warn, record)));
 }
 
 /// Why the last call failed.
@@ -30,13 +30,15 @@ pub(crate) enum Reason {
     Unknown,
 }
 
-/// What was said since [`listen`].
+/// Messages since [`listen`].
 pub(crate) fn reason() -> Reason {
-    SAID.lock().map_or(Reason::Unknown, |said| explain(&said))
+    MESSAGES
+        .lock()
+        .map_or(Reason::Unknown, |messages| explain(&messages))
 }
 
-fn explain(said: &[String]) -> Reason {
-    let verdict = said.iter().find_map(|message| {
+fn explain(messages: &[String]) -> Reason {
+    let verdict = messages.iter().find_map(|message| {
         let (before, log) = message.split_once("-- BEGIN PROG LOAD LOG --")?;
         let log = log.split("-- END PROG LOAD LOG --").next()?;
         let mut lines = log.lines().map(str::trim).filter(|line| !line.is_empty());
@@ -49,7 +51,10 @@ fn explain(said: &[String]) -> Reason {
         })
     });
     let warning = || {
-        let first = said.iter().map(|it| it.trim()).find(|it| !it.is_empty())?;
+        let first = messages
+            .iter()
+            .map(|it| it.trim())
+            .find(|it| !it.is_empty())?;
         let first = first.lines().next()?.trim_start_matches("libbpf: ");
         Some(Reason::Warning(first.trim_end_matches('.').to_owned()))
     };
@@ -73,23 +78,23 @@ mod tests {
 
     #[test]
     fn the_verifiers_last_words_explain_a_refusal() {
-        let said = [
+        let messages = [
             "libbpf: prog 'ssthresh': BPF program load failed: -EACCES\n".to_owned(),
             "libbpf: prog 'ssthresh': -- BEGIN PROG LOAD LOG --\n0: R1=ctx() R10=fp0\n1: (79) r1 = *(u64 *)(r1 +0)\nR1 invalid mem access 'scalar'\nprocessed 2 insns (limit 1000000) max_states_per_insn 0\n-- END PROG LOAD LOG --\n".to_owned(),
         ];
         assert_eq!(
-            explain(&said),
+            explain(&messages),
             Reason::Verifier {
                 function: "ssthresh".into(),
                 line: "R1 invalid mem access 'scalar'".into()
             }
         );
-        let said = [
+        let messages = [
             "libbpf: extern (func ksym) 'x': not found.\n".to_owned(),
             "libbpf: failed\n".to_owned(),
         ];
         assert_eq!(
-            explain(&said),
+            explain(&messages),
             Reason::Warning("extern (func ksym) 'x': not found".into())
         );
         assert_eq!(explain(&[]), Reason::Unknown);

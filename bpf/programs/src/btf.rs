@@ -1,8 +1,6 @@
 //! As much of BTF, the kernel's format of type information (Linux Documentation/bpf/btf.rst), as it
 //! takes to find the members of a structure.
 
-use crate::elf::{text_at, u16_at, u32_at};
-
 const MAGIC: u16 = 0xeb9f;
 
 const STRUCT: u32 = 4;
@@ -29,6 +27,27 @@ fn extra(kind: u32, members: usize) -> Option<usize> {
     })
 }
 
+/// The bytes of an integer at `offset`.
+pub(crate) fn integer_at<const N: usize>(bytes: &[u8], offset: usize) -> Option<[u8; N]> {
+    bytes.get(offset..)?.first_chunk().copied()
+}
+
+fn u32_at(bytes: &[u8], offset: usize) -> Option<u32> {
+    integer_at(bytes, offset).map(u32::from_le_bytes)
+}
+
+/// The text at `offset` that ends with a zero.
+fn text_at(bytes: &[u8], offset: usize) -> Option<String> {
+    let text = bytes.get(offset..)?;
+    text.contains(&0).then(|| text_of(text))
+}
+
+/// The text at the beginning of `bytes`, up to a zero or to their end.
+pub(crate) fn text_of(bytes: &[u8]) -> String {
+    let text = bytes.split(|&byte| byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(text).into_owned()
+}
+
 struct Type {
     /// Where it begins.
     at: usize,
@@ -52,7 +71,7 @@ pub(crate) struct Member {
 impl<'a> Btf<'a> {
     /// Reads the content of a section `.BTF`; `None` if it is damaged or newer than we know.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Btf<'a>> {
-        if u16_at(bytes, 0)? != MAGIC {
+        if integer_at(bytes, 0).map(u16::from_le_bytes)? != MAGIC {
             return None;
         }
         let header = u32_at(bytes, 4)? as usize;

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod btf;
-mod elf;
 mod object;
 mod page;
 mod programs;

@@ -2,17 +2,19 @@
 //! to change both before it is loaded.
 //!
 //! A congestion control is a variable of the type `struct tcp_congestion_ops` in the section
-//! `.struct_ops.link` or `.struct_ops`. Where it lies in the file is told by the symbols, where its
-//! members lie by the type information. Nothing is loaded or run here.
+//! `.struct_ops.link` or `.struct_ops`. Its place in the file follows from the symbols, the
+//! places of its members from the type information. Nothing is loaded or run here.
 
-use crate::btf::Btf;
-use crate::elf::{Elf, Foreign, Symbol, text_at, u64_at};
+use crate::btf::{Btf, integer_at, text_of};
+use object::elf::{EM_BPF, FileHeader64};
+use object::read::elf::{ElfFile64, ElfSymbol64, FileHeader};
+use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _};
 
 /// Bytes of a name in the kernel, with the zero at its end (`TCP_CA_NAME_MAX`).
 const NAME_BYTES: usize = 16;
 /// The kernel's type, which libbpf lets end with `___` and a word of one's own.
 const OPS: &str = "tcp_congestion_ops";
-/// How the name of a variable ends whose `cong_control` has the prototype of older kernels.
+/// Ending of the name of a variable whose `cong_control` has the prototype of older kernels.
 const OLD: &str = "_before_6_10";
 /// Sections that hold tables of operations; with the question mark they are not loaded by default.
 const SECTIONS: [&str; 4] = [
@@ -21,7 +23,7 @@ const SECTIONS: [&str; 4] = [
     "?.struct_ops.link",
     "?.struct_ops",
 ];
-/// What the kernel takes for compatible with its own license (`license_is_gpl_compatible`).
+/// Licenses that are compatible with the kernel's own (`license_is_gpl_compatible`).
 const LICENSES: [&str; 6] = [
     "GPL",
     "GPL v2",
@@ -83,13 +85,18 @@ pub enum ObjectError {
     NoConstant(String),
 }
 
-impl From<Foreign> for ObjectError {
-    fn from(foreign: Foreign) -> Self {
-        match foreign {
-            Foreign::NotElf => ObjectError::NotElf,
-            Foreign::Machine => ObjectError::Machine,
-            Foreign::Damaged => ObjectError::Damaged,
-        }
+type Elf<'a> = ElfFile64<'a, LittleEndian>;
+type Symbol<'a, 'file> = ElfSymbol64<'a, 'file, LittleEndian>;
+
+fn parse_elf(bytes: &[u8]) -> Result<Elf<'_>, ObjectError> {
+    if !bytes.starts_with(b"\x7fELF") {
+        return Err(ObjectError::NotElf);
+    }
+    let header = FileHeader64::<LittleEndian>::parse(bytes);
+    if header.is_ok_and(|header| header.e_machine(LittleEndian) == EM_BPF) {
+        Elf::parse(bytes).map_err(|_| ObjectError::Damaged)
+    } else {
+        Err(ObjectError::Machine)
     }
 }
 
@@ -120,20 +127,22 @@ impl Object {
     /// # Errors
     /// Whatever would keep the kernel from loading it and can be seen without the kernel.
     pub fn parse(bytes: &[u8]) -> Result<Object, ObjectError> {
-        let elf = Elf::parse(bytes)?;
-        let types = elf.find(".BTF").ok_or(ObjectError::NoTypes)?;
-        let types = Elf::content(bytes, &elf.sections[types]);
-        let types = Btf::parse(types.ok_or(ObjectError::Damaged)?).ok_or(ObjectError::NoTypes)?;
-        let mut found = tables(bytes, &elf, &types)?;
+        let elf = parse_elf(bytes)?;
+        let types = elf.section_by_name(".BTF").ok_or(ObjectError::NoTypes)?;
+        let types = types.data().map_err(|_| ObjectError::Damaged)?;
+        let types = Btf::parse(types).ok_or(ObjectError::NoTypes)?;
+        let mut found = tables(&elf, &types)?;
         let name = one_name(bytes, &found)?;
-        let license = license(bytes, &elf);
+        let license = elf.section_by_name("license");
+        let license = license.and_then(|section| section.data().ok());
+        let license = text_of(license.unwrap_or_default());
         if !LICENSES.contains(&license.as_str()) {
             return Err(ObjectError::License(license));
         }
         let old = found.iter().position(|ops| ops.variable.ends_with(OLD));
         let old_ops = old.filter(|_| found.len() > 1).map(|at| found.remove(at));
         Ok(Object {
-            constants: constants(bytes, &elf),
+            constants: constants(&elf),
             bytes: bytes.to_vec(),
             name,
             license,
@@ -147,12 +156,12 @@ impl Object {
         &self.bytes
     }
 
-    /// What the congestion control calls itself.
+    /// Name of the congestion control.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The license that it tells the kernel.
+    /// The license that it declares to the kernel.
     pub fn license(&self) -> &str {
         &self.license
     }
@@ -165,13 +174,13 @@ impl Object {
     /// The value of a constant as compiled or set.
     pub fn constant(&self, name: &str) -> Option<u64> {
         let (_, at, _) = self.constants.iter().find(|(known, ..)| known == name)?;
-        u64_at(&self.bytes, *at)
+        integer_at(&self.bytes, *at).map(u64::from_le_bytes)
     }
 
     /// The value of a constant in the content of the map of constants (`.rodata`).
     pub fn constant_in(&self, rodata: &[u8], name: &str) -> Option<u64> {
         let (.., at) = self.constants.iter().find(|(known, ..)| known == name)?;
-        u64_at(rodata, *at)
+        integer_at(rodata, *at).map(u64::from_le_bytes)
     }
 
     /// Changes a constant.
@@ -225,23 +234,23 @@ fn check_name(name: &str) -> Result<(), ObjectError> {
     Ok(())
 }
 
-/// Where a symbol's content lies in the file; `None` if that is not inside of it.
-fn place(elf: &Elf, symbol: &Symbol, size: usize, length: usize) -> Option<usize> {
-    let section = elf.sections.get(symbol.section)?;
-    let at = section.offset.checked_add(symbol.value)?;
-    (symbol.value.checked_add(size)? <= section.size && at.checked_add(size)? <= length)
-        .then_some(at)
+/// Where in the file the `size` bytes at a symbol lie; `None` if they are not inside of its section.
+fn place(elf: &Elf, symbol: &Symbol, size: usize) -> Option<usize> {
+    let section = elf.section_by_index(symbol.section_index()?).ok()?;
+    let (offset, length) = section.file_range()?;
+    let end = symbol.address().checked_add(size as u64)?;
+    let at = usize::try_from(offset.checked_add(symbol.address())?).ok()?;
+    (end <= length && at.checked_add(size)? <= elf.data().len()).then_some(at)
 }
 
 /// The congestion controls in the object.
-fn tables(bytes: &[u8], elf: &Elf, types: &Btf) -> Result<Vec<Ops>, ObjectError> {
+fn tables(elf: &Elf, types: &Btf) -> Result<Vec<Ops>, ObjectError> {
     let mut found = Vec::new();
-    for section in SECTIONS {
-        let Some(index) = elf.find(section) else {
+    for name in SECTIONS {
+        let Some(section) = elf.section_by_name(name) else {
             continue;
         };
-        let variables = types.structures(section).ok_or(ObjectError::NoTypes)?;
-        for (variable, kind, members) in variables {
+        for (variable, kind, members) in types.structures(name).ok_or(ObjectError::NoTypes)? {
             if kind.split("___").next() != Some(OPS) {
                 return Err(ObjectError::OtherOps(kind));
             }
@@ -249,13 +258,15 @@ fn tables(bytes: &[u8], elf: &Elf, types: &Btf) -> Result<Vec<Ops>, ObjectError>
             let Some(member) = member else {
                 return Err(ObjectError::NoName);
             };
-            let symbol = elf
-                .symbols
-                .iter()
-                .find(|symbol| symbol.section == index && symbol.name == variable)
+            let is_variable = |symbol: &Symbol| {
+                symbol.section_index() == Some(section.index())
+                    && symbol.name().is_ok_and(|name| name == variable)
+            };
+            let at = elf
+                .symbols()
+                .find(is_variable)
+                .and_then(|symbol| place(elf, &symbol, member.offset + NAME_BYTES))
                 .ok_or(ObjectError::Damaged)?;
-            let inside = member.offset + NAME_BYTES;
-            let at = place(elf, symbol, inside, bytes.len()).ok_or(ObjectError::Damaged)?;
             found.push(Ops {
                 variable,
                 name_at: at + member.offset,
@@ -267,10 +278,7 @@ fn tables(bytes: &[u8], elf: &Elf, types: &Btf) -> Result<Vec<Ops>, ObjectError>
 
 /// The name that all tables have, which are one congestion control in at most two forms.
 fn one_name(bytes: &[u8], found: &[Ops]) -> Result<String, ObjectError> {
-    let name = |ops: &Ops| {
-        let place = &bytes[ops.name_at..ops.name_at + NAME_BYTES];
-        text_at(place, 0).unwrap_or_else(|| String::from_utf8_lossy(place).into_owned())
-    };
+    let name = |ops: &Ops| text_of(&bytes[ops.name_at..ops.name_at + NAME_BYTES]);
     let Some(first) = found.first() else {
         return Err(ObjectError::NoOps);
     };
@@ -284,23 +292,16 @@ fn one_name(bytes: &[u8], found: &[Ops]) -> Result<String, ObjectError> {
     Ok(name)
 }
 
-fn license(bytes: &[u8], elf: &Elf) -> String {
-    let section = elf.find("license").map(|index| &elf.sections[index]);
-    let content = section.and_then(|section| Elf::content(bytes, section));
-    let content = content.unwrap_or_default();
-    text_at(content, 0).unwrap_or_else(|| String::from_utf8_lossy(content).into_owned())
-}
-
-fn constants(bytes: &[u8], elf: &Elf) -> Vec<(String, usize, usize)> {
-    let Some(section) = elf.find(".rodata") else {
+/// Name, place in the file and place in the section of each constant of 8 bytes.
+fn constants(elf: &Elf) -> Vec<(String, usize, usize)> {
+    let Some(section) = elf.section_by_name(".rodata") else {
         return Vec::new();
     };
-    let symbols = elf.symbols.iter();
-    symbols
-        .filter(|symbol| symbol.section == section && symbol.size == 8 && !symbol.name.is_empty())
-        .filter_map(|symbol| {
-            let at = place(elf, symbol, 8, bytes.len())?;
-            Some((symbol.name.clone(), at, symbol.value))
-        })
-        .collect()
+    let constant = |symbol: Symbol| {
+        let name = symbol.name().ok().filter(|name| !name.is_empty())?;
+        let is_ours = symbol.section_index() == Some(section.index()) && symbol.size() == 8;
+        let at = is_ours.then(|| place(elf, &symbol, 8))??;
+        Some((name.to_owned(), at, usize::try_from(symbol.address()).ok()?))
+    };
+    elf.symbols().filter_map(constant).collect()
 }

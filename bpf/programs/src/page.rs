@@ -30,7 +30,7 @@ fn first_comment(text: &str) -> (String, &str) {
     (String::new(), "")
 }
 
-/// What stands behind `word` at the beginning of a sentence, until the paragraph ends or `until`
+/// The text behind `word` at the beginning of a sentence, until the paragraph ends or `until`
 /// begins, in one line.
 pub(crate) fn passage(page: &str, word: &str, until: &str) -> Option<String> {
     let paragraph = page.split("\n\n").find(|it| it.contains(word))?;

@@ -34,12 +34,12 @@ impl Program {
         schemes::find(self.name)
     }
 
-    /// What explains it: the comment at the head of its C file.
+    /// Its explanation: the comment at the head of its C file.
     pub fn page(&self) -> String {
         page::page(self.text)
     }
 
-    /// What it is, one sentence: the first paragraph of its page behind the name.
+    /// Its summary in one sentence: the first paragraph of its page behind the name.
     pub fn summary(&self) -> String {
         let page = self.page();
         let first = page.split("\n\n").next().unwrap_or_default();
@@ -53,9 +53,9 @@ impl Program {
     /// Where its rules come from: what the native scheme names, or what its own page says.
     pub fn source(&self) -> String {
         let page = self.page();
-        let told = || page::passage(&page, "Provenance:", "Deviations:");
+        let own = || page::passage(&page, "Provenance:", "Deviations:");
         let native = self.native().map(|scheme| scheme.source.to_owned());
-        native.or_else(told).unwrap_or_default()
+        native.or_else(own).unwrap_or_default()
     }
 
     /// Names of the parameters that its C file declares.
@@ -114,7 +114,7 @@ impl Program {
     }
 }
 
-/// Whether a constant can hold values of a kind.
+/// True if a constant can hold values of a kind.
 fn is_number(kind: Kind) -> bool {
     !matches!(
         kind,

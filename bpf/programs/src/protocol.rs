@@ -1,6 +1,5 @@
-//! What the agent and the program `narrows-bpf`, which loads objects into the kernel, say to each
-//! other: one JSON line with the contents of all objects behind it, one JSON line in answer, and
-//! another one when the input ends.
+//! Messages between the agent and the program `narrows-bpf`, which loads objects into the kernel: one JSON line with the
+//! contents of all objects behind it, one JSON line in answer, and another one when the input ends.
 //!
 //! The congestion controls stay until the loader ends, and it ends when its standard input does.
 //! So they vanish with the agent, however that ends.
@@ -10,14 +9,14 @@ use std::collections::BTreeMap;
 
 /// To the loader: what to load.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Request {
+pub struct LoadRequest {
     /// One after the other.
-    pub objects: Vec<Wanted>,
+    pub objects: Vec<RequestedObject>,
 }
 
 /// One object.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Wanted {
+pub struct RequestedObject {
     /// Length of its content, in bytes.
     pub length: usize,
     /// Constants to set, by name.
@@ -27,24 +26,24 @@ pub struct Wanted {
 /// From the loader.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Answer {
+pub enum LoadAnswer {
     /// All are loaded, in the order in which they were asked for.
     Loaded(Vec<Loaded>),
     /// Nothing is.
     Failed {
         /// Index of the object that could not be loaded.
         object: usize,
-        /// What stood in the way.
-        obstacle: Obstacle,
+        /// Kind of the failure.
+        obstacle: LoadObstacle,
         /// Why, one sentence.
         message: String,
     },
 }
 
-/// What stands in the way of loading.
+/// Kinds of failures of loading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Obstacle {
+pub enum LoadObstacle {
     /// We may not.
     Rights,
     /// The kernel cannot.
@@ -68,7 +67,7 @@ pub struct Loaded {
 
 /// From the loader, at the end: what happened meanwhile.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Farewell {
+pub struct ExitReport {
     /// For each object, in the order in which they were asked for: calls that the kernel left out, as far as
     /// the program noticed; 0 also of programs that do not count them.
     pub missed: Vec<u64>,

@@ -1,9 +1,9 @@
-//! How each program is compared with its native scheme: paths, tolerances, parameters to try and wrong
+//! The comparison of each program with its native scheme: paths, tolerances, parameters to try and wrong
 //! constants to plant.
 
 use crate::path::Path;
 
-/// How one program is compared.
+/// The comparison of one program.
 pub(crate) struct Case {
     /// Name of program and native scheme.
     pub(crate) name: &'static str,
@@ -26,7 +26,7 @@ pub(crate) struct Case {
     pub(crate) mutations: &'static [(&'static str, &'static str)],
 }
 
-/// What most of them have in common.
+/// Defaults of most of them.
 const CASE: Case = Case {
     name: "",
     native: &[],

@@ -13,13 +13,13 @@ use std::fmt::Write;
 pub(crate) const MSS: u64 = 1000;
 /// A packet is lost when one that was sent this many packets later has arrived.
 const REORDERING: u64 = 3;
-/// What a retransmission timer waits for beyond the RTT.
+/// Time that a retransmission timer waits beyond the RTT.
 const TIMEOUT: Span = Span::from_ms(300);
 
-/// What the path does to packets.
+/// Treatment of packets by the path.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Path {
-    /// What it is called in messages.
+    /// Its name in messages.
     pub(crate) name: &'static str,
     /// Time between two packets at the bottleneck, in us.
     pub(crate) spacing: u64,
@@ -66,7 +66,7 @@ impl Packet {
     }
 }
 
-/// What the native scheme allows, in the units of the programs.
+/// Allowance of the native scheme, in the units of the programs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Expected {
     /// Packets.
@@ -112,7 +112,7 @@ pub(crate) struct Connection<'a> {
     spurious: bool,
     /// Events as text.
     pub(crate) lines: String,
-    /// What the native scheme allows after each line; `None` where they are not compared.
+    /// Allowance of the native scheme after each line; `None` where they are not compared.
     pub(crate) expected: Vec<Option<Expected>>,
 }
 

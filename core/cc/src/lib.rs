@@ -139,7 +139,7 @@ pub enum Recovery {
     Restart,
 }
 
-/// Which ECN codepoint the scheme's packets carry when ECN is on.
+/// ECN codepoint that the scheme's packets carry when ECN is on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnUse {
     /// None: the scheme does not react to marks.

@@ -12,12 +12,12 @@ mod params;
 mod tests;
 
 pub use params::{
-    content_rate, frame_rate, key_interval, key_size, least_frame, max_rate, min_rate, noise,
-    pause_at, pause_for, reaction, resolution, start_rate,
+    CONTENT_RATE, FRAME_RATE, KEY_INTERVAL, KEY_SIZE, LEAST_FRAME, MAX_RATE, MIN_RATE, NOISE,
+    PAUSE_AT, PAUSE_FOR, REACTION, RESOLUTION, START_RATE,
 };
 
 use crate::rtp;
-use narrows_units::{ParamError, Params, Span, Stream, Time};
+use narrows_units::{Bytes, ParamError, Params, Rate, Span, Stream, Time};
 
 /// The least that a frame's share may be in bit/s: SCReAM's sample program gives 5 bytes at 25 frames/s.
 const MIN_BPS: f64 = 1000.0;
@@ -109,9 +109,9 @@ impl EncoderConfig {
     /// # Errors
     /// When the smallest rate is above the largest.
     pub fn new(params: &Params, payload: u32) -> Result<Self, ParamError> {
-        let rate = |name| params.rate(name).unwrap_or_default().bps() as f64;
-        let real = |name| params.real(name).unwrap_or(0.0);
-        let span = |name| params.span(name).unwrap_or_default();
+        let rate = |name| params.read::<Rate>(name).bps() as f64;
+        let real = |name| params.read::<f64>(name);
+        let span = |name| params.read::<Span>(name);
         let min_bps = rate("min_rate");
         let max_bps = rate("max_rate");
         if min_bps > max_bps {
@@ -127,7 +127,7 @@ impl EncoderConfig {
             noise: real("noise"),
             key_interval: span("key_interval"),
             key_size: real("key_size"),
-            least_frame: params.integer("least_frame").unwrap_or(0) as f64,
+            least_frame: params.read::<Bytes>("least_frame").get() as f64,
             reaction: span("reaction"),
             pause_at: span("pause_at"),
             pause_for: span("pause_for"),

@@ -20,7 +20,7 @@ pub(crate) use law::LawQueue;
 pub(crate) use stamped::Stamped;
 pub(crate) use table::{AqmTable, mix, place};
 
-use crate::{Backlog, Ecn, Outcomes, Packet, Reason};
+use crate::{Backlog, DropReason, Ecn, Outcomes, Packet};
 use narrows_units::{ParamError, Params, Span, Time};
 
 /// Verdict of a law about one packet.
@@ -31,7 +31,7 @@ pub enum AqmVerdict {
     /// Mark it with congestion experienced, and let it go on. Only said of packets that can be marked.
     Mark,
     /// Drop it, for this reason.
-    Drop(Reason),
+    Drop(DropReason),
 }
 
 /// A packet that arrives, as a law sees it.

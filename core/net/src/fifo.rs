@@ -1,6 +1,6 @@
 //! Storage in order of arrival, with an honest backlog: what most queue disciplines are built on.
 
-use crate::{Backlog, Packet, Reason};
+use crate::{Backlog, DropReason, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
 use std::collections::VecDeque;
 
@@ -54,7 +54,7 @@ impl<P: Packet> Default for Fifo<P> {
 }
 
 /// Why a queue without room drops.
-pub(crate) const QUEUE_FULL: Reason = Reason("queue_full");
+pub(crate) const QUEUE_FULL: DropReason = DropReason("queue_full");
 
 /// The limits of disciplines whose specification leaves the buffer to the operator.
 pub(crate) const OPTIONAL_LIMIT: [ParamSpec; 2] = [

@@ -26,6 +26,7 @@ pub mod aqm;
 mod bottleneck;
 mod change;
 mod describe;
+mod effects;
 mod fifo;
 pub mod links;
 mod modulated;
@@ -46,9 +47,10 @@ pub mod trace;
 
 pub use bottleneck::{Bottleneck, PARAMS as BOTTLENECK_PARAMS};
 pub use change::Change;
+pub use effects::{DelayEffect, LinkEffects, PacketOrder, QueueDrops, QueueEffects};
 pub use fifo::Fifo;
 pub use network::{ElementView, Network, Plan};
-pub use outcomes::{Copied, Drop, Outcomes, Reason};
+pub use outcomes::{Copied, DropReason, Outcomes, PacketDrop};
 pub use path::ElementCounters;
 use path::LinkPath;
 pub use registry::{BuildError, ElementSetup};
@@ -56,7 +58,7 @@ pub use topology::{FlowSetup, LinkPlan, NetworkError, PathDirection, Route, Topo
 
 pub use describe::check_element;
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};
-pub use narrows_units::{Ecn, Entry, Files};
+pub use narrows_units::{Ecn, Entry, Example, Files};
 
 /// A packet as the network sees it.
 pub trait Packet: Copy {

@@ -12,8 +12,8 @@ const REORDER: ParamSpec = ParamSpec::new(
 .default("false");
 
 crate::registry::registry!(
-    "link element",
-    dyn Element<P>: delay, delaysteps, drift, delaytrace, jitter, jittertrace, loss, gilbert,
-    periodicloss, losslist, reorder, duplicate, corrupt, policer, ackaggregation, ackdecimation, mtu,
-    outage, gate
+    "link element", dyn Element<P>, LinkEffects:
+    delay, delaysteps, drift, delaytrace, jitter, jittertrace, loss, gilbert, periodicloss,
+    losslist, reorder, duplicate, corrupt, policer, ackaggregation, ackdecimation, mtu, outage,
+    gate,
 );

@@ -58,7 +58,7 @@ pub struct ElementView<'a, P> {
     pub link: &'a str,
     /// Index of that link.
     pub link_index: u16,
-    /// Which way the link leads.
+    /// Direction of the link.
     pub direction: PathDirection,
     /// The element.
     pub element: &'a dyn Element<P>,

@@ -5,11 +5,11 @@ use narrows_units::Time;
 
 /// Why a packet was dropped, as written to records (`queue_full`, `random_loss` ...).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Reason(pub &'static str);
+pub struct DropReason(pub &'static str);
 
 /// One packet dropped by one element.
 #[derive(Clone, Copy, Debug)]
-pub struct Drop<P> {
+pub struct PacketDrop<P> {
     /// The packet.
     pub packet: P,
     /// When.
@@ -17,7 +17,7 @@ pub struct Drop<P> {
     /// Index of the element in its network.
     pub element: u16,
     /// Why.
-    pub reason: Reason,
+    pub reason: DropReason,
 }
 
 /// One packet copied by one element. The driver gives the copy an identity of its own and puts it
@@ -39,7 +39,7 @@ pub struct Copied<P> {
 #[derive(Clone, Debug)]
 pub struct Outcomes<P> {
     /// Drops since the driver last looked, in order of time.
-    pub drops: Vec<Drop<P>>,
+    pub drops: Vec<PacketDrop<P>>,
     /// Copies since the driver last looked. A network stands still until they are taken.
     pub copies: Vec<Copied<P>>,
     /// Element that is at work, set by the path.
@@ -73,11 +73,11 @@ impl<P: Packet> Outcomes<P> {
 
     /// Reports that `packet` was dropped at `now`.
     #[inline]
-    pub fn drop(&mut self, now: Time, packet: P, reason: Reason) {
+    pub fn drop(&mut self, now: Time, packet: P, reason: DropReason) {
         self.reported = true;
         self.dropped_packets += 1;
         self.dropped_bytes += u64::from(packet.size());
-        self.drops.push(Drop {
+        self.drops.push(PacketDrop {
             packet,
             at: now,
             element: self.element,

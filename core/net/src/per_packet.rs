@@ -1,6 +1,6 @@
 //! Link elements that decide about each packet when it arrives.
 
-use crate::{Backlog, Change, Element, Outcomes, Packet, Reason};
+use crate::{Backlog, Change, DropReason, Element, Outcomes, Packet};
 use narrows_units::{ParamError, Params, Span, Time};
 use std::collections::VecDeque;
 
@@ -65,11 +65,11 @@ pub(crate) enum PacketDecision {
     /// It leaves at this time, which is not before its arrival.
     Forward(Time),
     /// It is dropped.
-    Drop(Reason),
+    Drop(DropReason),
 }
 
 /// Why an element that holds all that it may hold drops.
-pub(crate) const DELAY_LINE_FULL: Reason = Reason("line_full");
+pub(crate) const DELAY_LINE_FULL: DropReason = DropReason("line_full");
 
 /// Decides about each packet when it arrives.
 pub(crate) trait PacketRule<P: Packet> {

@@ -2,5 +2,8 @@
 
 use crate::Queue;
 
-crate::registry::registry!("queue", dyn Queue<P>: droptail, drophead, unlimited, onepacket, red, step, codel,
-    pie, fqcodel, cake, sfq, drr, dualpi2, priority);
+crate::registry::registry!(
+    "queue", dyn Queue<P>, QueueEffects:
+    droptail, drophead, unlimited, onepacket, red, step, codel, pie, fqcodel, cake, sfq, drr,
+    dualpi2, priority,
+);

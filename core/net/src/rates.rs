@@ -2,4 +2,8 @@
 
 use crate::RateServer;
 
-crate::registry::registry!("rate", dyn RateServer: constant, poisson, poissondrift, poissontrace, trace, steps, square, sine, onoff, tokenbucket, ticks, wifi);
+crate::registry::registry!(
+    "rate", dyn RateServer:
+    constant, poisson, poissondrift, poissontrace, trace, steps, square, sine, onoff, tokenbucket,
+    ticks, wifi,
+);

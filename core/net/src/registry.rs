@@ -59,8 +59,19 @@ pub enum BuildError {
 
 /// Declares the registry of one kind: a module per entry, the table, and the constructor.
 ///
-/// Each module has `ENTRY: Entry` and `build(&Params, &Setup) -> Result<Box<dyn ...>, ParamError>`.
+/// Each module has `ENTRY: Entry`, `build` (see [`build!`]) and, where their type is given, `EFFECTS`.
 macro_rules! registry {
+    ($what:literal, dyn $trait:ident $(<$packet:ident>)?, $effects:ident : $($module:ident),+ $(,)?) => {
+        $crate::registry::registry!($what, dyn $trait $(<$packet>)?: $($module),+);
+
+        /// The declared effects of the entry called `name`, if there is one.
+        pub fn effects(name: &str) -> Option<$crate::$effects> {
+            $(if name == $module::ENTRY.name {
+                return Some($module::EFFECTS);
+            })+
+            None
+        }
+    };
     ($what:literal, dyn $trait:ident $(<$packet:ident>)? : $($module:ident),+ $(,)?) => {
         $(pub mod $module;)+
 
@@ -108,4 +119,20 @@ macro_rules! registry {
         }
     };
 }
-pub(crate) use registry;
+
+/// Defines `build` of a module, as `dyn TRAIT: |params, setup| VALUE`; a `?` in the value refuses parameters.
+macro_rules! build {
+    (dyn $trait:ident $(<$packet:ident>)? : |$params:pat_param, $setup:pat_param| $value:expr) => {
+        /// Builds it from parameters that were checked one by one.
+        ///
+        /// # Errors
+        /// Parameters that contradict each other, or a file that is not what it should be.
+        pub fn build $(<$packet: $crate::Packet + 'static>)? (
+            $params: &narrows_units::Params,
+            $setup: &$crate::ElementSetup,
+        ) -> Result<Box<dyn $trait $(<$packet>)?>, narrows_units::ParamError> {
+            Ok(Box::new($value))
+        }
+    };
+}
+pub(crate) use {build, registry};

@@ -10,12 +10,10 @@ mod dice;
 mod examples;
 pub mod fuzz;
 pub mod play;
-#[cfg(test)]
-mod registries;
 
 use crate::{Ecn, Packet};
 pub use cases::{CHANGE_NS, Case, cases};
-pub use conformance::{Order, Trial, check_changing_queue, check_element, check_queue};
+pub use conformance::{Trial, check_changing_queue, check_element, check_queue};
 pub use dice::Dice;
 pub use examples::{example_files, examples, strands};
 

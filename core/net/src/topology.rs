@@ -4,7 +4,7 @@ use crate::BuildError;
 use narrows_units::{Span, Time};
 use serde_json::{Map, Value};
 
-/// Which way a packet travels.
+/// Direction of a packet or a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum PathDirection {
@@ -83,7 +83,7 @@ pub struct LinkPlan<'a> {
     pub from: String,
     /// Node at which they leave.
     pub to: String,
-    /// Which way it leads: from nodes that are described earlier to later ones is forward.
+    /// Its direction: from nodes that are described earlier to later ones is forward.
     pub direction: PathDirection,
     /// Descriptions of its elements, with their names.
     pub elements: Vec<(String, &'a Map<String, Value>)>,
@@ -96,7 +96,7 @@ pub struct Route {
     pub from: u16,
     /// Index of the host at which it ends.
     pub to: u16,
-    /// Which way packets of no flow are said to travel.
+    /// Direction recorded for packets of no flow.
     pub direction: PathDirection,
     /// Indices of its links, in order.
     pub links: Vec<u16>,

@@ -19,7 +19,7 @@ const MAX_TRIES: usize = 64;
 pub struct SentLine {
     /// Since the base of the link.
     pub time_ns: i64,
-    /// Size of the outer IP packet.
+    /// Size of the outer IP packet in bytes.
     pub size: u32,
     /// Number of the flow, from 1.
     pub flow: u16,
@@ -32,11 +32,11 @@ pub struct Arrived {
     pub time_ns: i64,
     /// One-way delay, negative where clocks disagree.
     pub delay_ns: i64,
-    /// Size of the outer IP packet.
+    /// Size of the outer IP packet in bytes.
     pub size: u32,
     /// Number of the flow, from 1.
     pub flow: u16,
-    /// Line of the log.
+    /// Number of its line in the log.
     pub line: u32,
     /// Index of the packet among those sent, or [`NO_PACKET`]. Further arrivals of the same packet
     /// are copies of it.

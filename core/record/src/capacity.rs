@@ -1,7 +1,7 @@
 //! Capacity of bottlenecks, from the cell where it tells, else from the record.
 
 use crate::RecordError;
-use crate::cell::{Cell, Element, Flow, RateLaw};
+use crate::cell::{Cell, CellElement, CellFlow, RateLaw};
 use crate::read::{Record, read_capacity};
 use crate::schema::{CAPACITY_FILE, Direction};
 use std::collections::BTreeMap;
@@ -96,15 +96,15 @@ impl Capacities {
         cell: &'a Cell,
         (number, direction): (u16, Direction),
         (from, to): (u64, u64),
-    ) -> Result<(&'a Element, f64), String> {
-        let sharing = |element: &Element| {
-            let sends = |flow: &&Flow| {
+    ) -> Result<(&'a CellElement, f64), String> {
+        let sharing = |element: &CellElement| {
+            let sends = |flow: &&CellFlow| {
                 let mut way = cell.elements(flow.flow, flow.direction);
                 way.any(|passed| passed.label() == element.label())
             };
             cell.flows.iter().filter(sends).count()
         };
-        let mut least: Option<(&Element, f64)> = None;
+        let mut least: Option<(&CellElement, f64)> = None;
         let passed = cell.elements(number, direction);
         for element in passed.filter(|element| self.known.contains_key(element.label())) {
             let bps = self.mean_bps(element.label(), from, to)?;

@@ -13,6 +13,7 @@ mod capacity;
 mod cell;
 mod checksum;
 pub mod completions;
+pub mod csv;
 mod error;
 mod histogram;
 pub mod log;
@@ -28,8 +29,8 @@ pub mod write;
 
 pub use capacity::Capacities;
 pub use cell::{
-    Cell, CellQueueLimit, Element, Flow, KeptTransfers, Link, Measure, Network, PlannedChange,
-    REAL, RateLaw, Route,
+    Cell, CellElement, CellFlow, CellLink, CellNetwork, CellQueueLimit, CellRoute, KeptTransfers,
+    Measure, PlannedChange, REAL, RateLaw,
 };
 pub use error::RecordError;
 pub use histogram::{Histogram, HistogramBucket};

@@ -49,6 +49,14 @@ pub(crate) trait Field: Sized {
     fn number(&self) -> Option<u64> {
         None
     }
+
+    /// True for numbers and flags.
+    const NUMERIC: bool = false;
+
+    /// The value of a number or a flag (1 or 0); NaN where it is absent.
+    fn real(&self) -> f64 {
+        f64::NAN
+    }
 }
 
 macro_rules! numbers {
@@ -64,6 +72,12 @@ macro_rules! numbers {
 
             fn decode(values: &$values, index: usize) -> Result<Self, String> {
                 Ok(values.value(index))
+            }
+
+            const NUMERIC: bool = true;
+
+            fn real(&self) -> f64 {
+                *self as f64
             }
         }
     )*};
@@ -93,6 +107,12 @@ impl Field for Option<u64> {
     fn number(&self) -> Option<u64> {
         *self
     }
+
+    const NUMERIC: bool = true;
+
+    fn real(&self) -> f64 {
+        self.map_or(f64::NAN, |number| number as f64)
+    }
 }
 
 impl Field for bool {
@@ -106,6 +126,12 @@ impl Field for bool {
 
     fn decode(values: &BooleanArray, index: usize) -> Result<Self, String> {
         Ok(values.value(index))
+    }
+
+    const NUMERIC: bool = true;
+
+    fn real(&self) -> f64 {
+        f64::from(u8::from(*self))
     }
 }
 
@@ -207,6 +233,16 @@ macro_rules! rows {
                         && <$kind as $crate::rows::Field>::KIND == arrow_schema::DataType::UInt64,
                     stringify!($field),
                     |row| $crate::rows::Field::number(&row.$field),
+                )),*];
+                fields.into_iter().filter_map(|(number, name, value)| number.then_some((name, value)))
+            }
+
+            /// Names and values of all numbers and flags, in the order of the file.
+            pub fn numbers() -> impl Iterator<Item = (&'static str, fn(&Self) -> f64)> {
+                let fields: Vec<(bool, &'static str, fn(&Self) -> f64)> = vec![$((
+                    <$kind as $crate::rows::Field>::NUMERIC,
+                    stringify!($field),
+                    |row| $crate::rows::Field::real(&row.$field),
                 )),*];
                 fields.into_iter().filter_map(|(number, name, value)| number.then_some((name, value)))
             }

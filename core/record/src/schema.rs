@@ -29,7 +29,7 @@ pub const BINS_FILE: &str = "bins.parquet";
 /// Delay histograms, kept in place of packets for `record: bins`.
 pub const DELAYS_FILE: &str = "delays.parquet";
 
-/// Which way a packet travels. Forward is from the senders' side of the topology to the receivers'.
+/// Direction of a packet. Forward is from the senders' side of the topology to the receivers'.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
@@ -112,7 +112,7 @@ impl Fate {
 pub struct PacketRow {
     /// Flow it belongs to; 0 if none.
     pub flow: u16,
-    /// Which way it travels.
+    /// Its direction.
     pub direction: Direction,
     /// 1, 2, 3... in the order of entering, without gaps.
     pub uid: u64,
@@ -137,7 +137,8 @@ pub struct PacketRow {
 rows! {
     /// The state of one sender at one instant (`states.parquet`). Absent where the scheme or the
     /// kernel does not tell.
-    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+    #[serde(default)]
     pub struct StateRow in STATES_FILE, StateFile, pub read_states {
         /// Flow of the sender.
         pub flow: u16,
@@ -267,7 +268,7 @@ rows! {
     pub struct BinRow in BINS_FILE, BinFile, pub read_bins {
         /// Flow.
         pub flow: u16,
-        /// Which way the packets travel.
+        /// Direction of the packets.
         pub direction: Direction,
         /// Start of the bin.
         pub bin_ns: u64,
@@ -297,7 +298,7 @@ rows! {
     pub struct DelayRow in DELAYS_FILE, DelayFile, pub read_delays {
         /// Flow.
         pub flow: u16,
-        /// Which way the packets travel.
+        /// Direction of the packets.
         pub direction: Direction,
         /// Smallest delay counted here.
         pub low_ns: u64,

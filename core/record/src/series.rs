@@ -5,9 +5,9 @@ use crate::capacity::Capacities;
 use crate::cell::Cell;
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::read::{
-    PacketReader, Record, read_bins, read_frames, read_queues, read_states, read_transfers,
+    PacketReader, Record, read_bins, read_frames, read_queues, read_states, read_transfers, rows_of,
 };
-use crate::schema::{BINS_FILE, Direction, StateRow};
+use crate::schema::{BINS_FILE, Direction, FrameRow, StateRow, TransferRow};
 use std::collections::BTreeMap;
 
 /// Throughput over time, in bins.
@@ -319,10 +319,7 @@ fn thin_out(mut points: Vec<(u64, u64)>, max_points: usize) -> DelayPoints {
 /// A damaged record.
 pub fn queues(record: &Record) -> Result<BTreeMap<String, QueueSeries>, RecordError> {
     let mut all: BTreeMap<String, QueueSeries> = BTreeMap::new();
-    let Some(bytes) = &record.queues else {
-        return Ok(all);
-    };
-    for row in read_queues(bytes.clone())? {
+    for row in rows_of(record.queues.as_ref(), read_queues)? {
         let series = all.entry(row.element).or_default();
         series.time_s.push(seconds(row.time_ns));
         series.backlog_bytes.push(row.backlog_bytes as f64);
@@ -337,10 +334,7 @@ pub fn queues(record: &Record) -> Result<BTreeMap<String, QueueSeries>, RecordEr
 /// A damaged record.
 pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError> {
     let mut all: BTreeMap<u16, StateSeries> = BTreeMap::new();
-    let Some(bytes) = &record.states else {
-        return Ok(all);
-    };
-    for row in read_states(bytes.clone())? {
+    for row in rows_of(record.states.as_ref(), read_states)? {
         let series = all.entry(row.flow).or_insert_with(|| StateSeries {
             time_s: Vec::new(),
             columns: StateRow::optional_numbers()
@@ -355,81 +349,36 @@ pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError
     Ok(all)
 }
 
-/// The transfers of applications, as columns.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct TransferSeries {
-    /// Flow of each.
-    pub flow: Vec<f64>,
-    /// Connection that carried it.
-    pub connection: Vec<f64>,
-    /// Its number within the flow.
-    pub transfer: Vec<f64>,
-    /// Its bytes.
-    pub bytes: Vec<f64>,
-    /// When it began.
-    pub started_s: Vec<f64>,
-    /// When it was complete, NaN if it was not.
-    pub ended_s: Vec<f64>,
+/// Columns of numbers by name, with times in seconds and NaN where a value is absent.
+pub type Columns = Vec<(String, Vec<f64>)>;
+
+fn columns<R>(rows: &[R], numbers: impl Iterator<Item = (&'static str, fn(&R) -> f64)>) -> Columns {
+    let column = |(name, value): (&'static str, fn(&R) -> f64)| match name.strip_suffix("_ns") {
+        Some(what) => (
+            format!("{what}_s"),
+            rows.iter().map(|row| value(row) / 1e9).collect(),
+        ),
+        None => (name.to_owned(), rows.iter().map(value).collect()),
+    };
+    numbers.map(column).collect()
 }
 
-/// The transfers of all applications.
+/// The transfers of all applications, with the columns of [`TransferRow`].
 ///
 /// # Errors
 /// A damaged record.
-pub fn transfers(record: &Record) -> Result<TransferSeries, RecordError> {
-    let mut all = TransferSeries::default();
-    let Some(bytes) = &record.transfers else {
-        return Ok(all);
-    };
-    for row in read_transfers(bytes.clone())? {
-        all.flow.push(f64::from(row.flow));
-        all.connection.push(f64::from(row.connection));
-        all.transfer.push(f64::from(row.transfer));
-        all.bytes.push(row.bytes as f64);
-        all.started_s.push(seconds(row.started_ns));
-        all.ended_s.push(row.ended_ns.map_or(f64::NAN, seconds));
-    }
-    Ok(all)
+pub fn transfers(record: &Record) -> Result<Columns, RecordError> {
+    let rows = rows_of(record.transfers.as_ref(), read_transfers)?;
+    Ok(columns(&rows, TransferRow::numbers()))
 }
 
-/// Frames of video, as columns.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FrameSeries {
-    /// Flow of each.
-    pub flow: Vec<f64>,
-    /// Its number within the flow.
-    pub frame: Vec<f64>,
-    /// When it was captured.
-    pub captured_s: Vec<f64>,
-    /// Its bytes.
-    pub bytes: Vec<f64>,
-    /// 1 if it needs no other frame to be decoded, else 0.
-    pub key: Vec<f64>,
-    /// 1 if the sender threw it away, else 0.
-    pub discarded: Vec<f64>,
-    /// When it was whole at the receiver, NaN if it never was.
-    pub arrived_s: Vec<f64>,
-}
-
-/// The frames of all flows.
+/// The frames of all flows, with the columns of [`FrameRow`].
 ///
 /// # Errors
 /// A damaged record.
-pub fn frames(record: &Record) -> Result<FrameSeries, RecordError> {
-    let mut all = FrameSeries::default();
-    let Some(bytes) = &record.frames else {
-        return Ok(all);
-    };
-    for row in read_frames(bytes.clone())? {
-        all.flow.push(f64::from(row.flow));
-        all.frame.push(row.frame as f64);
-        all.captured_s.push(seconds(row.captured_ns));
-        all.bytes.push(f64::from(row.bytes));
-        all.key.push(f64::from(u8::from(row.key)));
-        all.discarded.push(f64::from(u8::from(row.discarded)));
-        all.arrived_s.push(row.arrived_ns.map_or(f64::NAN, seconds));
-    }
-    Ok(all)
+pub fn frames(record: &Record) -> Result<Columns, RecordError> {
+    let rows = rows_of(record.frames.as_ref(), read_frames)?;
+    Ok(columns(&rows, FrameRow::numbers()))
 }
 
 /// Capacity of bottlenecks over time: start of each bin, and per bottleneck a rate for each.

@@ -1,73 +1,106 @@
-//! Content of our datagrams: a sequence number and the time at which it was sent.
+//! Datagrams: a source that sends what an application asks for.
 //!
-//! ```text
-//! magic:16 flow:16 reserved:32 sequence:64 sent_ns:64 zeros...     (network byte order)
-//! ```
+//! A datagram is a message of kind [`Media`] whose content is the time at which it was sent, in ns (64 bits, network byte
+//! order). Its number is its position in the flow.
 
-use narrows_units::Time;
+use narrows_transport::wire::MEDIA_HEADER;
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing};
+use narrows_units::{Ecn, Time};
+use std::collections::VecDeque;
 
-/// IPv4 and UDP headers.
-pub const IP_UDP: u32 = 28;
+pub use narrows_transport::wire::IP_UDP;
+
 /// Bytes of our header; a datagram is at least `IP_UDP + DATAGRAM_HEADER` bytes at the IP layer.
-pub const DATAGRAM_HEADER: u32 = 24;
-const MAGIC: u16 = 0x4e44;
+pub const DATAGRAM_HEADER: u32 = MEDIA_HEADER + 8;
 
-/// The stamp of a datagram.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp {
-    /// Position in the flow, from 0.
-    pub sequence: u64,
-    /// When it was sent, in the time of the run.
-    pub sent: Time,
+/// Sends the datagrams that an application asks for.
+#[derive(Clone, Debug, Default)]
+pub struct DatagramSource {
+    /// IP sizes of those that wait.
+    waiting: VecDeque<u32>,
+    sent_packets: u64,
+    sent_bytes: u64,
 }
 
-impl Stamp {
-    /// Writes the payload of a datagram of `size` bytes at the IP layer into `out` (cleared first).
-    pub fn encode(&self, flow: u16, size: u32, out: &mut Vec<u8>) {
-        out.clear();
-        out.extend(MAGIC.to_be_bytes());
-        out.extend(flow.to_be_bytes());
-        out.extend(0u32.to_be_bytes());
-        out.extend(self.sequence.to_be_bytes());
-        out.extend(self.sent.ns().to_be_bytes());
-        out.resize(size.saturating_sub(IP_UDP).max(DATAGRAM_HEADER) as usize, 0);
+impl DatagramSource {
+    /// One datagram of `size` bytes at the IP layer is to be sent.
+    pub fn push(&mut self, size: u32) {
+        self.waiting.push_back(size);
     }
 
-    /// Reads the flow and the stamp of a payload; `None` if it is not one of ours.
-    pub fn decode(payload: &[u8]) -> Option<(u16, Stamp)> {
-        let word = |at: usize| {
-            Some(u64::from_be_bytes(
-                payload.get(at..at + 8)?.try_into().ok()?,
-            ))
-        };
-        let first = word(0)?;
-        if (first >> 48) as u16 != MAGIC {
-            return None;
+    /// Datagrams sent so far.
+    pub fn sent_packets(&self) -> u64 {
+        self.sent_packets
+    }
+
+    /// Their IP bytes.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+}
+
+impl Endpoint for DatagramSource {
+    fn receive(&mut self, _: Time, _: Ecn, _: &Header, _: &Body) {}
+
+    fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
+        let size = self.waiting.pop_front()?;
+        body.clear();
+        body.bytes.extend(now.ns().to_be_bytes());
+        let number = self.sent_packets;
+        self.sent_packets += 1;
+        self.sent_bytes += u64::from(size);
+        let length = size.saturating_sub(IP_UDP + MEDIA_HEADER).max(8) as u16;
+        Some(Outgoing {
+            header: Header::Media(Media {
+                number,
+                length,
+                feedback: false,
+            }),
+            size,
+            ecn: Ecn::NotEct,
+        })
+    }
+
+    fn next_wakeup(&self) -> Time {
+        if self.waiting.is_empty() {
+            Time::FAR
+        } else {
+            Time::ZERO
         }
-        let stamp = Stamp {
-            sequence: word(8)?,
-            sent: Time::from_ns(word(16)?),
-        };
-        Some(((first >> 32) as u16, stamp))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::DatagramSink;
+    use narrows_transport::wire;
 
     #[test]
-    fn a_stamp_survives_the_wire() {
-        let stamp = Stamp {
-            sequence: 0x0123_4567_89ab_cdef,
-            sent: Time::from_ns(42),
-        };
-        let mut bytes = Vec::new();
-        stamp.encode(7, 200, &mut bytes);
-        assert_eq!(bytes.len(), 172);
-        assert_eq!(Stamp::decode(&bytes), Some((7, stamp)));
-        assert_eq!(Stamp::decode(&bytes[..23]), None);
-        bytes[0] ^= 1;
-        assert_eq!(Stamp::decode(&bytes), None);
+    fn a_datagram_survives_the_wire() {
+        let (mut source, mut sink) = (DatagramSource::default(), DatagramSink::default());
+        let (mut body, mut bytes) = (Body::default(), Vec::new());
+        for size in [200, IP_UDP + DATAGRAM_HEADER, 9000] {
+            source.push(size);
+            assert_eq!(source.next_wakeup(), Time::ZERO);
+            let out = source.transmit(Time::from_ns(42), &mut body).unwrap();
+            wire::encode(7, &out.header, &body, &mut bytes);
+            assert_eq!((bytes.len() as u32 + IP_UDP, out.size), (size, size));
+            let header = wire::decode(&bytes, &mut body).unwrap();
+            sink.receive(Time::from_ns(50), out.ecn, &header, &body);
+        }
+        assert_eq!(source.next_wakeup(), Time::FAR);
+        let report = sink.report();
+        assert_eq!((report.received, report.lost), (3, 0));
+        assert_eq!(report.received_bytes, source.sent_bytes());
+        assert!(report.jitter_ns.abs() < 1e-9, "all took 8 ns");
+        // What has no time in it is none.
+        sink.receive(
+            Time::FAR,
+            Ecn::NotEct,
+            &Header::Media(Media::default()),
+            &Body::default(),
+        );
+        assert_eq!(sink.report(), report);
     }
 }

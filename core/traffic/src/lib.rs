@@ -18,7 +18,7 @@ mod offered;
 mod sink;
 mod sizes;
 
-pub use datagram::{DATAGRAM_HEADER, IP_UDP, Stamp};
+pub use datagram::{DATAGRAM_HEADER, DatagramSource, IP_UDP};
 pub use header::TransferHeader;
 pub use kinds::find;
 pub use offered::Offered;

@@ -9,8 +9,10 @@
 //! Deviation: which numbers have arrived is remembered for the last 65536 only. What arrives later
 //! than that counts as out of order, and cannot be told from a duplicate.
 
-use crate::Stamp;
-use narrows_units::Time;
+use crate::IP_UDP;
+use narrows_transport::wire::MEDIA_HEADER;
+use narrows_transport::{Body, Endpoint, Header, Outgoing};
+use narrows_units::{Ecn, Time};
 
 /// Numbers that are remembered.
 const WINDOW: u64 = 1 << 16;
@@ -59,10 +61,9 @@ impl Default for DatagramSink {
 }
 
 impl DatagramSink {
-    /// A datagram of `size` bytes at the IP layer arrived.
+    /// Datagram `number` of `size` bytes at the IP layer, sent at `sent`, arrived.
     #[inline]
-    pub fn receive(&mut self, now: Time, stamp: Stamp, size: u32) {
-        let number = stamp.sequence.min(u64::MAX - 1);
+    fn arrive(&mut self, now: Time, number: u64, sent: Time, size: u32) {
         let report = &mut self.report;
         report.arrived += 1;
         report.arrived_bytes += u64::from(size);
@@ -90,7 +91,7 @@ impl DatagramSink {
         report.received += 1;
         report.received_bytes += u64::from(size);
 
-        let transit = now.ns() as i64 - stamp.sent.ns() as i64;
+        let transit = now.ns() as i64 - sent.ns() as i64;
         if let Some(last) = self.transit {
             let change = transit.abs_diff(last) as f64;
             report.jitter_ns += (change - report.jitter_ns) / 16.0;
@@ -107,6 +108,25 @@ impl DatagramSink {
     }
 }
 
+impl Endpoint for DatagramSink {
+    #[inline]
+    fn receive(&mut self, now: Time, _: Ecn, header: &Header, body: &Body) {
+        if let (Header::Media(datagram), Some(sent)) = (header, body.bytes.first_chunk()) {
+            let sent = Time::from_ns(u64::from_be_bytes(*sent));
+            let size = IP_UDP + MEDIA_HEADER + u32::from(datagram.length);
+            self.arrive(now, datagram.number, sent, size);
+        }
+    }
+
+    fn transmit(&mut self, _: Time, _: &mut Body) -> Option<Outgoing> {
+        None
+    }
+
+    fn next_wakeup(&self) -> Time {
+        Time::FAR
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -115,8 +135,7 @@ mod tests {
 
     fn arrive(sink: &mut DatagramSink, sequence: u64, sent_ms: u64, at_ms: u64) {
         let sent = Time::from_ns(sent_ms * 1_000_000);
-        let stamp = Stamp { sequence, sent };
-        sink.receive(Time::from_ns(at_ms * 1_000_000), stamp, 1500);
+        sink.arrive(Time::from_ns(at_ms * 1_000_000), sequence, sent, 1500);
     }
 
     #[test]

@@ -1,137 +1,77 @@
 //! Parameters of the bulk transport.
 
 use crate::{RtoRule, wire};
-use narrows_units::{Kind, ParamSpec, Params, Span};
+use narrows_units::{ParamSpec, Params, Span, choice, params};
 
 /// Parameters of the transport that a scenario may set.
-pub const PARAMS: &[ParamSpec] = &[
-    ParamSpec::new("packet_size", Kind::Bytes, "IP size of a full data packet.")
-        .default("1500")
-        .range(128.0, 9000.0)
-        .source("Ethernet MTU"),
-    ParamSpec::new("initial_window", Kind::Packets, "Initial congestion window.")
-        .default("10")
-        .range(1.0, 1000.0)
-        .source("RFC 6928"),
-    ParamSpec::new("ack_every", Kind::Packets, "The receiver acknowledges every n-th packet.")
-        .default("2")
-        .range(1.0, 1000.0)
-        .source("RFC 5681, section 4.2"),
-    ParamSpec::new(
-        "acks_per_rtt",
-        Kind::Count,
-        "Most acknowledgements per smallest round trip (TACK): the receiver then acknowledges when `ack_every` packets have arrived and that part of a round trip has passed, and at once only when a gap opens. 0 for no such limit; needs `sack`.",
-    )
-    .default("0")
-    .range(0.0, 1000.0)
-    .source("Li et al. 2020 (TACK): 4 with ack_every 2; the interval is told in data packets as by draft-ietf-quic-ack-frequency"),
-    ParamSpec::new("max_ack_delay", Kind::Span, "Longest time an acknowledgement is held back.")
-        .default("40000000")
-        .range(0.0, 5e8)
-        .source("Linux: 40 ms"),
-    ParamSpec::new(
-        "quick_acks",
-        Kind::Packets,
-        "Packets acknowledged one by one at the start and after data that had arrived before; unless it is 0, the closing of the last gap is acknowledged at once, too.",
-    )
-    .default("16")
-    .range(0.0, 1e6)
-    .source("Linux: 16; RFC 5681, section 4.2; QUIC has neither"),
-    ParamSpec::new("rto_rule", Kind::Choice(&["linux", "rfc6298"]), "Rule for the variance term.")
-        .default("linux")
-        .source("Linux tcp_input; RFC 6298"),
-    ParamSpec::new("min_rto", Kind::Span, "Smallest timeout (rfc6298) or variance term (linux).")
-        .default("200000000")
-        .range(0.0, 6e10)
-        .source("Linux: 200 ms; RFC 6298 recommends 1 s"),
-    ParamSpec::new(
-        "timer_granularity",
-        Kind::Span,
-        "Step of the clock behind the timers of loss detection: the reordering timer and the tail-loss probe run 2 ms and a step longer.",
-    )
-    .default("4000000")
-    .range(0.0, 1e8)
-    .source("Linux: 2 ms are TCP_TIMEOUT_MIN_US, and with CONFIG_HZ=250 such timers run out 4 to 8 ms after the round trip, measured"),
-    ParamSpec::new("packet_threshold", Kind::Packets, "Packets that overtake before one is lost.")
-        .default("3")
-        .range(1.0, 300.0)
-        .source("RFC 5681, RFC 8985"),
-    ParamSpec::new(
-        "max_packet_threshold",
-        Kind::Packets,
-        "How far reordering raises the packet threshold: to the distance by which a packet was overtaken that arrived after all, at most to this. It stays what it is where this is no larger, and without `sack`.",
-    )
-    .default("300")
-    .range(1.0, 1e6)
-    .source("Linux tcp_max_reordering"),
-    ParamSpec::new("tail_loss_probe", Kind::Flag, "Probe after two silent round trips.")
-        .default("true")
-        .source("RFC 8985, section 7"),
-    ParamSpec::new(
-        "pacing",
-        Kind::Choice(&["scheme", "window"]),
-        "Pace at the scheme's rate, if it has one, or all schemes at 2 (slow start) or 1.2 windows per round trip.",
-    )
-    .default("scheme")
-    .source("Linux tcp_pacing_ss_ratio, tcp_pacing_ca_ratio"),
-    ParamSpec::new("pacing_burst", Kind::Span, "Longest burst of a paced sender, at its rate.")
-        .default("1000000")
-        .range(0.0, 1e8)
-        .source("Linux sizes bursts to about 1 ms; never less than two packets"),
-    ParamSpec::new("ecn", Kind::Flag, "Send ECN-capable packets if the scheme reacts to marks.")
-        .default("false")
-        .source("Linux tcp_ecn: only on request"),
-    ParamSpec::new(
-        "sack",
-        Kind::Flag,
-        "Acknowledgements tell what has arrived beyond a gap; without it, only where the gap begins, and losses are repaired one per round trip.",
-    )
-    .default("true")
-    .source("RFC 2018; without it RFC 6582 (NewReno)"),
-    ParamSpec::new(
-        "sack_reach",
-        Kind::Packets,
-        "Acknowledgements tell what has arrived up to this many full packets beyond the one that is missing first, and nothing about what lies further; 0 for no limit.",
-    )
-    .default("0")
-    .range(0.0, 1e6)
-    .source("libutp: a mask of 30 packets"),
-    ParamSpec::new(
-        "repair_at_once",
-        Kind::Flag,
-        "What is found lost because later packets have arrived is sent again at once, also where the window is full. Without it repairs wait for room in the window.",
-    )
-    .default("false")
-    .source("libutp: selective_ack; of the first gap RFC 6675, section 5, step 4.3"),
-    ParamSpec::new(
-        "reliable",
-        Kind::Flag,
-        "Lost data is sent again; without it, what is lost stays lost and every packet carries new data. Schemes that were made for datagrams are defined without it.",
-    )
-    .default("true")
-    .source("TCP; without it datagrams, as in QUIC's RFC 9221"),
-    ParamSpec::new(
-        "clock",
-        Kind::Span,
-        "Steps of the clock by which the scheme reads all times, rounded down; 0 for a clock without steps.",
-    )
-    .default("0")
-    .range(0.0, 1e9),
-    ParamSpec::new(
-        "rack",
-        Kind::Flag,
-        "Losses are detected by time as well as by the number of packets that overtook.",
-    )
-    .default("true")
-    .source("RFC 8985; without it RFC 6675"),
-    ParamSpec::new(
-        "window",
-        Kind::Bytes,
-        "Most payload bytes from the oldest unacknowledged to the newest one sent, as socket buffers and the peer's window set them; 0 means no limit.",
-    )
-    .default("0")
-    .range(0.0, 1e12),
-];
+pub const PARAMS: &[ParamSpec] = TransportParams::PARAMS;
+
+choice! {
+    /// Schemes that are paced.
+    enum PacingChoice { Scheme = "scheme", Window = "window" }
+}
+
+params! {
+    /// The transport's parameters as a scenario sets them.
+    struct TransportParams {
+        /// IP size of a full data packet.
+        packet_size: Bytes(128.0..=9000.0) = 1500, "Ethernet MTU";
+        /// Initial congestion window.
+        initial_window: Packets(1.0..=1000.0) = 10, "RFC 6928";
+        /// The receiver acknowledges every n-th packet.
+        ack_every: Packets(1.0..=1000.0) = 2, "RFC 5681, section 4.2";
+        /// Most acknowledgements per smallest round trip (TACK): the receiver then acknowledges when `ack_every`
+        /// packets have arrived and that part of a round trip has passed, and at once only when a gap opens. 0 for no
+        /// such limit; needs `sack`.
+        acks_per_rtt: Count(0.0..=1000.0) = 0,
+            "Li et al. 2020 (TACK): 4 with ack_every 2; the interval is told in data packets as by draft-ietf-quic-ack-frequency";
+        /// Longest time an acknowledgement is held back.
+        max_ack_delay: Span(0.0..=5e8) = "40 ms", "Linux: 40 ms";
+        /// Packets acknowledged one by one at the start and after data that had arrived before; unless it is 0, the
+        /// closing of the last gap is acknowledged at once, too.
+        quick_acks: Packets(0.0..=1e6) = 16, "Linux: 16; RFC 5681, section 4.2; QUIC has neither";
+        /// Rule for the variance term.
+        rto_rule: RtoRule = "linux", "Linux tcp_input; RFC 6298";
+        /// Smallest timeout (rfc6298) or variance term (linux).
+        min_rto: Span(0.0..=6e10) = "200 ms", "Linux: 200 ms; RFC 6298 recommends 1 s";
+        /// Step of the clock behind the timers of loss detection: the reordering timer and the tail-loss probe run 2
+        /// ms and a step longer.
+        timer_granularity: Span(0.0..=1e8) = "4 ms",
+            "Linux: 2 ms are TCP_TIMEOUT_MIN_US, and with CONFIG_HZ=250 such timers run out 4 to 8 ms after the round trip, measured";
+        /// Packets that overtake before one is lost.
+        packet_threshold: Packets(1.0..=300.0) = 3, "RFC 5681, RFC 8985";
+        /// Largest value to which reordering raises the packet threshold, which becomes the distance by which a packet
+        /// was overtaken that arrived after all. It stays what it is where this is no larger, and without `sack`.
+        max_packet_threshold: Packets(1.0..=1e6) = 300, "Linux tcp_max_reordering";
+        /// Probe after two silent round trips.
+        tail_loss_probe: Flag = true, "RFC 8985, section 7";
+        /// Pace at the scheme's rate, if it has one, or all schemes at 2 (slow start) or 1.2 windows per round trip.
+        pacing: PacingChoice = "scheme", "Linux tcp_pacing_ss_ratio, tcp_pacing_ca_ratio";
+        /// Longest burst of a paced sender, at its rate.
+        pacing_burst: Span(0.0..=1e8) = "1 ms", "Linux sizes bursts to about 1 ms; never less than two packets";
+        /// Send ECN-capable packets if the scheme reacts to marks.
+        ecn: Flag = false, "Linux tcp_ecn: only on request";
+        /// Acknowledgements tell what has arrived beyond a gap; without it, only where the gap begins, and losses are
+        /// repaired one per round trip.
+        sack: Flag = true, "RFC 2018; without it RFC 6582 (NewReno)";
+        /// Acknowledgements tell what has arrived up to this many full packets beyond the one that is missing first,
+        /// and nothing about what lies further; 0 for no limit.
+        sack_reach: Packets(0.0..=1e6) = 0, "libutp: a mask of 30 packets";
+        /// Data found lost because later packets have arrived is sent again at once, also where the window is
+        /// full. Without it repairs wait for room in the window.
+        repair_at_once: Flag = false, "libutp: selective_ack; of the first gap RFC 6675, section 5, step 4.3";
+        /// Lost data is sent again; without it, what is lost stays lost and every packet carries new data. Schemes
+        /// that were made for datagrams are defined without it.
+        reliable: Flag = true, "TCP; without it datagrams, as in QUIC's RFC 9221";
+        /// Steps of the clock by which the scheme reads all times, rounded down; 0 for a clock without steps.
+        clock: Span(0.0..=1e9) = 0;
+        /// Losses are detected by time as well as by the number of packets that overtook.
+        rack: Flag = true, "RFC 8985; without it RFC 6675";
+        /// Most payload bytes from the oldest unacknowledged to the newest one sent, as socket buffers and the peer's
+        /// window set them; 0 means no limit.
+        window: Bytes(0.0..=1e12) = 0;
+    }
+}
 
 /// The transport's parameters, typed.
 #[derive(Clone, Debug, PartialEq)]
@@ -182,15 +122,33 @@ pub struct Config {
     pub window: u64,
 }
 
+/// Rule by which a receiver acknowledges the packet that closes the last gap.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AckRule {
+    /// At once (RFC 5681, section 4.2).
+    Tcp,
+    /// As any other: packet numbers are acknowledged, not the stream (RFC 9000, section 13.2.1).
+    Quic,
+}
+
 impl Config {
     /// Longest timeout (Linux TCP_RTO_MAX; RFC 6298 asks for at least 60 s).
     pub const MAX_RTO: Span = Span::from_ms(120_000);
-    /// What Linux adds to the timers of loss detection (TCP_TIMEOUT_MIN_US).
+    /// Span that Linux adds to the timers of loss detection (TCP_TIMEOUT_MIN_US).
     const MIN_LOSS_TIMER: Span = Span::from_ms(2);
 
     /// By how much the timers of loss detection outlast what they were set for.
     pub(crate) fn timer_slack(&self) -> Span {
         Self::MIN_LOSS_TIMER + self.timer_granularity
+    }
+
+    /// The receiver's rule: one without quick acknowledgements is QUIC's.
+    pub(crate) fn ack_rule(&self) -> AckRule {
+        if self.quick_acks > 0 {
+            AckRule::Tcp
+        } else {
+            AckRule::Quic
+        }
     }
 
     /// Bytes of a full packet that are not payload: IP, UDP and our header.
@@ -200,46 +158,42 @@ impl Config {
 
     /// From checked parameters.
     pub fn new(params: &Params) -> Self {
-        let integer = |name: &str| params.integer(name).unwrap_or_default();
-        let span = |name: &str| params.span(name).unwrap_or_default();
-        let acks_per_rtt = integer("acks_per_rtt");
+        let params = TransportParams::read(params);
+        let packet_size = params.packet_size.get();
         Config {
-            mss: integer("packet_size")
-                .saturating_sub(u64::from(overhead(acks_per_rtt)))
+            mss: packet_size
+                .saturating_sub(u64::from(overhead(params.acks_per_rtt)))
                 .clamp(1, 65_000) as u16,
-            initial_window: integer("initial_window").max(1),
-            ack_every: integer("ack_every").max(1) as u32,
-            acks_per_rtt,
-            max_ack_delay: span("max_ack_delay"),
-            quick_acks: integer("quick_acks"),
-            rto_rule: match params.word("rto_rule") {
-                Some("rfc6298") => RtoRule::Rfc6298,
-                _ => RtoRule::Linux,
-            },
-            min_rto: span("min_rto"),
-            timer_granularity: span("timer_granularity"),
-            packet_threshold: integer("packet_threshold").max(1),
-            max_packet_threshold: integer("max_packet_threshold"),
-            tail_loss_probe: params.flag("tail_loss_probe").unwrap_or_default(),
-            pace_by_window: params.word("pacing") == Some("window"),
-            pacing_burst: span("pacing_burst"),
-            ecn: params.flag("ecn").unwrap_or_default(),
-            sack: params.flag("sack").unwrap_or_default(),
+            initial_window: params.initial_window as u64,
+            ack_every: params.ack_every as u32,
+            acks_per_rtt: params.acks_per_rtt,
+            max_ack_delay: params.max_ack_delay,
+            quick_acks: params.quick_acks as u64,
+            rto_rule: params.rto_rule,
+            min_rto: params.min_rto,
+            timer_granularity: params.timer_granularity,
+            packet_threshold: params.packet_threshold as u64,
+            max_packet_threshold: params.max_packet_threshold as u64,
+            tail_loss_probe: params.tail_loss_probe,
+            pace_by_window: params.pacing == PacingChoice::Window,
+            pacing_burst: params.pacing_burst,
+            ecn: params.ecn,
+            sack: params.sack,
             // Where all of it is missing there is nothing to limit.
-            sack_reach: match params.flag("sack") {
-                Some(false) => 0,
-                _ => integer("sack_reach"),
+            sack_reach: if params.sack {
+                params.sack_reach as u64
+            } else {
+                0
             },
-            repair_at_once: params.flag("repair_at_once").unwrap_or_default(),
+            repair_at_once: params.repair_at_once,
             // Without selective acknowledgements nobody says what arrived beyond a gap: it has to be filled.
-            reliable: params.flag("reliable").unwrap_or_default()
-                || params.flag("sack") == Some(false),
-            clock: span("clock"),
-            rack: params.flag("rack").unwrap_or_default(),
+            reliable: params.reliable || !params.sack,
+            clock: params.clock,
+            rack: params.rack,
             // At least one packet, or nothing could ever be sent.
-            window: match integer("window") {
+            window: match params.window.get() {
                 0 => u64::MAX,
-                window => window.max(integer("packet_size")),
+                window => window.max(packet_size),
             },
         }
     }

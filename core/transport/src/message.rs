@@ -43,8 +43,8 @@ pub struct Ack {
     pub cumulative: Option<u64>,
 }
 
-/// A message of a real-time scheme. Its content is in the [`Body`], as bytes; what is longer than the content
-/// is padding.
+/// A message of a real-time scheme, or a datagram. Its content is in the [`Body`], as bytes; what is longer than
+/// the content is padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Media {
     /// Packet number: unique in its direction, in order of transmission.

@@ -1,16 +1,17 @@
 //! Round-trip time and retransmission timeout (RFC 6298), with Linux's variance rule as a choice.
 
-use narrows_units::Span;
+use narrows_units::{Span, choice};
 
-/// Which rule turns RTT samples into a timeout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RtoRule {
-    /// RFC 6298: RTO = max(SRTT + 4 RTTVAR, minimum), RTTVAR smoothed with gain 1/4.
-    Rfc6298,
-    /// Linux: RTO = SRTT + a variance term that is never below the minimum, follows increases at
-    /// once, decays once per round trip, and reacts less to falling RTTs. On a 10 ms path this
-    /// gives 210 ms, not 200 ms.
-    Linux,
+choice! {
+    /// Rule that turns RTT samples into a timeout.
+    pub enum RtoRule {
+        /// Linux: RTO = SRTT + a variance term that is never below the minimum, follows increases at
+        /// once, decays once per round trip, and reacts less to falling RTTs. On a 10 ms path this
+        /// gives 210 ms, not 200 ms.
+        Linux = "linux",
+        /// RFC 6298: RTO = max(SRTT + 4 RTTVAR, minimum), RTTVAR smoothed with gain 1/4.
+        Rfc6298 = "rfc6298",
+    }
 }
 
 /// The RTT of a connection.

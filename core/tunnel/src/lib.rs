@@ -12,7 +12,7 @@
 //! Each IP packet gets a 64-bit id and the time at which it was sent, and travels in one UDP
 //! datagram with an authentication tag ([`wire`], [`keys`]). Both ends keep columnar logs
 //! ([`log`]). The two ends share no clock: [`clock`] finds offset and drift from the stamps
-//! of what was exchanged, with a bound of the error, and [`join`] makes one table of one-way
+//! of what was exchanged, with a bound of the error, and [`merge`] makes one table of one-way
 //! delays out of two logs.
 //!
 //! Like everything under `core/`, nothing here opens a socket or reads a clock. A [`Time`] is a
@@ -32,6 +32,7 @@ mod replay_window;
 pub mod wire;
 
 pub use peer::{
-    Counts, Exchange, OutgoingDatagram, Peer, PeerConfig, PeerState, Received, Refusal, Role,
+    ClockExchange, DatagramRefusal, OutgoingDatagram, Peer, PeerConfig, PeerCounts, PeerState,
+    ReceivedDatagram, Role,
 };
 pub use replay_window::ReplayWindow;

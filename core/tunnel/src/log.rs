@@ -11,7 +11,7 @@
 //!        what       kind of datagram, DSCP and ECN outside
 //! ```
 //!
-//! The sender's side alone tells flows apart: who joins two logs knows a packet by its number. Blocks of
+//! Only the log of what was sent tells flows apart: who joins two logs knows a packet by its number. Blocks of
 //! the first version (magic `NTL1`) have no flows and can still be read.
 //!
 //! A row takes about eight bytes. A block stands for itself: what a process that was killed has
@@ -32,11 +32,16 @@ const MAX_BODY: usize = BLOCK * 6 * 10;
 
 /// Which of its two logs of an end this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LogSide {
+pub enum LogKind {
     /// Datagrams it sent.
     Sent,
     /// Arrivals.
     Arrived,
+}
+
+impl LogKind {
+    /// Both of them, in the order of their numbers.
+    pub const BOTH: [LogKind; 2] = [LogKind::Sent, LogKind::Arrived];
 }
 
 /// Content of a datagram.
@@ -57,7 +62,7 @@ pub struct TunnelLogRow {
     pub sent: Time,
     /// When it arrived, by the receiver's; of what was sent, the same as `sent`.
     pub arrived: Time,
-    /// Size of the IP packet that carried it.
+    /// Size of the IP packet that carried it, in bytes.
     pub size: u32,
     /// Its content.
     pub content: Content,
@@ -70,7 +75,7 @@ pub struct TunnelLogRow {
 /// Collects rows and makes blocks of them. One allocation per block, none per row.
 #[derive(Clone, Debug)]
 pub struct Columns {
-    side: LogSide,
+    kind: LogKind,
     rows: Vec<TunnelLogRow>,
 }
 
@@ -92,14 +97,14 @@ pub enum LogError {
     #[error(
         "the block at byte {0} belongs to the other log of this end; what was sent and what arrived are two files"
     )]
-    OtherSide(usize),
+    OtherLog(usize),
 }
 
 impl Columns {
     /// An empty block.
-    pub fn new(side: LogSide) -> Self {
+    pub fn new(kind: LogKind) -> Self {
         Columns {
-            side,
+            kind,
             rows: Vec::with_capacity(BLOCK),
         }
     }
@@ -124,13 +129,13 @@ impl Columns {
     /// Appends the rows to `out` as blocks and forgets them.
     pub fn drain_into(&mut self, out: &mut Vec<u8>) {
         for rows in self.rows.chunks(BLOCK) {
-            encode(self.side, rows, out);
+            encode(self.kind, rows, out);
         }
         self.rows.clear();
     }
 }
 
-fn encode(side: LogSide, rows: &[TunnelLogRow], out: &mut Vec<u8>) {
+fn encode(kind: LogKind, rows: &[TunnelLogRow], out: &mut Vec<u8>) {
     let head = out.len();
     out.extend([0; HEAD]);
     let column = |out: &mut Vec<u8>, value: fn(&TunnelLogRow) -> u64| {
@@ -143,11 +148,11 @@ fn encode(side: LogSide, rows: &[TunnelLogRow], out: &mut Vec<u8>) {
     };
     column(out, |row| row.id);
     column(out, |row| row.sent.ns());
-    if side == LogSide::Arrived {
+    if kind == LogKind::Arrived {
         column(out, |row| row.arrived.ns().wrapping_sub(row.sent.ns()));
     }
     column(out, |row| u64::from(row.size));
-    if side == LogSide::Sent {
+    if kind == LogKind::Sent {
         column(out, |row| u64::from(row.flow));
     }
     for row in rows {
@@ -161,7 +166,7 @@ fn encode(side: LogSide, rows: &[TunnelLogRow], out: &mut Vec<u8>) {
     let (count, bytes) = (rows.len() as u32, (out.len() - body) as u32);
     let fields = &mut out[head..body];
     fields[..4].copy_from_slice(&MAGIC);
-    fields[4] = side as u8;
+    fields[4] = kind as u8;
     fields[8..12].copy_from_slice(&count.to_le_bytes());
     fields[12..16].copy_from_slice(&bytes.to_le_bytes());
     fields[16..24].copy_from_slice(&checksum.to_le_bytes());
@@ -171,7 +176,7 @@ fn encode(side: LogSide, rows: &[TunnelLogRow], out: &mut Vec<u8>) {
 ///
 /// # Errors
 /// With the first block that cannot be read; `rows` then has everything before it.
-pub fn decode(side: LogSide, bytes: &[u8], rows: &mut Vec<TunnelLogRow>) -> Result<(), LogError> {
+pub fn decode(kind: LogKind, bytes: &[u8], rows: &mut Vec<TunnelLogRow>) -> Result<(), LogError> {
     let mut at = 0;
     while at < bytes.len() {
         let Some(head) = bytes.get(at..at + HEAD) else {
@@ -194,8 +199,8 @@ pub fn decode(side: LogSide, bytes: &[u8], rows: &mut Vec<TunnelLogRow>) -> Resu
         if !is_known || count > BLOCK || length > MAX_BODY {
             return Err(LogError::NotABlock(at));
         }
-        if head[4] != side as u8 {
-            return Err(LogError::OtherSide(at));
+        if head[4] != kind as u8 {
+            return Err(LogError::OtherLog(at));
         }
         let from = at + HEAD;
         let body = bytes
@@ -204,15 +209,15 @@ pub fn decode(side: LogSide, bytes: &[u8], rows: &mut Vec<TunnelLogRow>) -> Resu
         if twox_hash::XxHash64::oneshot(0, body) != checksum {
             return Err(LogError::Damaged(at));
         }
-        let has_flows = has_flows && side == LogSide::Sent;
-        decode_body(side, has_flows, count, body, rows).ok_or(LogError::Damaged(at))?;
+        let has_flows = has_flows && kind == LogKind::Sent;
+        decode_body(kind, has_flows, count, body, rows).ok_or(LogError::Damaged(at))?;
         at = from + length;
     }
     Ok(())
 }
 
 fn decode_body(
-    side: LogSide,
+    kind: LogKind,
     has_flows: bool,
     count: usize,
     mut body: &[u8],
@@ -233,7 +238,7 @@ fn decode_body(
     let mut fill = || -> Option<()> {
         column(&mut body, block, |row, id| row.id = id)?;
         column(&mut body, block, |row, sent| row.sent = Time::from_ns(sent))?;
-        if side == LogSide::Arrived {
+        if kind == LogKind::Arrived {
             column(&mut body, block, |row, delay| {
                 row.arrived = Time::from_ns(row.sent.ns().wrapping_add(delay));
             })?;
@@ -337,19 +342,19 @@ mod tests {
     }
 
     /// The part of a row that the log of a side keeps.
-    fn kept(side: LogSide, row: TunnelLogRow) -> TunnelLogRow {
-        match side {
-            LogSide::Sent => TunnelLogRow {
+    fn kept(kind: LogKind, row: TunnelLogRow) -> TunnelLogRow {
+        match kind {
+            LogKind::Sent => TunnelLogRow {
                 arrived: row.sent,
                 ..row
             },
-            LogSide::Arrived => TunnelLogRow { flow: 0, ..row },
+            LogKind::Arrived => TunnelLogRow { flow: 0, ..row },
         }
     }
 
-    fn blocks(side: LogSide, rows: &[TunnelLogRow], each: usize) -> Vec<u8> {
+    fn blocks(kind: LogKind, rows: &[TunnelLogRow], each: usize) -> Vec<u8> {
         let mut bytes = Vec::new();
-        let mut columns = Columns::new(side);
+        let mut columns = Columns::new(kind);
         for part in rows.chunks(each) {
             for &row in part {
                 columns.push(row);
@@ -363,42 +368,42 @@ mod tests {
     proptest! {
         #[test]
         fn rows_survive_the_file(rows in prop::collection::vec(row(), 0..80), each in 1usize..30) {
-            for side in [LogSide::Sent, LogSide::Arrived] {
-                let bytes = blocks(side, &rows, each);
+            for kind in [LogKind::Sent, LogKind::Arrived] {
+                let bytes = blocks(kind, &rows, each);
                 let mut back = Vec::new();
-                prop_assert_eq!(decode(side, &bytes, &mut back), Ok(()));
-                let expected: Vec<TunnelLogRow> = rows.iter().map(|&row| kept(side, row)).collect();
+                prop_assert_eq!(decode(kind, &bytes, &mut back), Ok(()));
+                let expected: Vec<TunnelLogRow> = rows.iter().map(|&row| kept(kind, row)).collect();
                 prop_assert_eq!(back, expected);
             }
         }
 
         #[test]
         fn a_cut_file_is_read_up_to_the_cut(rows in prop::collection::vec(row(), 1..60), place: prop::sample::Index) {
-            let bytes = blocks(LogSide::Arrived, &rows, 10);
+            let bytes = blocks(LogKind::Arrived, &rows, 10);
             let length = place.index(bytes.len());
             let mut back = Vec::new();
-            let result = decode(LogSide::Arrived, &bytes[..length], &mut back);
+            let result = decode(LogKind::Arrived, &bytes[..length], &mut back);
             prop_assert!(back.len() % 10 == 0 || back.len() == rows.len());
-            let expected: Vec<TunnelLogRow> = rows.iter().map(|&row| kept(LogSide::Arrived, row)).collect();
+            let expected: Vec<TunnelLogRow> = rows.iter().map(|&row| kept(LogKind::Arrived, row)).collect();
             prop_assert_eq!(&expected[..back.len()], &back[..]);
             // The cut is noticed unless it lies between two blocks.
-            let whole = blocks(LogSide::Arrived, &back, 10).len() == length;
+            let whole = blocks(LogKind::Arrived, &back, 10).len() == length;
             prop_assert_eq!(result.is_ok(), whole);
             prop_assert!(matches!(result, Ok(()) | Err(LogError::Truncated(_))));
         }
 
         #[test]
         fn damage_is_found(rows in prop::collection::vec(row(), 1..40), place: prop::sample::Index, change in 1u8..) {
-            let mut bytes = blocks(LogSide::Sent, &rows, 10);
+            let mut bytes = blocks(LogKind::Sent, &rows, 10);
             let at = place.index(bytes.len());
             // Bytes 5 to 7 of each head mean nothing.
             bytes[at] ^= change;
             let mut back = Vec::new();
-            if decode(LogSide::Sent, &bytes, &mut back).is_ok() {
+            if decode(LogKind::Sent, &bytes, &mut back).is_ok() {
                 prop_assert_eq!(back.len(), rows.len());
                 bytes[at] ^= change;
                 let mut undamaged = Vec::new();
-                decode(LogSide::Sent, &bytes, &mut undamaged).unwrap();
+                decode(LogKind::Sent, &bytes, &mut undamaged).unwrap();
                 prop_assert_eq!(back, undamaged);
             }
         }
@@ -409,13 +414,13 @@ mod tests {
                 // A head that is right makes the body be read.
                 let body = bytes.clone();
                 bytes = Vec::from(MAGIC);
-                bytes.extend([LogSide::Arrived as u8, 0, 0, 0]);
+                bytes.extend([LogKind::Arrived as u8, 0, 0, 0]);
                 bytes.extend((body.len() as u32 / 5).to_le_bytes());
                 bytes.extend((body.len() as u32).to_le_bytes());
                 bytes.extend(twox_hash::XxHash64::oneshot(0, &body).to_le_bytes());
                 bytes.extend(body);
             }
-            let _ = decode(LogSide::Arrived, &bytes, &mut Vec::new());
+            let _ = decode(LogKind::Arrived, &bytes, &mut Vec::new());
         }
     }
 
@@ -440,7 +445,7 @@ mod tests {
             flow: 0,
         };
         let mut rows = Vec::new();
-        decode(LogSide::Arrived, &arrived, &mut rows).unwrap();
+        decode(LogKind::Arrived, &arrived, &mut rows).unwrap();
         let expected = [
             row(5, 1000, 1300, 128, Content::Packet, 2),
             row(6, 2000, 2250, 1500, Content::Clock, 0),
@@ -450,19 +455,19 @@ mod tests {
         // Of both versions in one file, too.
         let mut both = sent.to_vec();
         both.extend(blocks(
-            LogSide::Sent,
+            LogKind::Sent,
             &[TunnelLogRow {
                 flow: 3,
                 ..expected[0]
             }],
             1,
         ));
-        decode(LogSide::Sent, &both, &mut rows).unwrap();
+        decode(LogKind::Sent, &both, &mut rows).unwrap();
         let flows: Vec<u16> = rows.iter().map(|row| row.flow).collect();
         assert_eq!(flows, [0, 0, 3]);
-        assert_eq!(rows[1], kept(LogSide::Sent, expected[1]));
+        assert_eq!(rows[1], kept(LogKind::Sent, expected[1]));
         assert_eq!(
-            decode(LogSide::Sent, &sent[..3], &mut rows),
+            decode(LogKind::Sent, &sent[..3], &mut rows),
             Err(LogError::Truncated(0))
         );
     }
@@ -480,7 +485,7 @@ mod tests {
                 flow: 0,
             })
             .collect();
-        let bytes = blocks(LogSide::Arrived, &rows, BLOCK);
+        let bytes = blocks(LogKind::Arrived, &rows, BLOCK);
         // One byte for the number, two for each time but the first, one for the size, one for the rest; a
         // third byte for jumps of the delay above 8192 ns.
         assert!(bytes.len() < 9 * rows.len(), "{} bytes", bytes.len());

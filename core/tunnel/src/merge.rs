@@ -10,11 +10,11 @@ use narrows_units::{Span, Time};
 
 /// Which way, seen from the end whose clock is the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum LogDirection {
     /// From there to the other end.
-    There,
+    Forward,
     /// From the other end.
-    Back,
+    Reverse,
 }
 
 /// One datagram that was sent.
@@ -26,7 +26,7 @@ pub struct MergedPacket {
     pub sent_ns: i64,
     /// Its delay in ns; `None` if it is not in the other log.
     pub delay_ns: Option<i64>,
-    /// Size of the IP packet that carried it.
+    /// Size of the IP packet that carried it, in bytes.
     pub size: u32,
     /// Its content.
     pub content: Content,
@@ -38,7 +38,7 @@ pub struct MergedPacket {
 
 /// One direction of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Joined {
+pub struct MergedLogs {
     /// In the order in which they were sent.
     pub packets: Vec<MergedPacket>,
     /// Arrivals of what is not in the log of the sender: that log is incomplete.
@@ -52,7 +52,7 @@ pub struct Joined {
 
 /// Why two logs are not one tunnel's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum JoinError {
+pub enum MergeError {
     /// Numbers do not count up.
     #[error(
         "row {0} of the log of what was sent has a number that is not above the one before; the log is damaged or of several runs"
@@ -69,10 +69,10 @@ pub fn clocks(
 ) -> Clocks {
     let mut clocks = Clocks::new(config);
     for row in at_other {
-        clocks.went(row.sent, row.arrived);
+        clocks.add_forward(row.sent, row.arrived);
     }
     for row in at_reference {
-        clocks.came(row.sent, row.arrived);
+        clocks.add_reverse(row.sent, row.arrived);
     }
     clocks
 }
@@ -81,30 +81,30 @@ pub fn clocks(
 ///
 /// # Errors
 /// When the log of what was sent is not in order. Arrivals may be in any order.
-pub fn join(
-    way: Way,
+pub fn merge_logs(
+    direction: LogDirection,
     sent: &[TunnelLogRow],
     arrived: &[TunnelLogRow],
     fit: &Fit,
-) -> Result<Joined, JoinError> {
+) -> Result<MergedLogs, MergeError> {
     let mut order: Vec<usize> = (0..arrived.len()).collect();
     // Stable, so that of several arrivals of a number the first one counts.
     order.sort_by_key(|&index| arrived[index].id);
     let mut arrivals = order.into_iter().map(|index| &arrived[index]).peekable();
-    let mut joined = Joined::default();
-    joined.packets.reserve(sent.len());
+    let mut merged = MergedLogs::default();
+    merged.packets.reserve(sent.len());
     for (index, row) in sent.iter().enumerate() {
         if index > 0 && row.id <= sent[index - 1].id {
-            return Err(JoinError::Order(index));
+            return Err(MergeError::Order(index));
         }
         while arrivals.next_if(|arrival| arrival.id < row.id).is_some() {
-            joined.unknown += 1;
+            merged.unknown += 1;
         }
         let mut packet = MergedPacket {
             id: row.id,
-            sent_ns: match way {
-                Way::There => clamp(row.sent),
-                Way::Back => fit.local_ns(row.sent),
+            sent_ns: match direction {
+                LogDirection::Forward => clamp(row.sent),
+                LogDirection::Reverse => fit.local_ns(row.sent),
             },
             delay_ns: None,
             size: row.size,
@@ -114,47 +114,48 @@ pub fn join(
         };
         while let Some(arrival) = arrivals.next_if(|arrival| arrival.id == row.id) {
             if arrival.sent != row.sent || arrival.size != row.size {
-                joined.contradicting += 1;
+                merged.contradicting += 1;
             } else if packet.delay_ns.is_some() {
-                joined.again += 1;
+                merged.again += 1;
             } else {
-                packet.delay_ns = Some(match way {
-                    Way::There => fit.delay_there_ns(arrival.sent, arrival.arrived),
-                    Way::Back => fit.delay_back_ns(arrival.sent, arrival.arrived),
+                packet.delay_ns = Some(match direction {
+                    LogDirection::Forward => fit.forward_delay_ns(arrival.sent, arrival.arrived),
+                    LogDirection::Reverse => fit.reverse_delay_ns(arrival.sent, arrival.arrived),
                 });
                 packet.tos.1 = Some(arrival.tos);
             }
         }
-        joined.packets.push(packet);
+        merged.packets.push(packet);
     }
-    joined.unknown += arrivals.count() as u64;
-    Ok(joined)
+    merged.unknown += arrivals.count() as u64;
+    Ok(merged)
 }
 
 /// The numbers of one direction. Sizes are those of the IP packets that carried the tunnel.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Summary {
+pub struct DirectionSummary {
     /// Datagrams with a packet that were sent.
     pub sent: u64,
-    /// Those of them that arrived.
+    /// Number of them that arrived.
     pub arrived: u64,
     /// Bytes of those that arrived.
     pub arrived_bytes: u64,
-    /// Sent no later than the last one that arrived, and not arrived.
+    /// Number of those sent no later than the last one that arrived, and not arrived.
     pub lost: u64,
-    /// Sent after the last one that arrived: lost or still on their way, nobody knows.
+    /// Number of those sent after the last one that arrived: lost or still on their way, nobody knows.
     pub undecided: u64,
     /// One-way delays in ns: smallest, median, 95th and 99th percentile (nearest rank), largest.
     pub delay_ns: Option<[i64; 5]>,
-    /// Arrived with an ECN field other than the one it was sent with, and congestion experienced.
+    /// Number of those that arrived with an ECN field other than the one they were sent with, and congestion
+    /// experienced.
     pub marked: u64,
-    /// Arrived with a DSCP other than the one it was sent with.
+    /// Number of those that arrived with a DSCP other than the one they were sent with.
     pub dscp_changed: u64,
 }
 
 /// Counts the packets (and not the clock messages) of one direction.
-pub fn summarise(packets: &[MergedPacket]) -> Summary {
-    let mut summary = Summary::default();
+pub fn summarise(packets: &[MergedPacket]) -> DirectionSummary {
+    let mut summary = DirectionSummary::default();
     let of_inside = || {
         packets
             .iter()
@@ -194,7 +195,7 @@ pub fn summarise(packets: &[MergedPacket]) -> Summary {
 /// True if one-way delays mean something: the bound of the clocks' error is at most the smallest
 /// queueing delay that one wants to see, taken as the spread between the smallest and the 95th
 /// percentile of the delays.
-pub fn is_resolved(summary: &Summary, error: Span) -> bool {
+pub fn is_resolved(summary: &DirectionSummary, error: Span) -> bool {
     summary.delay_ns.is_some_and(|[least, _, p95, ..]| {
         i64::try_from(error.ns()).is_ok_and(|error| error <= p95.saturating_sub(least))
     })
@@ -251,8 +252,8 @@ mod tests {
     fn delays_and_losses_are_those_of_the_path() {
         let mut logs = logs();
         let fit = fit(&logs);
-        let there = join(Way::There, &logs[0], &logs[1], &fit).unwrap();
-        let back = join(Way::Back, &logs[2], &logs[3], &fit).unwrap();
+        let there = merge_logs(LogDirection::Forward, &logs[0], &logs[1], &fit).unwrap();
+        let back = merge_logs(LogDirection::Reverse, &logs[2], &logs[3], &fit).unwrap();
         assert_eq!((there.unknown, there.again, there.contradicting), (0, 0, 0));
         let sum = summarise(&there.packets);
         // The last one, number 99, was sent after the last that arrived.
@@ -278,7 +279,7 @@ mod tests {
         for packet in &mut logs[1] {
             packet.flow = 0;
         }
-        let again = join(Way::There, &logs[0], &logs[1], &fit).unwrap();
+        let again = merge_logs(LogDirection::Forward, &logs[0], &logs[1], &fit).unwrap();
         assert_eq!(again, there);
         assert_eq!(again.packets[5].flow, 2);
     }
@@ -291,17 +292,17 @@ mod tests {
         arrived[0].sent += Span::from_ns(1);
         arrived.push(arrived[5]);
         arrived.push(row(1_000, 1, 2));
-        let joined = join(Way::There, &logs[0], &arrived, &fit).unwrap();
+        let merged = merge_logs(LogDirection::Forward, &logs[0], &arrived, &fit).unwrap();
         assert_eq!(
-            (joined.unknown, joined.again, joined.contradicting),
+            (merged.unknown, merged.again, merged.contradicting),
             (1, 1, 1)
         );
-        assert_eq!(joined.packets[0].delay_ns, None);
+        assert_eq!(merged.packets[0].delay_ns, None);
         let mut sent = logs[0].clone();
         sent.swap(7, 8);
         assert_eq!(
-            join(Way::There, &sent, &arrived, &fit),
-            Err(JoinError::Order(8))
+            merge_logs(LogDirection::Forward, &sent, &arrived, &fit),
+            Err(MergeError::Order(8))
         );
     }
 
@@ -317,12 +318,12 @@ mod tests {
             row.tos = if index % 2 == 0 { 3 } else { 2 };
             row.arrived += Span::from_us(index as u64 * 100);
         }
-        let joined = join(Way::There, &logs[0], &logs[1], &fit).unwrap();
-        let summary = summarise(&joined.packets);
+        let merged = merge_logs(LogDirection::Forward, &logs[0], &logs[1], &fit).unwrap();
+        let summary = summarise(&merged.packets);
         assert_eq!((summary.marked, summary.dscp_changed), (45, 90));
         // The spread is 8.5 ms.
         assert!(is_resolved(&summary, Span::from_ms(4)));
         assert!(!is_resolved(&summary, Span::from_ms(9)));
-        assert_eq!(summarise(&[]), Summary::default());
+        assert_eq!(summarise(&[]), DirectionSummary::default());
     }
 }

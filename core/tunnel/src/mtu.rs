@@ -31,7 +31,7 @@ pub const fn overhead(to: IpAddr) -> u32 {
 
 /// Finds the largest datagram that reaches the other end.
 #[derive(Clone, Debug)]
-pub struct Search {
+pub struct MtuSearch {
     /// Headers of IP and UDP.
     around: u32,
     /// Largest that the local interface can send.
@@ -43,10 +43,10 @@ pub struct Search {
     found: u32,
 }
 
-impl Search {
+impl MtuSearch {
     /// A search on the way to `to`, for an interface that sends IP packets of at most `limit` bytes.
     pub const fn new(to: IpAddr, limit: u32) -> Self {
-        Search {
+        MtuSearch {
             around: overhead(to) - OVERHEAD as u32,
             limit,
             at: 0,
@@ -106,7 +106,7 @@ mod tests {
     /// `lost` tries of each size get lost.
     fn search(to: IpAddr, interface: u32, path: u32, lost: u32) -> (Vec<u32>, Option<u32>) {
         let around = overhead(to) - OVERHEAD as u32;
-        let mut search = Search::new(to, interface);
+        let mut search = MtuSearch::new(to, interface);
         let mut tried = Vec::new();
         while let Some(payload) = search.next_size() {
             let size = payload as u32 + around;
@@ -134,7 +134,7 @@ mod tests {
 
     #[test]
     fn more_than_was_sent_is_not_believed() {
-        let mut search = Search::new(V4, 1500);
+        let mut search = MtuSearch::new(V4, 1500);
         search.next_size();
         search.confirm(u32::MAX);
         search.confirm(60_000);

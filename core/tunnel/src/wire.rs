@@ -114,7 +114,7 @@ pub struct ClockBody {
     /// Of the latest datagram from the other end: when it was sent, by the other end's clock, and
     /// when it arrived, by this end's.
     pub echo: Option<(Time, Time)>,
-    /// Size of the largest datagram that has arrived, with our header and tag but without those of
+    /// Size in bytes of the largest datagram that has arrived, with our header and tag but without those of
     /// UDP and IP.
     pub largest: u32,
 }

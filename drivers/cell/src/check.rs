@@ -1,4 +1,4 @@
-//! Whether something that a scenario names can be built, before anything runs.
+//! Checks that something that a scenario names can be built, before anything runs.
 
 use crate::CellError;
 use narrows_cc::{Setup, schemes};

@@ -1,4 +1,4 @@
-//! Why a live run could not be done.
+//! Reasons for which a live run could not be done.
 
 use crate::{CellError, FolderError};
 use std::io;

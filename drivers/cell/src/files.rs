@@ -43,7 +43,7 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
 /// might block, or never end.
 ///
 /// # Errors
-/// What the system said, or that it is no regular file.
+/// The system's error, or that it is no regular file.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     if std::fs::metadata(path)?.is_file() {
         std::fs::read(path)
@@ -81,7 +81,7 @@ pub fn as_text(content: Vec<u8>) -> Result<Vec<u8>, String> {
 /// Writes a file to `folder` as [`load_files`] looks for it, and gives what a cell says of it.
 ///
 /// # Errors
-/// What the file system says.
+/// Errors of the file system.
 pub fn keep_file(folder: &Path, name: &str, content: &[u8]) -> std::io::Result<Value> {
     let sha256 = self::sha256(content);
     std::fs::create_dir_all(folder)?;
@@ -89,7 +89,7 @@ pub fn keep_file(folder: &Path, name: &str, content: &[u8]) -> std::io::Result<V
     Ok(json!({"name": name, "sha256": sha256}))
 }
 
-/// What a file is called in the folder of files.
+/// Name of a file in the folder of files.
 fn file_name(name: &str, sha256: &str) -> String {
     format!("{}-{name}", sha256.get(..16).unwrap_or(sha256))
 }

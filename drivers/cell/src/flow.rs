@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 const KERNEL: &str = "linux:";
 /// Prefix of schemes that are loaded into the running kernel.
 const BPF: &str = "bpf:";
-/// What real-time schemes take of the transport's settings.
+/// Settings of the transport that real-time schemes use.
 const PACKET_SIZE: &str = "packet_size";
 /// The scheme of datagrams, which have none.
 const DATAGRAMS: &str = "udp";
@@ -43,7 +43,7 @@ pub enum BpfRef {
     Object(FileRef),
 }
 
-/// What a flow's application does.
+/// Traffic of a flow.
 #[derive(Clone, Debug)]
 pub struct TrafficRef {
     /// The kind.
@@ -59,15 +59,15 @@ pub struct Flow {
     pub flow: u16,
     /// Name of the scheme as in scenarios.
     pub name: String,
-    /// What that is.
+    /// Its kind.
     pub scheme: SchemeRef,
-    /// What it sends.
+    /// Its traffic.
     pub traffic: TrafficRef,
     /// Connections side by side.
     pub connections: u32,
     /// Differentiated-services code point of its packets, 0 to 63.
     pub dscp: u8,
-    /// Whether it is no part of what is measured.
+    /// True if it is no part of what is measured.
     pub background: bool,
     /// When it starts.
     pub start: Time,
@@ -100,7 +100,7 @@ impl Flow {
         built.map_err(|error| self.refuse(error))
     }
 
-    /// Whether its media pause as long as it lasts, so that it has nothing to send.
+    /// True if its media pause as long as it lasts, so that it has nothing to send.
     pub fn is_paused(&self) -> bool {
         let SchemeRef::Media(_, params) = &self.scheme else {
             return false;
@@ -265,7 +265,7 @@ fn scheme(written: &WrittenFlow) -> Result<SchemeRef, CellError> {
     Ok(SchemeRef::Native(scheme, params))
 }
 
-/// What `bpf:name` means: the object that the flow names, or one of our programs.
+/// The program of `bpf:name`: the object that the flow names, or one of ours.
 fn bpf(written: &WrittenFlow, name: &str) -> Result<BpfRef, CellError> {
     let (flow, scheme) = (written.flow, &written.scheme);
     if let Some(WrittenFile { name, sha256 }) = written.object.clone() {
@@ -320,7 +320,7 @@ fn traffic(written: &WrittenFlow) -> Result<TrafficRef, CellError> {
     Ok(TrafficRef { kind, params })
 }
 
-/// What a flow of a real-time scheme may say besides the scheme.
+/// Checks the members of a flow of a real-time scheme besides the scheme.
 fn check_media(written: &WrittenFlow, traffic: &str) -> Result<(), CellError> {
     let (flow, scheme) = (written.flow, &written.scheme);
     let conflict = |text: String| Err(CellError::Conflict(format!("flow {flow}: {text}")));

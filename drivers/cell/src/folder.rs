@@ -3,17 +3,17 @@
 use crate::{Cell, read_regular};
 use narrows_record::completions::binned;
 use narrows_record::{
-    BINS_FILE, BinFile, BinLog, CAPACITY_FILE, COMPLETIONS_FILE, CapacityFile, CapacityRow,
-    CompletionFile, CompletionRow, DELAYS_FILE, DelayFile, FRAMES_FILE, FrameFile, FrameRow,
-    KeptTransfers, PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow, RUN_FILE, Record,
-    RecordError, RunDocument, STATES_FILE, Severity, StateFile, StateRow, TRACES_FILE,
+    BINS_FILE, BinFile, BinLog, BinRow, CAPACITY_FILE, COMPLETIONS_FILE, CapacityFile, CapacityRow,
+    CompletionFile, CompletionRow, DELAYS_FILE, DelayFile, DelayRow, FRAMES_FILE, FrameFile,
+    FrameRow, KeptTransfers, PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow, RUN_FILE,
+    Record, RecordError, RunDocument, STATES_FILE, Severity, StateFile, StateRow, TRACES_FILE,
     TRANSFERS_FILE, TraceFile, TraceRow, TransferFile, TransferRow,
 };
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-/// Why a record could not be written or read. Each message is one sentence.
+/// Reasons for which a record could not be written or read. Each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
     /// The folder is there already.
@@ -24,7 +24,7 @@ pub enum FolderError {
     Io {
         /// File or folder.
         path: PathBuf,
-        /// What it said.
+        /// Its error.
         error: io::Error,
     },
     /// The content is wrong.
@@ -32,13 +32,13 @@ pub enum FolderError {
     Record {
         /// The folder.
         folder: PathBuf,
-        /// What is wrong.
+        /// The problem.
         error: RecordError,
     },
 }
 
 impl FolderError {
-    /// Whether the disk is full.
+    /// True if the disk is full.
     pub fn is_full(&self) -> bool {
         let full = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
         match self {
@@ -148,12 +148,21 @@ impl RecordFolder {
 
     /// Writes the binned series and the delay histograms.
     pub fn bins(&self, log: &BinLog) -> Result<(), FolderError> {
-        let write = || -> Result<(), RecordError> {
+        self.bin_rows(log.bins(), log.delays())
+    }
+
+    /// Writes bins and delays that somebody else counted.
+    pub fn bin_rows(
+        &self,
+        mut bins: impl Iterator<Item = BinRow>,
+        mut delays: impl Iterator<Item = DelayRow>,
+    ) -> Result<(), FolderError> {
+        let mut write = || -> Result<(), RecordError> {
             let mut file = BinFile::create(self.open(BINS_FILE).map_err(lower)?)?;
-            log.bins().try_for_each(|row| file.push(row))?;
+            bins.try_for_each(|row| file.push(row))?;
             file.finish()?.flush()?;
             let mut file = DelayFile::create(self.open(DELAYS_FILE).map_err(lower)?)?;
-            log.delays().try_for_each(|row| file.push(row))?;
+            delays.try_for_each(|row| file.push(row))?;
             file.finish()?.flush()?;
             Ok(())
         };

@@ -14,7 +14,7 @@ pub struct HostSetting {
     pub spec: ParamSpec,
     /// Path of the kernel's setting below `/proc/sys`; `None` for those that are none.
     pub sysctl: Option<&'static str>,
-    /// What our own transport does with it; `None` if it has nothing to do with it.
+    /// Its effect on our own transport; `None` if it has none.
     pub mirrored: Option<&'static str>,
 }
 
@@ -262,7 +262,7 @@ impl Host {
         self.settings.integer("window")
     }
 
-    /// How late its processes act in simulation, if they do.
+    /// Scheduling delays of its processes in simulation, if they have any.
     pub fn noise(&self) -> Option<&'static Noise> {
         Noise::named(self.settings.word("noise")?)
     }

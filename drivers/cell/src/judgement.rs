@@ -7,10 +7,10 @@ mod pair;
 
 use crate::outcome::{EndpointOutcome, Role, TcpLimits};
 use narrows_record::{Lateness, RunDocument, Severity};
-pub use pair::{HostFacts, PairFacts, WayFacts, judge_pair};
+pub use pair::{DirectionMeasurements, HostMeasurements, PairMeasurements, judge_pair};
 use std::collections::BTreeMap;
 
-/// What the emulation cost.
+/// Processor time and waits of the emulator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmulatorEffort {
     /// Batches that an interface did not take in full at once.
@@ -36,53 +36,53 @@ pub struct RefusedFrames {
     pub no_route: u64,
 }
 
-/// What was measured of the run itself.
+/// Measurements of the run itself.
 #[derive(Clone, Debug, Default)]
-pub struct RunFacts {
+pub struct RunMeasurements {
     /// Length of the run.
     pub duration_ns: u64,
     /// Smallest round-trip time of the path without queues.
     pub base_rtt_ns: u64,
-    /// How late packets left.
+    /// Lateness of packets in ns: from the time at which each was due until it was sent.
     pub lateness: Lateness,
     /// Median lateness in each tenth of the run.
     pub late_by_tenth_ns: [u64; 10],
-    /// What the emulation cost.
+    /// Processor time and waits of the emulator.
     pub effort: EmulatorEffort,
     /// Frames that the rings dropped.
     pub ring_drops: u64,
     /// Frames lost between a host and the emulator, by the counters on both sides.
     pub wire_losses: u64,
-    /// What the emulator did not let in.
+    /// Frames that the emulator did not let in.
     pub refused: RefusedFrames,
-    /// How far the wall clock was set during the run.
+    /// Step of the wall clock during the run.
     pub clock_step_ns: i64,
     /// Share of all processor time that the hypervisor took.
     pub stolen_ratio: f64,
     /// Calls that the kernel left out, by the name of the scheme whose program noticed it.
     pub missed_calls: BTreeMap<String, u64>,
     /// The endpoints.
-    pub endpoints: Vec<EndpointFacts>,
+    pub endpoints: Vec<EndpointMeasurements>,
 }
 
-/// What is known of one endpoint at the end.
+/// Measurements of one endpoint.
 #[derive(Clone, Debug)]
-pub struct EndpointFacts {
+pub struct EndpointMeasurements {
     /// Number of its flow.
     pub flow: u16,
-    /// Which end.
+    /// The end of the flow.
     pub role: Role,
-    /// Whether any packet of its flow had to arrive.
+    /// True if any packet of its flow had to arrive.
     pub wanted: bool,
-    /// Whether the settings of a host are meant to limit its windows.
+    /// True if the settings of a host are meant to limit its windows.
     pub capped: bool,
-    /// How long its flow lasted.
+    /// Duration of its flow.
     pub active_ns: u64,
     /// Packets of the flow that arrived at the other host.
     pub delivered: u64,
-    /// What it reported; `None` if it never did.
+    /// Its report; `None` if there never was one.
     pub outcome: Option<EndpointOutcome>,
-    /// How it ended, if not as it should.
+    /// The way in which it ended, if not as it should.
     pub failure: Option<String>,
 }
 
@@ -93,13 +93,13 @@ const MS: u64 = 1_000_000;
 const HELD_UP_NS: u64 = 10 * MS;
 
 /// Adds all reasons to `run` and sets its verdict.
-pub fn judge(run: &mut RunDocument, facts: &RunFacts) {
-    judge_lateness(run, facts);
-    judge_emulator(run, facts);
-    for (scheme, count) in &facts.missed_calls {
+pub fn judge(run: &mut RunDocument, measured: &RunMeasurements) {
+    judge_lateness(run, measured);
+    judge_emulator(run, measured);
+    for (scheme, count) in &measured.missed_calls {
         judge_missed(run, scheme, *count);
     }
-    for endpoint in &facts.endpoints {
+    for endpoint in &measured.endpoints {
         judge_endpoint(run, endpoint);
     }
 }
@@ -108,10 +108,10 @@ fn us(ns: u64) -> f64 {
     ns as f64 / 1e3
 }
 
-fn judge_lateness(run: &mut RunDocument, facts: &RunFacts) {
-    let late = &facts.lateness;
-    let limit = (2 * MS).max(facts.base_rtt_ns / 10);
-    let wish = (200 * US).max(facts.base_rtt_ns / 100);
+fn judge_lateness(run: &mut RunDocument, measured: &RunMeasurements) {
+    let late = &measured.lateness;
+    let limit = (2 * MS).max(measured.base_rtt_ns / 10);
+    let wish = (200 * US).max(measured.base_rtt_ns / 100);
     let text = |limit: u64| {
         format!(
             "The emulator released 1 % of the packets more than {:.0} us late (limit: {:.0} us).",
@@ -143,13 +143,17 @@ fn judge_lateness(run: &mut RunDocument, facts: &RunFacts) {
     }
 }
 
-fn judge_emulator(run: &mut RunDocument, facts: &RunFacts) {
-    let duration = facts.duration_ns.max(1) as f64;
-    let work = facts.effort.cpu_ns.saturating_sub(facts.effort.spin_ns) as f64 / duration;
-    let [first, .., last] = facts.late_by_tenth_ns;
+fn judge_emulator(run: &mut RunDocument, measured: &RunMeasurements) {
+    let duration = measured.duration_ns.max(1) as f64;
+    let work = measured
+        .effort
+        .cpu_ns
+        .saturating_sub(measured.effort.spin_ns) as f64
+        / duration;
+    let [first, .., last] = measured.late_by_tenth_ns;
     if work > 0.97 {
         let growing = last > 4 * first.max(100 * US);
-        let severity = if growing || facts.lateness.p50_ns > MS {
+        let severity = if growing || measured.lateness.p50_ns > MS {
             Severity::Invalid
         } else {
             Severity::Degraded
@@ -160,7 +164,7 @@ fn judge_emulator(run: &mut RunDocument, facts: &RunFacts) {
         );
         run.judge(severity, "emulator_saturated", text);
     }
-    let starved = facts.effort.starved_ns as f64 / duration;
+    let starved = measured.effort.starved_ns as f64 / duration;
     if starved > 0.05 {
         let text = format!(
             "The emulator had to wait for a processor {:.1} % of the time.",
@@ -168,46 +172,46 @@ fn judge_emulator(run: &mut RunDocument, facts: &RunFacts) {
         );
         run.judge(Severity::Degraded, "emulator_starved", text);
     }
-    judge_stolen(run, facts.stolen_ratio, "");
+    judge_stolen(run, measured.stolen_ratio, "");
     let lost = |count: u64, code: &str, what: &str, run: &mut RunDocument| {
         if count > 0 {
             run.judge(Severity::Invalid, code, format!("{count} packets {what}."));
         }
     };
     lost(
-        facts.ring_drops,
+        measured.ring_drops,
         "ring_drops",
         "were lost because the emulator did not keep up",
         run,
     );
     lost(
-        facts.wire_losses,
+        measured.wire_losses,
         "wire_losses",
         "were lost between the hosts and the emulator",
         run,
     );
     lost(
-        facts.refused.no_memory,
+        measured.refused.no_memory,
         "no_memory",
         "found no memory left in the emulator",
         run,
     );
     lost(
-        facts.refused.foreign,
+        measured.refused.foreign,
         "foreign",
         "on the wires were none of IPv4",
         run,
     );
     lost(
-        facts.refused.no_route,
+        measured.refused.no_route,
         "no_route",
         "were sent to where the network has no route",
         run,
     );
-    if facts.clock_step_ns.unsigned_abs() > 100 * US {
+    if measured.clock_step_ns.unsigned_abs() > 100 * US {
         let text = format!(
             "The wall clock was set by {:.3} ms during the run, and packet stamps with it.",
-            facts.clock_step_ns as f64 / 1e6
+            measured.clock_step_ns as f64 / 1e6
         );
         run.judge(Severity::Invalid, "clock_step", text);
     }
@@ -232,7 +236,7 @@ fn judge_stolen(run: &mut RunDocument, ratio: f64, whose: &str) {
     }
 }
 
-fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointFacts) {
+fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointMeasurements) {
     let (flow, role) = (endpoint.flow, endpoint.role.name());
     if let Some(failure) = &endpoint.failure {
         let text = format!("The {role} of flow {flow} {failure}.");
@@ -322,183 +326,4 @@ fn judge_limits(run: &mut RunDocument, flow: u16, limits: &TcpLimits, capped: bo
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use narrows_record::{Verdict, Versions};
-
-    fn good() -> RunFacts {
-        RunFacts {
-            duration_ns: 1000 * MS,
-            base_rtt_ns: 10 * MS,
-            lateness: Lateness {
-                packets: 1000,
-                p50_ns: 4 * US,
-                p99_ns: 80 * US,
-                ..Lateness::default()
-            },
-            effort: EmulatorEffort {
-                cpu_ns: 700 * MS,
-                spin_ns: 100 * MS,
-                ..EmulatorEffort::default()
-            },
-            endpoints: vec![EndpointFacts {
-                flow: 1,
-                role: Role::Sender,
-                wanted: true,
-                capped: false,
-                active_ns: 1000 * MS,
-                delivered: 1000,
-                outcome: Some(EndpointOutcome {
-                    limits: TcpLimits {
-                        busy_us: 1_000_000,
-                        samples: 100,
-                        ..TcpLimits::default()
-                    },
-                    ..EndpointOutcome::default()
-                }),
-                failure: None,
-            }],
-            ..RunFacts::default()
-        }
-    }
-
-    fn verdict(change: impl FnOnce(&mut RunFacts)) -> (Verdict, Vec<String>) {
-        let mut facts = good();
-        change(&mut facts);
-        let mut run = RunDocument::new(serde_json::json!({}), "emulate", Versions::default());
-        judge(&mut run, &facts);
-        assert!(run.reasons.iter().all(|reason| reason.text.ends_with('.')));
-        (
-            run.verdict,
-            run.reasons.into_iter().map(|reason| reason.code).collect(),
-        )
-    }
-
-    fn outcome(facts: &mut RunFacts) -> &mut EndpointOutcome {
-        facts.endpoints[0].outcome.as_mut().unwrap()
-    }
-
-    #[test]
-    fn a_good_run_has_no_reasons() {
-        assert_eq!(verdict(|_| {}), (Verdict::Ok, vec![]));
-    }
-
-    #[test]
-    fn each_defect_has_its_verdict() {
-        type Change = fn(&mut RunFacts);
-        let cases: [(Change, Verdict, &str); 21] = [
-            (
-                |f| f.lateness.max_ns = 20 * MS,
-                Verdict::Ok,
-                "lateness_spike",
-            ),
-            (
-                |f| f.lateness.p99_ns = 300 * US,
-                Verdict::Degraded,
-                "lateness",
-            ),
-            (
-                |f| f.lateness.p50_ns = 150 * US,
-                Verdict::Degraded,
-                "lateness",
-            ),
-            (|f| f.lateness.p99_ns = 3 * MS, Verdict::Invalid, "lateness"),
-            (
-                |f| f.effort.cpu_ns = 1090 * MS,
-                Verdict::Degraded,
-                "emulator_saturated",
-            ),
-            (
-                |f| f.effort.starved_ns = 90 * MS,
-                Verdict::Degraded,
-                "emulator_starved",
-            ),
-            (|f| f.stolen_ratio = 0.2, Verdict::Degraded, "stolen"),
-            (
-                |f| f.missed_calls = [("bpf:exp".to_owned(), 2)].into(),
-                Verdict::Degraded,
-                "missed_calls",
-            ),
-            (|f| f.ring_drops = 1, Verdict::Invalid, "ring_drops"),
-            (|f| f.wire_losses = 1, Verdict::Invalid, "wire_losses"),
-            (|f| f.refused.no_memory = 1, Verdict::Invalid, "no_memory"),
-            (|f| f.refused.no_route = 1, Verdict::Invalid, "no_route"),
-            (
-                |f| f.clock_step_ns = -(5 * MS as i64),
-                Verdict::Invalid,
-                "clock_step",
-            ),
-            (
-                |f| f.endpoints[0].failure = Some("was killed".into()),
-                Verdict::Invalid,
-                "process_died",
-            ),
-            (|f| f.endpoints[0].delivered = 0, Verdict::Invalid, "silent"),
-            (
-                |f| outcome(f).problem = Some("x".into()),
-                Verdict::Invalid,
-                "endpoint",
-            ),
-            (
-                |f| outcome(f).socket_drops = 3,
-                Verdict::Invalid,
-                "socket_drops",
-            ),
-            (
-                |f| outcome(f).wait_ns = 150 * MS,
-                Verdict::Degraded,
-                "endpoint_starved",
-            ),
-            (
-                |f| outcome(f).latest_ns = 11 * MS,
-                Verdict::Ok,
-                "endpoint_held_up",
-            ),
-            (
-                |f| outcome(f).limits.starved = 40,
-                Verdict::Invalid,
-                "sender_starved",
-            ),
-            (
-                |f| outcome(f).limits.rwnd_us = 50_000,
-                Verdict::Degraded,
-                "receive_window",
-            ),
-        ];
-        for (change, expected, code) in cases {
-            assert_eq!(verdict(change), (expected, vec![code.to_owned()]));
-        }
-    }
-
-    #[test]
-    fn silence_and_limits_that_were_asked_for_are_no_defects() {
-        let quiet = |f: &mut RunFacts| {
-            f.endpoints[0].delivered = 0;
-            f.endpoints[0].wanted = false;
-        };
-        assert_eq!(verdict(quiet), (Verdict::Ok, vec![]));
-        let capped = |f: &mut RunFacts| {
-            outcome(f).limits.rwnd_us = 500_000;
-            f.endpoints[0].capped = true;
-        };
-        assert_eq!(verdict(capped), (Verdict::Ok, vec![]));
-    }
-
-    #[test]
-    fn long_paths_allow_more_lateness() {
-        let far = |f: &mut RunFacts| {
-            f.base_rtt_ns = 100 * MS;
-            f.lateness.p99_ns = 900 * US;
-        };
-        assert_eq!(verdict(far).0, Verdict::Ok);
-    }
-
-    #[test]
-    fn a_saturated_emulator_that_falls_behind_is_no_result() {
-        let behind = |f: &mut RunFacts| {
-            f.effort.cpu_ns = 1100 * MS;
-            f.late_by_tenth_ns = [50 * US, 0, 0, 0, 0, 0, 0, 0, 0, 9 * MS];
-        };
-        assert_eq!(verdict(behind).0, Verdict::Invalid);
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! What all drivers share: the [`Cell`] that they run, and the [`RecordFolder`] that they write.
+//! Shared by all drivers: the [`Cell`] that they run, and the [`RecordFolder`] that they write.
 #![forbid(unsafe_code)]
 
 pub mod addressing;
@@ -11,6 +11,7 @@ mod flow;
 mod folder;
 mod hosts;
 pub mod judgement;
+mod machine;
 mod media;
 mod noise;
 mod outcome;
@@ -26,6 +27,7 @@ pub use files::{as_text, keep_file, load_files, read_regular, sha256};
 pub use flow::{BpfRef, Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{HOST_SETTINGS, Host, HostSetting};
+pub use machine::Machine;
 pub use media::{judge_frames, media_receiver, media_sender, merge_frames};
 pub use noise::{Delays, NOISES, Noise};
 pub use outcome::{
@@ -35,8 +37,8 @@ pub use outcome::{
 pub use registry::registry;
 pub use results::{EndpointResults, FlowDeliveries, FlowEnd};
 pub use summary::{
-    capacity_rows, described, element_counters, element_names, native_flow, offered,
-    receiver_counters, recorded, sender_counters, sink_counters, state_row, trace_rows,
+    capacity_rows, described, element_counters, element_names, offered, receiver_counters,
+    recorded, sender_counters, sink_counters, state_row, trace_rows,
 };
 
 /// Version of Narrows.

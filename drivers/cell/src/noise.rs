@@ -22,7 +22,7 @@ macro_rules! noises {
         const FILES: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("noise/", $name, ".json")))),+];
 
-        /// What a host's setting `noise` may say: nothing, or the name of a distribution.
+        /// Values of a host's setting `noise`: nothing, or the name of a distribution.
         pub const NOISES: &[&str] = &["none", $($name),+];
     };
 }
@@ -30,11 +30,11 @@ macro_rules! noises {
 // The registry. To add one: a file in `noise/` and its name here.
 noises!("linux-vm");
 
-/// How late the processes of a host act.
+/// Scheduling delays of the processes of a host.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Noise {
     format: String,
-    /// Who measured it, on what, how.
+    /// Source: by whom it was measured, on what, how.
     pub source: String,
     /// Datagrams that one look into a socket takes at most.
     pub batch: usize,

@@ -1,11 +1,13 @@
-//! What the ends of a flow report when it is over, as documents of JSON.
+//! Reports of the ends of a flow when it is over, as documents of JSON.
 
+use crate::{state_row, trace_rows};
 use narrows_media::FrameSent;
 use narrows_record::{Histogram, ReceiverCounters, SenderCounters, StateRow, TraceRow};
+use narrows_transport::SenderSnapshot;
 use narrows_units::Time;
 use serde::{Deserialize, Serialize};
 
-/// Which end of a flow an endpoint is.
+/// The two ends of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -25,7 +27,7 @@ impl Role {
     }
 }
 
-/// What an endpoint has to tell at the end.
+/// The report of an endpoint.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EndpointOutcome {
@@ -39,7 +41,7 @@ pub struct EndpointOutcome {
     pub states: Vec<StateSample>,
     /// Values beyond the common state: time, name, value.
     pub traces: Vec<(u64, String, f64)>,
-    /// What limited the flow other than its congestion control.
+    /// Limits of the flow other than its congestion control.
     pub limits: TcpLimits,
     /// Datagrams that the socket dropped because its buffer was full.
     pub socket_drops: u64,
@@ -49,11 +51,11 @@ pub struct EndpointOutcome {
     pub wait_ns: u64,
     /// The longest time by which the endpoint noticed late that its time had come or a datagram had arrived.
     pub latest_ns: u64,
-    /// How late it noticed things, as a whole.
+    /// Its wake-up delays.
     pub woken: WakeupDelays,
-    /// What went wrong with the flow itself, one sentence.
+    /// A problem with the flow itself, one sentence.
     pub problem: Option<String>,
-    /// What the application asked for, from the end at which it runs.
+    /// Load that the application offered, from the end at which it runs.
     pub offer: Option<OfferedLoad>,
     /// Transfers whose last byte arrived at this end, and when, by number.
     pub ended: Vec<(u32, u64)>,
@@ -65,7 +67,7 @@ pub struct EndpointOutcome {
     pub whole: Vec<(u64, u64)>,
 }
 
-/// How late an endpoint noticed things.
+/// Wake-up delays of an endpoint.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WakeupDelays {
@@ -75,11 +77,11 @@ pub struct WakeupDelays {
     pub timers: WakeupDelay,
 }
 
-/// How often something was noticed, and how late.
+/// Wake-up delays of one cause.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct WakeupDelay {
-    /// How often.
+    /// Number of wake-ups.
     pub count: u64,
     /// Shares of them, and by how many ns these were late at most.
     pub quantiles_ns: Vec<(f64, u64)>,
@@ -139,7 +141,7 @@ impl From<SentFrame> for FrameSent {
     }
 }
 
-/// What an application asked for.
+/// Load that an application offered.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OfferedLoad {
@@ -151,9 +153,9 @@ pub struct OfferedLoad {
     pub connections: u64,
     /// Datagrams sent.
     pub datagrams: u64,
-    /// Whether supply without limit was granted, so that the load has no number.
+    /// True if supply without limit was granted, so that the load has no number.
     pub unlimited: bool,
-    /// What the application tells about itself.
+    /// Numbers that the application publishes.
     pub facts: Vec<(String, f64)>,
     /// The transfers that have an end.
     pub noted: Vec<TransferReport>,
@@ -174,7 +176,7 @@ pub struct TransferReport {
     pub ended_ns: Option<u64>,
 }
 
-/// What limited a kernel TCP flow.
+/// Limits of a kernel TCP flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TcpLimits {
@@ -190,62 +192,21 @@ pub struct TcpLimits {
     pub starved: u64,
 }
 
-/// A [`StateRow`] without its flow, in a form that can be sent.
+/// A [`StateRow`] in a form that can be sent; its flow is the receiver's to say.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct StateSample(u64, [Option<u64>; 11], Option<String>);
+#[serde(transparent)]
+pub struct StateSample(StateRow);
 
 impl From<StateRow> for StateSample {
     fn from(row: StateRow) -> Self {
-        let values = [
-            row.cwnd_bytes,
-            row.ssthresh_bytes,
-            row.pacing_bps,
-            row.rtt_ns,
-            row.srtt_ns,
-            row.min_rtt_ns,
-            row.inflight_bytes,
-            row.delivered_bytes,
-            row.delivery_rate_bps,
-            row.retransmitted_bytes,
-            row.lost_packets,
-        ];
-        StateSample(row.time_ns, values, row.mode)
+        StateSample(row)
     }
 }
 
 impl StateSample {
     /// The row of `flow`.
     pub fn into_row(self, flow: u16) -> StateRow {
-        let StateSample(time_ns, values, mode) = self;
-        let [
-            cwnd_bytes,
-            ssthresh_bytes,
-            pacing_bps,
-            rtt_ns,
-            srtt_ns,
-            min_rtt_ns,
-            inflight_bytes,
-            delivered_bytes,
-            delivery_rate_bps,
-            retransmitted_bytes,
-            lost_packets,
-        ] = values;
-        StateRow {
-            flow,
-            time_ns,
-            cwnd_bytes,
-            ssthresh_bytes,
-            pacing_bps,
-            rtt_ns,
-            srtt_ns,
-            min_rtt_ns,
-            inflight_bytes,
-            delivered_bytes,
-            delivery_rate_bps,
-            retransmitted_bytes,
-            lost_packets,
-            mode,
-        }
+        StateRow { flow, ..self.0 }
     }
 }
 
@@ -253,7 +214,7 @@ impl EndpointOutcome {
     /// Replaces every time in it, for a record whose clock is another.
     pub fn map_times(&mut self, time: impl Fn(u64) -> u64) {
         for state in &mut self.states {
-            state.0 = time(state.0);
+            state.0.time_ns = time(state.0.time_ns);
         }
         for trace in &mut self.traces {
             trace.0 = time(trace.0);
@@ -271,6 +232,15 @@ impl EndpointOutcome {
         for (_, at) in &mut self.whole {
             *at = time(*at);
         }
+    }
+
+    /// Adds the state of a sender of ours at `now`, and what its scheme tells beyond that.
+    pub fn add_state(&mut self, now: Time, snapshot: &SenderSnapshot) {
+        let state = state_row(0, now.ns(), snapshot);
+        self.states.push(StateSample::from(state));
+        let rows = trace_rows(0, now.ns(), snapshot);
+        let traces = rows.map(|row| (row.time_ns, row.name, row.value));
+        self.traces.extend(traces);
     }
 
     /// The traces as rows of `flow`.

@@ -1,8 +1,8 @@
-//! What the ends of flows have told, as members of `run.json` and rows of the smaller files: the same on
+//! Reports of the ends of flows as members of `run.json` and rows of the smaller files: the same on
 //! all planes on which processes send.
 
 use crate::error::RunError;
-use crate::judgement::EndpointFacts;
+use crate::judgement::EndpointMeasurements;
 use crate::outcome::{EndpointOutcome, OfferedLoad, Role};
 use crate::{Cell, Flow, RecordFolder, judge_frames, merge_frames};
 use narrows_media::{FrameArrived, FrameSent};
@@ -19,17 +19,17 @@ use std::collections::BTreeMap;
 pub struct FlowEnd {
     /// Number of the flow.
     pub flow: u16,
-    /// Which end.
+    /// The end of the flow.
     pub role: Role,
-    /// How long the flow lasted.
+    /// Duration of the flow.
     pub active_ns: u64,
-    /// What it reported; `None` if it never did.
+    /// Its report; `None` if there never was one.
     pub outcome: Option<EndpointOutcome>,
-    /// How it ended, if not as it should.
+    /// The way in which it ended, if not as it should.
     pub failure: Option<String>,
 }
 
-/// What the network saw of the data of a flow.
+/// Data packets of a flow that the network delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowDeliveries {
     /// Packets that arrived.
@@ -38,11 +38,11 @@ pub struct FlowDeliveries {
     pub damaged: u64,
 }
 
-/// What all ends together have told.
+/// Reports of all ends together.
 #[derive(Debug, Default)]
 pub struct EndpointResults {
     /// For the judgement.
-    pub endpoints: Vec<EndpointFacts>,
+    pub endpoints: Vec<EndpointMeasurements>,
     states: Vec<StateRow>,
     traces: Vec<TraceRow>,
     transfers: Vec<TransferRow>,
@@ -61,15 +61,15 @@ impl EndpointResults {
     ) -> Self {
         // Where the application runs at the receiver, it says what was wanted of the sender.
         ends.sort_by_key(|end| (end.flow, end.role == Role::Sender));
-        let mut told = EndpointResults::default();
+        let mut results = EndpointResults::default();
         for flow in &cell.flows {
             let own = ends.iter_mut().filter(|end| end.flow == flow.flow);
-            let summary = told.add_flow(cell, flow, own, describe(flow), seen(flow.flow), run);
+            let summary = results.add_flow(cell, flow, own, describe(flow), seen(flow.flow), run);
             run.flows.push(summary);
         }
-        told.states.sort_by_key(|row| (row.time_ns, row.flow));
-        told.traces.sort_by_key(|row| (row.time_ns, row.flow));
-        told
+        results.states.sort_by_key(|row| (row.time_ns, row.flow));
+        results.traces.sort_by_key(|row| (row.time_ns, row.flow));
+        results
     }
 
     fn add_flow<'a>(
@@ -96,10 +96,10 @@ impl EndpointResults {
                 // The kernel counts datagrams with a wrong checksum as dropped by the socket.
                 outcome.socket_drops = outcome.socket_drops.saturating_sub(seen.damaged);
                 ended.extend(std::mem::take(&mut outcome.ended));
-                let told = std::mem::take(&mut outcome.frames).into_iter();
-                made.extend(told.map(FrameSent::from));
-                let told = std::mem::take(&mut outcome.whole).into_iter();
-                whole.extend(told.map(|(number, at)| FrameArrived {
+                let sent = std::mem::take(&mut outcome.frames).into_iter();
+                made.extend(sent.map(FrameSent::from));
+                let arrived = std::mem::take(&mut outcome.whole).into_iter();
+                whole.extend(arrived.map(|(number, at)| FrameArrived {
                     number,
                     at: Time::from_ns(at),
                 }));
@@ -117,7 +117,7 @@ impl EndpointResults {
                     Role::Receiver => summary.receiver = outcome.receiver.clone(),
                 }
             }
-            self.endpoints.push(EndpointFacts {
+            self.endpoints.push(EndpointMeasurements {
                 flow: flow.flow,
                 wanted: wanted(flow, offer.as_ref()),
                 capped: capped(cell, flow),
@@ -152,7 +152,11 @@ impl EndpointResults {
     }
 
     /// Writes states, traces, transfers and frames.
-    pub fn write(self, cell: &Cell, folder: &RecordFolder) -> Result<Vec<EndpointFacts>, RunError> {
+    pub fn write(
+        self,
+        cell: &Cell,
+        folder: &RecordFolder,
+    ) -> Result<Vec<EndpointMeasurements>, RunError> {
         folder.states(self.states, self.traces)?;
         folder.transfers(cell, self.transfers)?;
         folder.frames(&self.frames)?;
@@ -160,7 +164,7 @@ impl EndpointResults {
     }
 }
 
-/// Whether packets of a flow must have arrived: not where the application never asked for anything.
+/// True if packets of a flow must have arrived: not where the application never asked for anything.
 fn wanted(flow: &Flow, offer: Option<&OfferedLoad>) -> bool {
     let datagrams = flow.traffic.kind.class == Class::Datagrams;
     !flow.is_paused()
@@ -173,7 +177,7 @@ fn wanted(flow: &Flow, offer: Option<&OfferedLoad>) -> bool {
         })
 }
 
-/// Whether a host's settings are meant to limit the windows of a flow.
+/// True if a host's settings are meant to limit the windows of a flow.
 fn capped(cell: &Cell, flow: &Flow) -> bool {
     let hosts = [flow.from, flow.to].map(|host| &cell.hosts[usize::from(host)]);
     hosts.into_iter().any(|host| {
@@ -183,7 +187,7 @@ fn capped(cell: &Cell, flow: &Flow) -> bool {
     })
 }
 
-/// What the application of a flow offered, where it chooses its load itself, and what it tells.
+/// Describes the load that the application of a flow offered, where it chooses that itself, and its own numbers.
 fn describe_offer(summary: &mut FlowSummary, cell: &Cell, flow: &Flow, offer: &OfferedLoad) {
     let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
     if !offer.unlimited && seconds > 0.0 {

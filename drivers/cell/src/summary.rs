@@ -7,7 +7,7 @@ use narrows_record::{
     StateRow, TraceRow,
 };
 use narrows_traffic::{DatagramReport, Offered};
-use narrows_transport::{Receiver, Sender, SenderSnapshot};
+use narrows_transport::SenderSnapshot;
 use narrows_units::{Bytes, Params, Rate, Span, Time};
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ pub const fn recorded(direction: PathDirection) -> narrows_record::Direction {
     }
 }
 
-/// What every element has counted until `end`. Servers that the timeline replaced (`replaced`, see
+/// Counters of every element until `end`. Servers that the timeline replaced (`replaced`, see
 /// [`crate::Cell::replaced_rates`]) do not tell what they could have carried together.
 pub fn element_counters<P: Packet + 'static>(
     network: &Network<P>,
@@ -60,7 +60,7 @@ pub fn element_counters<P: Packet + 'static>(
     counters.collect()
 }
 
-/// What the servers of `wanted` (see [`crate::Cell::unknown_rates`]) could have carried in each bin
+/// Capacity of the servers of `wanted` (see [`crate::Cell::unknown_rates`]) in each bin
 /// until `end`.
 pub fn capacity_rows<P: Packet + 'static>(
     network: &Network<P>,
@@ -84,21 +84,6 @@ pub fn capacity_rows<P: Packet + 'static>(
         })
     });
     rows.collect()
-}
-
-/// The summary of a flow between our own endpoints; `None` where an endpoint never started.
-pub fn native_flow(
-    flow: &Flow,
-    sender: Option<&Sender>,
-    receiver: Option<&Receiver>,
-) -> FlowSummary {
-    FlowSummary {
-        sender: sender.map_or_else(SenderCounters::default, |it| sender_counters(it.counters())),
-        receiver: receiver.map_or_else(ReceiverCounters::default, |it| {
-            receiver_counters(it.counters())
-        }),
-        ..described(flow)
-    }
 }
 
 /// The counters of our sender, or the sum of those of several, as records have them.
@@ -141,7 +126,7 @@ pub fn sink_counters(report: &DatagramReport) -> ReceiverCounters {
     }
 }
 
-/// What the application of `flow` offered while the flow ran, where it chooses its load itself.
+/// Load that the application of `flow` offered while the flow ran, where it chooses that itself.
 pub fn offered(cell: &Cell, flow: &Flow, offered: &Offered) -> Option<narrows_record::Offered> {
     let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
     let (bytes, mean_bps) = offered.load(seconds)?;
@@ -194,6 +179,8 @@ pub fn described(flow: &Flow) -> FlowSummary {
 }
 
 /// A sample of our own sender.
+// A new column is absent until a line here fills it.
+#[allow(clippy::needless_update)]
 pub fn state_row(flow: u16, time_ns: u64, snapshot: &SenderSnapshot) -> StateRow {
     StateRow {
         flow,
@@ -210,10 +197,11 @@ pub fn state_row(flow: u16, time_ns: u64, snapshot: &SenderSnapshot) -> StateRow
         retransmitted_bytes: Some(snapshot.retransmitted.get()),
         lost_packets: Some(snapshot.lost_packets),
         mode: (!snapshot.scheme.mode.is_empty()).then(|| snapshot.scheme.mode.to_owned()),
+        ..StateRow::default()
     }
 }
 
-/// What a scheme publishes beyond the common state.
+/// Values that a scheme publishes beyond the common state.
 pub fn trace_rows(
     flow: u16,
     time_ns: u64,

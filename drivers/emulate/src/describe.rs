@@ -1,14 +1,14 @@
 //! From what was measured to the document and the smaller files of the record.
 
-use super::Watched;
+use super::SupervisedRun;
 use super::sizing::Sizing;
-use narrows_cell::judgement::{RunFacts, judge};
+use narrows_cell::judgement::{RunMeasurements, judge};
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{EndpointResults, FlowDeliveries, FlowEnd};
 use narrows_emulator::Report;
 use narrows_endpoints::bpf::Programs;
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_netns::{Host, Hosts, WireCounters};
 use narrows_record::{Cpu, HostSettings, Lateness, Log, Process, Ring, RunDocument};
 use narrows_sys::cpu::CpuTicks;
@@ -37,7 +37,7 @@ pub(super) fn describe_hosts(run: &mut RunDocument, hosts: &Hosts) {
         other: std::iter::once(("mtu".to_owned(), host.mtu.into())).collect(),
     });
     run.hosts = described.collect();
-    let mut machine = facts::host();
+    let mut machine = host_info::host();
     if let Some(first) = hosts.hosts.first() {
         let mut shared = first.sysctls.clone();
         shared.retain(|name, value| {
@@ -91,7 +91,7 @@ pub(super) fn describe(
     programs: Option<&Programs>,
     sizing: &Sizing,
     report: Report,
-    mut watched: Watched,
+    mut supervised: SupervisedRun,
     processes: Vec<(Process, Option<String>)>,
     wires: &Wires,
     folder: &RecordFolder,
@@ -99,7 +99,7 @@ pub(super) fn describe(
     let (ring_drops, wire_losses) = describe_wires(run, &report, wires)?;
     let duration = cell.duration.ns().max(1) as f64;
     let work = report.effort.cpu_ns.saturating_sub(report.effort.spin_ns) as f64 / duration;
-    let all = CpuTicks::sum(watched.ticks.iter().copied());
+    let all = CpuTicks::sum(supervised.ticks.iter().copied());
     run.cpu = Some(Cpu {
         emulator_ratio: work,
         busy_ratio: all.busy_ratio(),
@@ -109,7 +109,7 @@ pub(super) fn describe(
     run.lateness = Some(late.clone());
     run.elements.clone_from(&report.elements);
 
-    let mut facts = RunFacts {
+    let mut measured = RunMeasurements {
         duration_ns: cell.duration.ns(),
         base_rtt_ns: sizing.base_rtt.ns(),
         lateness: late,
@@ -121,12 +121,12 @@ pub(super) fn describe(
         ring_drops,
         wire_losses,
         refused: report.refused,
-        clock_step_ns: watched.clock_step_ns,
+        clock_step_ns: supervised.clock_step_ns,
         stolen_ratio: all.stolen_ratio(),
         missed_calls: programs.map_or_else(BTreeMap::new, |programs| programs.missed().clone()),
         endpoints: Vec::new(),
     };
-    let kernel = facts::kernel();
+    let kernel = host_info::kernel();
     let summary = |flow: &Flow| {
         let mut summary = narrows_cell::described(flow);
         if let SchemeRef::Kernel(_) | SchemeRef::Bpf(_) = flow.scheme {
@@ -143,7 +143,7 @@ pub(super) fn describe(
         delivered: report.delivered[usize::from(flow)],
         damaged: report.damaged[usize::from(flow)],
     };
-    let members = watched.supervisor.endpoints.iter_mut().zip(&processes);
+    let members = supervised.supervisor.endpoints.iter_mut().zip(&processes);
     let ends = members.map(|(member, (_, failure))| FlowEnd {
         flow: member.flow,
         role: member.role,
@@ -151,14 +151,14 @@ pub(super) fn describe(
         outcome: member.outcome.take(),
         failure: failure.clone(),
     });
-    let told = EndpointResults::gather(cell, ends.collect(), summary, seen, run);
+    let results = EndpointResults::gather(cell, ends.collect(), summary, seen, run);
     run.processes = processes.into_iter().map(|(process, _)| process).collect();
-    facts.endpoints = told.write(cell, folder)?;
+    measured.endpoints = results.write(cell, folder)?;
     folder.queues(report.queues)?;
     folder.capacity(report.capacity)?;
     if let Log::Bins(log) = &report.log {
         folder.bins(log)?;
     }
-    judge(run, &facts);
+    judge(run, &measured);
     Ok(())
 }

@@ -22,15 +22,15 @@ use narrows_emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
 use narrows_endpoints::bpf::Programs;
 use narrows_endpoints::host_at;
 use narrows_endpoints::supervisor::{
-    EndpointSetup, EndpointSpec, HEAD_START_NS, PRIORITY, READY_LIMIT, REPORT_LIMIT, Supervisor,
-    check_kernel_schemes, mask, share_cpus,
+    EndpointSetup, EndpointSpec, HEAD_START_NS, PRIORITY, READY_LIMIT, REPORT_LIMIT, SIGNALS,
+    Supervisor, check_kernel_schemes, mask, share_cpus,
 };
 use narrows_net::Network;
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_netns::{Host, HostDefaults, HostPlan, Hosts, enter_private_network};
 use narrows_record::{RunDocument, Versions};
 use narrows_sys::cpu::{self, CpuTicks};
-use narrows_sys::poll::{Epoll, Events, Signals};
+use narrows_sys::poll::{Epoll, Signals};
 use narrows_sys::privileges::{self, Need};
 use narrows_sys::ring::{RxRing, TxPort};
 use narrows_sys::{clock, ring};
@@ -45,14 +45,14 @@ use std::time::{Duration, Instant};
 /// Distance of progress reports.
 const TICK: Duration = Duration::from_millis(200);
 
-const SIGNALS: u64 = 0;
+/// Key of standard input among the things waited for, the only one besides those of the supervisor.
 const STDIN: u64 = 1;
 
-/// What goes on around a run.
+/// The surroundings of a run.
 pub struct RunContext<'a> {
     /// The signals that stop a run, already blocked in this process.
     pub signals: &'a Signals,
-    /// Whether the end of standard input means that the parent is gone.
+    /// True if the end of standard input means that the parent is gone.
     pub watch_stdin: bool,
     /// Folder of the files that the cell names, for the endpoints.
     pub files: &'a Path,
@@ -66,7 +66,7 @@ pub struct RunContext<'a> {
 ///
 /// # Errors
 /// Whatever keeps a record from being written. A bad run is no error: its record says so.
-pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDocument, RunError> {
+pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunDocument, RunError> {
     let network: Network<narrows_emulator::Handle> = cell.network()?;
     let plans = HostPlan::of(cell, network.hosts());
     let mtu = plans.iter().filter_map(|plan| plan.mtu).max();
@@ -100,7 +100,7 @@ pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDo
         let emulate = move || -> Result<Report, RunError> {
             let pinned = cpu::pin_to(&emulator_cpus);
             pinned.could_not("pin the emulator to a processor")?;
-            let most = (facts::available_bytes() / 2) as usize;
+            let most = (host_info::available_bytes() / 2) as usize;
             let pool = Pool::new(sizing.frames, sizing.largest_frame(), most);
             let mut core = Core::new(cell, pool)?;
             Writer::prepare(&mut core.log, &elements);
@@ -115,7 +115,7 @@ pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDo
             .name("emulator".to_owned())
             .spawn_scoped(scope, emulate)
             .could_not("start a thread")?;
-        let mut watch = Watch {
+        let mut supervision = Supervision {
             cell,
             programs: programs.as_ref(),
             sizing,
@@ -123,23 +123,23 @@ pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDo
             folder: &folder,
             control,
             writer,
-            around,
+            context,
         };
-        let watched = watch.run(&endpoint_cpus, &|| thread.is_finished());
-        if watched.is_err() {
+        let supervised = supervision.run(&endpoint_cpus, &|| thread.is_finished());
+        if supervised.is_err() {
             control.stop();
         }
         let report = thread
             .join()
             .map_err(|_| RunError::Internal("the emulator's thread has crashed".to_owned()))?;
         // What went wrong first explains what went wrong later.
-        let watched = watched.map_err(|error| match (&report, error) {
+        let supervised = supervised.map_err(|error| match (&report, error) {
             (Err(cause), RunError::Internal(_)) => RunError::Internal(cause.to_string()),
             (_, error) => error,
         })?;
-        Ok::<_, RunError>((report?, watched))
+        Ok::<_, RunError>((report?, supervised))
     });
-    let (report, mut watched) = match (ran, writer) {
+    let (report, mut supervised) = match (ran, writer) {
         (Ok(ran), writer) => {
             if let Some(writer) = writer {
                 writer.finish(&folder)?;
@@ -153,7 +153,7 @@ pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDo
         (Err(error), _) => return Err(error),
     };
 
-    let processes = watched.supervisor.stop();
+    let processes = supervised.supervisor.stop();
     if programs.as_mut().is_some_and(|it| !it.finish()) {
         return Err(RunError::Internal(
             "the program that holds the BPF congestion controls ended during the run".to_owned(),
@@ -171,15 +171,15 @@ pub fn emulate(cell: &Cell, out: &Path, around: &mut RunContext) -> Result<RunDo
     describe_hosts(&mut run, &hosts);
     run.other
         .insert("privilege".to_owned(), json!(privilege.name()));
-    run.started_at = Some(facts::wall_clock(watched.start_ns));
-    run.ended_at = Some(facts::wall_clock(clock::real_ns()));
+    run.started_at = Some(host_info::wall_clock(supervised.start_ns));
+    run.ended_at = Some(host_info::wall_clock(clock::real_ns()));
     describe(
         &mut run,
         cell,
         programs.as_ref(),
         &sizing,
         report,
-        watched,
+        supervised,
         processes,
         &Wires {
             hosts: &hosts,
@@ -212,7 +212,7 @@ fn open_wires(hosts: &Hosts, sizing: &Sizing) -> Result<Vec<Wire>, RunError> {
 }
 
 /// Everything the main thread needs while the emulator runs.
-struct Watch<'a, 'b> {
+struct Supervision<'a, 'b> {
     cell: &'a Cell,
     programs: Option<&'a Programs>,
     sizing: &'a Sizing,
@@ -220,28 +220,28 @@ struct Watch<'a, 'b> {
     folder: &'a RecordFolder,
     control: &'a Control,
     writer: Option<&'a Writer>,
-    around: &'a mut RunContext<'b>,
+    context: &'a mut RunContext<'b>,
 }
 
-/// What the main thread knows after the run.
-struct Watched {
+/// Results of the main thread after the run.
+struct SupervisedRun {
     supervisor: Supervisor,
     start_ns: u64,
     clock_step_ns: i64,
     ticks: Vec<CpuTicks>,
 }
 
-impl Watch<'_, '_> {
+impl Supervision<'_, '_> {
     fn run(
         &mut self,
         cpus: &[usize],
         emulator_ended: &dyn Fn() -> bool,
-    ) -> Result<Watched, RunError> {
+    ) -> Result<SupervisedRun, RunError> {
         let epoll = Epoll::new().could_not("wait for events")?;
         epoll
-            .add(self.around.signals.as_fd(), SIGNALS)
+            .add(self.context.signals.as_fd(), SIGNALS)
             .could_not("wait for signals")?;
-        if self.around.watch_stdin {
+        if self.context.watch_stdin {
             // A file or /dev/null as standard input never tells that the parent has gone.
             let _ = epoll.add(io::stdin().as_fd(), STDIN);
         }
@@ -256,7 +256,7 @@ impl Watch<'_, '_> {
         let setup = EndpointSetup {
             cell: self.cell,
             programs: self.programs,
-            files: self.around.files,
+            files: self.context.files,
             cpus,
             logs: &self.folder.path().join("logs"),
             addresses: None,
@@ -297,7 +297,7 @@ impl Watch<'_, '_> {
                     "the emulator ended before the run".to_owned(),
                 ));
             }
-            (self.around.progress)(passed, length);
+            (self.context.progress)(passed, length);
             self.wait(
                 &epoll,
                 &mut supervisor,
@@ -309,7 +309,7 @@ impl Watch<'_, '_> {
                 return Err(RunError::Io("the packets could not be written".to_owned()));
             }
         }
-        (self.around.progress)(length, length);
+        (self.context.progress)(length, length);
         let ticks = cpu::ticks()
             .into_iter()
             .zip(ticks)
@@ -320,7 +320,7 @@ impl Watch<'_, '_> {
         while !supervisor.is_done() && Instant::now() < limit {
             self.wait(&epoll, &mut supervisor, TICK, true)?;
         }
-        Ok(Watched {
+        Ok(SupervisedRun {
             supervisor,
             start_ns,
             clock_step_ns,
@@ -336,27 +336,12 @@ impl Watch<'_, '_> {
         timeout: Duration,
         started: bool,
     ) -> Result<(), RunError> {
-        let mut events = Events::default();
-        epoll
-            .wait(&mut events, Some(timeout))
-            .could_not("wait for events")?;
-        for key in events.keys() {
-            match key {
-                SIGNALS => {
-                    if let Some(signal) = self.around.signals.next() {
-                        return Err(RunError::Interrupted(signal));
-                    }
-                }
-                STDIN => {
-                    let mut buffer = [0; 256];
-                    if matches!(
-                        io::Read::read(&mut io::stdin(), &mut buffer),
-                        Ok(0) | Err(_)
-                    ) {
-                        return Err(RunError::Interrupted(libc::SIGTERM));
-                    }
-                }
-                key => supervisor.listen(key, epoll, started)?,
+        for key in supervisor.wait(epoll, self.context.signals, timeout, started)? {
+            debug_assert_eq!(key, STDIN, "nothing else was added");
+            let mut buffer = [0; 256];
+            let read = io::Read::read(&mut io::stdin(), &mut buffer);
+            if matches!(read, Ok(0) | Err(_)) {
+                return Err(RunError::Interrupted(libc::SIGTERM));
             }
         }
         Ok(())

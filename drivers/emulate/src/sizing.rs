@@ -1,4 +1,4 @@
-//! How much memory a cell needs: for frames inside the network, rings and TCP buffers.
+//! Memory that a cell needs: for frames inside the network, rings and TCP buffers.
 
 use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_emulator::frame;
@@ -19,7 +19,7 @@ pub(super) struct Sizing {
     pub(super) ring: usize,
     /// Largest TCP buffer.
     pub(super) tcp_buffer: u64,
-    /// Whether anything damages packets.
+    /// True if anything damages packets.
     pub(super) damage: bool,
     /// Highest rate of the route of each flow's data, in the order of the cell's flows.
     rates: Vec<u64>,
@@ -28,7 +28,7 @@ pub(super) struct Sizing {
 /// Bounds of the unsent data in a send buffer.
 const MIN_UNSENT: u32 = 64 << 10;
 const MAX_UNSENT: u32 = 1 << 20;
-/// What the wires carry unless our transport is told to send larger packets.
+/// MTU of the wires in bytes, unless our transport is to send larger packets.
 const ETHERNET_MTU: u32 = 1500;
 /// Never below this, so that small networks need no thought.
 const MIN_BUFFER: u64 = 16 << 20;
@@ -36,7 +36,7 @@ const MIN_BUFFER: u64 = 16 << 20;
 const MAX_BUFFER: u64 = 1 << 30;
 /// Rate of the hosts themselves, where nothing else is the limit.
 const HOSTS: u64 = 5_000_000_000;
-/// What a queue without any limit counts as.
+/// Bytes that a queue without any limit counts as.
 const UNLIMITED: u64 = 64 << 20;
 /// Rates that vary are looked at this many times.
 const LOOKS: u64 = 200;

@@ -9,7 +9,7 @@ pub trait Clock {
     fn now(&mut self) -> Time;
     /// Model time of the kernel's stamp of a frame, which is a reading of `CLOCK_REALTIME`.
     fn time_of(&mut self, stamp_ns: u64) -> Time;
-    /// Whether what was sent at `stamp_ns` is part of the run.
+    /// True if a frame sent at `stamp_ns` is part of the run.
     fn covers(&self, stamp_ns: u64) -> bool;
     /// End of the run.
     fn end(&self) -> Time;

@@ -61,7 +61,7 @@ fn read(frame: &[u8]) -> TestPacket {
     }
 }
 
-/// What became of one packet: number, number of the original if it is a copy, model time of its
+/// The fate of one packet: number, number of the original if it is a copy, model time of its
 /// arrival with its DSCP and ECN and whether it was damaged, or who dropped it and why, or who holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Told {
@@ -140,7 +140,7 @@ fn by_emulator(cell: &Cell, script: &[(Time, TestPacket)], seed: u64) -> Vec<Tol
     }
     core.finish();
     assert_eq!(
-        core.refused,
+        core.admission.refused,
         narrows_cell::judgement::RefusedFrames::default()
     );
     let Log::Packets(log) = &mut core.log else {

@@ -4,109 +4,20 @@
 //! All decisions are made here in model time, so a script can stand in for the machine's clock in
 //! tests. The thread around it only reads rings, sends what is due and sleeps.
 
-use super::frame::{self, Kind};
+use super::admission::{Admission, Admitted, FlowEntry, Forwarding};
+use super::frame;
+use super::handle::{ACK, CORRUPT, Handle, REMARKED};
 use super::hooks::{Hooks, Transit};
 use super::pool::Pool;
-use narrows_cell::addressing;
-use narrows_cell::judgement::RefusedFrames;
 use narrows_cell::{
     Cell, CellError, RecordKind, SchemeRef, element_counters, element_names, recorded,
 };
-use narrows_net::{Backlog, Ecn, Network, Outcomes, Packet, PathDirection};
+use narrows_net::{Backlog, Network, Outcomes};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// What travels through the elements in place of a frame.
-#[derive(Clone, Copy, Debug)]
-pub struct Handle {
-    uid: u64,
-    slot: u32,
-    connection: u32,
-    size: u16,
-    flow: u16,
-    route: u16,
-    /// DSCP and ECN.
-    tos: u8,
-    /// See the constants.
-    state: u8,
-}
-
-/// The packet carries an acknowledgement and nothing else.
-const ACK: u8 = 1;
-/// Its `tos` is no longer that of the frame.
-const REMARKED: u8 = 2;
-/// It is to be damaged.
-const CORRUPT: u8 = 4;
-
-impl Packet for Handle {
-    #[inline]
-    fn size(&self) -> u32 {
-        u32::from(self.size)
-    }
-    #[inline]
-    fn flow(&self) -> u16 {
-        self.flow
-    }
-    #[inline]
-    fn ecn(&self) -> Ecn {
-        Ecn::from_bits(self.tos & 3)
-    }
-    #[inline]
-    fn mark(&mut self) {
-        self.tos |= 3;
-        self.state |= REMARKED;
-    }
-    #[inline]
-    fn dscp(&self) -> u8 {
-        self.tos >> 2
-    }
-    #[inline]
-    fn set_dscp(&mut self, dscp: u8) {
-        self.tos = dscp << 2 | self.tos & 3;
-        self.state |= REMARKED;
-    }
-    #[inline]
-    fn connection(&self) -> u32 {
-        self.connection
-    }
-    #[inline]
-    fn is_ack(&self) -> bool {
-        self.state & ACK != 0
-    }
-    #[inline]
-    fn corrupt(&mut self) {
-        self.state |= CORRUPT;
-    }
-    #[inline]
-    fn route(&self) -> u16 {
-        self.route
-    }
-}
-
-/// How the destination of a packet is found.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Forwarding {
-    /// By its address, which is that of a host of the run.
-    ByAddress,
-    /// Whatever enters at one of two ports leaves at the other, whoever it is for.
-    Across,
-}
-
-/// What is to be known of a flow.
-#[derive(Clone, Copy, Debug)]
-pub struct FlowEntry {
-    /// The host that sends the data.
-    pub from: u16,
-    /// Which way these are said to travel.
-    pub direction: PathDirection,
-    /// When they end.
-    pub stop: Time,
-    /// Whether our own transport carries it.
-    pub native: bool,
-}
-
-/// What a core is built with, besides its network.
+/// Construction arguments of a core, besides its network.
 #[derive(Debug)]
 pub struct CoreConfig {
     /// By flow number; 0 is no flow.
@@ -118,53 +29,35 @@ pub struct CoreConfig {
     /// When the run ends.
     pub end: Time,
     /// Where packets go.
-    pub switching: Forwarding,
+    pub forwarding: Forwarding,
     /// Width of bins, and the bottlenecks whose rate over time does not follow from the cell.
     pub unknown_rates: (Span, Vec<String>),
     /// Bottlenecks whose server the timeline replaces.
     pub replaced_rates: Vec<String>,
 }
 
-/// No way from one host to another.
-const NO_ROUTE: u16 = u16::MAX;
-
-/// One host's side of the network.
-#[derive(Debug, Default)]
-struct Port {
-    /// Due packets, oldest first.
-    outbox: VecDeque<(Time, Handle)>,
-    /// When the last packet of the host entered.
-    entered: Time,
-}
-
 /// The network of a run together with everything that is recorded about it.
 pub struct Core<H = ()> {
-    /// What else happens to packets.
+    /// Hooks called for each packet.
     pub hooks: H,
     network: Network<Handle>,
     outcomes: Outcomes<Handle>,
     pool: Pool,
-    /// What is recorded of the packets.
+    /// Log of the packets.
     pub log: Log,
-    /// How late packets left.
+    /// Lateness of packets in ns: from the time at which each was due until it was sent.
     pub lateness: Histogram,
-    /// How late the latest of each tenth of the run left, to see whether lateness grows.
+    /// Lateness in ns by tenth of the run, to see whether it grows.
     pub late_by_tenth: [Histogram; 10],
     /// Samples of the queues.
     pub queues: Vec<QueueSample>,
-    /// What was not let in.
-    pub refused: RefusedFrames,
-    flows: Vec<Option<FlowEntry>>,
+    pub(crate) admission: Admission,
     /// Packets delivered per flow, to notice silent ones.
     pub delivered: Vec<u64>,
     /// Those among them that were damaged, which the receiving kernel discards.
     pub damaged: Vec<u64>,
-    switching: Forwarding,
-    /// `routes[from * hosts + to]`, or [`NO_ROUTE`].
-    routes: Vec<u16>,
-    /// By route: the port at which it ends, and which way it leads.
-    exits: Vec<(u16, PathDirection)>,
-    ports: Vec<Port>,
+    /// By port: due packets, oldest first.
+    outboxes: Vec<VecDeque<(Time, Handle)>>,
     /// Ports with due packets.
     pending: Vec<u16>,
     sample: Span,
@@ -189,7 +82,7 @@ impl Core {
     /// Builds the network of `cell`.
     ///
     /// # Errors
-    /// What the network's description lacks.
+    /// Mistakes in the network's description.
     pub fn new(cell: &Cell, pool: Pool) -> Result<Self, CellError> {
         let network: Network<Handle> = cell.network()?;
         let most = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
@@ -211,7 +104,7 @@ impl Core {
             log,
             sample: cell.sample,
             end: cell.duration,
-            switching: Forwarding::ByAddress,
+            forwarding: Forwarding::ByAddress,
             unknown_rates: (cell.bin, cell.unknown_rates()),
             replaced_rates: cell.replaced_rates(),
         };
@@ -223,17 +116,6 @@ impl<H: Hooks> Core<H> {
     /// Puts frames on `network`.
     pub fn with(network: Network<Handle>, config: CoreConfig, pool: Pool, hooks: H) -> Self {
         let hosts = network.hosts().len();
-        let mut routes = vec![NO_ROUTE; hosts * hosts];
-        for (index, route) in (0..).zip(network.routes()) {
-            let place = &mut routes[usize::from(route.from) * hosts + usize::from(route.to)];
-            *place = (*place).min(index);
-        }
-        let exits = network.routes().iter();
-        let exits = exits.map(|route| (route.to, route.direction)).collect();
-        let port = || Port {
-            outbox: VecDeque::with_capacity(1024),
-            entered: Time::ZERO,
-        };
         let queues = queues_of(&network).count();
         let samples = match config.sample.ns() {
             0 => 0,
@@ -241,6 +123,7 @@ impl<H: Hooks> Core<H> {
             distance => (config.end.ns() / distance + 2).min(1 << 20),
         };
         Core {
+            admission: Admission::new(&network, &config),
             hooks,
             outcomes: Outcomes::new(),
             pool,
@@ -248,14 +131,9 @@ impl<H: Hooks> Core<H> {
             lateness: Histogram::new(),
             late_by_tenth: std::array::from_fn(|_| Histogram::new()),
             queues: Vec::with_capacity(samples as usize * queues),
-            refused: RefusedFrames::default(),
             delivered: vec![0; config.flows.len().max(1)],
             damaged: vec![0; config.flows.len().max(1)],
-            flows: config.flows,
-            switching: config.switching,
-            routes,
-            exits,
-            ports: (0..hosts).map(|_| port()).collect(),
+            outboxes: vec![VecDeque::with_capacity(1024); hosts],
             pending: Vec::with_capacity(hosts),
             sample: config.sample,
             next_sample: if config.sample.is_zero() {
@@ -271,89 +149,48 @@ impl<H: Hooks> Core<H> {
         }
     }
 
-    /// A frame left the host at `port` at `stamp` and enters the network.
+    /// A frame left the host at `port` at `stamp` and enters the network, if it may.
     #[inline]
     pub fn arrive(&mut self, port: u16, stamp: Time, bytes: &[u8]) {
-        let header = match frame::classify(bytes) {
-            Kind::Packet(header) => header,
-            Kind::WarmUp(header) if self.switching == Forwarding::Across => header,
-            Kind::WarmUp(_) => return,
-            Kind::Foreign => {
-                self.refused.foreign += 1;
-                return;
-            }
-        };
-        let Some(route) = self.route(port, header.to) else {
-            self.refused.no_route += 1;
+        let Some(packet) = self.admission.admit(port, stamp, bytes) else {
             return;
         };
-        let mut direction = self.exits[usize::from(route)].1;
-        let mut flow = 0;
-        let mut ack = header.tcp_ack;
-        if let Some(Some(known)) = self.flows.get(usize::from(header.flow)) {
-            flow = header.flow;
-            direction = if known.from == port {
-                // A stopped sender is silent, as in the simulator, whatever the kernel repeats.
-                if stamp >= known.stop {
-                    self.refused.after_stop += 1;
-                    return;
-                }
-                known.direction
-            } else {
-                known.direction.reverse()
-            };
-            ack |= known.native && header.udp_ack;
-        }
-        // Two processors of one host can stamp in one order and enqueue in the other, a
-        // microsecond apart; the wire keeps the order of the queue.
-        let entered = &mut self.ports[usize::from(port)].entered;
-        let stamp = stamp.max(*entered);
-        *entered = stamp;
         let Some(slot) = self.pool.store(bytes) else {
-            self.refused.no_memory += 1;
+            self.admission.refused.no_memory += 1;
             return;
         };
-        if stamp >= self.next_sample {
-            self.sample_until(stamp);
+        let Admitted {
+            header,
+            direction,
+            at,
+            ..
+        } = packet;
+        if at >= self.next_sample {
+            self.sample_until(at);
         }
         // Copies that come into being before this packet are numbered before it.
-        self.run_network(stamp);
+        self.run_network(at);
         let size = u32::from(header.size);
         let transit = Transit {
             slot,
             direction,
             size,
-            at: stamp,
+            at,
         };
-        flow = self.hooks.enter(&transit, bytes).unwrap_or(flow);
-        let uid = self.log.enter(flow, recorded(direction), size, stamp.ns());
+        let flow = self.hooks.enter(&transit, bytes).unwrap_or(packet.flow);
+        let uid = self.log.enter(flow, recorded(direction), size, at.ns());
         let handle = Handle {
             uid,
             slot,
             connection: header.connection,
             size: header.size,
             flow,
-            route,
+            route: packet.route,
             tos: header.tos,
-            state: if ack { ACK } else { 0 },
+            state: if packet.is_ack { ACK } else { 0 },
         };
-        self.network.push(stamp, handle, &mut self.outcomes);
+        self.network.push(at, handle, &mut self.outcomes);
         self.collect();
-    }
-
-    /// The route from the host at `port` to an address.
-    #[inline]
-    fn route(&self, port: u16, to: [u8; 4]) -> Option<u16> {
-        let to = match self.switching {
-            Forwarding::ByAddress => addressing::host_of(to)?,
-            Forwarding::Across => 1 - port.min(1),
-        };
-        let hosts = self.ports.len();
-        if usize::from(to) >= hosts {
-            return None;
-        }
-        let route = self.routes[usize::from(port) * hosts + usize::from(to)];
-        (route != NO_ROUTE).then_some(route)
     }
 
     /// Lets everything happen that is due at or before `now` (but nothing after the end).
@@ -387,24 +224,24 @@ impl<H: Hooks> Core<H> {
                 if handle.state & (REMARKED | CORRUPT) != 0 {
                     self.rewrite(&mut handle);
                 }
-                let (to, direction) = self.exits[usize::from(handle.route)];
+                let route = self.admission.routes[usize::from(handle.route)];
                 let transit = Transit {
                     slot: handle.slot,
-                    direction,
+                    direction: route.direction,
                     size: u32::from(handle.size),
                     at: due,
                 };
                 self.hooks.leave(&transit, &self.network);
-                let outbox = &mut self.ports[usize::from(to)].outbox;
+                let outbox = &mut self.outboxes[usize::from(route.to)];
                 if outbox.is_empty() {
-                    self.pending.push(to);
+                    self.pending.push(route.to);
                 }
                 outbox.push_back((due, handle));
             }
             for drop in self.outcomes.drops.drain(..) {
                 let transit = Transit {
                     slot: drop.packet.slot,
-                    direction: self.exits[usize::from(drop.packet.route)].1,
+                    direction: self.admission.routes[usize::from(drop.packet.route)].direction,
                     size: u32::from(drop.packet.size),
                     at: drop.at,
                 };
@@ -440,7 +277,7 @@ impl<H: Hooks> Core<H> {
         for copied in copies.drain(..) {
             let mut copy = copied.packet;
             let length = frame::ETHERNET + usize::from(copy.size);
-            let direction = self.direction_of(&copy);
+            let direction = self.admission.direction_of(copy.flow, copy.route);
             copy.uid = self.log.copy(
                 copied.packet.uid,
                 copy.flow,
@@ -450,7 +287,7 @@ impl<H: Hooks> Core<H> {
             );
             let Some(slot) = self.pool.copy(copy.slot, length) else {
                 // The run is invalid for that; the record stays whole all the same.
-                self.refused.no_memory += 1;
+                self.admission.refused.no_memory += 1;
                 self.log.drop(copy.uid, copied.element, "no_memory");
                 continue;
             };
@@ -461,17 +298,6 @@ impl<H: Hooks> Core<H> {
         }
         if self.outcomes.copies.is_empty() {
             self.outcomes.copies = copies;
-        }
-    }
-
-    /// Which way a packet is said to travel: acknowledgements of a flow against its data.
-    fn direction_of(&self, handle: &Handle) -> PathDirection {
-        let route = usize::from(handle.route);
-        let known = self.flows.get(usize::from(handle.flow)).copied().flatten();
-        match known {
-            Some(known) if self.network.routes()[route].from == known.from => known.direction,
-            Some(known) => known.direction.reverse(),
-            None => self.exits[route].1,
         }
     }
 
@@ -503,7 +329,7 @@ impl<H: Hooks> Core<H> {
         self.network.next_wakeup()
     }
 
-    /// What enters now is due no earlier than after this.
+    /// A packet that enters now is due no earlier than after this.
     #[inline]
     pub fn propagation(&self) -> Span {
         self.network.least_propagation()
@@ -518,7 +344,7 @@ impl<H: Hooks> Core<H> {
     /// Frames that are due at `port`, oldest first, as long as the hooks let them pass.
     #[inline]
     pub fn due(&self, port: u16) -> impl Iterator<Item = &[u8]> {
-        let outbox = self.ports[usize::from(port)].outbox.iter();
+        let outbox = self.outboxes[usize::from(port)].iter();
         outbox
             .map(|(_, handle)| self.bytes(handle))
             .take_while(move |frame| self.hooks.admits(port, frame))
@@ -534,7 +360,7 @@ impl<H: Hooks> Core<H> {
     /// leaves the core as if it had been sent.
     #[inline]
     pub fn hold_back(&mut self, port: u16, now: impl FnOnce() -> Time) -> bool {
-        let Some((_, handle)) = self.ports[usize::from(port)].outbox.front() else {
+        let Some((_, handle)) = self.outboxes[usize::from(port)].front() else {
             return false;
         };
         let frame = self
@@ -560,10 +386,10 @@ impl<H: Hooks> Core<H> {
         self.end = self.end.min(end);
     }
 
-    /// Whether frames are due at `port`.
+    /// True if frames are due at `port`.
     #[inline]
     pub fn has_due(&self, port: u16) -> bool {
-        !self.ports[usize::from(port)].outbox.is_empty()
+        !self.outboxes[usize::from(port)].is_empty()
     }
 
     /// The `count` oldest due frames of `port` were handed over one after the other between
@@ -571,7 +397,7 @@ impl<H: Hooks> Core<H> {
     #[inline]
     pub fn released(&mut self, port: u16, count: usize, first: Time, last: Time) {
         let each = last.since(first).ns() / (count as u64).max(1);
-        let outbox = &mut self.ports[usize::from(port)].outbox;
+        let outbox = &mut self.outboxes[usize::from(port)];
         for (index, (due, handle)) in outbox.drain(..count.min(outbox.len())).enumerate() {
             let at = first + Span::from_ns(each * index as u64);
             let late = at.since(due).ns();
@@ -603,12 +429,12 @@ impl<H: Hooks> Core<H> {
         self.log.finish();
     }
 
-    /// What each element counted.
+    /// Counters of the elements.
     pub fn counters(&self) -> Vec<ElementCounters> {
         element_counters(&self.network, self.end, &self.replaced_rates)
     }
 
-    /// What servers could have carried, where the cell alone does not tell it.
+    /// Capacity of servers over time, where the cell alone does not tell it.
     pub fn capacity_rows(&self) -> Vec<CapacityRow> {
         let (bin, names) = &self.unknown_rates;
         narrows_cell::capacity_rows(&self.network, self.end, *bin, names)

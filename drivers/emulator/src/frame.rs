@@ -1,4 +1,4 @@
-//! What the emulator reads from an Ethernet frame, and the few things that it changes in it.
+//! Ethernet frames: the fields that the emulator reads, and the few that it changes.
 
 use narrows_cell::addressing::{WARM_UP_PORT, flow_between, ports};
 use narrows_transport::wire;
@@ -10,7 +10,7 @@ const UDP: u8 = 17;
 /// FIN, SYN and RST of the TCP flags.
 const TCP_EVENTS: u8 = 0b111;
 
-/// What a frame is.
+/// Kinds of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// An IPv4 packet.
@@ -21,7 +21,7 @@ pub enum Kind {
     Foreign,
 }
 
-/// What counts of an IPv4 packet.
+/// Fields of an IPv4 packet that the emulator uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
     /// IP size in bytes.
@@ -34,9 +34,9 @@ pub struct Header {
     pub to: [u8; 4],
     /// Hash of addresses, ports and protocol.
     pub connection: u32,
-    /// Whether it is a TCP segment that carries an acknowledgement and nothing else.
+    /// True if it is a TCP segment that carries an acknowledgement and nothing else.
     pub tcp_ack: bool,
-    /// Whether it is a datagram that our own transport would take for an acknowledgement.
+    /// True if it is a datagram that our own transport would take for an acknowledgement.
     pub udp_ack: bool,
 }
 

@@ -1,7 +1,7 @@
 //! Hooks of a data plane: what happens to packets besides the network and its record. An ordinary run has none, which
 //! costs nothing; a shell counts packets, numbers connections, and keeps frames until somebody is there to take them.
 
-use super::core::Handle;
+use super::handle::Handle;
 use narrows_net::{Network, PathDirection};
 use narrows_units::Time;
 
@@ -48,7 +48,7 @@ pub trait Hooks {
     #[inline]
     fn dropped(&mut self, packet: &Transit, element: u16, reason: &'static str) {}
 
-    /// Whether a frame that is due at `port` may be sent.
+    /// True if a frame that is due at `port` may be sent.
     #[inline]
     fn admits(&self, port: u16, frame: &[u8]) -> bool {
         true

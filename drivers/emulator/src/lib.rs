@@ -1,11 +1,13 @@
 //! The emulator: the network of a cell on the machine's clock.
 #![forbid(unsafe_code)]
 
+mod admission;
 mod clock;
 #[cfg(test)]
 mod conformance;
 mod core;
 pub mod frame;
+mod handle;
 mod hooks;
 mod pool;
 mod sleep;
@@ -15,8 +17,10 @@ mod tests;
 mod thread;
 mod writer;
 
-pub use self::core::{Core, CoreConfig, FlowEntry, Forwarding, Handle};
+pub use self::core::{Core, CoreConfig};
+pub use admission::{FlowEntry, Forwarding};
 pub use clock::Clock;
+pub use handle::Handle;
 pub use hooks::{Hooks, Injection, Transit};
 pub use pool::Pool;
 pub use thread::{Control, Emulator, Report, Wire};

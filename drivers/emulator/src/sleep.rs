@@ -1,4 +1,4 @@
-//! How an emulator waits: asleep as long as it can be, and back in time for what is due.
+//! Waiting in an emulator: asleep as long as it can be, and back in time for frames that are due.
 
 use narrows_sys::clock;
 use narrows_sys::poll::{Epoll, Events, Waker};
@@ -19,7 +19,7 @@ const MAX_SLEEP: Duration = Duration::from_millis(50);
 /// Key of the waker among the things waited for.
 const WAKER: u64 = u64::MAX;
 
-/// What ends the sleep of an emulator: the time, new frames, and words of other threads.
+/// Events that end the sleep of an emulator: the time, new frames, and words of other threads.
 #[derive(Debug)]
 pub(crate) struct Sleep {
     /// Frames and words.
@@ -50,7 +50,7 @@ impl Sleep {
         })
     }
 
-    /// Whether a wait is too short to sleep.
+    /// True if a wait is too short to sleep.
     #[inline]
     pub(crate) fn is_too_short(&self, wait: Span) -> bool {
         wait <= self.margin.0
@@ -80,7 +80,7 @@ impl Sleep {
     }
 }
 
-/// How long before its time a sleep has to end for nine of ten to end in time, as they have ended until now.
+/// Margin before its time with which a sleep has to end for nine of ten to end in time, judged by those until now.
 #[derive(Debug)]
 struct Margin(Span);
 

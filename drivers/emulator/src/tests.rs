@@ -199,7 +199,7 @@ fn foreign_frames_and_unknown_ports_are_told_apart() {
         at(3),
         &sample(60, 17, FLOW_PORTS + 9, FLOW_PORTS + 9, 0),
     );
-    assert_eq!(core.refused.foreign, 1);
+    assert_eq!(core.admission.refused.foreign, 1);
     assert_eq!(core.log.entered(), 1);
     core.advance(at(50_000));
     release(&mut core, RECEIVER, at(50_000));
@@ -224,7 +224,7 @@ fn a_full_pool_refuses_frames_and_says_so() {
     for n in 0..1100u64 {
         core.arrive(RECEIVER, at(n), &back(60));
     }
-    assert_eq!(core.refused.no_memory, 1100 - 1024);
+    assert_eq!(core.admission.refused.no_memory, 1100 - 1024);
 }
 
 #[test]
@@ -303,7 +303,7 @@ fn packets_find_their_way_by_address() {
     assert_eq!(release(&mut core, 2, at(2_100)), [74, 514]);
     assert_eq!(release(&mut core, 0, at(2_100)), [1014]);
     assert_eq!(core.pending(0), None);
-    assert_eq!(core.refused.no_route, 1);
+    assert_eq!(core.admission.refused.no_route, 1);
     assert_eq!(core.delivered, [1, 1, 2]);
     let said: Vec<_> = rows(&mut core)
         .iter()
@@ -342,7 +342,7 @@ fn whatever_enters_one_of_two_ports_can_leave_at_the_other() {
         log: Log::Bins(narrows_record::BinLog::new(10 * MS)),
         sample: narrows_units::Span::ZERO,
         end: Time::FAR,
-        switching: super::Forwarding::Across,
+        forwarding: super::Forwarding::Across,
         unknown_rates: (narrows_units::Span::ZERO, Vec::new()),
         replaced_rates: Vec::new(),
     };
@@ -356,7 +356,7 @@ fn whatever_enters_one_of_two_ports_can_leave_at_the_other() {
     assert_eq!(release(&mut core, 1, at(20_000_000)), [114]);
     assert_eq!(release(&mut core, 0, at(20_000_000)), [114]);
     assert_eq!(
-        (core.refused, core.queue_rows().count()),
+        (core.admission.refused, core.queue_rows().count()),
         (narrows_cell::judgement::RefusedFrames::default(), 0)
     );
 }
@@ -396,7 +396,7 @@ fn hooks_number_packets_and_hold_frames_back() {
         log: Log::Packets(narrows_record::PacketLog::new(element_names(&network))),
         sample: narrows_units::Span::ZERO,
         end: Time::FAR,
-        switching: super::Forwarding::Across,
+        forwarding: super::Forwarding::Across,
         unknown_rates: (narrows_units::Span::ZERO, Vec::new()),
         replaced_rates: Vec::new(),
     };

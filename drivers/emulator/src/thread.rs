@@ -28,7 +28,7 @@ const FEW_RINGS: usize = 4;
 const ROUND: usize = 16;
 /// Packets stamped before the end of the run may become visible in the ring a moment later.
 const LINGER: Span = Span::from_ms(5);
-/// What the rest of the agent tells the emulator, and sees of it, while it runs.
+/// State shared by the emulator and the rest of the agent while it runs.
 #[derive(Debug)]
 pub struct Control {
     /// Start of the run by `CLOCK_REALTIME`; 0 until it is known.
@@ -67,12 +67,12 @@ impl Control {
         self.waker.wake();
     }
 
-    /// Whether the run has been given up.
+    /// True if the run has been given up.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Whether frames of all hosts have reached the emulator.
+    /// True once frames of all hosts have reached the emulator.
     pub fn is_warm(&self) -> bool {
         self.cold().next().is_none()
     }
@@ -84,20 +84,20 @@ impl Control {
     }
 }
 
-/// What the emulator leaves behind.
+/// Results of an emulator.
 #[derive(Debug)]
 pub struct Report<H = ()> {
     /// The hooks, which know what they have seen.
     pub hooks: H,
     /// Model time at which it ended.
     pub ended: Time,
-    /// What is recorded of the packets, complete.
+    /// Log of the packets, complete.
     pub log: Log,
-    /// How late packets left.
+    /// Lateness of packets in ns: from the time at which each was due until it was sent.
     pub lateness: Histogram,
     /// The same per tenth of the run.
     pub late_by_tenth: [Histogram; 10],
-    /// What servers could have carried over time, where the cell alone does not tell it.
+    /// Capacity of servers over time, where the cell alone does not tell it.
     pub capacity: Vec<CapacityRow>,
     /// Counters of the elements.
     pub elements: Vec<ElementCounters>,
@@ -107,24 +107,24 @@ pub struct Report<H = ()> {
     pub delivered: Vec<u64>,
     /// Those among them that were damaged.
     pub damaged: Vec<u64>,
-    /// What was not let in.
+    /// Frames that were not let in.
     pub refused: RefusedFrames,
     /// The rings and ports, whose counters are read when the hosts are silent.
     pub wires: Vec<Wire>,
     /// Frames handed to the hosts, per host.
     pub sent: Vec<u64>,
-    /// What it cost.
+    /// Processor time and waits.
     pub effort: EmulatorEffort,
-    /// Whether the run lasted to its end.
+    /// True if the run lasted to its end.
     pub complete: bool,
 }
 
 /// One host's ring and port.
 #[derive(Debug)]
 pub struct Wire {
-    /// What the host sends.
+    /// Frames that the host sends.
     pub ring: RxRing,
-    /// What the host receives.
+    /// Frames for the host.
     pub port: TxPort,
 }
 
@@ -447,7 +447,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
             late_by_tenth: self.core.late_by_tenth,
             delivered: self.core.delivered,
             damaged: self.core.damaged,
-            refused: self.core.refused,
+            refused: self.core.admission.refused,
             wires: self.rings.wires,
             sent: self.sent,
             effort,

@@ -33,7 +33,7 @@ impl Writer {
         let (full, chunks) = channel::<Chunk>();
         let (back, empty) = channel::<Chunk>();
         let failed = Arc::new(AtomicBool::new(false));
-        let (tell, hear) = channel();
+        let (id_sender, id_receiver) = channel();
         let flag = failed.clone();
         let encode = move || -> Result<u64, RecordError> {
             for chunk in &chunks {
@@ -51,13 +51,13 @@ impl Writer {
                 let id = ThreadId::current();
                 // Refused only where scheduling is locked down; the run then judges itself late.
                 let _ = id.run_when_idle();
-                let _ = tell.send(id);
+                let _ = id_sender.send(id);
                 let result = encode();
                 flag.store(result.is_err(), Ordering::Release);
                 result
             })
             .map_err(|error| RunError::Internal(format!("could not start a thread: {error}")))?;
-        let id = hear
+        let id = id_receiver
             .recv()
             .map_err(|_| RunError::Internal("the thread that writes packets has crashed".into()))?;
         Ok(Writer {
@@ -99,7 +99,7 @@ impl Writer {
         }
     }
 
-    /// Whether writing has failed already, so that going on is useless.
+    /// True if writing has failed already, so that going on is useless.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
@@ -107,7 +107,7 @@ impl Writer {
     /// Waits until everything is written; returns the number of rows.
     ///
     /// # Errors
-    /// What the disk or the encoder said.
+    /// Errors of the disk or the encoder.
     pub fn finish(self, folder: &RecordFolder) -> Result<u64, RunError> {
         // Now somebody waits for it.
         let _ = self.id.run_normally();

@@ -4,7 +4,9 @@
 //! until its standard input ends. That end is ours: when the run is over we close it, and when we
 //! are killed the kernel does, so nothing stays registered.
 
-use narrows_bpf::protocol::{Answer, Farewell, Loaded, Obstacle, Request, Wanted};
+use narrows_bpf::protocol::{
+    ExitReport, LoadAnswer, LoadObstacle, LoadRequest, Loaded, RequestedObject,
+};
 use narrows_bpf::{Object, Program};
 use narrows_cell::RunError;
 use narrows_cell::{BpfRef, Cell, Flow, SchemeRef, sha256};
@@ -22,7 +24,7 @@ const LOADER: &str = "narrows-bpf";
 /// A congestion control to load.
 #[derive(Clone, Debug)]
 pub struct Wish {
-    /// What to call it in messages.
+    /// Its name in messages.
     label: String,
     /// Ours, or the user's own.
     program: Option<&'static Program>,
@@ -67,9 +69,11 @@ impl Wish {
     }
 
     /// The sentence for what the loader says.
-    fn refuse(&self, obstacle: Obstacle, message: &str) -> RunError {
+    fn refuse(&self, obstacle: LoadObstacle, message: &str) -> RunError {
         match (obstacle, self.program) {
-            (Obstacle::Rights | Obstacle::Kernel, _) => RunError::Unavailable(message.to_owned()),
+            (LoadObstacle::Rights | LoadObstacle::Kernel, _) => {
+                RunError::Unavailable(message.to_owned())
+            }
             // Ours is known to load elsewhere, so it is the kernel that cannot.
             (_, Some(_)) => RunError::Unavailable(format!(
                 "this kernel does not take {}: {message}",
@@ -86,7 +90,7 @@ pub struct Programs {
     loader: Child,
     wishes: Vec<Wish>,
     loaded: Vec<Loaded>,
-    /// Which of them each flow uses.
+    /// The one that each flow uses.
     flows: BTreeMap<u16, usize>,
     missed: BTreeMap<String, u64>,
 }
@@ -151,11 +155,11 @@ impl Programs {
             missed: BTreeMap::new(),
         };
         match programs.ask() {
-            Some(Answer::Loaded(loaded)) => {
+            Some(LoadAnswer::Loaded(loaded)) => {
                 programs.loaded = loaded;
                 Ok(programs)
             }
-            Some(Answer::Failed {
+            Some(LoadAnswer::Failed {
                 object,
                 obstacle,
                 message,
@@ -167,13 +171,13 @@ impl Programs {
         }
     }
 
-    /// What the loader answers; nothing if it ends without a word.
-    fn ask(&mut self) -> Option<Answer> {
-        let objects = self.wishes.iter().map(|wish| Wanted {
+    /// The loader's answer; nothing if it ends without a word.
+    fn ask(&mut self) -> Option<LoadAnswer> {
+        let objects = self.wishes.iter().map(|wish| RequestedObject {
             length: wish.content.len(),
             constants: wish.constants.clone(),
         });
-        let request = Request {
+        let request = LoadRequest {
             objects: objects.collect(),
         };
         let request = serde_json::to_string(&request).ok()?;
@@ -191,7 +195,7 @@ impl Programs {
         serde_json::from_str(&line).ok()
     }
 
-    /// Why the loader does not answer.
+    /// The reason for which the loader does not answer.
     fn broken(&mut self) -> RunError {
         let mut said = String::new();
         if let Some(errors) = self.loader.stderr.as_mut() {
@@ -215,7 +219,7 @@ impl Programs {
         Some(&loaded.kernel_name)
     }
 
-    /// What runs for a flow, and its parameters as the kernel holds them.
+    /// The program that runs for a flow, and its parameters as the kernel holds them.
     pub fn describe(&self, flow: u16) -> Option<(BpfFingerprint, Map<String, Value>)> {
         let index = *self.flows.get(&flow)?;
         let (wish, loaded) = (self.wishes.get(index)?, self.loaded.get(index)?);
@@ -246,7 +250,7 @@ impl Programs {
         true
     }
 
-    fn farewell(&mut self) -> Option<Farewell> {
+    fn farewell(&mut self) -> Option<ExitReport> {
         let mut line = String::new();
         let output = self.loader.stdout.as_mut()?;
         BufReader::new(output).read_line(&mut line).ok()?;
@@ -300,7 +304,7 @@ pub fn check_loader(flow: &Flow) -> Result<(), RunError> {
     )))
 }
 
-/// Whether BPF congestion controls can be loaded here, by loading one: its name in the kernel, or
+/// Checks that BPF congestion controls can be loaded here, by loading one: its name in the kernel, or
 /// why not and what to do.
 ///
 /// # Errors

@@ -1,4 +1,4 @@
-//! What the agent and its endpoints say to each other: JSON documents behind their length, over a
+//! Messages between the agent and its endpoints: JSON documents behind their length, over a
 //! socket pair. The end of the stream means that the other side is gone.
 
 use narrows_cell::{EndpointOutcome, Role};
@@ -25,9 +25,9 @@ pub enum AgentCommand {
         files: PathBuf,
         /// Number of the flow.
         flow: u16,
-        /// Which end.
+        /// The end of the flow.
         role: Role,
-        /// Unsent data to keep in the send buffer of a connection.
+        /// Unsent bytes to keep in the send buffer of a connection.
         unsent: u32,
         /// The kernel's name of what was loaded for the flow (`bpf:` schemes).
         loaded: Option<String>,
@@ -51,9 +51,9 @@ pub enum EndpointMessage {
     Ready,
     /// It cannot be done.
     Failed {
-        /// Why, one sentence.
+        /// The reason, one sentence.
         message: String,
-        /// Whether the machine, and not the program, stands in the way.
+        /// True if the machine, and not the program, stands in the way.
         unavailable: bool,
     },
     /// The flow is over.
@@ -67,7 +67,7 @@ pub struct Channel {
     received: Vec<u8>,
 }
 
-/// What [`Channel::receive`] found.
+/// The result of [`Channel::receive`].
 #[derive(Debug)]
 pub enum Received<T> {
     /// A document.

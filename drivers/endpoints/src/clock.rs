@@ -17,10 +17,10 @@ pub(super) struct RunClock {
     mono_ns: u64,
     /// The longest time by which something was seen late.
     latest: Cell<Span>,
-    /// How late arrivals were looked at that nobody let wait, and how late timers were served.
+    /// Delays in ns: from arrivals that nobody let wait to the look at them, and of timers.
     arrivals: RefCell<Histogram>,
     timers: RefCell<Histogram>,
-    /// What arrives before this was let wait.
+    /// Arrivals before this were made to wait.
     napped: Cell<Time>,
 }
 
@@ -62,7 +62,7 @@ impl RunClock {
         self.timers.borrow_mut().add(late.ns());
     }
 
-    /// What arrived first since the last look, at `first`, is looked at now.
+    /// The first arrival since the last look, at `first`, is looked at now.
     pub(super) fn look(&self, first: Time) {
         self.see(first);
         if first >= self.napped.get() {
@@ -71,15 +71,15 @@ impl RunClock {
         }
     }
 
-    /// What was to be done at `time`, or happened then, is seen now. The latest of all is remembered.
+    /// Something that was due at `time`, or happened then, is seen now. The longest delay is remembered.
     #[inline]
     fn see(&self, time: Time) {
         let late = self.now().since(time);
         self.latest.set(self.latest.get().max(late));
     }
 
-    /// Adds the longest time by which something was seen late to what an endpoint tells.
-    pub(super) fn tell(&self, outcome: EndpointOutcome) -> EndpointOutcome {
+    /// Adds to the results of an endpoint how late it acted.
+    pub(super) fn with_delays(&self, outcome: EndpointOutcome) -> EndpointOutcome {
         EndpointOutcome {
             latest_ns: self.latest.get().ns(),
             woken: WakeupDelays::of(&self.arrivals.borrow(), &self.timers.borrow()),
@@ -87,11 +87,40 @@ impl RunClock {
         }
     }
 
-    /// How long it is until `time`.
+    /// Time left until `time`.
     fn until(&self, time: Time) -> Duration {
         let target = u128::from(self.mono_ns) + u128::from(time.ns());
         let now = u128::from(clock::mono_ns());
         Duration::from_nanos(u64::try_from(target.saturating_sub(now)).unwrap_or(u64::MAX))
+    }
+}
+
+/// The times at which the state of a flow is sampled: on a grid that all flows share.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SampleTimes {
+    distance: Span,
+    /// When the next sample is due.
+    pub(super) next: Time,
+}
+
+impl SampleTimes {
+    /// Every `distance` from `start` on.
+    pub(super) fn new(start: Time, distance: Span) -> Self {
+        let first = start.ns().next_multiple_of(distance.ns());
+        SampleTimes {
+            distance,
+            next: Time::from_ns(first),
+        }
+    }
+
+    /// True if a sample is due, which is then no longer. Those that were missed are left out.
+    pub(super) fn is_due(&mut self, now: Time) -> bool {
+        if now < self.next {
+            return false;
+        }
+        let passed = now.since(self.next).ns() / self.distance.ns() + 1;
+        self.next += Span::from_ns(self.distance.ns() * passed);
+        true
     }
 }
 

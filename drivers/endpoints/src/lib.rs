@@ -8,10 +8,10 @@
 pub mod bpf;
 mod channel;
 mod clock;
-mod datagrams;
-mod media;
+mod link;
 mod receiver;
 mod sender;
+mod single;
 mod source;
 pub mod supervisor;
 mod tcp;
@@ -42,20 +42,20 @@ pub fn host_at(flow: &Flow, role: Role) -> u16 {
     }
 }
 
-/// What one endpoint has to do.
+/// The task of one endpoint.
 #[derive(Clone, Copy)]
 struct EndpointTask<'a> {
     cell: &'a Cell,
     flow: &'a Flow,
     role: Role,
-    /// Unsent data to keep in the send buffer of a connection.
+    /// Unsent bytes to keep in the send buffer of a connection.
     unsent: u32,
     /// Addresses of the hosts, where they are not those of emulated ones.
     addresses: Option<[Ipv4Addr; 2]>,
 }
 
 impl EndpointTask<'_> {
-    /// Whether the application runs here.
+    /// True if the application runs here.
     fn is_client(&self) -> bool {
         host_at(self.flow, self.role) == self.flow.client()
     }
@@ -101,7 +101,7 @@ impl EndpointTask<'_> {
 /// The body of an endpoint process; `fd` is the inherited channel.
 ///
 /// # Errors
-/// What kept the endpoint from working; the agent has been told too, if it still listens.
+/// The reason why the endpoint could not work; the agent has been notified too, if it still listens.
 pub fn endpoint_main(fd: i32) -> Result<(), RunError> {
     let fd = process::inherited(fd).could_not("use the channel to the agent")?;
     let mut channel = Channel::from_fd(fd);
@@ -159,25 +159,15 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         }
         // What receives on another host than it was loaded on does without.
         (SchemeRef::Bpf(_), _) => kernel_tcp(&task, loaded.as_deref(), channel)?,
-        (SchemeRef::Datagrams, Role::Sender) => {
-            let socket = datagrams::prepare(&task)?;
+        (SchemeRef::Media(..) | SchemeRef::Datagrams, _) => {
+            let node = single::Node::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(datagrams::send(&socket, &task, &clock, channel)?)
-        }
-        (SchemeRef::Datagrams, Role::Receiver) => {
-            let socket = datagrams::prepare(&task)?;
-            let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(datagrams::receive(&socket, &task, &clock, channel)?)
-        }
-        (SchemeRef::Media(..), _) => {
-            let node = media::Node::prepare(&task)?;
-            let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(node.run(&clock, channel)?)
+            clock.with_delays(node.run(&clock, channel)?)
         }
         (SchemeRef::Native(..), _) => {
             let node = udp::Node::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;
-            clock.tell(node.run(&clock, channel)?)
+            clock.with_delays(node.run(&clock, channel)?)
         }
     };
     if let Some((run_ns, wait_ns)) = cpu::run_and_wait_ns(std::process::id()) {
@@ -199,13 +189,13 @@ fn kernel_tcp(
         let clock = get_ready(channel, Need::CongestionControls)?;
         client
             .run(&clock, channel)
-            .map(|outcome| clock.tell(outcome))
+            .map(|outcome| clock.with_delays(outcome))
     } else {
         let server = tcp::Server::prepare(task, name)?;
         let clock = get_ready(channel, Need::CongestionControls)?;
         server
             .run(&clock, channel)
-            .map(|outcome| clock.tell(outcome))
+            .map(|outcome| clock.with_delays(outcome))
     }
 }
 

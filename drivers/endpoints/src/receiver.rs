@@ -2,23 +2,23 @@
 
 use super::clock::RunClock;
 use narrows_cell::{Context, RunError};
-use narrows_sys::mmsg::{Datagram, ReceiveBatch};
+use narrows_sys::batched_udp::{Datagram, UdpReceiver};
 use narrows_units::Time;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// What one look into a socket has found.
+/// The result of one look into a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReceiveResult {
     /// Datagrams, those after the end of the run included.
     pub(super) count: usize,
-    /// Whether there may be more that came before the end.
+    /// True if there may be more that came before the end.
     pub(super) more: bool,
 }
 
 /// Takes datagrams out of the sockets of an endpoint until its part is over.
 pub(super) struct DatagramReceiver {
-    batch: ReceiveBatch,
+    receiver: UdpReceiver,
     end: Time,
 }
 
@@ -26,7 +26,7 @@ impl DatagramReceiver {
     /// For datagrams that the kernel has seen before `end`.
     pub(super) fn new(end: Time) -> Self {
         DatagramReceiver {
-            batch: ReceiveBatch::new(),
+            receiver: UdpReceiver::new(),
             end,
         }
     }
@@ -39,46 +39,42 @@ impl DatagramReceiver {
         clock: &RunClock,
         mut visit: impl FnMut(Time, Datagram),
     ) -> Result<ReceiveResult, RunError> {
-        let end = self.end;
+        let count = match self.receiver.receive(fd) {
+            // The peer's socket is not there yet, or any more: not a matter of this end.
+            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                return Ok(ReceiveResult {
+                    count: 0,
+                    more: true,
+                });
+            }
+            other => other.could_not("receive datagrams")?,
+        };
         let (mut over, mut first) = (false, None);
-        let result = self.batch.receive(fd, |datagram| {
+        for index in 0..count {
+            let datagram = self.receiver.datagram(index);
             let at = datagram
                 .stamp_ns
                 .map_or_else(|| clock.now(), |stamp| clock.at_stamp(stamp));
             first.get_or_insert(at);
-            if at < end {
+            if at < self.end {
                 visit(at, datagram);
             } else {
                 over = true;
             }
-        });
+        }
         if let Some(first) = first {
             clock.look(first);
         }
-        match result {
-            // The peer's socket is not there yet, or any more: not a matter of this end.
-            Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => Ok(ReceiveResult {
-                count: 0,
-                more: true,
-            }),
-            other => {
-                let count = other.could_not("receive datagrams")?;
-                Ok(ReceiveResult {
-                    count,
-                    more: count == ReceiveBatch::CAPACITY && !over,
-                })
-            }
-        }
+        Ok(ReceiveResult {
+            count,
+            more: count == UdpReceiver::CAPACITY && !over,
+        })
     }
 
-    /// The same as [`DatagramReceiver::dropped`], and forgets it, for a receiver that serves many sockets.
+    /// Datagrams that the socket has dropped because its buffer was full, as far as known, and forgets them, for a
+    /// receiver that serves many sockets.
     pub(super) fn take_dropped(&mut self) -> u32 {
-        self.batch.take_dropped()
-    }
-
-    /// Datagrams that the socket has dropped because its buffer was full.
-    pub(super) fn dropped(&self) -> u32 {
-        self.batch.dropped()
+        self.receiver.take_dropped()
     }
 }
 
@@ -153,7 +149,7 @@ mod tests {
         assert_eq!(taken, (0..150).collect::<Vec<u8>>());
         // The third batch holds the first ones that are late: then nothing more is looked for.
         assert_eq!(looks, 3);
-        assert_eq!(receiver.dropped(), 0);
+        assert_eq!(receiver.take_dropped(), 0);
     }
 
     #[test]
@@ -166,7 +162,7 @@ mod tests {
             more: false,
         };
         assert_eq!(look(), nothing);
-        (0..=ReceiveBatch::CAPACITY).for_each(|_| assert_eq!(a.send(b"x").unwrap(), 1));
+        (0..=UdpReceiver::CAPACITY).for_each(|_| assert_eq!(a.send(b"x").unwrap(), 1));
         assert_eq!((look().more, look().count), (true, 1));
         assert_eq!(look(), nothing);
         // An answer of the network to something sent earlier is not the end.

@@ -1,14 +1,13 @@
-//! Encoded messages on their way out of a socket, in batches that have one ECN field each.
+//! Encoded messages on their way out of a socket, in batches.
 
 use narrows_cell::{Context, RunError};
-use narrows_sys::mmsg::SendBatch;
-use narrows_sys::socket;
+use narrows_sys::mmsg::{Message, SendBatch};
 use narrows_transport::wire;
 use narrows_units::Ecn;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
-/// What all sockets of an endpoint share to send.
+/// Buffers and counters that all sockets of an endpoint share to send.
 pub(super) struct Sending {
     dscp: u8,
     batch: SendBatch,
@@ -16,6 +15,8 @@ pub(super) struct Sending {
     spare: Vec<Vec<u8>>,
     /// Datagrams and their IP bytes, sent.
     pub(super) sent: [u64; 2],
+    /// Reason for which a datagram was not sent.
+    pub(super) refused: Option<String>,
 }
 
 impl Sending {
@@ -27,20 +28,19 @@ impl Sending {
                 .map(|_| Vec::with_capacity(2048))
                 .collect(),
             sent: [0; 2],
+            refused: None,
         }
     }
 }
 
-/// What waits to leave one socket.
+/// Datagrams that wait to leave one socket.
 #[derive(Default)]
 pub(super) struct DatagramSender {
     waiting: VecDeque<(Ecn, Vec<u8>)>,
-    /// ECN bits that the socket is set to.
-    ecn: Ecn,
 }
 
 impl DatagramSender {
-    /// Whether nothing waits.
+    /// True if nothing waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
@@ -63,20 +63,27 @@ impl DatagramSender {
                 silent = true;
             }
         }
-        while let Some(&(ecn, _)) = self.waiting.front() {
-            if ecn != self.ecn {
-                let tos = sending.dscp << 2 | ecn as u8;
-                socket::set_tos(fd, tos).could_not("set the ECN field")?;
-                self.ecn = ecn;
-            }
-            let same = self.waiting.iter().take_while(|(other, _)| *other == ecn);
-            let payloads = same.map(|(_, bytes)| bytes.as_slice());
-            let sent = match sending.batch.send(fd, payloads) {
+        while !self.waiting.is_empty() {
+            let dscp = sending.dscp;
+            let messages = self.waiting.iter().map(|(ecn, bytes)| Message {
+                tos: dscp << 2 | *ecn as u8,
+                ..Message::from(bytes.as_slice())
+            });
+            let sent = match sending.batch.send(fd, messages) {
                 Ok(sent) => sent,
                 Err(error) => match error.raw_os_error() {
                     // They wait until the interface has room.
                     Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR | libc::ECONNREFUSED) => {
                         return Ok(false);
+                    }
+                    Some(libc::EMSGSIZE) => {
+                        if let Some((_, bytes)) = self.waiting.pop_front() {
+                            let size = bytes.len() as u64 + u64::from(wire::IP_UDP);
+                            sending.refused.get_or_insert_with(|| {
+                                format!("datagrams of {size} bytes are larger than the host's mtu")
+                            });
+                        }
+                        continue;
                     }
                     _ => return Err(error).could_not("send datagrams"),
                 },

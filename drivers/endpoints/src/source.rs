@@ -11,7 +11,7 @@ use std::collections::VecDeque;
 pub(super) struct Source {
     application: Box<dyn Application>,
     actions: Vec<TrafficAction>,
-    /// What is to be done, with the time at which it was asked for.
+    /// Actions to be carried out, with the times at which they were asked for.
     due: VecDeque<(Time, TrafficAction)>,
     offered: Offered,
     transfers: Vec<TransferReport>,
@@ -38,7 +38,7 @@ impl Source {
     }
 
     /// Something happened at `at` (or at the time of the last event, if that was later).
-    pub(super) fn tell(&mut self, at: Time, event: TrafficEvent) {
+    pub(super) fn notify(&mut self, at: Time, event: TrafficEvent) {
         let at = at.max(self.latest);
         if at >= self.stop {
             return;
@@ -73,7 +73,7 @@ impl Source {
             if at > now || at >= self.stop {
                 return;
             }
-            self.tell(at, TrafficEvent::Wakeup);
+            self.notify(at, TrafficEvent::Wakeup);
         }
     }
 
@@ -98,7 +98,7 @@ impl Source {
         if let Some(noted) = found {
             noted.ended_ns = Some(now.ns());
         }
-        self.tell(
+        self.notify(
             now,
             TrafficEvent::Completed {
                 connection,
@@ -107,7 +107,7 @@ impl Source {
         );
     }
 
-    /// What the record is to know of it.
+    /// The load that it has offered, for the record.
     pub(super) fn report(self) -> OfferedLoad {
         let offered = self.offered;
         OfferedLoad {

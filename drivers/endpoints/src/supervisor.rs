@@ -5,11 +5,11 @@ use crate::bpf::Programs;
 use crate::{AgentCommand, Channel, EndpointMessage, EndpointOutcome, Received, Role};
 use narrows_cell::{Cell, Flow, SchemeRef};
 use narrows_cell::{Context, RunError};
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_record::Process as ProcessRecord;
 use narrows_sys::cpu;
 use narrows_sys::netns::NetNs;
-use narrows_sys::poll::Epoll;
+use narrows_sys::poll::{Epoll, Events, Signals};
 use narrows_sys::process::{Process, Spawn, describe};
 use std::fs::File;
 use std::net::Ipv4Addr;
@@ -17,6 +17,8 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+/// Key of the signals among the things waited for.
+pub const SIGNALS: u64 = 0;
 /// Key of the first endpoint among the things waited for; smaller ones are for others.
 pub const FIRST_ENDPOINT: u64 = 16;
 /// Longest time for all endpoints (and wires) to become ready.
@@ -52,7 +54,7 @@ pub fn mask(endpoints: &[usize], mover: &[usize]) -> u64 {
 
 /// Refuses schemes of the kernel that are not there, before anything runs.
 pub fn check_kernel_schemes<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Result<(), RunError> {
-    let offered = facts::congestion_controls();
+    let offered = host_info::congestion_controls();
     for flow in flows {
         if let SchemeRef::Kernel(name) = &flow.scheme
             && !offered.contains(name)
@@ -71,15 +73,15 @@ pub fn check_kernel_schemes<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Re
 pub struct EndpointProcess {
     /// Number of its flow.
     pub flow: u16,
-    /// Which end of the flow.
+    /// The end of the flow at which it is.
     pub role: Role,
-    /// How long its flow lasts.
+    /// Duration of its flow.
     pub active_ns: u64,
-    /// Whether it is prepared.
+    /// True once it is prepared.
     pub ready: bool,
     /// Its report, once it has come.
     pub outcome: Option<EndpointOutcome>,
-    /// Why it will not deliver an outcome.
+    /// The reason for which it will not deliver an outcome.
     failed: Option<String>,
     process: Process,
     channel: Channel,
@@ -92,20 +94,20 @@ pub struct EndpointProcess {
 pub struct EndpointSpec<'a> {
     /// Its flow.
     pub flow: &'a Flow,
-    /// Which end of the flow.
+    /// The end of the flow at which it is.
     pub role: Role,
     /// Namespace in which it works; none is that of the agent.
     pub netns: Option<&'a NetNs>,
-    /// Unsent data to keep in the send buffer of a connection.
+    /// Unsent bytes to keep in the send buffer of a connection.
     pub unsent: u32,
 }
 
-/// What all endpoints share.
+/// Arguments that all endpoints share.
 #[derive(Clone, Copy)]
 pub struct EndpointSetup<'a> {
     /// The cell that they play.
     pub cell: &'a Cell,
-    /// What was loaded into the kernel.
+    /// The programs that were loaded into the kernel.
     pub programs: Option<&'a Programs>,
     /// Folder of the files that the cell names.
     pub files: &'a Path,
@@ -156,11 +158,42 @@ impl Supervisor {
         }
     }
 
-    /// Hears what the endpoint with this key has to say.
+    /// Waits for events of `epoll` for at most `timeout` and reads the messages of endpoints; returns the keys of other
+    /// sources.
+    ///
+    /// # Errors
+    /// A signal, and before the start, whatever keeps an endpoint from taking part.
+    pub fn wait(
+        &mut self,
+        epoll: &Epoll,
+        signals: &Signals,
+        timeout: Duration,
+        started: bool,
+    ) -> Result<Vec<u64>, RunError> {
+        let mut events = Events::default();
+        epoll
+            .wait(&mut events, Some(timeout))
+            .could_not("wait for events")?;
+        let mut others = Vec::new();
+        for key in events.keys() {
+            if key == SIGNALS {
+                if let Some(signal) = signals.next() {
+                    return Err(RunError::Interrupted(signal));
+                }
+            } else if key < FIRST_ENDPOINT {
+                others.push(key);
+            } else {
+                self.read(key, epoll, started)?;
+            }
+        }
+        Ok(others)
+    }
+
+    /// Reads the messages of the endpoint with this key.
     ///
     /// # Errors
     /// Before the start, whatever keeps it from taking part.
-    pub fn listen(&mut self, key: u64, epoll: &Epoll, started: bool) -> Result<(), RunError> {
+    fn read(&mut self, key: u64, epoll: &Epoll, started: bool) -> Result<(), RunError> {
         let Some(endpoint) = self.endpoints.get_mut((key - FIRST_ENDPOINT) as usize) else {
             return Ok(());
         };
@@ -200,12 +233,12 @@ impl Supervisor {
         }
     }
 
-    /// Whether all endpoints are prepared.
+    /// True if all endpoints are prepared.
     pub fn is_ready(&self) -> bool {
         self.endpoints.iter().all(|endpoint| endpoint.ready)
     }
 
-    /// Whether nothing more is to be expected from anybody.
+    /// True if nothing more is to be expected from anybody.
     pub fn is_done(&self) -> bool {
         self.endpoints.iter().all(|endpoint| !endpoint.listening)
     }

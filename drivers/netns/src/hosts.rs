@@ -28,6 +28,7 @@ use std::os::fd::AsFd;
 const INNER: &str = "eth0";
 /// Bits of the network that all hosts share.
 const PREFIX: u8 = 16;
+
 fn outer_name(host: u16) -> String {
     format!("wire{host}")
 }
@@ -45,7 +46,7 @@ pub struct Host {
     pub outer: u32,
     /// Kernel settings inside the host, read back after they were made.
     pub sysctls: BTreeMap<String, String>,
-    /// Largest IP packet of its interface.
+    /// Largest IP packet of its interface, in bytes.
     pub mtu: u32,
     netlink: Netlink,
 }
@@ -68,14 +69,14 @@ pub struct WireCounters {
     pub outer: LinkCounters,
 }
 
-/// What all hosts have in common.
+/// Settings that all hosts have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct HostDefaults {
-    /// Largest IP packet, where a host says nothing else.
+    /// Largest IP packet in bytes, where a host says nothing else.
     pub mtu: u32,
     /// Largest TCP buffer in bytes, where a host says nothing else.
     pub buffer: u64,
-    /// Whether receivers verify checksums, which costs them time; needed only where the network
+    /// True if receivers verify checksums, which costs them time; needed only where the network
     /// damages packets.
     pub verify_checksums: bool,
     /// Processors on which the hosts' stacks treat what they receive, as a bit mask; 0 leaves it to
@@ -93,7 +94,7 @@ pub fn enter_private_network() -> Result<Privilege, RunError> {
         .map_err(|error| RunError::Unavailable(explain_refusal(&error)))
 }
 
-/// Which limit stands in the way of namespaces, and what would remove it.
+/// The limit that stands in the way of namespaces, and its remedy, as a sentence.
 pub fn explain_refusal(error: &io::Error) -> String {
     let setting = |name: &str| read_sysctl(name).unwrap_or_default();
     let remedy = if setting("user.max_net_namespaces") == "0" {
@@ -122,7 +123,7 @@ impl Hosts {
     /// The calling thread is in the agent's private network and stays there.
     ///
     /// # Errors
-    /// What the kernel refused, in words.
+    /// The setting or step that the kernel refused, in words.
     pub fn build(plans: &[HostPlan], common: HostDefaults) -> Result<Self, RunError> {
         if plans.len() > MAX_HOSTS {
             return Err(RunError::Unavailable(format!(
@@ -130,50 +131,44 @@ impl Hosts {
                 plans.len()
             )));
         }
-        // The agent's own stack must not speak on the wires either.
-        settings::silence_ipv6();
-        let mut netlink = Netlink::open().could_not("open a netlink socket")?;
-        let count = plans.len() as u16;
-        let largest = plans.iter().filter_map(|plan| plan.mtu).max();
-        let largest = largest.unwrap_or(0).max(common.mtu);
-        let mut hosts = Vec::with_capacity(plans.len());
-        for (index, plan) in (0..count).zip(plans) {
-            let mtu = plan.mtu.unwrap_or(common.mtu);
-            let wiring = Wiring {
-                index,
-                count,
-                mtu,
-                largest,
-                verify_checksums: common.verify_checksums,
-            };
-            hosts.push(wiring.build(plan, common, &mut netlink)?);
-        }
-        Ok(Hosts { hosts, netlink })
+        Hosts::build_some(plans, 0, plans.len() as u16, common)
     }
 
-    /// Builds one host of a network whose other hosts are elsewhere: the same addresses, one wire.
+    /// Builds one host of a network of `count` hosts whose others are elsewhere: the same addresses, one wire.
     ///
     /// The calling thread is in the agent's private network and stays there.
     ///
     /// # Errors
-    /// What the kernel refused, in words.
+    /// As [`Hosts::build`].
     pub fn build_one(
         plan: &HostPlan,
         index: u16,
         count: u16,
         common: HostDefaults,
     ) -> Result<Self, RunError> {
+        Hosts::build_some(std::slice::from_ref(plan), index, count, common)
+    }
+
+    /// Builds the hosts from index `first` on.
+    fn build_some(
+        plans: &[HostPlan],
+        first: u16,
+        count: u16,
+        common: HostDefaults,
+    ) -> Result<Self, RunError> {
+        // The agent's own stack must not speak on the wires either.
         settings::silence_ipv6();
         let mut netlink = Netlink::open().could_not("open a netlink socket")?;
-        let mtu = plan.mtu.unwrap_or(common.mtu);
+        let mtu = |plan: &HostPlan| plan.mtu.unwrap_or(common.mtu);
         let wiring = Wiring {
-            index,
             count,
-            mtu,
-            largest: mtu,
-            verify_checksums: common.verify_checksums,
+            largest_mtu: plans.iter().map(mtu).max().unwrap_or(0),
+            common,
         };
-        let hosts = vec![wiring.build(plan, common, &mut netlink)?];
+        let mut hosts = Vec::with_capacity(plans.len());
+        for (index, plan) in (first..).zip(plans) {
+            hosts.push(wiring.build(index, plan, &mut netlink)?);
+        }
         Ok(Hosts { hosts, netlink })
     }
 
@@ -210,31 +205,26 @@ impl Hosts {
     }
 }
 
-/// How one host is wired.
+/// The wiring that all hosts of a network share.
 struct Wiring {
-    index: u16,
-    /// Hosts in all.
+    /// Number of hosts.
     count: u16,
-    mtu: u32,
-    /// Largest packet of any host, which the agent's end must be able to send.
-    largest: u32,
-    verify_checksums: bool,
+    /// Largest packet of any host in bytes, which the agent's ends must be able to send.
+    largest_mtu: u32,
+    common: HostDefaults,
 }
 
 impl Wiring {
-    fn build(
-        &self,
-        plan: &HostPlan,
-        common: HostDefaults,
-        outside: &mut Netlink,
-    ) -> Result<Host, RunError> {
+    fn build(&self, index: u16, plan: &HostPlan, outside: &mut Netlink) -> Result<Host, RunError> {
         let netns =
             NetNs::create().map_err(|error| RunError::Unavailable(explain_refusal(&error)))?;
         netns
-            .within(|| plan.configure(common.buffer, common.receive_cpus))
+            .within(|| plan.configure(self.common.buffer, self.common.receive_cpus))
             .could_not("enter a host")??;
         let doing = format!("set up the host '{}'", plan.name);
-        let (inner, outer, netlink) = self.wire(&netns, outside).could_not(&doing)?;
+        let mtu = plan.mtu.unwrap_or(self.common.mtu);
+        let wire = self.wire(index, mtu, &netns, outside);
+        let (inner, outer, netlink) = wire.could_not(&doing)?;
         let sysctls = netns.within(|| plan.read_back()).could_not(&doing)?;
         Ok(Host {
             name: plan.name.clone(),
@@ -242,57 +232,79 @@ impl Wiring {
             inner,
             outer,
             sysctls,
-            mtu: self.mtu,
+            mtu,
             netlink,
         })
     }
 
     /// Connects the host in `netns` to the agent; returns the indices of both ends and a netlink
     /// socket inside.
-    fn wire(&self, netns: &NetNs, wire: &mut Netlink) -> io::Result<(u32, u32, Netlink)> {
+    fn wire(
+        &self,
+        index: u16,
+        mtu: u32,
+        netns: &NetNs,
+        outside: &mut Netlink,
+    ) -> io::Result<(u32, u32, Netlink)> {
         let mut netlink = netns.within(Netlink::open)??;
-        let name = outer_name(self.index);
+        let name = outer_name(index);
         let near = VethEnd {
             name: &name,
-            mac: mac(self.index, true),
-            mtu: self.largest,
+            mac: mac(index, true),
+            mtu: self.largest_mtu,
             netns: None,
         };
         let far = VethEnd {
             name: INNER,
-            mac: mac(self.index, false),
-            mtu: self.mtu,
+            mac: mac(index, false),
+            mtu,
             netns: Some(netns.as_fd()),
         };
-        wire.add_veth(near, far, 10_000)?;
-        let outer = wire.index_of(&name)?;
+        outside.add_veth(near, far, 10_000)?;
+        let outer = outside.index_of(&name)?;
         let inner = netlink.index_of(INNER)?;
         let loopback = netlink.index_of("lo")?;
         netlink.set_up(loopback)?;
-        netlink.add_address(inner, address(self.index), PREFIX)?;
+        netlink.add_address(inner, address(index), PREFIX)?;
         netlink.set_up(inner)?;
-        for peer in (0..self.count).filter(|&peer| peer != self.index) {
+        for peer in (0..self.count).filter(|&peer| peer != index) {
             netlink.add_neighbour(inner, address(peer), mac(peer, false))?;
         }
-        wire.set_up(outer)?;
-        let unwanted = |feature: &str| {
-            is_offload(feature) || feature == "rx-checksum" && self.verify_checksums
-        };
-        let left = netns.within(|| ethtool::switch_off(INNER, unwanted))??;
-        let left_outside = ethtool::switch_off(&name, is_offload)?;
-        if let Some(feature) = left.first().or(left_outside.first()) {
-            return Err(io::Error::other(format!(
-                "the offload '{feature}' cannot be switched off"
-            )));
-        }
+        outside.set_up(outer)?;
+        let verifies = self.common.verify_checksums;
+        let unwanted = |feature: &str| is_offload(feature) || feature == "rx-checksum" && verifies;
+        netns.within(|| require_off(INNER, unwanted))??;
+        switch_offloads_off(&name)?;
         Ok((inner, outer, netlink))
     }
+}
+
+/// Switches features of an interface of the calling thread's namespace off.
+///
+/// # Errors
+/// One of them stays on.
+fn require_off(name: &str, unwanted: impl Fn(&str) -> bool) -> io::Result<()> {
+    match ethtool::switch_off(name, unwanted)?.first() {
+        None => Ok(()),
+        Some(feature) => Err(io::Error::other(format!(
+            "the offload '{feature}' cannot be switched off"
+        ))),
+    }
+}
+
+/// Switches the offloads of an interface of the calling thread's namespace off, so that a frame is
+/// a packet.
+///
+/// # Errors
+/// One of them stays on.
+pub fn switch_offloads_off(name: &str) -> io::Result<()> {
+    require_off(name, is_offload)
 }
 
 /// Offloads make several packets one, or leave checksums undone, both of which the wire would
 /// show: segmentation (tx-tcp..., tx-udp-segmentation, tx-gso...), checksums, and their receiving
 /// counterparts.
-pub fn is_offload(feature: &str) -> bool {
+fn is_offload(feature: &str) -> bool {
     feature == "tx-generic-segmentation"
         || feature == "tx-udp-segmentation"
         || feature == "tx-gso-list"

@@ -1,11 +1,11 @@
 //! Hosts as network namespaces, their kernel settings, and facts about the machine that carries them.
 #![forbid(unsafe_code)]
 
-pub mod facts;
+pub mod host_info;
 mod hosts;
 pub mod sysctl_override;
 
 pub use hosts::{
     Host, HostDefaults, HostPlan, Hosts, WireCounters, enter_private_network, explain_refusal,
-    is_offload,
+    switch_offloads_off,
 };

@@ -22,13 +22,13 @@ pub const JOURNAL: &str = "/run/narrows/settings.json";
 pub struct Change {
     /// Such as `net.core.rmem_max`.
     pub name: String,
-    /// What it was.
+    /// Its value before, in the unit of the setting.
     pub before: u64,
-    /// What it is as long as it is held.
+    /// Its value as long as the override is in force, in the same unit.
     pub now: u64,
 }
 
-/// How the settings are reached: the kernel's files, or a test's.
+/// Access to the settings: the kernel's files, or a test's.
 pub trait SysctlAccess {
     /// The value of a setting, as text.
     fn read(&self, name: &str) -> std::io::Result<String>;
@@ -110,12 +110,12 @@ impl<S: SysctlAccess> SysctlOverride<S> {
         Ok(raised)
     }
 
-    /// What was changed, in the order of names.
+    /// Changes that were made, in the order of names.
     pub fn changes(&self) -> &[Change] {
         &self.changes
     }
 
-    /// What an earlier holder had left behind and was put back.
+    /// Changes that an earlier holder had left behind and that were undone.
     pub fn recovered(&self) -> &[Change] {
         &self.recovered
     }
@@ -240,7 +240,7 @@ fn same_file(journal: &File, path: &Path) -> bool {
     }
 }
 
-/// What the journal says; one that was being written when its writer was killed says that nothing was changed
+/// Changes in the journal; one that was being written when its writer was killed says that nothing was changed
 /// yet.
 fn read_journal(journal: &mut File) -> Vec<Change> {
     let mut text = String::new();

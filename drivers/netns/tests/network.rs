@@ -5,7 +5,8 @@ mod common;
 use common::in_private_network;
 use narrows_cell::addressing::address;
 use narrows_netns::{HostDefaults, HostPlan, Hosts};
-use narrows_sys::mmsg::{ReceiveBatch, SendBatch};
+use narrows_sys::batched_udp::UdpReceiver;
+use narrows_sys::mmsg::{Message, SendBatch};
 use narrows_sys::netns::NetNs;
 use narrows_sys::poll::{Epoll, Events};
 use narrows_sys::ring::{RxRing, TxPort};
@@ -79,9 +80,8 @@ fn frames_cross_from_host_to_host_only_through_us() {
         let mut batch = SendBatch::new();
         let mut sent = 0;
         while sent < payloads.len() {
-            sent += batch
-                .send(near.as_fd(), payloads[sent..].iter().map(Vec::as_slice))
-                .unwrap();
+            let left = payloads[sent..].iter().map(Vec::as_slice);
+            sent += batch.send(near.as_fd(), left.map(Message::from)).unwrap();
         }
         let mut last = before;
         for n in 0..100u8 {
@@ -98,20 +98,19 @@ fn frames_cross_from_host_to_host_only_through_us() {
         assert!(ring.peek().is_none());
         assert_eq!(ring.statistics().unwrap(), (101, 0));
 
-        let mut batch = ReceiveBatch::new();
+        let mut receiver = UdpReceiver::new();
         let mut seen = 0u8;
         while seen < 100 {
             wait_readable(&far);
-            batch
-                .receive(far.as_fd(), |datagram| {
-                    assert_eq!(datagram.bytes, vec![seen; 1200]);
-                    assert_eq!(datagram.ecn, 2);
-                    assert!(datagram.stamp_ns.unwrap() >= before);
-                    seen += 1;
-                })
-                .unwrap();
+            for index in 0..receiver.receive(far.as_fd()).unwrap() {
+                let datagram = receiver.datagram(index);
+                assert_eq!(datagram.bytes, vec![seen; 1200]);
+                assert_eq!(datagram.ecn(), 2);
+                assert!(datagram.stamp_ns.unwrap() >= before);
+                seen += 1;
+            }
         }
-        assert_eq!(batch.dropped(), 0);
+        assert_eq!(receiver.dropped(), 0);
         let counters = hosts.counters().unwrap();
         let (sender, receiver) = (counters[0], counters[1]);
         assert_eq!(
@@ -258,10 +257,8 @@ fn every_host_reaches_every_other_by_its_address() {
         );
         near.release();
         wait_readable(&to);
-        let mut batch = ReceiveBatch::new();
-        let mut seen = Vec::new();
-        let show = |datagram: narrows_sys::mmsg::Datagram| seen.extend_from_slice(datagram.bytes);
-        assert_eq!(batch.receive(to.as_fd(), show).unwrap(), 1);
-        assert_eq!(seen, b"hello");
+        let mut receiver = UdpReceiver::new();
+        assert_eq!(receiver.receive(to.as_fd()).unwrap(), 1);
+        assert_eq!(receiver.datagram(0).bytes, b"hello");
     });
 }

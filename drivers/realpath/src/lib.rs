@@ -2,8 +2,8 @@
 //! examination of the path, and the record that is made of what both peers have written.
 #![forbid(unsafe_code)]
 
+pub mod archive;
 mod merge;
-pub mod pack;
 pub mod path_probe;
 pub mod peer;
 pub mod timekeeping;

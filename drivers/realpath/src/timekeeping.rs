@@ -2,7 +2,7 @@
 //! program that corrects it. Facts for records; nothing here is needed to relate two clocks, which
 //! the tunnel does by itself.
 
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_sys::clock::{self, Discipline};
 use serde_json::{Value, json};
 use std::io::Read;
@@ -37,7 +37,7 @@ pub fn examine() -> Value {
         "format": FORMAT,
         "real_ns": real_ns,
         "raw_ns": raw_ns,
-        "source": facts::clocksource(),
+        "source": host_info::clocksource(),
         "synchronized": bound_ns.is_some(),
         "max_error_ns": kept.map(|kept| kept.max_error_ns),
         "estimated_error_ns": kept.map(|kept| kept.estimated_error_ns),
@@ -135,7 +135,7 @@ fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|value: &f64| value.abs() < 1e10)
 }
 
-/// What a program prints, if it is there and ends well in time.
+/// Output of a program, if it is there and ends well in time.
 fn ask(words: &[&str]) -> Option<String> {
     let mut child = Command::new(words[0])
         .args(&words[1..])

@@ -3,7 +3,7 @@
 
 use narrows_cell::RunError;
 use narrows_realpath::peer;
-use narrows_realpath::tunnel::Plan;
+use narrows_realpath::tunnel::TunnelPlan;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -61,13 +61,13 @@ fn value() -> impl Strategy<Value = Value> {
 }
 
 fn check(text: &str) -> Result<(), TestCaseError> {
-    match Plan::parse(text) {
+    match TunnelPlan::parse(text) {
         Ok(plan) => {
             prop_assert!(plan.outer_mtu >= 1280 && plan.outer_mtu <= 9000);
-            prop_assert!(plan.inner_mtu >= 576 && plan.inner_mtu < plan.outer_mtu);
+            prop_assert!((576..plan.outer_mtu).contains(&plan.inner_mtu()));
             prop_assert!(
                 plan.dial
-                    .is_none_or(|dial| dial.is_ipv4() == plan.bind.is_ipv4())
+                    .is_none_or(|dial| dial.is_ipv4() == plan.bind().is_ipv4())
             );
             prop_assert!(plan.clock.drift_ppb.unsigned_abs() <= 1_000_000);
         }
@@ -88,13 +88,13 @@ fn check_refusal(error: &RunError) -> Result<(), TestCaseError> {
 }
 
 fn check_side(text: &str) -> Result<(), TestCaseError> {
-    peer::Plan::parse(text).map_or_else(|error| check_refusal(&error), |_| Ok(()))
+    peer::PeerPlan::parse(text).map_or_else(|error| check_refusal(&error), |_| Ok(()))
 }
 
 #[test]
 fn names_with_line_breaks_are_quoted_in_one_line() {
     let text = plan().to_string().replace("silence_ns", r"sil\nce_ns");
-    let error = Plan::parse(&text).unwrap_err().to_string();
+    let error = TunnelPlan::parse(&text).unwrap_err().to_string();
     assert!(error.contains(r"`sil\nce_ns`"), "{error}");
     check(&text).unwrap();
 }
@@ -102,12 +102,12 @@ fn names_with_line_breaks_are_quoted_in_one_line() {
 #[test]
 fn names_that_swallowed_the_secret_are_quoted_without_it() {
     let text = plan().to_string().replace(r#""secret":""#, r#""secret#: "#);
-    let error = Plan::parse(&text).unwrap_err().to_string();
+    let error = TunnelPlan::parse(&text).unwrap_err().to_string();
     assert!(error.contains("unknown field `secret#: …`"), "{error}");
     let text = side()
         .to_string()
         .replace(r#""format":""#, &format!(r#""secret#: {SECRET}":""#));
-    let error = peer::Plan::parse(&text).unwrap_err().to_string();
+    let error = peer::PeerPlan::parse(&text).unwrap_err().to_string();
     assert!(error.contains("unknown field `secret#: …`"), "{error}");
     // The place of the secret taken by something else, and something else's by the secret.
     for key in ["format", "bind", "outer_mtu", "clock"] {
@@ -118,7 +118,9 @@ fn names_that_swallowed_the_secret_are_quoted_without_it() {
     // Numbers are shown whole.
     let mut plan = plan();
     plan["patience_ns"] = json!(99_999_999_999_999_999u64);
-    let error = Plan::parse(&plan.to_string()).unwrap_err().to_string();
+    let error = TunnelPlan::parse(&plan.to_string())
+        .unwrap_err()
+        .to_string();
     assert!(error.contains("99999999999999999"), "{error}");
 }
 

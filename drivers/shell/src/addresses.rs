@@ -69,7 +69,7 @@ impl Prefix {
         })
     }
 
-    /// Whether an address belongs to a shell.
+    /// True if an address belongs to a shell.
     pub(super) fn contains(self, address: Ipv4Addr) -> bool {
         (address.to_bits() ^ self.base) >> (32 - u32::from(self.length)) == 0
     }

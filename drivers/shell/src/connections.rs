@@ -37,7 +37,7 @@ impl Connection {
         }
     }
 
-    /// What it is, in a few words.
+    /// Its protocol and destination, for people.
     pub(super) fn label(&self) -> String {
         let peer = match self.tuple.to.port() {
             0 => self.tuple.to.ip().to_string(),

@@ -1,4 +1,4 @@
-//! What is counted while a shell runs, and shown live and at its end.
+//! Counters of a shell, shown live and at its end.
 
 use narrows_net::PathDirection;
 use narrows_record::Histogram;
@@ -6,7 +6,7 @@ use narrows_units::{Span, Time};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// One direction of the path.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct DirectionCounts {
     /// Packets and bytes that entered.
     pub(super) entered: (u64, u64),
@@ -17,22 +17,11 @@ pub(super) struct DirectionCounts {
     /// Model times of the first and the last that left.
     pub(super) first: Option<Time>,
     pub(super) last: Time,
-    /// Delay of each packet beyond the propagation.
+    /// Delay of each packet beyond the propagation, in ns.
     pub(super) queueing: Histogram,
 }
 
 impl DirectionCounts {
-    pub(super) fn new() -> Self {
-        DirectionCounts {
-            entered: (0, 0),
-            left: (0, 0),
-            dropped: 0,
-            first: None,
-            last: Time::ZERO,
-            queueing: Histogram::new(),
-        }
-    }
-
     #[inline]
     pub(super) fn enter(&mut self, size: u32) {
         self.entered.0 += 1;
@@ -101,7 +90,7 @@ impl DroppedPackets {
     }
 }
 
-/// What the emulator shows of one direction while it runs.
+/// Counters of one direction that other threads may read while the emulator runs.
 #[derive(Debug, Default)]
 pub(super) struct Meter {
     pub(super) left_bytes: AtomicU64,

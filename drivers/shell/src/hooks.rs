@@ -3,7 +3,7 @@
 
 use super::connections::Connections;
 use super::counts::{DirectionCounts, DroppedPackets, Meter};
-use super::packet::{self, Kind, Tuple};
+use super::packet::{self, Admission, Tuple};
 use narrows_emulator::{Control, Handle, Hooks, Injection, Report, Transit};
 use narrows_net::{Network, PathDirection};
 use narrows_record::{ElementCounters, Histogram, QueueRow};
@@ -22,7 +22,7 @@ const METER: Span = Span::from_ms(20);
 /// A frame that waits at the gateway for somebody to be there.
 #[derive(Debug)]
 pub(super) struct PendingFrame {
-    pub(super) kind: Kind,
+    pub(super) kind: Admission,
     pub(super) tuple: Tuple,
     pub(super) frame: Vec<u8>,
 }
@@ -38,7 +38,7 @@ pub(super) enum RelayCommand {
     Forget(Tuple),
 }
 
-/// What emulator, relay and main thread share.
+/// State that emulator, relay and main thread share.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) control: Control,
@@ -55,7 +55,7 @@ pub(super) struct Gate {
     pub(super) datagrams: HashMap<Tuple, u32>,
 }
 
-/// What a session has counted, and how it is reached meanwhile.
+/// Counters of a session, and the gate to its relay.
 pub(super) struct ShellHooks<'a> {
     gate: Option<Gate>,
     /// Present if a record is wanted.
@@ -74,7 +74,7 @@ impl<'a> ShellHooks<'a> {
         ShellHooks {
             gate,
             connections: is_recorded.then(Connections::default),
-            counts: [DirectionCounts::new(), DirectionCounts::new()],
+            counts: Default::default(),
             drops: DroppedPackets::default(),
             entered: Vec::new(),
             meters,
@@ -167,13 +167,13 @@ impl Hooks for ShellHooks<'_> {
 }
 
 impl Gate {
-    /// Whether a frame may go to the gateway at once.
+    /// True if a frame may go to the gateway at once.
     #[inline]
     fn is_open(&self, frame: &[u8]) -> bool {
         packet::read(frame).is_none_or(|head| match head.kind {
-            Kind::Other => true,
-            Kind::Opening => false,
-            Kind::Datagram => self.datagrams.get(&head.tuple) == Some(&0),
+            Admission::Other => true,
+            Admission::Opening => false,
+            Admission::Datagram => self.datagrams.get(&head.tuple) == Some(&0),
         })
     }
 
@@ -182,7 +182,7 @@ impl Gate {
         let Some(head) = packet::read(frame) else {
             return;
         };
-        if head.kind == Kind::Datagram {
+        if head.kind == Admission::Datagram {
             *self.datagrams.entry(head.tuple).or_insert(0) += 1;
         }
         let pending = PendingFrame {
@@ -196,7 +196,7 @@ impl Gate {
     }
 
     fn settle(&mut self, pending: &PendingFrame) {
-        if pending.kind == Kind::Datagram
+        if pending.kind == Admission::Datagram
             && let Some(waiting) = self.datagrams.get_mut(&pending.tuple)
         {
             *waiting = waiting.saturating_sub(1);
@@ -204,13 +204,13 @@ impl Gate {
     }
 }
 
-/// What the emulator's thread leaves behind.
-pub(super) struct Finished {
+/// Results of the emulator's thread.
+pub(super) struct ShellResult {
     /// By direction.
     pub(super) counts: [DirectionCounts; 2],
     pub(super) drops: DroppedPackets,
     pub(super) lateness: Histogram,
-    /// Frames for which there was no memory.
+    /// Number of frames for which there was no memory.
     pub(super) no_memory: u64,
     pub(super) elements: Vec<ElementCounters>,
     /// Samples of the queues, if a record is kept.
@@ -224,13 +224,13 @@ pub(super) struct Finished {
     pub(super) cpu_ns: u64,
 }
 
-impl Finished {
+impl ShellResult {
     pub(super) fn of(report: Report<ShellHooks>, start_real_ns: u64) -> io::Result<Self> {
         let mut rings = [(0, 0); 2];
         for (counts, wire) in rings.iter_mut().zip(&report.wires) {
             *counts = wire.ring.statistics()?;
         }
-        Ok(Finished {
+        Ok(ShellResult {
             counts: report.hooks.counts,
             drops: report.hooks.drops,
             lateness: report.lateness,

@@ -24,20 +24,20 @@ mod report;
 mod stopwatch;
 pub mod subreaper;
 
-pub use plan::{Plan, ShellOptions};
-pub use subreaper::{block_signals, guard_main};
+pub use plan::{ShellOptions, ShellPlan};
+pub use subreaper::{block_signals, subreaper_main};
 
 use addresses::{OUTSIDE, Prefix};
 use connections::MAX_CONNECTIONS;
 use counts::Meter;
-use hooks::{Finished, Gate, Shared, ShellHooks};
+use hooks::{Gate, Shared, ShellHooks, ShellResult};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{RecordFolder, element_names};
 use narrows_emulator::{
     Control, Core, CoreConfig, Emulator, Forwarding, Handle, Pool, Writer, frame,
 };
 use narrows_net::Network;
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_record::{Log, PacketLog};
 use narrows_sys::netns::NetNs;
 use narrows_sys::poll::{Epoll, Events, Signals, Waker};
@@ -46,7 +46,7 @@ use narrows_sys::userns::{self, NamespaceEntry};
 use narrows_sys::{clock, cpu, process, socket};
 use narrows_units::{Span, Time};
 use network::{Enclosing, MTU, ShellNetwork};
-use relay::{Factory, Relay, Resolvers, host_names};
+use relay::{GatewaySockets, Relay, Resolvers, host_names};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -76,13 +76,13 @@ const BYPASSES: [&str; 3] = [
 /// Distance of looking after the emulator, and of updates of the live line.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Runs `command` behind the path of `plan` and returns its exit code, as shells tell it.
+/// Runs `command` behind the path of `plan` and returns its exit code, as shells report it.
 ///
 /// Must be called while this process has a single thread; `signals` come from [`block_signals`].
 ///
 /// # Errors
 /// Whatever keeps the program from being started, or the record from being written.
-pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, RunError> {
+pub fn run(plan: &ShellPlan, command: &[OsString], signals: &Signals) -> Result<i32, RunError> {
     let network: Network<Handle> = plan.network()?;
     let elements = element_names(&network);
     drop(network);
@@ -91,8 +91,8 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
         Some(log) => Some(RecordFolder::create(log)?),
         None => None,
     };
-    let around = Around::find();
-    let mut enclosing = around.enclosing()?;
+    let environment = ShellEnvironment::find();
+    let mut enclosing = environment.enclosing()?;
     let rootless = !privileges::is_capable();
     let mut alone = None;
     if rootless {
@@ -113,14 +113,14 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
         control: Control::new(2).could_not("prepare the emulator")?,
         meters: [Meter::default(), Meter::default()],
     };
-    let session = Session {
+    let session = ShellSession {
         plan,
         shared: &shared,
-        around: &around,
+        environment: &environment,
     };
     let before = cpu::ticks();
     let ran = std::thread::scope(|scope| {
-        let (tell, hear) = channel();
+        let (send_built, receive_built) = channel();
         let (pending, to_relay) = channel();
         let (commands, to_emulator) = channel();
         let relay_waker = Arc::new(Waker::new().could_not("prepare the relay")?);
@@ -132,12 +132,12 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
         };
         let writer = writer.as_ref();
         let (shared, enclosing) = (&shared, enclosing.as_ref());
-        let emulate = move || emulate(plan, gate, writer, shared, enclosing, &tell);
+        let emulate = move || emulate(plan, gate, writer, shared, enclosing, &send_built);
         let emulator = std::thread::Builder::new()
             .name("emulator".to_owned())
             .spawn_scoped(scope, emulate)
             .could_not("start a thread")?;
-        let result = hear
+        let result = receive_built
             .recv()
             .map_err(|_| RunError::Internal("the emulator's thread has crashed".to_owned()))
             .and_then(|built| built)
@@ -151,14 +151,14 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
                 }
                 if let Some(gateway) = built.gateway {
                     let relay = Relay {
-                        factory: Factory::start(gateway).could_not("start a thread")?,
+                        sockets: GatewaySockets::start(gateway).could_not("start a thread")?,
                         pending: to_relay,
                         waker: relay_waker.clone(),
                         commands,
                         shared,
-                        resolvers: Resolvers::parse(&session.around.resolv_conf),
+                        resolvers: Resolvers::parse(&session.environment.resolv_conf),
                         congestion: plan.options.congestion.clone(),
-                        enclosed: session.around.prefix.is_some(),
+                        enclosed: session.environment.prefix.is_some(),
                     };
                     std::thread::Builder::new()
                         .name("relay".to_owned())
@@ -194,7 +194,7 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
         (Some(writer), Some(folder)) => Some(writer.finish(folder)?),
         _ => None,
     };
-    let summary = report::Summary::new(&finished, &elements, &before);
+    let summary = report::ShellSummary::new(&finished, &elements, &before);
     if !plan.options.quiet {
         eprint!("{}", summary.text());
     }
@@ -207,16 +207,16 @@ pub fn run(plan: &Plan, command: &[OsString], signals: &Signals) -> Result<i32, 
     Ok(code)
 }
 
-/// What the machine looks like from where we start.
-struct Around {
+/// Surroundings of the process at its start.
+struct ShellEnvironment {
     /// The addresses of the shell that we are in.
     prefix: Option<Prefix>,
     resolv_conf: String,
     hosts: String,
 }
 
-impl Around {
-    fn find() -> Around {
+impl ShellEnvironment {
+    fn find() -> ShellEnvironment {
         let prefix = std::env::var(SHELL_VARIABLE)
             .ok()
             .and_then(|text| text.parse::<Prefix>().ok());
@@ -225,7 +225,7 @@ impl Around {
             let address = SocketAddrV4::new(prefix.inside(), 0);
             socket::udp_any().is_ok_and(|fd| socket::bind(fd.as_fd(), address).is_ok())
         };
-        Around {
+        ShellEnvironment {
             prefix: prefix.filter(is_here),
             resolv_conf: fs::read_to_string("/etc/resolv.conf").unwrap_or_default(),
             hosts: fs::read_to_string("/etc/hosts").unwrap_or_default(),
@@ -241,39 +241,39 @@ impl Around {
     }
 }
 
-/// What the main thread needs to know when the ground is prepared.
-struct Built {
+/// Namespaces that the emulator's thread has built, for the main thread.
+struct BuiltNetwork {
     inside: NetNs,
     gateway: Option<NetNs>,
     prefix: Prefix,
     no_forwarding: Option<String>,
 }
 
-/// The emulator's thread: builds the namespaces, tells about them, and works until the end.
+/// The emulator's thread: builds the namespaces, hands them over, and works until the end.
 fn emulate(
-    plan: &Plan,
+    plan: &ShellPlan,
     gate: Gate,
     writer: Option<&Writer>,
     shared: &Shared,
     enclosing: Option<&Enclosing>,
-    tell: &Sender<Result<Built, RunError>>,
-) -> Result<Finished, RunError> {
+    send_built: &Sender<Result<BuiltNetwork, RunError>>,
+) -> Result<ShellResult, RunError> {
     let gone = || RunError::Internal("nobody waits for the emulator".to_owned());
     let ground = match ShellNetwork::build(enclosing) {
         Ok(ground) => ground,
         Err(error) => {
-            let _ = tell.send(Err(refusal(&error)));
+            let _ = send_built.send(Err(refusal(&error)));
             return Err(gone());
         }
     };
     let forwards = ground.gateway.is_none();
-    let built = Built {
+    let built = BuiltNetwork {
         inside: ground.inside,
         gateway: ground.gateway,
         prefix: ground.prefix,
         no_forwarding: ground.no_forwarding,
     };
-    tell.send(Ok(built)).map_err(|_| gone())?;
+    send_built.send(Ok(built)).map_err(|_| gone())?;
     let network: Network<Handle> = plan.network()?;
     let elements = element_names(&network);
     let mut log = Log::Packets(PacketLog::new(elements.clone()));
@@ -285,11 +285,11 @@ fn emulate(
         log,
         sample: writer.map_or(Span::ZERO, |_| plan.sample()),
         end: Time::FAR,
-        switching: Forwarding::Across,
+        forwarding: Forwarding::Across,
         unknown_rates: (Span::ZERO, Vec::new()),
         replaced_rates: plan.replaced_rates(),
     };
-    let most = (facts::available_bytes() / 2) as usize;
+    let most = (host_info::available_bytes() / 2) as usize;
     let pool = Pool::new(FRAMES, MAX_FRAME, most);
     let gate = (!forwards).then_some(gate);
     let hooks = ShellHooks::new(gate, writer.is_some(), &shared.meters);
@@ -300,7 +300,7 @@ fn emulate(
     let start_real_ns = clock::real_ns();
     let report = emulator.run_now(Stopwatch::start());
     report
-        .and_then(|report| Finished::of(report, start_real_ns))
+        .and_then(|report| ShellResult::of(report, start_real_ns))
         .could_not("emulate the path")
 }
 
@@ -314,8 +314,8 @@ fn refusal(error: &std::io::Error) -> RunError {
     }
 }
 
-fn check_congestion(plan: &Plan) -> Result<(), RunError> {
-    let offered = facts::congestion_controls();
+fn check_congestion(plan: &ShellPlan) -> Result<(), RunError> {
+    let offered = host_info::congestion_controls();
     match &plan.options.congestion {
         Some(name) if !offered.contains(name) => Err(RunError::Unavailable(format!(
             "this kernel has no congestion control '{name}'; it offers {}",
@@ -325,14 +325,14 @@ fn check_congestion(plan: &Plan) -> Result<(), RunError> {
     }
 }
 
-/// What the main thread works with while the program runs.
-struct Session<'a> {
-    plan: &'a Plan,
+/// Context of the main thread while the program runs.
+struct ShellSession<'a> {
+    plan: &'a ShellPlan,
     shared: &'a Shared,
-    around: &'a Around,
+    environment: &'a ShellEnvironment,
 }
 
-impl Session<'_> {
+impl ShellSession<'_> {
     /// Runs the program to its end.
     fn program(
         &self,
@@ -341,22 +341,22 @@ impl Session<'_> {
         prefix: Prefix,
         ambient: bool,
         signals: &Signals,
-        emulator: &ScopedJoinHandle<Result<Finished, RunError>>,
+        emulator: &ScopedJoinHandle<Result<ShellResult, RunError>>,
     ) -> Result<i32, RunError> {
-        let (reader, _writer) = process::pipe().could_not("make a pipe")?;
+        let (reader, _writer) = std::io::pipe().could_not("make a pipe")?;
         let mut entrance = NamespaceEntry::new(netns, ambient).could_not("prepare the program")?;
         // Shells in shells find these files as they need them.
-        if self.around.prefix.is_none() {
-            let around = self.around;
-            entrance.cover("/etc/hosts", host_names(&around.hosts).into_bytes());
-            let names = Resolvers::rewrite(&around.resolv_conf);
+        if self.environment.prefix.is_none() {
+            let environment = self.environment;
+            entrance.cover("/etc/hosts", host_names(&environment.hosts).into_bytes());
+            let names = Resolvers::rewrite(&environment.resolv_conf);
             entrance.cover("/etc/resolv.conf", names.into_bytes());
             for bypass in BYPASSES {
                 entrance.cover(bypass, Vec::new());
             }
         }
-        let mut guard = Command::new("/proc/self/exe");
-        guard
+        let mut reaper = Command::new("/proc/self/exe");
+        reaper
             .arg("shell-guard")
             .arg(reader.as_raw_fd().to_string())
             .arg("--")
@@ -364,7 +364,7 @@ impl Session<'_> {
             .env(SHELL_VARIABLE, prefix.to_string())
             .env(OUTSIDE_VARIABLE, OUTSIDE.to_string());
         let child = entrance
-            .spawn(guard, reader.as_fd())
+            .spawn(reaper, reader.as_fd())
             .could_not("start the program")?;
         drop(reader);
         process::raise_file_limit();
@@ -374,30 +374,30 @@ impl Session<'_> {
     /// Passes signals on, shows the live line, and waits for the guard to end.
     fn watch(
         &self,
-        guard: u32,
+        reaper: u32,
         signals: &Signals,
-        emulator: &ScopedJoinHandle<Result<Finished, RunError>>,
+        emulator: &ScopedJoinHandle<Result<ShellResult, RunError>>,
     ) -> Result<i32, RunError> {
         let epoll = Epoll::new().could_not("wait for events")?;
         epoll
             .add(signals.as_fd(), 0)
             .could_not("wait for signals")?;
         let mut events = Events::default();
-        let mut live = live::Line::new(&self.plan.options);
+        let mut live = live::LiveLine::new(&self.plan.options);
         loop {
             epoll
                 .wait(&mut events, Some(TICK))
                 .could_not("wait for events")?;
             while let Some((signal, sent)) = signals.next_with_origin() {
                 if subreaper::FORWARDED.contains(&signal) && sent {
-                    narrows_sys::subreaper::send_signal(guard, signal);
+                    narrows_sys::subreaper::send_signal(reaper, signal);
                 }
             }
             // An error would mean that there is no guard any more, for which nobody could wait.
             while let Some(ended) =
                 narrows_sys::subreaper::reap().could_not("wait for the program")?
             {
-                if ended.pid == guard {
+                if ended.pid == reaper {
                     live.clear();
                     return Ok(ended.code);
                 }
@@ -405,7 +405,7 @@ impl Session<'_> {
             live.show(&self.shared.meters);
             if emulator.is_finished() {
                 live.clear();
-                // Its own error is told by whoever joins it.
+                // Its own error is reported by whoever joins it.
                 return Ok(1);
             }
         }

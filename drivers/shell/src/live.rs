@@ -13,7 +13,7 @@ const MIN_INTERVAL_NS: u64 = 190_000_000;
 
 /// A line on standard error that is written anew again and again.
 #[derive(Debug)]
-pub(super) struct Line {
+pub(super) struct LiveLine {
     wanted: bool,
     /// Columns, if it is a terminal.
     width: Option<u16>,
@@ -22,10 +22,10 @@ pub(super) struct Line {
     shown: bool,
 }
 
-impl Line {
+impl LiveLine {
     pub(super) fn new(options: &ShellOptions) -> Self {
         let width = process::terminal_width(io::stderr().as_fd());
-        Line {
+        LiveLine {
             wanted: options.live_anywhere || (options.live && width.is_some()),
             width,
             last_ns: clock::mono_ns(),

@@ -13,8 +13,7 @@
 
 use super::addresses::Prefix;
 use narrows_emulator::Wire;
-use narrows_netns::{explain_refusal, is_offload};
-use narrows_sys::ethtool;
+use narrows_netns::{explain_refusal, switch_offloads_off};
 use narrows_sys::netlink::{Mac, Netlink, Route, VethEnd};
 use narrows_sys::netns::{NetNs, write_sysctl};
 use narrows_sys::ring::{RxRing, TxPort};
@@ -34,7 +33,7 @@ const TCP_BUFFER: u64 = 64 << 20;
 const INSIDE_MAC: Mac = [0x02, 0, 0, 0x78, 0, 2];
 const FAR_MAC: Mac = [0x02, 0, 0, 0x78, 0, 1];
 
-/// What a shell stands on.
+/// The namespaces and wires of a shell.
 #[derive(Debug)]
 pub(super) struct ShellNetwork {
     /// Where the program runs.
@@ -102,7 +101,7 @@ impl ShellNetwork {
 fn build_inside(wire: &mut Netlink, netns: &NetNs, prefix: Prefix) -> io::Result<()> {
     let (near, far) = ends("to-inside", INNER, INSIDE_MAC, 1, netns);
     wire.add_veth(near, far, 1000)?;
-    plain("to-inside")?;
+    switch_offloads_off("to-inside")?;
     let (_, group) = narrows_sys::userns::user();
     netns.within(|| -> io::Result<()> {
         configure()?;
@@ -128,7 +127,7 @@ fn build_gateway(wire: &mut Netlink, prefix: Prefix) -> io::Result<NetNs> {
     let netns = NetNs::create()?;
     let (near, far) = ends("to-outside", INNER, FAR_MAC, 2, &netns);
     wire.add_veth(near, far, 1000)?;
-    plain("to-outside")?;
+    switch_offloads_off("to-outside")?;
     netns.within(|| -> io::Result<()> {
         configure()?;
         let mut netlink = Netlink::open()?;
@@ -171,7 +170,7 @@ fn attach(wire: &mut Netlink, enclosing: &Enclosing) -> io::Result<Prefix> {
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => continue,
             result => result?,
         }
-        let result = plain("to-outside")
+        let result = switch_offloads_off("to-outside")
             .and_then(|()| enclosing.netns.within(|| attach_inside(&name, prefix))?);
         return result.map(|()| prefix);
     }
@@ -184,7 +183,7 @@ fn attach_inside(name: &str, prefix: Prefix) -> io::Result<()> {
     let mut netlink = Netlink::open()?;
     let index = netlink.index_of(name)?;
     netlink.add_address(index, prefix.far(), 32)?;
-    plain(name)?;
+    switch_offloads_off(name)?;
     netlink.set_up(index)?;
     netlink.add_neighbour(index, prefix.inside(), INSIDE_MAC)?;
     netlink.add_route(Route {
@@ -225,20 +224,9 @@ fn interface(netlink: &mut Netlink, address: Ipv4Addr) -> io::Result<u32> {
     netlink.set_up(loopback)?;
     let index = netlink.index_of(INNER)?;
     netlink.add_address(index, address, 32)?;
-    plain(INNER)?;
+    switch_offloads_off(INNER)?;
     netlink.set_up(index)?;
     Ok(index)
-}
-
-/// Switches the offloads of an interface of the calling thread's namespace off, so that a frame is
-/// a packet.
-fn plain(name: &str) -> io::Result<()> {
-    match ethtool::switch_off(name, is_offload)?.first() {
-        None => Ok(()),
-        Some(feature) => Err(io::Error::other(format!(
-            "the offload '{feature}' cannot be switched off"
-        ))),
-    }
 }
 
 /// Settings of the program's namespace and of the gateway.

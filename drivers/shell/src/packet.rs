@@ -1,11 +1,11 @@
-//! What the far end must know of a packet, and the one packet that it makes up: ICMP "destination
+//! Headers that the far end must read, and the one packet that it makes up: ICMP "destination
 //! unreachable" (RFC 792).
 
 use narrows_emulator::frame::ETHERNET;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
 const ICMP: u8 = 1;
-const TCP: u8 = 6;
+pub(super) const TCP: u8 = 6;
 const UDP: u8 = 17;
 const FIN: u8 = 1;
 const SYN: u8 = 2;
@@ -46,22 +46,22 @@ impl Tuple {
 
 /// An IPv4 packet in an Ethernet frame, as far as anybody looks at it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
+pub(super) struct PacketHeaders {
     /// IP size in bytes.
     pub(super) size: u32,
     /// DSCP and ECN.
     pub(super) tos: u8,
     /// Addresses.
     pub(super) tuple: Tuple,
-    /// What must happen before it may reach the gateway.
-    pub(super) kind: Kind,
-    /// Whether it carries nothing but a TCP acknowledgement.
+    /// The condition under which it may reach the gateway.
+    pub(super) kind: Admission,
+    /// True if it carries nothing but a TCP acknowledgement.
     pub(super) acknowledgement: bool,
 }
 
-/// Whether somebody must be there before a packet may reach the gateway.
+/// Packets by who must be there before they may reach the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum Admission {
     /// It opens a TCP connection.
     Opening,
     /// It is (the beginning of) a datagram.
@@ -72,7 +72,7 @@ pub(super) enum Kind {
 
 /// Reads the headers of a frame; `None` if it holds no IPv4 packet.
 #[inline]
-pub(super) fn read(frame: &[u8]) -> Option<Head> {
+pub(super) fn read(frame: &[u8]) -> Option<PacketHeaders> {
     let ip = frame.get(ETHERNET..).filter(|ip| ip.len() >= 20)?;
     let header = usize::from(ip[0] & 15) * 4;
     let size = u32::from(u16::from_be_bytes([ip[2], ip[3]]));
@@ -82,7 +82,7 @@ pub(super) fn read(frame: &[u8]) -> Option<Head> {
     }
     let address = |at: usize| Ipv4Addr::new(ip[at], ip[at + 1], ip[at + 2], ip[at + 3]);
     let mut ports = [0, 0];
-    let mut kind = Kind::Other;
+    let mut kind = Admission::Other;
     let mut acknowledgement = false;
     // Only the first fragment has ports.
     let first = u16::from_be_bytes([ip[6] & 0x1f, ip[7]]) == 0;
@@ -92,17 +92,17 @@ pub(super) fn read(frame: &[u8]) -> Option<Head> {
             u16::from_be_bytes([next[2], next[3]]),
         ];
         kind = match ip.get(header + 12..header + 14) {
-            _ if ip[9] == UDP => Kind::Datagram,
-            Some(&[_, flags]) if flags & (SYN | ACK) == SYN => Kind::Opening,
+            _ if ip[9] == UDP => Admission::Datagram,
+            Some(&[_, flags]) if flags & (SYN | ACK) == SYN => Admission::Opening,
             Some(&[offset, flags]) => {
                 let headers = header + usize::from(offset >> 4) * 4;
                 acknowledgement = flags & (SYN | FIN | RST) == 0 && headers == size as usize;
-                Kind::Other
+                Admission::Other
             }
-            _ => Kind::Other,
+            _ => Admission::Other,
         };
     }
-    Some(Head {
+    Some(PacketHeaders {
         size,
         tos: ip[1],
         tuple: Tuple {
@@ -188,7 +188,7 @@ mod tests {
         let datagram = sample(64, UDP, 1000, 53, 1);
         let head = read(&datagram).unwrap();
         assert_eq!((head.size, head.tos), (64, 1));
-        assert_eq!(head.kind, Kind::Datagram);
+        assert_eq!(head.kind, Admission::Datagram);
         assert_eq!(head.tuple.to, "10.77.0.2:53".parse().unwrap());
         assert_eq!(head.tuple.reversed().from, head.tuple.to);
         let flags = |flags: u8| {
@@ -200,15 +200,19 @@ mod tests {
             assert_eq!(head.acknowledgement, flags == ACK);
             head.kind
         };
-        assert_eq!(flags(SYN), Kind::Opening);
-        assert_eq!(flags(SYN | 0xc0), Kind::Opening, "with ECN negotiation");
-        assert_eq!(flags(SYN | ACK), Kind::Other);
-        assert_eq!(flags(ACK), Kind::Other);
+        assert_eq!(flags(SYN), Admission::Opening);
+        assert_eq!(
+            flags(SYN | 0xc0),
+            Admission::Opening,
+            "with ECN negotiation"
+        );
+        assert_eq!(flags(SYN | ACK), Admission::Other);
+        assert_eq!(flags(ACK), Admission::Other);
         let mut later = sample(64, UDP, 1000, 53, 0);
         later[ETHERNET + 7] = 185;
         assert_eq!(
             read(&later).unwrap().kind,
-            Kind::Other,
+            Admission::Other,
             "a later fragment has no ports"
         );
         let mut arp = datagram.clone();

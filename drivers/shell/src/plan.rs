@@ -1,4 +1,4 @@
-//! What a shell is told: the path and what to show of it.
+//! Plan of a shell: the path, and options of its display and record.
 
 use narrows_cell::RunError;
 use narrows_net::{Files, Network, Packet, Plan as NetworkPlan};
@@ -12,7 +12,7 @@ const FORMAT: &str = "narrows/shell/1";
 
 /// A shell's description, checked and typed.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct ShellPlan {
     /// As it was given.
     pub json: Value,
     /// Contents of the files that it names.
@@ -21,7 +21,7 @@ pub struct Plan {
     pub options: ShellOptions,
 }
 
-/// What is wanted besides the path.
+/// Options besides the path.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ShellOptions {
     format: String,
@@ -59,7 +59,7 @@ fn ten_ms() -> u64 {
     10_000_000
 }
 
-impl Plan {
+impl ShellPlan {
     /// Reads a plan; `files` provides the files that it names.
     ///
     /// # Errors
@@ -67,7 +67,7 @@ impl Plan {
     pub fn parse(
         text: &str,
         files: impl FnOnce(&Value) -> Result<Files, RunError>,
-    ) -> Result<Plan, RunError> {
+    ) -> Result<ShellPlan, RunError> {
         let input = |error: serde_json::Error| {
             RunError::Input(format!("the plan of the shell cannot be read: {error}"))
         };
@@ -88,7 +88,7 @@ impl Plan {
             ));
         }
         let files = files(&json)?;
-        Ok(Plan {
+        Ok(ShellPlan {
             json,
             files,
             options,

@@ -1,12 +1,12 @@
 //! The record of a session, in the format of all records: a run whose flows are the connections
 //! that the program has made.
 
-use super::hooks::Finished;
-use super::plan::Plan;
-use super::report::Summary;
+use super::hooks::ShellResult;
+use super::plan::ShellPlan;
+use super::report::ShellSummary;
 use narrows_cell::RunError;
 use narrows_cell::{GIT, RecordFolder, VERSION};
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_record::{Cpu, FlowSummary, Process, Ring, RunDocument, Versions};
 use serde_json::{Value, json};
 use std::ffi::OsString;
@@ -18,10 +18,10 @@ const CONNECTIONS_FILE: &str = "connections.json";
 /// Writes what is not packets and gives the folder its name.
 pub(super) fn complete(
     folder: RecordFolder,
-    plan: &Plan,
+    plan: &ShellPlan,
     command: &[OsString],
-    finished: &mut Finished,
-    summary: &Summary,
+    finished: &mut ShellResult,
+    summary: &ShellSummary,
     exit_code: i32,
 ) -> Result<(), RunError> {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
@@ -50,9 +50,9 @@ pub(super) fn complete(
         git: GIT.map(str::to_owned),
     };
     let mut run = RunDocument::new(cell, "emulate", versions);
-    run.host = Some(facts::host());
-    run.started_at = Some(facts::wall_clock(finished.start_real_ns));
-    run.ended_at = Some(facts::wall_clock(finished.start_real_ns + duration));
+    run.host = Some(host_info::host());
+    run.started_at = Some(host_info::wall_clock(finished.start_real_ns));
+    run.ended_at = Some(host_info::wall_clock(finished.start_real_ns + duration));
     run.flows = summaries;
     run.elements = std::mem::take(&mut finished.elements);
     let signal = (exit_code > 128).then_some(exit_code - 128);
@@ -91,7 +91,7 @@ pub(super) fn complete(
 }
 
 /// The session as a cell, so that whatever reads cells understands it.
-fn cell(plan: &Plan, command: &str, duration_ns: u64, flows: &[Value]) -> Value {
+fn cell(plan: &ShellPlan, command: &str, duration_ns: u64, flows: &[Value]) -> Value {
     let mut cell = json!({
         "format": "narrows/cell/1", "id": "shell", "scheme": command, "run": 1,
         "where": "emulate", "seed": plan.options.seed, "duration_ns": duration_ns,

@@ -1,8 +1,8 @@
-//! What a shell tells at its end.
+//! The summary of a session: text for people, JSON for programs.
 
 use super::addresses::OUTSIDE;
 use super::counts::{DirectionCounts, Dropped};
-use super::hooks::Finished;
+use super::hooks::ShellResult;
 use narrows_cell::RunError;
 use narrows_net::PathDirection as Flow;
 use narrows_record::{Lateness, Severity};
@@ -17,20 +17,20 @@ use std::path::Path;
 const LATE_NS: u64 = 200_000;
 const HALF_LATE_NS: u64 = 100_000;
 
-/// Everything that is told about a session.
+/// Summary of a session.
 #[derive(Clone, Debug)]
-pub(super) struct Summary {
+pub(super) struct ShellSummary {
     seconds: f64,
-    directions: [Direction; 2],
+    directions: [DirectionSummary; 2],
     pub(super) lateness: Lateness,
     pub(super) busy: CpuTicks,
     pub(super) emulator_ratio: f64,
-    /// What makes the session worse than it should be.
+    /// Reasons why the session is worse than it should be.
     pub(super) reasons: Vec<(Severity, &'static str, String)>,
 }
 
 #[derive(Clone, Debug)]
-struct Direction {
+struct DirectionSummary {
     name: &'static str,
     entered: (u64, u64),
     left: (u64, u64),
@@ -39,12 +39,12 @@ struct Direction {
     queueing: [Option<u64>; 4],
 }
 
-impl Summary {
-    pub(super) fn new(finished: &Finished, elements: &[String], before: &[CpuTicks]) -> Self {
+impl ShellSummary {
+    pub(super) fn new(finished: &ShellResult, elements: &[String], before: &[CpuTicks]) -> Self {
         let direction = |name: &'static str, which: Flow, counts: &DirectionCounts| {
             let element = |drop: &Dropped| elements[usize::from(drop.element)].clone();
             let dropped = finished.drops.0.iter().map(|drop| (element(drop), *drop));
-            Direction {
+            DirectionSummary {
                 name,
                 entered: counts.entered,
                 left: counts.left,
@@ -65,22 +65,12 @@ impl Summary {
             direction("down", Flow::Backward, &finished.counts[1]),
         ];
         let ticks = cpu::ticks();
-        let busy = ticks
-            .iter()
-            .zip(before)
-            .fold(CpuTicks::default(), |sum, (now, then)| {
-                let passed = now.since(*then);
-                CpuTicks {
-                    total: sum.total + passed.total,
-                    idle: sum.idle + passed.idle,
-                    stolen: sum.stolen + passed.stolen,
-                }
-            });
-        let mut summary = Summary {
+        let passed = ticks.iter().zip(before).map(|(now, then)| now.since(*then));
+        let mut summary = ShellSummary {
             seconds: finished.length.ns() as f64 / 1e9,
             directions,
             lateness: Lateness::of(&finished.lateness),
-            busy,
+            busy: CpuTicks::sum(passed),
             emulator_ratio: finished.cpu_ns as f64 / finished.length.ns().max(1) as f64,
             reasons: Vec::new(),
         };
@@ -88,7 +78,7 @@ impl Summary {
         summary
     }
 
-    fn judge(&mut self, finished: &Finished) {
+    fn judge(&mut self, finished: &ShellResult) {
         let late = &self.lateness;
         // One in a hundred means something from a hundred packets on.
         let tail = late.packets >= 100 && late.p99_ns > LATE_NS;
@@ -149,7 +139,6 @@ impl Summary {
 
     /// For programs.
     pub(super) fn json(&self, exit_code: i32) -> Value {
-        let late = &self.lateness;
         json!({
             "format": "narrows/shell-summary/1",
             "seconds": self.seconds,
@@ -157,10 +146,7 @@ impl Summary {
             "outside": OUTSIDE.to_string(),
             "up": self.directions[0].json(),
             "down": self.directions[1].json(),
-            "lateness": {
-                "packets": late.packets, "p50_ns": late.p50_ns, "p90_ns": late.p90_ns,
-                "p99_ns": late.p99_ns, "p999_ns": late.p999_ns, "max_ns": late.max_ns,
-            },
+            "lateness": self.lateness,
             "verdict": self.verdict(),
             "reasons": self.reasons.iter().map(|(_, code, text)| json!({"code": code, "text": text}))
                 .collect::<Vec<_>>(),
@@ -179,7 +165,7 @@ impl Summary {
     }
 }
 
-impl Direction {
+impl DirectionSummary {
     fn write(&self, text: &mut String) {
         let _ = write!(
             text,

@@ -16,7 +16,7 @@ const LOOK: Span = Span::from_ms(20);
 pub(super) struct Stopwatch {
     /// When it was started, by the clock that is never set.
     start_ns: u64,
-    /// What the clock of stamps is ahead of that clock.
+    /// Distance in ns by which the clock of stamps is ahead of that clock.
     ahead_ns: i64,
     next_look: Time,
     /// Reads `ahead_ns`; tests set clocks without setting the machine's.
@@ -98,7 +98,7 @@ mod tests {
 
     const HOUR_NS: i64 = 3_600_000_000_000;
 
-    /// What the test has set the clock forward by.
+    /// Distance in ns by which the test has set the clock forward.
     static SET: AtomicI64 = AtomicI64::new(0);
 
     fn ahead() -> i64 {

@@ -1,4 +1,4 @@
-//! The guard: a small process between the shell's agent and the program, in the program's
+//! The subreaper: a small process between the shell's agent and the program, in the program's
 //! namespaces. All descendants of the program stay below it, so it can end them all: when the
 //! program has ended, and when the agent dies, however that happens.
 
@@ -32,7 +32,7 @@ const NOT_FOUND: i32 = 127;
 const SIGNALS: u64 = 0;
 const AGENT: u64 = 1;
 
-/// Blocks the forwarded signals, and those that tell of children, so that they can be read.
+/// Blocks the forwarded signals, and the one about children, so that they can be read.
 ///
 /// # Errors
 /// No descriptor is left.
@@ -42,12 +42,12 @@ pub fn block_signals() -> Result<Signals, RunError> {
     Signals::block(&all).could_not("block signals")
 }
 
-/// Runs `command` to its end and returns its exit code, as shells tell it. `pipe` is an inherited
+/// Runs `command` to its end and returns its exit code, as shells report it. `pipe` is an inherited
 /// descriptor that is closed at the other end when the agent dies.
 ///
 /// # Errors
-/// What the system refused before the program ran.
-pub fn guard_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> {
+/// A step before the program ran that the system refused.
+pub fn subreaper_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> {
     let pipe = process::inherited(pipe).could_not("take over a pipe")?;
     let signals = block_signals()?;
     subreaper::become_subreaper();

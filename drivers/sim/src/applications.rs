@@ -1,18 +1,21 @@
 //! Requests of applications, carried out in the world.
 
-use crate::flow::{NONE, PendingTransfer, SimConnection, SimPipe};
-use crate::packet::{SimPacket, SimPacketKind};
-use crate::world::{ENDPOINTS, World};
+use crate::endpoints::SimEndpoint;
+use crate::flow::{NONE, PendingTransfer, SimConnection};
+use crate::world::{Parts, World};
+use narrows_cell::Machine;
 use narrows_record::TransferRow;
-use narrows_traffic::{Class, Stamp, TrafficAction, TrafficEvent, Transfer};
-use narrows_units::{Ecn, Time};
+use narrows_traffic::{Class, TrafficAction, TrafficEvent, Transfer};
+use narrows_transport::Sender;
+use narrows_units::Time;
 
 impl World {
-    /// Tells the application of flow `index` something and does what it asks for.
-    pub(crate) fn tell(&mut self, now: Time, index: usize, event: TrafficEvent) {
+    /// Notifies the application of flow `index` and does what it asks for.
+    pub(crate) fn notify(&mut self, now: Time, index: usize, event: TrafficEvent) {
+        let part = Parts::application(index);
         let flow = &mut self.flows[index];
         if now >= flow.stop {
-            self.applications.set(index, Time::FAR);
+            self.wakeups.set(part, Time::FAR);
             return;
         }
         let mut actions = std::mem::take(&mut self.actions);
@@ -23,38 +26,24 @@ impl World {
         } else {
             Time::FAR
         };
-        self.applications.set(index, wakeup);
+        self.wakeups.set(part, wakeup);
         for action in actions.drain(..) {
             self.flows[index].offered.note(&action);
             self.perform(now, index, action);
         }
         self.actions = actions;
-        self.schedule_sampler();
     }
 
-    /// Lets the applications act that wanted to by now.
-    pub(crate) fn run_applications(&mut self, now: Time) {
-        loop {
-            let (at, index) = self.applications.earliest();
-            if at > now {
-                return;
+    /// The time of the application of flow `index` has come.
+    pub(crate) fn wake_application(&mut self, now: Time, index: usize) {
+        let event = match self.flows[index].sender {
+            Some(sender) if self.endpoints[sender as usize].serial == 0 => {
+                self.identify(sender);
+                TrafficEvent::Start
             }
-            let flow = &self.flows[index];
-            let first = flow.class == Class::Datagrams && flow.datagrams.serial == 0;
-            if first {
-                self.serials += 1;
-                self.flows[index].datagrams.serial = self.serials;
-            }
-            self.tell(
-                now,
-                index,
-                if first {
-                    TrafficEvent::Start
-                } else {
-                    TrafficEvent::Wakeup
-                },
-            );
-        }
+            _ => TrafficEvent::Wakeup,
+        };
+        self.notify(now, index, event);
     }
 
     fn perform(&mut self, now: Time, index: usize, action: TrafficAction) {
@@ -62,15 +51,14 @@ impl World {
             TrafficAction::Open { connection } => self.open(now, index, connection),
             TrafficAction::Transfer(transfer) => self.begin(now, index, transfer),
             TrafficAction::Grant { connection, bytes } => {
-                if let Some(pipe) = self.up_pipe(index, connection) {
-                    let sender = &mut self.pipes[pipe].sender;
-                    sender.set_write_seq(sender.write_seq().saturating_add(bytes));
-                    self.poke(now, pipe);
+                if let Some(up) = self.up(index, connection) {
+                    self.write(now, up, |sender| sender.write_seq().saturating_add(bytes));
                 }
             }
             TrafficAction::Hold { connection } => {
-                if let Some(pipe) = self.up_pipe(index, connection) {
-                    let sender = &mut self.pipes[pipe].sender;
+                if let Some(up) = self.up(index, connection)
+                    && let Machine::Sender(sender) = &mut self.endpoints[up as usize].machine
+                {
                     sender.set_write_seq(sender.snd_nxt());
                 }
             }
@@ -78,27 +66,41 @@ impl World {
                 if let Some(&slot) = self.flows[index].connections.get(&connection) {
                     let connection = &mut self.connections[slot as usize];
                     connection.closing = true;
-                    for pipe in [connection.up, connection.down] {
-                        if pipe != NONE {
-                            self.pipes[pipe as usize].closing = true;
+                    for sender in [connection.up, connection.down] {
+                        if sender != NONE {
+                            self.endpoints[sender as usize].closing = true;
                         }
                     }
                     self.retire_if_done(slot);
                 }
             }
-            TrafficAction::Datagram { size } => self.send_datagram(now, index, size),
+            TrafficAction::Datagram { size } => {
+                if let Some(sender) = self.flows[index].sender
+                    && let Machine::DatagramSource(source) =
+                        &mut self.endpoints[sender as usize].machine
+                {
+                    source.push(size);
+                    self.act(now, sender as usize);
+                }
+            }
         }
     }
 
-    fn up_pipe(&self, index: usize, connection: u32) -> Option<usize> {
-        let slot = *self.flows[index].connections.get(&connection)?;
-        Some(self.connections[slot as usize].up as usize)
+    /// The sender of what the client of a connection says.
+    fn up(&self, flow: usize, connection: u32) -> Option<u32> {
+        let slot = self.flows[flow].connections.get(&connection)?;
+        Some(self.connections[*slot as usize].up)
     }
 
-    /// The sender of `pipe` has something new to think about.
-    fn poke(&mut self, now: Time, pipe: usize) {
-        self.pipes[pipe].poked = true;
-        self.wakeups.set(ENDPOINTS + 2 * pipe, now);
+    /// The stream of a sender ends where `end` says, and it has that to think about.
+    fn write(&mut self, now: Time, index: u32, end: impl FnOnce(&Sender) -> u64) {
+        let endpoint = &mut self.endpoints[index as usize];
+        if let Machine::Sender(sender) = &mut endpoint.machine {
+            let end = end(sender);
+            sender.set_write_seq(end);
+        }
+        endpoint.poked = true;
+        self.wakeups.set(self.parts.endpoint(index as usize), now);
     }
 
     fn open(&mut self, now: Time, index: usize, number: u32) {
@@ -122,26 +124,39 @@ impl World {
         let flow = &mut self.flows[index];
         flow.connections.insert(number, slot);
         flow.opened += 1;
-        let pipe = self.add_pipe(now, slot, false);
-        self.connections[slot as usize].up = pipe;
+        self.connections[slot as usize].up = self.add_pair(now, slot, false);
     }
 
-    fn add_pipe(&mut self, now: Time, slot: u32, down: bool) -> u32 {
+    fn add_pair(&mut self, now: Time, slot: u32, down: bool) -> u32 {
         let connection = &self.connections[slot as usize];
-        let (flow, number) = (connection.flow, connection.number);
-        self.serials += 1;
-        let free = self.free_pipes.pop();
-        let place = free.unwrap_or(self.pipes.len() as u32);
-        let pipe: SimPipe = self.flows[usize::from(flow)]
-            .pipe(slot, place, number, self.serials, down, now)
+        let free = self.free_pairs.pop();
+        let index = free.unwrap_or(self.endpoints.len() as u32);
+        let mut pair = self.flows[usize::from(connection.flow)]
+            .connection_pair(index, connection.number, down, now)
             .expect("the parameters of the scheme were accepted at the start");
-        if free.is_some() {
-            self.pipes[place as usize] = pipe;
-        } else {
-            self.pipes.push(pipe);
-            self.wakeups.grow(ENDPOINTS + 2 * self.pipes.len());
+        for endpoint in &mut pair {
+            endpoint.connection = slot;
         }
-        place
+        if free.is_some() {
+            for (place, endpoint) in (index as usize..).zip(pair) {
+                self.endpoints[place] = endpoint;
+            }
+        } else {
+            self.endpoints.extend(pair);
+            let parts = self.parts.endpoint(self.endpoints.len());
+            self.wakeups.grow(parts);
+        }
+        self.identify(index);
+        index
+    }
+
+    /// Gives a pair its serial number.
+    pub(crate) fn identify(&mut self, sender: u32) {
+        self.serials += 1;
+        for endpoint in &mut self.endpoints[sender as usize..][..2] {
+            endpoint.serial = self.serials;
+            endpoint.packet.serial = self.serials;
+        }
     }
 
     fn begin(&mut self, now: Time, index: usize, transfer: Transfer) {
@@ -175,14 +190,13 @@ impl World {
             down_end: connection.down_end,
             answered: false,
         });
-        let (up, supply) = (connection.up as usize, connection.up_end);
-        self.pipes[up].sender.set_write_seq(supply);
-        self.poke(now, up);
-        self.watch(slot);
+        let (up, end) = (connection.up, connection.up_end);
+        self.write(now, up, |_| end);
+        self.await_next(slot);
     }
 
-    /// Tells the pipes of a connection which position in their streams matters next.
-    fn watch(&mut self, slot: u32) {
+    /// Sets which position in the streams of a connection matters next.
+    fn await_next(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
         if connection.up == NONE {
             return;
@@ -194,18 +208,21 @@ impl World {
             up.map_or(u64::MAX, |transfer| transfer.up_end),
             down.map_or(u64::MAX, |transfer| transfer.down_end),
         );
-        self.pipes[connection.up as usize].watch = up;
+        self.endpoints[connection.up as usize + 1].awaited = up;
         if connection.down != NONE {
-            self.pipes[connection.down as usize].watch = down;
+            self.endpoints[connection.down as usize + 1].awaited = down;
         }
     }
 
-    /// The receiver of `pipe` has got what its connection waits for.
+    /// The receiver at `receiver` has got what its connection waits for.
     #[cold]
-    pub(crate) fn on_watched(&mut self, now: Time, pipe: usize) {
-        let (slot, serial) = (self.pipes[pipe].connection, self.pipes[pipe].serial);
-        let arrived = self.pipes[pipe].receiver.rcv_nxt();
-        let is_up = self.connections[slot as usize].up as usize == pipe;
+    pub(crate) fn on_awaited(&mut self, now: Time, receiver: usize) {
+        let SimEndpoint {
+            serial, connection, ..
+        } = self.endpoints[receiver];
+        let slot = connection;
+        let arrived = self.endpoints[receiver].rcv_nxt();
+        let is_up = self.connections[slot as usize].up as usize + 1 == receiver;
         let index = usize::from(self.connections[slot as usize].flow);
         loop {
             let connection = &mut self.connections[slot as usize];
@@ -233,7 +250,7 @@ impl World {
                     transfer,
                     ..
                 } = pending.transfer;
-                self.tell(
+                self.notify(
                     now,
                     index,
                     TrafficEvent::Completed {
@@ -242,25 +259,25 @@ impl World {
                     },
                 );
                 // The application may have closed the connection and opened another in its place.
-                if self.pipes[pipe].serial != serial {
+                if self.endpoints[receiver].serial != serial {
                     return;
                 }
             }
         }
-        self.watch(slot);
+        self.await_next(slot);
         self.retire_if_done(slot);
     }
 
     /// The server sends everything up to `end`.
     fn answer(&mut self, now: Time, slot: u32, end: u64) {
         if self.connections[slot as usize].down == NONE {
-            let pipe = self.add_pipe(now, slot, true);
-            self.pipes[pipe as usize].closing = self.connections[slot as usize].closing;
-            self.connections[slot as usize].down = pipe;
+            let down = self.add_pair(now, slot, true);
+            let connection = &mut self.connections[slot as usize];
+            connection.down = down;
+            self.endpoints[down as usize].closing = connection.closing;
         }
-        let pipe = self.connections[slot as usize].down as usize;
-        self.pipes[pipe].sender.set_write_seq(end);
-        self.poke(now, pipe);
+        let down = self.connections[slot as usize].down;
+        self.write(now, down, |_| end);
     }
 
     /// Ends a connection that is to be closed if everything on it is through and acknowledged.
@@ -269,49 +286,30 @@ impl World {
         if connection.up == NONE || !connection.closing || !connection.pending.is_empty() {
             return;
         }
-        let pipes = [connection.up, connection.down];
-        let mut each = pipes.iter().filter(|&&pipe| pipe != NONE);
-        if !each.all(|&pipe| self.pipes[pipe as usize].sender.is_complete()) {
+        let senders = [connection.up, connection.down];
+        let senders = senders.into_iter().filter(|&sender| sender != NONE);
+        let complete = |index: u32| match &self.endpoints[index as usize].machine {
+            Machine::Sender(sender) => sender.is_complete(),
+            _ => true,
+        };
+        if !senders.clone().all(complete) {
             return;
         }
         let (index, number) = (usize::from(connection.flow), connection.number);
-        for place in pipes.into_iter().filter(|&pipe| pipe != NONE) {
-            let pipe = &mut self.pipes[place as usize];
-            self.flows[index].retire(pipe);
-            // What is still under way belongs to nobody from here on.
-            pipe.serial = 0;
-            let part = ENDPOINTS + 2 * place as usize;
-            self.wakeups.set(part, Time::FAR);
-            self.wakeups.set(part + 1, Time::FAR);
-            self.free_pipes.push(place);
+        for sender in senders {
+            for place in [sender as usize, sender as usize + 1] {
+                let endpoint = &mut self.endpoints[place];
+                if endpoint.is_data {
+                    endpoint.machine.count(&mut self.flows[index].past);
+                }
+                // What is still under way belongs to nobody from here on.
+                endpoint.serial = 0;
+                self.wakeups.set(self.parts.endpoint(place), Time::FAR);
+            }
+            self.free_pairs.push(sender);
         }
         self.connections[slot as usize].up = NONE;
         self.flows[index].connections.remove(&number);
         self.free_connections.push(slot);
-    }
-
-    fn send_datagram(&mut self, now: Time, index: usize, size: u32) {
-        let flow = &mut self.flows[index];
-        let stamp = Stamp {
-            sequence: flow.datagrams.sequence,
-            sent: now,
-        };
-        flow.datagrams.sequence += 1;
-        flow.datagrams.bytes += u64::from(size);
-        let packet = SimPacket {
-            uid: 0,
-            slot: self.contents.stamps.put(stamp),
-            kind: SimPacketKind::Datagram,
-            size: size as u16,
-            pipe: NONE,
-            serial: flow.datagrams.serial,
-            flow: flow.number,
-            route: flow.routes[0],
-            ecn: Ecn::NotEct,
-            dscp: flow.dscp,
-            corrupt: false,
-        };
-        let direction = flow.direction;
-        self.enter(now, direction, packet);
     }
 }

@@ -1,129 +1,183 @@
-//! Both ends of pipes: what they hear, and what they do then.
+//! The endpoints of all flows: one list of state machines.
+//!
+//! They come in pairs: a sender at an even index, and its receiver behind it. A pair is one direction of a connection,
+//! or a whole flow that has none (real-time schemes, datagrams). Pairs without connections exist from the start.
 
-use crate::packet::{SimPacket, SimPacketKind};
-use crate::scheduling_noise::Wants;
-use crate::world::{ENDPOINTS, World};
-use narrows_transport::{Endpoint, Header};
-use narrows_units::Time;
+use crate::packet::SimPacket;
+use crate::world::World;
+use narrows_cell::Machine;
+use narrows_net::PathDirection;
+use narrows_transport::Endpoint;
+use narrows_units::{Span, Time};
+
+/// An endpoint of a real-time scheme that had nothing to send is not asked again before this, whatever it wants.
+const MIN_MEDIA_WAIT: Span = Span::from_us(1);
+
+/// One end of a pair.
+pub(crate) struct SimEndpoint {
+    pub(crate) machine: Machine,
+    /// The pair's; unique among all pairs of the run; 0 while the place is free.
+    pub(crate) serial: u32,
+    /// Index of its connection, where it has one.
+    pub(crate) connection: u32,
+    /// The common part of its packets. Packets are copied in wide words, so starting from memory at rest is
+    /// faster than writing field by field.
+    pub(crate) packet: SimPacket,
+    /// Direction in which its packets travel.
+    pub(crate) direction: PathDirection,
+    /// Index of the process that it is part of, among those that may run late.
+    pub(crate) process: u32,
+    /// True if the pair carries the flow's data, not requests for them.
+    pub(crate) is_data: bool,
+    /// It has been given something new to think about.
+    pub(crate) poked: bool,
+    /// True if its connection ends when everything is through.
+    pub(crate) closing: bool,
+    pub(crate) stopped: bool,
+    /// Position in the stream whose arrival the connection waits for.
+    pub(crate) awaited: u64,
+    pub(crate) start: Time,
+    pub(crate) stop: Time,
+}
+
+impl SimEndpoint {
+    /// Stream bytes that a receiver of the transport has got without a gap.
+    #[inline]
+    pub(crate) fn rcv_nxt(&self) -> u64 {
+        match &self.machine {
+            Machine::Receiver(receiver) => receiver.rcv_nxt(),
+            _ => 0,
+        }
+    }
+
+    /// When it wants to act, or, if it sends data, its flow stops.
+    #[inline]
+    pub(crate) fn next_wakeup(&self) -> Time {
+        if self.stopped {
+            return Time::FAR;
+        }
+        let wakeup = self.machine.next_wakeup();
+        if self.packet.is_ack {
+            wakeup
+        } else {
+            wakeup.min(self.stop).max(self.start)
+        }
+    }
+}
+
+/// An endpoint by its place, and which of those that had this place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct EndpointId {
+    pub(crate) index: u32,
+    pub(crate) serial: u32,
+}
 
 impl World {
-    /// Shows a packet that has arrived to the end it is for; says who may have to act now.
+    /// Shows a packet that has arrived to the endpoint it is for, which may have to act now.
     #[inline]
-    pub(crate) fn on_packet(&mut self, at: Time, packet: SimPacket) -> Option<Wants> {
-        let index = packet.pipe as usize;
-        if self
-            .pipes
-            .get(index)
-            .is_none_or(|pipe| pipe.serial != packet.serial)
-        {
-            return self.on_datagram(at, packet);
+    pub(crate) fn on_packet(&mut self, at: Time, packet: SimPacket) -> Option<EndpointId> {
+        let id = EndpointId {
+            index: packet.to,
+            serial: packet.serial,
+        };
+        if !self.exists(id) {
+            self.count_orphan(packet, true);
+            self.payloads.free(packet.slot);
+            return None;
         }
-        let (pipe, serial) = (packet.pipe, packet.serial);
-        match packet.kind {
-            SimPacketKind::Data => {
-                self.totals.data_delivered += 1;
-                let header = Header::Data(*self.contents.data.get(packet.slot));
-                self.contents.data.free(packet.slot);
-                let receiver = &mut self.pipes[index].receiver;
-                receiver.receive(at, packet.ecn, &header, &self.empty);
-                Some(Wants::Receiver { pipe, serial })
-            }
-            SimPacketKind::Ack => {
-                if !self.pipes[index].is_data {
-                    self.count_orphan(packet, true);
-                }
-                let message = self.contents.acks.get(packet.slot);
-                let (header, body) = (&message.header, &message.body);
-                let sender = &mut self.pipes[index].sender;
-                sender.receive(at, packet.ecn, header, body);
-                self.contents.acks.free(packet.slot);
-                Some(Wants::Sender { pipe, serial })
-            }
-            // Those belong to no pipe.
-            SimPacketKind::Datagram | SimPacketKind::Media | SimPacketKind::Feedback => {
-                self.contents.free(&packet);
-                None
-            }
-        }
-    }
-
-    /// Lets one end act on what it has heard, or because its time has come.
-    #[inline]
-    pub(crate) fn run_endpoint(&mut self, now: Time, whose: Wants) {
-        match whose {
-            Wants::Receiver { pipe, .. } => {
-                let index = pipe as usize;
-                let pipe = &self.pipes[index];
-                let awaited = pipe.receiver.rcv_nxt() >= pipe.watch;
-                self.run_receiver(now, index);
-                if awaited {
-                    self.on_watched(now, index);
-                }
-            }
-            Wants::Sender { pipe, .. } => {
-                let index = pipe as usize;
-                let (closing, connection) =
-                    (self.pipes[index].closing, self.pipes[index].connection);
-                self.run_sender(now, index);
-                if closing {
-                    self.retire_if_done(connection);
-                }
-            }
-            Wants::Media { flow, part } => {
-                self.run_media_end(now, usize::from(flow), usize::from(part));
-                self.schedule_sampler();
-            }
-        }
-    }
-
-    /// The time of one end of a pipe has come.
-    #[inline]
-    pub(crate) fn run_end(&mut self, now: Time, pipe: usize, sends: bool) {
-        if self.delayed_processes.is_some()
-            && self.wait_for_processor(now, self.end_of(pipe, sends))
-        {
-            return;
-        }
-        if sends {
-            self.run_sender(now, pipe);
-        } else {
-            self.run_receiver(now, pipe);
-        }
-    }
-
-    /// One end of the pipe with index `pipe`.
-    fn end_of(&self, pipe: usize, sends: bool) -> Wants {
-        let (serial, pipe) = (self.pipes[pipe].serial, pipe as u32);
-        if sends {
-            Wants::Sender { pipe, serial }
-        } else {
-            Wants::Receiver { pipe, serial }
-        }
-    }
-
-    /// A datagram, a message of a real-time scheme, or what arrives after its connection has ended.
-    #[cold]
-    fn on_datagram(&mut self, at: Time, packet: SimPacket) -> Option<Wants> {
-        if matches!(packet.kind, SimPacketKind::Media | SimPacketKind::Feedback) {
-            return self.hear_media(at, packet);
-        }
-        if packet.kind == SimPacketKind::Datagram {
+        let index = packet.to as usize;
+        if !packet.is_ack {
             self.totals.data_delivered += 1;
-            let stamp = *self.contents.stamps.get(packet.slot);
-            let flow = usize::from(self.index[usize::from(packet.flow)]);
-            if let Some(sink) = &mut self.flows[flow].datagrams.sink {
-                sink.receive(at, stamp, u32::from(packet.size));
-            }
-        } else {
+        } else if !self.endpoints[index].is_data {
             self.count_orphan(packet, true);
         }
-        self.contents.free(&packet);
-        None
+        let (header, body) = self.payloads.get(packet.slot);
+        let machine = &mut self.endpoints[index].machine;
+        machine.receive(at, packet.ecn, header, body);
+        self.payloads.free(packet.slot);
+        Some(id)
     }
 
-    /// Counts a packet that travels in the direction of its flow's data and that no data pipe
+    /// True unless its connection has ended since.
+    #[inline]
+    pub(crate) fn exists(&self, id: EndpointId) -> bool {
+        let endpoint = self.endpoints.get(id.index as usize);
+        endpoint.is_some_and(|endpoint| endpoint.serial == id.serial)
+    }
+
+    /// Lets an endpoint act on what it has received, and its connection on what that completes.
+    #[inline]
+    pub(crate) fn respond(&mut self, now: Time, index: usize) {
+        let endpoint = &self.endpoints[index];
+        let (closing, connection) = (endpoint.closing, endpoint.connection);
+        let complete = endpoint.rcv_nxt() >= endpoint.awaited;
+        self.act(now, index);
+        if complete {
+            self.on_awaited(now, index);
+        }
+        if closing {
+            self.retire_if_done(connection);
+        }
+    }
+
+    /// The time of an endpoint has come, unless it has put its plan off since: see `Wakeups::bring_forward`.
+    #[inline]
+    pub(crate) fn wake_endpoint(&mut self, now: Time, index: usize) {
+        let endpoint = &mut self.endpoints[index];
+        if !std::mem::take(&mut endpoint.poked) {
+            let wakeup = endpoint.next_wakeup();
+            if wakeup > now {
+                self.wakeups.set(self.parts.endpoint(index), wakeup);
+                return;
+            }
+        }
+        if self.delayed_processes.is_none() || !self.wait_for_processor(now, index) {
+            self.act(now, index);
+        }
+    }
+
+    /// Lets an endpoint send all it may.
+    #[inline]
+    pub(crate) fn act(&mut self, now: Time, index: usize) {
+        let endpoint = &mut self.endpoints[index];
+        if now >= endpoint.stop && !endpoint.stopped {
+            endpoint.stopped = true;
+            endpoint.machine.stop();
+        }
+        let part = self.parts.endpoint(index);
+        if endpoint.stopped {
+            self.wakeups.set(part, Time::FAR);
+            return;
+        }
+        let (direction, template) = (endpoint.direction, endpoint.packet);
+        let is_orphan = template.is_ack && !endpoint.is_data;
+        while let Some(out) = self.endpoints[index].machine.transmit(now, &mut self.body) {
+            let packet = SimPacket {
+                slot: self.payloads.put(out.header, &mut self.body),
+                size: out.size as u16,
+                ecn: out.ecn,
+                ..template
+            };
+            if is_orphan {
+                self.count_orphan(packet, false);
+            }
+            self.enter(now, direction, packet);
+        }
+        let endpoint = &self.endpoints[index];
+        let wakeup = endpoint.next_wakeup();
+        if !endpoint.machine.is_media() {
+            self.wakeups.bring_forward(part, wakeup, now);
+        } else if wakeup <= now {
+            self.wakeups.set(part, now + MIN_MEDIA_WAIT);
+        } else {
+            self.wakeups.set(part, wakeup);
+        }
+    }
+
+    /// Counts a packet that travels in the direction of its flow's data and that no data pair
     /// counts: the acknowledgement of a request, or what comes after the end of its connection.
-    pub(crate) fn count_orphan(&mut self, packet: SimPacket, arrived: bool) {
+    #[cold]
+    fn count_orphan(&mut self, packet: SimPacket, arrived: bool) {
         let flow = &mut self.flows[usize::from(self.index[usize::from(packet.flow)])];
         if packet.route != flow.routes[0] {
             return;
@@ -136,65 +190,5 @@ impl World {
             flow.past.sender.sent_packets += 1;
             flow.past.sender.sent_bytes += size;
         }
-    }
-
-    /// Lets a sender send all it may.
-    #[inline]
-    pub(crate) fn run_sender(&mut self, now: Time, index: usize) {
-        let pipe = &mut self.pipes[index];
-        if now >= pipe.stop && !pipe.stopped {
-            pipe.stopped = true;
-            pipe.sender.stop();
-        }
-        let (direction, template) = (pipe.direction, pipe.packets[0]);
-        while let Some(out) = self.pipes[index].sender.transmit(now, &mut self.body) {
-            if let Header::Data(data) = out.header {
-                let packet = SimPacket {
-                    slot: self.contents.data.put(data),
-                    size: out.size as u16,
-                    ecn: out.ecn,
-                    ..template
-                };
-                self.enter(now, direction, packet);
-            }
-        }
-        let wakeup = self.sender_wakeup(index);
-        self.wakeups
-            .bring_forward(ENDPOINTS + 2 * index, wakeup, now);
-    }
-
-    /// When a sender wants to act, or its flow stops.
-    #[inline]
-    pub(crate) fn sender_wakeup(&self, index: usize) -> Time {
-        let pipe = &self.pipes[index];
-        let wakeup = pipe.sender.next_wakeup();
-        if pipe.stopped {
-            wakeup
-        } else {
-            wakeup.min(pipe.stop).max(pipe.start)
-        }
-    }
-
-    /// Lets a receiver acknowledge what is due.
-    #[inline]
-    pub(crate) fn run_receiver(&mut self, now: Time, index: usize) {
-        let pipe = &self.pipes[index];
-        let (direction, is_data) = (pipe.direction.reverse(), pipe.is_data);
-        let template = pipe.packets[1];
-        while let Some(out) = self.pipes[index].receiver.transmit(now, &mut self.body) {
-            let packet = SimPacket {
-                slot: self.contents.put_ack(out.header, &mut self.body),
-                size: out.size as u16,
-                ecn: out.ecn,
-                ..template
-            };
-            if !is_data {
-                self.count_orphan(packet, false);
-            }
-            self.enter(now, direction, packet);
-        }
-        let wakeup = self.pipes[index].receiver.next_wakeup();
-        self.wakeups
-            .bring_forward(ENDPOINTS + 2 * index + 1, wakeup, now);
     }
 }

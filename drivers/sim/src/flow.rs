@@ -1,32 +1,37 @@
-//! Flows: an application and the connections that it has opened.
+//! Flows: an application and the endpoints that carry out what it asks for.
 //!
-//! A connection is one pipe (a sender and a receiver) up, from client to server, and, where the
+//! A connection is one pair of endpoints (a sender and a receiver) up, from client to server, and, where the
 //! server answers, one down. Our transport has no handshake: data goes out as soon as a connection
 //! is open. What arrives at the server is answered at the same instant.
+//!
+//! A flow of a real-time scheme or of datagrams has no connections but one pair, from its first moment to its last.
+//! Real-time endpoints fall silent when it stops; what is under way then still arrives and counts.
 
-use crate::media::MediaEnds;
-use crate::packet::{SimPacket, SimPacketKind};
+use crate::endpoints::SimEndpoint;
+use crate::packet::SimPacket;
 use narrows_cc::Scheme;
-use narrows_cell::{Cell, CellError, Flow, SchemeRef};
+use narrows_cell::{Cell, CellError, Flow, Machine, SchemeRef};
 use narrows_net::PathDirection;
-use narrows_record::TransferRow;
-use narrows_traffic::{Application, Class, DatagramSink, Offered, Transfer};
+use narrows_record::{FrameRow, TransferRow};
+use narrows_traffic::{Application, Class, Offered, Transfer};
 use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
 use narrows_units::{Ecn, Files, Params, Stream, Time};
 use std::collections::{BTreeMap, VecDeque};
 
-/// No pipe.
+/// No endpoint.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// One flow.
 pub(crate) struct FlowState {
     pub(crate) application: Box<dyn Application>,
     pub(crate) number: u16,
+    /// Its place among all flows.
+    place: u16,
     pub(crate) class: Class,
     pub(crate) direction: PathDirection,
     /// Routes in the direction of its data, and back.
     pub(crate) routes: [u16; 2],
-    pub(crate) dscp: u8,
+    dscp: u8,
     pub(crate) start: Time,
     pub(crate) stop: Time,
     scheme: Option<(&'static Scheme, Params)>,
@@ -34,31 +39,28 @@ pub(crate) struct FlowState {
     configs: [Config; 2],
     seed: u64,
     files: Files,
+    /// Index of the sender of a flow without connections.
+    pub(crate) sender: Option<u32>,
     /// Open connections: number given by the application, index in the world.
     pub(crate) connections: BTreeMap<u32, u32>,
     pub(crate) opened: u32,
     pub(crate) offered: Offered,
     /// Transfers that are complete, and those that are not, in the order of their beginning.
     pub(crate) transfers: Vec<TransferRow>,
-    /// Counters of pipes that are gone, and packets in the direction of the data that no data
-    /// pipe counts.
+    /// Counters of pairs that are gone, and packets in the direction of the data that no data
+    /// pair counts.
     pub(crate) past: ConnectionTotals,
-    pub(crate) datagrams: Datagrams,
-    /// Both ends of a real-time scheme, in the place of connections.
-    pub(crate) media: Option<Box<MediaEnds>>,
-}
-
-/// The datagrams of a flow.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Datagrams {
-    pub(crate) serial: u32,
-    pub(crate) sequence: u64,
-    pub(crate) bytes: u64,
-    pub(crate) sink: Option<DatagramSink>,
+    /// At the end: its frames of video, and how many arrived that were never sent.
+    pub(crate) frames: (Vec<FrameRow>, u64),
 }
 
 impl FlowState {
-    pub(crate) fn new(cell: &Cell, flow: &Flow, routes: [u16; 2]) -> Result<Self, CellError> {
+    pub(crate) fn new(
+        cell: &Cell,
+        place: usize,
+        flow: &Flow,
+        routes: [u16; 2],
+    ) -> Result<Self, CellError> {
         let scheme = match &flow.scheme {
             SchemeRef::Native(scheme, params) => Some((*scheme, params.clone())),
             SchemeRef::Media(..) | SchemeRef::Datagrams => None,
@@ -72,6 +74,7 @@ impl FlowState {
         Ok(FlowState {
             application: flow.application(cell.seed)?,
             number: flow.flow,
+            place: place as u16,
             class: flow.traffic.kind.class,
             direction: flow.direction,
             routes,
@@ -82,16 +85,13 @@ impl FlowState {
             configs: [flow.client(), flow.server()].map(|from| cell.transport(flow, from)),
             seed: cell.seed,
             files: cell.files.clone(),
+            sender: None,
             connections: BTreeMap::new(),
             opened: 0,
             offered: Offered::default(),
             transfers: Vec::new(),
             past: ConnectionTotals::default(),
-            datagrams: Datagrams {
-                sink: (flow.traffic.kind.class == Class::Datagrams).then(DatagramSink::default),
-                ..Datagrams::default()
-            },
-            media: MediaEnds::of(cell, flow)?,
+            frames: (Vec::new(), 0),
         })
     }
 
@@ -105,16 +105,29 @@ impl FlowState {
         }
     }
 
-    /// A pipe with index `place` for connection `number`, from client to server or, `down`, from server to client.
-    pub(crate) fn pipe(
+    /// The pair of a flow without connections, to stand at `index`; it has no serial yet.
+    pub(crate) fn only_pair(
         &self,
-        connection: u32,
-        place: u32,
+        cell: &Cell,
+        flow: &Flow,
+        index: u32,
+    ) -> Result<Option<[SimEndpoint; 2]>, CellError> {
+        let Some(machines) = Machine::pair(cell, flow)? else {
+            return Ok(None);
+        };
+        let mut pair = self.pair(machines, index, true, self.start);
+        pair[1].stop = self.stop;
+        Ok(Some(pair))
+    }
+
+    /// The pair at `index` for connection `number`, from client to server or, `down`, from server to client.
+    pub(crate) fn connection_pair(
+        &self,
+        index: u32,
         number: u32,
-        serial: u32,
         down: bool,
         now: Time,
-    ) -> Result<SimPipe, CellError> {
+    ) -> Result<[SimEndpoint; 2], CellError> {
         let name = match (number, down) {
             (0, false) => format!("flow/{}", self.number),
             (_, false) => format!("flow/{}/{number}", self.number),
@@ -132,85 +145,56 @@ impl FlowState {
                 error,
             })?;
         sender.set_write_seq(0);
+        let machines = [
+            Machine::Sender(Box::new(sender)),
+            Machine::Receiver(Box::new(Receiver::new(config))),
+        ];
         let is_data = down == (self.class == Class::Pull);
-        let [there, back] = self.routes;
-        let packet = |route, kind| SimPacket {
-            uid: 0,
-            slot: 0,
-            kind,
-            size: 0,
-            pipe: place,
-            serial,
-            flow: self.number,
-            route,
-            ecn: Ecn::NotEct,
-            dscp: self.dscp,
-            corrupt: false,
-        };
-        Ok(SimPipe {
-            sender,
-            receiver: Receiver::new(config),
-            serial,
-            connection,
-            packets: if is_data {
-                [
-                    packet(there, SimPacketKind::Data),
-                    packet(back, SimPacketKind::Ack),
-                ]
-            } else {
-                [
-                    packet(back, SimPacketKind::Data),
-                    packet(there, SimPacketKind::Ack),
-                ]
-            },
-            is_data,
-            closing: false,
-            poked: false,
-            stopped: false,
-            direction: if is_data {
-                self.direction
-            } else {
-                self.direction.reverse()
-            },
-            watch: u64::MAX,
-            start: now.max(self.start),
-            stop: self.stop,
+        Ok(self.pair(machines, index, is_data, now))
+    }
+
+    /// A sender and its receiver, which does not stop by itself.
+    fn pair(
+        &self,
+        machines: [Machine; 2],
+        index: u32,
+        is_data: bool,
+        now: Time,
+    ) -> [SimEndpoint; 2] {
+        // The sender of the data is at the first end of the flow.
+        let ends = if is_data { [0, 1] } else { [1, 0] };
+        let mut each = machines.into_iter().zip(ends).zip([false, true]);
+        std::array::from_fn(|_| {
+            let ((machine, end), is_ack) = each.next().expect("there are two");
+            SimEndpoint {
+                machine,
+                serial: 0,
+                connection: NONE,
+                packet: SimPacket {
+                    uid: 0,
+                    slot: 0,
+                    to: index + u32::from(!is_ack),
+                    serial: 0,
+                    size: 0,
+                    flow: self.number,
+                    route: self.routes[end],
+                    ecn: Ecn::NotEct,
+                    dscp: self.dscp,
+                    corrupt: false,
+                    is_ack,
+                },
+                direction: self.direction_of(self.routes[end]),
+                process: 2 * u32::from(self.place) + end as u32,
+                is_data,
+                poked: false,
+                closing: false,
+                stopped: false,
+                awaited: u64::MAX,
+                start: now.max(self.start),
+                stop: if is_ack { Time::FAR } else { self.stop },
+            }
         })
     }
-
-    /// Adds what a pipe has counted that is gone now.
-    pub(crate) fn retire(&mut self, pipe: &SimPipe) {
-        if !pipe.is_data {
-            return;
-        }
-        self.past.add_sender(&pipe.sender);
-        self.past.add_receiver(&pipe.receiver);
-    }
-}
-
-/// One direction of a connection: a sender, and the receiver at the other end.
-pub(crate) struct SimPipe {
-    pub(crate) sender: Sender,
-    pub(crate) receiver: Receiver,
-    /// Unique among all pipes of the run; 0 when the place is free.
-    pub(crate) serial: u32,
-    pub(crate) connection: u32,
-    /// The common part of its data packets and its acknowledgements. Packets are copied in wide
-    /// words, so starting from memory at rest is faster than writing field by field.
-    pub(crate) packets: [SimPacket; 2],
-    /// True if it carries the flow's data, not requests for them.
-    pub(crate) is_data: bool,
-    /// The sender has been given something new to think about.
-    pub(crate) poked: bool,
-    /// True if its connection ends when everything is through.
-    pub(crate) closing: bool,
-    pub(crate) stopped: bool,
-    /// Direction of its data.
-    pub(crate) direction: PathDirection,
-    /// Position in the stream whose arrival the connection waits for.
-    pub(crate) watch: u64,
-    pub(crate) start: Time,
-    pub(crate) stop: Time,
 }
 
 /// One connection.
@@ -218,7 +202,7 @@ pub(crate) struct SimPipe {
 pub(crate) struct SimConnection {
     pub(crate) flow: u16,
     pub(crate) number: u32,
-    /// Indices of its pipes; `down` is [`NONE`] until the server answers.
+    /// Indices of its senders; `down` is [`NONE`] until the server answers.
     pub(crate) up: u32,
     pub(crate) down: u32,
     pub(crate) closing: bool,

@@ -1,10 +1,11 @@
 //! The simulator: a virtual clock over the core.
 //!
-//! The world has one pending event for the network, per endpoint and for sampler and applications,
+//! The world has one pending event for the network, the sampler, each application and each endpoint,
 //! never one per packet in flight. A [`Wakeups`] tree names the earliest; the loop jumps there, lets that part
 //! act, and asks it when it wants to act next. Nothing is allocated per packet: packets are small
-//! and `Copy`, and the variable parts of acknowledgements and of messages of real-time schemes live in reused
-//! slots.
+//! and `Copy`, and what they carry lives in reused slots.
+//!
+//! All endpoints are one list of [`narrows_cell::Machine`]s, driven through [`narrows_transport::Endpoint`].
 //!
 //! The same cell gives the same bytes: time is virtual, chance comes from named streams, and ties
 //! are broken by the fixed order of the parts.
@@ -13,7 +14,6 @@
 mod applications;
 mod endpoints;
 mod flow;
-mod media;
 mod packet;
 mod payloads;
 mod run;

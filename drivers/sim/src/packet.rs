@@ -8,34 +8,23 @@ use narrows_units::Ecn;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimPacket {
     pub(crate) uid: u64,
-    /// Slot of what it carries, among those of its kind.
+    /// Slot of its payload.
     pub(crate) slot: u32,
-    /// Index of the pipe it belongs to, and which of the pipes that had this index.
-    pub(crate) pipe: u32,
+    /// Index of the endpoint it is for, and which of the endpoints that had this index.
+    pub(crate) to: u32,
     pub(crate) serial: u32,
-    /// No IP packet is larger.
+    /// IP bytes; no IP packet is larger.
     pub(crate) size: u16,
     pub(crate) flow: u16,
     pub(crate) route: u16,
-    pub(crate) kind: SimPacketKind,
     pub(crate) ecn: Ecn,
     pub(crate) dscp: u8,
     pub(crate) corrupt: bool,
+    /// True for acknowledgements and other feedback of a receiver.
+    pub(crate) is_ack: bool,
 }
 
 const _: () = assert!(std::mem::size_of::<SimPacket>() == 32);
-
-/// Content of a packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SimPacketKind {
-    Data,
-    Ack,
-    Datagram,
-    /// A real-time scheme's, from its sender.
-    Media,
-    /// A real-time scheme's, from its receiver.
-    Feedback,
-}
 
 impl Packet for SimPacket {
     #[inline]
@@ -64,11 +53,11 @@ impl Packet for SimPacket {
     }
     #[inline]
     fn connection(&self) -> u32 {
-        (self.serial << 1) | u32::from(self.is_ack())
+        (self.serial << 1) | u32::from(self.is_ack)
     }
     #[inline]
     fn is_ack(&self) -> bool {
-        matches!(self.kind, SimPacketKind::Ack | SimPacketKind::Feedback)
+        self.is_ack
     }
     #[inline]
     fn corrupt(&mut self) {

@@ -1,7 +1,7 @@
 //! Runs a cell and writes its record.
 
 use crate::World;
-use narrows_cell::{Cell, CellError, FolderError, GIT, RecordFolder, VERSION};
+use narrows_cell::{Cell, CellError, FolderError, GIT, RecordFolder, SchemeRef, VERSION};
 use narrows_record::{Log, PacketFile, RunDocument, Severity, Versions};
 use narrows_units::{Span, Time};
 use std::fs::File;
@@ -11,7 +11,7 @@ use std::path::Path;
 /// Virtual time between two calls of the progress function and two visits to the disk.
 const STEP: Span = Span::from_ms(100);
 
-/// Why a cell could not be simulated.
+/// Reasons for which a cell could not be simulated.
 #[derive(Debug, thiserror::Error)]
 pub enum SimError {
     /// The cell cannot run.
@@ -119,21 +119,18 @@ fn describe(cell: &Cell, world: &World) -> RunDocument {
         narrows_cell::element_counters(&world.network, cell.duration, &cell.replaced_rates());
     for (flow, state) in cell.flows.iter().zip(&world.flows) {
         let mut summary = narrows_cell::described(flow);
-        if let Some(ends) = &state.media {
-            let (sender, receiver) = ends.counters();
-            summary.sender = narrows_cell::sender_counters(&sender);
-            summary.receiver = narrows_cell::receiver_counters(&receiver);
-            narrows_cell::judge_frames(&mut document, flow, ends.frames(flow.flow).1);
-        } else if let Some(sink) = &state.datagrams.sink {
-            summary.sender.sent_packets = Some(state.datagrams.sequence);
-            summary.sender.sent_bytes = Some(state.datagrams.bytes);
-            summary.receiver = narrows_cell::sink_counters(&sink.report());
+        let totals = world.counters(state);
+        if let Some(report) = world.datagrams(state) {
+            summary.sender.sent_packets = Some(totals.sender.sent_packets);
+            summary.sender.sent_bytes = Some(totals.sender.sent_bytes);
+            summary.receiver = narrows_cell::sink_counters(&report);
         } else {
-            let totals = world.counters(state);
             summary.sender = narrows_cell::sender_counters(&totals.sender);
             summary.receiver = narrows_cell::receiver_counters(&totals.receiver);
         }
-        if state.media.is_none() {
+        if let SchemeRef::Media(..) = flow.scheme {
+            narrows_cell::judge_frames(&mut document, flow, state.frames.1);
+        } else {
             summary.offered = narrows_cell::offered(cell, flow, &state.offered);
         }
         let facts = state.application.facts();

@@ -16,41 +16,29 @@
 //!
 //! Sources of datagrams without a scheme and applications keep their times: nothing comes back to them.
 
-use crate::flow::FlowState;
-use crate::packet::{SimPacket, SimPacketKind};
-use crate::world::{ENDPOINTS, World};
+use crate::endpoints::EndpointId;
+use crate::packet::SimPacket;
+use crate::world::World;
 use narrows_cell::{Cell, Noise};
-use narrows_units::{Span, Stream, Time, Wakeups};
+use narrows_traffic::Class;
+use narrows_units::{Span, Stream, Time};
 use std::collections::VecDeque;
-
-/// Somebody at one end of a flow who has something to do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wants {
-    /// The sender of a pipe, and which of the pipes that had this index.
-    Sender { pipe: u32, serial: u32 },
-    /// The receiver of one.
-    Receiver { pipe: u32, serial: u32 },
-    /// One end of a flow of a real-time scheme.
-    Media { flow: u16, part: u8 },
-}
 
 /// The processes of all hosts that are late, by flow and end.
 pub(crate) struct DelayedProcesses {
-    processes: Vec<Option<DelayedProcess>>,
-    /// When those run that are ready.
-    pub(crate) wakeups: Wakeups,
+    pub(crate) processes: Vec<Option<DelayedProcess>>,
 }
 
 /// One end of a flow on a host that is late.
-struct DelayedProcess {
+pub(crate) struct DelayedProcess {
     noise: &'static Noise,
     stream: Stream,
     /// Something has made it ready, and it has not run since.
     ready: bool,
     /// Arrivals that it has not read.
     socket: VecDeque<(Time, SimPacket)>,
-    /// Whose time has come, and, while it runs, for whom something has arrived.
-    due: Vec<Wants>,
+    /// Endpoints whose time has come, and, while it runs, those for which something has arrived.
+    due: Vec<EndpointId>,
     /// When it last ran.
     latest: Time,
 }
@@ -90,129 +78,87 @@ impl DelayedProcesses {
         };
         let ends = cell.flows.iter().flat_map(|flow| [(flow, 0), (flow, 1)]);
         let processes: Vec<_> = ends.map(|(flow, end)| process(flow, end)).collect();
-        processes.iter().any(Option::is_some).then(|| {
-            Box::new(DelayedProcesses {
-                wakeups: Wakeups::new(processes.len()),
-                processes,
-            })
-        })
+        let any = processes.iter().any(Option::is_some);
+        any.then(|| Box::new(DelayedProcesses { processes }))
     }
-
-    /// Makes `process` ready, if it is not, because of something that happened at `now`.
-    fn schedule(&mut self, now: Time, process: usize, cause: WakeCause) {
-        if let Some(one) = &mut self.processes[process]
-            && !one.ready
-        {
-            one.ready = true;
-            let at = now + one.delay(cause);
-            self.wakeups.set(process, at);
-        }
-    }
-}
-
-/// The end of `flow` that a packet on `route` goes to.
-fn goes_to(flow: &FlowState, route: u16) -> usize {
-    usize::from(route == flow.routes[0])
 }
 
 impl World {
     /// Leaves a packet that has arrived in the socket of a process that is late; says whether there is one.
     #[cold]
     pub(crate) fn deliver_to_socket(&mut self, at: Time, packet: SimPacket) -> bool {
-        if packet.kind == SimPacketKind::Datagram {
-            return false;
-        }
         let index = usize::from(self.index[usize::from(packet.flow)]);
-        let process = 2 * index + goes_to(&self.flows[index], packet.route);
-        let Some(late) = &mut self.delayed_processes else {
+        let flow = &self.flows[index];
+        if flow.class == Class::Datagrams {
             return false;
-        };
-        let Some(one) = &mut late.processes[process] else {
-            return false;
-        };
-        one.socket.push_back((at, packet));
-        late.schedule(at, process, WakeCause::Arrival);
-        self.schedule_sampler();
-        true
+        }
+        let end = usize::from(packet.route == flow.routes[0]);
+        let arrive = |one: &mut DelayedProcess| one.socket.push_back((at, packet));
+        self.make_ready(at, 2 * index + end, WakeCause::Arrival, arrive)
     }
 
-    /// Notes that the time of `whose` has come, if the process is late to which it belongs; says whether it is.
+    /// Notes that the time of an endpoint has come, if the process is late to which it belongs; says whether it is.
     #[cold]
-    pub(crate) fn wait_for_processor(&mut self, now: Time, whose: Wants) -> bool {
-        let process = match whose {
-            Wants::Sender { pipe, .. } => 2 * self.flow_of(pipe) + self.sender_end(pipe),
-            Wants::Receiver { pipe, .. } => 2 * self.flow_of(pipe) + 1 - self.sender_end(pipe),
-            Wants::Media { flow, part } => 2 * usize::from(flow) + usize::from(part),
+    pub(crate) fn wait_for_processor(&mut self, now: Time, index: usize) -> bool {
+        let endpoint = &self.endpoints[index];
+        let id = EndpointId {
+            index: index as u32,
+            serial: endpoint.serial,
         };
-        let Some(late) = &mut self.delayed_processes else {
+        let process = endpoint.process as usize;
+        let waits = self.make_ready(now, process, WakeCause::Timer, |one| {
+            if !one.due.contains(&id) {
+                one.due.push(id);
+            }
+        });
+        if waits {
+            self.wakeups.set(self.parts.endpoint(index), Time::FAR);
+        }
+        waits
+    }
+
+    /// Notes something at `process` that happened at `now`, and makes it ready if it is not; says whether it is late.
+    fn make_ready(
+        &mut self,
+        now: Time,
+        process: usize,
+        cause: WakeCause,
+        note: impl FnOnce(&mut DelayedProcess),
+    ) -> bool {
+        let late = self.delayed_processes.as_mut();
+        let Some(one) = late.and_then(|late| late.processes[process].as_mut()) else {
             return false;
         };
-        let Some(one) = &mut late.processes[process] else {
-            return false;
-        };
-        if !one.due.contains(&whose) {
-            one.due.push(whose);
+        note(one);
+        if !one.ready {
+            one.ready = true;
+            let at = now + one.delay(cause);
+            self.wakeups.set(self.parts.process(process), at);
         }
-        late.schedule(now, process, WakeCause::Timer);
-        match whose {
-            Wants::Sender { pipe, .. } => {
-                self.wakeups.set(ENDPOINTS + 2 * pipe as usize, Time::FAR);
-            }
-            Wants::Receiver { pipe, .. } => {
-                let part = ENDPOINTS + 2 * pipe as usize + 1;
-                self.wakeups.set(part, Time::FAR);
-            }
-            Wants::Media { flow, part } => {
-                let part = 2 * usize::from(flow) + usize::from(part);
-                self.media.set(part, Time::FAR);
-            }
-        }
-        self.schedule_sampler();
         true
-    }
-
-    fn flow_of(&self, pipe: u32) -> usize {
-        let connection = self.pipes[pipe as usize].connection;
-        usize::from(self.connections[connection as usize].flow)
-    }
-
-    /// At which end of its flow the sender of a pipe is.
-    fn sender_end(&self, pipe: u32) -> usize {
-        usize::from(!self.pipes[pipe as usize].is_data)
-    }
-
-    /// Lets the processes run whose turn has come by now.
-    pub(crate) fn run_delayed_processes(&mut self, now: Time) {
-        while let Some(late) = &mut self.delayed_processes {
-            let (at, process) = late.wakeups.earliest();
-            if at > now {
-                return;
-            }
-            late.wakeups.set(process, Time::FAR);
-            self.run_process(now, process);
-        }
     }
 
     /// Reads a batch, then lets everybody act who has something to do.
-    fn run_process(&mut self, now: Time, process: usize) {
+    pub(crate) fn run_process(&mut self, now: Time, process: usize) {
+        self.wakeups.set(self.parts.process(process), Time::FAR);
         let Some(mut one) = self.take_process(process) else {
             return;
         };
         self.read(&mut one);
         let mut due = std::mem::take(&mut one.due);
-        for &whose in &due {
-            if self.is_there(whose) {
-                self.run_endpoint(now, whose);
+        for &id in &due {
+            if self.exists(id) {
+                self.respond(now, id.index as usize);
             }
         }
         due.clear();
         one.due = due;
         one.latest = now;
         one.ready = !one.socket.is_empty();
+        if one.ready {
+            self.wakeups.set(self.parts.process(process), now);
+        }
         if let Some(late) = &mut self.delayed_processes {
-            if one.ready {
-                late.wakeups.set(process, now);
-            }
             late.processes[process] = Some(one);
         }
     }
@@ -228,21 +174,11 @@ impl World {
                 return;
             };
             // Times never decrease; what a batch has left over is seen when the next one is read.
-            if let Some(whose) = self.on_packet(at.max(one.latest), packet)
-                && !one.due.contains(&whose)
+            if let Some(id) = self.on_packet(at.max(one.latest), packet)
+                && !one.due.contains(&id)
             {
-                one.due.push(whose);
+                one.due.push(id);
             }
-        }
-    }
-
-    /// True if somebody who has something to do has not gone since.
-    fn is_there(&self, whose: Wants) -> bool {
-        match whose {
-            Wants::Sender { pipe, serial } | Wants::Receiver { pipe, serial } => {
-                self.pipes[pipe as usize].serial == serial
-            }
-            Wants::Media { .. } => true,
         }
     }
 

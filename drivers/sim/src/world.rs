@@ -1,14 +1,17 @@
 //! Endpoints and paths under a virtual clock.
 
-use crate::flow::{FlowState, SimPipe};
+use crate::endpoints::SimEndpoint;
+use crate::flow::FlowState;
 use crate::packet::SimPacket;
 use crate::payloads::Payloads;
 use crate::scheduling_noise::DelayedProcesses;
-use narrows_cell::{Cell, CellError, RecordKind, recorded, state_row, trace_rows};
+use narrows_cell::{
+    Cell, CellError, Machine, RecordKind, merge_frames, recorded, state_row, trace_rows,
+};
 use narrows_net::{Copied, Network, Outcomes, PathDirection};
 use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
-use narrows_traffic::{Class, TrafficAction, TrafficEvent};
-use narrows_transport::{Body, ConnectionTotals as FlowTotals, Endpoint};
+use narrows_traffic::{Class, DatagramReport, TrafficAction, TrafficEvent};
+use narrows_transport::{Body, ConnectionTotals};
 use narrows_units::{Time, Wakeups};
 
 /// Totals of a world so far.
@@ -18,27 +21,51 @@ pub struct RunTotals {
     pub data_delivered: u64,
 }
 
-// Numbers of the parts in the wake-up tree.
-/// The sampler, and the applications, real-time schemes and late processes that wait for a time.
+/// Numbers of the parts in the tree of wake-ups: the sampler, the applications of all flows, the endpoints that
+/// exist from the start, the processes that may run late, and the endpoints of connections. On ties the lower number
+/// acts first.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Parts {
+    /// Number of endpoints that exist from the start.
+    fixed: usize,
+    /// Part of the first of these.
+    first_fixed: usize,
+    first_process: usize,
+    /// Part of the first endpoint of a connection.
+    first_connection: usize,
+}
+
 const SAMPLER: usize = 0;
-/// Sender and receiver of each pipe.
-pub(crate) const ENDPOINTS: usize = 1;
+
+impl Parts {
+    pub(crate) fn application(flow: usize) -> usize {
+        1 + flow
+    }
+
+    pub(crate) fn process(self, process: usize) -> usize {
+        self.first_process + process
+    }
+
+    #[inline]
+    pub(crate) fn endpoint(self, index: usize) -> usize {
+        match index.checked_sub(self.fixed) {
+            Some(behind) => self.first_connection + behind,
+            None => self.first_fixed + index,
+        }
+    }
+}
 
 /// A network with flows over it, at a moment of virtual time.
 pub struct World {
     pub(crate) network: Network<SimPacket>,
     pub(crate) flows: Vec<FlowState>,
-    /// Senders and receivers; places of ended ones are used again.
-    pub(crate) pipes: Vec<SimPipe>,
-    pub(crate) free_pipes: Vec<u32>,
+    /// Pairs of senders and receivers; places of ended ones are used again.
+    pub(crate) endpoints: Vec<SimEndpoint>,
+    pub(crate) free_pairs: Vec<u32>,
     pub(crate) connections: Vec<crate::flow::SimConnection>,
     pub(crate) free_connections: Vec<u32>,
-    /// Pipes and datagram flows begun so far.
+    /// Pairs begun so far.
     pub(crate) serials: u32,
-    /// When each flow's application wants to act.
-    pub(crate) applications: Wakeups,
-    /// When the sender and the receiver of each flow of a real-time scheme want to act.
-    pub(crate) media: Wakeups,
     /// Processes that run late, where hosts have scheduling noise.
     pub(crate) delayed_processes: Option<Box<DelayedProcesses>>,
     pub(crate) actions: Vec<TrafficAction>,
@@ -48,15 +75,14 @@ pub struct World {
     pub(crate) states: Vec<StateRow>,
     pub(crate) traces: Vec<TraceRow>,
     pub(crate) queues: Vec<QueueRow>,
+    pub(crate) parts: Parts,
     pub(crate) wakeups: Wakeups,
-    pub(crate) contents: Payloads,
+    pub(crate) payloads: Payloads,
     outcomes: Outcomes<SimPacket>,
     /// Copies that have a share of what their originals carry, and no identity yet.
     copies: Vec<Copied<SimPacket>>,
     pub(crate) body: Body,
-    pub(crate) empty: Body,
     sample: narrows_units::Span,
-    next_sample: Time,
     duration: Time,
     pub(crate) totals: RunTotals,
 }
@@ -74,10 +100,17 @@ impl World {
                 .expect("the cell has checked its routes")
         };
         let mut flows = Vec::with_capacity(cell.flows.len());
+        let mut endpoints = Vec::new();
         let mut index = Vec::new();
         for (position, flow) in cell.flows.iter().enumerate() {
             let routes = [route(flow.from, flow.to), route(flow.to, flow.from)];
-            flows.push(FlowState::new(cell, flow, routes)?);
+            let mut state = FlowState::new(cell, position, flow, routes)?;
+            let sender = endpoints.len() as u32;
+            if let Some(pair) = state.only_pair(cell, flow, sender)? {
+                state.sender = Some(sender);
+                endpoints.extend(pair);
+            }
+            flows.push(state);
             let number = usize::from(flow.flow);
             index.resize(index.len().max(number + 1), u16::MAX);
             index[number] = position as u16;
@@ -88,18 +121,25 @@ impl World {
             }
             RecordKind::Bins => Log::Bins(cell.bin_log()),
         };
-        let wakeups = Wakeups::new(ENDPOINTS + 2 * flows.len());
-        let real_time = flows.iter().any(|flow| flow.media.is_some());
-        let media = Wakeups::new(if real_time { 2 * flows.len() } else { 0 });
+        let delayed_processes = DelayedProcesses::of(cell);
+        let late = delayed_processes.as_ref();
+        let (first_fixed, fixed) = (Parts::application(flows.len()), endpoints.len());
+        let processes = late.map_or(0, |late| late.processes.len());
+        let parts = Parts {
+            fixed,
+            first_fixed,
+            first_process: first_fixed + fixed,
+            first_connection: first_fixed + fixed + processes,
+        };
         let next_sample = Time::ZERO + cell.sample;
         let mut world = World {
             network,
-            applications: Wakeups::new(flows.len()),
-            media,
-            delayed_processes: DelayedProcesses::of(cell),
+            delayed_processes,
+            wakeups: Wakeups::new(parts.endpoint(2 * flows.len())),
+            parts,
             flows,
-            pipes: Vec::new(),
-            free_pipes: Vec::new(),
+            endpoints,
+            free_pairs: Vec::new(),
             connections: Vec::new(),
             free_connections: Vec::new(),
             serials: 0,
@@ -109,30 +149,35 @@ impl World {
             states: Vec::new(),
             traces: Vec::new(),
             queues: Vec::new(),
-            wakeups,
-            contents: Payloads::default(),
+            payloads: Payloads::default(),
             outcomes: Outcomes::new(),
             copies: Vec::new(),
             body: Body::default(),
-            empty: Body::default(),
             sample: cell.sample,
-            next_sample,
             duration: cell.duration,
             totals: RunTotals::default(),
         };
         for index in 0..world.flows.len() {
-            let start = world.flows[index].start;
-            if world.flows[index].media.is_some() {
-                world.begin_media(index);
-            } else if world.flows[index].class == Class::Datagrams {
-                world.applications.set(index, start);
-            } else {
+            let flow = &world.flows[index];
+            let start = flow.start;
+            match (flow.sender, flow.class) {
+                // Datagrams begin when the application does.
+                (Some(_), Class::Datagrams) => {
+                    world.wakeups.set(Parts::application(index), start);
+                }
+                (Some(sender), _) => {
+                    world.identify(sender);
+                    for endpoint in [sender as usize, sender as usize + 1] {
+                        world.endpoints[endpoint].poked = true;
+                        world.wakeups.set(parts.endpoint(endpoint), start);
+                    }
+                }
                 // Connections that are open from the start exist from the start: what they do begins
                 // at the time of the flow.
-                world.tell(start, index, TrafficEvent::Start);
+                (None, _) => world.notify(start, index, TrafficEvent::Start),
             }
         }
-        world.schedule_sampler();
+        world.wakeups.set(SAMPLER, next_sample);
         Ok(world)
     }
 
@@ -162,59 +207,47 @@ impl World {
             if now > until {
                 return;
             }
-            match part {
-                SAMPLER => {
-                    if now >= self.next_sample {
-                        self.take_samples(now);
-                    }
-                    self.run_applications(now);
-                    self.run_media(now);
-                    self.run_delayed_processes(now);
-                    self.schedule_sampler();
+            let mut part = part;
+            self.run_part(now, part);
+            // Whatever hosts do at an instant without having received anything, they do before the network carries
+            // any of it.
+            let first = self.parts.first_connection;
+            while part < first {
+                let (at, next) = self.wakeups.earliest();
+                if at > now || next < part || next >= first {
+                    break;
                 }
-                endpoint => {
-                    let pipe = (endpoint - ENDPOINTS) / 2;
-                    let sends = (endpoint - ENDPOINTS).is_multiple_of(2);
-                    let wanted = if sends {
-                        if std::mem::take(&mut self.pipes[pipe].poked) {
-                            now
-                        } else {
-                            self.sender_wakeup(pipe)
-                        }
-                    } else {
-                        self.pipes[pipe].receiver.next_wakeup()
-                    };
-                    if wanted > now {
-                        // It has put its plan off since: see `Wakeups::bring_forward`.
-                        self.wakeups.set(endpoint, wanted);
-                    } else {
-                        self.run_end(now, pipe, sends);
-                    }
-                }
+                part = next;
+                self.run_part(now, part);
             }
+        }
+    }
+
+    /// Lets a part of the tree of wake-ups act.
+    #[inline]
+    fn run_part(&mut self, now: Time, part: usize) {
+        let parts = self.parts;
+        if part >= parts.first_connection {
+            self.wake_endpoint(now, part - parts.first_connection + parts.fixed);
+        } else if part == SAMPLER {
+            self.take_samples(now);
+        } else if part < parts.first_fixed {
+            self.wake_application(now, part - Parts::application(0));
+        } else if part < parts.first_process {
+            self.wake_endpoint(now, part - parts.first_fixed);
+        } else {
+            self.run_process(now, part - parts.first_process);
         }
     }
 
     /// Closes the books: what is still in the network is in flight.
     pub fn finish(&mut self) {
         self.read_the_rest();
-        self.end_media();
+        self.merge_frames();
         let log = &mut self.log;
         self.network
             .visit_held(&mut |element, packet| log.hold(packet.uid, element));
         self.log.finish();
-    }
-
-    /// Asks the sampler, the applications and the real-time schemes anew when they want to act.
-    pub(crate) fn schedule_sampler(&mut self) {
-        let (application, _) = self.applications.earliest();
-        let (media, _) = self.media.earliest();
-        let next = self.next_sample.min(application).min(media);
-        let next = match &self.delayed_processes {
-            Some(late) => next.min(late.wakeups.earliest().0),
-            None => next,
-        };
-        self.wakeups.set(SAMPLER, next);
     }
 
     /// All transfers that applications have begun, flow by flow.
@@ -224,28 +257,53 @@ impl World {
             .flat_map(|flow| std::mem::take(&mut flow.transfers))
     }
 
-    /// The frames of video of all flows, flow by flow.
+    /// The frames of video of all flows, flow by flow, once the world is finished.
     pub fn frames(&self) -> Vec<FrameRow> {
-        let media = self.flows.iter().filter_map(|flow| {
-            let ends = flow.media.as_ref()?;
-            Some(ends.frames(flow.number).0)
-        });
-        media.flatten().collect()
+        let frames = self.flows.iter().flat_map(|flow| &flow.frames.0);
+        frames.copied().collect()
     }
 
-    /// Counters of all data pipes of a flow, those that are gone included.
-    pub(crate) fn counters(&self, flow: &FlowState) -> FlowTotals {
-        let mut totals = flow.past;
-        for &slot in flow.connections.values() {
+    fn merge_frames(&mut self) {
+        for flow in &mut self.flows {
+            let Some(sender) = flow.sender else { continue };
+            let (mut sent, mut arrived) = (Vec::new(), Vec::new());
+            for endpoint in &mut self.endpoints[sender as usize..][..2] {
+                endpoint.machine.take_frames(&mut sent, &mut arrived);
+            }
+            flow.frames = merge_frames(flow.number, &sent, &arrived);
+        }
+    }
+
+    /// Indices of the senders of a flow's data that there are now.
+    fn data_senders(&self, flow: &FlowState) -> impl Iterator<Item = usize> {
+        let connections = flow.connections.values().map(|&slot| {
             let connection = &self.connections[slot as usize];
-            for index in [connection.up, connection.down] {
-                if let Some(pipe) = self.pipes.get(index as usize).filter(|pipe| pipe.is_data) {
-                    totals.add_sender(&pipe.sender);
-                    totals.add_receiver(&pipe.receiver);
-                }
+            match flow.class {
+                Class::Pull => connection.down,
+                Class::Push | Class::Datagrams => connection.up,
+            }
+        });
+        let senders = flow.sender.into_iter().chain(connections);
+        senders.map(|index| index as usize)
+    }
+
+    /// Counters of all data pairs of a flow, those that are gone included.
+    pub(crate) fn counters(&self, flow: &FlowState) -> ConnectionTotals {
+        let mut totals = flow.past;
+        for sender in self.data_senders(flow) {
+            for endpoint in self.endpoints.iter().skip(sender).take(2) {
+                endpoint.machine.count(&mut totals);
             }
         }
         totals
+    }
+
+    /// Report of the sink of a flow of datagrams.
+    pub(crate) fn datagrams(&self, flow: &FlowState) -> Option<DatagramReport> {
+        match &self.endpoints[flow.sender? as usize + 1].machine {
+            Machine::DatagramSink(sink) => Some(sink.report()),
+            _ => None,
+        }
     }
 
     /// Advances the network and hands over what has come out.
@@ -256,15 +314,15 @@ impl World {
         while let Some((at, packet)) = self.network.pop() {
             if packet.corrupt {
                 self.log.arrive_corrupt(packet.uid, at.ns(), 0);
-                self.contents.free(&packet);
+                self.payloads.free(packet.slot);
                 continue;
             }
             self.log.arrive(packet.uid, at.ns(), 0);
             if self.delayed_processes.is_some() && self.deliver_to_socket(at, packet) {
                 continue;
             }
-            if let Some(whose) = self.on_packet(at, packet) {
-                self.run_endpoint(at, whose);
+            if let Some(id) = self.on_packet(at, packet) {
+                self.respond(at, id.index as usize);
             }
         }
     }
@@ -294,12 +352,12 @@ impl World {
     fn collect_outcomes(&mut self) {
         // Before what was dropped is freed: an original may be lost at the instant at which it is copied.
         for copied in self.outcomes.copies.drain(..) {
-            self.contents.share(&copied.packet);
+            self.payloads.share(copied.packet.slot);
             self.copies.push(copied);
         }
         for drop in self.outcomes.drops.drain(..) {
             self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
-            self.contents.free(&drop.packet);
+            self.payloads.free(drop.packet.slot);
         }
         self.collect_copies();
     }
@@ -325,37 +383,23 @@ impl World {
     }
 
     fn take_samples(&mut self, now: Time) {
-        for flow in &mut self.flows {
+        let (mut states, mut traces) = (Vec::new(), Vec::new());
+        for flow in &self.flows {
             if now < flow.start || now > flow.stop || flow.class == Class::Datagrams {
                 continue;
             }
-            if let Some(ends) = &mut flow.media {
-                let (snapshot, number, time) = (ends.sample(), flow.number, now.ns());
-                self.states.push(state_row(number, time, &snapshot));
-                self.traces.extend(trace_rows(number, time, &snapshot));
-                continue;
-            }
-            let (pipes, connections) = (&self.pipes, &self.connections);
-            let data_pipes = flow.connections.values().filter_map(|&slot| {
-                let connection = &connections[slot as usize];
-                let index = match flow.class {
-                    Class::Pull => connection.down,
-                    Class::Push | Class::Datagrams => connection.up,
-                };
-                pipes.get(index as usize)
-            });
-            let mut snapshots = data_pipes.map(|pipe| pipe.sender.snapshot());
+            let senders = self.data_senders(flow);
+            let senders = senders.filter_map(|index| self.endpoints.get(index));
+            let mut snapshots = senders.filter_map(|sender| sender.machine.snapshot());
             let (number, time) = (flow.number, now.ns());
-            if flow.opened == 1
-                && let Some(snapshot) = snapshots.next()
-            {
-                self.states.push(state_row(number, time, &snapshot));
-                self.traces.extend(trace_rows(number, time, &snapshot));
-            } else {
-                let snapshot = flow.past.together(snapshots);
-                self.states.push(state_row(number, time, &snapshot));
-            }
+            let alone = flow.sender.is_some() || flow.opened == 1;
+            let only = if alone { snapshots.next() } else { None };
+            let snapshot = only.unwrap_or_else(|| flow.past.together(snapshots));
+            states.push(state_row(number, time, &snapshot));
+            traces.extend(trace_rows(number, time, &snapshot));
         }
+        self.states.append(&mut states);
+        self.traces.append(&mut traces);
         for stage in self.network.stages() {
             if stage.element.server().is_some() {
                 let backlog = stage.element.queued();
@@ -367,6 +411,6 @@ impl World {
                 });
             }
         }
-        self.next_sample = now + self.sample;
+        self.wakeups.set(SAMPLER, now + self.sample);
     }
 }

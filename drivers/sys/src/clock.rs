@@ -1,5 +1,7 @@
 //! The machine's clocks, read as nanoseconds.
 
+use rustix::thread::{ClockId, Timespec, clock_nanosleep_absolute};
+
 /// Nanoseconds of `CLOCK_REALTIME` (since 1970): the clock of the kernel's packet stamps.
 #[inline]
 pub fn real_ns() -> u64 {
@@ -19,7 +21,7 @@ pub fn raw_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
 }
 
-/// CPU time that the calling thread has used.
+/// CPU time that the calling thread has used, in ns.
 pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
@@ -53,10 +55,10 @@ fn real_minus(clock: fn() -> u64) -> i64 {
         .map_or(0, |(_, offset)| offset)
 }
 
-/// What the kernel knows of the program that keeps the clock right (NTP, PTP), if one does.
+/// The kernel's account of the program that keeps the clock right (NTP, PTP), if one does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
-    /// Whether such a program says that the clock is right.
+    /// True if such a program says that the clock is right.
     pub synchronized: bool,
     /// The most that the clock is wrong by, as that program says; it grows while nothing is heard from it.
     pub max_error_ns: u64,
@@ -88,19 +90,11 @@ pub fn discipline() -> std::io::Result<Discipline> {
 
 /// Sleeps until `CLOCK_MONOTONIC` shows `mono_ns`. A signal ends the sleep early.
 pub fn sleep_until(mono_ns: u64) {
-    let time = libc::timespec {
-        tv_sec: (mono_ns / 1_000_000_000) as libc::time_t,
-        tv_nsec: (mono_ns % 1_000_000_000) as libc::c_long,
+    let time = Timespec {
+        tv_sec: (mono_ns / 1_000_000_000) as i64,
+        tv_nsec: (mono_ns % 1_000_000_000) as i64,
     };
-    // SAFETY: `time` is a valid timespec to read; with an absolute time nothing is written back.
-    unsafe {
-        libc::clock_nanosleep(
-            libc::CLOCK_MONOTONIC,
-            libc::TIMER_ABSTIME,
-            &raw const time,
-            std::ptr::null_mut(),
-        )
-    };
+    let _ = clock_nanosleep_absolute(ClockId::Monotonic, &time);
 }
 
 #[inline]

@@ -1,52 +1,38 @@
-//! Which CPU a thread runs on, how it is scheduled, and how busy the machine is.
+//! CPUs and scheduling of threads, and the load of the machine.
 
 use super::check;
+use rustix::process::{getpid, getsid, setpriority_process, setsid};
+use rustix::thread::{
+    CpuSet, Pid, gettid, sched_getaffinity, sched_setaffinity, set_current_timer_slack,
+};
 use std::io;
+use std::num::NonZeroU64;
 
 /// The CPUs that this process may use, ascending.
 pub fn allowed_cpus() -> io::Result<Vec<usize>> {
-    // SAFETY: a zeroed cpu_set_t is a valid empty set, and the size given is its size.
-    let set = unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        check(libc::sched_getaffinity(
-            0,
-            size_of::<libc::cpu_set_t>(),
-            &raw mut set,
-        ))?;
-        set
-    };
-    // SAFETY: the index stays below the capacity of the set.
-    Ok((0..libc::CPU_SETSIZE as usize)
-        .filter(|&cpu| unsafe { libc::CPU_ISSET(cpu, &set) })
+    let set = sched_getaffinity(None)?;
+    Ok((0..CpuSet::MAX_CPU)
+        .filter(|&cpu| set.is_set(cpu))
         .collect())
 }
 
 /// Binds the calling thread to `cpus`. Callable between `fork` and `exec`.
 pub fn pin_to(cpus: &[usize]) -> io::Result<()> {
-    // SAFETY: a zeroed cpu_set_t is a valid empty set; indices are checked against its capacity.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        for &cpu in cpus.iter().filter(|&&cpu| cpu < libc::CPU_SETSIZE as usize) {
-            libc::CPU_SET(cpu, &mut set);
-        }
-        check(libc::sched_setaffinity(
-            0,
-            size_of::<libc::cpu_set_t>(),
-            &raw const set,
-        ))?;
+    let mut set = CpuSet::new();
+    for &cpu in cpus.iter().filter(|&&cpu| cpu < CpuSet::MAX_CPU) {
+        set.set(cpu);
     }
-    Ok(())
+    Ok(sched_setaffinity(None, &set)?)
 }
 
 /// A thread of this process, as the scheduler knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ThreadId(i32);
+pub struct ThreadId(Pid);
 
 impl ThreadId {
     /// The calling thread.
     pub fn current() -> ThreadId {
-        // SAFETY: the call takes nothing and cannot fail.
-        ThreadId(unsafe { libc::gettid() })
+        ThreadId(gettid())
     }
 
     /// Makes the thread run only when nothing else wants the processor.
@@ -61,28 +47,29 @@ impl ThreadId {
 
     fn schedule(self, policy: libc::c_int) -> io::Result<()> {
         let parameter = libc::sched_param { sched_priority: 0 };
+        let thread = self.0.as_raw_nonzero().get();
         // SAFETY: `parameter` outlives the call.
-        check(unsafe { libc::sched_setscheduler(self.0, policy, &raw const parameter) })?;
+        check(unsafe { libc::sched_setscheduler(thread, policy, &raw const parameter) })?;
         Ok(())
     }
 }
 
 /// Raises the priority of the calling thread where that is allowed; otherwise changes nothing.
 pub fn prefer(nice: i32) -> bool {
-    // SAFETY: no memory is involved. On Linux "process 0" is the calling thread.
-    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, nice) == 0 }
+    // On Linux this process is the calling thread.
+    setpriority_process(None, nice).is_ok()
 }
 
 /// Raises the priority of this process's session among the sessions of the machine (CFS groups
 /// tasks by session, and niceness then only counts inside one, see sched(7), "The autogroup
 /// feature"). Done only where the session is our own, so that nobody else's work is affected.
 pub fn prefer_session(nice: i32) -> bool {
-    // SAFETY: no memory is involved; setsid fails harmlessly for leaders of process groups.
-    let own = unsafe { libc::setsid() >= 0 || libc::getsid(0) == libc::getpid() };
+    // The first fails harmlessly for leaders of process groups.
+    let own = setsid().is_ok() || getsid(None) == Ok(getpid());
     own && std::fs::write("/proc/self/autogroup", nice.to_string()).is_ok()
 }
 
-/// Whether the scheduler groups tasks by session, so that niceness counts only inside one (sched(7)).
+/// True if the scheduler groups tasks by session, so that niceness counts only inside one (sched(7)).
 pub fn groups_sessions() -> bool {
     let enabled = std::fs::read_to_string("/proc/sys/kernel/sched_autogroup_enabled");
     enabled.is_ok_and(|text| text.trim() == "1")
@@ -126,23 +113,22 @@ struct SchedulingAttributes {
 /// Wake-ups of the calling thread are no longer deferred to save energy (the default slack of
 /// 50 us would be most of the emulator's error).
 pub fn precise_timers() {
-    // SAFETY: PR_SET_TIMERSLACK takes one integer and touches no memory.
-    unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1 as libc::c_ulong, 0, 0, 0) };
+    let _ = set_current_timer_slack(NonZeroU64::new(1));
 }
 
-/// Jiffies of one CPU since boot.
+/// Times of one CPU since boot, in jiffies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CpuTicks {
-    /// All time.
+    /// All time, in jiffies.
     pub total: u64,
-    /// Time in which nothing ran (idle and waiting for disks).
+    /// Time in which nothing ran (idle and waiting for disks), in jiffies.
     pub idle: u64,
-    /// Time that the hypervisor gave to somebody else.
+    /// Time that the hypervisor gave to somebody else, in jiffies.
     pub stolen: u64,
 }
 
 impl CpuTicks {
-    /// What passed since `earlier`.
+    /// The ticks that have passed since `earlier`.
     pub fn since(self, earlier: CpuTicks) -> CpuTicks {
         CpuTicks {
             total: self.total.saturating_sub(earlier.total),
@@ -210,8 +196,8 @@ fn parse_ticks(text: &str) -> Vec<CpuTicks> {
     cpus
 }
 
-/// How long a process has run and how long it was ready but had to wait for a CPU, in ns
-/// (`/proc/PID/schedstat`). `None` when the kernel does not tell.
+/// Time for which a process has run, and for which it was ready but had to wait for a CPU, in ns
+/// (`/proc/PID/schedstat`). `None` when the kernel does not say.
 pub fn run_and_wait_ns(pid: u32) -> Option<(u64, u64)> {
     parse_schedstat(&std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?)
 }
@@ -249,12 +235,12 @@ mod tests {
 
     #[test]
     fn threads_can_step_back_and_return() {
-        let (tell, hear) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let thread = std::thread::spawn(move || {
             ThreadId::current().run_when_idle().unwrap();
-            tell.send(ThreadId::current()).unwrap();
+            sender.send(ThreadId::current()).unwrap();
         });
-        let id = hear.recv().unwrap();
+        let id = receiver.recv().unwrap();
         // It may have ended meanwhile.
         let _ = id.run_normally();
         thread.join().unwrap();

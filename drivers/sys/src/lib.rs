@@ -8,7 +8,6 @@ pub mod batched_udp;
 pub mod clock;
 pub mod cpu;
 pub mod ethtool;
-mod message;
 pub mod mmsg;
 pub mod netlink;
 pub mod netns;
@@ -22,7 +21,15 @@ pub mod subreaper;
 pub mod tcp_info;
 pub mod userns;
 
+use rustix::thread::{UnshareFlags, unshare_unsafe};
 use std::io;
+
+/// Moves the calling thread into new namespaces. Callable between `fork` and `exec`.
+fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
+    debug_assert!(!namespaces.intersects(UnshareFlags::FILES));
+    // SAFETY: unsafe is only a table of descriptors that other threads do not share.
+    Ok(unsafe { unshare_unsafe(namespaces) }?)
+}
 
 /// Turns the -1 of a system call into the error that goes with it.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {

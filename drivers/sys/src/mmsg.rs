@@ -1,11 +1,12 @@
-//! Many messages per system call: sendmmsg(2) and recvmmsg(2).
+//! Many messages per system call: sendmmsg(2).
 
 use super::check;
-use super::message::{Control, NO_VECTOR, came_with, no_message};
+use rustix::net::SocketAddrAny;
 use std::io;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Whether an interface takes nothing right now, and may do so in a moment.
+/// True if an interface takes nothing right now, and may do so in a moment.
 pub fn is_busy(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -13,8 +14,35 @@ pub fn is_busy(error: &io::Error) -> bool {
     )
 }
 
+/// A message to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Message<'a> {
+    /// Payload, or the frame.
+    pub bytes: &'a [u8],
+    /// Destination; `None` on a socket that is connected, or bound to an interface.
+    pub to: Option<SocketAddr>,
+    /// DSCP and ECN; 0 leaves those of the socket.
+    pub tos: u8,
+    /// Bytes of each of the datagrams into which the kernel cuts it (`UDP_SEGMENT`, udp(7)); 0: it is a single one.
+    pub segment: u16,
+}
+
+impl<'a> From<&'a [u8]> for Message<'a> {
+    #[inline]
+    fn from(bytes: &'a [u8]) -> Self {
+        Message {
+            bytes,
+            to: None,
+            tos: 0,
+            segment: 0,
+        }
+    }
+}
+
 /// Arrays for sending many messages at once, reused for every call.
 pub struct SendBatch {
+    addresses: Box<[SocketAddrAny]>,
+    controls: Box<[Control]>,
     vectors: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
 }
@@ -40,35 +68,33 @@ impl SendBatch {
 
     /// Empty arrays.
     pub fn new() -> Self {
+        let nowhere = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
         SendBatch {
+            addresses: vec![nowhere.into(); Self::CAPACITY].into(),
+            controls: vec![Control::EMPTY; Self::CAPACITY].into(),
             vectors: vec![NO_VECTOR; Self::CAPACITY].into(),
             messages: vec![no_message(); Self::CAPACITY].into(),
         }
     }
 
-    /// Sends `payloads` (the first [`Self::CAPACITY`] of them) on a bound or connected socket;
-    /// returns how many the system took.
+    /// Sends `messages` (the first [`Self::CAPACITY`] of them) without waiting; returns how many the
+    /// system took.
     #[inline]
     pub fn send<'a>(
         &mut self,
         fd: BorrowedFd,
-        payloads: impl Iterator<Item = &'a [u8]>,
+        messages: impl Iterator<Item = Message<'a>>,
     ) -> io::Result<usize> {
         let mut count = 0;
-        for payload in payloads.take(Self::CAPACITY) {
-            self.vectors[count] = libc::iovec {
-                iov_base: payload.as_ptr().cast_mut().cast(),
-                iov_len: payload.len(),
-            };
-            self.messages[count].msg_hdr.msg_iov = &raw mut self.vectors[count];
-            self.messages[count].msg_hdr.msg_iovlen = 1;
+        for message in messages.take(Self::CAPACITY) {
+            self.set(count, &message);
             count += 1;
         }
         if count == 0 {
             return Ok(0);
         }
-        // SAFETY: the first `count` messages were just filled with one vector each; the payloads
-        // are borrowed for 'a, which outlives the call, and are only read.
+        // SAFETY: the first `count` messages were just filled with pointers to payloads, which are
+        // borrowed for 'a, outlive the call and are only read, and into boxes of this struct.
         let sent = check(unsafe {
             libc::sendmmsg(
                 fd.as_raw_fd(),
@@ -79,118 +105,79 @@ impl SendBatch {
         })?;
         Ok(sent as usize)
     }
-}
 
-/// One datagram that was received.
-#[derive(Clone, Copy, Debug)]
-pub struct Datagram<'a> {
-    /// Payload.
-    pub bytes: &'a [u8],
-    /// When the kernel received it (`CLOCK_REALTIME`), if it says so.
-    pub stamp_ns: Option<u64>,
-    /// The two ECN bits of the IP header.
-    pub ecn: u8,
-}
-
-/// Space for receiving many datagrams at once, with stamps and ECN bits.
-pub struct ReceiveBatch {
-    payloads: Box<[[u8; Self::SIZE]]>,
-    controls: Box<[Control]>,
-    vectors: Box<[libc::iovec]>,
-    messages: Box<[libc::mmsghdr]>,
-    dropped: u32,
-}
-
-// SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
-unsafe impl Send for ReceiveBatch {}
-
-impl std::fmt::Debug for ReceiveBatch {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ReceiveBatch")
-    }
-}
-
-impl Default for ReceiveBatch {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl ReceiveBatch {
-    /// Largest number of datagrams per call.
-    pub const CAPACITY: usize = 64;
-    /// Largest payload: that of a jumbo frame.
-    pub const SIZE: usize = 9216;
-
-    /// Empty buffers.
-    pub fn new() -> Self {
-        ReceiveBatch {
-            payloads: vec![[0; Self::SIZE]; Self::CAPACITY].into(),
-            controls: vec![Control::EMPTY; Self::CAPACITY].into(),
-            vectors: vec![NO_VECTOR; Self::CAPACITY].into(),
-            messages: vec![no_message(); Self::CAPACITY].into(),
-            dropped: 0,
-        }
-    }
-
-    /// Receives what is there, without waiting, and shows each datagram to `visit`; returns how
-    /// many there were.
     #[inline]
-    pub fn receive(
-        &mut self,
-        fd: BorrowedFd,
-        mut visit: impl FnMut(Datagram),
-    ) -> io::Result<usize> {
-        for index in 0..Self::CAPACITY {
-            self.vectors[index] = libc::iovec {
-                iov_base: self.payloads[index].as_mut_ptr().cast(),
-                iov_len: Self::SIZE,
+    fn set(&mut self, index: usize, message: &Message) {
+        self.vectors[index] = libc::iovec {
+            iov_base: message.bytes.as_ptr().cast_mut().cast(),
+            iov_len: message.bytes.len(),
+        };
+        let header = &mut self.messages[index].msg_hdr;
+        header.msg_iov = &raw mut self.vectors[index];
+        header.msg_iovlen = 1;
+        (header.msg_name, header.msg_namelen) = (std::ptr::null_mut(), 0);
+        if let Some(to) = message.to {
+            let address = &mut self.addresses[index];
+            *address = to.into();
+            header.msg_name = address.as_mut_ptr().cast();
+            header.msg_namelen = address.addr_len();
+        }
+        let control = &mut self.controls[index];
+        let mut used = 0;
+        if message.tos != 0 {
+            let (level, kind) = if message.to.is_none_or(|to| to.is_ipv4()) {
+                (libc::IPPROTO_IP, libc::IP_TOS)
+            } else {
+                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
             };
-            let header = &mut self.messages[index].msg_hdr;
-            header.msg_iov = &raw mut self.vectors[index];
-            header.msg_iovlen = 1;
-            header.msg_control = self.controls[index].0.as_mut_ptr().cast();
-            header.msg_controllen = size_of::<Control>() as _;
+            used = control.push(used, level, kind, &i32::from(message.tos).to_ne_bytes());
         }
-        // SAFETY: every message was just pointed to buffers of this struct with their true sizes.
-        let received = unsafe {
-            libc::recvmmsg(
-                fd.as_raw_fd(),
-                self.messages.as_mut_ptr(),
-                Self::CAPACITY as u32,
-                libc::MSG_DONTWAIT,
-                std::ptr::null_mut(),
-            )
-        };
-        let received = match check(received) {
-            Ok(received) => received as usize,
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(0),
-            Err(error) => return Err(error),
-        };
-        for index in 0..received {
-            let length = (self.messages[index].msg_len as usize).min(Self::SIZE);
-            // SAFETY: the kernel has filled the control data of this message.
-            let came = unsafe { came_with(&self.messages[index].msg_hdr) };
-            if let Some(dropped) = came.dropped {
-                self.dropped = dropped;
-            }
-            visit(Datagram {
-                bytes: &self.payloads[index][..length],
-                stamp_ns: came.stamp_ns,
-                ecn: came.tos & 3,
-            });
+        if message.segment != 0 {
+            let size = message.segment.to_ne_bytes();
+            used = control.push(used, libc::SOL_UDP, libc::UDP_SEGMENT, &size);
         }
-        Ok(received)
+        header.msg_control = control.0.as_mut_ptr().cast();
+        header.msg_controllen = used as _;
     }
+}
 
-    /// The same as [`ReceiveBatch::dropped`], and forgets it, for a batch that serves many sockets.
-    pub fn take_dropped(&mut self) -> u32 {
-        std::mem::take(&mut self.dropped)
-    }
+/// Control data, aligned as the headers in it need.
+#[derive(Clone, Copy)]
+#[repr(align(8))]
+pub(super) struct Control(pub(super) [u8; 128]);
 
-    /// Datagrams that the socket has dropped because its buffer was full, as far as reported with
-    /// the datagrams received (needs `SO_RXQ_OVFL`).
-    pub fn dropped(&self) -> u32 {
-        self.dropped
+impl Control {
+    pub(super) const EMPTY: Control = Control([0; 128]);
+
+    /// Writes a header and its value behind `used` bytes; returns how many are used then. There is room for
+    /// all that a message of ours needs.
+    #[inline]
+    #[allow(clippy::cast_ptr_alignment)] // `used` is a sum of multiples of the alignment
+    fn push(&mut self, used: usize, level: libc::c_int, kind: libc::c_int, value: &[u8]) -> usize {
+        let length = value.len() as libc::c_uint;
+        // SAFETY: the macro computes a size from a size.
+        let end = used + unsafe { libc::CMSG_SPACE(length) } as usize;
+        let place = self.0[used..end].as_mut_ptr();
+        // SAFETY: header and value lie in the range that was just taken, which is aligned as its beginning.
+        unsafe {
+            let header = place.cast::<libc::cmsghdr>();
+            (*header).cmsg_level = level;
+            (*header).cmsg_type = kind;
+            (*header).cmsg_len = libc::CMSG_LEN(length) as _;
+            libc::CMSG_DATA(header).copy_from_nonoverlapping(value.as_ptr(), value.len());
+        }
+        end
     }
+}
+
+/// No payload.
+pub(super) const NO_VECTOR: libc::iovec = libc::iovec {
+    iov_base: std::ptr::null_mut(),
+    iov_len: 0,
+};
+
+/// A message of nothing.
+pub(super) fn no_message() -> libc::mmsghdr {
+    // SAFETY: an all-zero mmsghdr is valid: no name, no vectors, no control data.
+    unsafe { std::mem::zeroed() }
 }

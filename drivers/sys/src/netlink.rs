@@ -1,10 +1,12 @@
 //! A minimal rtnetlink client: enough to create veth pairs, give them addresses and neighbours,
 //! and read their counters. Message layouts: rtnetlink(7), netlink(7).
 
-use super::{check, check_len};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 
 // linux/if_link.h, linux/neighbour.h, linux/veth.h
 const IFLA_ADDRESS: u16 = 1;
@@ -30,6 +32,9 @@ const RTPROT_BOOT: u8 = 3;
 const RTNH_F_ONLINK: u32 = 4;
 const NLA_F_NESTED: u16 = 1 << 15;
 
+const AF_INET: u8 = libc::AF_INET as u8;
+const REPLACE: libc::c_int = libc::NLM_F_CREATE | libc::NLM_F_REPLACE;
+
 /// An Ethernet address.
 pub type Mac = [u8; 6];
 
@@ -53,7 +58,7 @@ pub struct Route {
     pub to: Ipv4Addr,
     /// Length of its prefix.
     pub prefix: u8,
-    /// Interface.
+    /// Index of the interface.
     pub index: u32,
     /// Neighbour on that interface; `None`: the destination itself is there.
     pub via: Option<Ipv4Addr>,
@@ -63,7 +68,7 @@ pub struct Route {
     pub first: bool,
 }
 
-/// What an interface has counted since it was created.
+/// Counters of an interface since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Packets received.
@@ -86,15 +91,9 @@ pub struct Netlink {
 impl Netlink {
     /// Opens a socket in the namespace of the calling thread.
     pub fn open() -> io::Result<Self> {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
-        // SAFETY: a successful call returns a new descriptor that nobody else owns.
-        let fd = unsafe {
-            OwnedFd::from_raw_fd(check(libc::socket(
-                libc::AF_NETLINK,
-                kind,
-                libc::NETLINK_ROUTE,
-            ))?)
-        };
+        // The protocol with the number 0 is NETLINK_ROUTE.
+        let (family, flags) = (AddressFamily::NETLINK, SocketFlags::CLOEXEC);
+        let fd = socket_with(family, SocketType::RAW, flags, None)?;
         Ok(Netlink { fd, sequence: 0 })
     }
 
@@ -109,48 +108,37 @@ impl Netlink {
                 message.bytes(IFLA_NET_NS_FD, &netns.as_raw_fd().to_ne_bytes());
             }
         };
-        let mut message = Message::new(
-            libc::RTM_NEWLINK,
-            libc::NLM_F_CREATE | libc::NLM_F_EXCL,
-            &interface_header(0, 0, 0),
-        );
-        describe(&mut message, near);
-        message.nest(IFLA_LINKINFO, |info| {
-            info.bytes(IFLA_INFO_KIND, b"veth");
-            info.nest(IFLA_INFO_DATA, |data| {
-                data.nest(VETH_INFO_PEER, |peer| {
-                    peer.raw(&interface_header(0, 0, 0));
-                    describe(peer, far);
+        let header = interface_header(0, 0, 0);
+        let flags = libc::NLM_F_CREATE | libc::NLM_F_EXCL;
+        self.change(libc::RTM_NEWLINK, flags, &header, |message| {
+            describe(message, near);
+            message.nest(IFLA_LINKINFO, |info| {
+                info.bytes(IFLA_INFO_KIND, b"veth");
+                info.nest(IFLA_INFO_DATA, |data| {
+                    data.nest(VETH_INFO_PEER, |peer| {
+                        peer.raw(&header);
+                        describe(peer, far);
+                    });
                 });
             });
-        });
-        self.request(message).map(drop)
+        })
     }
 
     /// Switches an interface on.
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
         let up = libc::IFF_UP as u32;
-        self.request(Message::new(
-            libc::RTM_NEWLINK,
-            0,
-            &interface_header(index, up, up),
-        ))
-        .map(drop)
+        let header = interface_header(index, up, up);
+        self.change(libc::RTM_NEWLINK, 0, &header, |_| {})
     }
 
     /// Gives an interface an IPv4 address.
     pub fn add_address(&mut self, index: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
         // struct ifaddrmsg: family, prefix length, flags, scope, index.
-        let mut header = vec![libc::AF_INET as u8, prefix, 0, 0];
-        header.extend_from_slice(&index.to_ne_bytes());
-        let mut message = Message::new(
-            libc::RTM_NEWADDR,
-            libc::NLM_F_CREATE | libc::NLM_F_REPLACE,
-            &header,
-        );
-        message.bytes(IFA_LOCAL, &address.octets());
-        message.bytes(IFA_ADDRESS, &address.octets());
-        self.request(message).map(drop)
+        let header = [[AF_INET, prefix, 0, 0], index.to_ne_bytes()].concat();
+        self.change(libc::RTM_NEWADDR, REPLACE, &header, |message| {
+            message.bytes(IFA_LOCAL, &address.octets());
+            message.bytes(IFA_ADDRESS, &address.octets());
+        })
     }
 
     /// Adds a route. Its neighbour need not be in any network that the kernel knows.
@@ -167,44 +155,32 @@ impl Netlink {
         };
         // struct rtmsg: family, lengths of destination and source, TOS, table, protocol, scope,
         // type, flags.
-        let mut header = vec![libc::AF_INET as u8, route.prefix, 0, 0];
-        header.extend_from_slice(&[table, RTPROT_BOOT, scope, kind]);
-        let flags = if route.via.is_some() {
-            RTNH_F_ONLINK
-        } else {
-            0
-        };
-        header.extend_from_slice(&flags.to_ne_bytes());
-        let mut message = Message::new(
-            libc::RTM_NEWROUTE,
-            libc::NLM_F_CREATE | libc::NLM_F_REPLACE,
-            &header,
-        );
-        if route.prefix > 0 {
-            message.bytes(RTA_DST, &route.to.octets());
-        }
-        if let Some(via) = route.via {
-            message.bytes(RTA_GATEWAY, &via.octets());
-        }
-        message.bytes(RTA_OIF, &route.index.to_ne_bytes());
-        self.request(message).map(drop)
+        let flags = route.via.map_or(0, |_| RTNH_F_ONLINK);
+        let header = [
+            [AF_INET, route.prefix, 0, 0],
+            [table, RTPROT_BOOT, scope, kind],
+            flags.to_ne_bytes(),
+        ];
+        self.change(libc::RTM_NEWROUTE, REPLACE, &header.concat(), |message| {
+            if route.prefix > 0 {
+                message.bytes(RTA_DST, &route.to.octets());
+            }
+            if let Some(via) = route.via {
+                message.bytes(RTA_GATEWAY, &via.octets());
+            }
+            message.bytes(RTA_OIF, &route.index.to_ne_bytes());
+        })
     }
 
     /// Tells the kernel for good which Ethernet address a neighbour has, so that nobody asks.
     pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: Mac) -> io::Result<()> {
-        // struct ndmsg: family, padding (3), index, state, flags, type.
-        let mut header = vec![libc::AF_INET as u8, 0, 0, 0];
-        header.extend_from_slice(&index.to_ne_bytes());
-        header.extend_from_slice(&NUD_PERMANENT.to_ne_bytes());
-        header.extend_from_slice(&[0, 0]);
-        let mut message = Message::new(
-            libc::RTM_NEWNEIGH,
-            libc::NLM_F_CREATE | libc::NLM_F_REPLACE,
-            &header,
-        );
-        message.bytes(NDA_DST, &address.octets());
-        message.bytes(NDA_LLADDR, &mac);
-        self.request(message).map(drop)
+        // struct ndmsg: family, padding (3), index, state (2), flags, type.
+        let [low, high] = NUD_PERMANENT.to_ne_bytes();
+        let header = [[AF_INET, 0, 0, 0], index.to_ne_bytes(), [low, high, 0, 0]].concat();
+        self.change(libc::RTM_NEWNEIGH, REPLACE, &header, |message| {
+            message.bytes(NDA_DST, &address.octets());
+            message.bytes(NDA_LLADDR, &mac);
+        })
     }
 
     /// The index of the interface called `name`.
@@ -241,27 +217,29 @@ impl Netlink {
         })
     }
 
+    /// Sends a request that changes something.
+    fn change(
+        &mut self,
+        kind: u16,
+        flags: libc::c_int,
+        header: &[u8],
+        fill: impl FnOnce(&mut Message),
+    ) -> io::Result<()> {
+        let mut message = Message::new(kind, flags, header);
+        fill(&mut message);
+        self.request(message).map(drop)
+    }
+
     /// Sends a request and returns the body of the answer (empty for a plain acknowledgement).
-    fn request(&mut self, mut message: Message) -> io::Result<Vec<u8>> {
+    fn request(&mut self, message: Message) -> io::Result<Vec<u8>> {
         self.sequence += 1;
         let answer_wanted = message.kind == libc::RTM_GETLINK;
         let bytes = message.finish(self.sequence);
-        // SAFETY: `bytes` is valid for its length.
-        check_len(unsafe {
-            libc::send(self.fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), 0)
-        })?;
+        send(&self.fd, &bytes, SendFlags::empty())?;
         let mut body = Vec::new();
         let mut buffer = vec![0u8; 32 * 1024];
         loop {
-            // SAFETY: `buffer` is valid and writable for its length.
-            let length = check_len(unsafe {
-                libc::recv(
-                    self.fd.as_raw_fd(),
-                    buffer.as_mut_ptr().cast(),
-                    buffer.len(),
-                    0,
-                )
-            })?;
+            let (length, _) = recv(&self.fd, &mut buffer[..], RecvFlags::empty())?;
             let mut rest = &buffer[..length];
             while let Some((kind, sequence, content, tail)) = next_message(rest) {
                 rest = tail;
@@ -302,55 +280,45 @@ impl Message {
 
     fn raw(&mut self, bytes: &[u8]) {
         self.body.extend_from_slice(bytes);
-        self.align();
+        self.body.resize(self.body.len().next_multiple_of(4), 0);
+    }
+
+    /// The header of an attribute: length, kind.
+    fn attribute(&mut self, length: usize, kind: u16) {
+        self.body.extend((length as u16 + 4).to_ne_bytes());
+        self.body.extend(kind.to_ne_bytes());
     }
 
     fn bytes(&mut self, kind: u16, value: &[u8]) {
-        self.body
-            .extend_from_slice(&(value.len() as u16 + 4).to_ne_bytes());
-        self.body.extend_from_slice(&kind.to_ne_bytes());
+        self.attribute(value.len(), kind);
         self.raw(value);
     }
 
     fn nest(&mut self, kind: u16, fill: impl FnOnce(&mut Message)) {
         let start = self.body.len();
-        self.body.extend_from_slice(&[0, 0]);
-        self.body
-            .extend_from_slice(&(kind | NLA_F_NESTED).to_ne_bytes());
+        self.attribute(0, kind | NLA_F_NESTED);
         fill(self);
         let length = (self.body.len() - start) as u16;
         self.body[start..start + 2].copy_from_slice(&length.to_ne_bytes());
     }
 
-    fn align(&mut self) {
-        self.body.resize(self.body.len().next_multiple_of(4), 0);
-    }
-
-    fn finish(&mut self, sequence: u32) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(self.body.len() + 16);
-        bytes.extend_from_slice(&(self.body.len() as u32 + 16).to_ne_bytes());
-        bytes.extend_from_slice(&self.kind.to_ne_bytes());
-        bytes.extend_from_slice(&self.flags.to_ne_bytes());
-        bytes.extend_from_slice(&sequence.to_ne_bytes());
-        bytes.extend_from_slice(&0u32.to_ne_bytes());
-        bytes.append(&mut self.body);
+    /// The whole message: struct nlmsghdr (length, kind and flags, sequence number, port) and the body.
+    fn finish(self, sequence: u32) -> Vec<u8> {
+        let mut bytes = (self.body.len() as u32 + 16).to_ne_bytes().to_vec();
+        bytes.extend([self.kind, self.flags].map(u16::to_ne_bytes).concat());
+        bytes.extend([sequence, 0].map(u32::to_ne_bytes).concat());
+        bytes.extend(self.body);
         bytes
     }
 }
 
-/// struct ifinfomsg: family, padding, type, index, flags, change mask.
+/// struct ifinfomsg: family (unspecified), padding, type (2), index, flags, change mask.
 fn interface_header(index: u32, flags: u32, change: u32) -> Vec<u8> {
-    let mut header = vec![libc::AF_UNSPEC as u8, 0, 0, 0];
-    header.extend_from_slice(&index.to_ne_bytes());
-    header.extend_from_slice(&flags.to_ne_bytes());
-    header.extend_from_slice(&change.to_ne_bytes());
-    header
+    [0, index, flags, change].map(u32::to_ne_bytes).concat()
 }
 
 fn terminated(name: &str) -> Vec<u8> {
-    let mut bytes = name.as_bytes().to_vec();
-    bytes.push(0);
-    bytes
+    [name.as_bytes(), &[0]].concat()
 }
 
 /// Type, sequence number and content of the first message, and what follows it.

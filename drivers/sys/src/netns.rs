@@ -1,11 +1,14 @@
 //! Namespaces: a private corner of the kernel's network for the run, which vanishes with the
 //! processes in it.
 
-use super::check;
-use std::ffi::CStr;
+use super::unshare;
+use super::userns::write_file;
+use rustix::fs::OFlags;
+use rustix::process::{getegid, geteuid};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space};
 use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 
 /// A network namespace, held by a file descriptor. It has no name anywhere, so that it disappears
 /// when the last process or descriptor that uses it is gone, however that happens.
@@ -21,25 +24,26 @@ impl NetNs {
     /// A new namespace; the calling thread stays where it is.
     pub fn create() -> io::Result<NetNs> {
         let here = NetNs::current()?;
-        // SAFETY: unshare takes flags only.
-        check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
-        let there = NetNs::current();
+        let there = NetNs::enter_new();
         here.enter()?;
         there
     }
 
     /// Moves the calling thread, and only that, into a new namespace.
     pub fn enter_new() -> io::Result<NetNs> {
-        // SAFETY: unshare takes flags only.
-        check(unsafe { libc::unshare(libc::CLONE_NEWNET) })?;
+        unshare(UnshareFlags::NEWNET)?;
         NetNs::current()
     }
 
     /// Moves the calling thread into this namespace. Callable between `fork` and `exec`.
     pub fn enter(&self) -> io::Result<()> {
-        // SAFETY: the descriptor is open and refers to a network namespace.
-        check(unsafe { libc::setns(self.0.as_raw_fd(), libc::CLONE_NEWNET) })?;
-        Ok(())
+        let kind = LinkNameSpaceType::Network;
+        Ok(move_into_link_name_space(self.as_fd(), Some(kind))?)
+    }
+
+    /// The same namespace by another descriptor.
+    pub(super) fn try_clone(&self) -> io::Result<NetNs> {
+        self.0.try_clone().map(NetNs)
     }
 
     /// Runs `work` with the calling thread inside this namespace, and returns.
@@ -58,7 +62,7 @@ impl AsFd for NetNs {
     }
 }
 
-/// How the private network was obtained.
+/// Privilege by which the private network was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
     /// The process may create network namespaces as it is.
@@ -91,52 +95,34 @@ pub struct PrivateNetwork {
 impl PrivateNetwork {
     /// Notes who we are, which cannot be asked any more inside the new namespace.
     pub fn prepare() -> Self {
-        // SAFETY: these calls cannot fail and touch no memory.
-        let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
         // Root inside, ourselves outside: files that the run writes belong to the user.
         PrivateNetwork {
-            uid_map: format!("0 {uid} 1"),
-            gid_map: format!("0 {gid} 1"),
+            uid_map: format!("0 {} 1", geteuid().as_raw()),
+            gid_map: format!("0 {} 1", getegid().as_raw()),
         }
     }
 
     /// Enters the new namespaces. A user namespace can only be entered while the process has a
     /// single thread.
     pub fn enter(&self) -> io::Result<Privilege> {
-        // SAFETY: unshare takes flags only.
-        if unsafe { libc::unshare(libc::CLONE_NEWNET) } == 0 {
+        if unshare(UnshareFlags::NEWNET).is_ok() {
             return Ok(Privilege::Root);
         }
-        // SAFETY: as above.
-        check(unsafe { libc::unshare(libc::CLONE_NEWUSER | libc::CLONE_NEWNET) })?;
-        write_file(c"/proc/self/setgroups", b"deny")?;
-        write_file(c"/proc/self/uid_map", self.uid_map.as_bytes())?;
-        write_file(c"/proc/self/gid_map", self.gid_map.as_bytes())?;
+        unshare(UnshareFlags::NEWUSER | UnshareFlags::NEWNET)?;
+        for (path, text) in [
+            (c"/proc/self/setgroups", "deny"),
+            (c"/proc/self/uid_map", &self.uid_map),
+            (c"/proc/self/gid_map", &self.gid_map),
+        ] {
+            write_file(path, OFlags::WRONLY, text.as_bytes())?;
+        }
         Ok(Privilege::UserNamespace)
     }
 }
 
-/// Writes a file with plain system calls: no allocation, so it may run after `fork`.
-fn write_file(path: &CStr, bytes: &[u8]) -> io::Result<()> {
-    // SAFETY: `path` ends in NUL, `bytes` is valid for its length, and the descriptor is closed
-    // exactly once.
-    unsafe {
-        let fd = check(libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC))?;
-        let written = libc::write(fd, bytes.as_ptr().cast(), bytes.len());
-        let error = io::Error::last_os_error();
-        libc::close(fd);
-        if usize::try_from(written) == Ok(bytes.len()) {
-            Ok(())
-        } else {
-            Err(error)
-        }
-    }
-}
-
-/// Whether the effective user is root.
+/// True if the effective user is root.
 pub fn is_root() -> bool {
-    // SAFETY: the call cannot fail.
-    unsafe { libc::geteuid() == 0 }
+    geteuid().is_root()
 }
 
 /// Reads a kernel setting (`net.ipv4.tcp_rmem`) as seen from the calling thread's namespace, with

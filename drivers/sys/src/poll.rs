@@ -1,6 +1,10 @@
 //! Waiting: epoll with nanosecond timeouts, a waker, and signals as readable descriptors.
 
 use super::{check, check_len};
+use rustix::buffer::spare_capacity;
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::io::Errno;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::time::Duration;
@@ -13,110 +17,67 @@ const MAX_EVENTS: usize = 64;
 pub struct Epoll(OwnedFd);
 
 /// The keys of the descriptors that are ready.
-#[derive(Debug)]
-pub struct Events {
-    events: [libc::epoll_event; MAX_EVENTS],
-    ready: usize,
+pub struct Events(Vec<epoll::Event>);
+
+impl std::fmt::Debug for Events {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_list().entries(self.keys()).finish()
+    }
 }
 
 impl Default for Events {
     fn default() -> Self {
-        Events {
-            events: [libc::epoll_event { events: 0, u64: 0 }; MAX_EVENTS],
-            ready: 0,
-        }
+        Events(Vec::with_capacity(MAX_EVENTS))
     }
 }
 
 impl Events {
     /// The keys given to [`Epoll::add`], for each ready descriptor.
     pub fn keys(&self) -> impl Iterator<Item = u64> + '_ {
-        self.events[..self.ready].iter().map(|event| event.u64)
+        self.0.iter().map(|event| { event.data }.u64())
     }
 }
 
 impl Epoll {
     /// An empty set.
     pub fn new() -> io::Result<Self> {
-        // SAFETY: a successful call returns a new descriptor that nobody else owns.
-        Ok(Epoll(unsafe {
-            OwnedFd::from_raw_fd(check(libc::epoll_create1(libc::EPOLL_CLOEXEC))?)
-        }))
+        Ok(Epoll(epoll::create(CreateFlags::CLOEXEC)?))
     }
 
     /// Waits for `fd` to become readable (or to be hung up), reported as `key`.
     pub fn add(&self, fd: BorrowedFd, key: u64) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_ADD, fd, libc::EPOLLIN as u32, key)
+        Ok(epoll::add(
+            &self.0,
+            fd,
+            EventData::new_u64(key),
+            EventFlags::IN,
+        )?)
     }
 
     /// Reports each change of `fd` once: it became readable or writable, or its peer has hung up.
     pub fn add_edges(&self, fd: BorrowedFd, key: u64) -> io::Result<()> {
-        let events = libc::EPOLLIN | libc::EPOLLOUT | libc::EPOLLRDHUP | libc::EPOLLET;
-        self.control(libc::EPOLL_CTL_ADD, fd, events as u32, key)
+        let events = EventFlags::IN | EventFlags::OUT | EventFlags::RDHUP | EventFlags::ET;
+        Ok(epoll::add(&self.0, fd, EventData::new_u64(key), events)?)
     }
 
     /// No longer waits for `fd`.
     pub fn remove(&self, fd: BorrowedFd) -> io::Result<()> {
-        self.control(libc::EPOLL_CTL_DEL, fd, 0, 0)
-    }
-
-    fn control(
-        &self,
-        operation: libc::c_int,
-        fd: BorrowedFd,
-        events: u32,
-        key: u64,
-    ) -> io::Result<()> {
-        let mut event = libc::epoll_event { events, u64: key };
-        // SAFETY: `event` outlives the call.
-        check(unsafe {
-            libc::epoll_ctl(
-                self.0.as_raw_fd(),
-                operation,
-                fd.as_raw_fd(),
-                &raw mut event,
-            )
-        })?;
-        Ok(())
+        Ok(epoll::delete(&self.0, fd)?)
     }
 
     /// Waits until something is ready or `timeout` has passed (`None`: for ever). A signal ends
     /// the wait early with nothing ready.
     pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
-        let limit = timeout.map(|timeout| libc::timespec {
-            tv_sec: timeout.as_secs() as libc::time_t,
-            tv_nsec: libc::c_long::from(timeout.subsec_nanos() as i32),
-        });
-        let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        events.ready = 0;
-        // SAFETY: the event array is writable for the length given; `limit` is null or outlives
-        // the call; no signal mask is given. (The wrapper in the C library is newer than many
-        // systems, hence the plain system call.)
-        let ready = unsafe {
-            libc::syscall(
-                libc::SYS_epoll_pwait2,
-                self.0.as_raw_fd(),
-                events.events.as_mut_ptr(),
-                events.events.len() as libc::c_int,
-                limit,
-                std::ptr::null::<libc::sigset_t>(),
-                0usize,
-            )
-        };
-        if let Ok(ready) = usize::try_from(ready) {
-            events.ready = ready;
-            return Ok(());
-        }
-        let error = io::Error::last_os_error();
-        if error.kind() == io::ErrorKind::Interrupted {
-            Ok(())
-        } else {
-            Err(error)
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        events.0.clear();
+        match epoll::wait(&self.0, spare_capacity(&mut events.0), timeout.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 }
 
-/// How long to wait for something that is due in `left`, so as not to be late: all of it only if that is short.
+/// Time to wait for something that is due in `left`, so as not to be late: all of it only if that is short.
 ///
 /// Linux lets waits with many descriptors end late by a thousandth of their length, and by a 250th for nice processes, to
 /// save wake-ups (`select_estimate_accuracy` in fs/select.c), whatever `PR_SET_TIMERSLACK` says. After a first wait
@@ -137,26 +98,19 @@ pub struct Waker(OwnedFd);
 impl Waker {
     /// A waker that has not been used.
     pub fn new() -> io::Result<Self> {
-        let flags = libc::EFD_CLOEXEC | libc::EFD_NONBLOCK;
-        // SAFETY: a successful call returns a new descriptor that nobody else owns.
-        Ok(Waker(unsafe {
-            OwnedFd::from_raw_fd(check(libc::eventfd(0, flags))?)
-        }))
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Waker(eventfd(0, flags)?))
     }
 
     /// Wakes whoever waits, now or later.
     pub fn wake(&self) {
-        let one = 1u64;
-        // SAFETY: eight bytes are read from `one`. The only failure is a full counter, which
-        // means that the waker is already set.
-        unsafe { libc::write(self.0.as_raw_fd(), (&raw const one).cast(), 8) };
+        // The only failure is a full counter, which means that the waker is already set.
+        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
     /// Forgets earlier wake-ups.
     pub fn clear(&self) {
-        let mut count = 0u64;
-        // SAFETY: eight bytes are written to `count`.
-        unsafe { libc::read(self.0.as_raw_fd(), (&raw mut count).cast(), 8) };
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
 }
 
@@ -199,7 +153,7 @@ impl Signals {
         self.next_with_origin().map(|(signal, _)| signal)
     }
 
-    /// The same, and whether a process has sent it; the kernel sends those of the terminal's keys
+    /// The same, with true if a process has sent it; the kernel sends those of the terminal's keys
     /// to the whole group of processes in the foreground.
     pub fn next_with_origin(&self) -> Option<(libc::c_int, bool)> {
         // SAFETY: a zeroed signalfd_siginfo is valid, and writable for its size.

@@ -1,28 +1,26 @@
-//! What the processes and threads of a run may do: capabilities (capabilities(7)) and system calls, given up as soon
+//! Rights of the processes and threads of a run: capabilities (capabilities(7)) and system calls, given up as soon
 //! as they are no longer needed.
 
-use super::{check, process, seccomp};
+use super::{process, seccomp};
+use rustix::process::geteuid;
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, Gid, Uid, capabilities, configure_capability_in_ambient_set,
+    set_capabilities, set_keep_capabilities, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
+};
 use std::fs;
 use std::io;
 
-/// Capabilities by their numbers (linux/capability.h) that make nested paths and `ping` possible.
-/// Outside of the user namespace they mean nothing.
-const AMBIENT: [u32; 4] = [
-    CAP_NET_BIND_SERVICE,
-    CAP_NET_ADMIN,
-    CAP_NET_RAW,
-    CAP_SYS_ADMIN,
-];
-const CAP_NET_BIND_SERVICE: u32 = 10;
-const CAP_NET_ADMIN: u32 = 12;
-const CAP_NET_RAW: u32 = 13;
-const CAP_SYS_ADMIN: u32 = 21;
-
-const CAPABILITY_VERSION_3: u32 = 0x2008_0522;
+/// Capabilities that make nested paths and `ping` possible. Outside of the user namespace they mean nothing.
+const AMBIENT: CapabilitySet = CapabilitySet::NET_BIND_SERVICE.union(NAMESPACES);
+/// Capabilities that it takes to create namespaces and interfaces.
+const NAMESPACES: CapabilitySet = CapabilitySet::NET_ADMIN
+    .union(CapabilitySet::NET_RAW)
+    .union(CapabilitySet::SYS_ADMIN);
 /// The user and group that own nothing, by the convention of Linux (overflowuid, overflowgid).
 const NOBODY: u32 = 65534;
 
-/// What a process still needs once its sockets are prepared.
+/// Rights that a process still needs once its sockets are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
     /// Nothing that an ordinary user may not do.
@@ -33,54 +31,33 @@ pub enum Need {
 }
 
 impl Need {
-    fn capabilities(self) -> u64 {
+    fn capabilities(self) -> CapabilitySet {
         match self {
-            Need::Nothing => 0,
-            Need::CongestionControls => 1 << CAP_NET_ADMIN,
+            Need::Nothing => CapabilitySet::empty(),
+            Need::CongestionControls => CapabilitySet::NET_ADMIN,
         }
     }
 }
 
-/// Whether this process may create namespaces and interfaces as it is.
+/// True if this process may create namespaces and interfaces as it is.
 pub fn is_capable() -> bool {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let effective = status
-        .lines()
-        .find_map(|line| u64::from_str_radix(line.strip_prefix("CapEff:")?.trim(), 16).ok())
-        .unwrap_or(0);
-    [CAP_NET_ADMIN, CAP_NET_RAW, CAP_SYS_ADMIN]
-        .iter()
-        .all(|&number| effective & (1 << number) != 0)
+    capabilities(None).is_ok_and(|sets| sets.effective.contains(NAMESPACES))
 }
 
 /// Turns this process into one of an ordinary user for good: root becomes the user who owns nothing, and what is
 /// not in `need` is given up. It still ends with its parent. The process must have a single thread.
 ///
 /// # Errors
-/// What the kernel said; the process should not go on then.
+/// The kernel's answer; the process should not go on then.
 pub fn give_up(need: Need) -> io::Result<()> {
-    // SAFETY: these calls take numbers only; without groups there is nothing to read.
-    unsafe {
-        if libc::geteuid() == 0 && has_many_users() {
-            check(libc::prctl(
-                libc::PR_SET_KEEPCAPS,
-                1 as libc::c_ulong,
-                0,
-                0,
-                0,
-            ))?;
-            check(libc::setgroups(0, std::ptr::null()))?;
-            check(libc::setresgid(NOBODY, NOBODY, NOBODY))?;
-            check(libc::setresuid(NOBODY, NOBODY, NOBODY))?;
-        }
-        check(libc::prctl(
-            libc::PR_SET_NO_NEW_PRIVS,
-            1 as libc::c_ulong,
-            0,
-            0,
-            0,
-        ))?;
+    if geteuid().is_root() && has_many_users() {
+        set_keep_capabilities(true)?;
+        set_thread_groups(&[])?;
+        let (user, group) = (Uid::from_raw(NOBODY), Gid::from_raw(NOBODY));
+        set_thread_res_gid(group, group, group)?;
+        set_thread_res_uid(user, user, user)?;
     }
+    set_no_new_privs(true)?;
     keep_in_thread(need)?;
     // The kernel forgets this wish when a process changes its user (prctl(2)).
     process::die_with_parent();
@@ -90,63 +67,31 @@ pub fn give_up(need: Need) -> io::Result<()> {
 /// Gives up what is not in `need`, and system calls that nobody needs, for the calling thread alone.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's answer.
 pub fn keep_in_thread(need: Need) -> io::Result<()> {
     seccomp::refuse_in_thread()?;
-    change(|sets| {
-        let kept = need.capabilities();
-        for (half, sets) in sets.as_chunks_mut::<3>().0.iter_mut().enumerate() {
-            let kept = (kept >> (32 * half)) as u32 & sets[1];
-            *sets = [kept, kept, 0];
-        }
-    })
+    let kept = need.capabilities() & capabilities(None)?.permitted;
+    let sets = CapabilitySets {
+        effective: kept,
+        permitted: kept,
+        inheritable: CapabilitySet::empty(),
+    };
+    Ok(set_capabilities(None, sets)?)
 }
 
 /// Keeps some capabilities over the next `exec` of a user who is not root: they must be
-/// inheritable before they can become ambient (capabilities(7)).
+/// inheritable before they can become ambient (capabilities(7)). Does not allocate.
 pub(super) fn keep_over_exec() -> io::Result<()> {
-    change(|sets| {
-        for number in AMBIENT {
-            sets[2] |= sets[1] & (1 << number);
-        }
-    })?;
-    for number in AMBIENT {
-        // SAFETY: PR_CAP_AMBIENT takes integers.
-        unsafe {
-            check(libc::prctl(
-                libc::PR_CAP_AMBIENT,
-                libc::PR_CAP_AMBIENT_RAISE as libc::c_ulong,
-                libc::c_ulong::from(number),
-                0,
-                0,
-            ))?;
-        }
+    let mut sets = capabilities(None)?;
+    sets.inheritable |= sets.permitted & AMBIENT;
+    set_capabilities(None, sets)?;
+    for capability in AMBIENT.iter() {
+        configure_capability_in_ambient_set(capability, true)?;
     }
     Ok(())
 }
 
-/// Changes the capabilities of the calling thread: effective, permitted and inheritable ones, first of the lower
-/// and then of the upper 32 numbers. Does not allocate.
-fn change(how: impl FnOnce(&mut [u32; 6])) -> io::Result<()> {
-    let mut header = [CAPABILITY_VERSION_3, 0];
-    let mut sets = [0u32; 6];
-    // SAFETY: header and sets have the layout of version 3 and outlive the calls.
-    unsafe {
-        check_call(libc::syscall(
-            libc::SYS_capget,
-            header.as_mut_ptr(),
-            sets.as_mut_ptr(),
-        ))?;
-        how(&mut sets);
-        check_call(libc::syscall(
-            libc::SYS_capset,
-            header.as_mut_ptr(),
-            sets.as_ptr(),
-        ))
-    }
-}
-
-/// Whether there are other users than this one, as there are outside of the user namespaces that we make.
+/// True if there are other users than this one, as there are outside of the user namespaces that we make.
 fn has_many_users() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace()
@@ -165,10 +110,6 @@ fn covers(first: &str, count: &str, user: u32) -> bool {
     }
 }
 
-fn check_call(result: libc::c_long) -> io::Result<()> {
-    check(result as libc::c_int).map(drop)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,14 +119,11 @@ mod tests {
         // Threads have capabilities of their own, so the other tests keep theirs.
         let left = std::thread::spawn(|| {
             keep_in_thread(Need::CongestionControls).unwrap();
-            let mut left = [0; 6];
-            change(|sets| left = *sets).unwrap();
-            left
+            capabilities(None).unwrap()
         });
         let left = left.join().unwrap();
-        assert_eq!(left[0] & !(1 << CAP_NET_ADMIN), 0, "effective");
-        assert_eq!(left[1] & !(1 << CAP_NET_ADMIN), 0, "permitted");
-        assert_eq!([left[2], left[3], left[4], left[5]], [0; 4]);
+        assert!(CapabilitySet::NET_ADMIN.contains(left.effective | left.permitted));
+        assert!(left.inheritable.is_empty());
     }
 
     #[test]

@@ -1,9 +1,15 @@
 //! Processes that cannot outlive us: started into a namespace, watched by a descriptor, killed by
 //! the kernel when their parent dies.
 
+use super::cpu;
 use super::netns::{NetNs, PrivateNetwork};
 use super::poll::{Epoll, Events};
-use super::{check, cpu};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::process::{
+    Pid, PidfdFlags, Resource, Rlimit, Signal, getpid, getppid, getrlimit, pidfd_open,
+    set_parent_process_death_signal, setrlimit, setsid,
+};
+use rustix::termios::tcgetwinsize;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -11,7 +17,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
-/// How to start a child.
+/// Settings for starting a child.
 #[derive(Debug)]
 pub struct Spawn<'a> {
     /// Arguments after the program's own name; the program is this one.
@@ -45,45 +51,32 @@ impl Process {
         let mut command = Command::new("/proc/self/exe");
         command.args(spawn.arguments).stdin(Stdio::null());
         command.stderr(spawn.log.try_clone()?).stdout(spawn.log);
-        let parent = std::process::id();
-        let netns = spawn
-            .netns
-            .map(|netns| netns.as_fd().try_clone_to_owned())
-            .transpose()?;
+        let parent = getpid();
+        let netns = spawn.netns.map(NetNs::try_clone).transpose()?;
         let cpus = spawn.cpus.to_vec();
         let inherit = spawn.inherit.map(|fd| fd.as_raw_fd());
         // SAFETY: the closure runs in the child between fork and exec. It makes system calls on
-        // values captured before and does not allocate.
+        // values captured before and does not allocate; the inherited descriptor is still open there.
         unsafe {
             command.pre_exec(move || {
-                check(libc::prctl(
-                    libc::PR_SET_PDEATHSIG,
-                    libc::SIGKILL as libc::c_ulong,
-                    0,
-                    0,
-                    0,
-                ))?;
-                // The parent may have died before the line above took effect.
-                if libc::getppid() as u32 != parent {
-                    return Err(io::Error::from_raw_os_error(libc::ESRCH));
-                }
+                end_with(parent)?;
                 // A session of its own: Ctrl-C reaches the agent, which stops the children itself,
                 // and the scheduler does not count the endpoint as a part of somebody else's work.
-                check(libc::setsid())?;
+                setsid()?;
                 if let Some(netns) = &netns {
-                    check(libc::setns(netns.as_raw_fd(), libc::CLONE_NEWNET))?;
+                    netns.enter()?;
                 }
                 if !cpus.is_empty() {
                     cpu::pin_to(&cpus)?;
                 }
                 if let Some(fd) = inherit {
-                    check(libc::fcntl(fd, libc::F_SETFD, 0))?;
+                    fcntl_setfd(BorrowedFd::borrow_raw(fd), FdFlags::empty())?;
                 }
                 Ok(())
             });
         }
         let mut child = command.spawn()?;
-        match open_pid(child.id()) {
+        match pidfd_open(Pid::from_child(&child), PidfdFlags::empty()) {
             Ok(pidfd) => Ok(Process {
                 child,
                 pidfd,
@@ -92,7 +85,7 @@ impl Process {
             Err(error) => {
                 let _ = child.kill();
                 let _ = child.wait();
-                Err(error)
+                Err(error.into())
             }
         }
     }
@@ -102,7 +95,7 @@ impl Process {
         self.child.id()
     }
 
-    /// How it ended, once it has.
+    /// Its exit status, once it has ended.
     pub fn status(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -144,39 +137,32 @@ pub fn describe(status: ExitStatus) -> (Option<i32>, Option<i32>) {
     (status.code(), status.signal())
 }
 
-fn open_pid(pid: u32) -> io::Result<OwnedFd> {
-    // SAFETY: a successful call returns a new descriptor that nobody else owns.
-    unsafe {
-        let fd = libc::syscall(libc::SYS_pidfd_open, pid as libc::pid_t, 0);
-        Ok(OwnedFd::from_raw_fd(check(fd as libc::c_int)?))
-    }
-}
-
 /// Makes the kernel kill this process when its parent (thread) ends.
 pub fn die_with_parent() {
-    // SAFETY: PR_SET_PDEATHSIG takes one integer.
-    unsafe {
-        libc::prctl(
-            libc::PR_SET_PDEATHSIG,
-            libc::SIGKILL as libc::c_ulong,
-            0,
-            0,
-            0,
-        )
-    };
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+}
+
+/// The same right after a fork by `parent`, which may have ended before that took effect.
+pub(super) fn end_with(parent: Pid) -> io::Result<()> {
+    die_with_parent();
+    if getppid() == Some(parent) {
+        Ok(())
+    } else {
+        Err(Errno::SRCH.into())
+    }
 }
 
 /// Takes over a descriptor that was inherited under the number `fd`.
 pub fn inherited(fd: i32) -> io::Result<OwnedFd> {
-    // SAFETY: fcntl fails on descriptors that are not open; standard streams are refused, and the
-    // caller is the only user of the inherited number.
-    unsafe {
-        if fd <= libc::STDERR_FILENO {
-            return Err(io::ErrorKind::InvalidInput.into());
-        }
-        check(libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC))?;
-        Ok(OwnedFd::from_raw_fd(fd))
+    if fd <= libc::STDERR_FILENO {
+        return Err(io::ErrorKind::InvalidInput.into());
     }
+    // SAFETY: standard streams were refused, and the caller is the only user of the inherited number.
+    let inherited = unsafe { BorrowedFd::borrow_raw(fd) };
+    // Fails on numbers that are not open.
+    fcntl_setfd(inherited, FdFlags::CLOEXEC)?;
+    // SAFETY: as above.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Lets `command` start inside a private network of its own (for tests, which have threads and
@@ -187,33 +173,18 @@ pub fn start_in_private_network(command: &mut Command) {
     unsafe { command.pre_exec(move || network.enter().map(drop)) };
 }
 
-/// A pipe: what is read and what is written. Both ends are closed on `exec`.
-///
-/// # Errors
-/// No descriptor is left.
-pub fn pipe() -> io::Result<(OwnedFd, OwnedFd)> {
-    let (reader, writer) = io::pipe()?;
-    Ok((reader.into(), writer.into()))
-}
-
 /// Lets this process open as many descriptors as it may at most.
 pub fn raise_file_limit() {
-    // SAFETY: `limit` is valid for reading and writing.
-    unsafe {
-        let mut limit: libc::rlimit = std::mem::zeroed();
-        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
-            limit.rlim_cur = limit.rlim_max;
-            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
-        }
-    }
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let limit = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Whether a stream is a terminal, and how wide that is.
+/// Columns of a terminal; `None` if the stream is none.
 pub fn terminal_width(fd: BorrowedFd) -> Option<u16> {
-    // SAFETY: a zeroed winsize is valid and writable.
-    unsafe {
-        let mut size: libc::winsize = std::mem::zeroed();
-        let answer = libc::ioctl(fd.as_raw_fd(), libc::TIOCGWINSZ, &raw mut size);
-        (answer == 0).then_some(if size.ws_col == 0 { 80 } else { size.ws_col })
-    }
+    let columns = tcgetwinsize(fd).ok()?.ws_col;
+    Some(if columns == 0 { 80 } else { columns })
 }

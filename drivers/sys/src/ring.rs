@@ -2,10 +2,11 @@
 //! (packet(7), Documentation/networking/packet_mmap in the kernel source).
 
 use super::check;
-use super::mmsg::SendBatch;
-use super::socket::{bytes_of, set_int, set_option};
+use super::mmsg::{Message, SendBatch};
+use super::socket::{bytes_of, get_option, set_int, set_option};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 // linux/if_packet.h
@@ -77,7 +78,7 @@ impl RxRing {
     /// Opens a ring of at least `slots` frames of up to `largest` bytes on interface `index` of the
     /// calling thread's namespace.
     pub fn open(index: u32, slots: usize, largest: usize) -> io::Result<Self> {
-        let fd = packet_socket(0)?;
+        let fd = packet_socket(SocketFlags::empty())?;
         set_int(fd.as_fd(), SOL_PACKET, PACKET_VERSION, TPACKET_V2)?;
         // What we send ourselves on the same interface is not to come back.
         set_int(fd.as_fd(), SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
@@ -164,20 +165,14 @@ impl RxRing {
 
     /// Frames received and frames dropped because the ring was full, since the last call.
     pub fn statistics(&self) -> io::Result<(u32, u32)> {
-        let mut counts = [0u32; 2];
-        let mut length = size_of_val(&counts) as libc::socklen_t;
-        // SAFETY: `counts` is writable for the length given.
-        check(unsafe {
-            libc::getsockopt(
-                self.fd.as_raw_fd(),
-                SOL_PACKET,
-                PACKET_STATISTICS,
-                counts.as_mut_ptr().cast(),
-                &raw mut length,
-            )
-        })?;
+        let mut counts = [0; 8];
+        get_option(self.fd.as_fd(), SOL_PACKET, PACKET_STATISTICS, &mut counts)?;
+        let [received, dropped] = *counts.as_chunks::<4>().0 else {
+            return Err(io::ErrorKind::InvalidData.into());
+        };
+        let (received, dropped) = (u32::from_ne_bytes(received), u32::from_ne_bytes(dropped));
         // The kernel's first number includes the drops.
-        Ok((counts[0].saturating_sub(counts[1]), counts[1]))
+        Ok((received.saturating_sub(dropped), dropped))
     }
 }
 
@@ -204,7 +199,7 @@ pub struct TxPort {
 impl TxPort {
     /// Opens a sending port on interface `index` of the calling thread's namespace.
     pub fn open(index: u32) -> io::Result<Self> {
-        let fd = packet_socket(libc::SOCK_NONBLOCK)?;
+        let fd = packet_socket(SocketFlags::NONBLOCK)?;
         set_int(fd.as_fd(), SOL_PACKET, PACKET_QDISC_BYPASS, 1)?;
         set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, 1 << 22)?;
         // Protocol 0: nothing is received here.
@@ -219,25 +214,18 @@ impl TxPort {
     /// [`SendBatch::CAPACITY`] per call).
     #[inline]
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
-        self.batch.send(self.fd.as_fd(), frames)
+        self.batch.send(self.fd.as_fd(), frames.map(Message::from))
     }
 }
 
-/// Whether packet sockets may be opened here.
+/// Opens a packet socket, to see if that is allowed here.
 pub fn probe() -> io::Result<()> {
-    packet_socket(0).map(drop)
+    packet_socket(SocketFlags::empty()).map(drop)
 }
 
-fn packet_socket(flags: libc::c_int) -> io::Result<OwnedFd> {
-    // SAFETY: a successful call returns a new descriptor that nobody else owns.
-    unsafe {
-        let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | flags;
-        Ok(OwnedFd::from_raw_fd(check(libc::socket(
-            libc::AF_PACKET,
-            kind,
-            0,
-        ))?))
-    }
+fn packet_socket(flags: SocketFlags) -> io::Result<OwnedFd> {
+    let (family, flags) = (AddressFamily::PACKET, flags | SocketFlags::CLOEXEC);
+    Ok(socket_with(family, SocketType::RAW, flags, None)?)
 }
 
 fn bind(fd: BorrowedFd, index: u32, protocol: libc::c_int) -> io::Result<()> {

@@ -5,8 +5,8 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 use std::collections::BTreeMap;
 use std::io;
 
-/// What is refused, with "operation not permitted". All else stays allowed, since libraries choose among many calls
-/// that do the same.
+/// Calls that are refused, with "operation not permitted". All else stays allowed, since libraries choose among many
+/// calls that do the same.
 const REFUSED: [libc::c_long; 37] = [
     // Other programs and processes.
     libc::SYS_execve,
@@ -55,7 +55,7 @@ const REFUSED: [libc::c_long; 37] = [
 /// kernel has no such filters.
 ///
 /// # Errors
-/// What the kernel said, other than that it has none.
+/// The kernel's answer, other than that it has none.
 pub(super) fn refuse_in_thread() -> io::Result<()> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(());

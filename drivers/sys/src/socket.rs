@@ -1,12 +1,13 @@
 //! Socket options, and the few socket calls that the standard library does not offer.
 
 use super::{check, check_len};
+use rustix::net::{self, AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, sockopt};
 use std::io;
-use std::net::SocketAddrV4;
-use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
 
-// linux/in.h, linux/tcp.h and asm-generic/socket.h, where the C library is older than the kernel.
-const TCP_CONGESTION: libc::c_int = 13;
+// linux/tcp.h, where the C library is older than the kernel.
 const TCP_NOTSENT_LOWAT: libc::c_int = 25;
 const TCP_CC_INFO: libc::c_int = 26;
 const TCP_INFO: libc::c_int = 11;
@@ -63,113 +64,72 @@ pub fn get_int(fd: BorrowedFd, level: i32, name: i32) -> io::Result<i32> {
     Ok(i32::from_ne_bytes(value))
 }
 
-fn open(kind: libc::c_int) -> io::Result<OwnedFd> {
-    let kind = kind | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    // SAFETY: a successful call returns a new descriptor that nobody else owns.
-    unsafe {
-        Ok(OwnedFd::from_raw_fd(check(libc::socket(
-            libc::AF_INET,
-            kind,
-            0,
-        ))?))
-    }
+fn open(kind: SocketType) -> io::Result<OwnedFd> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(net::socket_with(AddressFamily::INET, kind, flags, None)?)
 }
 
 /// A UDP socket that is not bound to anything.
 pub fn udp_any() -> io::Result<OwnedFd> {
-    open(libc::SOCK_DGRAM)
+    open(SocketType::DGRAM)
 }
 
 /// A TCP socket, non-blocking, not connected.
 pub fn tcp() -> io::Result<OwnedFd> {
-    open(libc::SOCK_STREAM)
+    open(SocketType::STREAM)
 }
 
 /// Lets several sockets share a local address (of UDP: each connected to another peer).
 pub fn share_address(fd: BorrowedFd) -> io::Result<()> {
-    set_int(fd, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)
+    Ok(sockopt::set_socket_reuseaddr(fd, true)?)
 }
 
-/// Receives one datagram without waiting, and tells who sent it.
+/// Receives one datagram without waiting; returns its length and its source.
 pub fn receive_from(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<(usize, SocketAddrV4)> {
-    // SAFETY: an all-zero sockaddr_in is valid; buffer and address are writable for their sizes.
-    unsafe {
-        let mut address: libc::sockaddr_in = std::mem::zeroed();
-        let mut size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-        let length = check_len(libc::recvfrom(
-            fd.as_raw_fd(),
-            buffer.as_mut_ptr().cast(),
-            buffer.len(),
-            libc::MSG_DONTWAIT,
-            (&raw mut address).cast(),
-            &raw mut size,
-        ))?;
-        let ip = std::net::Ipv4Addr::from(address.sin_addr.s_addr.to_ne_bytes());
-        Ok((
-            length,
-            SocketAddrV4::new(ip, u16::from_be(address.sin_port)),
-        ))
-    }
+    let (length, _, from) = net::recvfrom(fd, buffer, RecvFlags::DONTWAIT)?;
+    let from = from.ok_or(io::ErrorKind::InvalidData)?;
+    Ok((length, SocketAddrV4::try_from(from)?))
 }
 
 /// Binds to a local address.
 pub fn bind(fd: BorrowedFd, address: SocketAddrV4) -> io::Result<()> {
-    let (address, size) = raw_address(address);
-    // SAFETY: `address` is valid for `size` bytes.
-    check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), size) })?;
-    Ok(())
+    Ok(net::bind(fd, &address)?)
 }
 
 /// Begins to connect; a non-blocking socket becomes writable when that is done.
 pub fn connect(fd: BorrowedFd, address: SocketAddrV4) -> io::Result<()> {
-    let (address, size) = raw_address(address);
-    // SAFETY: `address` is valid for `size` bytes.
-    match check(unsafe { libc::connect(fd.as_raw_fd(), (&raw const address).cast(), size) }) {
-        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => Ok(()),
-        other => other.map(drop),
+    match net::connect(fd, &address) {
+        Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(()),
+        Err(error) => Err(error.into()),
     }
 }
 
-/// Whether a TCP socket has been connected to its peer.
+/// True if a TCP socket has been connected to its peer.
 pub fn is_connected(fd: BorrowedFd) -> bool {
-    // SAFETY: an all-zero sockaddr_in is valid, and writable for the size given.
-    unsafe {
-        let mut address: libc::sockaddr_in = std::mem::zeroed();
-        let mut size = size_of::<libc::sockaddr_in>() as libc::socklen_t;
-        libc::getpeername(fd.as_raw_fd(), (&raw mut address).cast(), &raw mut size) == 0
-    }
+    net::getpeername(fd).is_ok()
 }
 
 /// The next connection of a listening socket, non-blocking.
 pub fn accept(fd: BorrowedFd) -> io::Result<OwnedFd> {
-    let flags = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
-    let none = std::ptr::null_mut();
-    // SAFETY: the peer's address is not asked for; a successful call returns a new descriptor.
-    unsafe {
-        let fd = check(libc::accept4(
-            fd.as_raw_fd(),
-            none,
-            std::ptr::null_mut(),
-            flags,
-        ))?;
-        Ok(OwnedFd::from_raw_fd(fd))
-    }
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    Ok(net::accept_with(fd, flags)?)
 }
 
-fn raw_address(address: SocketAddrV4) -> (libc::sockaddr_in, libc::socklen_t) {
-    // SAFETY: an all-zero sockaddr_in is valid.
-    let mut raw: libc::sockaddr_in = unsafe { std::mem::zeroed() };
-    raw.sin_family = libc::AF_INET as u16;
-    raw.sin_port = address.port().to_be();
-    raw.sin_addr.s_addr = u32::from_ne_bytes(address.ip().octets());
-    (raw, size_of::<libc::sockaddr_in>() as libc::socklen_t)
+/// Lets a bound TCP socket accept connections, with room for `backlog` that nobody has accepted.
+pub fn listen(fd: BorrowedFd, backlog: i32) -> io::Result<()> {
+    Ok(net::listen(fd, backlog)?)
 }
 
 /// Writes without waiting; `WouldBlock` when the send buffer is full.
 pub fn send(fd: BorrowedFd, bytes: &[u8]) -> io::Result<usize> {
-    let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
-    // SAFETY: `bytes` is valid for its length.
-    check_len(unsafe { libc::send(fd.as_raw_fd(), bytes.as_ptr().cast(), bytes.len(), flags) })
+    let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+    Ok(net::send(fd, bytes, flags)?)
+}
+
+/// Receives without waiting; 0 at the end of the stream.
+pub fn receive(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<usize> {
+    let (length, _) = net::recv(fd, buffer, RecvFlags::DONTWAIT)?;
+    Ok(length)
 }
 
 /// Takes up to `limit` bytes of a TCP stream out of the receive buffer without copying them, and
@@ -181,23 +141,29 @@ pub fn discard(fd: BorrowedFd, limit: usize) -> io::Result<usize> {
     check_len(unsafe { libc::recv(fd.as_raw_fd(), std::ptr::null_mut(), limit, flags) })
 }
 
+/// Nothing more will be sent; the peer sees the end of the stream after what was sent before.
+pub fn end_stream(fd: BorrowedFd) -> io::Result<()> {
+    Ok(net::shutdown(fd, net::Shutdown::Write)?)
+}
+
+/// Closing this TCP socket resets the connection instead of delivering what is left.
+pub fn abort_on_close(fd: BorrowedFd) -> io::Result<()> {
+    Ok(sockopt::set_socket_linger(fd, Some(Duration::ZERO))?)
+}
+
+/// Takes and clears the error that is pending on a socket, such as that of a failed connect.
+pub fn take_error(fd: BorrowedFd) -> io::Result<()> {
+    Ok(sockopt::socket_error(fd)??)
+}
+
 /// Chooses the congestion control of a TCP socket.
 pub fn set_congestion(fd: BorrowedFd, name: &str) -> io::Result<()> {
-    set_option(fd, libc::IPPROTO_TCP, TCP_CONGESTION, name.as_bytes())
+    Ok(sockopt::set_tcp_congestion(fd, name)?)
 }
 
 /// The congestion control that a TCP socket really uses.
 pub fn congestion(fd: BorrowedFd) -> io::Result<String> {
-    let mut buffer = [0; 32];
-    let length = get_option(fd, libc::IPPROTO_TCP, TCP_CONGESTION, &mut buffer)?;
-    let name = &buffer[..length];
-    let end = name.iter().position(|&byte| byte == 0).unwrap_or(length);
-    Ok(String::from_utf8_lossy(&name[..end]).into_owned())
-}
-
-/// Limits the data that waits in the send buffer without having been sent.
-pub fn set_unsent_limit(fd: BorrowedFd, bytes: u32) -> io::Result<()> {
-    set_int(fd, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes as i32)
+    Ok(sockopt::tcp_congestion(fd)?)
 }
 
 /// The kernel's `struct tcp_info`, as many bytes as it has.
@@ -206,53 +172,20 @@ pub fn tcp_info<'a>(fd: BorrowedFd, buffer: &'a mut [u8]) -> io::Result<&'a [u8]
     Ok(&buffer[..length])
 }
 
-/// What the congestion control tells about itself (`union tcp_cc_info`); empty if nothing.
+/// The state of the congestion control (`union tcp_cc_info`); empty if it has none.
 pub fn congestion_info<'a>(fd: BorrowedFd, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     let length = get_option(fd, libc::IPPROTO_TCP, TCP_CC_INFO, buffer)?;
     Ok(&buffer[..length])
 }
 
-/// Closing this TCP socket resets the connection instead of delivering what is left.
-pub fn abort_on_close(fd: BorrowedFd) -> io::Result<()> {
-    // struct linger: on, zero seconds.
-    let value = [1i32.to_ne_bytes(), 0i32.to_ne_bytes()].concat();
-    set_option(fd, libc::SOL_SOCKET, libc::SO_LINGER, &value)
-}
-
-/// Makes a UDP socket report arrival stamps, ECN bits and drops with each datagram, and gives it
-/// buffers of `bytes` where that is allowed; returns the receive buffer's real size.
-pub fn prepare_udp(fd: BorrowedFd, bytes: i32) -> io::Result<i32> {
-    set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
-    set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
-    set_int(fd, libc::IPPROTO_IP, libc::IP_RECVTOS, 1)?;
-    // The forced variants ignore net.core.rmem_max and need root of the machine.
-    if set_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, bytes).is_err() {
-        set_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, bytes)?;
-    }
-    if set_int(fd, libc::SOL_SOCKET, libc::SO_SNDBUFFORCE, bytes).is_err() {
-        set_int(fd, libc::SOL_SOCKET, libc::SO_SNDBUF, bytes)?;
-    }
-    get_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF)
-}
-
-/// Datagrams on this socket are never cut into fragments.
-pub fn never_fragment(fd: BorrowedFd) -> io::Result<()> {
-    set_int(
-        fd,
-        libc::IPPROTO_IP,
-        libc::IP_MTU_DISCOVER,
-        libc::IP_PMTUDISC_DO,
-    )
-}
-
-/// Sets DSCP and ECN bits of everything sent on the socket (TCP chooses the ECN bits itself).
-pub fn set_tos(fd: BorrowedFd, tos: u8) -> io::Result<()> {
-    set_int(fd, libc::IPPROTO_IP, libc::IP_TOS, i32::from(tos))
+/// Limits the data that waits in the send buffer without having been sent.
+pub fn set_unsent_limit(fd: BorrowedFd, bytes: u32) -> io::Result<()> {
+    set_int(fd, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes as i32)
 }
 
 /// Sends the rest of a message at once, even if it fills no segment.
 pub fn set_no_delay(fd: BorrowedFd) -> io::Result<()> {
-    set_int(fd, libc::IPPROTO_TCP, libc::TCP_NODELAY, 1)
+    Ok(sockopt::set_tcp_nodelay(fd, true)?)
 }
 
 /// The window offered to the peer never exceeds `bytes`.
@@ -266,39 +199,59 @@ pub fn set_receive_mark(fd: BorrowedFd, bytes: u32) -> io::Result<()> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes as i32)
 }
 
-/// Takes and clears the error that is pending on a socket, such as that of a failed connect.
-pub fn take_error(fd: BorrowedFd) -> io::Result<()> {
-    match get_int(fd, libc::SOL_SOCKET, libc::SO_ERROR)? {
-        0 => Ok(()),
-        code => Err(io::Error::from_raw_os_error(code)),
+/// Sets DSCP and ECN bits of everything sent on the socket (TCP chooses the ECN bits itself).
+pub fn set_tos(fd: BorrowedFd, tos: u8) -> io::Result<()> {
+    Ok(sockopt::set_ip_tos(fd, tos)?)
+}
+
+/// A UDP socket of a local address that sends and receives by an interface, if one is named.
+pub fn bind_udp(local: SocketAddr, interface: Option<&str>) -> io::Result<UdpSocket> {
+    let socket = UdpSocket::bind(local)?;
+    if let Some(name) = interface {
+        let (level, option) = (libc::SOL_SOCKET, libc::SO_BINDTODEVICE);
+        set_option(socket.as_fd(), level, option, name.as_bytes())?;
     }
+    Ok(socket)
 }
 
-/// Nothing more will be sent; the peer sees the end of the stream after what was sent before.
-pub fn end_stream(fd: BorrowedFd) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    check(unsafe { libc::shutdown(fd.as_raw_fd(), libc::SHUT_WR) })?;
-    Ok(())
+/// Makes a UDP socket report arrival stamps, ECN bits and drops with each datagram, and gives it
+/// buffers of `buffer_bytes` where that is allowed; returns the receive buffer's real size.
+pub fn prepare_udp(fd: BorrowedFd, buffer_bytes: i32) -> io::Result<i32> {
+    set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
+    set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
+    if sockopt::socket_domain(fd)? == AddressFamily::INET6 {
+        sockopt::set_ipv6_recvtclass(fd, true)?;
+    } else {
+        sockopt::set_ip_recvtos(fd, true)?;
+    }
+    for (forced, ordinary) in [
+        (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
+        (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
+    ] {
+        // The forced variants ignore the machine's limits and need root of the machine.
+        if set_int(fd, libc::SOL_SOCKET, forced, buffer_bytes).is_err() {
+            set_int(fd, libc::SOL_SOCKET, ordinary, buffer_bytes)?;
+        }
+    }
+    get_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF)
 }
 
-/// Receives without waiting; 0 at the end of the stream.
-pub fn receive(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<usize> {
-    // SAFETY: `buffer` is writable for its length.
-    check_len(unsafe {
-        libc::recv(
-            fd.as_raw_fd(),
-            buffer.as_mut_ptr().cast(),
-            buffer.len(),
-            libc::MSG_DONTWAIT,
-        )
-    })
+/// Datagrams on this socket are never cut into fragments.
+pub fn never_fragment(fd: BorrowedFd) -> io::Result<()> {
+    let mode = sockopt::Ipv4PathMtuDiscovery::DO;
+    Ok(sockopt::set_ip_mtu_discover(fd, mode)?)
 }
 
-/// Lets a bound TCP socket accept connections, with room for `backlog` that nobody has accepted.
-///
-/// # Errors
-/// What the kernel said.
-pub fn listen(fd: BorrowedFd, backlog: i32) -> io::Result<()> {
-    // SAFETY: no memory is involved.
-    check(unsafe { libc::listen(fd.as_raw_fd(), backlog) }).map(drop)
+/// Datagrams on this socket are never cut into fragments, and refused only if they are larger than the interface takes,
+/// whatever the kernel has heard of the path before: the path itself is to answer.
+pub fn set_mtu_probing(socket: &UdpSocket) -> io::Result<()> {
+    let set = match socket.local_addr()? {
+        SocketAddr::V4(_) => {
+            sockopt::set_ip_mtu_discover(socket, sockopt::Ipv4PathMtuDiscovery::PROBE)
+        }
+        SocketAddr::V6(_) => {
+            sockopt::set_ipv6_mtu_discover(socket, sockopt::Ipv6PathMtuDiscovery::PROBE)
+        }
+    };
+    Ok(set?)
 }

@@ -1,7 +1,8 @@
 //! The end of whole families of processes: a process adopts the orphans among its descendants (`PR_SET_CHILD_SUBREAPER`),
 //! finds all of them, and takes note of how each has ended.
 
-use super::check;
+use super::process::end_with;
+use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -10,34 +11,30 @@ use std::process::Command;
 /// Lets the kernel kill `command` when the calling thread ends, and lets it have all signals,
 /// whichever are blocked here.
 pub fn set_parent_death_signal(command: &mut Command) {
-    let parent = std::process::id();
+    let parent = getpid();
     // SAFETY: the closure only makes system calls; the set is initialised before it is used.
     unsafe {
         command.pre_exec(move || {
             let mut none: libc::sigset_t = std::mem::zeroed();
             libc::sigemptyset(&raw mut none);
             libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none, std::ptr::null_mut());
-            super::process::die_with_parent();
-            if libc::getppid() as u32 != parent {
-                return Err(io::Error::from_raw_os_error(libc::ESRCH));
-            }
-            Ok(())
+            end_with(parent)
         });
     }
 }
 
 /// Orphans among the descendants of this process become its children, so that none can escape.
 pub fn become_subreaper() {
-    // SAFETY: PR_SET_CHILD_SUBREAPER takes one integer.
-    unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1 as libc::c_ulong, 0, 0, 0) };
+    // Which number that is does not matter to the kernel.
+    let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// How a child has ended, as a shell tells it: the exit code, or 128 and the signal.
+/// The end of a child, as a shell reports it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitedChild {
     /// Number of the process.
     pub pid: u32,
-    /// Exit code.
+    /// Exit code, or 128 plus the number of the signal that ended it.
     pub code: i32,
 }
 
@@ -47,27 +44,21 @@ pub struct ExitedChild {
 /// # Errors
 /// `ECHILD` when there are no children at all.
 pub fn reap() -> io::Result<Option<ExitedChild>> {
-    let mut status = 0;
-    // SAFETY: `status` is writable.
-    let pid = check(unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) })?;
-    if pid == 0 {
+    let Some((pid, status)) = wait(WaitOptions::NOHANG)? else {
         return Ok(None);
-    }
-    let code = if libc::WIFSIGNALED(status) {
-        128 + libc::WTERMSIG(status)
-    } else {
-        libc::WEXITSTATUS(status)
     };
+    let by_signal = status.terminating_signal().map(|signal| 128 + signal);
     Ok(Some(ExitedChild {
-        pid: pid as u32,
-        code,
+        pid: pid.as_raw_nonzero().get() as u32,
+        code: by_signal.or(status.exit_status()).unwrap_or(0),
     }))
 }
 
 /// Sends a signal to a process.
 pub fn send_signal(pid: u32, signal: i32) {
-    // SAFETY: no memory is involved.
-    unsafe { libc::kill(pid as libc::pid_t, signal) };
+    if let (Some(pid), Some(signal)) = (Pid::from_raw(pid as i32), Signal::from_named_raw(signal)) {
+        let _ = kill_process(pid, signal);
+    }
 }
 
 /// All descendants of this process, nearest first.

@@ -28,8 +28,6 @@ fields! {
     state: u8 = 0;
     /// State of loss recovery, see [`TcpInfo::recovery_state`].
     ca_state: u8 = 1;
-    /// Retransmission timeout in us.
-    rto_us: u32 = 8;
     /// Segment size for sending.
     snd_mss: u32 = 16;
     /// Segments sent and not cumulatively acknowledged.
@@ -54,10 +52,6 @@ fields! {
     bytes_acked: u64 = 120;
     /// Payload bytes received in order.
     bytes_received: u64 = 128;
-    /// Segments sent, retransmissions included.
-    segs_out: u32 = 136;
-    /// Segments received.
-    segs_in: u32 = 140;
     /// Bytes in the send buffer that were never sent.
     notsent_bytes: u32 = 144;
     /// Smallest round-trip time in us.
@@ -84,22 +78,12 @@ fields! {
     bytes_retrans: u64 = 208;
     /// Duplicate SACK blocks received: retransmissions that were not needed.
     dsack_dups: u32 = 216;
-    /// Reordering events seen.
-    reord_seen: u32 = 220;
-    /// Segments received out of order.
-    rcv_ooopack: u32 = 224;
     /// The peer's receive window in bytes.
     snd_wnd: u32 = 228;
-    /// Own receive window in bytes (Linux 6.2).
-    rcv_wnd: u32 = 232;
     /// Changes of the flow hash (Linux 6.2).
     rehash: u32 = 236;
     /// Retransmission timeouts (Linux 6.7).
     total_rto: u16 = 240;
-    /// Recoveries from timeouts (Linux 6.7).
-    total_rto_recoveries: u16 = 242;
-    /// Time spent in recoveries from timeouts, in ms (Linux 6.7).
-    total_rto_time_ms: u32 = 244;
 }
 
 impl<'a> TcpInfo<'a> {
@@ -108,7 +92,7 @@ impl<'a> TcpInfo<'a> {
         TcpInfo(bytes)
     }
 
-    /// Whether the last delivery-rate sample was taken while the application had no data.
+    /// True if the last delivery-rate sample was taken while the application had no data.
     pub fn app_limited(&self) -> Option<bool> {
         // Third byte after the two scale nibbles: a one-bit field, lowest bit first.
         self.0.get(7).map(|byte| byte & 1 != 0)

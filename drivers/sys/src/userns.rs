@@ -1,11 +1,18 @@
 //! User namespaces: one in which the user stays the same, and children that start in prepared namespaces.
 
 use super::netns::NetNs;
-use super::{check, check_len, privileges};
+use super::{privileges, unshare};
+use rustix::fs::{Mode, OFlags, fchmod};
+use rustix::io::{Errno, FdFlags, fcntl_setfd};
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_change, unmount,
+};
+use rustix::process::{getegid, geteuid};
+use rustix::thread::UnshareFlags;
 use std::ffi::{CStr, CString};
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
@@ -16,12 +23,10 @@ const WORKSHOP: &CStr = c"/tmp";
 /// group keep their numbers. The process must have a single thread.
 ///
 /// # Errors
-/// What the kernel said.
+/// The kernel's answer.
 pub fn enter_user_namespace() -> io::Result<()> {
-    // SAFETY: these calls cannot fail and touch no memory.
-    let (uid, gid) = unsafe { (libc::geteuid(), libc::getegid()) };
-    // SAFETY: unshare takes flags only.
-    check(unsafe { libc::unshare(libc::CLONE_NEWUSER) })?;
+    let (uid, gid) = user();
+    unshare(UnshareFlags::NEWUSER)?;
     fs::write("/proc/self/setgroups", "deny")?;
     fs::write("/proc/self/uid_map", format!("{uid} {uid} 1"))?;
     fs::write("/proc/self/gid_map", format!("{gid} {gid} 1"))
@@ -29,8 +34,7 @@ pub fn enter_user_namespace() -> io::Result<()> {
 
 /// Numbers of the effective user and group.
 pub fn user() -> (u32, u32) {
-    // SAFETY: these calls cannot fail and touch no memory.
-    unsafe { (libc::geteuid(), libc::getegid()) }
+    (geteuid().as_raw(), getegid().as_raw())
 }
 
 /// A small file that is shown in place of another one.
@@ -41,10 +45,10 @@ struct Cover {
     target: CString,
 }
 
-/// Where and how a child starts.
+/// The namespaces and capabilities with which a child starts.
 #[derive(Debug)]
 pub struct NamespaceEntry {
-    netns: OwnedFd,
+    netns: NetNs,
     covers: Vec<Cover>,
     ambient: bool,
 }
@@ -57,7 +61,7 @@ impl NamespaceEntry {
     /// No descriptor is left.
     pub fn new(netns: &NetNs, ambient: bool) -> io::Result<Self> {
         Ok(NamespaceEntry {
-            netns: netns.as_fd().try_clone_to_owned()?,
+            netns: netns.try_clone()?,
             covers: Vec::new(),
             ambient,
         })
@@ -78,15 +82,15 @@ impl NamespaceEntry {
     /// Starts `command`, which inherits `pipe` under the same number.
     ///
     /// # Errors
-    /// What the kernel said, also about the steps after the fork.
+    /// The kernel's answer, also to the steps after the fork.
     pub fn spawn(self, mut command: Command, pipe: BorrowedFd) -> io::Result<Child> {
         let pipe = pipe.as_raw_fd();
         // SAFETY: the closure runs in the child between fork and exec. It makes system calls on
-        // values captured before and does not allocate.
+        // values captured before, such as the pipe, which is still open there, and does not allocate.
         unsafe {
             command.pre_exec(move || {
                 self.enter()?;
-                check(libc::fcntl(pipe, libc::F_SETFD, 0))?;
+                fcntl_setfd(BorrowedFd::borrow_raw(pipe), FdFlags::empty())?;
                 Ok(())
             });
         }
@@ -94,8 +98,7 @@ impl NamespaceEntry {
     }
 
     fn enter(&self) -> io::Result<()> {
-        // SAFETY: the descriptor is open and refers to a network namespace.
-        check(unsafe { libc::setns(self.netns.as_raw_fd(), libc::CLONE_NEWNET) })?;
+        self.netns.enter()?;
         if !self.covers.is_empty() {
             self.mount_covers()?;
         }
@@ -108,51 +111,33 @@ impl NamespaceEntry {
     /// Mounts the covers in a mount namespace of the child's own. Their content lives in a file
     /// system in memory without a name, so that nothing of it can be left over.
     fn mount_covers(&self) -> io::Result<()> {
-        let none = std::ptr::null();
-        let private = libc::MS_REC | libc::MS_SLAVE;
-        let safe = libc::MS_NOSUID | libc::MS_NODEV;
-        // SAFETY: all strings end in NUL and outlive the calls; unused pointers may be null.
-        unsafe {
-            check(libc::unshare(libc::CLONE_NEWNS))?;
-            check(libc::mount(none, c"/".as_ptr(), none, private, none.cast()))?;
-            check(libc::mount(
-                c"narrows".as_ptr(),
-                WORKSHOP.as_ptr(),
-                c"tmpfs".as_ptr(),
-                safe,
-                c"mode=0755,size=4m".as_ptr().cast(),
-            ))?;
-            for cover in &self.covers {
-                write_new(&cover.source, &cover.content)?;
-                // A file that is not there needs no cover.
-                libc::mount(
-                    cover.source.as_ptr(),
-                    cover.target.as_ptr(),
-                    none,
-                    libc::MS_BIND,
-                    none.cast(),
-                );
-            }
-            check(libc::umount2(WORKSHOP.as_ptr(), libc::MNT_DETACH))?;
+        unshare(UnshareFlags::NEWNS)?;
+        let detached = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
+        mount_change(c"/", detached)?;
+        let safe = MountFlags::NOSUID | MountFlags::NODEV;
+        mount(c"narrows", WORKSHOP, c"tmpfs", safe, c"mode=0755,size=4m")?;
+        for cover in &self.covers {
+            let flags = OFlags::WRONLY | OFlags::CREATE;
+            write_file(&cover.source, flags, &cover.content)?;
+            // A file that is not there needs no cover.
+            let _ = mount_bind(cover.source.as_c_str(), cover.target.as_c_str());
         }
-        Ok(())
+        Ok(unmount(WORKSHOP, UnmountFlags::DETACH)?)
     }
 }
 
-/// Writes a new file that everybody may read, with plain system calls.
-fn write_new(path: &CStr, content: &[u8]) -> io::Result<()> {
-    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_CLOEXEC;
-    // SAFETY: `path` ends in NUL, `content` is valid for its length, and the descriptor is closed
-    // exactly once.
-    unsafe {
-        let fd = check(libc::open(path.as_ptr(), flags, 0o644))?;
-        let written = check_len(libc::write(fd, content.as_ptr().cast(), content.len()));
-        libc::fchmod(fd, 0o644);
-        libc::close(fd);
-        if written? == content.len() {
-            Ok(())
-        } else {
-            Err(io::Error::from_raw_os_error(libc::ENOSPC))
-        }
+/// Writes a file with plain system calls: nothing is allocated, so it may be done after `fork`. A new one may be read
+/// by everybody.
+pub(super) fn write_file(path: &CStr, flags: OFlags, content: &[u8]) -> io::Result<()> {
+    let mode = Mode::from_raw_mode(0o644);
+    let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)?;
+    if flags.contains(OFlags::CREATE) {
+        // Whatever the mask of this process hides.
+        fchmod(&file, mode)?;
+    }
+    if rustix::io::write(&file, content)? == content.len() {
+        Ok(())
+    } else {
+        Err(Errno::NOSPC.into())
     }
 }

@@ -2,15 +2,11 @@
 //!
 //! Provenance: Chiu and Jain (1989) for the rule, Jacobson (1988) for slow start and beta. Deviations: no reaction to
 //! marks, and a reduction is not taken back if the losses turn out to be none.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | beta | 0.5 | Jacobson, 1988 |
 
 use narrows_cc::{
     AckEvent, Allowance, CongestionControl, EcnUse, LossCause, LossEvent, Recovery, Scheme, Setup,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params};
+use narrows_units::{Bytes, ParamError, Params, params};
 
 /// The entry of the registry.
 pub const SCHEME: Scheme = Scheme {
@@ -21,23 +17,24 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::None,
     transport: &[],
     profiles: &[],
-    params: &[ParamSpec::new(
-        "beta",
-        Kind::Ratio,
-        "Share of the data in flight kept after a loss.",
-    )
-    .default("0.5")
-    .range(0.1, 0.9)
-    .source("Jacobson, 1988")],
+    params: AimdParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters of AIMD.
+    struct AimdParams {
+        /// Share of the data in flight kept after a loss.
+        beta: Ratio(0.1..=0.9) = 0.5, "Jacobson, 1988";
+    }
+}
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     Ok(Box::new(Aimd {
         mss: setup.mss.get() as f64,
         cwnd: setup.initial_cwnd().get() as f64,
         ssthresh: f64::INFINITY,
-        beta: params.real("beta").unwrap_or(0.5),
+        beta: AimdParams::read(params).beta,
     }))
 }
 

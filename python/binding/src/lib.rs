@@ -8,6 +8,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod errors;
+mod formats;
 mod packets;
 mod pantheon;
 mod probe;
@@ -27,6 +28,11 @@ fn open(folder: &Path) -> PyResult<Record> {
 /// The native core of Narrows.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::formats::{
+        export_csv, export_pcapng, export_qlog, import_bins, import_packets, read_capture,
+        read_mahimahi, read_qlog,
+    };
     #[pymodule_export]
     use super::packets::packets;
     #[pymodule_export]

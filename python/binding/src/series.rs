@@ -102,16 +102,12 @@ pub(crate) fn state_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<
 /// `arrived_s` (NaN if it was never whole).
 #[pyfunction]
 pub(crate) fn frames(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let frames =
+    let columns =
         py.detach(|| series::frames(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
     let all = PyDict::new(py);
-    all.set_item("flow", array(py, frames.flow))?;
-    all.set_item("frame", array(py, frames.frame))?;
-    all.set_item("captured_s", array(py, frames.captured_s))?;
-    all.set_item("bytes", array(py, frames.bytes))?;
-    all.set_item("key", array(py, frames.key))?;
-    all.set_item("discarded", array(py, frames.discarded))?;
-    all.set_item("arrived_s", array(py, frames.arrived_s))?;
+    for (name, values) in columns {
+        all.set_item(name, array(py, values))?;
+    }
     Ok(all)
 }
 
@@ -119,15 +115,12 @@ pub(crate) fn frames(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, Py
 /// and `ended_s`, NaN where a transfer was not complete at the end.
 #[pyfunction]
 pub(crate) fn transfers(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let transfers =
+    let columns =
         py.detach(|| series::transfers(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
     let all = PyDict::new(py);
-    all.set_item("flow", array(py, transfers.flow))?;
-    all.set_item("connection", array(py, transfers.connection))?;
-    all.set_item("transfer", array(py, transfers.transfer))?;
-    all.set_item("bytes", array(py, transfers.bytes))?;
-    all.set_item("started_s", array(py, transfers.started_s))?;
-    all.set_item("ended_s", array(py, transfers.ended_s))?;
+    for (name, values) in columns {
+        all.set_item(name, array(py, values))?;
+    }
     Ok(all)
 }
 

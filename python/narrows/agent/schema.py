@@ -5,24 +5,11 @@ from __future__ import annotations
 
 import ipaddress
 import json
+from pathlib import Path
 from typing import Any
 
 from narrows.errors import UnavailableError
-from narrows.json_shapes import (
-    BOOLEAN,
-    COUNT,
-    INTEGER,
-    NUMBER,
-    TEXT,
-    Shape,
-    ShapeError,
-    dict_of,
-    is_text,
-    list_of,
-    nullable,
-    record,
-    scalar,
-)
+from narrows.json_shapes import KINDS, Shape, ShapeError, is_text, read_shapes, scalar
 
 
 def socket_address(ip: str, port: int) -> str:
@@ -51,10 +38,6 @@ def _is_socket(value: Any) -> bool:
         return False
 
 
-ADDRESS = scalar(_is_address, "an IP address")
-SOCKET = scalar(_is_socket, "an IP address with port")
-
-
 def parse(text: bytes) -> dict[str, Any] | None:
     """A line of an agent, which is a JSON object; None if it is not."""
     try:
@@ -76,7 +59,7 @@ def complaint(document: dict[str, Any]) -> str | None:
 
 
 def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
-    """The document, if it has the shape; raises `UnavailableError` with"""
+    """The document, if it has the shape; raises `UnavailableError` if not."""
     if isinstance(document, dict) and (message := complaint(document)):
         raise UnavailableError(f"{place}: {message}")
     try:
@@ -87,84 +70,17 @@ def checked(place: str, document: Any, shape: Shape) -> dict[str, Any]:
     return found
 
 
-# -- the documents ---------------------------------------------------------------------------------
-
-_ABLE = record({"ok": BOOLEAN, "why": nullable(TEXT)})
-_CHANGES = list_of(record({"name": TEXT, "before": COUNT, "now": COUNT}))
-#: drivers/realpath/src/timekeeping.rs
-_CLOCK = {
-    "real_ns": INTEGER,
-    "raw_ns": INTEGER,
-    "source": nullable(TEXT),
-    "synchronized": BOOLEAN,
-    "bound_ns": nullable(COUNT),
-    "correction_ppb": nullable(INTEGER),
-    "keeper": nullable(record({"program": TEXT, "reference": nullable(TEXT), "stratum": nullable(COUNT)})),
-}
-CLOCK = record(_CLOCK)
-_BRIEF = {
-    "name": nullable(TEXT),
-    "system": nullable(TEXT),
-    "virtual": BOOLEAN,
-    "load": nullable(list_of(NUMBER)),
-    "available_bytes": nullable(COUNT),
-    "clock": record({**_CLOCK, "shift_ns": INTEGER}),
-    "left_behind": _CHANGES,
-    "kernel": nullable(TEXT),
-    "sysctls": dict_of(TEXT, TEXT),
-}
-#: agent/src/host.rs
-HOST_NOW = record(_BRIEF)
-HOST = record(
+_SHAPES = read_shapes(
+    Path(__file__).with_name("answers.toml"),
     {
-        **_BRIEF,
-        "tunnel_device": _ABLE,
-        "machine": nullable(TEXT),
-        "cpus": COUNT,
-        "cpu_model": nullable(TEXT),
-        "memory_bytes": nullable(COUNT),
-        "root": BOOLEAN,
-        "namespaces": record({"ok": BOOLEAN, "how": nullable(TEXT), "why": nullable(TEXT)}),
-        "packet_socket": _ABLE,
-        "congestion_controls": list_of(TEXT),
-        "bpf": _ABLE,
-    }
+        **KINDS,
+        "address": scalar(_is_address, "an IP address"),
+        "socket": scalar(_is_socket, "an IP address with port"),
+    },
 )
-#: drivers/realpath/src/path_probe
-READY = record({"clock_shift_ns": INTEGER})
-OPENED = record(
-    {
-        "opened": list_of(
-            record({"asked": COUNT, "port": nullable(COUNT), "index": nullable(COUNT), "why": nullable(TEXT)})
-        )
-    }
+CLOCK, HOST_NOW, HOST = (_SHAPES[name] for name in ("clock", "host_now", "host"))
+READY, OPENED, SENT, ROUTE, ARRIVED = (
+    _SHAPES[name] for name in ("ready", "opened", "sent", "route", "arrived")
 )
-SENT = record({"refused": list_of(record({"size": COUNT, "why": TEXT}))})
-ROUTE = record({"source": ADDRESS})
-_EXCHANGE = record(
-    {"asked_ns": INTEGER, "arrived_ns": INTEGER, "answered_ns": INTEGER, "back_ns": INTEGER, "seen": SOCKET}
-)
-ARRIVED = record(
-    {
-        "ports": list_of(
-            record(
-                {
-                    "packets": COUNT,
-                    "largest": COUNT,
-                    "from": nullable(SOCKET),
-                    "answers": dict_of(SOCKET, COUNT),
-                    "best": nullable(_EXCHANGE),
-                    "strangers": COUNT,
-                }
-            )
-        )
-    }
-)
-VERSION = record({"narrows": TEXT, "protocol": COUNT})
-#: agent/src/bpf.rs
-PROGRAMS = record(
-    {"results": list_of(record({"ok": BOOLEAN}, {"kind": nullable(TEXT), "message": nullable(TEXT)}))}
-)
-#: Of an agent that overrides settings, when it begins and ends.
-OVERRIDDEN = record({"changed": _CHANGES, "recovered": _CHANGES})
-RESTORED = record({"restored": _CHANGES})
+VERSION, PROGRAMS = _SHAPES["version"], _SHAPES["programs"]
+OVERRIDDEN, RESTORED = _SHAPES["overridden"], _SHAPES["restored"]

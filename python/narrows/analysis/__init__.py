@@ -1,1 +1,1 @@
-"""Numbers over runs: statistics, the summary per scheme, tables for people."""
+"""The summary per scheme, metrics and verdicts in words, tables for people."""

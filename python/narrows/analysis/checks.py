@@ -16,10 +16,10 @@ def word(check: Mapping[str, Any]) -> str:
 
 
 def counted(checks: Iterable[Mapping[str, Any]]) -> str:
-    """`14 hold, 1 skipped`, `12 hold, 1 skipped, 2 fail`."""
+    """`14 of 14 hold`, `12 of 15 hold, 1 skipped, 2 fail`."""
     words = [word(check) for check in checks]
     hold, skipped, fail = (words.count(one) for one in (HOLDS, SKIPPED, FAILS))
-    parts = [f"{hold} holds" if hold == 1 else f"{hold} hold"]
+    parts = [f"{hold} of {len(words)} hold"]
     if skipped:
         parts.append(f"{skipped} skipped")
     if fail:

@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
+from narrows.analysis.metrics import (
+    ENDS,
+    NOT_AVAILABLE,
+    SUMMARY,
+    has_packets,
+    head_of,
+    of_names,
+    show_number,
+    show_spread,
+    unit_of,
+)
+from narrows.analysis.terminal import Column, FittedTable, fold, width
+from narrows.analysis.verdicts import runs_in_words
 from narrows.campaign import own_metrics
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
-from narrows.console import table
 from narrows.errors import NarrowsError
-from narrows.schemes.status import DEFAULTS_ONLY, Status, legend, statuses_of, weakest
+from narrows.schemes.status import DEFAULTS_ONLY, UNVERIFIED, Status, legend, statuses_of, weakest
+from narrows.statistics.runs import spread_of
 
-#: The metrics of the summary, in the order of the columns; those that the core does not know are left out.
-SUMMARY = (
-    "throughput_bps",
-    "delay_p95_ns",
-    "queueing_delay_p95_ns",
-    "loss_ratio",
-    "utilization_ratio",
-    "jain_index",
-)
-#: The metrics of both tables where nobody saw packets, as between hosts without a tunnel.
-ENDS = ("goodput_bps", "rtt_p95_ns", "retransmitted_ratio")
 #: Metrics of a single flow.
 PER_FLOW = (
     "throughput_bps",
@@ -38,7 +38,6 @@ PER_FLOW = (
     "loss_ratio",
     "retransmitted_ratio",
 )
-
 #: Metrics of several flows together.
 SHARING = ("throughput_ratio", "loss_events", "loss_synchronisation")
 #: Of these the first that any run has an answer to.
@@ -46,64 +45,55 @@ CONVERGENCE = ("convergence_10s_ns", "convergence_1s_ns")
 #: Metrics of a link.
 PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
 
-NOT_AVAILABLE = "N/A"
+#: Metrics that say how several flows share: without a value nobody misses them.
+_OF_SEVERAL = ("jain_index",)
+#: What is left out first where there is no room.
+_RANKS = {"jain_index": 2, "utilization_ratio": 3, "retransmitted_ratio": 3, "goodput_bps": 4, "cov_10s": 4}
+#: The spread stands beside as many of the first metrics as there is room for.
+_STATUS_RANK = 9
 #: A note that holds for all of more rows than these does not name them.
 FEW_ROWS = 4
-#: Titles of columns are folded to this width.
-WIDTH_OF_TITLES = 14
+#: Of more cells than these only those are listed that are not ok.
+FEW_CELLS = 12
 _VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
 
 Campaign = tuple[Path, dict[str, Any]]
+Metrics = Sequence[Mapping[str, Any]]
 
 
-def show_number(value: float | None, metric: dict[str, Any]) -> str:
-    """A value in the unit for people, with four significant digits."""
-    if value is None:
-        return NOT_AVAILABLE
-    scaled = value * metric.get("show_scale", 1)
-    if scaled == 0:
-        return "0"
-    digits = 3
-    size = abs(scaled)
-    while size >= 10 and digits > 0:
-        size /= 10
-        digits -= 1
-    return f"{scaled:.{digits}f}"
+def column_of(metric: Mapping[str, Any]) -> Column:
+    """The column of a metric: its short head with the unit below."""
+    unit = unit_of(metric)
+    head = f"{head_of(metric)}\n{unit}" if unit else head_of(metric)
+    return Column(head, rank=_RANKS.get(str(metric["name"]), 1 if metric["name"] != "throughput_bps" else 0))
 
 
-def _with_interval(summary: dict[str, Any] | None, metric: dict[str, Any]) -> str:
-    if summary is None:
-        return NOT_AVAILABLE
-    text = show_number(summary["median"], metric)
-    if summary.get("ci95"):
-        low, high = (show_number(value, metric) for value in summary["ci95"])
-        text += f" [{low}, {high}]"
-    return text
+def _spread(summary: Mapping[str, Any] | None, metric: Mapping[str, Any]) -> str:
+    """`[11.2, 11.6]` is the interval of the median, `(11.2 to 11.6)` the extremes of a few runs."""
+    if summary is None or spread_of(summary).kind not in ("interval", "range"):
+        return ""
+    text = show_spread(summary, metric)
+    return text if text.startswith("[") else f"({text})"
 
 
-def _has_packets(results: dict[str, Any]) -> bool:
-    """True if packets were seen in any run, or nothing tells that they were not."""
-    found = [row["metrics"] for row in results["rows"]]
-    return not found or any(
-        row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in found
-    )
+def _beside(
+    lines: Sequence[Mapping[str, Any] | None], metric: Mapping[str, Any], *, spread: bool
+) -> list[str]:
+    """The cells of one column: medians below each other, with their spread on the right."""
+    found = [line and line["metrics"].get(metric["name"]) for line in lines]
+    spreads = [_spread(one, metric) if spread else "" for one in found]
+    room = max(map(len, spreads), default=0)
+    values = [
+        "-" if line is None else NOT_AVAILABLE if one is None else show_number(one["median"], metric)
+        for line, one in zip(lines, found, strict=True)
+    ]
+    if not room:
+        return values
+    most = max(map(len, values))
+    return [f"{value:>{most}} {text:{room}}" for value, text in zip(values, spreads, strict=True)]
 
 
-def _metrics(results: dict[str, Any], wanted: tuple[str, ...]) -> list[dict[str, Any]]:
-    known = {metric["name"]: metric for metric in results["metrics"]}
-    return [known[name] for name in wanted if name in known]
-
-
-def _title(metric: dict[str, Any]) -> str:
-    """The label folded into short lines, with the unit below."""
-    lines = textwrap.wrap(str(metric["label"]), WIDTH_OF_TITLES, break_long_words=False)
-    unit = metric.get("show_unit")
-    if unit and unit != "1":
-        lines.append(f"[{unit}]")
-    return "\n".join(lines)
-
-
-def _schemes(campaigns: list[Campaign]) -> list[str]:
+def _schemes(campaigns: Sequence[Campaign]) -> list[str]:
     names: dict[str, None] = {}
     for _, results in campaigns:
         names |= dict.fromkeys(line["scheme"] for line in results["summary"])
@@ -111,7 +101,7 @@ def _schemes(campaigns: list[Campaign]) -> list[str]:
     return list(names)
 
 
-def _flows(campaigns: list[Campaign]) -> dict[str, list[dict[str, Any]]]:
+def _flows(campaigns: Sequence[Campaign]) -> dict[str, list[dict[str, Any]]]:
     """The flows under test of each row, as far as the campaigns tell them."""
     found: dict[str, list[dict[str, Any]]] = {}
     for path, _ in campaigns:
@@ -125,62 +115,152 @@ def _flows(campaigns: list[Campaign]) -> dict[str, list[dict[str, Any]]]:
     return found
 
 
-def _names(campaigns: list[Campaign], wheres: list[str]) -> list[str]:
+def _names(campaigns: Sequence[Campaign], wheres: Sequence[str]) -> list[str]:
     """The name of each campaign: its plane if that tells them apart, else its folder."""
-    return wheres if len(set(wheres)) == len(campaigns) else [path.name for path, _ in campaigns]
+    return list(wheres) if len(set(wheres)) == len(campaigns) else [path.name for path, _ in campaigns]
 
 
-def print_summary(console: Console, campaigns: list[Campaign], wheres: list[str] | None = None) -> None:
-    """The table per scheme; of several campaigns side by side, column by column."""
+def print_summary(
+    console: Console, campaigns: Sequence[Campaign], wheres: Sequence[str] | None = None
+) -> None:
+    """The table per scheme; of several campaigns their rows below each other, with the difference from the
+    first in percent."""
+    names = _names(campaigns, wheres or [""] * len(campaigns))
+    seen = any(has_packets(results) for _, results in campaigns)
+    usual = SUMMARY if seen else ENDS
+    metrics = of_names(campaigns[0][1], (*usual, *own_metrics.names(campaigns[0][1])))
+    schemes = _schemes(campaigns)
+    metrics = [
+        one for one in metrics if _has_value(one, campaigns, schemes) or one["name"] not in _OF_SEVERAL
+    ]
+    statuses = _statuses(campaigns, schemes)
+    made = _fitted(
+        console, len(metrics), lambda spreads: _table(campaigns, names, schemes, statuses, metrics, spreads)
+    )
+    made.print(console)
+    notes = [
+        (scheme, note)
+        for scheme in schemes
+        if any(one.reason == DEFAULTS_ONLY for one in statuses[scheme])
+        for note in (f": {DEFAULTS_ONLY}",)
+    ]
+    for scheme in schemes:
+        found = [_notes(results, scheme, metrics) for _, results in campaigns]
+        for name, mine in zip(names, found, strict=True):
+            # What holds in all campaigns is said once.
+            notes += [
+                (scheme, note if all(note in other for other in found) else f" ({name}){note}")
+                for note in mine
+            ]
+    room = width(console.file)
+    for line in [*_reading(campaigns, metrics), *_grouped(notes, len(schemes)), *_marks(statuses)]:
+        for number, text in enumerate(fold(line, room - 2)):
+            console.print("  " * bool(number) + text, soft_wrap=True)
+
+
+def _fitted(console: Console, most: int, make: Any) -> FittedTable:
+    """The table with the spread beside as many metrics as there is room for without leaving out a column."""
+    room = width(console.file)
+    for spreads in range(most, 0, -1):
+        made: FittedTable = make(spreads)
+        if not made.lines(room)[1]:
+            return made
+    plain: FittedTable = make(0)
+    return plain
+
+
+def _table(
+    campaigns: Sequence[Campaign],
+    names: Sequence[str],
+    schemes: Sequence[str],
+    statuses: Mapping[str, Sequence[Status]],
+    metrics: Metrics,
+    spreads: int,
+) -> FittedTable:
     several = len(campaigns) > 1
-    names = _names(campaigns, wheres or [""] * len(campaigns)) if several else [""]
-    made = table("scheme", whole=("scheme",))
-    seen = any(_has_packets(results) for _, results in campaigns)
-    metrics = _metrics(campaigns[0][1], (*(SUMMARY if seen else ENDS), *own_metrics.names(campaigns[0][1])))
-    for title in ("runs", *(_title(metric) for metric in metrics)):
-        for name in names:
-            made.add_column(
-                f"{title}\n{name}" if several else title, justify="right", no_wrap=True, vertical="bottom"
+    made = FittedTable(
+        Column("scheme", "left"),
+        *([Column("campaign", "left")] if several else []),
+        Column("runs", "left"),
+        *(column_of(metric) for metric in metrics),
+        Column("status", "left", rank=_STATUS_RANK),
+    )
+    # What is skipped everywhere has no row: a note says why.
+    shown = [scheme for scheme in schemes if any(_line(results, scheme) for _, results in campaigns)]
+    lines = [_line(results, scheme) for scheme in shown for _, results in campaigns]
+    columns = [_beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
+    values = iter(zip(*columns, strict=True) if columns else ((),) * len(lines))
+    for scheme in shown:
+        base = _line(campaigns[0][1], scheme)
+        status = weakest(statuses[scheme])
+        for number, (name, (_, results)) in enumerate(zip(names, campaigns, strict=True)):
+            line = _line(results, scheme)
+            made.add(
+                "" if number else scheme,
+                *([name] if several else []),
+                _runs(results, scheme, line),
+                *next(values),
+                status.mark if status and not number else "",
+                style="" if line else "dim",
             )
-    made.add_column("status", vertical="bottom")
-    notes: list[tuple[str, str]] = []
+            if number and line and base:
+                changes = [_change(base, line, metric) for metric in metrics]
+                made.add("", "  difference", "", *changes, "", style="dim")
+    return made
+
+
+def _change(base: Mapping[str, Any], line: Mapping[str, Any], metric: Mapping[str, Any]) -> str:
+    """The difference of the medians in percent of the first campaign's."""
+    before, after = (one["metrics"].get(metric["name"]) for one in (base, line))
+    if not before or not after or not before["median"] or after["median"] is None:
+        return ""
+    percent = 100 * (after["median"] / before["median"] - 1)
+    digits = 1 if abs(percent) < 100 else 0
+    return f"{percent:+.{digits}f} %"
+
+
+def _statuses(campaigns: Sequence[Campaign], schemes: Iterable[str]) -> dict[str, list[Status]]:
     flows = _flows(campaigns)
-    statuses_shown: list[Status] = []
-    for scheme in _schemes(campaigns):
-        found = [_line(results, scheme) for _, results in campaigns]
-        cells = [
-            scheme,
-            *(_runs(results, scheme, line) for (_, results), line in zip(campaigns, found, strict=True)),
-        ]
-        for metric in metrics:
-            cells += [_value(line, metric) for line in found]
-        statuses = list(
+    return {
+        scheme: list(
             statuses_of(flows.get(scheme) or [{"scheme": scheme.split(" ", maxsplit=1)[0]}]).values()
         )
-        status = weakest(statuses)
-        statuses_shown += statuses
-        cells.append(status.mark if status else "")
-        if status and status.reason == DEFAULTS_ONLY:
-            notes.append((scheme, f": {DEFAULTS_ONLY}"))
-        made.add_row(*cells, style="dim" if not any(found) else None)
-        for name, (_, results), line in zip(names, campaigns, found, strict=True):
-            where = f" ({name})" if several else ""
-            notes += [(scheme, where + note) for note in _notes(results, scheme, line, metrics)]
-    console.print(made)
-    if any(
-        line["metrics"].get(metric["name"], {}).get("n", 0) > 1
+        for scheme in schemes
+    }
+
+
+def _has_value(metric: Mapping[str, Any], campaigns: Sequence[Campaign], schemes: Iterable[str]) -> bool:
+    lines = [_line(results, scheme) for scheme in schemes for _, results in campaigns]
+    return any(line is not None and line["metrics"].get(metric["name"]) for line in lines)
+
+
+def _reading(campaigns: Sequence[Campaign], metrics: Metrics) -> list[str]:
+    """How the numbers are to be read, where one run does not say it all."""
+    found = [
+        line["metrics"][metric["name"]]
         for _, results in campaigns
         for line in results["summary"]
         if line["flow"] == "all"
         for metric in metrics
-    ):
-        console.print("Values are medians over the valid runs, of all flows together.")
-    for note in _grouped(notes, len(_schemes(campaigns))):
-        console.print(note, soft_wrap=True)
-    marks = legend(statuses_shown)
-    if marks:
-        shown = "; ".join(f"{mark} {word}: {meaning}" for mark, word, meaning in marks)
-        console.print(shown, soft_wrap=True)
+        if line["metrics"].get(metric["name"])
+    ]
+    if not any(one.get("n", 0) > 1 for one in found):
+        return []
+    kinds = {spread_of(one).kind for one in found if one.get("n", 0) > 1}
+    lines = ["Medians over the valid runs, of all flows together"]
+    if "interval" in kinds:
+        lines.append("[95 % interval of the median]")
+    if "range" in kinds:
+        lines.append("(smallest to largest run)")
+    if kinds == {"identical"}:
+        lines.append("all runs gave identical numbers")
+    return [", ".join(lines) + "."]
+
+
+def _marks(statuses: Mapping[str, Sequence[Status]]) -> list[str]:
+    """The meaning of marks that call a scheme in question."""
+    marks = legend(one for found in statuses.values() for one in found if one.word == UNVERIFIED)
+    return [f"{mark} {word}: {meaning}" for mark, word, meaning in marks]
 
 
 def _grouped(notes: Iterable[tuple[str, str]], rows: int) -> list[str]:
@@ -194,29 +274,30 @@ def _grouped(notes: Iterable[tuple[str, str]], rows: int) -> list[str]:
     ]
 
 
-def _line(results: dict[str, Any], scheme: str) -> dict[str, Any] | None:
+def _line(results: Mapping[str, Any], scheme: str) -> dict[str, Any] | None:
     return next(
         (line for line in results["summary"] if line["scheme"] == scheme and line["flow"] == "all"), None
     )
 
 
-def _runs(results: dict[str, Any], scheme: str, line: dict[str, Any] | None) -> str:
+def _runs(results: Mapping[str, Any], scheme: str, line: Mapping[str, Any] | None) -> Text:
+    """`2 ok`, `2, 1 degraded`, `1 of 2, 1 invalid`."""
     if line is None:
         # A scheme that nobody asked for in this campaign was not skipped.
-        return "skipped" if any(one["scheme"] == scheme for one in results["skipped"]) else "-"
-    return str(line["valid"]) if line["valid"] == line["started"] else f"{line['valid']} of {line['started']}"
+        skipped = any(one["scheme"] == scheme for one in results["skipped"])
+        return Text("skipped" if skipped else "-")
+    degraded = {
+        row["run"] for row in results["rows"] if row["scheme"] == scheme and row.get("verdict") == "degraded"
+    }
+    words = runs_in_words({**line, "degraded": len(degraded)})
+    if line["valid"] < line["started"]:
+        return Text(words, style="red")
+    return Text(words, style="yellow" if degraded else "")
 
 
-def _value(line: dict[str, Any] | None, metric: dict[str, Any]) -> str:
-    if line is None:
-        return "-"
-    return _with_interval(line["metrics"].get(metric["name"]), metric)
-
-
-def _notes(
-    results: dict[str, Any], scheme: str, line: dict[str, Any] | None, metrics: list[dict[str, Any]]
-) -> list[str]:
+def _notes(results: Mapping[str, Any], scheme: str, metrics: Metrics) -> list[str]:
     """Remarks on a row besides its numbers."""
+    line = _line(results, scheme)
     if line is None:
         reasons = [one["reason"] for one in results["skipped"] if one["scheme"] == scheme]
         return [f" skipped: {reasons[0]}" if reasons else " is not part of it"]
@@ -236,19 +317,32 @@ def _notes(
     return notes
 
 
-def _reason(results: dict[str, Any], scheme: str, name: str) -> str | None:
+def _reason(results: Mapping[str, Any], scheme: str, name: str) -> str | None:
     for row in results["rows"]:
         if row["scheme"] == scheme and row["flow"] == "all" and name in row["absent"]:
             return str(row["absent"][name])
     return None
 
 
-def _metric_table(titles: Iterable[str], metrics: Iterable[dict[str, Any]]) -> Table:
-    """A table with columns for metrics behind those with these titles."""
-    made = table(*titles, whole=("scheme", "link"), right=("flow",))
-    for metric in metrics:
-        made.add_column(_title(metric), justify="right", no_wrap=True)
-    return made
+def _print_lines(
+    console: Console,
+    heads: Sequence[Column],
+    rows: Sequence[tuple[Sequence[str], Mapping[str, Any]]],
+    metrics: Metrics,
+    more: Sequence[Column] = (),
+) -> None:
+    """A table with the first cells of each row, its metrics with their spread where there is room, and more
+    cells that the row has as `more`."""
+
+    def make(spreads: int) -> FittedTable:
+        made = FittedTable(*heads, *(column_of(metric) for metric in metrics), *more)
+        lines = [line for _, line in rows]
+        columns = [_beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
+        for (first, line), *values in zip(rows, *columns, strict=True):
+            made.add(*first, *values, *line.get("more", ()))
+        return made
+
+    _fitted(console, len(metrics), make).print(console)
 
 
 def print_flows(console: Console, results: dict[str, Any]) -> None:
@@ -256,17 +350,20 @@ def print_flows(console: Console, results: dict[str, Any]) -> None:
     lines = [line for line in results["summary"] if line["flow"] != "all"]
     if not lines or all(line["flow"] == 1 for line in lines):
         return
-    metrics = _metrics(results, PER_FLOW if _has_packets(results) else ENDS)
+    console.print()
+    metrics = of_names(results, PER_FLOW if has_packets(results) else ENDS)
     metrics += [
         metric
-        for metric in _metrics(results, own_metrics.names(results))
+        for metric in of_names(results, own_metrics.names(results))
         if any(metric["name"] in line["metrics"] for line in lines)
     ]
-    made = _metric_table(("scheme", "flow"), metrics)
+    rows: list[tuple[Sequence[str], Mapping[str, Any]]] = []
+    before = None
     for line in lines:
         flow = f"{line['flow']} ({line['label']})" if line.get("label") else str(line["flow"])
-        made.add_row(line["scheme"], flow, *(_value(line, metric) for metric in metrics))
-    console.print(made)
+        rows.append((("" if line["scheme"] == before else line["scheme"], flow), line))
+        before = line["scheme"]
+    _print_lines(console, (Column("scheme", "left"), Column("flow", "left")), rows, metrics)
 
 
 def print_sharing(console: Console, results: dict[str, Any]) -> None:
@@ -276,19 +373,16 @@ def print_sharing(console: Console, results: dict[str, Any]) -> None:
     if not lines:
         return
     console.print()
-    metrics = _metrics(results, SHARING)
-    times = [one for one in _metrics(results, CONVERGENCE) if any(one["name"] in x["metrics"] for x in lines)]
-    made = _metric_table(("scheme",), [*metrics, *times[:1]])
-    if times:
-        made.add_column("runs\nconverged", justify="right", no_wrap=True)
+    metrics = of_names(results, SHARING)
+    times = [one for one in of_names(results, CONVERGENCE) if any(one["name"] in x["metrics"] for x in lines)]
+    metrics += times[:1]
+    rows: list[tuple[Sequence[str], Mapping[str, Any]]] = []
     for line in lines:
-        cells = [_value(line, metric) for metric in metrics]
-        if times:
-            found = line["metrics"].get(times[0]["name"])
-            converged = f"{found['happened']} of {found['of']}" if found else ""
-            cells += [_with_interval(found, times[0]), converged]
-        made.add_row(line["scheme"], *cells)
-    console.print(made)
+        found = line["metrics"].get(times[0]["name"]) if times else None
+        converged = [f"{found['happened']} of {found['of']}" if found else ""] if times else []
+        rows.append(((line["scheme"],), {**line, "more": converged}))
+    more = [Column("runs\nconverged", rank=1)] if times else []
+    _print_lines(console, (Column("scheme", "left"),), rows, metrics, more)
 
 
 def print_links(console: Console, results: dict[str, Any]) -> None:
@@ -297,22 +391,29 @@ def print_links(console: Console, results: dict[str, Any]) -> None:
     if not lines:
         return
     console.print()
-    metrics = _metrics(results, PER_LINK)
-    made = _metric_table(("scheme", "link"), metrics)
-    for line in lines:
-        made.add_row(line["scheme"], line["link"], *(_value(line, metric) for metric in metrics))
-    console.print(made)
+    rows = [((line["scheme"], line["link"]), line) for line in lines]
+    heads = (Column("scheme", "left"), Column("link", "left"))
+    _print_lines(console, heads, rows, of_names(results, PER_LINK))
 
 
-def print_cells(console: Console, cells: list[dict[str, Any]]) -> None:
-    """The verdict of each cell, with its reasons."""
-    made = table("cell", "verdict", "why", overflow="fold")
-    for cell in cells:
-        if cell["state"] == "finished":
-            verdict = str(cell["verdict"])
-            why = "; ".join(str(reason.get("text", "")) for reason in cell["reasons"])
-        else:
-            verdict = cell["state"]
-            why = (cell.get("error") or {}).get("message", "")
-        made.add_row(cell["id"], Text(verdict, style=_VERDICT_STYLE.get(verdict, "red")), why)
-    console.print(made)
+def print_cells(console: Console, cells: Sequence[Mapping[str, Any]]) -> None:
+    """The verdict of each cell, with its reasons; of many cells those that are not ok, and how many are."""
+    told = [(cell, *_told(cell)) for cell in cells]
+    if len(told) > FEW_CELLS:
+        bad = [one for one in told if one[1] != "ok"]
+        if not bad:
+            console.print(f"All {len(told)} runs are ok.", soft_wrap=True)
+            return
+        console.print(f"{len(told) - len(bad)} of {len(told)} runs are ok; the others:", soft_wrap=True)
+        told = bad
+    made = FittedTable(Column("cell", "left"), Column("verdict", "left"), Column("why", "left", folded=True))
+    for cell, verdict, why in told:
+        made.add(str(cell["id"]), Text(verdict, style=_VERDICT_STYLE.get(verdict, "red")), why)
+    made.print(console)
+
+
+def _told(cell: Mapping[str, Any]) -> tuple[str, str]:
+    """Verdict of a cell, or its state, and why."""
+    if cell["state"] == "finished":
+        return str(cell["verdict"]), "; ".join(str(reason.get("text", "")) for reason in cell["reasons"])
+    return str(cell["state"]), str((cell.get("error") or {}).get("message", ""))

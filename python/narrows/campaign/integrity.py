@@ -22,7 +22,6 @@ _PARTS = ("cells", "files", "logs", "figures")
 #: Names of cells: slugs (narrows.scenario.slugs) and the number of the run. No separators, no leading dot.
 _ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,127}")
 _STATES = ("pending", "finished", "failed", "skipped")
-_BLOCK = 1 << 20
 
 
 def check_document(path: Path, document: dict[str, Any]) -> None:
@@ -104,8 +103,8 @@ def check_plain(cell: Path) -> None:
 
 
 def changed(cell: Path, entry: dict[str, Any]) -> str | None:
-    """The difference of the files of a finished cell from those that were noted; None if they don't, or if
-    campaign.json is of a version that noted no digests."""
+    """The difference between the files of a finished cell and those that were noted; None if there is none,
+    or if campaign.json is of a version that noted no digests."""
     noted = entry.get("digest")
     if not noted:
         check_plain(cell)
@@ -116,7 +115,7 @@ def changed(cell: Path, entry: dict[str, Any]) -> str | None:
     if found == noted:
         return None
     return (
-        f"{cell}: its files are not those that the run has left (digest {_short(found)}, campaign.json has"
+        f"{cell}: its files are not those that the run left (digest {_short(found)}, campaign.json has"
         f" {_short(noted)}); put the right ones back, or remove the folder and run the campaign again"
     )
 

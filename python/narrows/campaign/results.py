@@ -15,9 +15,9 @@ from narrows.campaign import own_metrics, results_file
 from narrows.campaign.columns import Columns
 from narrows.campaign.results_file import FORMAT
 from narrows.campaign.schema import resolved as resolved_scenario
-from narrows.campaign.statistics import summarise, summarise_happened
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
+from narrows.statistics.runs import summarise, summarise_happened
 
 #: Runs with this verdict are counted and shown, but enter no statistic.
 INVALID = "invalid"

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from narrows.scenario.files import Files
 
 FORMAT = "narrows/campaign/1"
-STATES = ("pending", "finished", "failed")
 
 
 def now() -> str:
@@ -115,28 +114,18 @@ class CampaignFolder:
         """A new campaign in a folder that does not exist yet or is empty."""
         scenario = plan.scenario
         _make_folder(path)
-        document: dict[str, Any] = {
-            "format": FORMAT,
-            "name": scenario.name,
-            "hash": scenario.hash,
-            "where": scenario.where,
-            "scenario": {
-                "file": loaded.path.name,
-                "written": loaded.text,
-                "overrides": [
-                    {"option": one.option, "path": one.path, "value": one.text} for one in loaded.overrides
-                ],
-                "resolved": scenario.to_json(),
-            },
-            "created_at": now(),
-            "ended_at": None,
-            "sessions": [],
-            "versions": versions,
-            "host": facts,
-            "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped],
-            "cells": [_new_entry(cell) for cell in plan.cells],
+        written = {
+            "file": loaded.path.name,
+            "written": loaded.text,
+            "overrides": [
+                {"option": one.option, "path": one.path, "value": one.text} for one in loaded.overrides
+            ],
+            "resolved": scenario.to_json(),
         }
-        folder = cls(path, document)
+        document = new_document(
+            scenario.name, scenario.where, written, versions, list(map(_planned, plan.cells))
+        )
+        folder = cls(path, document | {"hash": scenario.hash, "host": facts, "skipped": _skipped(plan)})
         folder._acquire()
         try:
             (path / "cells").mkdir(exist_ok=True)
@@ -171,7 +160,7 @@ class CampaignFolder:
         return cls(path, read_document(path))
 
     def close(self) -> None:
-        """Gives the folder free for other processes."""
+        """Releases the folder for other processes."""
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
@@ -204,7 +193,7 @@ class CampaignFolder:
         return entry
 
     def check_records(self) -> None:
-        """Refuses records that are not those that were noted."""
+        """Refuses records that have changed since they were noted."""
         finished = [cell for cell in self.cells if cell["state"] == "finished"]
         with ThreadPoolExecutor() as pool:
             found = pool.map(lambda entry: integrity.changed(self.cell_dir(entry["id"]), entry), finished)
@@ -292,11 +281,9 @@ class CampaignFolder:
         # leaves what has been measured alone.
         for cell in plan.cells:
             if cell.id not in known:
-                document["cells"].append(_new_entry(cell))
+                document["cells"].append(_planned(cell))
         measured = {cell["scheme"] for cell in document["cells"] if cell["state"] == "finished"}
-        document["skipped"] = [
-            {"scheme": one.scheme, "reason": one.reason} for one in plan.skipped if one.scheme not in measured
-        ]
+        document["skipped"] = [one for one in _skipped(plan) if one["scheme"] not in measured]
         self.begin_session(argv)
 
     def _keep_files(self, files: Files) -> None:
@@ -366,13 +353,34 @@ def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
     return document
 
 
-def _new_entry(cell: Cell) -> dict[str, Any]:
+def new_document(
+    name: str, where: str, scenario: dict[str, Any], versions: dict[str, Any], cells: list[dict[str, Any]]
+) -> dict[str, Any]:
+    """The campaign.json of a new campaign; `scenario` as it is stored."""
     return {
-        "id": cell.id,
-        "scheme": cell.scheme,
-        "run": cell.run,
-        "seed": cell.seed,
-        "hash": cell.hash,
+        "format": FORMAT,
+        "name": name,
+        "hash": "",
+        "where": where,
+        "scenario": scenario,
+        "created_at": now(),
+        "ended_at": None,
+        "sessions": [],
+        "versions": versions,
+        "host": None,
+        "skipped": [],
+        "cells": cells,
+    }
+
+
+def new_entry(cell: str, scheme: str, run: int, **more: Any) -> dict[str, Any]:
+    """The entry of a cell that has not run."""
+    return {
+        "id": cell,
+        "scheme": scheme,
+        "run": run,
+        "seed": None,
+        "hash": None,
         "state": "pending",
         "verdict": None,
         "reasons": [],
@@ -380,7 +388,16 @@ def _new_entry(cell: Cell) -> dict[str, Any]:
         "started_at": None,
         "ended_at": None,
         "attempts": 0,
+        **more,
     }
+
+
+def _planned(cell: Cell) -> dict[str, Any]:
+    return new_entry(cell.id, cell.scheme, cell.run, seed=cell.seed, hash=cell.hash)
+
+
+def _skipped(plan: Plan) -> list[dict[str, Any]]:
+    return [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped]
 
 
 def _remove(folder: Path) -> None:

@@ -63,13 +63,17 @@ def group(name: str, example: str, text: str, parent: typer.Typer | None = None)
 
 
 def subcommand(
-    parent: typer.Typer, name: str | None = None, *, example: str
+    parent: typer.Typer,
+    name: str | None = None,
+    *,
+    example: str,
+    context_settings: dict[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a command of a group, with the example that its help starts with."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         shape = type("Command", (_ExampleFirst, TyperCommand), {"example": example})
-        parent.command(name, cls=shape)(function)
+        parent.command(name, cls=shape, context_settings=context_settings)(function)
         return function
 
     return register
@@ -79,13 +83,7 @@ def command(
     example: str, context_settings: dict[str, Any] | None = None
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Registers a command, with the example that its help starts with."""
-
-    def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        shape = type("Command", (_ExampleFirst, TyperCommand), {"example": example})
-        app.command(cls=shape, context_settings=context_settings)(function)
-        return function
-
-    return register
+    return subcommand(app, example=example, context_settings=context_settings)
 
 
 @app.callback(invoke_without_command=True)
@@ -133,8 +131,8 @@ def _versions() -> dict[str, Any]:
 
 #: Each registers its commands.
 _COMMANDS = (
-    "check", "doctor", "exporting", "hosts", "importing", "ls", "scenarios", "models", "query", "report",
-    "run", "schemes", "shell", "show", "trace", "verify_schemes", "verify_tunnel",
+    "check", "compare", "doctor", "exporting", "hosts", "importing", "ls", "scenarios", "models", "query",
+    "report", "run", "schemes", "shell", "show", "trace", "verify_schemes", "verify_tunnel",
 )  # fmt: skip
 for _name in _COMMANDS:
     importlib.import_module(f"narrows.cli.{_name}")

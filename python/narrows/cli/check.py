@@ -68,7 +68,7 @@ def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
     except (ValueError, OSError) as error:
         raise DataError(problem or f"{cell}: can't be checked: {error}") from None
     if entry.get("digest"):
-        detail = problem or "all files are those that the run has left"
+        detail = problem or "all files are those that the run left"
         check = {"name": "digest", "ok": problem is None, "skipped": False, "detail": detail}
         result.update(ok=result["ok"] and problem is None, checks=[check, *result["checks"]])
     return result
@@ -78,31 +78,32 @@ def _print(outcome: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     from narrows.analysis.checks import FAILS, SKIPPED, counted, word
-    from narrows.console import stdout_console, table
+    from narrows.analysis.terminal import Column, FittedTable, fold, width
+    from narrows.console import stdout_console
 
     console = stdout_console()
-    names = list(dict.fromkeys(check["name"] for cell in outcome for check in cell["checks"]))
-    made = table("cell", whole=("cell",))
-    for name in names:
-        made.add_column(name.replace("_", " "), justify="center")
-    styles = {FAILS: "red", SKIPPED: "dim"}
-    for cell in outcome:
-        by_name = {check["name"]: word(check) for check in cell["checks"]}
-        marks = [by_name.get(name, "-") for name in names]
-        made.add_row(Path(cell["cell"]).name, *(Text(mark, style=styles.get(mark, "")) for mark in marks))
-    console.print(made)
     checks = [(cell["cell"], check) for cell in outcome for check in cell["checks"]]
-    for path, check in checks:
-        if word(check) == FAILS:
-            console.print(f"{path}: {check['name']}: {check['detail']}", soft_wrap=True)
+    failed = [(Path(path).name, check) for path, check in checks if word(check) == FAILS]
+    if failed:
+        made = FittedTable(
+            Column("cell", "left"), Column("check", "left"), Column("why", "left", folded=True)
+        )
+        for cell, check in failed:
+            made.add(cell, Text(check["name"].replace("_", " "), style="red"), check["detail"])
+        made.print(console)
+        console.print()
     # Skipped for one reason on every record: said once.
     why: dict[tuple[str, str], int] = {}
     for _, check in checks:
         if word(check) == SKIPPED:
-            key = (check["name"], check["detail"])
+            key = (check["name"].replace("_", " "), check["detail"])
             why[key] = why.get(key, 0) + 1
-    for (name, detail), times in why.items():
-        where = f" (on {times} records)" if times > 1 else ""
-        console.print(f"skipped {name}{where}: {detail}", soft_wrap=True)
+    lines = [
+        f"skipped {name}{f' (on {times} records)' if times > 1 else ''}: {detail}"
+        for (name, detail), times in why.items()
+    ]
     records = "1 record" if len(outcome) == 1 else f"{len(outcome)} records"
-    console.print(f"checks on {records}: {counted(check for _, check in checks)}")
+    lines.append(f"checks on {records}: {counted(check for _, check in checks)}")
+    for line in lines:
+        for number, text in enumerate(fold(line, width(console.file) - 2)):
+            console.print("  " * bool(number) + text, soft_wrap=True)

@@ -51,6 +51,20 @@ def find_validation() -> None:
     sys.path.append(str(root))
 
 
+def positive(text: str, kind: str, option: str) -> int:
+    """The quantity that an option names, in base units and above zero."""
+    from narrows.errors import UsageError
+    from narrows.scenario.quantity import QuantityError, convert, parse
+
+    try:
+        value = int(convert(parse(text, kind), kind, None))
+    except QuantityError as error:
+        raise UsageError(f"{option}: {error}") from None
+    if value < 1:
+        raise UsageError(f"{option}: {text} must be more than 0")
+    return value
+
+
 def print_expectations(console: Console, results: dict[str, Any]) -> None:
     """The expectations of the scenario, with their outcomes."""
     if results.get("expect"):

@@ -3,29 +3,54 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Json
+from narrows.formats import EXPORTS
 
-#: Formats, with what they are.
-FORMATS = {"pantheon": "a data folder of Pantheon: merged logs, stats files, metadata"}
 
-
-@command(example="narrows export results/20261121T101500Z-first-look-3fa9c1 --format pantheon -o data")
+@command(example="narrows export results/20261121T101500Z-first-look-3fa9c1 --format pcapng -o captures")
 def export(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
-    form: Annotated[str, typer.Option("--format", help="pantheon: a data folder of Pantheon.")],
-    output: Annotated[Path, typer.Option("-o", "--output", help="The folder to write.")],
+    form: Annotated[
+        str,
+        typer.Option("--format", help="; ".join(f"{name}: {what}" for name, what in EXPORTS.items()) + "."),
+    ],
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="The folder to write; it must be new or empty.")
+    ],
+    as_json: Json = False,
 ) -> None:
-    """Write a campaign in the format of another laboratory."""
-    from narrows.campaign.store import CampaignFolder
-    from narrows.console import say
-    from narrows.errors import UsageError
-    from narrows.pantheon.exporting import export_campaign
+    """Write a campaign for other tools.
 
-    if form not in FORMATS:
-        raise UsageError(f'unknown format "{form}"; known: {", ".join(FORMATS)}')
-    written = export_campaign(CampaignFolder.read(folder), output, say)
-    say(f"{output}: logs of {written} run{'' if written == 1 else 's'}")
+    Every finished run is written; the folder is there when all are. Records of bins (record: bins) hold no
+    packets and can be written as csv and flent only.
+
+    Exit codes: 0 done, 2 unknown format, 3 a record is damaged or holds no packets.
+    """
+    from narrows.cli.common import print_json
+    from narrows.console import say
+    from narrows.formats import export as write
+
+    cells = write(folder, form, output, say)
+    if as_json:
+        print_json({"format": form, "folder": str(output), "cells": cells})
+        return
+    say(f"{output}: {len(cells)} run{'' if len(cells) == 1 else 's'} as {form}{_remarks(form, cells)}")
+
+
+def _remarks(form: str, cells: list[dict[str, Any]]) -> str:
+    """What a user does next with the files."""
+    files = [name for cell in cells for name in cell.get("files", ())]
+    if form == "pcapng":
+        repeated = sum(cell["retransmissions"] for cell in cells)
+        return (
+            f"; {repeated} retransmissions in all; count those of a run with:"
+            f" tshark -r {files[0]} -Y tcp.analysis.retransmission"
+        )
+    if form == "flent":
+        return f"; plot one with: flent -i {files[0]} -p totals -o plot.png"
+    return ""

@@ -36,20 +36,19 @@ def check(
     our_address: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS", help="Ours as it shall use it. [default: where our datagrams come from]"
+            metavar="ADDRESS",
+            help="Our address as that host should use it. [default: where our datagrams come from]",
         ),
     ] = None,
     agent: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="A narrows-agent that was built for a host of another architecture."
-        ),
+        typer.Option(metavar="FILE", help="A narrows-agent built for the host's architecture."),
     ] = None,
     prepare: Annotated[
         bool,
         typer.Option(
             "--prepare",
-            help="Try the changes of settings that runs would make, at both ends; undone at once.",
+            help="Try the changes to settings that runs would make at both ends, and undo them at once.",
         ),
     ] = False,
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,

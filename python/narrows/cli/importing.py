@@ -1,4 +1,4 @@
-"""`narrows import`: results of other laboratories as campaigns."""
+"""`narrows import`: what other tools measured as campaigns."""
 
 from __future__ import annotations
 
@@ -10,30 +10,32 @@ import typer
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
+from narrows.formats import IMPORTS
 
 if TYPE_CHECKING:
-    from narrows.pantheon.importing import Imported
+    from narrows.campaign.imported import Imported
 
-imports = group(
-    "import", "narrows import pantheon data", "Turn results of other laboratories into campaigns."
-)
+imports = group("import", "narrows import pantheon data", "Turn what other tools measured into campaigns.")
 
 
 @subcommand(imports, example="narrows import pantheon data -o from-pantheon")
 def pantheon(
     data: Annotated[Path, typer.Argument(metavar="DIR", help="Data folder of Pantheon, with its logs.")],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder of the campaign; else one under results/.")
+        Path | None,
+        typer.Option("-o", "--output", help="Folder of the campaign. [default: a new one in results/]"),
     ] = None,
     schemes: Annotated[
         str | None, typer.Option("--schemes", help="Only these schemes, separated by commas.")
     ] = None,
     raw: Annotated[
         Path | None,
-        typer.Option("--raw", help="Folder of the tunnel's raw logs; they are used in place of merged ones."),
+        typer.Option(
+            "--raw", help="Folder of the tunnel's raw logs, which are used instead of the merged ones."
+        ),
     ] = None,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Read logs with a flaw up to it, and mark their runs.")
+        bool, typer.Option("--lenient", help="Read a damaged log up to the damage, and mark its run.")
     ] = False,
     report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")] = True,
     as_json: Json = False,
@@ -44,7 +46,7 @@ def pantheon(
     """
     from narrows.campaign.results_file import to_file
     from narrows.cli.common import print_json
-    from narrows.cli.report import build_report
+    from narrows.cli.report import Parts, build_report
     from narrows.console import say
     from narrows.pantheon.importing import default_folder, import_folder
     from narrows.pantheon.source import read_source
@@ -60,7 +62,7 @@ def pantheon(
         say=say,
     )
     if report:
-        for file in build_report(done.folder.path, pdf=True):
+        for file in build_report(done.folder.path, Parts.ALL):
             say(f"report: {file}")
     if as_json:
         print_json(to_file(done.results))
@@ -69,6 +71,60 @@ def pantheon(
     say(f"campaign: {done.folder.path}")
     if done.exit_code:
         raise typer.Exit(done.exit_code)
+
+
+def _add(tool: str, what: str) -> None:
+    """Registers the command of one format."""
+    from narrows.formats import EXAMPLES
+
+    def run(
+        files: Annotated[
+            list[Path],
+            typer.Argument(metavar="FILE...", help="Files, or folders in which they are looked for."),
+        ],
+        output: Annotated[
+            Path | None,
+            typer.Option("-o", "--output", help="Folder of the campaign; else one under results/."),
+        ] = None,
+        scheme: Annotated[
+            str | None,
+            typer.Option("--scheme", help="Name of the scheme; else what the file or its name tells."),
+        ] = None,
+        report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")] = True,
+        as_json: Json = False,
+    ) -> None:
+        from narrows.analysis.tables import print_cells, print_summary
+        from narrows.cli.common import print_json
+        from narrows.cli.report import Parts, build_report
+        from narrows.console import say, stdout_console
+        from narrows.formats import import_files
+
+        argv = ["narrows", *sys.argv[1:]]
+        done = import_files(tool, files, output, scheme=scheme, argv=argv, say=say)
+        if report:
+            for file in build_report(done.folder.path, Parts.ALL):
+                say(f"report: {file}")
+        if as_json:
+            print_json(done.results)
+        else:
+            console = stdout_console()
+            print_summary(console, [(done.folder.path, done.results)])
+            console.print()
+            print_cells(console, done.folder.cells)
+        say(f"campaign: {done.folder.path}")
+        if done.exit_code:
+            raise typer.Exit(done.exit_code)
+
+    run.__doc__ = (
+        f"Read {what} into a campaign, and measure it.\n\n"
+        "Files of one scheme are its runs. What a format tells and what not is in docs/guide/other-tools.md."
+        "\n\nExit codes: 0 done, 3 a file cannot be read, 6 some runs do not count."
+    )
+    subcommand(imports, tool, example=EXAMPLES[tool])(run)
+
+
+for _tool, _what in IMPORTS.items():
+    _add(_tool, _what)
 
 
 def _print(done: Imported) -> None:

@@ -29,10 +29,11 @@ def add(
         Path,
         typer.Argument(
             metavar="PATH",
-            help="A rule table of Remy (.dna), a TensorFlow checkpoint of Indigo or Muses, or a model file.",
+            help="A rule table of Remy (.dna), a TensorFlow checkpoint of Indigo or Muses, or a model file"
+            " (.safetensors).",
         ),
     ],
-    force: Annotated[bool, typer.Option("--force", help="Replace a model of that name.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace a model with that name.")] = False,
 ) -> None:
     """Keep a published model in your data folder, so that scenarios find it by its name."""
     import hashlib
@@ -109,8 +110,7 @@ def show(
     print(f"  file    {one.path} ({one.size} bytes)")
     print(f"  sha256  {one.sha256}")
     for key, value in one.summary.notes.items():
-        text = ", ".join(f"{k} {v}" for k, v in value.items()) if isinstance(value, dict) else value
-        print(f"  {printable(key):7} {printable(text)}")
+        print(f"  {printable(key):7} {printable(value)}")
     for array, code, shape in one.summary.arrays:
         print(f"  array   {array}: {' x '.join(map(str, shape))} {code}")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import fields, is_dataclass
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -13,10 +14,40 @@ from narrows.cli.app import command
 from narrows.cli.common import Metrics, read_metrics
 
 
+class Parts(StrEnum):
+    """The files that a report may be."""
+
+    HTML = "html"
+    PDF = "pdf"
+    ALL = "all"
+    NONE = "none"
+
+
+class Runs(StrEnum):
+    """The runs that the PDF shows."""
+
+    MIDDLE = "middle"
+    ALL = "all"
+
+
 @command(example="narrows report results/20261121T101500Z-first-look-3fa9c1")
 def report(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
-    pdf: Annotated[bool, typer.Option("--pdf/--no-pdf", help="Write report.pdf too.")] = True,
+    parts: Annotated[
+        Parts, typer.Option("--report", help="Write report.html, report.pdf, or all of it.")
+    ] = Parts.ALL,
+    pdf: Annotated[bool, typer.Option("--pdf/--no-pdf", help="--no-pdf is short for --report html.")] = True,
+    runs: Annotated[
+        Runs,
+        typer.Option(
+            "--runs",
+            help="Runs in the PDF: of each scheme the one nearest to the medians and those that are not ok,"
+            " or all with all their figures. The page has all in any case.",
+        ),
+    ] = Runs.MIDDLE,
+    files: Annotated[
+        bool, typer.Option("--figures", help="Write each figure as SVG, PNG and CSV into figures/ too.")
+    ] = False,
     metrics: Metrics = None,
 ) -> None:
     """Write report.html and report.pdf of a campaign anew."""
@@ -27,17 +58,21 @@ def report(
     opened = CampaignFolder.read(folder)
     opened.check_records()
     results.write(opened, results.read(folder))
-    for file in build_report(folder, pdf=pdf):
+    parts = parts if pdf else Parts.HTML
+    for file in build_report(folder, parts, all_runs=runs is Runs.ALL, files=files):
         print(f"report: {file}")
 
 
-def build_report(folder: Path, *, pdf: bool) -> list[Path]:
+def build_report(folder: Path, parts: Parts, *, all_runs: bool = False, files: bool = False) -> list[Path]:
     """Builds the report; gives the files a reader would open."""
     from narrows.errors import NarrowsError
     from narrows.report import build
 
+    html, pdf = parts in (Parts.HTML, Parts.ALL), parts in (Parts.PDF, Parts.ALL)
+    if not (html or pdf or files):
+        return []
     try:
-        paths = build(folder, pdf=pdf)
+        paths = build(folder, pdf=pdf, html=html, all_runs=all_runs, files=files)
     except NarrowsError:
         raise
     except Exception as error:

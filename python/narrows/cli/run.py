@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, read_metrics
+from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, positive, read_metrics
+from narrows.cli.report import Parts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +33,7 @@ def run(
         typer.Option(
             "-o",
             "--output",
-            help="Folder of the results; one that holds this campaign already is completed."
+            help="Folder for the results; if it holds this campaign already, what is missing is run."
             " [default: results/TIME-NAME-HASH]",
         ),
     ] = None,
@@ -55,7 +56,7 @@ def run(
         ),
     ] = None,
     runs: Annotated[str | None, typer.Option(help="Number of runs of each scheme.", metavar="N")] = None,
-    seed: Annotated[str | None, typer.Option(help="Seed of all chance.", metavar="N")] = None,
+    seed: Annotated[str | None, typer.Option(help="Seed of everything random.", metavar="N")] = None,
     time: Annotated[
         str | None, typer.Option(help='Duration of a run, such as "10 s".', metavar="TIME")
     ] = None,
@@ -70,12 +71,13 @@ def run(
     prepare: Annotated[
         bool,
         typer.Option(
-            "--prepare", help="Raise limits of socket buffers at both ends of a real path meanwhile."
+            "--prepare",
+            help="Raise the limits of socket buffers at both ends of a real path during the runs.",
         ),
     ] = False,
     agent: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A narrows-agent for another host of another architecture."),
+        typer.Option(metavar="FILE", help="A narrows-agent built for the other host's architecture."),
     ] = None,
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
     ssh: Annotated[str, SSH] = "ssh",
@@ -86,14 +88,15 @@ def run(
         str | None,
         typer.Option(
             metavar="SIZE",
-            help='Most memory of one simulated run, such as "2 GB"; one that needs more fails.'
+            help='Memory that one simulated run may use, such as "2 GB"; a run that needs more fails.'
             " [default: three quarters of the machine's, shared by the runs that are simulated at once]",
         ),
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     report: Annotated[
-        bool, typer.Option("--report/--no-report", help="Write report.html and report.pdf.")
-    ] = True,
+        Parts, typer.Option("--report", help="The report: a page, a PDF, both or none.")
+    ] = Parts.ALL,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Short for --report none.")] = False,
     metrics: Metrics = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print results.json (or the plan) on standard output.")
@@ -143,8 +146,10 @@ def run(
         print_summary(stdout_console(), [found])
         print_attempts(stdout_console(), [(*found, cells)])
         print_expectations(stdout_console(), finished.results)
-    if report:
-        _report(finished.folder.path, pdf=bool(loaded.scenario.report.get("pdf", True)), quiet=as_json)
+    if report is Parts.ALL and not loaded.scenario.report.get("pdf", True):
+        report = Parts.HTML
+    if report is not Parts.NONE and not no_report:
+        _report(finished.folder.path, report, quiet=as_json)
     bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in cells)
     if bad:
         console.print(
@@ -195,14 +200,10 @@ def _real_path(host: str | None, prepare: bool) -> list[Override]:
 def _memory(text: str | None) -> int | None:
     """The option --memory in bytes."""
     from narrows.errors import UsageError
-    from narrows.scenario.quantity import QuantityError, convert, parse
 
     if text is None:
         return None
-    try:
-        most = int(convert(parse(text, "bytes"), "bytes", None))
-    except QuantityError as error:
-        raise UsageError(f"--memory: {error}") from None
+    most = positive(text, "bytes", "--memory")
     if most < _LEAST_MEMORY:
         raise UsageError("--memory: no run takes less than 20 MB; give more, or leave it out")
     return most
@@ -217,14 +218,14 @@ def _reach(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:
     return RemoteOptions(tuple(shlex.split(ssh)), named_folder(folder), agent)
 
 
-def _report(path: Path, *, pdf: bool, quiet: bool) -> None:
+def _report(path: Path, parts: Parts, *, quiet: bool) -> None:
     from narrows.cli.report import build_report
     from narrows.console import stderr_console
 
     console = stderr_console()
     if not quiet:
         console.print("writing the report")
-    for file in build_report(path, pdf=pdf):
+    for file in build_report(path, parts):
         if not quiet:
             print(f"report: {file}")
 

@@ -20,16 +20,20 @@ def shell(
         list[str] | None,
         typer.Argument(metavar="[-- COMMAND...]", help="What to run. [default: your shell]"),
     ] = None,
-    rate: Annotated[str | None, typer.Option(metavar="RATE", help='Such as "12 Mbit/s".')] = None,
+    rate: Annotated[
+        str | None, typer.Option(metavar="RATE", help='Rate of the path, such as "12 Mbit/s".')
+    ] = None,
     delay: Annotated[
         str | None,
-        typer.Option(metavar="TIME", help='One way, such as "20 ms"; the round-trip time is twice that.'),
+        typer.Option(
+            metavar="TIME", help='One-way delay, such as "20 ms"; the round-trip time is twice that.'
+        ),
     ] = None,
     queue: Annotated[
         str | None,
         typer.Option(
             metavar="QUEUE",
-            help='Before the rate, such as "droptail 60 kB", "droptail 1 bdp" or codel. [default: unlimited]',
+            help='Queue in front of the rate, such as "droptail 60 kB" or codel. [default: unlimited]',
         ),
     ] = None,
     loss: Annotated[
@@ -64,7 +68,7 @@ def shell(
             help="Congestion control of the kernel for what comes from outside. [default: the kernel's]",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of all chance.")] = 1,
+    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of everything random.")] = 1,
     log: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Write a record of every packet to this new folder.")
     ] = None,
@@ -73,10 +77,10 @@ def shell(
         typer.Option("--json", metavar="FILE", help="Write the summary as JSON; - is standard error."),
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Show rate, queue and drops all the time (on a terminal).")
+        bool, typer.Option("--live", help="Show rate, queue and drops while it runs (on a terminal).")
     ] = False,
     live_lines: Annotated[
-        bool, typer.Option("--live-lines", help="The same as lines, wherever standard error goes.")
+        bool, typer.Option("--live-lines", help="The same as lines of text, wherever standard error goes.")
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary at the end.")] = False,
 ) -> None:
@@ -96,25 +100,9 @@ def shell(
     Exit codes: those of the program, 128 and its number for a signal; before it runs 2 usage, 3 bad
     quantities or data, 4 this machine can't.
     """
+    # All options; the program is none.
+    options = {name: value for name, value in locals().items() if name != "program"}
     from narrows.agent.location import find_agent
     from narrows.shell import ShellOptions, run
 
-    options = ShellOptions(
-        rate=rate,
-        delay=delay,
-        queue=queue,
-        loss=loss,
-        up=up,
-        down=down,
-        trace_up=trace_up,
-        trace_down=trace_down,
-        scenario=scenario,
-        congestion=congestion,
-        seed=seed,
-        log=log,
-        summary=summary,
-        live=live,
-        live_lines=live_lines,
-        quiet=quiet,
-    )
-    run(find_agent(), options, program or [])
+    run(find_agent(), ShellOptions(**options), program or [])

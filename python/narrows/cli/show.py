@@ -20,7 +20,8 @@ def show(
         list[Path],
         typer.Argument(
             metavar="DIR...",
-            help="Folders of campaigns (several are shown side by side), or the folder of one cell.",
+            help="Folders of campaigns (several: below each other, with the difference), or the folder of one"
+            " cell.",
         ),
     ],
     metrics: Metrics = None,
@@ -64,6 +65,7 @@ def show(
         print_sharing,
         print_summary,
     )
+    from narrows.analysis.terminal import fold, width
     from narrows.cli.common import print_expectations
     from narrows.scenario.measure import part_in_words
 
@@ -73,7 +75,8 @@ def show(
         question = resolved(document)["question"]
         asked.setdefault(f"{document['name']}: {question}", []).append(document["where"])
     for line, places in asked.items():
-        console.print(f"{line} ({', '.join(places)})", soft_wrap=True)
+        for text in fold(f"{line} ({', '.join(dict.fromkeys(places))})", width(console.file)):
+            console.print(text, soft_wrap=True)
     parts = [resolved(folder.document).get("measure") or {} for folder in opened]
     for words in dict.fromkeys(part_in_words(part) for part in parts):
         if words:
@@ -82,7 +85,6 @@ def show(
     print_summary(console, found, [str(folder.document["where"]) for folder in opened])
     print_attempts(console, [(*one, folder.cells) for one, folder in zip(found, opened, strict=True)])
     if len(folders) == 1:
-        console.print()
         for part in (print_flows, print_sharing, print_links):
             part(console, found[0][1])
         print_expectations(console, found[0][1])
@@ -132,7 +134,8 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
     if run["plane"] == "hosts":
         _print_clock(console, run["clock"])
     for check in run["checks"]:
-        console.print(f"{word(check):7} {check['name']}: {check['detail']}", soft_wrap=True)
+        name = check["name"].replace("_", " ")
+        console.print(f"{word(check):7} {name}: {check['detail']}", soft_wrap=True)
     if run["checks"]:
         console.print(f"checks: {counted(run['checks'])}")
 
@@ -166,22 +169,38 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
 
 
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
-    from narrows.analysis.tables import show_number
+    from narrows.analysis.metrics import show_number
+    from narrows.analysis.terminal import Column, FittedTable, width
     from narrows.campaign.own_metrics import registered
     from narrows.campaign.results import metric_list
-    from narrows.console import table
 
-    made = table("metric")
-    for flow in measured["flows"]:
-        made.add_column("all flows" if flow["flow"] == "all" else f"flow {flow['flow']}", justify="right")
-    links = measured.get("links", [])
-    for link in links:
-        made.add_column(link["link"], justify="right")
-    made.add_column("unit")
-    listed = [*metric_list(), *(one.description for one in registered())]
-    for metric in listed:
-        values = [one["metrics"].get(metric["name"]) for one in [*measured["flows"], *links]]
-        shown = [show_number(value, metric) for value in values]
-        if any(value is not None for value in values):
-            made.add_row(metric["label"], *shown, metric["show_unit"])
-    console.print(made)
+    columns = [
+        ("all flows" if flow["flow"] == "all" else f"flow {flow['flow']}", flow["metrics"])
+        for flow in measured["flows"]
+    ]
+    columns += [(link["link"], link["metrics"]) for link in measured.get("links", [])]
+    metrics = [
+        metric
+        for metric in [*metric_list(), *(one.description for one in registered())]
+        if any(values.get(metric["name"]) is not None for _, values in columns)
+    ]
+
+    def made(some: list[tuple[str, dict[str, Any]]]) -> FittedTable:
+        table = FittedTable(
+            Column("metric", "left"), *(Column(head) for head, _ in some), Column("unit", "left")
+        )
+        for metric in metrics:
+            shown = (show_number(values.get(metric["name"]), metric) for _, values in some)
+            table.add(str(metric["label"]), *shown, str(metric["show_unit"]))
+        return table
+
+    # As many flows and links as fit, the next ones below.
+    room = width(console.file)
+    while columns:
+        count = len(columns)
+        while count > 1 and max(len(line.plain) for line in made(columns[:count]).lines(room)[0]) > room:
+            count -= 1
+        made(columns[:count]).print(console)
+        columns = columns[count:]
+        if columns:
+            console.print()

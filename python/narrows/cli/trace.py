@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import group, subcommand
-from narrows.cli.common import Json
+from narrows.cli.common import Json, positive
 
 if TYPE_CHECKING:
     from narrows.traces.statistics import Statistics
@@ -18,8 +18,8 @@ trace = group(
     "trace", "narrows trace show cellular-drive.csv", "Make, show, convert and import traces of links."
 )
 
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that exists.")]
-Bin = Annotated[str, typer.Option("--bin", help="Length of the bins in which opportunities become rates.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
+Bin = Annotated[str, typer.Option("--bin", help="Width of the bins in which opportunities become rates.")]
 
 
 @subcommand(trace, example="narrows trace show cellular-drive.csv --picture drive.png")
@@ -124,11 +124,11 @@ def convert(
     source: Annotated[str, typer.Argument(metavar="IN", help="A file, or the name of a trace.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
     read_as: Annotated[
-        str | None, typer.Option("--from", help="Format of IN, if its content is not to decide.")
+        str | None, typer.Option("--from", help="Format of IN. [default: told from its content]")
     ] = None,
     write_as: Annotated[
         str | None,
-        typer.Option("--to", help="mahimahi, csv, parquet or pensieve; else the ending of OUT decides."),
+        typer.Option("--to", help="mahimahi, csv, parquet or pensieve. [default: by the extension of OUT]"),
     ] = None,
     bin_text: Bin = "100 ms",
     force: Force = False,
@@ -162,7 +162,7 @@ def _mean(found: AnyTrace) -> str:
 def import_(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace in any format.")],
     name: Annotated[
-        str | None, typer.Option("--name", help="The name for scenarios; else the file's.")
+        str | None, typer.Option("--name", help="The name for scenarios. [default: the file's]")
     ] = None,
     force: Force = False,
 ) -> None:
@@ -226,25 +226,12 @@ def list_(as_json: Json = False) -> None:
     stdout_console().print(made)
 
 
-def _quantity(text: str, kind: str, option: str) -> int:
-    from narrows.errors import UsageError
-    from narrows.scenario.quantity import QuantityError, convert, parse
-
-    try:
-        value = int(convert(parse(text, kind), kind, None))
-    except QuantityError as error:
-        raise UsageError(f"{option}: {error}") from None
-    if value < 1:
-        raise UsageError(f"{option}: {text} must be more than 0")
-    return value
-
-
 def _span(text: str, option: str) -> int:
-    return _quantity(text, "span", option)
+    return positive(text, "span", option)
 
 
 def _rate(text: str, option: str) -> int:
-    return _quantity(text, "rate", option)
+    return positive(text, "rate", option)
 
 
 from narrows.cli import trace_make as _trace_make  # noqa: E402, F401

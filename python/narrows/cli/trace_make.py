@@ -22,10 +22,10 @@ make = group(
 
 Out = Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")]
 Length = Annotated[str, typer.Option("--length", help="Length of the trace.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of all chance.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="mahimahi, csv, parquet or pensieve; else the ending of OUT decides."),
+    typer.Option("--format", help="mahimahi, csv, parquet or pensieve. [default: by the extension of OUT]"),
 ]
 RATE_HELP = "Mean rate of IP bits, such as '12 Mbit/s'."
 Rate = Annotated[str, typer.Option("--rate", help=RATE_HELP)]
@@ -94,9 +94,11 @@ def poisson(
 )
 def square(
     out: Out,
-    low: Annotated[str, typer.Option("--low", help="The low rate; '0 bit/s' is allowed.")],
-    high: Annotated[str, typer.Option("--high", help="The high rate, with which the trace begins.")],
-    period: Annotated[str, typer.Option("--period", help="Time of one high and one low phase.")] = "10 s",
+    low: Annotated[str, typer.Option("--low", help="The low rate; may be '0 bit/s'.")],
+    high: Annotated[str, typer.Option("--high", help="The high rate, which comes first.")],
+    period: Annotated[
+        str, typer.Option("--period", help="Length of one high and one low phase together.")
+    ] = "10 s",
     duty: Annotated[float, typer.Option("--duty", min=0, max=1, help="Share of the high phase.")] = 0.5,
     length: Length = "60 s",
     form: Format = None,
@@ -119,14 +121,16 @@ def cellular(
     rate: Annotated[str, typer.Option("--rate", help=RATE_HELP)] = "5 Mbit/s",
     speed: Annotated[str, typer.Option("--speed", help="Speed of the user: km/h or m/s.")] = "3 km/h",
     snr_db: Annotated[float, typer.Option("--snr", help="Median signal-to-noise ratio in dB.")] = 10.0,
-    shadow_db: Annotated[float, typer.Option("--shadow", help="Deviation of the shadowing in dB.")] = 6.0,
+    shadow_db: Annotated[
+        float, typer.Option("--shadow", help="Standard deviation of the shadowing in dB.")
+    ] = 6.0,
     shadow_m: Annotated[
-        float, typer.Option("--shadow-distance", help="Metres after which shadowing is new.")
+        float, typer.Option("--shadow-distance", help="Decorrelation distance of the shadowing in metres.")
     ] = 50.0,
     carrier: Annotated[float, typer.Option("--carrier", help="Carrier frequency in GHz.")] = 2.0,
     parts: Annotated[int, typer.Option("--parts", help="Parts of the band that fade independently.")] = 4,
     users: Annotated[float, typer.Option("--users", help="Mean number of other active users.")] = 1.0,
-    stay: Annotated[str, typer.Option("--stay", help="Mean time for which they are active.")] = "5 s",
+    stay: Annotated[str, typer.Option("--stay", help="Mean time that they stay active.")] = "5 s",
     handover_m: Annotated[
         float, typer.Option("--handover-distance", help="Mean metres between handovers.")
     ] = 500.0,
@@ -141,7 +145,7 @@ def cellular(
     seed: Seed = 1,
     form: Format = None,
     bin_text: Annotated[
-        str, typer.Option("--bin", help="Length of the bins of rates, whole milliseconds.")
+        str, typer.Option("--bin", help="Width of the bins of rates in whole milliseconds.")
     ] = "20 ms",
     force: Force = False,
 ) -> None:

@@ -22,21 +22,24 @@ def verify_schemes(
     ] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="Fewer checks, shorter runs on slower paths: whether it works at all."),
+        typer.Option("--quick", help="A smoke test: fewer checks, shorter runs on slower paths."),
     ] = False,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each scheme on the emulator.")] = 1,
     update: Annotated[
         bool,
         typer.Option(
             "--update",
-            help="Write docs/schemes.md, its figures and the status that ships (in a source tree).",
+            help="Write docs/verification/schemes.md and the status that ships (in a source tree).",
         ),
     ] = False,
     again: Annotated[
-        bool, typer.Option("--again", help="Do everything anew, whatever the folder has already.")
+        bool, typer.Option("--again", help="Start over, whatever the folder holds already.")
     ] = False,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where everything is kept.", metavar="DIR")
+        Path,
+        typer.Option(
+            "-o", "--output", help="Folder of all results, which are kept for the next time.", metavar="DIR"
+        ),
     ] = Path("results/verify-schemes"),
     as_json: Json = False,
 ) -> None:

@@ -18,15 +18,15 @@ def verify_tunnel(
     schemes: Annotated[
         str, typer.Option("--schemes", metavar="A,B", help="Congestion controls of the kernel.")
     ] = _DEFAULT,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each scheme in each place.")] = 20,
-    seconds: Annotated[
-        float, typer.Option("--seconds", min=0.5, max=600, help="How long each flow lasts.")
-    ] = 8.0,
-    rate: Annotated[str, typer.Option(metavar="RATE", help="Of the path.")] = "50 Mbit/s",
+    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each scheme, inside and outside.")] = 20,
+    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=600, help="Length of each flow.")] = 8.0,
+    rate: Annotated[str, typer.Option(metavar="RATE", help="Rate of the path.")] = "50 Mbit/s",
     delay: Annotated[
-        str, typer.Option(metavar="TIME", help="One way, so that the round-trip time is twice that.")
+        str, typer.Option(metavar="TIME", help="One-way delay; the round-trip time is twice that.")
     ] = "10 ms",
-    queue: Annotated[str, typer.Option(metavar="QUEUE", help="Before the rate.")] = "droptail 1 bdp",
+    queue: Annotated[
+        str, typer.Option(metavar="QUEUE", help="Queue in front of the rate.")
+    ] = "droptail 1 bdp",
     loss: Annotated[
         str | None, typer.Option(metavar="SHARE", help="Share of the data packets lost at random.")
     ] = None,
@@ -36,17 +36,21 @@ def verify_tunnel(
             "--longer",
             metavar="US",
             min=0,
-            help="Compare also with runs outside whose way back is longer by so many microseconds.",
+            help="Also compare with runs outside whose return path is longer by so many microseconds.",
         ),
     ] = 0.0,
     seed: Annotated[
-        int, typer.Option("--seed", min=0, help="Of the order of runs and the path's chance.")
+        int,
+        typer.Option("--seed", min=0, help="Seed of the order of runs and of everything random on the path."),
     ] = 1,
     again: Annotated[
-        bool, typer.Option("--again", help="Do everything anew, whatever the folder has already.")
+        bool, typer.Option("--again", help="Start over, whatever the folder holds already.")
     ] = False,
     output: Annotated[
-        Path, typer.Option("-o", "--output", help="Where everything is kept.", metavar="DIR")
+        Path,
+        typer.Option(
+            "-o", "--output", help="Folder of all results, which are kept for the next time.", metavar="DIR"
+        ),
     ] = Path("results/verify-tunnel"),
     as_json: Json = False,
     within: Annotated[bool, typer.Option("--within", hidden=True)] = False,
@@ -70,13 +74,13 @@ def verify_tunnel(
 
     find_validation()
     from validation.tunnel.compare import DIFFERENT, is_main
-    from validation.tunnel.lab import Road
     from validation.tunnel.output import document, print_outcome, write
     from validation.tunnel.start import enter
+    from validation.tunnel.testbed import EmulatedPath
     from validation.tunnel.work import Options, chosen, work
 
     options = Options(
-        road=Road(rate, delay, queue, loss, round(seconds * 1000) * 1_000_000),
+        emulated_path=EmulatedPath(rate, delay, queue, loss, round(seconds * 1000) * 1_000_000),
         schemes=chosen(schemes),
         runs=runs,
         seed=seed,
@@ -84,7 +88,7 @@ def verify_tunnel(
         again=again,
     )
     # What is wrong with the path is told before anything is started.
-    options.road.network()
+    options.emulated_path.network()
     agent = this_machine()
     if not within:
         enter(Path(agent.prefix[-1]), sys.argv[2:])

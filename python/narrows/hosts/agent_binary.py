@@ -33,7 +33,6 @@ _MACHINES = {
 _PT_INTERP = 3
 #: The names of what travels.
 AGENT, LOADER = "narrows-agent", "narrows-bpf"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)

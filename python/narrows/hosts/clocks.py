@@ -44,9 +44,9 @@ def keeper(clock: dict[str, Any]) -> str:
     found = clock.get("keeper")
     if not clock.get("synchronized"):
         idle = f" ({found['program']} runs and has no source)" if found else ""
-        return f"kept by nobody{idle}"
+        return f"not synchronized{idle}"
     if not found:
-        return "kept by a program that does not say more"
+        return "synchronized by an unknown program"
     reference = f" from {found['reference']}" if found.get("reference") else ""
     stratum = f", stratum {found['stratum']}" if found.get("stratum") else ""
-    return f"kept by {found['program']}{reference}{stratum}"
+    return f"synchronized by {found['program']}{reference}{stratum}"

@@ -8,7 +8,7 @@ from pathlib import Path
 from narrows.errors import DataError
 from narrows.files import read_whole
 from narrows.models import checkpoint, networks, remy
-from narrows.models.format import FAMILY, MAGIC, summary, write
+from narrows.models.format import FORMER, SUFFIX, former, is_model, summary, told, write
 from narrows.text import printable
 
 #: Checkpoints of a folder that a message names.
@@ -18,8 +18,8 @@ _SHOWN = 4
 def convert(path: Path) -> bytes:
     """The content of the model file that has the model at `path`; raises `DataError` if there is none.
 
-    `path` is a model file already, a rule table of Remy, or a checkpoint of TensorFlow (one of its files,
-    their common name, or the folder of a single one).
+    `path` is a model file already, one of the format before, a rule table of Remy, or a checkpoint of
+    TensorFlow (one of its files, their common name, or the folder of a single one).
     """
     if (prefix := checkpoint.prefix_of(path)) is not None:
         try:
@@ -30,12 +30,16 @@ def convert(path: Path) -> bytes:
         source = data if data.is_file() else prefix.with_name(prefix.name + ".index")
         return write(kind, arrays, _notes("TensorFlow checkpoint", source.name, source.read_bytes()))
     content = read(path)
-    if content.startswith(FAMILY):
-        try:
+    try:
+        if content.startswith(FORMER):
+            content = write(*former(content))
             summary(content)
-        except DataError as error:
-            raise DataError(f"{path}: {error}") from None
-        return content
+            return content
+        if path.suffix == SUFFIX or is_model(content):
+            summary(content)
+            return content
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
     try:
         table = remy.arrays(content)
     except DataError as error:
@@ -62,13 +66,7 @@ def read(path: Path) -> bytes:
         raise DataError(f"{path}: {error}") from None
 
 
-def is_model(content: bytes) -> bool:
-    """True if this is a model file of the version that is read."""
-    return content.startswith(MAGIC)
-
-
-def _notes(what: str, name: str, content: bytes) -> dict[str, object]:
+def _notes(what: str, name: str, content: bytes) -> dict[str, str]:
     """Where a model came from."""
-    return {
-        "source": {"format": what, "file": printable(name), "sha256": hashlib.sha256(content).hexdigest()}
-    }
+    digest = hashlib.sha256(content).hexdigest()
+    return {"source": told({"format": what, "file": printable(name), "sha256": digest})}

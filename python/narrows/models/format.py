@@ -1,12 +1,14 @@
-"""The format of model files: a line, a JSON header, and little-endian arrays one after the other.
+"""The format of model files: safetensors, with the kind of the model among the metadata.
 
-The core reads the same format (`core/cc/src/parts/model_file.rs`) and decides whether a model can be used;
-this module writes files, and reads as much of them as is shown to people.
+The core reads the same files (`core/cc/src/parts/model_file.rs`) and decides whether a model can be used;
+this module writes them, and reads as much of them as is shown to people. Files of the format before (a line,
+a JSON header, arrays) are converted.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,22 +18,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.errors import DataError
-from narrows.text import shorten
+from narrows.text import printable, shorten
 
-MAGIC = b"narrows/model/1\n"
-#: The beginning of all versions.
-FAMILY = b"narrows/model/"
 #: The ending of the names of model files.
-SUFFIX = ".model"
-
-#: Types of arrays, as headers call them.
-TYPES: dict[str, str] = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
+SUFFIX = ".safetensors"
+#: The beginning of files of the format before.
+FORMER = b"narrows/model/1\n"
+_FORMER_TYPES = {"f32": "<f4", "f64": "<f8", "i32": "<i4"}
 
 Array = NDArray[Any]
 
 #: Kinds are names of schemes, and arrays have plain names as well, so that both may be printed.
 _KIND = re.compile(r"[a-z0-9-]{1,40}")
-_ARRAY = re.compile(r"[A-Za-z0-9_]{1,60}")
+_ARRAY = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+#: Bytes of the length before the header, to which headers are padded.
+_LENGTH = 8
 
 
 @dataclass(frozen=True)
@@ -41,48 +42,80 @@ class Summary:
     kind: str
     #: Name, type and shape of each array.
     arrays: tuple[tuple[str, str, tuple[int, ...]], ...]
-    #: Everything else in the header, for people.
-    notes: dict[str, Any]
+    #: All other metadata, for people.
+    notes: dict[str, str]
 
 
-def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, Any]) -> bytes:
+def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> bytes:
     """The content of a model file. The same model gives the same bytes."""
-    listed, data = [], []
-    for name, values in arrays.items():
-        code = next(
-            code for code, kind_ in TYPES.items() if np.dtype(kind_) == values.dtype.newbyteorder("<")
-        )
-        listed.append({"name": name, "type": code, "shape": list(values.shape)})
-        data.append(np.ascontiguousarray(values, dtype=TYPES[code]).tobytes())
-    header = json.dumps({"kind": kind, **notes, "arrays": listed}, separators=(",", ":")).encode()
-    return b"".join([MAGIC, len(header).to_bytes(4, "little"), header, *data])
+    from safetensors.numpy import save
+
+    plain = {name: np.ascontiguousarray(values) for name, values in arrays.items()}
+    content = save(plain, metadata={"kind": kind, **notes})
+    # The library writes metadata in the order of a hash table, which is another one each time.
+    start = _data_start(content)
+    header = json.dumps(json.loads(content[_LENGTH:start]), sort_keys=True, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % _LENGTH)
+    return len(header).to_bytes(_LENGTH, "little") + header + content[start:]
 
 
 def summary(content: bytes) -> Summary:
-    """The content of a model file; raises `DataError` if it is none."""
-    if not content.startswith(MAGIC):
-        raise DataError(
-            "it is a model file of another version; make it again"
-            if content.startswith(FAMILY)
-            else "it is not a model file"
-        )
-    start = len(MAGIC) + 4
-    length = int.from_bytes(content[len(MAGIC) : start], "little")
+    """The header of a model file; raises `DataError` if it is none."""
+    from safetensors import SafetensorError, deserialize
+
     try:
-        header = json.loads(content[start : start + length])
-        kind = header.pop("kind")
-        arrays = tuple((one["name"], one["type"], tuple(one["shape"])) for one in header.pop("arrays"))
-        # JSON as it is read here may hold what can't be written again: half characters, numbers without end.
-        json.dumps([kind, arrays, header], ensure_ascii=False, allow_nan=False).encode()
-    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise DataError("its header is damaged") from None
-    if not isinstance(kind, str) or not _KIND.fullmatch(kind):
-        raise DataError(f"its header has no kind of a model, but {shorten(json.dumps(kind), 40)}")
-    for name, code, shape in arrays:
-        named = isinstance(name, str) and _ARRAY.fullmatch(name)
-        shaped = all(type(length) is int and length > 0 for length in shape)
-        if not named or code not in tuple(TYPES) or not shaped:
+        found = deserialize(content)  # type: ignore[no-untyped-call]
+    except SafetensorError as error:
+        raise DataError(f"it is not a model file: {printable(shorten(str(error), 80))}") from None
+    metadata = json.loads(content[_LENGTH : _data_start(content)]).get("__metadata__") or {}
+    kind = metadata.pop("kind", None)
+    if kind is None or not _KIND.fullmatch(kind):
+        raise DataError(f"its metadata has no kind of a model, but {shorten(json.dumps(kind), 40)}")
+    for name, one in found:
+        if not _ARRAY.fullmatch(name) or 0 in one["shape"]:
             raise DataError(
                 f"its header describes no array that models have: {shorten(json.dumps(name), 40)}"
             )
-    return Summary(kind, arrays, header)
+    return Summary(
+        kind,
+        tuple((name, one["dtype"].lower(), tuple(one["shape"])) for name, one in sorted(found)),
+        metadata,
+    )
+
+
+def is_model(content: bytes) -> bool:
+    """True if this looks like a file of the format."""
+    return content[_LENGTH : _LENGTH + 1] == b"{" and _data_start(content) <= len(content)
+
+
+def former(content: bytes) -> tuple[str, dict[str, Array], dict[str, str]]:
+    """Kind, arrays and notes of a file of the format before; raises `DataError` if it is damaged."""
+    start = len(FORMER) + 4
+    length = int.from_bytes(content[len(FORMER) : start], "little")
+    arrays: dict[str, Array] = {}
+    try:
+        header = json.loads(content[start : start + length])
+        kind, at = str(header.pop("kind")), start + length
+        for one in header.pop("arrays"):
+            values = np.frombuffer(content, _FORMER_TYPES[one["type"]], math.prod(one["shape"]), at)
+            arrays[str(one["name"])] = values.reshape(one["shape"])
+            at += values.nbytes
+        source = header.pop("source", None)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        raise DataError("its header is damaged") from None
+    if not all(map(_ARRAY.fullmatch, arrays)) or not _KIND.fullmatch(kind):
+        raise DataError("its header has names that models do not have")
+    if at != len(content):
+        raise DataError(f"it has {len(content) - at} bytes after its last array")
+    return kind, arrays, {} if source is None else {"source": told(source)}
+
+
+def told(source: object) -> str:
+    """Where a model came from, as a note."""
+    if not isinstance(source, dict):
+        return printable(str(source))
+    return ", ".join(f"{key} {value}".removeprefix("format ") for key, value in source.items())
+
+
+def _data_start(content: bytes) -> int:
+    return _LENGTH + int.from_bytes(content[:_LENGTH], "little")

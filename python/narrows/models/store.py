@@ -19,7 +19,7 @@ from narrows.text import did_you_mean, printable, shorten
 FOLDER_VARIABLE = "NARROWS_MODELS"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,59}")
 #: Endings by which a word is meant as a file, not as the name of an installed model.
-_ENDINGS = (SUFFIX, ".dna", ".index", ".pb", ".txt", ".json")
+_ENDINGS = (SUFFIX, ".model", ".dna", ".index", ".pb", ".txt", ".json")
 
 
 @dataclass(frozen=True)
@@ -124,10 +124,9 @@ def how_to_add(name: str) -> str:
     """Why a name that is not installed can't be used, and what helps."""
     known = [one.name for one in installed()]
     hint = did_you_mean(name, known)
-    return (
-        f"the model {name} is not installed{hint};"
-        f" add it with: narrows models add {name} PATH (docs/guide/models.md says where models are published)"
-    )
+    former = user_folder() / f"{name}.model"
+    where = former if former.is_file() else "PATH (docs/guide/models.md says where models are published)"
+    return f"the model {name} is not installed{hint}; add it with: narrows models add {name} {where}"
 
 
 def target(name: str) -> Path:

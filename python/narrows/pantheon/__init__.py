@@ -2,5 +2,3 @@
 
 #: Before the name of a scheme that Pantheon ran: `pantheon:cubic` is whatever its wrapper started.
 PREFIX = "pantheon:"
-#: `where` of an imported campaign.
-WHERE = "import"

@@ -18,10 +18,11 @@ from typing import Any
 from narrows import __version__
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
-from narrows.pantheon import PREFIX, WHERE
+from narrows.filled import filled
+from narrows.imported import WHERE
+from narrows.pantheon import PREFIX
 from narrows.pantheon.source import ACK, DATA, METADATA
 from narrows.pantheon.stats import YEARS
-from narrows.pantheon.target import filled
 from narrows.scenario.slugs import free_slug, slug_of
 
 PERFORMANCE = "pantheon_perf.json"

@@ -3,48 +3,27 @@
 from __future__ import annotations
 
 import json
-import platform
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from narrows import __version__
-from narrows.campaign import results as result_files
-from narrows.campaign.store import FORMAT, CampaignFolder, now
-from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError, NarrowsError
-from narrows.pantheon import PREFIX, WHERE
+from narrows.campaign.imported import Imported, fill_campaign, imported_document, imported_entry
+from narrows.campaign.imported import default_folder as folder_under_results
+from narrows.campaign.store import CampaignFolder
+from narrows.errors import DataError, NarrowsError
+from narrows.pantheon import PREFIX
 from narrows.pantheon.prose import PATHS, clocks, git_rows, question
 from narrows.pantheon.source import ACK, DATA, Logs, Run, Source
-from narrows.pantheon.target import filled
-from narrows.scenario.hashes import content_hash
-from narrows.scenario.slugs import free_slug, slug_of
+from narrows.scenario.slugs import slug_of
 
 _WITHOUT_ACK = "; --lenient reads the run without its acknowledgements"
 
 
-@dataclass(frozen=True)
-class Imported:
-    """A campaign that was made out of logs."""
-
-    folder: CampaignFolder
-    results: dict[str, Any]
-
-    @property
-    def exit_code(self) -> int:
-        """6 when a run is missing or does not count."""
-        bad = [c for c in self.folder.cells if c["state"] != "finished" or c["verdict"] == "invalid"]
-        return EXIT_SOME_INVALID if bad else EXIT_OK
-
-
 def default_folder(source: Source) -> Path:
-    """Where a campaign goes that was given no folder: under results/, like all others."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
-    base = Path("results") / f"{stamp}-{_name(source)}"
-    return base.with_name(free_slug(base.name, [one.name for one in base.parent.glob(f"{base.name}*")]))
+    """Where a campaign goes that was given no folder."""
+    return folder_under_results(_name(source))
 
 
 def import_folder(
@@ -60,17 +39,8 @@ def import_folder(
 
     The folder is filled when all is complete. A log with a flaw ends the import, unless it is `lenient`.
     """
-    with filled(target, last="campaign.json") as partial:
-        (partial / "cells").mkdir()
-        document = _document(source, argv or [])
-        _read_all(source, partial, document, lenient, raw, say)
-        folder = CampaignFolder(partial, document)
-        document["scenario"]["resolved"].update(_settings(folder))
-        document["hash"] = content_hash(document["scenario"]["resolved"])
-        folder.end_session("done")
-        found = result_files.compute(folder)
-        result_files.write(folder, found)
-    return Imported(CampaignFolder(target, document), found)
+    document = _document(source, argv or [])
+    return fill_campaign(target, document, lambda folder: _read_all(source, folder, lenient, raw, say))
 
 
 def _name(source: Source) -> str:
@@ -79,74 +49,37 @@ def _name(source: Source) -> str:
 
 
 def _document(source: Source, argv: list[str]) -> dict[str, Any]:
-    """campaign.json; what the cells have in common is added when they are there."""
-    resolved = {
-        "name": _name(source),
-        "question": question(source),
-        "where": WHERE,
-        "schemes": [{"label": PREFIX + scheme, "flows": []} for scheme in source.schemes],
-        "expect": [],
-    }
     taken: set[str] = set()
-    return {
-        "format": FORMAT,
-        "name": _name(source),
-        "hash": "",
-        "where": WHERE,
-        "scenario": {
-            "file": str(source.path),
-            "written": source.written,
-            "overrides": [],
-            "resolved": resolved,
-        },
-        "created_at": now(),
-        "ended_at": None,
-        "sessions": [{"argv": argv, "started_at": now(), "ended_at": None, "outcome": None}],
-        "versions": {"narrows": __version__, "python": platform.python_version()},
-        "host": None,
-        "skipped": [],
-        "cells": [_entry(run, taken) for run in source.runs],
-    }
-
-
-def _entry(run: Run, taken: set[str]) -> dict[str, Any]:
-    cell = free_slug(f"{slug_of(run.scheme) or 'scheme'}-r{run.number}", taken)
-    taken.add(cell)
-    return {
-        "id": cell,
-        "scheme": PREFIX + run.scheme,
-        "run": run.number,
-        "seed": None,
-        "hash": None,
-        "state": "pending",
-        "verdict": None,
-        "reasons": [],
-        "error": None,
-        "started_at": run.stats.started_at,
-        "ended_at": run.stats.ended_at,
-        "attempts": 1,
-    }
+    return imported_document(
+        _name(source),
+        question(source),
+        [PREFIX + scheme for scheme in source.schemes],
+        file=str(source.path),
+        written=source.written,
+        cells=[
+            imported_entry(PREFIX + run.scheme, run.number, taken, run.stats.started_at, run.stats.ended_at)
+            for run in source.runs
+        ],
+        argv=argv,
+    )
 
 
 def _read_all(
     source: Source,
-    partial: Path,
-    document: dict[str, Any],
+    folder: CampaignFolder,
     lenient: bool,
     raw: bool,
     say: Callable[[str], None] | None,
 ) -> None:
-    folder = CampaignFolder(partial, document)
-
     def read(run: Run, entry: dict[str, Any]) -> str | None:
         return _read(source, run, entry["id"], folder.cell_dir(entry["id"]), lenient, raw)
 
     # The core reads without holding Python's lock, so threads use all cores.
     with ThreadPoolExecutor() as pool:
-        outcomes = list(pool.map(read, source.runs, document["cells"]))
+        outcomes = list(pool.map(read, source.runs, folder.cells))
     if all(outcomes):
         raise DataError(f"{source.path}: none of its runs can be used: {outcomes[0]}")
-    for entry, why in zip(document["cells"], outcomes, strict=True):
+    for entry, why in zip(folder.cells, outcomes, strict=True):
         if why is None:
             folder.finish(entry["id"])
         else:
@@ -243,11 +176,3 @@ def _files(logs: dict[str, Any]) -> list[str]:
     if "merged" in logs:
         return [logs["merged"]]
     return [pair[side] for pair in logs["raw"] for side in ("egress", "ingress")]
-
-
-def _settings(folder: CampaignFolder) -> dict[str, Any]:
-    """The settings that the cells have in common, from the first that is there, as resolved scenarios have
-    it."""
-    first = next(entry for entry in folder.cells if entry["state"] == "finished")
-    cell = json.loads((folder.cell_dir(first["id"]) / "run.json").read_text(encoding="utf-8"))["cell"]
-    return {"duration_ns": cell["duration_ns"], "network": cell["network"]}

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from narrows._native import Fates
 
 NS_PER_S = 1_000_000_000
-#: ECN fields.
-NOT_ECT, ECT1, ECT0 = 0, 1, 2
+#: ECN fields by name (RFC 3168).
+ECN = {"Not-ECT": 0, "ECT(1)": 1, "ECT(0)": 2}
 
 
 @dataclass
@@ -49,7 +49,7 @@ class Stream:
     every_us: float
     spans_s: tuple[tuple[float, float], ...]
     size: int = 1500
-    ecn: int = NOT_ECT
+    ecn: int = 0
     dscp: int = 0
     ack: bool = False
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from narrows.errors import DataError
 
-__all__ = ["ReportError", "ReportPaths", "build", "plot"]
+__all__ = ["ReportError", "ReportPaths", "Wanted", "build", "plot"]
 
 
 class ReportError(DataError):
@@ -27,11 +27,29 @@ class ReportPaths:
     figures: Path
 
 
-def build(campaign_dir: Path, *, pdf: bool = True, html: bool = True) -> ReportPaths:
-    """Write `report.html`, `report.pdf` and `figures/` into a campaign folder."""
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The parts of a report that are asked for."""
+
+    html: bool = True
+    pdf: bool = True
+    #: The PDF shows every run, and not only those in the middle of their scheme.
+    all_runs: bool = False
+    #: Every figure is also written as SVG, PNG and CSV.
+    files: bool = False
+
+
+def build(
+    campaign_dir: Path, *, pdf: bool = True, html: bool = True, all_runs: bool = False, files: bool = False
+) -> ReportPaths:
+    """Write `report.html`, `report.pdf` and `figures/` into a campaign folder.
+
+    The page has all runs. The PDF has of each scheme the run nearest to the medians, and what is not `ok`;
+    with `all_runs` every one. With `files` each figure is also written as SVG, PNG and CSV into `figures/`.
+    """
     from narrows.report.assemble import build_report
 
-    return build_report(Path(campaign_dir), pdf=pdf, html=html)
+    return build_report(Path(campaign_dir), Wanted(html, pdf, all_runs, files))
 
 
 def plot(

@@ -1,32 +1,45 @@
 """From a campaign folder to report.html, report.pdf and figures/.
 
 Everything is written under temporary names and renamed when complete, so an interrupted report leaves the
-previous one intact. Runs of large campaigns are drawn by several processes.
+previous one intact. Runs of large campaigns are read and drawn by several processes. A picture is drawn only
+if a file shows it: charts of runs reach the page as numbers, and paper has the runs in the middle.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
-import math
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 from narrows.errors import NarrowsError, reason
-from narrows.report import ReportError, ReportPaths, document, drawing, figures
+from narrows.report import ReportError, ReportPaths, Wanted, choice, document, drawing, figures
 from narrows.report.data import Campaign, Json, Run, load
 from narrows.report.drawing import DOUBLE_MM, SINGLE_MM, Options
 
-RUNS_PER_WORKER = 6
-"""Starting a process costs about as much as drawing this many runs."""
+RUNS_PER_WORKER = 24
+"""Starting a process costs about as much as reading this many runs."""
+ON_PAPER = ("throughput", "delay")
+"""Figures of a run that the PDF shows side by side, unless it shows all runs."""
 
 
-def build_report(folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
+@dataclass
+class Drawn:
+    """Pictures and their texts by `name` or `cell/name`, and the charts of runs by cell, packed."""
+
+    figures: dict[str, Json] = field(default_factory=dict)
+    packs: dict[str, str] = field(default_factory=dict)
+    charts: dict[str, list[str]] = field(default_factory=dict)
+
+
+def build_report(folder: Path, wanted: Wanted) -> ReportPaths:
     """Draw and write a whole report."""
     campaign = load(folder)
     try:
@@ -34,17 +47,18 @@ def build_report(folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
     except OSError as error:
         raise NarrowsError(f"{folder}: can't be written: {reason(error)}") from error
     try:
-        drawn, charts = _draw_all(campaign, work / "figures", want_charts=html)
-        content = document.compose(campaign, drawn)
-        if html:
+        paper = [run.cell for run in campaign.runs] if wanted.all_runs else choice.chosen(campaign)
+        drawn = _draw_all(campaign, work / "figures", wanted, paper)
+        content = document.compose(campaign, drawn.figures, paper, side_by_side=not wanted.all_runs)
+        if wanted.html:
             from narrows.report.page import render_page
 
-            (work / "report.html").write_text(render_page(content, charts, work, campaign), encoding="utf-8")
-        if pdf:
+            (work / "report.html").write_text(render_page(content, drawn, work, campaign), encoding="utf-8")
+        if wanted.pdf:
             from narrows.report.paper import render_pdf
 
             (work / "report.pdf").write_bytes(render_pdf(content, work))
-        return _publish(work, folder, pdf=pdf, html=html)
+        return _publish(work, folder, wanted)
     except OSError as error:
         # The campaign is as good as before: this machine fails, not the input.
         raise NarrowsError(
@@ -55,17 +69,17 @@ def build_report(folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
         shutil.rmtree(work, ignore_errors=True)
 
 
-def _publish(work: Path, folder: Path, *, pdf: bool, html: bool) -> ReportPaths:
+def _publish(work: Path, folder: Path, wanted: Wanted) -> ReportPaths:
     final = folder / "figures"
     old = work / "old-figures"
     if final.exists():
         final.rename(old)
     (work / "figures").rename(final)
-    for name, wanted in (("report.html", html), ("report.pdf", pdf)):
-        if wanted:
+    for name, asked in (("report.html", wanted.html), ("report.pdf", wanted.pdf)):
+        if asked:
             (work / name).replace(folder / name)
     return ReportPaths(
-        folder / "report.html" if html else None, folder / "report.pdf" if pdf else None, final
+        folder / "report.html" if wanted.html else None, folder / "report.pdf" if wanted.pdf else None, final
     )
 
 
@@ -101,8 +115,16 @@ def plot_figure(
     ]
 
 
-def _draw(kind: figures.FigureKind, data: Campaign | Run, root: Path, prefix: str) -> Json:
-    """One figure as files; a figure that can't be drawn says why and stops nothing else."""
+def _draw(
+    kind: figures.FigureKind,
+    data: Campaign | Run,
+    stem: Path,
+    root: Path,
+    options: Options | None,
+    files: bool,
+) -> Json:
+    """A figure, as a picture if it has `options`, and in all formats with `files`; one that can't be drawn
+    says why and stops nothing else."""
     entry: Json = {
         "name": kind.name,
         "title": kind.title,
@@ -112,17 +134,18 @@ def _draw(kind: figures.FigureKind, data: Campaign | Run, root: Path, prefix: st
         "tips": {},
         "note": kind.paper_note,
     }
-    stem = root / prefix / kind.name
-    options = Options()
     try:
         entry["absent"] = kind.absent(data)
         if entry["absent"] is None:
             entry["caption"] = kind.caption(data)
-            drawing.write_numbers(kind.numbers(data), stem.with_suffix(".csv"))
-            drawing.write_figure(kind.figure(data, options), stem, ("svg", "png"), options)
-            entry["file"] = stem.relative_to(root.parent).as_posix()
-            entry["tips"] = kind.tips(data)
-            if kind.scope == "campaign":  # the same once more for one column of a paper
+            if options is not None:
+                formats = ("svg", "png") if files else ("svg",)
+                if files or kind.scope == "campaign":
+                    drawing.write_numbers(kind.numbers(data), stem.with_suffix(".csv"))
+                drawing.write_figure(kind.figure(data, options), stem, formats, options)
+                entry["file"] = stem.relative_to(root.parent).as_posix()
+                entry["tips"] = kind.tips(data)
+            if files and kind.scope == "campaign":  # the same once more for one column of a paper
                 narrow = Options(width_mm=SINGLE_MM)
                 slim = stem.with_name(f"{stem.name}-{SINGLE_MM:g}mm")
                 drawing.write_figure(kind.figure(data, narrow), slim, ("svg", "png"), narrow)
@@ -137,69 +160,85 @@ def _sentence(error: BaseException) -> str:
     return text if text.endswith(".") else text + "."
 
 
-def draw_run(run: Run, root: Path, want_charts: bool) -> tuple[dict[str, Json], dict[str, str]]:
-    """All figures of one run, and their interactive forms as JSON."""
-    drawn: dict[str, Json] = {}
-    charts: dict[str, str] = {}
+def draw_run(campaign: Campaign, run: Run, root: Path, wanted: Wanted, paper: bool) -> Drawn:
+    """What a report shows of one run: pictures for paper, numbers of charts for the page."""
+    drawn = Drawn()
     if run.record is None:
-        return drawn, charts
+        return drawn
+    charts: dict[str, Json] = {}
     for kind in figures.of_scope("run"):
         key = f"{run.cell}/{kind.name}"
-        drawn[key] = _draw(kind, run, root, run.cell)
-        if want_charts and drawn[key]["file"]:
-            chart = kind.chart(run)
-            if chart is not None:
-                charts[key] = _compact(chart)
+        full = wanted.files or (wanted.pdf and paper and wanted.all_runs)
+        slim = wanted.pdf and paper and kind.name in ON_PAPER
+        options = Options() if full else Options(width_mm=SINGLE_MM) if slim else None
+        entry = _draw(kind, run, root / run.cell / kind.name, root, options, wanted.files)
+        drawn.figures[key] = entry
+        if wanted.html and entry["absent"] is None:
+            with contextlib.suppress(ValueError, ReportError, ArithmeticError, KeyError):
+                if (chart := kind.chart(run)) is not None:
+                    charts[key] = chart
+    if wanted.html:
+        from narrows.report.packed import pack
+        from narrows.report.page import render_statistics
+
+        drawn.packs[run.cell] = pack(charts, render_statistics(campaign, run))
+        drawn.charts[run.cell] = list(charts)
     run.forget()
-    return drawn, charts
+    return drawn
 
 
-def _compact(chart: Json) -> str:
-    """A chart as JSON with no more digits than a screen can show."""
-    from narrows.report.data import floats
-
-    def rounded(values: Any, digits: int) -> list[float | None]:
-        return [None if math.isnan(v) else float(f"{v:.{digits}g}") for v in floats(values).tolist()]
-
-    xs = [[round(v, 6) for v in floats(x).tolist()] for x in chart["xs"]]
-    series = [{**s, "y": rounded(s["y"], 5)} for s in chart["series"]]
-    return json.dumps({**chart, "xs": xs, "series": series}, separators=(",", ":"), allow_nan=False)
-
-
-def _draw_all(campaign: Campaign, root: Path, *, want_charts: bool) -> tuple[dict[str, Json], dict[str, str]]:
+def _draw_all(campaign: Campaign, root: Path, wanted: Wanted, paper: Sequence[str]) -> Drawn:
     root.mkdir(parents=True)
-    drawn = {kind.name: _draw(kind, campaign, root, "") for kind in figures.of_scope("campaign")}
-    charts: dict[str, str] = {}
-    runs = [r for r in campaign.runs if r.record is not None]
-    workers = min(_cores(), len(runs) // RUNS_PER_WORKER)
-    if workers < 2:
-        parts = [draw_run(run, root, want_charts) for run in runs]
-    else:
-        parts = _draw_in_processes(campaign.folder, [r.cell for r in runs], root, want_charts, workers)
-    for some_drawn, some_charts in parts:
-        drawn.update(some_drawn)
-        charts.update(some_charts)
-    return drawn, charts
+    runs = [run for run in campaign.runs if run.record is not None]
+    thin_out(runs, paper)
+    workers = max(1, min(_cores(), len(runs) // RUNS_PER_WORKER))
+    parts = []
+    with _in_processes(campaign, [run.cell for run in runs], root, wanted, paper, workers) as answers:
+        drawn = Drawn()
+        for kind in figures.of_scope("campaign"):
+            drawn.figures[kind.name] = _draw(kind, campaign, root / kind.name, root, Options(), wanted.files)
+        # This process takes a share as the others do.
+        parts += [draw_run(campaign, run, root, wanted, run.cell in paper) for run in runs[::workers]]
+        parts += answers()
+    for part in parts:
+        drawn.figures.update(part.figures)
+        drawn.packs.update(part.packs)
+        drawn.charts.update(part.charts)
+    return drawn
+
+
+def thin_out(runs: Sequence[Run], paper: Sequence[str]) -> None:
+    """Fewer points for charts of campaigns with many runs, so that their page stays small; those in the
+    middle keep theirs."""
+    share = min(1.0, max(0.1, FULL_RUNS / max(1, len(runs))))
+    for run in runs:
+        run.detail = max(share, min(1.0, 2 * FULL_RUNS / len(paper))) if run.cell in paper else share
+
+
+FULL_RUNS = 24
+"""Up to so many runs, charts have all the points that a screen can show."""
 
 
 def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _draw_in_processes(
-    folder: Path, cells: Sequence[str], root: Path, want_charts: bool, workers: int
-) -> list[tuple[dict[str, Json], dict[str, str]]]:
-    """Share the runs among fresh interpreters: unlike a fork or a spawned copy of the caller's program, they
-    need nothing from the calling process, whatever threads or scripts it runs."""
+@contextlib.contextmanager
+def _in_processes(
+    campaign: Campaign, cells: Sequence[str], root: Path, wanted: Wanted, paper: Sequence[str], workers: int
+) -> Iterator[Any]:
+    """Fresh interpreters that draw all shares of the cells but the first: unlike a fork or a spawned copy of
+    the caller's program, they need nothing from the calling process, whatever threads or scripts it runs.
+    Gives a function that waits for what they drew."""
     jobs = []
-    for worker in range(workers):
-        share = cells[worker::workers]
+    for worker in range(1, workers):
         answer = root.parent / f"drawn-{worker}.json"
         task = {
-            "campaign": str(folder.resolve()),
-            "cells": share,
+            "campaign": str(campaign.folder.resolve()),
+            "cells": cells[worker::workers],
+            "paper": list(paper),
             "root": str(root.resolve()),
-            "charts": want_charts,
+            "wanted": asdict(wanted),
             "answer": str(answer.resolve()),
             "path": sys.path,
         }
@@ -207,20 +246,24 @@ def _draw_in_processes(
         jobs.append(
             (subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True), answer)
         )
-    parts = []
-    try:
+
+    def answers() -> list[Drawn]:
+        parts = []
         for process, answer in jobs:
             _, errors = process.communicate()
             if process.returncode != 0:
                 last = (errors.strip().splitlines() or ["no message"])[-1]
                 raise ReportError(f"a drawing process failed: {last}")
-            parts += [(p[0], p[1]) for p in json.loads(answer.read_text(encoding="utf-8"))]
+            parts += [Drawn(**part) for part in json.loads(answer.read_text(encoding="utf-8"))]
+        return parts
+
+    try:
+        yield answers
     finally:
         for process, _ in jobs:
             if process.poll() is None:
                 process.kill()
                 process.wait()
-    return parts
 
 
 _WORKER = """
@@ -234,9 +277,15 @@ work_off(task)
 
 def work_off(task: Json) -> None:
     """One drawing process: draws its share of the runs and leaves the answer in a file."""
-    campaign = load(Path(task["campaign"]))
-    wanted = set(task["cells"])
-    parts = [draw_run(r, Path(task["root"]), task["charts"]) for r in campaign.runs if r.cell in wanted]
+    campaign, wanted, paper = load(Path(task["campaign"])), Wanted(**task["wanted"]), set(task["paper"])
+    runs = [run for run in campaign.runs if run.record is not None]
+    thin_out(runs, task["paper"])
+    mine = set(task["cells"])
+    parts = [
+        asdict(draw_run(campaign, run, Path(task["root"]), wanted, run.cell in paper))
+        for run in runs
+        if run.cell in mine
+    ]
     Path(task["answer"]).write_text(json.dumps(parts), encoding="utf-8")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import itertools
 import json
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
@@ -60,6 +59,11 @@ class Flow:
     background: bool = False
 
 
+def _kept(name: str) -> cached_property[Any]:
+    """A series of the record by its name in the extension, read when it is first used."""
+    return cached_property(lambda run: run._series(name))
+
+
 @dataclass
 class Run:
     """One cell of a campaign with everything its folder tells; series are read when first used."""
@@ -74,6 +78,8 @@ class Run:
     record: Json | None
     rows: dict[str, Json] = field(default_factory=dict)
     entry: Json = field(default_factory=dict)
+    #: The share of its points that a chart shows: less than 1 in reports of very many runs.
+    detail: float = 1.0
 
     @property
     def valid(self) -> bool:
@@ -170,38 +176,24 @@ class Run:
             "flows": flows,
         }
 
-    @cached_property
-    def queues(self) -> Json:
-        """Samples of every queue."""
-        found: Json = self._series("queue_series")
-        return found
-
-    @cached_property
-    def transfers(self) -> Json:
-        """Transfers of applications as columns: flow, connection, transfer, bytes, started_s, ended_s."""
-        found: Json = self._series("transfers")
-        return found
-
-    @cached_property
-    def frames(self) -> Json:
-        """Frames of video as columns: flow, frame, captured_s, bytes, key, discarded, arrived_s."""
-        found: Json = self._series("frames")
-        return found
-
-    @cached_property
-    def states(self) -> dict[int, Json]:
-        """Samples of every sender."""
-        found: dict[int, Json] = self._series("state_series")
-        return found
+    #: Samples of every queue, and of every sender.
+    queues = _kept("queue_series")
+    states = _kept("state_series")
+    #: Transfers of applications as columns: flow, connection, transfer, bytes, started_s, ended_s.
+    transfers = _kept("transfers")
+    #: Frames of video as columns: flow, frame, captured_s, bytes, key, discarded, arrived_s.
+    frames = _kept("frames")
 
     def delays(self, most: int) -> dict[int, Json] | None:
         """One-way delays of packets, thinned to about `most` per flow with every extreme kept."""
-        found: dict[int, Json] | None = self._series("delay_points", most)
-        return found
+        kept: dict[int, dict[int, Json] | None] = self.__dict__.setdefault("_delays", {})
+        if most not in kept:
+            kept[most] = self._series("delay_points", most)
+        return kept[most]
 
     def forget(self) -> None:
         """Let go of the series, so that a campaign of many runs does not fill the memory."""
-        for name in ("throughput", "queues", "states", "transfers", "frames"):
+        for name in ("throughput", "queues", "states", "transfers", "frames", "_delays"):
             self.__dict__.pop(name, None)
 
 
@@ -217,10 +209,15 @@ class Campaign:
     skipped: list[Json]
 
     @property
+    def resolved(self) -> Json:
+        """The resolved scenario, as far as the campaign has kept it."""
+        found: Json = (self.record.get("scenario") or {}).get("resolved") or {}
+        return found
+
+    @property
     def schemes(self) -> list[str]:
         """Schemes in the order of the scenario (cells are shuffled); skipped ones are not among them."""
-        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
-        rows = [row for row in resolved.get("schemes") or [] if isinstance(row, dict)]
+        rows = [row for row in self.resolved.get("schemes") or [] if isinstance(row, dict)]
         wanted = [str(row.get("label")) for row in rows]
         present = list(dict.fromkeys(run.scheme for run in self.runs))
         return [s for s in wanted if s in present] + [s for s in present if s not in wanted]
@@ -239,6 +236,12 @@ class Campaign:
         return sorted((r for r in self.runs if r.scheme == scheme), key=lambda r: r.number)
 
     @cached_property
+    def measured(self) -> frozenset[str]:
+        """The names of all metrics that have a value in any run."""
+        rows = (row.get("metrics") or {} for run in self.runs for row in run.rows.values())
+        return frozenset(name for row in rows for name, value in row.items() if value is not None)
+
+    @cached_property
     def settings(self) -> Json:
         """Settings that all cells share (network, flows, duration): from a record, or from the resolved
         scenario.
@@ -247,7 +250,7 @@ class Campaign:
         for run in (run for scheme in self.schemes for run in self.of_scheme(scheme)):
             if run.record is not None and run.settings:
                 return run.settings
-        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
+        resolved = self.resolved
         rows = resolved.get("schemes") or []
         flows = rows[0].get("flows") if rows and isinstance(rows[0], dict) else None
         return {**resolved, "flows": flows or []} if resolved.get("network") else {}
@@ -263,13 +266,8 @@ class Campaign:
     @property
     def name(self) -> str:
         """The name of the campaign."""
-        resolved = (self.record.get("scenario") or {}).get("resolved") or {}
-        return str(
-            self.record.get("name")
-            or resolved.get("name")
-            or self.results.get("scenario")
-            or self.folder.name
-        )
+        names = (self.record.get("name"), self.resolved.get("name"), self.results.get("scenario"))
+        return str(next((name for name in names if name), self.folder.name))
 
 
 def _reasons(record: Json | None, entry: Json) -> list[Reason]:
@@ -324,15 +322,16 @@ def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:
     if len(time) <= most:
         return time, value
     columns = max(1, most // 2)
-    edges = np.linspace(0, len(time), columns + 1).astype(int)
-    keep: list[int] = []
-    for low, high in itertools.pairwise(edges):
-        part = value[low:high]
-        if np.all(np.isnan(part)):
-            keep.append(int(low))
-            continue
-        keep.extend(sorted({int(low + np.nanargmin(part)), int(low + np.nanargmax(part))}))
-    index = np.array(keep)
+    width = -(-len(time) // columns)
+    columns = -(-len(time) // width)
+    filled = np.full(columns * width, np.nan)
+    filled[: len(value)] = value
+    table = filled.reshape(columns, width)
+    starts = np.arange(columns) * width
+    gaps = np.isnan(table)
+    lowest = starts + np.where(gaps, np.inf, table).argmin(axis=1)
+    highest = starts + np.where(gaps, -np.inf, table).argmax(axis=1)
+    index = np.unique(np.concatenate([lowest, highest]))
     return time[index], value[index]
 
 

@@ -7,6 +7,7 @@ stays plain text until a template escapes it.
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from typing import Any
 
 from narrows.analysis import attempts
@@ -19,14 +20,20 @@ Document = dict[str, Any]
 _ORDER = ("ok", "degraded", "invalid", "failed", "pending", "skipped")
 
 
-def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
-    """The whole report; `figures` maps `name` or `cell/name` to what was drawn (or why not)."""
+def compose(
+    campaign: Campaign,
+    figures: dict[str, Json],
+    paper: Sequence[str] | None = None,
+    *,
+    side_by_side: bool = False,
+) -> Document:
+    """The whole report; `figures` maps `name` or `cell/name` to what was drawn (or why not), `paper` names
+    the cells that the PDF shows (all without it), two figures of each `side_by_side` or all of them with
+    their numbers."""
     return {
         "title": campaign.name,
-        "subtitle": _resolved(campaign).get("title") or "",
-        "question": str(
-            _resolved(campaign).get("question") or "No question was written down in the scenario."
-        ),
+        "subtitle": campaign.resolved.get("title") or "",
+        "question": str(campaign.resolved.get("question") or "No question was written down in the scenario."),
         "facts": _facts(campaign),
         "answer": prose.answer(campaign),
         "path": {
@@ -39,12 +46,22 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
             "table": tables.verdicts(campaign),
             "attempts": attempts.sentences(_entries(campaign), campaign.schemes),
         },
-        "figures": [f for name, f in figures.items() if "/" not in name and name != "path"],
+        # Figures of traffic that the campaign does not have are not missed.
+        "figures": [
+            f
+            for name, f in figures.items()
+            if "/" not in name and name != "path" and (f["absent"] is None or name == "summary")
+        ],
         "tables": _more_tables(campaign),
         "results": {"table": tables.results(campaign), "words": tables.results_words(campaign)},
-        "standing": verification.explained(campaign),
+        "verification": verification.explained(campaign),
         "run_captions": _run_captions(figures),
-        "runs": [_run(campaign, run, figures) for run in _in_order(campaign) if run.record is not None],
+        "runs": [
+            _run(campaign, run, figures, paper is None or run.cell in paper)
+            for run in _in_order(campaign)
+            if run.record is not None
+        ],
+        "side_by_side": side_by_side,
         "system": _system(campaign),
         "fingerprints": tables.fingerprints(campaign),
         "reproduce": _reproduce(campaign),
@@ -55,50 +72,23 @@ def compose(campaign: Campaign, figures: dict[str, Json]) -> Document:
 
 def _more_tables(campaign: Campaign) -> list[Json]:
     """Tables about traffic and expectations, where the campaign has them."""
-    remarks = (
-        ("Flows together", sharing.flows(campaign), sharing.FLOWS_WORDS),
-        ("Links", sharing.links(campaign), sharing.LINKS_WORDS),
-        (
-            "Completion times of transfers",
-            tables.completion(campaign),
-            "Medians over the valid runs and, below them, their smallest and largest value; in each run, "
-            "over all transfers of the flows under test that were complete.",
-        ),
-        (
-            "Datagrams",
-            tables.datagrams(campaign),
-            "What the receivers reported, as iperf does: medians over the valid runs and, below them, their "
-            "smallest and largest value.",
-        ),
-        (
-            "Frames of video",
-            tables.frames(campaign),
-            "What became of the frames that real-time schemes sent: medians over the valid runs and, below "
-            "them, their smallest and largest value. Flows of other schemes are not listed.",
-        ),
-        (
-            "As Pantheon counts",
-            imported.pantheon(campaign),
-            imported.WORDS,
-        ),
-        (
-            "Expectations",
-            tables.expectations(campaign),
-            "What the scenario says its numbers should be. Each is held against the valid runs.",
-        ),
-    )
-    return [{"title": title, "table": table, "words": text} for title, table, text in remarks if table]
+    makers = {
+        "flows": sharing.flows,
+        "links": sharing.links,
+        "completion": tables.completion,
+        "datagrams": tables.datagrams,
+        "frames": tables.frames,
+        "pantheon": imported.pantheon,
+        "expectations": tables.expectations,
+    }
+    made = ((one, makers[name](campaign)) for name, one in tables.MORE.items())
+    return [{"title": one["title"], "table": table, "words": one["words"]} for one, table in made if table]
 
 
 def _version() -> str:
     from narrows import __version__
 
     return str(__version__)
-
-
-def _resolved(campaign: Campaign) -> Json:
-    found: Json = (campaign.record.get("scenario") or {}).get("resolved") or {}
-    return found
 
 
 def _entries(campaign: Campaign) -> list[Json]:
@@ -155,7 +145,7 @@ def _count_words(campaign: Campaign) -> str:
 
 def _counts(campaign: Campaign) -> list[Json]:
     meaning = {
-        "ok": "nothing to object",
+        "ok": "no objections",
         "degraded": "counted, with a warning",
         "invalid": "shown, never counted",
         "failed": "no record",
@@ -179,7 +169,7 @@ def _run_captions(figures: dict[str, Json]) -> list[Json]:
     return list(found.values())
 
 
-def _run(campaign: Campaign, run: Run, figures: dict[str, Json]) -> Json:
+def _run(campaign: Campaign, run: Run, figures: dict[str, Json], paper: bool) -> Json:
     own = [f for name, f in figures.items() if name.startswith(f"{run.cell}/")]
     return {
         "cell": run.cell,
@@ -189,7 +179,9 @@ def _run(campaign: Campaign, run: Run, figures: dict[str, Json]) -> Json:
         "reasons": [r.text for r in run.reasons],
         "facts": _run_facts(run),
         "figures": own,
-        "table": tables.run_statistics(campaign, run) if run.rows else None,
+        "measured": bool(run.rows),
+        "table": tables.run_statistics(campaign, run) if run.rows and paper else None,
+        "paper": paper,
     }
 
 
@@ -317,8 +309,8 @@ def _reproduce(campaign: Campaign) -> Json:
     sessions = record.get("sessions") or []
     argvs = [s.get("argv") for s in sessions] or [record.get("argv")]
     commands = [shlex.join(map(str, a)) for a in argvs if a]
-    resolved = _resolved(campaign)
-    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", str(resolved.get("seed", ""))]]
+    main_seed = str(campaign.resolved.get("seed", ""))
+    facts = [["scenario hash", str(record.get("hash") or "")], ["seed", main_seed]]
     seeds: dict[int, str] = {}
     for run in campaign.runs:
         seed = run.settings.get("seed", run.entry.get("seed"))

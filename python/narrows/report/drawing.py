@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 SINGLE_MM = 88.0
 DOUBLE_MM = 180.0
 PNG_DPI = 300
+_PAPER = Path(__file__).with_name("paper.mplstyle")
 
 Numbers = Mapping[str, Sequence[Any] | NDArray[Any]]
 """The numbers a figure shows: columns of equal length, written as CSV beside it."""
@@ -40,48 +41,17 @@ class Options:
 
 
 def paper_style(options: Options) -> AbstractContextManager[Any]:
-    """Settings of matplotlib for figures on paper; text becomes outlines, so that no font can be missing."""
+    """Settings of matplotlib for figures on paper, in colours that pages replace by those of their theme."""
     import matplotlib
 
     size = options.font_pt
-    return matplotlib.rc_context(
-        {
-            "font.family": "DejaVu Sans",
-            "font.size": size,
-            "axes.titlesize": size + 0.5,
-            "axes.labelsize": size,
-            "xtick.labelsize": size - 0.5,
-            "ytick.labelsize": size - 0.5,
-            "legend.fontsize": size - 0.5,
-            "axes.linewidth": 0.6,
-            "axes.edgecolor": INK,
-            "axes.labelcolor": INK,
-            "text.color": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-            "xtick.major.width": 0.6,
-            "ytick.major.width": 0.6,
-            "xtick.major.size": 2.5,
-            "ytick.major.size": 2.5,
-            "xtick.minor.size": 1.5,
-            "ytick.minor.size": 1.5,
-            "axes.grid": True,
-            "axes.axisbelow": True,
-            "grid.color": GRID,
-            "grid.linewidth": 0.5,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "lines.linewidth": 1.0,
-            "svg.fonttype": "path",
-            "svg.hashsalt": "narrows",
-            "pdf.fonttype": 42,
-            "text.usetex": False,
-            "text.parse_math": False,
-            "path.simplify": True,
-            "path.simplify_threshold": 0.2,
-            "savefig.dpi": PNG_DPI,
-        }
+    own: dict[Any, Any] = dict(matplotlib.rc_params_from_file(_PAPER, use_default_template=False))
+    own |= {"font.size": size, "axes.titlesize": size + 0.5, "axes.labelsize": size, "savefig.dpi": PNG_DPI}
+    own |= dict.fromkeys(("xtick.labelsize", "ytick.labelsize", "legend.fontsize"), size - 0.5)
+    own |= dict.fromkeys(
+        ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK
     )
+    return matplotlib.rc_context({**own, "grid.color": GRID})
 
 
 def new_figure(options: Options, height_mm: float) -> Figure:
@@ -92,6 +62,28 @@ def new_figure(options: Options, height_mm: float) -> Figure:
     figure = Figure(figsize=(options.width_mm / 25.4, (options.height_mm or height_mm) / 25.4))
     FigureCanvasAgg(figure)
     return figure
+
+
+def canvas(options: Options, height_mm: float) -> tuple[Figure, Axes, float]:
+    """A figure whose coordinates are millimetres on paper, and its height."""
+    figure = new_figure(options, height_mm)
+    height = figure.get_figheight() * 25.4
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set_xlim(0, options.width_mm)
+    axes.set_ylim(0, height)
+    axes.axis("off")
+    return figure, axes, height
+
+
+def box(
+    axes: Axes, corner: tuple[float, float], size: tuple[float, float], rounding: float = 1.4, **how: Any
+) -> None:
+    """A rounded box from its lower left corner on."""
+    from matplotlib.patches import FancyBboxPatch
+
+    style = f"round,pad=0,rounding_size={rounding}"
+    look: dict[str, Any] = {"facecolor": PAPER, "edgecolor": INK, "linewidth": 0.8} | how
+    axes.add_patch(FancyBboxPatch(corner, *size, boxstyle=style, **look))
 
 
 LEFT_MM, RIGHT_MM, BOTTOM_MM, TOP_MM = 13.0, 3.0, 8.5, 6.0

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from narrows.pantheon.summary import Line, summarise
 from narrows.report.data import Campaign, Json
-from narrows.report.tables import Cell, Notes, Table, cell
-
-WORDS = (
-    "The left columns are what Pantheon prints: sizes with the tunnel’s header, the 95th percentile as the "
-    "delay nearest to place 0.95 (n − 1), and loss as one less the bytes that arrived divided by those sent, "
-    "so that packets in flight at the end count as lost. They are arithmetic means, with two decimals, of "
-    "the numbers that it rounds for each run. The columns of Narrows are medians of unrounded numbers by the "
-    "definitions below; its loss leaves out what was in flight. N/A: no run that counts."
-)
-OURS = ("throughput_bps", "delay_p95_ns", "loss_ratio")
+from narrows.report.tables import MORE, Cell, Notes, Table, cell
 
 
 def pantheon(campaign: Campaign) -> Table | None:
@@ -67,7 +58,7 @@ def _texts(line: Line) -> tuple[str, str, str]:
 def _ours(campaign: Campaign, scheme: str, flow: str) -> list[Cell]:
     cells = []
     found = (campaign.summary(scheme, flow) or {}).get("metrics") or {}
-    for name in OURS:
+    for name in MORE["pantheon"]["metrics"]:
         metric = campaign.metric(name) or {}
         value = (found.get(name) or {}).get("median")
         text = "N/A" if value is None else f"{float(value) * float(metric.get('show_scale') or 1):.2f}"
@@ -84,9 +75,26 @@ def software(campaign: Campaign) -> list[Json]:
         imported = imported or bool(kept)
         rows |= {str(name): str(commit) for name, commit in ((kept or {}).get("git") or {}).items()}
     if not imported:
-        return []
+        return _others(campaign)
     text = "Pantheon’s logs do not name the machines on which the runs were made."
     text += " Commits of its software:" if rows else ""
     return [
         {"title": "Imported runs", "rows": [[name, commit] for name, commit in rows.items()], "text": text}
     ]
+
+
+def _others(campaign: Campaign) -> list[Json]:
+    """What other tools than Pantheon tell about their measurements: one row per run."""
+    rows = []
+    for run in campaign.runs:
+        kept = (run.record or {}).get("import")
+        if kept:
+            told = [str(kept.get("tool") or ""), *(f"{key} {kept[key]}" for key in _TOLD if kept.get(key))]
+            rows.append([", ".join(map(str, kept.get("files") or ())), ", ".join(told)])
+    if not rows:
+        return []
+    return [{"title": "Imported runs", "rows": rows, "text": "The files that were read, and what they tell."}]
+
+
+#: Facts of imported runs that are shown.
+_TOLD = ("version", "protocol", "qlog", "vantage_point", "host")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from narrows.report import drawing, style
-from narrows.report.data import Campaign
+from narrows.report import drawing, style, tables
+from narrows.report.data import Campaign, Run
 from narrows.report.document import Document
+
+if TYPE_CHECKING:
+    from narrows.report.assemble import Drawn
 
 OPEN_RUNS = 12
 """Up to this many runs are shown unfolded."""
@@ -28,12 +32,34 @@ def _colours(dark: bool) -> str:
     return "".join(f"--c{light[1:]}:{deep if dark else light};" for light, deep in style.PAIRS.items())
 
 
-def render_page(content: Document, charts: dict[str, str], work: Path, campaign: Campaign) -> str:
-    """The page as text; figures are taken from the folder in which they were just drawn."""
-    from jinja2 import Environment
-    from markupsafe import Markup
+def render_statistics(campaign: Campaign, run: Run) -> str:
+    """The table of a run's numbers as a piece of the page."""
+    if not run.rows:
+        return ""
+    title = f"Statistics of {run.scheme}, run {run.number}"
+    return str(_parts().table(tables.run_statistics(campaign, run), title, "statistics"))
 
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+
+@lru_cache(maxsize=1)
+def _parts() -> Any:
+    """The macros that the page and its pieces share."""
+    return _environment().get_template("parts.html.j2").module
+
+
+def _environment() -> Any:
+    from jinja2 import Environment, FunctionLoader
+
+    return Environment(
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        loader=FunctionLoader(lambda name: _asset("templates", name)),
+    )
+
+
+def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign) -> str:
+    """The page as text; figures are taken from the folder in which they were just drawn."""
+    from markupsafe import Markup
 
     def picture(figure: dict[str, Any], prefix: str) -> Markup:
         path = work / f"{figure['file']}.svg"
@@ -41,12 +67,13 @@ def render_page(content: Document, charts: dict[str, str], work: Path, campaign:
 
     styles = {s: style.of(s) for s in campaign.schemes}
     marks = {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles.items()}
-    template = environment.from_string(_asset("templates", "report.html.j2"))
-    return template.render(
+    template = _environment().get_template("report.html.j2")
+    page: str = template.render(
         doc=content,
         picture=picture,
         marks=marks,
-        charts={key: Markup(script_json(text)) for key, text in charts.items()},
+        charts={key for own in drawn.charts.values() for key in own},
+        packs=drawn.packs,
         css=Markup(_asset("templates", "report.css")),
         light_colours=Markup(_colours(False)),
         dark_colours=Markup(_colours(True)),
@@ -56,3 +83,4 @@ def render_page(content: Document, charts: dict[str, str], work: Path, campaign:
         help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),
         open_runs=len(content["runs"]) <= OPEN_RUNS,
     )
+    return page

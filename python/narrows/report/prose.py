@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
+from narrows.analysis.verdicts import lateness_ns, resolution
 from narrows.report import networks, real_path, units
 from narrows.report.data import Campaign, Json, registry
 
@@ -203,7 +204,7 @@ def workload_sentences(campaign: Campaign) -> list[str]:
         "simulate": "simulated (virtual clock, repeatable bit for bit)",
         "emulate": "emulated (real time, on the machine below)",
         "hosts": "made between two real hosts, through a tunnel that logs every packet at both ends",
-        "import": "made and logged by Pantheon, and imported",
+        "import": f"made and logged by {_tool(campaign)}, and imported",
     }
     if real_path.only_ends(campaign):
         places["hosts"] = (
@@ -213,6 +214,12 @@ def workload_sentences(campaign: Campaign) -> list[str]:
     if campaign.planes:
         found.append("The runs were " + " and ".join(places.get(p, p) for p in campaign.planes) + ".")
     return found
+
+
+def _tool(campaign: Campaign) -> str:
+    """The tool that made the runs of an imported campaign."""
+    tools = {str(((run.record or {}).get("import") or {}).get("tool") or "Pantheon") for run in campaign.runs}
+    return " and ".join(sorted(tools)) or "others"
 
 
 def _traffic_text(flow: Json) -> str:
@@ -259,20 +266,27 @@ def _totals(campaign: Campaign) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def _indistinct(best: list[float], other: list[float]) -> bool:
-    """True if the ranges of two schemes' runs overlap, so that the order of their means proves nothing."""
-    return max(min(best), min(other)) <= min(max(best), max(other))
+def _indistinct(best: list[float], other: list[float], least: float) -> bool:
+    """True if the ranges of two schemes' runs overlap, or lie apart by no more than the runs were late: then
+    the order of their medians proves nothing."""
+    apart = max(min(best), min(other)) - min(max(best), max(other))
+    return apart <= least
 
 
 def _leader(
-    totals: dict[str, dict[str, list[float]]], name: str, highest: bool
+    campaign: Campaign, totals: dict[str, dict[str, list[float]]], name: str, highest: bool
 ) -> tuple[str, list[str]] | None:
+    """The scheme with the best median, and those that are not to be told apart from it."""
     known = {s: own[name] for s, own in totals.items() if own.get(name)}
     if not known:
         return None
     pick = max if highest else min
     best = pick(known, key=lambda s: median(known[s]))
-    return best, [s for s in known if s != best and _indistinct(known[best], known[s])]
+    late = lateness_ns(run.record for run in campaign.runs if run.valid and run.record is not None)
+    duration = float(campaign.settings.get("duration_ns") or 0)
+    unit = "ns" if name.endswith("_ns") else "bit/s"
+    least = resolution(unit, median(known[best]), late, duration)
+    return best, [s for s in known if s != best and _indistinct(known[best], known[s], least)]
 
 
 def answer(campaign: Campaign) -> list[str]:
@@ -291,32 +305,42 @@ def answer(campaign: Campaign) -> list[str]:
         values = totals[scheme].get(measures.delay)
         return f"{units.number(median(values) / 1e6)} ms" if values else "no known delay"
 
-    first, second = _leader(totals, measures.rate, True), _leader(totals, measures.delay, False)
+    first = _leader(campaign, totals, measures.rate, True)
+    second = _leader(campaign, totals, measures.delay, False)
     assert first is not None
     best, equals = first
     if len(totals) == 1:
         what = f" of {measures.rate_words}" if measures is _ENDS else ""
         found.append(f"{best} reached {rate(best)}{what} at a {measures.delay_words} of {delay(best)}.")
     else:
-        found.append(
-            f"Highest {measures.rate_words}: {best} with {rate(best)} "
-            f"({measures.delay_words} {delay(best)}){_shared(equals)}."
-        )
+        if equals:
+            found.append(_open(f"the highest {measures.rate_words}", [best, *equals], rate))
+        else:
+            found.append(
+                f"Highest {measures.rate_words}: {best} with {rate(best)} ({measures.delay_words}"
+                f" {delay(best)})."
+            )
         if second is not None:
             low, same = second
             also = ", which is the same scheme" if low == best else f" ({measures.rate_words} {rate(low)})"
-            found.append(f"Lowest {measures.delay_words}: {low} with {delay(low)}{also}{_shared(same)}.")
+            if same:
+                found.append(_open(f"the lowest {measures.delay_words}", [low, *same], delay))
+            else:
+                found.append(f"Lowest {measures.delay_words}: {low} with {delay(low)}{also}.")
     found.append(_caveat(campaign, totals))
     return [s for s in found if s]
 
 
-def _shared(others: list[str]) -> str:
-    if not others:
-        return ""
-    if len(others) > 3:
-        others = [*others[:3], f"{len(others) - 3} more"]
-    listed = others[0] if len(others) == 1 else ", ".join(others[:-1]) + " and " + others[-1]
-    return f"; not to be told apart from {listed}, whose runs overlap with these"
+def _open(what: str, schemes: list[str], amount: Callable[[str], str]) -> str:
+    """The sentence about a place that several schemes may have, which names no winner."""
+    listed = [f"{scheme} ({amount(scheme)})" for scheme in schemes[:4]]
+    if len(schemes) > 4:
+        listed.append(f"{len(schemes) - 4} more")
+    return (
+        f"Which scheme has {what} is open: {', '.join(listed[:-1])} and {listed[-1]} are not to be told"
+        " apart, as"
+        " their runs overlap or differ by less than the runs were late."
+    )
 
 
 def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> str:

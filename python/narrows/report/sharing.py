@@ -6,45 +6,28 @@ from typing import Any
 
 from narrows.report import units
 from narrows.report.data import Campaign
-from narrows.report.tables import cell
+from narrows.report.tables import MORE, cell
 
 Json = dict[str, Any]
-
-FLOWS = ("throughput_ratio", "loss_events", "loss_synchronisation", "convergence_1s_ns", "convergence_10s_ns")
-LINKS = (
-    "throughput_bps",
-    "utilization_ratio",
-    "bottleneck_drop_ratio",
-    "cov_1s",
-    "cov_10s",
-    "cov_80s",
-)
-FLOWS_WORDS = (
-    "Medians over the valid runs, of the flows under test while all of them run. Convergence times are "
-    "medians of the runs in which the flows converged, of which there are as many as it says below."
-)
-LINKS_WORDS = (
-    "What passed each link that the scenario measures, acknowledgements and background included: medians "
-    "over the valid runs."
-)
 
 
 def flows(campaign: Campaign) -> Json | None:
     """The table of several flows together, by scheme; nothing where there is one."""
     lines = [(scheme, campaign.summary(scheme, "all") or {}) for scheme in campaign.schemes]
     found = [([scheme], line.get("metrics") or {}) for scheme, line in lines]
-    return _table(campaign, ["scheme"], [one for one in found if FLOWS[0] in one[1]], FLOWS)
+    names = MORE["flows"]["metrics"]
+    return _table(campaign, ["scheme"], [one for one in found if names[0] in one[1]], names)
 
 
 def links(campaign: Campaign) -> Json | None:
     """The table of links, by scheme and link; nothing where the scenario asks for none."""
     lines = campaign.results.get("link_summary") or []
     found = [([str(line["scheme"]), str(line["link"])], line["metrics"]) for line in lines]
-    return _table(campaign, ["scheme", "link"], found, LINKS)
+    return _table(campaign, ["scheme", "link"], found, MORE["links"]["metrics"])
 
 
 def _table(
-    campaign: Campaign, titles: list[str], lines: list[tuple[list[str], Json]], names: tuple[str, ...]
+    campaign: Campaign, titles: list[str], lines: list[tuple[list[str], Json]], names: list[str]
 ) -> Json | None:
     """A row per line, a column per metric of which any line has something."""
     present = [name for name in names if any(name in found for _, found in lines)]

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
-from narrows.pantheon import PREFIX as IMPORTED_PREFIX
+from narrows.files import packaged
+from narrows.imported import plain_name
 
 INK = "#1b1f24"
 """Text and axes; HTML pages replace it by the colour of their theme."""
@@ -21,20 +23,10 @@ SHADE = "#ece6d8"
 """Capacity in throughput figures."""
 PAPER = "#ffffff"
 
-_COLOURS: dict[str, tuple[str, str]] = {  # name: (on white, on dark)
-    "blue": ("#0067a5", "#4ea6e0"),
-    "sky": ("#2f95d3", "#8accf5"),
-    "vermilion": ("#c44601", "#f0733a"),
-    "orange": ("#c78200", "#f3b13c"),
-    "green": ("#00795c", "#20b58d"),
-    "mint": ("#2b9f78", "#6fd6b3"),
-    "purple": ("#8d4f9f", "#c58ad6"),
-    "rose": ("#c2578f", "#ec94c0"),
-    "brown": ("#7a5a3a", "#c3a07d"),
-    "slate": ("#56606b", "#a9b4c0"),
-    "crimson": ("#a3123a", "#ee6a8b"),
-    "olive": ("#737500", "#bdbf45"),
-}
+_LOOKS = packaged(Path(__file__).with_name("style.yaml"))
+_COLOURS: dict[str, tuple[str, str]] = {name: tuple(pair) for name, pair in _LOOKS["colours"].items()}
+#: Colour, marker and dash of well-known schemes.
+_KNOWN: dict[str, tuple[str, str, int]] = _LOOKS["schemes"]
 PAIRS: dict[str, str] = dict(_COLOURS.values())
 """For every colour on white the one that replaces it on a dark page."""
 
@@ -58,43 +50,6 @@ class Style:
         return (0, self.dash) if self.dash else "-"
 
 
-_KNOWN: dict[str, tuple[str, str, int]] = {  # colour, marker, dash
-    "cubic": ("blue", "o", 0),
-    "linux:cubic": ("sky", "s", 1),
-    "bpf:cubic": ("slate", "p", 2),
-    "reno": ("vermilion", "^", 0),
-    "linux:reno": ("orange", "v", 1),
-    "linux:bbr": ("green", "D", 3),
-    "bbr1": ("green", "P", 0),
-    "bbr3": ("mint", "X", 1),
-    "copa": ("purple", "*", 0),
-    "vegas": ("rose", "h", 0),
-    "linux:vegas": ("rose", "<", 1),
-    "ledbat": ("slate", "v", 0),
-    "ledbat++": ("slate", "^", 1),
-    "sprout": ("brown", "s", 0),
-    "verus": ("olive", "D", 0),
-    "scream": ("crimson", "o", 0),
-    "gcc": ("crimson", "s", 2),
-    "pcc-allegro": ("olive", "P", 2),
-    "vivace": ("olive", "X", 0),
-    "pcc-expr": ("olive", "^", 3),
-    "koho": ("purple", "D", 3),
-    "koho-calibrated": ("purple", "o", 4),
-    "remy": ("brown", "P", 1),
-    "indigo": ("mint", "s", 2),
-    "muses": ("mint", "<", 4),
-    "quic-cubic": ("blue", "v", 2),
-    "fillp": ("orange", "P", 0),
-    "fillp-sheep": ("orange", "X", 2),
-    "htcp": ("purple", "p", 2),
-    "bpf:htcp": ("purple", "<", 1),
-    "westwood": ("brown", ">", 2),
-    "dctcp": ("rose", "P", 2),
-    "linux:dctcp": ("rose", "X", 3),
-}
-
-
 #: Endings of the names of schemes that were sent from either of two hosts.
 _SENDERS = (" (sender here)", " (sender there)")
 
@@ -108,8 +63,8 @@ def of(scheme: str) -> Style:
             other_marker = _MARKERS[(_MARKERS.index(own.marker) + number) % len(_MARKERS)]
             other_dash = _DASHES[(_DASHES.index(own.dash) + number) % len(_DASHES)]
             return Style(scheme, own.color, own.dark, other_marker, other_dash)
-    imported = scheme.startswith(IMPORTED_PREFIX)
-    known = _KNOWN.get(scheme.removeprefix(IMPORTED_PREFIX).replace("_", "-") if imported else scheme)
+    imported = plain_name(scheme)
+    known = _KNOWN.get(imported.replace("_", "-") if imported else scheme)
     if known is not None:
         colour, marker, dash = known
     else:

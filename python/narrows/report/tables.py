@@ -8,66 +8,38 @@ available says `N/A` and points at a note with the reason.
 from __future__ import annotations
 
 import statistics
+from pathlib import Path
 from typing import Any
 
-from narrows.analysis.tables import ENDS
+from narrows.analysis.metrics import ENDS
 from narrows.campaign import own_metrics
+from narrows.files import packaged
 from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
+from narrows.statistics.runs import are_identical
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
 
-HEADLINE = ("throughput_bps", "delay_p95_ns", "queueing_delay_p95_ns", "loss_ratio")
-"""The columns of the results table; the other metrics are in the table of each run and in results.csv."""
-
+_FILE = packaged(Path(__file__).with_name("tables.yaml"))
+OPTIONAL = tuple(_FILE["optional"])
+MORE: dict[str, dict[str, Any]] = _FILE["more"]
+"""Tables after the results: `title`, `words` and `metrics` of each."""
 SAME = "Runs of a simulated scheme are identical when nothing on the path uses chance."
 
 
 MOST_BACKGROUND = 4
 """Background flows that get a column of their own."""
 
-OPTIONAL = (
-    "completion_",
-    "transfers",
-    "datagram_",
-    "out_of_order_",
-    "jitter_",
-    "offered_",
-    "jain_",
-    "cov_",
-    "converge",
-    "throughput_ratio",
-    "loss_synchronisation",
-    "frame_",
-    "freeze",
-    "media_",
-)
-"""Metrics, by the start of their names, that are left out where no run has a value: they are about traffic,
-or about lengths of time, that the scenario does not have."""
-
-
-NOT_MEANT = (
-    "no application made transfers",
-    "no sink of datagrams reported",
-    "no application with a load of its own took part",
-    "no frames of video were sent",
-)
-"""Reasons, in the core's words, for which a metric is not about a flow at all."""
-
 
 def meant(campaign: Campaign) -> list[Json]:
     """The metrics that mean something in a campaign."""
 
-    def some(name: str) -> bool:
-        rows = (row for run in campaign.runs for row in run.rows.values())
-        return any((row.get("metrics") or {}).get(name) is not None for row in rows)
-
     def optional(name: str) -> bool:
         return name.startswith(OPTIONAL) and name != "jain_index"
 
-    return [m for m in campaign.metrics if not optional(str(m["name"])) or some(str(m["name"]))]
+    return [m for m in campaign.metrics if not optional(str(m["name"])) or m["name"] in campaign.measured]
 
 
 class Notes:
@@ -136,7 +108,9 @@ def _reasons(runs: list[Run], flow: str, name: str) -> list[str]:
 
 
 def _spread(entry: Json, values: list[float], scale: float, places: int) -> str | None:
-    """The interval of the median, or for a few runs their range."""
+    """The interval of the median, or for a few runs their range; of identical runs neither means anything."""
+    if are_identical(values):
+        return "identical"
     interval = entry.get("ci95")
     if interval:
         return f"[{units.number(interval[0] * scale, places)}, {units.number(interval[1] * scale, places)}]"
@@ -155,7 +129,7 @@ def _doubts(notes: Notes, runs: list[Run], flow: str, metric: str) -> list[str]:
 def results(campaign: Campaign) -> Table:
     """The main table: a row per scheme and flow."""
     notes = Notes()
-    names = ENDS if real_path.only_ends(campaign) else HEADLINE
+    names = ENDS if real_path.only_ends(campaign) else _FILE["headline"]
     names = (*names, *own_metrics.names({"metrics": campaign.metrics}))
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     head = [cell("scheme"), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
@@ -236,8 +210,7 @@ def results_words(campaign: Campaign) -> str:
         parts.append("Below 6 runs: the median of the runs and, below it, their smallest and largest value.")
     elif few and not many:
         parts.append("One run each: the value of that run.")
-    resolved = (campaign.record.get("scenario") or {}).get("resolved") or {}
-    if part := part_in_words(resolved.get("measure") or {}):
+    if part := part_in_words(campaign.resolved.get("measure") or {}):
         parts.append(part)
     parts.append("The row “all” pools the packets of all flows of a run.")
     if _repeats(campaign):
@@ -290,7 +263,7 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
                 "results.json has no row for it" if entry is None else (entry.get("absent") or {}).get(name)
             )
             scope = metric.get("scope")
-            if reason in NOT_MEANT:
+            if reason in _FILE["not_meant"]:
                 row.append(cell("–", align="right", kind="absent"))
                 continue
             if entry is not None and ((scope == "all") == (key != "all")) and scope in ("all", "flow"):
@@ -301,7 +274,7 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
     return {"head": head, "rows": rows, "notes": notes.listed()}
 
 
-def _median_table(campaign: Campaign, names: tuple[str, ...], flows: bool) -> Table | None:
+def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | None:
     """A row per scheme (and flow, background included) that has a value of the first of these metrics."""
     notes = Notes()
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
@@ -345,34 +318,17 @@ def _median_table(campaign: Campaign, names: tuple[str, ...], flows: bool) -> Ta
 
 def completion(campaign: Campaign) -> Table | None:
     """Completion times of transfers by scheme; nothing where applications made none."""
-    names = (
-        "transfers",
-        "transfers_incomplete",
-        "completion_mean_ns",
-        "completion_p50_ns",
-        "completion_p95_ns",
-    )
-    return _median_table(campaign, names, flows=False)
+    return _median_table(campaign, MORE["completion"]["metrics"], flows=False)
 
 
 def datagrams(campaign: Campaign) -> Table | None:
     """Reports of the sinks of datagrams; nothing where there were none."""
-    names = ("datagram_loss_ratio", "out_of_order_ratio", "jitter_ns", "offered_bps", "throughput_bps")
-    return _median_table(campaign, names, flows=True)
+    return _median_table(campaign, MORE["datagrams"]["metrics"], flows=True)
 
 
 def frames(campaign: Campaign) -> Table | None:
     """Delivery of the frames of real-time schemes; nothing where there were none."""
-    names = (
-        "media_sent_bps",
-        "media_target_bps",
-        "frame_delay_p50_ns",
-        "frame_delay_p95_ns",
-        "frame_loss_ratio",
-        "freezes",
-        "freeze_ratio",
-    )
-    return _median_table(campaign, names, flows=True)
+    return _median_table(campaign, MORE["frames"]["metrics"], flows=True)
 
 
 def expectations(campaign: Campaign) -> Table | None:

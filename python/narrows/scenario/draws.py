@@ -14,12 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
+from narrows.scenario.keys import LAWS
+from narrows.scenario.matrix import in_words
 from narrows.scenario.model import OVERLAID, Drawn, Scenario, run_seed
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.quantity import UNITS, Quantity, QuantityError, parse, show
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of, shorten
@@ -32,15 +33,6 @@ MOST_RUNS = 1000
 _EXAMPLE = "{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}"
 #: Base units in which drawn values are written.
 _BASE = {"rate": "bit/s", "span": "ns", "bytes": "B", "packets": "packets"}
-
-#: The laws and what they take.
-LAWS = {
-    "uniform": "lowest and highest value, all between them alike",
-    "loguniform": "lowest and highest value, all ratios alike",
-    "normal": "mean and standard deviation; values of 0 or less are not drawn",
-    "choice": "a list of values, each as likely as the others",
-    "same": "the address of another key of draw, whose value it takes",
-}
 
 
 @dataclass(frozen=True)
@@ -61,7 +53,7 @@ class Law:
         """The value that a share of `share` of all draws does not exceed, and how people write it."""
         if self.name == "choice":
             value = self.values[min(int(share * len(self.values)), len(self.values) - 1)]
-            return value, _in_words(value)
+            return value, in_words(value)
         low, high = (float(number) for number in self.numbers)
         if self.name == "uniform":
             amount = low + share * (high - low)
@@ -119,7 +111,7 @@ def _with_values(
     by_path = {law.path: law for law in laws}
     shown: dict[str, str] = {}
     for law in laws:
-        source = by_path[_in_words(law.values[0])] if law.name == "same" else law
+        source = by_path[in_words(law.values[0])] if law.name == "same" else law
         value, shown[law.path] = source.at(share(source.path))
         option = str(law.written.mark)
         try:
@@ -134,79 +126,66 @@ def _laws(value: Node, problems: Problems) -> list[Law]:
     mapping = problems.expect_mapping(value, _EXAMPLE)
     found: list[Law] = []
     for key, mark, written in mapping or ():
-        if key.split(".")[0] not in ROOTS or "." not in key:
-            problems.add(mark, f"only values inside of {any_of(ROOTS)} can be drawn; see {_EXAMPLE}")
-        elif (law := _law(written, key, problems)) is not None:
-            found.append(law)
+        with problems.noted():
+            if key.split(".")[0] not in ROOTS or "." not in key:
+                raise Wrong(mark, f"only values inside of {any_of(ROOTS)} can be drawn; see {_EXAMPLE}")
+            found.append(_law(written, key))
     if mapping is not None and not mapping.entries:
         problems.add(mapping.mark, f"needs a key with a law, such as {_EXAMPLE}")
     laws = {law.path: law for law in found}
     for law in found:
         if law.name != "same":
             continue
-        other = laws.get(_in_words(law.values[0]))
+        other = laws.get(in_words(law.values[0]))
         if not problems.found and (other is None or other.name == "same"):
-            text = (
-                f"{shorten(_in_words(law.values[0]))} is not the address of another key of {KEY} with a law"
-            )
+            text = f"{shorten(in_words(law.values[0]))} is not the address of another key of {KEY} with a law"
             problems.add(law.written.mark, text)
     return found
 
 
-def _law(written: Node, path: str, problems: Problems) -> Law | None:
+def _law(written: Node, path: str) -> Law:
     if not isinstance(written, Mapping) or len(written.entries) != 1:
-        problems.add(written.mark, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
-        return None
+        raise Wrong(written.mark, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
     ((name, mark, inner),) = written
     if name not in LAWS:
-        problems.unknown_key(mark, name, LAWS)
-        return None
+        raise unknown_key(mark, name, LAWS)
     values = tuple(inner.items) if isinstance(inner, Sequence) else (inner,)
-    law = Law(path, f"{name} {_in_words(inner)}", written, name, values)
+    law = Law(path, f"{name} {in_words(inner)}", written, name, values)
     if name == "choice":
         if not isinstance(inner, Sequence) or not values:
-            problems.add(inner.mark, "must be a list of values such as [10 ms, 100 ms]")
-            return None
+            raise Wrong(inner.mark, "must be a list of values such as [10 ms, 100 ms]")
         return law
     if name == "same":
         if not isinstance(inner, Scalar):
-            problems.add(inner.mark, f"must be {LAWS[name]}")
-            return None
+            raise Wrong(inner.mark, f"must be {LAWS[name]}")
         return law
-    return _with_numbers(law, inner, problems)
+    if len(values) != 2:
+        raise Wrong(inner.mark, f"takes two values: {LAWS[name]}")
+    return _with_numbers(law, inner, _quantity(values[0]), _quantity(values[1]))
 
 
-def _with_numbers(law: Law, inner: Node, problems: Problems) -> Law | None:
+def _quantity(value: Node) -> Quantity:
+    if not isinstance(value, Scalar):
+        raise Wrong(value.mark, "must be an amount such as 20 ms")
+    try:
+        if value.number is not None and math.isfinite(value.number):
+            return Quantity("number", Fraction(value.text), value.text)
+        return parse(value.text)
+    except (QuantityError, ValueError) as error:
+        raise Wrong(value.mark, str(error)) from None
+
+
+def _with_numbers(law: Law, inner: Node, first: Quantity, second: Quantity) -> Law:
     """A law of two numbers."""
-    if len(law.values) != 2:
-        problems.add(inner.mark, f"takes two values: {LAWS[law.name]}")
-        return None
-    found: list[Quantity] = []
-    for value in law.values:
-        if not isinstance(value, Scalar):
-            problems.add(value.mark, "must be an amount such as 20 ms")
-            return None
-        try:
-            if value.number is not None and math.isfinite(value.number):
-                found.append(Quantity("number", Fraction(value.text), value.text))
-            else:
-                found.append(parse(value.text))
-        except (QuantityError, ValueError) as error:
-            problems.add(value.mark, str(error))
-            return None
-    first, second = found
-    wrong = None
     if first.kind != second.kind:
-        wrong = f"{shorten(first.text)} and {shorten(second.text)} are not of one kind"
-    elif law.name == "normal" and (first.value <= 0 or second.value < 0):
-        wrong = "the mean must be above 0 and the standard deviation not below"
-    elif law.name != "normal" and first.value > second.value:
-        wrong = f"{shorten(first.text)} is more than {shorten(second.text)}; write the lower one first"
-    elif law.name == "loguniform" and first.value <= 0:
-        wrong = f"{shorten(first.text)} must be above 0 where ratios count"
-    if wrong is not None:
-        problems.add(inner.mark, wrong)
-        return None
+        raise Wrong(inner.mark, f"{shorten(first.text)} and {shorten(second.text)} are not of one kind")
+    if law.name == "normal" and (first.value <= 0 or second.value < 0):
+        raise Wrong(inner.mark, "the mean must be above 0 and the standard deviation not below")
+    if law.name != "normal" and first.value > second.value:
+        text = f"{shorten(first.text)} is more than {shorten(second.text)}; write the lower one first"
+        raise Wrong(inner.mark, text)
+    if law.name == "loguniform" and first.value <= 0:
+        raise Wrong(inner.mark, f"{shorten(first.text)} must be above 0 where ratios count")
     if law.name == "normal" and second.value == 0:
         law = replace(law, name="uniform")
         second = first
@@ -229,11 +208,3 @@ def _rounded(kind: str, whole: int) -> str:
     """To five digits, with a unit that suits its size; the network has all of them."""
     digits = max(len(str(abs(whole))) - 5, 0)
     return show(kind, round(whole, -digits))
-
-
-def _in_words(value: Any) -> str:
-    if isinstance(value, Scalar):
-        return " ".join(value.text.split())
-    if isinstance(value, Sequence):
-        return "[" + ", ".join(_in_words(item) for item in value.items) + "]"
-    return ", ".join(f"{key} {_in_words(item)}".strip() for key, _, item in value)

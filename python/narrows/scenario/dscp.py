@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Wrong
 from narrows.scenario.yaml_tree import Node, Scalar
 from narrows.text import did_you_mean, shorten
 
@@ -17,15 +17,13 @@ NAMES: dict[str, int] = {
 LARGEST = 63
 
 
-def read_dscp(value: Node, problems: Problems) -> int:
+def read_dscp(value: Node) -> int:
     """A code point: 0 to 63, or a name."""
-    if isinstance(value, Scalar):
-        if value.text in NAMES:
-            return NAMES[value.text]
-        if value.integer is not None and 0 <= value.integer <= LARGEST:
-            return value.integer
-        hint = did_you_mean(value.text, NAMES) or "; write a number from 0 to 63, or EF, AF41, CS1"
-        problems.add(value.mark, f'"{shorten(value.text)}" is not a code point{hint}')
-    else:
-        problems.add(value.mark, "must be a code point such as 46 or EF")
-    return 0
+    if not isinstance(value, Scalar):
+        raise Wrong(value.mark, "must be a code point such as 46 or EF")
+    if value.text in NAMES:
+        return NAMES[value.text]
+    if value.integer is not None and 0 <= value.integer <= LARGEST:
+        return value.integer
+    hint = did_you_mean(value.text, NAMES) or "; write a number from 0 to 63, or EF, AF41, CS1"
+    raise Wrong(value.mark, f'"{shorten(value.text)}" is not a code point{hint}')

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from narrows.scenario.params import Context, entry_from, read_entry, read_value
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.registry import Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, shorten
@@ -124,45 +124,31 @@ def _probe(item: Node, registry: Registry, quiet: Context) -> tuple[int | None, 
 
 
 def read_element(item: Node, registry: Registry, context: Context) -> dict[str, Any] | None:
-    """One element, without its name."""
-    problems = context.problems
+    """One element, without its name; None after noting a problem."""
+    with context.problems.noted():
+        return _element(item, registry, context)
+    return None
+
+
+def _element(item: Node, registry: Registry, context: Context) -> dict[str, Any] | None:
     kinds = ["rate", *registry.links]
     if not isinstance(item, Mapping) or not item.entries.keys() - {"name"}:
-        problems.add(item.mark, f"an element is one of {any_of(kinds)}, such as {{delay: 20 ms}}")
-        return None
+        raise Wrong(item.mark, f"an element is one of {any_of(kinds)}, such as {{delay: 20 ms}}")
     if "rate" in item.entries:
         return _bottleneck(item, registry, context)
     item = _without_name(item)
-    if len(item.entries) > 1:
-        known = [key for key in item.entries if key in registry.links]
-        if len(known) > 1:
-            problems.add(
-                item.mark,
-                f"holds {len(item.entries)} elements; write each as an item of its own"
-                " so that their order is clear",
-            )
-        elif "queue" in item.entries:
-            problems.add(
-                item.key_marks["queue"],
-                "a queue belongs to a bottleneck; write its"
-                " rate beside it, such as {rate: 12 Mbit/s, queue: ...}",
-            )
-        else:
-            for key, mark, _ in item:
-                if key not in kinds:
-                    problems.unknown_key(mark, key, kinds)
-        return None
-    ((name, mark, value),) = item
-    if name == "queue":
-        problems.add(
-            mark,
-            "a queue belongs to a bottleneck; write its rate beside it, such as"
-            " {rate: 12 Mbit/s, queue: ...}",
-        )
-        return None
-    if name not in registry.links:
-        problems.unknown_key(mark, name, kinds)
-        return None
+    if sum(key in registry.links for key in item.entries) > 1:
+        text = f"holds {len(item.entries)} elements; write each as an item of its own so that their order is"
+        raise Wrong(item.mark, f"{text} clear")
+    if "queue" in item.entries:
+        text = "a queue belongs to a bottleneck; write its rate beside it, such as"
+        raise Wrong(item.key_marks["queue"], f"{text} {{rate: 12 Mbit/s, queue: ...}}")
+    unknown = [unknown_key(mark, key, kinds) for key, mark, _ in item if key not in registry.links]
+    for one in unknown[:-1]:
+        context.problems.add(one.mark, one.text)
+    if unknown:
+        raise unknown[-1]
+    ((name, _, value),) = item
     return entry_from(value, registry.links[name], context)
 
 
@@ -212,5 +198,5 @@ def same_names(links: list[Link], problems: Problems) -> None:
     for item in (item for link in links for item in link.items):
         if item.name in first:
             where = first[item.name].written.mark.path
-            problems.add(item.written.mark, f'the name "{shorten(item.name)}" is that of {where} already')
+            problems.add(item.written.mark, f'the name "{shorten(item.name)}" is used by {where} already')
         first.setdefault(item.name, item)

@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from narrows.scenario import registry
+from narrows.scenario.keys import EXPECTATION
 from narrows.scenario.model import SchemeRow
-from narrows.scenario.nodes import section
-from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems
+from narrows.scenario.params import Context, read_value, required
+from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
-KNOWN = ("metric", "mode", "value", "measure", "from", "until", "scheme", "flow", "of", "at_least", "at_most")
 #: Statistics over the values of the valid runs.
 STATISTICS = ("median", "mean", "min", "max")
 #: Kinds of values by the unit of a metric.
@@ -50,25 +49,18 @@ def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) 
         return []
     found = []
     for item in value.items:
-        mapping = section(item, KNOWN, problems, _EXAMPLE.strip("{}"))
-        if mapping is not None and (one := _expectation(mapping, rows, problems)) is not None:
-            found.append(one)
+        with problems.noted():
+            mapping = problems.section(item, EXPECTATION, _EXAMPLE.strip("{}"))
+            found.append(_expectation(mapping, rows, problems))
     return found
 
 
-def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> dict[str, Any] | None:
+def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> dict[str, Any]:
     asked = [key for key in ("metric", "mode", "value") if key in mapping.entries]
     if len(asked) > 1:
-        problems.add(mapping.mark, f"has {' and '.join(asked)}; write one of metric, mode and value")
-        return None
-    question = None
-    if asked in (["mode"], ["value"]):
-        question = _question(asked[0], mapping, problems)
-        metric = question["about"] if question else None
-    else:
-        metric = _metric(mapping, problems)
-    if metric is None:
-        return None
+        raise Wrong(mapping.mark, f"has {' and '.join(asked)}; write one of metric, mode and value")
+    question = _question(asked[0], mapping, problems) if asked in (["mode"], ["value"]) else None
+    metric = question["about"] if question else _metric(mapping)
     kind = kind_of(metric)
     limits: dict[str, Any] = {}
     for key in ("at_least", "at_most"):
@@ -106,21 +98,16 @@ def unit_of(value: str) -> tuple[str, str, float]:
     return ("", "", 1.0)
 
 
-def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any] | None:
+def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any]:
     """A question about the states of a sender: what is asked, and its description in place of a metric's."""
     written = mapping.entries[what]
     subject = written.text if isinstance(written, Scalar) else ""
     if not subject:
-        problems.add(written.mark, f"must be the name of a {what}")
-        return None
+        raise Wrong(written.mark, f"must be the name of a {what}")
     measures = tuple(OF_MODE) if what == "mode" else OF_VALUE
     if "measure" not in mapping.entries:
-        problems.add(mapping.mark, f"needs measure: {any_of(measures)}")
-        return None
-    param = Param("", "choice", measures)
-    measure = read_value(mapping.entries["measure"], param, Context(problems))
-    if measure is None:
-        return None
+        raise Wrong(mapping.mark, f"needs measure: {any_of(measures)}")
+    measure = required(mapping.entries["measure"], Param("", "choice", measures), Context(problems))
     span = Param("", "span", (), None, None, None, False, "", "")
     times = {
         f"{key}_ns": read_value(mapping.entries[key], span, Context(problems))
@@ -143,16 +130,16 @@ def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any]
     return {"question": {what: subject, "measure": measure, **times}, "about": about}
 
 
-def _metric(mapping: Mapping, problems: Problems) -> dict[str, Any] | None:
+def _metric(mapping: Mapping) -> dict[str, Any]:
     known = registry.metrics()
     written = mapping.entries.get("metric")
     name = written.text if isinstance(written, Scalar) else ""
     if written is None:
-        problems.add(mapping.mark, f"needs the key metric; write for example {_EXAMPLE}")
-    elif name not in known:
+        raise Wrong(mapping.mark, f"needs the key metric; write for example {_EXAMPLE}")
+    if name not in known:
         hint = did_you_mean(name, known) or f"; known: {', '.join(known)}"
-        problems.add(written.mark, f'unknown metric "{shorten(name)}"{hint}')
-    return known.get(name)
+        raise Wrong(written.mark, f'unknown metric "{shorten(name)}"{hint}')
+    return known[name]
 
 
 def _scheme(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> str | None:

@@ -7,16 +7,17 @@ the end, as Pantheon does. A list of flows says all of it one by one, and may gi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from narrows.scenario.dscp import read_dscp
 from narrows.scenario.files import Files
+from narrows.scenario.keys import FLOW
 from narrows.scenario.model import SPREAD
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
 from narrows.scenario.params import Context, read_entry, read_value
 from narrows.scenario.prefixes import UDP
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.routes import Pair
@@ -28,22 +29,6 @@ from narrows.text import shorten
 MOST_FLOWS = 1000
 #: Traffic of a flow that names none: as much as the scheme allows.
 BULK: dict[str, Any] = {"kind": "bulk"}
-
-KNOWN = (
-    "scheme",
-    "from",
-    "to",
-    "start",
-    "stop",
-    "direction",
-    "traffic",
-    "connections",
-    "dscp",
-    "count",
-    "interval",
-    "extra_rtt",
-    "label",
-)
 
 #: Between an amount and how far it may be off.
 _PLUS_MINUS = re.compile(r"\+-|±")
@@ -135,37 +120,35 @@ class FlowReader:
 
     def flows(self, value: Node) -> None:
         """The key `flows`, in either form."""
-        if isinstance(value, Mapping):
-            self._entry(value, background=False, most=self.network.default_flows)
-        elif isinstance(value, Sequence):
-            if not value.items:
-                self.problems.add(value.mark, "needs at least one flow")
-            self._list(value, background=False)
-        else:
-            self.problems.add(
-                value.mark, "must be keys such as {count: 3, interval: 10 s}, or a list of flows"
-            )
+        with self.problems.noted():
+            if isinstance(value, Mapping):
+                self._entry(value, background=False, most=self.network.default_flows)
+            elif not isinstance(value, Sequence):
+                text = "must be keys such as {count: 3, interval: 10 s}, or a list of flows"
+                raise Wrong(value.mark, text)
+            elif not value.items:
+                raise Wrong(value.mark, "needs at least one flow")
+            else:
+                self._list(value, background=False)
 
     def background(self, value: Node) -> None:
         """The key `background`: flows that are not under test."""
-        if not isinstance(value, Sequence):
-            text = "must be a list of flows such as [{scheme: reno, count: 12}]"
-            self.problems.add(value.mark, text)
-            return
-        self._list(value, background=True)
+        with self.problems.noted():
+            if not isinstance(value, Sequence):
+                raise Wrong(value.mark, "must be a list of flows such as [{scheme: reno, count: 12}]")
+            self._list(value, background=True)
 
     def _list(self, value: Sequence, *, background: bool) -> None:
         if len(value.items) > MOST_FLOWS:
-            self.problems.add(value.mark, f"has more than {MOST_FLOWS} flows")
-            return
+            raise Wrong(value.mark, f"has more than {MOST_FLOWS} flows")
         for item in value.items:
-            mapping = self.problems.expect_mapping(item, "{scheme: cubic, start: 0 s}")
-            if mapping is not None:
+            with self.problems.noted():
+                mapping = mapping_of(item, "{scheme: cubic, start: 0 s}")
                 self._entry(mapping, background=background)
 
     def _entry(self, mapping: Mapping, *, background: bool, most: int = 1) -> None:
         problems, duration = self.problems, self.duration_ns
-        for _ in problems.known_keys(mapping, KNOWN):
+        for _ in problems.known_keys(mapping, FLOW):
             pass
         context = Context(problems)
 
@@ -182,43 +165,51 @@ class FlowReader:
         connections = self._connections(value("connections", _CONNECTIONS, 1), mapping, entry)
         dscp = 0
         if "dscp" in mapping.entries:
-            dscp = read_dscp(mapping.entries["dscp"], problems)
-        label = self._label(mapping)
+            with problems.noted():
+                dscp = read_dscp(mapping.entries["dscp"])
+        label = None
+        if "label" in mapping.entries:
+            with problems.noted():
+                label = self._label(mapping.entries["label"])
         direction = value("direction", _DIRECTION, FORWARD)
         extras = self._extra_rtts(mapping, count, context)
         first, stop = value("start", _SPAN, 0), value("stop", _SPAN, duration)
         odd = {"traffic": traffic != BULK, "connections": connections != 1}
         special = {key: mapping.key_marks[key] for key, is_odd in odd.items() if is_odd}
         if len(self.found.items) + count > MOST_FLOWS:
-            problems.add(mapping.mark, f"makes more than {MOST_FLOWS} flows in all")
-            return
+            raise Wrong(mapping.mark, f"makes more than {MOST_FLOWS} flows in all")
         if duration is None or stop is None:
             return
         if not self._times(mapping, first, stop, count, interval, spread):
             return
+        if not self.network.hosts:
+            # What is wrong with it has been told.
+            return
+        common = Flow(
+            scheme,
+            first,
+            stop,
+            traffic=traffic,
+            connections=connections,
+            dscp=dscp,
+            background=background,
+            group=label,
+            says=tuple(key for key in ("start", "stop") if key in mapping.entries),
+            special=special,
+        )
         for k in range(count):
             hosts = self._hosts(mapping, direction, background, k)
-            if hosts is None:
-                return
-            self.found.items.append(
-                Flow(
-                    scheme,
-                    first + k * interval,
-                    stop,
-                    BACKWARD if hosts == (RECEIVER, SENDER) and self.network.kind == "dumbbell" else FORWARD,
-                    extras[k] if k < len(extras) else 0,
-                    hosts,
-                    traffic,
-                    connections,
-                    dscp,
-                    background,
-                    f"{label} {k + 1}" if label and count > 1 else label,
-                    label,
-                    spread if k else 0,
-                    tuple(key for key in ("start", "stop") if key in mapping.entries),
-                    special,
-                )
+            backward = hosts == (RECEIVER, SENDER) and self.network.kind == "dumbbell"
+            flow = replace(
+                common,
+                start_ns=first + k * interval,
+                direction=BACKWARD if backward else FORWARD,
+                extra_rtt_ns=extras[k] if k < len(extras) else 0,
+                hosts=hosts,
+                label=f"{label} {k + 1}" if label and count > 1 else label,
+                spread_ns=spread if k else 0,
             )
+            self.found.items.append(flow)
 
     def _interval(self, mapping: Mapping, context: Context) -> tuple[int, int]:
         """The time between starts, and by how much each may be off: `10 s +- 500 ms`."""
@@ -234,7 +225,7 @@ class FlowReader:
         interval, spread = (int(one or 0) for one in found)
         if 2 * spread > interval:
             text = (
-                f"is off by more than half of itself; write at most {show('span', interval // 2)} behind +-"
+                f"varies by more than half of itself; write at most {show('span', interval // 2)} behind +-"
             )
             context.problems.add(written.mark, text)
             return interval, 0
@@ -279,21 +270,13 @@ class FlowReader:
             )
         return int(found)
 
-    def _label(self, mapping: Mapping) -> str | None:
-        written = mapping.entries.get("label")
-        if written is None:
-            return None
+    def _label(self, written: Node) -> str:
         if not isinstance(written, Scalar) or not 0 < len(written.text) <= 40 or written.is_null:
-            text = "must be a short name of at most 40 letters"
-            self.problems.add(written.mark, text)
-            return None
+            raise Wrong(written.mark, "must be a short name of at most 40 letters")
         if written.text.isdecimal() or any(ord(letter) < 32 for letter in written.text):
-            text = "must be a word; a number is what flows have anyway"
-            self.problems.add(written.mark, text)
-            return None
+            raise Wrong(written.mark, "must be a word; flows have numbers anyway")
         if any(flow.group == written.text for flow in self.found.items):
-            text = f'the label "{shorten(written.text)}" is that of another flow'
-            self.problems.add(written.mark, text)
+            raise Wrong(written.mark, f'the label "{shorten(written.text)}" is that of another flow')
         return written.text
 
     def _extra_rtts(self, mapping: Mapping, count: int, context: Context) -> list[int]:
@@ -349,7 +332,7 @@ class FlowReader:
             )
         return len(self.problems.found) == before
 
-    def _hosts(self, mapping: Mapping, direction: str, background: bool, k: int) -> Pair | None:
+    def _hosts(self, mapping: Mapping, direction: str, background: bool, k: int) -> Pair:
         """The hosts of the k-th flow of an entry: those that it names, else a pair of the topology."""
         network, problems = self.network, self.problems
         named: dict[str, str] = {}
@@ -359,8 +342,7 @@ class FlowReader:
                 continue
             name = written.text if isinstance(written, Scalar) else ""
             if name not in network.hosts:
-                problems.add(written.mark, network.host_problem(name))
-                return None
+                raise Wrong(written.mark, network.host_problem(name))
             named[key] = name
         if named and "direction" in mapping.entries:
             text = "from and to say it already; remove one of the two"
@@ -368,16 +350,15 @@ class FlowReader:
         if len(named) < 2:
             fitting = self._fitting(named)
             if not fitting:
-                if network.hosts:
-                    text = "needs the keys from and to: the host that sends the data and the one that"
-                    problems.add(mapping.mark, f"{text} receives them")
-                return None
+                text = (
+                    "needs the keys from and to: the host that sends the data and the one that receives them"
+                )
+                raise Wrong(mapping.mark, text)
             mine = sum(flow.background == background for flow in self.found.items)
             pair = fitting[(k if named else mine) % len(fitting)]
             return pair if direction == FORWARD else (pair[1], pair[0])
         if named["from"] == named["to"]:
-            problems.add(mapping.entries["to"].mark, "must be another host than from")
-            return None
+            raise Wrong(mapping.entries["to"].mark, "must be another host than from")
         return named["from"], named["to"]
 
     def _fitting(self, named: dict[str, str]) -> list[Pair]:

@@ -6,8 +6,8 @@ import itertools
 
 from narrows.scenario.elements import Link, list_items
 from narrows.scenario.network import BACKWARD, FORWARD, Network
-from narrows.scenario.nodes import add_hosts, host_settings, named_hosts, section
-from narrows.scenario.problems import Problems
+from narrows.scenario.nodes import add_hosts, host_settings, named_hosts
+from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.registry import Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
@@ -20,13 +20,16 @@ _ROUTE = "from: a, to: b, via: [router1]"
 def read_free_network(value: Node, registry: Registry, problems: Problems) -> Network:
     """Resolves the key `network`."""
     network = Network("graph")
-    mapping = section(value, ("hosts", "routers", "links", "routes"), problems, _EXAMPLE)
-    if mapping is None:
-        return network
+    with problems.noted():
+        _read(network, value, registry, problems)
+    return network
+
+
+def _read(network: Network, value: Node, registry: Registry, problems: Problems) -> None:
+    mapping = problems.section(value, ("hosts", "routers", "links", "routes"), _EXAMPLE)
     for key in ("hosts", "links"):
         if key not in mapping.entries:
-            problems.add(mapping.mark, f"needs the key {key}, such as {{{_EXAMPLE}}}")
-            return network
+            raise Wrong(mapping.mark, f"needs the key {key}, such as {{{_EXAMPLE}}}")
     hosts = mapping.entries["hosts"]
     add_hosts(network, named_hosts(hosts, problems), problems)
     if isinstance(hosts, Mapping):
@@ -40,50 +43,40 @@ def read_free_network(value: Node, registry: Registry, problems: Problems) -> Ne
                 problems.add(mark.at("network.routers"), f'there is a host with the name "{name}" already')
             else:
                 network.routers.append(name)
-    for item in _items(mapping.entries["links"], _LINK, problems):
-        _link(network, item, problems)
-    if "routes" in mapping.entries:
-        for item in _items(mapping.entries["routes"], _ROUTE, problems):
-            _route(network, item, problems)
+    for key, example, read in (("links", _LINK, _link), ("routes", _ROUTE, _route)):
+        if key in mapping.entries:
+            with problems.noted():
+                for item in _items(mapping.entries[key], example):
+                    with problems.noted():
+                        read(network, item, problems)
     if len(network.hosts) == 2:
         first, second = network.hosts
         network.pairs = [(first, second)]
     elif len(network.hosts) == 1:
         problems.add(hosts.mark, "needs at least two hosts")
-    return network
 
 
-def _items(value: Node, example: str, problems: Problems) -> list[Node]:
+def _items(value: Node, example: str) -> list[Node]:
     if not isinstance(value, Sequence) or not value.items:
-        problems.add(value.mark, f"must be a list such as [{{{example}}}]")
-        return []
+        raise Wrong(value.mark, f"must be a list such as [{{{example}}}]")
     return value.items
 
 
 def _link(network: Network, item: Node, problems: Problems) -> None:
-    known = ("between", "name", "elements", FORWARD, BACKWARD)
-    mapping = section(item, known, problems, _LINK)
-    if mapping is None:
-        return
+    mapping = problems.section(item, ("between", "name", "elements", FORWARD, BACKWARD), _LINK)
     between = mapping.entries.get("between")
     if not isinstance(between, Sequence) or len(between.items) != 2:
-        problems.add((between or mapping).mark, "must be the two nodes of the link: [a, b]")
-        return
-    ends = [_node(network, node, node.mark, problems) for node in between.items]
-    if None in ends:
-        return
-    one, other = (end for end in ends if end)
+        raise Wrong((between or mapping).mark, "must be the two nodes of the link: [a, b]")
+    one, other = (_node(network, node, node.mark) for node in between.items)
     if one == other:
-        problems.add(between.mark, f"joins {one} with itself; name two nodes")
-        return
+        raise Wrong(between.mark, f"joins {one} with itself; name two nodes")
     names = (f"{one}-{other}", f"{other}-{one}")
     name = mapping.entries.get("name")
     if isinstance(name, Scalar) and name.text:
         names = (f"{name.text}.{FORWARD}", f"{name.text}.{BACKWARD}")
     if taken := next((name for name in names if name in network.cuts), None):
         text = f'another link is called "{shorten(taken)}" already; give this one a name of its own'
-        problems.add(mapping.mark, f"{text} with the key name")
-        return
+        raise Wrong(mapping.mark, f"{text} with the key name")
     there, back = network.add(one, other, names)
     if isinstance(name, Scalar) and name.text:
         network.cuts[name.text] = [there, back]
@@ -105,47 +98,34 @@ def _link(network: Network, item: Node, problems: Problems) -> None:
         there.mirrors = back
 
 
-def _node(network: Network, value: Node, mark: Mark, problems: Problems) -> str | None:
+def _node(network: Network, value: Node, mark: Mark) -> str:
     if not isinstance(value, Scalar):
-        problems.add(mark, "must be the name of a node")
-        return None
+        raise Wrong(mark, "must be the name of a node")
     if value.text not in network.hosts and value.text not in network.routers:
-        problems.add(mark, network.node_problem(value.text))
-        return None
+        raise Wrong(mark, network.node_problem(value.text))
     return value.text
 
 
 def _route(network: Network, item: Node, problems: Problems) -> None:
-    mapping = section(item, ("from", "to", "via"), problems, _ROUTE)
-    if mapping is None:
-        return
+    mapping = problems.section(item, ("from", "to", "via"), _ROUTE)
     nodes: list[str] = []
     for key in ("from", "via", "to"):
         written = mapping.entries.get(key)
-        if written is None:
-            if key != "via":
-                problems.add(mapping.mark, f"needs the key {key}, such as {{{_ROUTE}}}")
-                return
-            continue
-        listed = written.items if isinstance(written, Sequence) else [written]
-        for value in listed:
+        if written is None and key != "via":
+            raise Wrong(mapping.mark, f"needs the key {key}, such as {{{_ROUTE}}}")
+        for value in written.items if isinstance(written, Sequence) else [written] if written else ():
             mark = value.mark.at(mapping.mark.below(key))
-            node = _node(network, value, mark, problems)
-            if node is None:
-                return
+            node = _node(network, value, mark)
             if (node in network.hosts) == (key == "via"):
                 what = "a host, and packets do not pass through hosts" if key == "via" else "not a host"
-                problems.add(mark, f"{node} is {what}")
-                return
+                raise Wrong(mark, f"{node} is {what}")
             if node in nodes:
-                problems.add(mark, f"the route passes {node} twice")
-                return
+                raise Wrong(mark, f"the route passes {node} twice")
             nodes.append(node)
     links: list[Link] = []
     for here, there in itertools.pairwise(nodes):
         steps = [link for link in network.links if (link.origin, link.target) == (here, there)]
         if not steps:
-            problems.add(mapping.mark, f"there is no link from {here} to {there}")
-            return
+            raise Wrong(mapping.mark, f"there is no link from {here} to {there}")
         links.append(steps[0])
     network.given[nodes[0], nodes[-1]] = links

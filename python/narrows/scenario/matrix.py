@@ -19,7 +19,7 @@ from typing import Any
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
 from narrows.scenario.derived import evaluate, quantity_of, suffix
-from narrows.scenario.keys import BY_NAME
+from narrows.scenario.keys import KEYS
 from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import QuantityError
@@ -113,7 +113,7 @@ def _axes(value: Node, problems: Problems) -> list[Axis]:
 def _is_derived(key: str, written: Node) -> bool:
     """True for a value that follows from the others: a word that is no key of a scenario, with an
     expression."""
-    return isinstance(written, Scalar) and "." not in key and key not in BY_NAME
+    return isinstance(written, Scalar) and "." not in key and key not in KEYS
 
 
 def _labelled(written: Node, problems: Problems) -> tuple[str | None, Node]:
@@ -323,7 +323,7 @@ def schema() -> dict[str, Any]:
                 "items": {"type": "object", "minProperties": 1},
             },
         },
-        "patternProperties": {rf"\.|^({'|'.join(BY_NAME)})$": varied},
+        "patternProperties": {rf"\.|^({'|'.join(KEYS)})$": varied},
         "additionalProperties": {
             "description": "A value that follows from the others, such as rtt: 2 x (2 ms + delay).",
             "type": ["string", "number"],

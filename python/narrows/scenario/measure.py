@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from narrows.scenario.keys import MEASURE
 from narrows.scenario.network import Network
 from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Node, Scalar, Sequence
@@ -14,30 +15,10 @@ from narrows.text import did_you_mean, shorten
 
 KEY = "measure"
 EXAMPLE = "{from: 10 s, links: [forward.0]}"
-KNOWN = ("from", "to", "links")
 #: Each named link costs a look at every packet.
 MOST_LINKS = 100
 
 _SPAN = Param("", "span", (), None, 0, None, False, "", "")
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema of the key."""
-    span = {"$ref": "#/definitions/span"}
-    return {
-        "type": "object",
-        "additionalProperties": False,
-        "properties": {
-            "from": {"description": "Nothing before counts. Default: the start.", "allOf": [span]},
-            "to": {"description": "Nothing from then on counts. Default: the end.", "allOf": [span]},
-            "links": {
-                "description": "Names of bottlenecks that get a row of their own.",
-                "type": "array",
-                "maxItems": MOST_LINKS,
-                "items": {"type": "string", "minLength": 1},
-            },
-        },
-    }
 
 
 def read_measure(
@@ -46,9 +27,10 @@ def read_measure(
     """The key in base units; what is not written is left out."""
     mapping = problems.expect_mapping(value, EXAMPLE)
     found: dict[str, Any] = {}
-    for key, written in problems.known_keys(mapping, KNOWN):
+    for key, written in problems.known_keys(mapping, MEASURE):
         if key == "links":
-            found[key] = _links(written, network, problems)
+            with problems.noted():
+                found[key] = _links(written, network, problems)
         else:
             time = read_value(written, _SPAN, Context(problems))
             if time is not None:
@@ -70,11 +52,9 @@ def read_measure(
 def _links(value: Node, network: Network, problems: Problems) -> list[str]:
     """Names of bottlenecks, each once."""
     if not isinstance(value, Sequence) or not value.items:
-        problems.add(value.mark, "must be a list of names of bottlenecks such as [forward.0]")
-        return []
+        raise Wrong(value.mark, "must be a list of names of bottlenecks such as [forward.0]")
     if len(value.items) > MOST_LINKS:
-        problems.add(value.mark, f"has more than {MOST_LINKS} names")
-        return []
+        raise Wrong(value.mark, f"has more than {MOST_LINKS} names")
     elements = [element for link in network.links for element in link.elements]
     bottlenecks = [str(element["name"]) for element in elements if element["kind"] == "bottleneck"]
     found: list[str] = []

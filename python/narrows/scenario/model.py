@@ -6,7 +6,7 @@ Its canonical JSON is stored with every campaign, and the hash of that is the id
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from narrows.scenario.files import Files
@@ -33,6 +33,8 @@ OVERLAID = (
     "transfers",
 )
 
+#: Members of a resolved scenario that are left out where they are empty.
+_OPTIONAL = ("timeline", "measure", "expect", "real_path", "draw", "drawn", "matrix")
 #: In the flows of a resolved scenario: by how much the start may be off, either way, in each run.
 SPREAD = "start_spread_ns"
 
@@ -120,32 +122,13 @@ class Scenario:
 
     def to_json(self) -> dict[str, Any]:
         """The resolved scenario as it is stored."""
-        return {
-            "format": "narrows/resolved/1",
-            "name": self.name,
-            "title": self.title,
-            "question": self.question,
-            "where": self.where,
-            "topology": self.topology,
-            "network": self.network,
-            "base_rtt_ns": self.base_rtt_ns,
-            "schemes": [row.to_json() for row in self.schemes],
-            "duration_ns": self.duration_ns,
-            "runs": self.runs,
-            "seed": self.seed,
-            "record": self.record,
-            "bin_ns": self.bin_ns,
-            "sample_ns": self.sample_ns,
-            "transport": self.transport,
-            "report": self.report,
-            # Left out when they say nothing, as they are by scenarios that know nothing of them.
-            **({"timeline": self.timeline} if self.timeline else {}),
-            **self.kept(),
-            **({"expect": self.expect} if self.expect else {}),
-            **({"real_path": self.real_path} if self.real_path else {}),
-            **({"draw": self.draw, "drawn": [one.to_json() for one in self.drawn]} if self.draw else {}),
-            **({"matrix": self.matrix} if self.matrix else {}),
-        }
+        content = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "files"}
+        content["schemes"] = [row.to_json() for row in self.schemes]
+        content["drawn"] = [one.to_json() for one in self.drawn]
+        # Left out where they say nothing, as they are by scenarios that know nothing of them.
+        silent = {name for name in _OPTIONAL if not content[name]} | ({"transfers"} - self.kept().keys())
+        kept = {name: value for name, value in content.items() if name not in silent}
+        return {"format": "narrows/resolved/1", **kept}
 
     def kept(self) -> dict[str, Any]:
         """The part that is measured and kept, where it is not everything."""

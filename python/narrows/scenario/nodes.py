@@ -21,14 +21,6 @@ BACKGROUND_HOSTS = "background"
 _MEANINGS = {ALL_HOSTS: "every host", BACKGROUND_HOSTS: "every host that only background flows use"}
 
 
-def section(value: Node, known: Iterable[str], problems: Problems, example: str) -> Mapping | None:
-    """A mapping with some of the known keys."""
-    mapping = problems.expect_mapping(value, f"{{{example}}}")
-    for _ in problems.known_keys(mapping, known):
-        pass
-    return mapping
-
-
 def named_hosts(value: Node, problems: Problems) -> dict[str, Mark]:
     """Names as a list, or as the keys of a mapping, with where they stand."""
     if isinstance(value, Mapping):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from narrows.errors import UsageError
-from narrows.scenario.keys import BY_NAME
+from narrows.scenario.keys import KEYS
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, parse_value
 from narrows.text import did_you_mean
 
@@ -119,7 +119,7 @@ def _place(tree: Mapping, override: Override, value: Node) -> None:
 def _step(here: Node, part: str, walked: list[str], override: Override) -> Node:
     if isinstance(here, Mapping):
         if part not in here.entries:
-            if part not in BY_NAME and len(walked) < 2:
+            if part not in KEYS and len(walked) < 2:
                 # A key the file leaves out (such as transport) may be filled by the command line.
                 hint = did_you_mean(part, here.entries)
                 if hint:

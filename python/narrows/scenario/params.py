@@ -10,7 +10,7 @@ from typing import Any
 from narrows.errors import DataError
 from narrows.scenario import quantity
 from narrows.scenario.files import Files
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.quantity import EXAMPLES, QuantityError
 from narrows.scenario.registry import Entry, Param
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
@@ -42,57 +42,56 @@ class Context:
 
 def read_value(value: Node, param: Param, context: Context) -> Any:
     """The value of a parameter in base units, or None after noting a problem."""
+    with context.problems.noted():
+        return required(value, param, context)
+    return None
+
+
+def required(value: Node, param: Param, context: Context) -> Any:
+    """The same, but raises `Wrong` instead."""
     if param.kind == "counts":
         return _counts(value, param, context)
     if param.kind in STEPS:
         return _steps(value, param, context)
     if not isinstance(value, Scalar) or (value.is_null and param.kind != "choice"):
-        context.problems.add(value.mark, f"must be {EXAMPLES[param.kind]}")
-        return None
+        raise Wrong(value.mark, f"must be {EXAMPLES[param.kind]}")
     try:
         result = _convert(value, param, context)
         _check_range(result, param)
     except (QuantityError, DataError) as error:
-        context.problems.add(value.mark, str(error))
-        return None
+        raise Wrong(value.mark, str(error)) from None
     return result
 
 
 def _counts(value: Node, param: Param, context: Context) -> list[int] | None:
     """A list of whole numbers; a single one needs no brackets."""
     items = value.items if isinstance(value, Sequence) else [value]
-    one = replace(param, kind="count")
-    found = [read_value(item, one, context) for index, item in enumerate(items)]
-    if not found:
-        context.problems.add(value.mark, f"must be {EXAMPLES[param.kind]}")
-    return None if not found or None in found else found
+    if not items:
+        raise Wrong(value.mark, f"must be {EXAMPLES[param.kind]}")
+    found = [read_value(item, replace(param, kind="count"), context) for item in items]
+    return None if None in found else found
 
 
 def _steps(value: Node, param: Param, context: Context) -> list[list[int]] | None:
     """A list of [time, value] whose times rise."""
     problems = context.problems
     if not isinstance(value, Sequence) or not value.items:
-        problems.add(value.mark, f"must be {EXAMPLES[param.kind]}")
-        return None
+        raise Wrong(value.mark, f"must be {EXAMPLES[param.kind]}")
     before = len(problems.found)
-    time = Param("", "span", (), None, 0, None, False, "", "")
+    time = Param("", "span", low=0)
     inner = replace(param, kind=STEPS[param.kind])
     found: list[list[int]] = []
     for item in value.items:
-        if not isinstance(item, Sequence) or len(item.items) != 2:
-            problems.add(item.mark, f"must be a time and a value; write {EXAMPLES[param.kind]}")
-            continue
-        moment = read_value(item.items[0], time, context)
-        amount = read_value(item.items[1], inner, context)
-        if moment is None or amount is None:
-            continue
-        if found and moment <= found[-1][0]:
-            problems.add(
-                item.mark,
-                f"the time {quantity.show('span', moment)} is not after"
-                f" {quantity.show('span', found[-1][0])} of the step before",
-            )
-        found.append([moment, amount])
+        with problems.noted():
+            if not isinstance(item, Sequence) or len(item.items) != 2:
+                raise Wrong(item.mark, f"must be a time and a value; write {EXAMPLES[param.kind]}")
+            step = [read_value(item.items[0], time, context), read_value(item.items[1], inner, context)]
+            if None in step:
+                continue
+            if found and step[0] <= found[-1][0]:
+                shown, earlier = (quantity.show("span", one[0]) for one in (step, found[-1]))
+                problems.add(item.mark, f"the time {shown} is not after {earlier} of the step before")
+            found.append(step)
     return found if len(problems.found) == before else None
 
 
@@ -183,59 +182,49 @@ def read_entry(
     With `any_shorthand` a bare quantity is taken too (`rate: 12 Mbit/s`): by the first member of the
     family whose shorthand can hold it.
     """
-    problems = context.problems
-    if isinstance(value, Mapping):
-        if len(value.entries) != 1:
-            problems.add(value.mark, f"must name one {what}: {any_of(family)}")
-            return None
-        ((name, mark, inner),) = value
-        if name not in family:
-            problems.unknown_key(mark, name, family)
-            return None
-        return entry_from(inner, family[name], context)
-    if isinstance(value, Scalar) and not value.is_null:
+    with context.problems.noted():
+        if isinstance(value, Mapping):
+            if len(value.entries) != 1:
+                raise Wrong(value.mark, f"must name one {what}: {any_of(family)}")
+            ((name, mark, inner),) = value
+            if name not in family:
+                raise unknown_key(mark, name, family)
+            return entry_from(inner, family[name], context)
+        if not isinstance(value, Scalar) or value.is_null:
+            raise Wrong(value.mark, f"must name a {what}: {any_of(family)}")
         if value.text in family:
             return entry_from(Mapping(value.mark), family[value.text], context)
         if any_shorthand:
-            return _bare_quantity(value, family, what, context)
+            return entry_from(value, _for_quantity(value, family, what), context)
         hint = did_you_mean(value.text, family) or _suggest_entry(value, family)
-        problems.add(
-            value.mark,
-            f'unknown {what} "{shorten(value.text)}"{hint or "; known: " + ", ".join(family)}',
-        )
-        return None
-    problems.add(value.mark, f"must name a {what}: {any_of(family)}")
+        known = hint or "; known: " + ", ".join(family)
+        raise Wrong(value.mark, f'unknown {what} "{shorten(value.text)}"{known}')
     return None
 
 
 def entry_from(value: Node, entry: Entry, context: Context) -> dict[str, Any] | None:
     """The parameters of one named entry, given by name or as one quantity that finds its parameter."""
+    if isinstance(value, Scalar) and value.is_null:
+        value = Mapping(value.mark)
     if isinstance(value, Mapping):
         return {"kind": entry.name, **read_params(value, entry.params, entry.name, context)}
-    if isinstance(value, Scalar) and value.is_null:
-        return {
-            "kind": entry.name,
-            **read_params(Mapping(value.mark), entry.params, entry.name, context),
-        }
+    with context.problems.noted():
+        return _from_quantity(value, entry, context)
+    return None
+
+
+def _from_quantity(value: Scalar | Sequence, entry: Entry, context: Context) -> dict[str, Any]:
     candidates = [one for name in entry.shorthand if (one := entry.param(name))]
     if not candidates:
-        context.problems.add(
-            value.mark,
-            f"{entry.name} takes no value; write its parameters by name"
-            if entry.params
-            else f"{entry.name} takes no value; write it alone",
-        )
-        return None
+        how = "its parameters by name" if entry.params else "it alone"
+        raise Wrong(value.mark, f"{entry.name} takes no value; write {how}")
     lists = [one for one in candidates if one.kind in ("counts", *STEPS)]
     if lists and (isinstance(value, Sequence) or len(lists) == len(candidates)):
-        param: Param | None = lists[0]
+        param = lists[0]
     elif not isinstance(value, Scalar):
-        context.problems.add(value.mark, f"must be {any_of(EXAMPLES[p.kind] for p in candidates)}")
-        return None
+        raise Wrong(value.mark, f"must be {any_of(EXAMPLES[p.kind] for p in candidates)}")
     else:
-        param = _fitting(value, candidates, context)
-    if param is None:
-        return None
+        param = _fitting(value, candidates)
     given = Mapping(value.mark, {param.name: value}, {param.name: value.mark})
     found = read_value(value, param, context)
     # The other parameters keep their defaults; a problem with the value is noted once, above.
@@ -247,7 +236,7 @@ def entry_from(value: Node, entry: Entry, context: Context) -> dict[str, Any] | 
     return {"kind": entry.name, **values, param.name: found}
 
 
-def _fitting(value: Scalar, candidates: list[Param], context: Context) -> Param | None:
+def _fitting(value: Scalar, candidates: list[Param]) -> Param:
     """The first parameter whose kind can hold the quantity as written."""
     plain = [param for param in candidates if param.kind not in (*_WITH_UNIT, "ratio")]
     try:
@@ -255,39 +244,38 @@ def _fitting(value: Scalar, candidates: list[Param], context: Context) -> Param 
     except QuantityError as error:
         if plain:
             return plain[0]
-        context.problems.add(value.mark, str(error))
-        return None
+        raise Wrong(value.mark, str(error)) from None
     for param in candidates:
         if quantity.fits(parsed, param.kind):
             return param
-    context.problems.add(
-        value.mark,
-        f"{shorten(value.text)} is not {any_of(EXAMPLES[param.kind] for param in candidates)}",
-    )
-    return None
+    wanted = any_of(EXAMPLES[param.kind] for param in candidates)
+    raise Wrong(value.mark, f"{shorten(value.text)} is not {wanted}")
 
 
-def _bare_quantity(
-    value: Scalar, family: dict[str, Entry], what: str, context: Context
-) -> dict[str, Any] | None:
-    entries = [entry for entry in family.values() if entry.shorthand]
-    params = [param for entry in entries for name in entry.shorthand if (param := entry.param(name))]
-    if not params:
-        context.problems.add(value.mark, f"must name a {what}: {any_of(family)}")
-        return None
+def _shorthands(family: dict[str, Entry]) -> list[tuple[Entry, Param]]:
+    """The entries of a family that take one quantity, with the parameters that it can be."""
+    return [
+        (entry, param)
+        for entry in family.values()
+        for name in entry.shorthand
+        if (param := entry.param(name))
+    ]
+
+
+def _for_quantity(value: Scalar, family: dict[str, Entry], what: str) -> Entry:
+    """The entry that a bare quantity is short for."""
+    known = _shorthands(family)
+    if not known:
+        raise Wrong(value.mark, f"must name a {what}: {any_of(family)}")
+    first = known[0][1].kind
     try:
-        parsed = quantity.parse(value.text, params[0].kind)
+        parsed = quantity.parse(value.text, first)
     except QuantityError as error:
-        hint = did_you_mean(value.text, family)
-        context.problems.add(value.mark, f"{error}{hint}")
-        return None
-    for entry in entries:
-        for name in entry.shorthand:
-            param = entry.param(name)
-            if param and quantity.fits(parsed, param.kind):
-                return entry_from(value, entry, context)
-    context.problems.add(value.mark, f"{shorten(value.text)} is not {EXAMPLES[params[0].kind]}")
-    return None
+        raise Wrong(value.mark, f"{error}{did_you_mean(value.text, family)}") from None
+    for entry, param in known:
+        if quantity.fits(parsed, param.kind):
+            return entry
+    raise Wrong(value.mark, f"{shorten(value.text)} is not {EXAMPLES[first]}")
 
 
 def _suggest_entry(value: Scalar, family: dict[str, Entry]) -> str:
@@ -296,9 +284,7 @@ def _suggest_entry(value: Scalar, family: dict[str, Entry]) -> str:
         parsed = quantity.parse(value.text)
     except QuantityError:
         return ""
-    for entry in family.values():
-        for name in entry.shorthand:
-            param = entry.param(name)
-            if param and quantity.fits(parsed, param.kind):
-                return f"; write {{{entry.name}: {shorten(value.text)}}}"
+    for entry, param in _shorthands(family):
+        if quantity.fits(parsed, param.kind):
+            return f"; write {{{entry.name}: {shorten(value.text)}}}"
     return ""

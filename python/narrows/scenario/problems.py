@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 
 from narrows.errors import Problem, ScenarioError
 from narrows.scenario.yaml_tree import Mapping, Mark, Node
@@ -10,6 +11,26 @@ from narrows.text import did_you_mean
 
 #: After this many problems the rest is noise.
 MOST_PROBLEMS = 20
+
+
+class Wrong(Exception):  # noqa: N818 - found in what a user has written, and noted
+    """A value that can't be read: where it is written, and what is wrong with it."""
+
+    def __init__(self, mark: Mark, text: str) -> None:
+        super().__init__(text)
+        self.mark = mark
+        self.text = text
+
+
+class _Noted(AbstractContextManager[None, bool]):
+    def __init__(self, problems: Problems) -> None:
+        self._problems = problems
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
+        if not isinstance(error, Wrong):
+            return False
+        self._problems.add(error.mark, error.text)
+        return True
 
 
 class Problems:
@@ -25,11 +46,13 @@ class Problems:
         named = position.endswith(f" {key}") or position == f"--{key}"
         self.found.append(Problem(position, "" if named else key, text))
 
+    def noted(self) -> _Noted:
+        """Notes what is wrong with a value; what comes after it is read all the same."""
+        return _Noted(self)
+
     def unknown_key(self, mark: Mark, key: str, known: Iterable[str]) -> None:
         """Notes a key that has no meaning at this place."""
-        known = list(known)
-        hint = did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
-        self.add(mark, f"unknown key{hint}")
+        self.add(mark, unknown_key(mark, key, known).text)
 
     def known_keys(self, mapping: Mapping | None, known: Iterable[str]) -> Iterator[tuple[str, Node]]:
         """The known keys of a mapping with their values; notes the others."""
@@ -40,11 +63,17 @@ class Problems:
             else:
                 self.unknown_key(mark, key, known)
 
+    def section(self, value: Node, known: Iterable[str], example: str) -> Mapping:
+        """A mapping with some of the known keys; notes the others. Raises `Wrong` if it is none."""
+        mapping = mapping_of(value, f"{{{example}}}")
+        for _ in self.known_keys(mapping, known):
+            pass
+        return mapping
+
     def expect_mapping(self, value: Node, example: str) -> Mapping | None:
         """The value as a mapping, or a problem."""
-        if isinstance(value, Mapping):
-            return value
-        self.add(value.mark, f"must be keys with values, such as {example}")
+        with self.noted():
+            return mapping_of(value, example)
         return None
 
     def raise_if_any(self) -> None:
@@ -52,3 +81,17 @@ class Problems:
         if self.found:
             unique = list(dict.fromkeys(self.found))
             raise ScenarioError(unique[:MOST_PROBLEMS])
+
+
+def unknown_key(mark: Mark, key: str, known: Iterable[str]) -> Wrong:
+    """The problem of a key that has no meaning at this place."""
+    known = list(known)
+    hint = did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
+    return Wrong(mark, f"unknown key{hint}")
+
+
+def mapping_of(value: Node, example: str) -> Mapping:
+    """The value as a mapping; raises `Wrong` if it is none."""
+    if not isinstance(value, Mapping):
+        raise Wrong(value.mark, f"must be keys with values, such as {example}")
+    return value

@@ -10,8 +10,10 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+from narrows.files import packaged
 from narrows.text import did_you_mean, shorten
 
 #: The largest value of any quantity: it must fit the integers of the core.
@@ -43,16 +45,8 @@ def _units() -> dict[str, tuple[str, Fraction]]:
         units[f"{prefix}bit/s"] = ("rate", Fraction(factor))
         units[f"{prefix}B/s"] = ("rate", Fraction(factor * 8))
         units[f"{prefix}B"] = ("bytes", Fraction(factor))
-    for unit, nanoseconds in {
-        "ns": 1,
-        "us": 10**3,
-        "µs": 10**3,
-        "μs": 10**3,
-        "ms": 10**6,
-        "s": 10**9,
-        "min": 60 * 10**9,
-        "h": 3600 * 10**9,
-    }.items():
+    times = {"ns": 1, "us": 10**3, "µs": 10**3, "μs": 10**3, "ms": 10**6, "s": 10**9}
+    for unit, nanoseconds in {**times, "min": 60 * 10**9, "h": 3600 * 10**9}.items():
         units[unit] = ("span", Fraction(nanoseconds))
     units |= {"packet": ("packets", Fraction(1)), "packets": ("packets", Fraction(1))}
     units |= {"bdp": ("bdp", Fraction(1)), "BDP": ("bdp", Fraction(1)), "%": ("ratio", Fraction(1, 100))}
@@ -61,51 +55,10 @@ def _units() -> dict[str, tuple[str, Fraction]]:
 
 UNITS = _units()
 
-#: Common spellings that are not units here, with what was probably meant.
-_HABITS = {
-    "bps": "bit/s",
-    "kbps": "kbit/s",
-    "mbps": "Mbit/s",
-    "gbps": "Gbit/s",
-    "bit": "B",
-    "kbit": "kB",
-    "mbit": "Mbit/s",
-    "gbit": "Gbit/s",
-    "sec": "s",
-    "secs": "s",
-    "second": "s",
-    "seconds": "s",
-    "msec": "ms",
-    "usec": "us",
-    "minutes": "min",
-    "minute": "min",
-    "m": "min",
-    "bytes": "B",
-    "byte": "B",
-    "pkts": "packets",
-    "pkt": "packets",
-    "p": "packets",
-    "percent": "%",
-    "bdps": "bdp",
-    "hours": "h",
-}
-
+_WORDS = packaged(Path(__file__).with_name("quantity.yaml"))
+_HABITS: dict[str, str] = _WORDS["habits"]
 #: A value of each kind in words, for messages.
-EXAMPLES = {
-    "rate": "a rate such as 12 Mbit/s",
-    "span": "a time such as 20 ms",
-    "bytes": "an amount of data such as 150 kB",
-    "packets": "a number of packets such as 100 packets",
-    "count": "a whole number without unit such as 10",
-    "ratio": "a share such as 0.1 %",
-    "number": "a number without unit such as 0.5",
-    "flag": "true or false",
-    "choice": "a word",
-    "counts": "a list of whole numbers such as [3, 7]",
-    "rate_steps": "a list of steps such as [[0 s, 1 Mbit/s], [40 s, 2.5 Mbit/s]]",
-    "span_steps": "a list of steps such as [[0 s, 20 ms], [40 s, 50 ms]]",
-    "file": "the name of a file such as traces/uplink.trace",
-}
+EXAMPLES: dict[str, str] = _WORDS["examples"]
 
 #: More than the largest value in its smallest unit has.
 MOST_DIGITS = 60

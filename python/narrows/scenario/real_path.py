@@ -10,9 +10,10 @@ import ipaddress
 from typing import Any
 
 from narrows.errors import UsageError
+from narrows.scenario.keys import REAL_PATH
 from narrows.scenario.network import Network
-from narrows.scenario.params import Context, read_value
-from narrows.scenario.problems import Problems
+from narrows.scenario.params import Context, required
+from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
@@ -23,107 +24,19 @@ WHERE = "hosts"
 #: The machines: the one that runs the campaign, or the other one.
 LOCAL, REMOTE = "here", "there"
 BOTH, AUTO = "both", "auto"
-#: Reactions to the loss of the other host.
-GO_ON, STOP = "go-on", "stop"
+#: A reaction to the loss of the other host.
+STOP = "stop"
 #: The kind of the elements of a network of which nothing is known.
 KIND = "real"
-#: Ports that are looked at unless others are named: QUIC, STUN, iperf3, traceroute, and one that means
-#: nothing.
-PORTS = (443, 3478, 5201, 33434, 50123)
 #: As many as leave the agent a port to ask from, and rounded.
 MOST_PORTS = 60
 #: Keys that bear on the course of a campaign, and not on its results.
 NOT_OF_RESULTS = ("retries", "vanished")
 _EXAMPLE = "{other: user@host}"
-
-
-#: Kinds of values that have readers here.
-OWN_KINDS = ("text", "address", "ports", "interfaces")
 #: The keys in it.
-PARAMS: tuple[Param, ...] = (
-    Param(
-        "other",
-        "text",
-        doc="The other host as ssh takes it: user@host, or a name of its configuration. Required, here or as"
-        " `--host`.",
-    ),
-    Param(
-        "sender",
-        "choice",
-        choices=(LOCAL, REMOTE, BOTH),
-        default=LOCAL,
-        doc="Which machine sends the data of `forward` flows. `both`: every scheme is run in both directions,"
-        " with rows of its own in the results.",
-    ),
-    Param(
-        "tunnel",
-        "choice",
-        choices=("on", "off"),
-        default="on",
-        doc="`on`: all packets go through a tunnel that numbers and stamps each one at both ends. `off`: the"
-        " endpoints use the machines' own addresses, and only what they count is known.",
-    ),
-    Param(
-        "listener",
-        "choice",
-        choices=(AUTO, LOCAL, REMOTE),
-        default=AUTO,
-        doc="Which machine waits for the other's datagrams. `auto`: the other one if it can be reached, else"
-        " this one.",
-    ),
-    Param(
-        "ports",
-        "ports",
-        default=list(PORTS),
-        doc="UDP ports that may be used, in order of preference; the first one that passes is taken.",
-    ),
-    Param(
-        "address",
-        "address",
-        doc="The other host's address for datagrams, if not the one that ssh uses.",
-    ),
-    Param(
-        "our_address",
-        "address",
-        doc="This machine's address as the other one shall use it, if not the one that datagrams come from.",
-    ),
-    Param(
-        "interface",
-        "interfaces",
-        default={},
-        doc="Network interfaces by which the tunnel goes, instead of what the routes say: `here`, `there`.",
-    ),
-    Param(
-        "mtu",
-        "bytes",
-        low=1280,
-        high=9000,
-        doc="Largest IP packet outside of the tunnel. Default: the largest that passes, at most 1500 B.",
-    ),
-    Param(
-        "prepare",
-        "flag",
-        default=False,
-        doc="Raise limits of socket buffers of both machines for the time of the campaign.",
-    ),
-    Param(
-        "retries",
-        "count",
-        default=1,
-        low=0,
-        high=100,
-        doc="How often a cell that failed is tried again, at the end of its round.",
-    ),
-    Param(
-        "vanished",
-        "choice",
-        choices=(GO_ON, STOP),
-        default=GO_ON,
-        doc="What happens when the other host is gone: the campaign goes on, connects anew before each cell"
-        " and counts those that fail meanwhile, or it stops and can be resumed.",
-    ),
-)
-BY_NAME = {param.name: param for param in PARAMS}
+PARAMS = {name: key.param for name, key in REAL_PATH.items() if key.param}
+#: Ports that are looked at unless others are named.
+PORTS = tuple(PARAMS["ports"].default)
 
 
 def is_wanted(tree: Mapping) -> bool:
@@ -149,11 +62,10 @@ def read(tree: Mapping, problems: Problems) -> dict[str, Any]:
     """The key, with defaults filled in; empty if the scenario is not for two hosts."""
     written: Node = tree.entries.get(KEY, Mapping(tree.mark.at(KEY)))
     mapping = problems.expect_mapping(written, _EXAMPLE)
-    found: dict[str, Any] = {param.name: param.default for param in PARAMS}
-    for key, value in problems.known_keys(mapping, BY_NAME):
-        one = _value(value, BY_NAME[key], problems)
-        if one is not None:
-            found[key] = one
+    found: dict[str, Any] = {param.name: param.default for param in PARAMS.values()}
+    for key, value in problems.known_keys(mapping, PARAMS):
+        with problems.noted():
+            found[key] = _value(value, PARAMS[key], problems)
     if not is_wanted(tree):
         return {}
     if mapping is not None and "other" not in mapping.entries:
@@ -173,8 +85,8 @@ def _check_bare(written: Node, found: dict[str, Any], problems: Problems) -> Non
     """Refuses what only a tunnel can do."""
     marks = written.entries if isinstance(written, Mapping) else {}
     for key in ("listener", "interface", "mtu"):
-        if found[key] != BY_NAME[key].default:
-            text = "is of the tunnel, and there is none with tunnel: off; remove it"
+        if found[key] != PARAMS[key].default:
+            text = "is a setting of the tunnel, and there is none with tunnel: off; remove it"
             problems.add(marks[key].mark if key in marks else written.mark.at(f"{KEY}.{key}"), text)
     for key in ("address", "our_address"):
         if found[key] is not None and ipaddress.ip_address(found[key]).version != 4:
@@ -184,34 +96,30 @@ def _check_bare(written: Node, found: dict[str, Any], problems: Problems) -> Non
 
 def _value(value: Node, param: Param, problems: Problems) -> Any:
     if param.kind == "ports":
-        return _ports(value, problems)
+        return _ports(value)
     if param.kind == "interfaces":
         return _interfaces(value, problems)
-    if param.kind not in OWN_KINDS:
-        return read_value(value, param, Context(problems))
+    if not REAL_PATH[param.name].schema:
+        return required(value, param, Context(problems))
     text = value.text if isinstance(value, Scalar) and not value.is_null else ""
     if param.kind == "address":
         try:
             return str(ipaddress.ip_address(text))
         except ValueError:
-            problems.add(
-                value.mark, f'"{shorten(text)}" is not an address; write it in figures, such as 192.0.2.7'
-            )
-    elif not text or text.startswith("-") or any(letter.isspace() for letter in text):
-        problems.add(value.mark, "must be a host as ssh takes it, such as user@host")
-    else:
-        return text
-    return None
+            text = f'"{shorten(text)}" is not an address; write it in figures, such as 192.0.2.7'
+            raise Wrong(value.mark, text) from None
+    if not text or text.startswith("-") or any(letter.isspace() for letter in text):
+        raise Wrong(value.mark, "must be a host as ssh takes it, such as user@host")
+    return text
 
 
-def _ports(value: Node, problems: Problems) -> list[int] | None:
+def _ports(value: Node) -> list[int]:
     items = value.items if isinstance(value, Sequence) else [value]
     texts = [item.text if isinstance(item, Scalar) else "" for item in items]
     try:
         return list(ports_of(",".join(texts)))
     except ValueError as error:
-        problems.add(value.mark, str(error))
-        return None
+        raise Wrong(value.mark, str(error)) from None
 
 
 def ports_of(text: str) -> tuple[int, ...]:
@@ -228,8 +136,8 @@ def ports_of(text: str) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _interfaces(value: Node, problems: Problems) -> dict[str, str] | None:
-    mapping = problems.expect_mapping(value, "{here: eth0, there: wwan0}")
+def _interfaces(value: Node, problems: Problems) -> dict[str, str]:
+    mapping = mapping_of(value, "{here: eth0, there: wwan0}")
     found: dict[str, str] = {}
     for key, written in problems.known_keys(mapping, (LOCAL, REMOTE)):
         name = written.text if isinstance(written, Scalar) and not written.is_null else ""
@@ -238,7 +146,7 @@ def _interfaces(value: Node, problems: Problems) -> dict[str, str] | None:
             problems.add(written.mark, "must be the name of a network interface, such as eth0")
         else:
             found[key] = name
-    return found if mapping is not None else None
+    return found
 
 
 def network_json(network: Network, found: dict[str, Any]) -> dict[str, Any]:
@@ -267,20 +175,22 @@ def check(tree: Mapping, network: Network, found: dict[str, Any], problems: Prob
         key = "network" if "network" in tree.entries else "hosts"
         mark = tree.key_marks.get(key, tree.mark)
         text = (
-            "settings of hosts are made in their namespaces, which there are only with a tunnel; remove them,"
+            "settings of hosts need their namespaces, which exist only with a tunnel; remove them,"
             " or write tunnel: on"
         )
         problems.add(mark.at(key), text)
     if network.kind != "dumbbell":
         key = "network" if "network" in tree.entries else "topology"
         mark = tree.key_marks.get(key, tree.mark)
-        text = "between two real hosts is one path; remove it, or run the scenario with --where emulate"
+        text = (
+            "two real hosts have one path between them; remove it, or run the scenario with --where emulate"
+        )
         problems.add(mark.at(key), text)
     timeline = tree.entries.get("timeline")
     for item in timeline.items if isinstance(timeline, Sequence) else []:
         for key, mark, _ in item if isinstance(item, Mapping) else ():
             if key in ("set", "cut", "restore"):
-                text = "a real path is not ours to change; remove it, or run the scenario with"
+                text = "a real path cannot be changed; remove it, or run the scenario with"
                 problems.add(mark, f"{text} --where emulate")
 
 
@@ -288,20 +198,10 @@ def check_axis(key: str) -> str | None:
     """The problem of a key in the matrix of a scenario for two hosts."""
     first = key.partition(".")[0]
     if first in ("path", "topology", "network"):
-        return "a real path is not ours to change; remove it, or run the scenario with --where emulate"
+        return "a real path cannot be changed; remove it, or run the scenario with --where emulate"
     if first == KEY and key != f"{KEY}.sender":
         return f"of {KEY} only sender can be varied; remove it"
     return None
-
-
-def example(param: Param) -> str:
-    """The values that a parameter of our own kinds takes, for the reference."""
-    return {
-        "text": "`user@host`",
-        "address": "figures, such as `192.0.2.7`",
-        "ports": "`443,5000-5003`, or a list",
-        "interfaces": "`{here: eth0, there: wwan0}`",
-    }[param.kind]
 
 
 def named_host(text: str) -> str:

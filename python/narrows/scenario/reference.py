@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from narrows.scenario import real_path
-from narrows.scenario.keys import KEYS
+from narrows.scenario.keys import KEYS, REAL_PATH
 from narrows.scenario.params import STEPS
 from narrows.scenario.quantity import EXAMPLES, show
 from narrows.scenario.registry import Entry, Param, Registry
@@ -30,13 +30,18 @@ def markdown(registry: Registry) -> str:
         "programs": _programs(registry),
         "transport": parameters(registry.transport),
     }
-    text = _TEMPLATE.read_text(encoding="utf-8")
+    return filled(_TEMPLATE, parts)
+
+
+def filled(template: Path, parts: dict[str, str]) -> str:
+    """A page from its template, in which a line `@NAME@` stands for each part."""
+    text = template.read_text(encoding="utf-8")
     return re.sub(r"^@([a-z]+)@$", lambda match: parts[match[1]].strip(), text, flags=re.MULTILINE)
 
 
 def _keys() -> str:
     rows = []
-    for key in KEYS:
+    for key in KEYS.values():
         default = "required" if key.required else _default(key.param) if key.param else ""
         rows.append((f"`{key.name}`", default, cell(key.doc), f"`{cell(key.example)}`"))
     return markdown_table(("key", "default", "meaning", "example"), rows)
@@ -44,12 +49,11 @@ def _keys() -> str:
 
 def _real_path() -> str:
     rows = []
-    for param in real_path.PARAMS:
-        own = param.kind in real_path.OWN_KINDS
+    for name, param in real_path.PARAMS.items():
+        key = REAL_PATH[name]
         listed = f"`{_listed(param.default)}`" if param.default else "none"
-        default = listed if own else _default(param)
-        values = real_path.example(param) if own else allowed(param)
-        rows.append((f"`{param.name}`", default, cell(values), cell(param.doc)))
+        default = listed if key.values else _default(param)
+        rows.append((f"`{name}`", default, cell(key.values or allowed(param)), cell(key.doc)))
     return markdown_table(("key", "default", "allowed", "meaning"), rows)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
@@ -29,6 +29,8 @@ class Param:
     required: bool = False
     doc: str = ""
     source: str = ""
+    #: Unit of a value whose kind has none.
+    unit: str = ""
 
 
 @dataclass(frozen=True)
@@ -166,22 +168,14 @@ def metrics() -> dict[str, dict[str, Any]]:
 
 
 def _entry(item: dict[str, Any]) -> Entry:
-    return Entry(
-        name=item["name"],
-        summary=item.get("summary", ""),
-        source=item.get("source", ""),
-        params=tuple(_param(param) for param in item["params"]),
-        shorthand=tuple(item.get("shorthand", ())),
-        datagram=item.get("class") == "datagrams",
-        parallel=bool(item.get("parallel", True)),
-        page=item.get("page", ""),
-        transport={str(key): str(value) for key, value in (item.get("transport") or {}).items()},
-        profiles={one["name"]: Profile(**one) for one in item.get("profiles", ())},
-        ecn=item.get("ecn", ""),
-        media=bool(item.get("media")),
-        frames=bool(item.get("frames")),
-        native=item.get("native") or "",
-    )
+    own = {one.name: item[one.name] for one in fields(Entry) if item.get(one.name) is not None}
+    own |= {
+        "params": tuple(_param(param) for param in item["params"]),
+        "shorthand": tuple(item.get("shorthand", ())),
+        "datagram": item.get("class") == "datagrams",
+        "profiles": {one["name"]: Profile(**one) for one in item.get("profiles", ())},
+    }
+    return Entry(**{"summary": "", "source": "", **own})
 
 
 def _with_units(entry: Entry, transport: tuple[Param, ...]) -> Entry:
@@ -208,14 +202,6 @@ def _setting(item: dict[str, Any]) -> Param:
 
 
 def _param(item: dict[str, Any]) -> Param:
-    return Param(
-        name=item["name"],
-        kind=item["kind"],
-        choices=tuple(item.get("choices") or ()),
-        default=item.get("default"),
-        low=item.get("min"),
-        high=item.get("max"),
-        required=bool(item.get("required")),
-        doc=item.get("doc", ""),
-        source=item.get("source", ""),
-    )
+    own = {one.name: item[one.name] for one in fields(Param) if item.get(one.name) is not None}
+    limits = {"low": item.get("min"), "high": item.get("max")}
+    return Param(**{**own, **limits, "choices": tuple(item.get("choices") or ())})

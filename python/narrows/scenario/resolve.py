@@ -12,14 +12,14 @@ from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
 from narrows.scenario.flows import Flow, FlowReader, Flows
-from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
+from narrows.scenario.keys import KEYS, SCHEMA
 from narrows.scenario.measure import read_measure
 from narrows.scenario.model import Scenario, SchemeRow
 from narrows.scenario.network import Network
 from narrows.scenario.nodes import read_settings
 from narrows.scenario.params import Context, read_params, read_value
 from narrows.scenario.prefixes import UDP
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
 from narrows.scenario.schemes import (
@@ -58,7 +58,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     files = Files(base or Path())
     _check_keys(tree, problems)
     _check_schema(tree, problems)
-    values = {key.name: _single(tree, key.name, problems) for key in KEYS if key.param}
+    values = {name: _single(tree, name, problems) for name, key in KEYS.items() if key.param}
     duration = values["duration"]
     between = real_path.read(tree, problems)
     topology, network = read_network(tree, registry, problems)
@@ -75,7 +75,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     schemes = _schemes(tree, registry, files, problems)
     flows = _flows(tree, duration, network, registry, files, problems)
     if "hosts" in tree.entries:
-        hosts = problems.expect_mapping(tree.entries["hosts"], BY_NAME["hosts"].example)
+        hosts = problems.expect_mapping(tree.entries["hosts"], KEYS["hosts"].example)
         only = flows.background_hosts
         read_settings(hosts or Mapping(tree.mark.at("hosts")), network, only, registry, problems)
     _check_extra_rtt(tree, flows, topology, network, problems)
@@ -167,14 +167,12 @@ def _elements(network: Network, flows: Flows, registry: Registry, files: Files, 
 
 
 def _check_keys(tree: Mapping, problems: Problems) -> None:
-    for _ in problems.known_keys(tree, BY_NAME):
+    for _ in problems.known_keys(tree, KEYS):
         pass
-    for key_spec in KEYS:
-        if key_spec.required and key_spec.name not in tree.entries:
-            problems.add(
-                tree.mark,
-                f"the key {key_spec.name} is missing; write for example {key_spec.name}: {key_spec.example}",
-            )
+    for name, key in KEYS.items():
+        if key.required and name not in tree.entries:
+            text = f"the key {name} is missing; write for example {name}: {key.example}"
+            problems.add(tree.mark, text)
 
 
 def _check_schema(tree: Mapping, problems: Problems) -> None:
@@ -182,21 +180,18 @@ def _check_schema(tree: Mapping, problems: Problems) -> None:
     if value is None:
         return
     text = value.text if isinstance(value, Scalar) else ""
-    if text == SCHEMA:
-        return
     prefix = SCHEMA.rsplit("/", 1)[0]
-    if re.fullmatch(re.escape(prefix) + r"/[0-9]+", text):
-        problems.add(
-            value.mark,
-            f"the file is in the format {text}, which this version of narrows"
-            f" ({__version__}) can't read; it reads {SCHEMA}",
+    if re.fullmatch(re.escape(prefix) + r"/[0-9]+", text) and text != SCHEMA:
+        wrong = (
+            f"the file is in the format {text}, which this version of narrows ({__version__}) can't read; it"
         )
-    else:
+        problems.add(value.mark, f"{wrong} reads {SCHEMA}")
+    elif text != SCHEMA:
         problems.add(value.mark, f"must be {SCHEMA}")
 
 
 def _single(tree: Mapping, name: str, problems: Problems) -> Any:
-    param = BY_NAME[name].param
+    param = KEYS[name].param
     assert param is not None
     value = tree.entries.get(name)
     if value is None:
@@ -209,13 +204,13 @@ def _text(tree: Mapping, key: str, problems: Problems) -> str:
     value = tree.entries.get(key)
     if value is None:
         return ""
-    if not isinstance(value, Scalar) or not value.text or value.is_null:
-        problems.add(value.mark, "must be a sentence")
-        return ""
-    if any(ord(letter) < 32 and letter not in "\t\n\r" for letter in value.text):
-        problems.add(value.mark, "contains control characters; remove them")
-        return ""
-    return " ".join(value.text.split())
+    with problems.noted():
+        if not isinstance(value, Scalar) or not value.text or value.is_null:
+            raise Wrong(value.mark, "must be a sentence")
+        if any(ord(letter) < 32 and letter not in "\t\n\r" for letter in value.text):
+            raise Wrong(value.mark, "contains control characters; remove them")
+        return " ".join(value.text.split())
+    return ""
 
 
 def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
@@ -226,10 +221,8 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
     if not isinstance(value, Scalar) or not _NAME.match(value.text):
         text = value.text if isinstance(value, Scalar) else "this"
         hint = did_you_mean(text, [slug_of(text)]) if slug_of(text) else ""
-        problems.add(
-            value.mark,
-            f'"{shorten(text)}" is not a name; use lower-case letters, digits, "-" and "."{hint}',
-        )
+        wrong = f'"{shorten(text)}" is not a name; use lower-case letters, digits, "-" and "."{hint}'
+        problems.add(value.mark, wrong)
         return "scenario"
     return value.text
 
@@ -237,21 +230,18 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
 def _check_extra_rtt(
     tree: Mapping, flows: Flows, topology: str, network: Network, problems: Problems
 ) -> None:
-    if real_path.is_wanted(tree) and flows.extra_rtt_mark:
-        problems.add(
-            flows.extra_rtt_mark.at("flows"), "a real path has the round-trip time that it has; remove it"
-        )
+    if not flows.extra_rtt_mark:
         return
-    if network.kind != "dumbbell" and flows.extra_rtt_mark:
-        problems.add(
-            flows.extra_rtt_mark.at("flows"),
-            "an extra RTT is for flows over a single path; here write a delay on the link of the flow's host",
+    mark = flows.extra_rtt_mark.at("flows")
+    if real_path.is_wanted(tree):
+        problems.add(mark, "a real path has the round-trip time that it has; remove it")
+    elif network.kind != "dumbbell":
+        text = (
+            "an extra RTT is for flows over a single path; here write a delay on the link of the flow's host"
         )
-    if topology == "path" and flows.extra_rtt_mark:
-        problems.add(
-            flows.extra_rtt_mark.at("flows"),
-            "an extra RTT needs hosts of its own for each flow; write topology: dumbbell",
-        )
+        problems.add(mark, text)
+    elif topology == "path":
+        problems.add(mark, "an extra RTT needs hosts of its own for each flow; write topology: dumbbell")
 
 
 def _rows(
@@ -262,11 +252,8 @@ def _rows(
         return []
     need = any(flow.scheme is None for flow in flows.items)
     if "schemes" in tree.entries and not need:
-        problems.add(
-            tree.key_marks["schemes"],
-            "has no effect because every flow names its own scheme;"
-            " remove it, or remove scheme from the flows that shall run the schemes under test",
-        )
+        text = "has no effect because every flow names its own scheme; remove it, or remove scheme from the"
+        problems.add(tree.key_marks["schemes"], f"{text} flows that shall run the schemes under test")
         return []
     if need and "schemes" not in tree.entries:
         problems.add(tree.mark, "the key schemes is missing; write for example schemes: [cubic, reno]")
@@ -283,17 +270,9 @@ def _rows(
         labels = list(dict.fromkeys(one.label for one in told_apart(tests) if one.name != UDP)) or [UDP]
         label = " + ".join(labels)
         slug = free_slug("+".join(slug_of(one) for one in labels), (row.slug for row in rows))
-        rows.append(
-            SchemeRow(
-                label,
-                slug,
-                [
-                    flow.to_json(number, one, network)
-                    for number, (flow, one) in enumerate(zip(flows.items, used, strict=True), 1)
-                    if one
-                ],
-            )
-        )
+        numbered = enumerate(zip(flows.items, used, strict=True), 1)
+        listed = [flow.to_json(number, one, network) for number, (flow, one) in numbered if one]
+        rows.append(SchemeRow(label, slug, listed))
     return rows
 
 
@@ -311,7 +290,7 @@ def _transport(
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """All settings of the transport, and those of them that are written."""
     value: Node = tree.entries.get("transport", Mapping(Mark("", path="transport")))
-    mapping = problems.expect_mapping(value, BY_NAME["transport"].example)
+    mapping = problems.expect_mapping(value, KEYS["transport"].example)
     if mapping is None:
         return {}, {}
     every = read_params(mapping, registry.transport, "the transport", Context(problems))
@@ -321,7 +300,7 @@ def _transport(
 
 def _report(tree: Mapping, problems: Problems) -> dict[str, Any]:
     value: Node = tree.entries.get("report", Mapping(Mark("", path="report")))
-    mapping = problems.expect_mapping(value, BY_NAME["report"].example)
+    mapping = problems.expect_mapping(value, KEYS["report"].example)
     report: dict[str, Any] = {_FLAG_PDF: True}
     for _, item in problems.known_keys(mapping, (_FLAG_PDF,)):
         flag = item.flag if isinstance(item, Scalar) else None

@@ -1,4 +1,4 @@
-"""The JSON Schema (draft-07) of scenario files, generated from the keys and the registry.
+"""The JSON Schema (draft-07) of scenario files, generated from `format.yaml` and the registry.
 
 Editors use it for completion and first checks; `narrows run` itself checks more (sums, orders, names of
 the kernel) and has the better messages.
@@ -7,23 +7,23 @@ the kernel) and has the better messages.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import Any
 
-from narrows.scenario import matrix, measure, real_path
-from narrows.scenario import schema_places as places
-from narrows.scenario import schema_schedule as schedule
-from narrows.scenario.keys import BY_NAME, KEYS, SCHEMA
+from narrows.scenario import dscp, expect, matrix
+from narrows.scenario.keys import FORMAT, KEYS, REAL_PATH, Key
+from narrows.scenario.params import STEPS
 from narrows.scenario.prefixes import KERNEL_PREFIX
-from narrows.scenario.registry import Entry, Registry
-from narrows.scenario.schema_values import (
-    WITH_UNIT,
-    entries_schema,
-    entry_schema,
-    param_schema,
-    params_schema,
-    quantity_schema,
-)
+from narrows.scenario.quantity import EXAMPLES, UNITS
+from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, TRANSPORT, transport_of
+
+Schema = dict[str, Any]
+
+_NUMBER = r"[0-9]+(\.[0-9]*)?([eE][-+]?[0-9]+)?"
+WITH_UNIT = ("rate", "span", "bytes", "packets", "ratio")
+#: Lists of words that `format.yaml` names.
+_WORDS = {"$dscp": list(dscp.NAMES), "$measures": list(dict.fromkeys([*expect.OF_MODE, *expect.OF_VALUE]))}
 
 
 def schema_text(registry: Registry) -> str:
@@ -31,197 +31,207 @@ def schema_text(registry: Registry) -> str:
     return json.dumps(schema(registry), indent=2, ensure_ascii=False) + "\n"
 
 
-def schema(registry: Registry) -> dict[str, Any]:
+def schema(registry: Registry) -> Schema:
     """The schema as data."""
-    properties = {key.name: _key(key.name) for key in KEYS}
     return {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Narrows scenario",
         "description": "One experiment: the question, the network, the schemes and the flows.",
-        "type": "object",
-        "additionalProperties": False,
-        "required": [key.name for key in KEYS if key.required],
-        "properties": properties,
+        **_object(
+            {name: _top_key(key, registry) for name, key in KEYS.items()},
+            (name for name, key in KEYS.items() if key.required),
+        ),
         "definitions": {
-            **{kind: quantity_schema(kind) for kind in WITH_UNIT},
-            "queue": entries_schema(registry.queues, "What holds packets that wait for the bottleneck."),
-            "rateServer": _rate(registry),
+            **{kind: _quantity(kind) for kind in WITH_UNIT},
+            **_filled(FORMAT["definitions"], registry),
             "element": _element(registry),
-            "elements": {"type": ["array", "null"], "items": {"$ref": "#/definitions/element"}},
             "schemeName": _scheme_name(registry),
             "ownName": _OWN_NAME,
             "scheme": _scheme(registry),
-            "transport": params_schema(registry.transport),
-            **places.definitions(registry),
-            **schedule.definitions(registry),
         },
     }
 
 
-def _key(name: str) -> dict[str, Any]:
-    key = BY_NAME[name]
-    content: dict[str, Any]
-    if key.param is not None:
-        content = param_schema(key.param)
-    elif name == "schema":
-        content = {"const": SCHEMA}
-    elif name == "name":
-        content = {"type": "string", "pattern": "^[a-z0-9][a-z0-9.+-]{0,59}$"}
-    elif name == "path":
-        content = {**places.directions(), "required": ["forward"]}
-    elif name == "schemes":
-        content = {"type": "array", "minItems": 1, "items": {"$ref": "#/definitions/scheme"}}
-    elif name in ("topology", "network", "hosts", "flows", "background", "timeline", "expect"):
-        content = {"$ref": f"#/definitions/{name}"}
-    elif name == measure.KEY:
-        content = measure.schema()
-    elif name == real_path.KEY:
-        content = places.real_path_schema()
-    elif name == "transport":
-        content = {"$ref": "#/definitions/transport"}
-    elif name == "matrix":
-        content = matrix.schema()
-    elif name == "draw":
-        content = schedule.draw()
-    elif name == "report":
-        content = {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {"pdf": {"type": "boolean"}},
-        }
-    else:
-        content = {"type": "string", "minLength": 1}
+def _object(properties: Schema, required: Iterable[str] = ()) -> Schema:
+    needed = {"required": listed} if (listed := list(required)) else {}
+    return {"type": "object", "additionalProperties": False, **needed, "properties": properties}
+
+
+def _filled(part: Any, registry: Registry) -> Any:
+    """A part of `format.yaml` with what the registry and the reader know."""
+    if isinstance(part, list):
+        return [_filled(item, registry) for item in part]
+    if not isinstance(part, dict):
+        return _WORDS.get(part, part) if isinstance(part, str) else part
+    if "$matrix" in part:
+        return matrix.schema()
+    if "$params" in part:
+        return _params(getattr(registry, part["$params"]))
+    if "$real_path" in part:
+        return _object({name: _key(key, registry) for name, key in REAL_PATH.items()})
+    if "$entries" in part:
+        return _entries(getattr(registry, part["$entries"]), part)
+    return {key: _filled(value, registry) for key, value in part.items()}
+
+
+def _key(key: Key, registry: Registry) -> Schema:
+    content = _filled(key.schema, registry) if key.schema or key.param is None else _param(key.param)
     if "$ref" in content:  # draft-07 ignores whatever stands beside a reference
         content = {"allOf": [content]}
-    return {"description": key.doc, **content, "examples": [key.example]}
+    return {"description": key.doc, **content}
 
 
-def _rate(registry: Registry) -> dict[str, Any]:
-    content = entries_schema(
-        registry.rates, "How fast the bottleneck serves; a plain rate such as 12 Mbit/s is constant."
-    )
-    content["anyOf"].insert(0, {"$ref": "#/definitions/rate"})
-    return content
+def _top_key(key: Key, registry: Registry) -> Schema:
+    return {**_key(key, registry), "examples": [key.example]}
 
 
-def _element(registry: Registry) -> dict[str, Any]:
+# -- values --------------------------------------------------------------------------------------
+
+
+def _quantity(kind: str) -> Schema:
+    """A number with a unit."""
+    own = {unit for unit, (unit_kind, _) in UNITS.items() if unit_kind == kind}
+    if kind == "bytes":
+        own |= {"bdp", "BDP"}
+    units = "|".join(sorted(own, key=lambda unit: (-len(unit), unit)))
+    return {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*({units})\s*$", "description": EXAMPLES[kind]}
+
+
+def _described(text: str, source: str) -> Schema:
+    return {"description": f"{text} ({source})" if source else text} if text else {}
+
+
+def _param(param: Param) -> Schema:
+    """A value of a parameter."""
+    return {**_described(param.doc, param.source), **_value(param)}
+
+
+def _value(param: Param) -> Schema:
+    limits = (("minimum", param.low), ("maximum", param.high))
+    bounds = {key: limit for key, limit in limits if limit is not None}
+    if param.kind in STEPS:
+        step = [{"$ref": "#/definitions/span"}, {"$ref": f"#/definitions/{STEPS[param.kind]}"}]
+        pair = {"type": "array", "items": step, "minItems": 2, "maxItems": 2}
+        return {"type": "array", "minItems": 1, "items": pair}
+    if param.kind == "counts":
+        number = {"type": "integer", **bounds}
+        return {"anyOf": [number, {"type": "array", "minItems": 1, "items": number}]}
+    if param.kind == "ratio":
+        return {"anyOf": [{"$ref": "#/definitions/ratio"}, {"type": "number", **bounds}]}
+    if param.kind in WITH_UNIT:
+        return {"allOf": [{"$ref": f"#/definitions/{param.kind}"}]}
+    if param.kind == "choice":
+        return {"enum": list(param.choices)}
+    if param.kind == "file":
+        return {"type": "string", "minLength": 1}
+    if param.kind == "flag":
+        return {"type": "boolean"}
+    return {"type": "integer" if param.kind == "count" else "number", **bounds}
+
+
+def _properties(params: Iterable[Param]) -> Schema:
+    return {param.name: _param(param) for param in params}
+
+
+def _params(params: tuple[Param, ...]) -> Schema:
+    """Parameters by name."""
+    return _object(_properties(params), (param.name for param in params if param.required))
+
+
+def _short(param: Param) -> Schema:
+    if param.kind in WITH_UNIT:
+        return {"$ref": f"#/definitions/{param.kind}"}
+    if param.kind == "counts" or param.kind in STEPS:
+        return _param(param)
+    return {"type": ["number", "boolean", "string"]}
+
+
+# -- things of the registry ----------------------------------------------------------------------
+
+
+def _entry(entry: Entry) -> Schema:
+    """The value after the name of an entry: its parameters, or one quantity."""
+    short = [_short(param) for name in entry.shorthand if (param := entry.param(name))]
+    empty = [] if any(param.required for param in entry.params) else [{"type": "null"}]
+    described = _described(entry.summary, entry.source)
+    return {**described, "anyOf": [*short, _params(entry.params), *empty]}
+
+
+def _entries(family: dict[str, Entry], part: Schema) -> Schema:
+    """One thing of a family of the registry; a rate alone is constant."""
+    alone = [name for name, entry in family.items() if not any(param.required for param in entry.params)]
+    one = {
+        **_object({name: _entry(entry) for name, entry in family.items()}),
+        "minProperties": 1,
+        "maxProperties": 1,
+    }
+    bare = [{"$ref": "#/definitions/rate"}] if part["$entries"] == "rates" else []
+    names = [{"enum": alone}] if alone else []
+    return {"description": part["description"], "anyOf": [*bare, *names, one]}
+
+
+def _element(registry: Registry) -> Schema:
+    name = FORMAT["parts"]["element_name"]
+    bottleneck = {
+        "rate": {"$ref": "#/definitions/rateServer"},
+        "queue": {"$ref": "#/definitions/queue"},
+        **_properties(registry.bottleneck),
+        "name": name,
+    }
+    links = (_object({one: _entry(entry), "name": name}, (one,)) for one, entry in registry.links.items())
     return {
         "description": "One element of the path: a bottleneck (rate with queue), or a link element.",
-        "oneOf": [
-            {
-                "type": "object",
-                "additionalProperties": False,
-                "required": ["rate"],
-                "properties": {
-                    "rate": {"$ref": "#/definitions/rateServer"},
-                    "queue": {"$ref": "#/definitions/queue"},
-                    **{param.name: param_schema(param) for param in registry.bottleneck},
-                    "name": places.NAME,
-                },
-            },
-            *(
-                {
-                    "type": "object",
-                    "additionalProperties": False,
-                    "required": [name],
-                    "properties": {name: entry_schema(entry), "name": places.NAME},
-                }
-                for name, entry in registry.links.items()
-            ),
-        ],
+        "oneOf": [_object(bottleneck, ("rate",)), *links],
     }
 
 
-def _scheme_name(registry: Registry) -> dict[str, Any]:
-    return {
-        "anyOf": [
-            {"enum": [*(name for name, entry in registry.schemes.items() if not entry.model), *registry.bpf]},
-            {"type": "string", "pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"},
-        ]
-    }
+def _scheme_name(registry: Registry) -> Schema:
+    ours = [name for name, entry in registry.schemes.items() if not entry.model]
+    kernels = {"type": "string", "pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"}
+    return {"anyOf": [{"enum": [*ours, *registry.bpf]}, kernels]}
 
 
 #: The name of a scheme with its settings.
-_OWN_NAME = {
+_OWN_NAME: Schema = {
     "type": "string",
     "minLength": 1,
     "maxLength": LONGEST_NAME,
     "description": "Name in results, in place of the scheme with its parameters.",
 }
+_NAMED: Schema = {NAME: {"$ref": "#/definitions/ownName"}}
 
 
-def _beside(entry: Entry, ours: bool, registry: Registry) -> dict[str, Any]:
+def _beside(entry: Entry, ours: bool, registry: Registry) -> Schema:
     """Keys beside the parameters of a scheme."""
-    found: dict[str, Any] = {NAME: {"$ref": "#/definitions/ownName"}}
+    found: Schema = dict(_NAMED)
     if entry.profiles:
         docs = "; ".join(f"{one.name}: {one.doc}" for one in entry.profiles.values())
-        found[PROFILE] = {
-            "enum": list(entry.profiles),
-            "description": f"A set-up that others have used. {docs}",
-        }
+        described = {"description": f"A set-up that others have used. {docs}"}
+        found[PROFILE] = {"enum": list(entry.profiles), **described}
     if ours and entry.media:
-        settings = transport_of(entry, registry)
-        found[TRANSPORT] = {
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {param.name: param_schema(param) for param in settings},
-        }
+        found[TRANSPORT] = _object(_properties(transport_of(entry, registry)))
     elif ours:
         found[TRANSPORT] = {"$ref": "#/definitions/transport"}
     return found
 
 
-def _scheme(registry: Registry) -> dict[str, Any]:
-    with_params = [
-        {
-            "type": "object",
-            "additionalProperties": False,
-            "required": ["scheme", *(param.name for param in entry.params if param.required)],
-            "properties": {
-                "scheme": {"const": name, "description": entry.summary},
-                **_beside(entry, name in registry.schemes, registry),
-                **{param.name: param_schema(param) for param in entry.params},
-            },
-        }
-        for name, entry in (*registry.schemes.items(), *registry.bpf.items())
-    ]
-    with_model = [
-        {
-            "type": "object",
-            "additionalProperties": False,
-            "required": [name],
-            "properties": {
-                name: {**param_schema(entry.model), "description": f"{entry.summary}. {entry.model.doc}"},
-                **_beside(entry, True, registry),
-                **{param.name: param_schema(param) for param in entry.params if param is not entry.model},
-            },
-        }
-        for name, entry in registry.schemes.items()
-        if entry.model
-    ]
-    plain = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": ["scheme"],
-        "properties": {
-            "scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"},
-            NAME: {"$ref": "#/definitions/ownName"},
-        },
-    }
-    from_file = {
-        "type": "object",
-        "additionalProperties": False,
-        "required": [BPF_FILE],
-        "properties": {
-            BPF_FILE: {
-                "type": "string",
-                "minLength": 1,
-                "description": "Object file of a BPF congestion control of your own (my_cc.bpf.o).",
-            },
-            NAME: {"$ref": "#/definitions/ownName"},
-        },
-    }
+def _scheme(registry: Registry) -> Schema:
+    forms = []
+    for name, entry in (*registry.schemes.items(), *registry.bpf.items()):
+        named = {"scheme": {"const": name, "description": entry.summary}}
+        beside = _beside(entry, name in registry.schemes, registry)
+        required = ["scheme", *(param.name for param in entry.params if param.required)]
+        forms.append(_object({**named, **beside, **_properties(entry.params)}, required))
+    for name, entry in registry.schemes.items():
+        if entry.model:
+            model = {**_param(entry.model), "description": f"{entry.summary}. {entry.model.doc}"}
+            others = _properties(param for param in entry.params if param is not entry.model)
+            forms.append(_object({name: model, **_beside(entry, True, registry), **others}, (name,)))
+    kernel = {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}
+    forms.append(_object({"scheme": kernel, **_NAMED}, ("scheme",)))
+    described = {"description": "Object file of a BPF congestion control of your own (my_cc.bpf.o)."}
+    forms.append(_object({BPF_FILE: {"type": "string", "minLength": 1, **described}, **_NAMED}, (BPF_FILE,)))
     return {
         "description": "A scheme by name, or with parameters.",
-        "anyOf": [{"$ref": "#/definitions/schemeName"}, *with_params, *with_model, plain, from_file],
+        "anyOf": [{"$ref": "#/definitions/schemeName"}, *forms],
     }

@@ -11,9 +11,9 @@ from narrows.errors import DataError
 from narrows.scenario.files import Files
 from narrows.scenario.params import Context, read_params
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.registry import Entry, Param, Profile, Registry
-from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
 #: The key that names an object file in the place of a scheme.
@@ -60,56 +60,33 @@ def read_scheme(
 
     Object files and models are read into `files`.
     """
-    files = files or Files()
+    with problems.noted():
+        return _scheme(value, registry, problems, datagrams, files or Files())
+    return None
+
+
+def _scheme(
+    value: Node, registry: Registry, problems: Problems, datagrams: bool, files: Files
+) -> Scheme | None:
     if isinstance(value, Mapping):
-        in_full = _with_model(value, registry, problems)
-        if in_full is None:
-            return None
-        value = in_full
+        value = _with_model(value, registry)
     given = Mapping(value.mark)
     name_value: Node = value
     if isinstance(value, Mapping):
         if BPF_FILE in value.entries and "scheme" not in value.entries:
             return _read_object(value, registry, problems, files)
         if "scheme" not in value.entries:
-            problems.add(value.mark, "needs the key scheme, such as {scheme: cubic, beta: 0.7}")
-            return None
+            raise Wrong(value.mark, "needs the key scheme, such as {scheme: cubic, beta: 0.7}")
         name_value, given = value.entries["scheme"], value
     mark = name_value.mark.at(value.mark.path)
     if not isinstance(name_value, Scalar) or name_value.is_null:
-        problems.add(mark, "must be the name of a scheme; narrows schemes lists them")
-        return None
+        raise Wrong(mark, "must be the name of a scheme; narrows schemes lists them")
     name = name_value.text
-    if name.startswith(KERNEL_PREFIX):
-        if not _KERNEL_NAME.match(name.removeprefix(KERNEL_PREFIX)):
-            problems.add(
-                mark,
-                f'"{shorten(name)}" is not a kernel scheme; write linux: and the'
-                " kernel's name, such as linux:cubic",
-            )
-            return None
-        params: tuple[Param, ...] = ()
-    elif name in registry.schemes:
-        params = registry.schemes[name].params
-    elif name in registry.bpf:
-        params = registry.bpf[name].params
-    elif name == UDP and datagrams:
-        params = ()
-    elif name == UDP:
-        problems.add(
-            mark,
-            "udp is for traffic of datagrams, such as {traffic: {cbr: 20 Mbit/s}}, which no scheme governs;"
-            " write it in a flow with such traffic",
-        )
-        return None
-    else:
-        known = [*registry.schemes, *registry.bpf, *(KERNEL_PREFIX + known for known in registry.schemes)]
-        hint = did_you_mean(name, known)
-        if not hint and name.startswith(BPF_PREFIX):
-            hint = f"; known: {', '.join(registry.bpf)}, and {{bpf: FILE}} for a program of your own"
-        hint = hint or f"; known: {', '.join(registry.schemes)}, linux:NAME and bpf:NAME"
-        problems.add(mark, f'unknown scheme "{shorten(name)}"{hint}')
-        return None
+    params: tuple[Param, ...] = ()
+    if name in registry.schemes or name in registry.bpf:
+        params = (registry.schemes.get(name) or registry.bpf[name]).params
+    elif not (name == UDP and datagrams):
+        _check_kernel_name(mark, name, registry)
     entry = registry.schemes.get(name)
     profile = _read_profile(given, entry, problems)
     transport = _read_transport(given, entry, registry, problems)
@@ -140,6 +117,26 @@ def read_scheme(
     )
 
 
+def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
+    """Refuses the name of a scheme that is not ours unless it may be one of the kernel's."""
+    if name == UDP:
+        text = (
+            "udp is for traffic of datagrams, such as {traffic: {cbr: 20 Mbit/s}}, which no scheme governs;"
+        )
+        raise Wrong(mark, f"{text} write it in a flow with such traffic")
+    if name.startswith(KERNEL_PREFIX):
+        if _KERNEL_NAME.match(name.removeprefix(KERNEL_PREFIX)):
+            return
+        text = "is not a kernel scheme; write linux: and the kernel's name, such as linux:cubic"
+        raise Wrong(mark, f'"{shorten(name)}" {text}')
+    known = [*registry.schemes, *registry.bpf, *(KERNEL_PREFIX + known for known in registry.schemes)]
+    hint = did_you_mean(name, known)
+    if not hint and name.startswith(BPF_PREFIX):
+        hint = f"; known: {', '.join(registry.bpf)}, and {{bpf: FILE}} for a program of your own"
+    hint = hint or f"; known: {', '.join(registry.schemes)}, linux:NAME and bpf:NAME"
+    raise Wrong(mark, f'unknown scheme "{shorten(name)}"{hint}')
+
+
 def with_settings(scheme: Scheme, written: dict[str, Any], registry: Registry) -> Scheme:
     """The scheme with all settings of the transport for its flows: its profile's, then what the scenario has
     `written` for all flows, then its own. So what is written counts before what a name brings along.
@@ -153,7 +150,7 @@ def with_settings(scheme: Scheme, written: dict[str, Any], registry: Registry) -
     return replace(scheme, transport={**scheme.profile, **general, **scheme.transport}, profile={})
 
 
-def _with_model(value: Mapping, registry: Registry, problems: Problems) -> Mapping | None:
+def _with_model(value: Mapping, registry: Registry) -> Mapping:
     """`{indigo: indigo-1-32}` in full: `{scheme: indigo, model: indigo-1-32}`."""
     short = [key for key in value.entries if (entry := registry.schemes.get(key)) and entry.model]
     if "scheme" in value.entries or not short:
@@ -161,14 +158,12 @@ def _with_model(value: Mapping, registry: Registry, problems: Problems) -> Mappi
     name = short[0]
     if len(short) > 1:
         text = f"models of {any_of(short)} are named, and a scheme has one; keep one of these keys"
-        problems.add(value.key_marks[short[1]], text.replace(" or ", " and "))
-        return None
+        raise Wrong(value.key_marks[short[1]], text.replace(" or ", " and "))
     model = registry.schemes[name].model
     assert model is not None
     if model.name in value.entries:
         text = f"the model is given twice, here and as {name}; keep one of the two"
-        problems.add(value.key_marks[model.name], text)
-        return None
+        raise Wrong(value.key_marks[model.name], text)
     entries: dict[str, Node] = {"scheme": Scalar(value.key_marks[name], name)}
     marks = {"scheme": value.key_marks[name]}
     for key, mark, item in value:

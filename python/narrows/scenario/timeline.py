@@ -13,8 +13,8 @@ from typing import Any
 from narrows.scenario.elements import Link, check_element, read_rate
 from narrows.scenario.flows import Flow, Flows
 from narrows.scenario.network import Network
-from narrows.scenario.params import Context, entry_from, read_value
-from narrows.scenario.problems import Problems
+from narrows.scenario.params import Context, entry_from, read_value, required
+from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
@@ -67,32 +67,28 @@ class TimelineReader:
             for link in self.network.links
             for element in link.elements
         }
-        events = [event for index, item in enumerate(value.items) for event in self._events(item)]
+        events: list[_Event] = []
+        for item in value.items:
+            with self.problems.noted():
+                events += self._events(item)
         done = {"set": self._set, "cut": self._cut, "restore": self._restore}
         for event in sorted(events, key=lambda event: event.at_ns):
-            if event.action in done:
-                done[event.action](event)
-            else:
-                self._flow(event)
+            with self.problems.noted():
+                done.get(event.action, self._flow)(event)
         self._check_flows(value.mark)
         self._add_gates()
         return self.changes
 
     def _events(self, item: Node) -> list[_Event]:
-        mapping = self.problems.expect_mapping(item, _EXAMPLE)
-        if mapping is None:
-            return []
+        mapping = mapping_of(item, _EXAMPLE)
         for key, mark, _ in mapping:
             if key != "at" and key not in ACTIONS:
                 self.problems.unknown_key(mark, key, ("at", *ACTIONS))
         actions = [key for key in mapping.entries if key in ACTIONS]
         if "at" not in mapping.entries or not actions:
             missing = "at: the time" if actions else f"one of {any_of(ACTIONS)}"
-            self.problems.add(mapping.mark, f"needs the key {missing}; write for example {_EXAMPLE}")
-            return []
-        at = read_value(mapping.entries["at"], _AT, self.context)
-        if at is None:
-            return []
+            raise Wrong(mapping.mark, f"needs the key {missing}; write for example {_EXAMPLE}")
+        at = required(mapping.entries["at"], _AT, self.context)
         if at >= self.duration_ns:
             self.problems.add(
                 mapping.entries["at"].mark,
@@ -105,8 +101,7 @@ class TimelineReader:
 
     def _set(self, event: _Event) -> None:
         example = "{forward.0: {rate: 5 Mbit/s}}"
-        mapping = self.problems.expect_mapping(event.value, example)
-        for name, mark, value in mapping or ():
+        for name, mark, value in mapping_of(event.value, example):
             if name not in self.now:
                 hint = did_you_mean(name, self.now) or f"; there are {', '.join(self.now) or 'none'}"
                 self.problems.add(mark, f'there is no element "{shorten(name)}"{hint}')
@@ -178,19 +173,16 @@ class TimelineReader:
             names = [item.text if isinstance(item, Scalar) else "" for item in value.items]
             for name, item in zip(names, value.items, strict=True):
                 if name not in network.hosts and name not in network.routers:
-                    self.problems.add(item.mark.at(event.key_mark.path), network.node_problem(name))
-                    return []
+                    raise Wrong(item.mark.at(event.key_mark.path), network.node_problem(name))
             found = network.between(names[0], names[1])
             if not found:
-                text = f"there is no link between {names[0]} and {names[1]}"
-                self.problems.add(value.mark, text)
+                raise Wrong(value.mark, f"there is no link between {names[0]} and {names[1]}")
             return found
         name = value.text if isinstance(value, Scalar) else ""
         if name not in network.cuts:
             hint = did_you_mean(name, network.cuts) or f"; there are {', '.join(network.cuts)}"
             text = f'there is no link "{shorten(name)}"' if name else "must be a link, or two nodes [a, b]"
-            self.problems.add(value.mark, text + hint)
-            return []
+            raise Wrong(value.mark, text + hint)
         return network.cuts[name]
 
     def _cut(self, event: _Event) -> None:
@@ -202,7 +194,7 @@ class TimelineReader:
 
     def _restore(self, event: _Event) -> None:
         links = self._links(event)
-        if links and not any(link.name in self.closed for link in links):
+        if not any(link.name in self.closed for link in links):
             names = any_of(link.name for link in links).replace(" or ", " and ")
             self.problems.add(
                 event.key_mark,
@@ -236,10 +228,10 @@ class TimelineReader:
             hint = did_you_mean(word, labels)
             count = len(self.flows.items)
             there = f"; flows are 1 to {count}" + (f", {', '.join(labels)}" if labels else "")
-            self.problems.add(event.value.mark, f'there is no flow "{shorten(word)}"{hint or there}')
+            raise Wrong(event.value.mark, f'there is no flow "{shorten(word)}"{hint or there}')
         for flow in chosen:
             if key in flow.says:
-                text = f"when flow {word} is to {key} is said already; a flow starts and stops once"
+                text = f"the {key} of flow {word} is given already; a flow starts and stops once"
                 self.problems.add(event.key_mark, text)
             flow.says = (*flow.says, key)
             if key == "start":

@@ -14,10 +14,10 @@ from narrows.scenario import real_path
 from narrows.scenario.elements import Link, list_items
 from narrows.scenario.graph import read_free_network
 from narrows.scenario.network import BACKWARD, FORWARD, RECEIVER, SENDER, Network
-from narrows.scenario.nodes import add_hosts, named_hosts, section
+from narrows.scenario.nodes import add_hosts, named_hosts
 from narrows.scenario.params import Context as _Context
 from narrows.scenario.params import read_value
-from narrows.scenario.problems import Problems
+from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.registry import Param, Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
@@ -84,41 +84,33 @@ def read_network(tree: Mapping, registry: Registry, problems: Problems) -> tuple
                 text = "the key network describes all links; remove one of the two"
                 problems.add(tree.key_marks[key], text)
         return "network", read_free_network(tree.entries["network"], registry, problems)
-    name, settings = "dumbbell", None
-    if isinstance(written, Mapping) and len(written.entries) == 1:
-        ((name, mark, settings),) = written
-        if name not in SHAPES:
-            problems.unknown_key(mark, name, SHAPES)
-            return name, Network("graph")
-    elif isinstance(written, Scalar) and written.text in PLAIN:
-        name = written.text
-    elif written is not None:
-        _refuse(written, problems)
-        return name, Network("graph")
-    if settings is None:
-        return name, _plain(tree, problems)
+    name = "dumbbell"
     reader = _Reader(Network("graph"), problems)
-    if name == "dumbbell":
-        _dumbbell(reader, settings, tree)
-    else:
-        if "path" in tree.entries:
-            text = f"a {name} has its links under topology.{name}; remove path"
-            problems.add(tree.key_marks["path"], text)
-        {"star": _star, "parking-lot": _parking_lot, "chain": _chain}[name](reader, settings)
+    with problems.noted():
+        if isinstance(written, Mapping) and len(written.entries) == 1:
+            ((name, mark, settings),) = written
+            if name not in SHAPES:
+                raise unknown_key(mark, name, SHAPES)
+            if name != "dumbbell" and "path" in tree.entries:
+                text = f"a {name} has its links under topology.{name}; remove path"
+                problems.add(tree.key_marks["path"], text)
+            _READERS[name](reader, settings, tree)
+        elif written is None or (isinstance(written, Scalar) and written.text in PLAIN):
+            return written.text if written else name, _plain(tree, problems)
+        else:
+            raise Wrong(written.mark, _refusal(written))
     return name, reader.network
 
 
-def _refuse(written: Node, problems: Problems) -> None:
+def _refusal(written: Node) -> str:
     known = [*dict.fromkeys((*PLAIN, *SHAPES))]
     if isinstance(written, Scalar) and written.text in SHAPES:
         example = f"topology: {{{written.text}: {{access: [{{rate: 100 Mbit/s}}]}}}}"
-        problems.add(written.mark, f"{written.text} needs settings, such as {example}")
-    elif isinstance(written, Scalar):
+        return f"{written.text} needs settings, such as {example}"
+    if isinstance(written, Scalar):
         hint = did_you_mean(written.text, known)
-        text = f'"{shorten(written.text)}" is not one of {any_of(known)}{hint}'
-        problems.add(written.mark, text)
-    else:
-        problems.add(written.mark, f"must name one of {any_of(known)}")
+        return f'"{shorten(written.text)}" is not one of {any_of(known)}{hint}'
+    return f"must name one of {any_of(known)}"
 
 
 def _plain(tree: Mapping, problems: Problems) -> Network:
@@ -139,8 +131,9 @@ def _shared_path(reader: _Reader, tree: Mapping, one: str, other: str) -> None:
         reader.problems.add(tree.mark, f"{text} with the key network")
         reader.join(one, other, None, None, FORWARD, BACKWARD)
         return
-    mapping = section(tree.entries["path"], (FORWARD, BACKWARD), reader.problems, _EXAMPLE)
-    mapping = mapping or Mapping(Mark("", path="path"))
+    mapping = Mapping(Mark("", path="path"))
+    with reader.problems.noted():
+        mapping = reader.problems.section(tree.entries["path"], (FORWARD, BACKWARD), _EXAMPLE)
     if FORWARD not in mapping.entries and tree.entries["path"] is mapping:
         text = "needs the key forward: the elements from sender to receiver"
         reader.problems.add(mapping.mark, text)
@@ -157,10 +150,8 @@ def _directions(mapping: Mapping, *, shared: bool = False) -> tuple[_Lists | Non
 
 def _dumbbell(reader: _Reader, settings: Node, tree: Mapping) -> None:
     known = ("pairs", "left", "right", "hosts", *_ACCESS)
-    mapping = section(settings, known, reader.problems, "pairs: 2, access: [{rate: 1 Gbit/s}]")
-    if mapping is None:
-        return
     network, problems = reader.network, reader.problems
+    mapping = problems.section(settings, known, "pairs: 2, access: [{rate: 1 Gbit/s}]")
     network.routers = ["router1", "router2"]
     _shared_path(reader, tree, *network.routers)
     network.cuts["path"] = list(network.links)
@@ -177,8 +168,7 @@ def _dumbbell(reader: _Reader, settings: Node, tree: Mapping) -> None:
         for key in ("left", "right"):
             if key not in mapping.entries:
                 text = f"needs the key {key}: the hosts of that side; or pairs: how many hosts each side has"
-                problems.add(mapping.mark, text)
-                return
+                raise Wrong(mapping.mark, text)
             sides.append(named_hosts(mapping.entries[key], problems))
     for side in sides:
         add_hosts(network, side, problems)
@@ -192,13 +182,10 @@ def _dumbbell(reader: _Reader, settings: Node, tree: Mapping) -> None:
         network.pairs = [(left[k % len(left)], right[k % len(right)]) for k in range(most)]
 
 
-def _star(reader: _Reader, settings: Node) -> None:
-    known = ("center", "hosts", *_ACCESS)
-    example = "access: [{rate: 100 Mbit/s}, {delay: 1 ms}]"
-    mapping = section(settings, known, reader.problems, example)
-    if mapping is None:
-        return
+def _star(reader: _Reader, settings: Node, _tree: Mapping) -> None:
     network, problems = reader.network, reader.problems
+    example = "access: [{rate: 100 Mbit/s}, {delay: 1 ms}]"
+    mapping = problems.section(settings, ("center", "hosts", *_ACCESS), example)
     center = mapping.entries.get("center")
     network.routers = [center.text if isinstance(center, Scalar) and center.text else "center"]
     hosts = dict.fromkeys(STAR_HOSTS, mapping.mark)
@@ -221,12 +208,10 @@ def _are_usual(hosts: Mapping) -> bool:
     return any(name in STAR_HOSTS or did_you_mean(name, STAR_HOSTS) for name in hosts.entries)
 
 
-def _parking_lot(reader: _Reader, settings: Node) -> None:
+def _parking_lot(reader: _Reader, settings: Node, _tree: Mapping) -> None:
     known = ("hops", FORWARD, BACKWARD, "links", "hosts", *_ACCESS)
     example = "hops: 3, forward: [{rate: 100 Mbit/s}, {delay: 10 ms}]"
-    mapping = section(settings, known, reader.problems, example)
-    if mapping is None:
-        return
+    mapping = reader.problems.section(settings, known, example)
     network = reader.network
     hops = _hops(reader, mapping)
     network.routers = [f"router{number}" for number in range(1, len(hops) + 2)]
@@ -242,11 +227,9 @@ def _parking_lot(reader: _Reader, settings: Node) -> None:
             reader.access(host, network.routers[place], [*own(host), mapping])
 
 
-def _chain(reader: _Reader, settings: Node) -> None:
+def _chain(reader: _Reader, settings: Node, _tree: Mapping) -> None:
     example = "links: [{forward: [{rate: 12 Mbit/s}]}, {forward: [{delay: 20 ms}]}]"
-    mapping = section(settings, ("hops", FORWARD, BACKWARD, "links"), reader.problems, example)
-    if mapping is None:
-        return
+    mapping = reader.problems.section(settings, ("hops", FORWARD, BACKWARD, "links"), example)
     network = reader.network
     hops = _hops(reader, mapping)
     network.routers = [f"router{number}" for number in range(1, len(hops))]
@@ -267,20 +250,20 @@ def _hops(reader: _Reader, mapping: Mapping) -> list[tuple[_Lists | None, _Lists
                 problems.add(mapping.key_marks[key], text)
         written = mapping.entries["links"]
         if not isinstance(written, Sequence) or not written.items or len(written.items) > MOST_NODES:
-            text = f"must be a list of 1 to {MOST_NODES} links such as [{{{_EXAMPLE}}}]"
-            problems.add(written.mark, text)
-            return []
+            raise Wrong(written.mark, f"must be a list of 1 to {MOST_NODES} links such as [{{{_EXAMPLE}}}]")
         found = []
         for item in written.items:
-            one = section(item, (FORWARD, BACKWARD), problems, _EXAMPLE)
-            found.append(_directions(one or Mapping(item.mark)))
+            with problems.noted():
+                found.append(_directions(problems.section(item, (FORWARD, BACKWARD), _EXAMPLE)))
         return found
     if "hops" not in mapping.entries or FORWARD not in mapping.entries:
         text = "needs the keys hops and forward: how many links there are, and the elements of each; or links"
-        problems.add(mapping.mark, text)
-        return []
+        raise Wrong(mapping.mark, text)
     count = read_value(mapping.entries["hops"], _COUNT, _Context(problems)) or 1
     return [_directions(mapping, shared=True)] * count
+
+
+_READERS = {"dumbbell": _dumbbell, "star": _star, "parking-lot": _parking_lot, "chain": _chain}
 
 
 def _own_access(mapping: Mapping, hosts: Iterable[str], problems: Problems) -> Callable[[str], list[Mapping]]:
@@ -292,9 +275,8 @@ def _own_access(mapping: Mapping, hosts: Iterable[str], problems: Problems) -> C
             if name not in known:
                 problems.unknown_key(mark, name, known)
             elif not (isinstance(value, Scalar) and value.is_null):
-                one = section(value, _ACCESS, problems, "access: [{delay: 5 ms}]")
-                if one is not None:
-                    found[name] = one
+                with problems.noted():
+                    found[name] = problems.section(value, _ACCESS, "access: [{delay: 5 ms}]")
     elif written is not None and not isinstance(written, Sequence):
         problems.add(written.mark, "must be hosts with their access, such as {left: {down: [...]}}")
     return lambda host: [found[host]] if host in found else []

@@ -1,7 +1,7 @@
 """The text at the head of a scheme's source, taken apart.
 
-It has a first line, paragraphs, `Provenance: ...` and `Deviations: ...` somewhere in them, and a table of
-parameters. The core's tests hold every scheme to that form.
+It has a first line, paragraphs, `Provenance: ...` and `Deviations: ...` somewhere in them; that of a program
+for the kernel also has a table of parameters. The core's tests hold every scheme to that form.
 """
 
 from __future__ import annotations

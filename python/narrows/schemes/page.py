@@ -120,14 +120,14 @@ def profiles(entry: Entry, known: Registry) -> dict[str, str]:
 
 
 def rows(entry: Entry, text: header.Header) -> tuple[Row, ...]:
-    """The parameters of a scheme: the registry's facts, with unit and source as the header tells them."""
+    """The parameters of a scheme; a program for the kernel has units and sources in its header."""
     return tuple(_row(param, text.rows.get(param.name)) for param in entry.params)
 
 
 def _row(param: Param, written: header.Row | None) -> Row:
     default = "required" if param.required else show(param.kind, param.default)
     unit = default.split(" ")[-1] if param.kind in _WITH_UNIT and " " in default else ""
-    unit = unit or ("share" if param.kind == "ratio" else written.unit if written else "")
+    unit = unit or ("share" if param.kind == "ratio" else param.unit or (written.unit if written else ""))
     source = written.source if written and written.source else param.source
     return Row(param.name, unit, default, allowed(param).replace("`", ""), param.doc, source)
 

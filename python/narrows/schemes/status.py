@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from narrows.pantheon import PREFIX as IMPORTED_PREFIX
+from narrows.imported import plain_name
 from narrows.scenario.prefixes import KERNEL_PREFIX, UDP
 
 FILE = Path(__file__).resolve().parent.parent / "verification.json"
@@ -83,7 +83,7 @@ def statuses_of(flows: Iterable[Mapping[str, Any]], file: Path = FILE) -> dict[s
     found: dict[str, Status] = {}
     for flow in flows:
         name = str(flow.get("scheme") or UDP)
-        if name == UDP or name.startswith(IMPORTED_PREFIX):
+        if name == UDP or plain_name(name) is not None:
             continue
         status = status_of(name, file)
         if status.word == VERIFIED and not _as_checked(name, flow):

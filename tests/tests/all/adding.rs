@@ -1,5 +1,6 @@
-//! Adding a scheme touches one file and one line: done here, in a copy of the workspace. What
-//! follows from it (conformance kit, registry, simulation) is not told of the scheme.
+//! Adding a scheme, a queue, a link element, a rate or a metric touches one file and one line, and adding a column of
+//! states one line: done here, in a copy of the workspace. What follows from it (conformance kit, registry, simulation,
+//! verifier) is not told of what is new.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -119,16 +120,106 @@ fn gather(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// Copies the workspace, with one file and one line more.
-fn prepare(scheme: &str) {
+/// One file and one line more.
+struct Addition {
+    /// The file with the list, from the root of the workspace.
+    list: &'static str,
+    /// A line of it, and what is added behind that.
+    behind: &'static str,
+    line: &'static str,
+    /// The new file and its content, if there is one.
+    file: Option<(&'static str, String)>,
+}
+
+impl Addition {
+    /// An entry `added` that is `original` under another name.
+    fn copy_of(
+        list: &'static str,
+        folder: &'static str,
+        original: &str,
+        word: [&'static str; 2],
+    ) -> Self {
+        let source = root().join(folder).with_file_name(format!("{original}.rs"));
+        let source = fs::read_to_string(source).unwrap();
+        let named = |name: &str| format!("name: \"{name}\"");
+        let known = [original.to_owned(), format!("{original}_bps")];
+        let known = known
+            .iter()
+            .find(|name| source.contains(&named(name)))
+            .unwrap();
+        let name = known.replace(original, "added");
+        Addition {
+            list,
+            behind: word[0],
+            line: word[1],
+            file: Some((folder, source.replace(&named(known), &named(&name)))),
+        }
+    }
+}
+
+/// Copies of known entries, which must do what these do, and a column.
+fn additions() -> Vec<Addition> {
+    let copy = Addition::copy_of;
+    vec![
+        copy(
+            "core/cc/src/schemes.rs",
+            "core/cc/src/schemes/added.rs",
+            "reno",
+            ["    reno,", "    added,"],
+        ),
+        copy(
+            "core/net/src/queues.rs",
+            "core/net/src/queues/added.rs",
+            "droptail",
+            ["dyn Queue<P>, QueueEffects:", "    added,"],
+        ),
+        copy(
+            "core/net/src/links.rs",
+            "core/net/src/links/added.rs",
+            "gilbert",
+            ["dyn Element<P>, LinkEffects:", "    added,"],
+        ),
+        copy(
+            "core/net/src/rates.rs",
+            "core/net/src/rates/added.rs",
+            "constant",
+            ["dyn RateServer:", "    added,"],
+        ),
+        copy(
+            "core/record/src/metrics/mod.rs",
+            "core/record/src/metrics/added.rs",
+            "throughput",
+            ["metrics!(", "    added,"],
+        ),
+        Addition {
+            list: "core/record/src/schema.rs",
+            behind: "        pub cwnd_bytes: Option<u64>,",
+            line: "        #[doc = \"Added.\"] pub added_bytes: Option<u64>,",
+            file: None,
+        },
+    ]
+}
+
+/// Copies the workspace with what is added.
+fn prepare(additions: &[Addition]) {
     let mut files = sources();
-    let list = Path::new(INSIDE).join("core/cc/src/schemes.rs");
-    let old = String::from_utf8(files[&list].clone()).unwrap();
-    let new = old.replace("\n    reno,\n", "\n    reno,\n    added,\n");
-    assert_eq!(new.lines().count(), old.lines().count() + 1, "one line");
-    let file = list.with_extension("").join("added.rs");
-    files.insert(list, new.into());
-    assert!(files.insert(file, scheme.into()).is_none(), "one file");
+    for added in additions {
+        let list = files.get_mut(&Path::new(INSIDE).join(added.list)).unwrap();
+        let old = String::from_utf8(list.clone()).unwrap();
+        let mut lines: Vec<&str> = old.lines().collect();
+        let place = lines.iter().position(|line| line.ends_with(added.behind));
+        let place =
+            place.unwrap_or_else(|| panic!("{} has no line '{}'", added.list, added.behind));
+        lines.insert(place + 1, added.line);
+        *list = (lines.join("\n") + "\n").into();
+        if let Some((file, content)) = &added.file {
+            let file = Path::new(INSIDE).join(file);
+            assert!(
+                files.insert(file, content.clone().into()).is_none(),
+                "one file"
+            );
+        }
+    }
     clear(&copy().join(INSIDE), &files);
     for (path, content) in files {
         let place = copy().join(path);
@@ -193,37 +284,55 @@ fn cargo(what: &[&str], program: &[&str]) -> Output {
     }
 }
 
-/// What the example `try_scheme` of the copy says of a scheme.
-fn tried(name: &str) -> Value {
-    let example = target().join("release/examples/try_scheme");
-    let output = Command::new(example).arg(name).output().unwrap();
+/// What the example `try_entries` of the copy says of a scheme, a queue, a link element and a rate.
+fn tried(names: [&str; 4]) -> Value {
+    let example = target().join("release/examples/try_entries");
+    let output = Command::new(example).args(names).output().unwrap();
     assert!(output.status.success(), "{output:?}");
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
 #[test]
-fn adding_a_scheme_touches_one_file_and_one_line() {
-    // Reno under another name, which must do what Reno does.
-    let reno = fs::read_to_string(root().join("core/cc/src/schemes/reno.rs")).unwrap();
-    let added = reno.replace("name: \"reno\"", "name: \"added\"");
-    assert_ne!(reno, added);
-    prepare(&added);
+fn adding_an_entry_touches_one_file_and_one_line() {
+    let mut additions = additions();
+    prepare(&additions);
     let kit = cargo(&["test"], &["--test", "conformance"]);
     assert!(kit.status.success(), "{kit:?}");
-    let built = cargo(&["build"], &["--example", "try_scheme"]);
+    let built = cargo(&["build"], &["--example", "try_entries"]);
     assert!(built.status.success(), "{built:?}");
-    let (added, reno) = (tried("added"), tried("reno"));
-    assert_eq!(added["registry"]["name"], "added");
-    for member in ["page", "params", "summary"] {
-        assert_eq!(added["registry"][member], reno["registry"][member]);
+    let known = tried(["reno", "droptail", "gilbert", "constant"]);
+    let added = tried(["added", "added", "added", "constant"]);
+    for family in ["schemes", "queues", "links"] {
+        assert_eq!(added[family]["name"], "added");
+        for member in ["page", "params", "summary", "example"] {
+            assert_eq!(added[family][member], known[family][member]);
+        }
     }
     assert!(
-        reno["metrics"]["throughput_bps"].as_f64().unwrap() > 1e6,
-        "{reno}"
+        known["metrics"]["throughput_bps"].as_f64().unwrap() > 1e6,
+        "{known}"
     );
-    assert_eq!(added["metrics"], reno["metrics"]);
+    assert_eq!(added["metrics"], known["metrics"]);
+    assert_eq!(
+        added["metrics"]["added_bps"],
+        added["metrics"]["throughput_bps"]
+    );
+    // The verifier checks as much as of the others.
+    assert_eq!(added["findings"], known["findings"]);
+    assert_eq!(added["findings"]["ok"], true, "{added}");
+    assert!(added["states"].as_u64() > Some(100));
+    assert_eq!(added["columns"][1], "added_bytes");
+    // Of the rate it asks the record, where the cell alone does not tell.
+    let rate = tried(["reno", "droptail", "gilbert", "added"]);
+    assert_eq!(rate["rates"]["name"], "added");
+    assert_eq!(rate["findings"]["ok"], true, "{rate}");
+    assert_eq!(
+        rate["metrics"]["throughput_bps"],
+        known["metrics"]["throughput_bps"]
+    );
     // The kit is not told of a scheme either that breaks its rules.
-    prepare(STUCK);
+    additions[0].file.as_mut().unwrap().1 = STUCK.to_owned();
+    prepare(&additions);
     let kit = cargo(&["test"], &["--test", "conformance"]);
     let words = String::from_utf8_lossy(&kit.stdout) + String::from_utf8_lossy(&kit.stderr);
     assert!(!kit.status.success(), "{words}");

@@ -284,7 +284,7 @@ struct Tao {
 impl Tao {
     fn new(content: Vec<u8>) -> Tao {
         let file = FileRef {
-            name: "tao-100x.model".into(),
+            name: "tao-100x.safetensors".into(),
             sha256: "tao".into(),
         };
         let mut birth = setup();

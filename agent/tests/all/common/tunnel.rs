@@ -1,7 +1,7 @@
 //! Both ends of a tunnel on this machine, for tests.
 
 use super::{Folder, run_to_end, wait};
-use narrows_tunnel::log::{LogSide, TunnelLogRow, decode};
+use narrows_tunnel::log::{LogKind, TunnelLogRow, decode};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -253,8 +253,8 @@ impl Logs {
             rows
         };
         Logs {
-            sent: rows("sent.ntl", LogSide::Sent),
-            arrived: rows("arrived.ntl", LogSide::Arrived),
+            sent: rows("sent.ntl", LogKind::Sent),
+            arrived: rows("arrived.ntl", LogKind::Arrived),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::common::tunnel::{AGENT, End, SECRET};
 use crate::common::{Folder, can_emulate, failure, my_turn, run_to_end};
 use narrows_tunnel::keys::{Key, Secret, Sender};
-use narrows_tunnel::log::{Columns, Content, LogSide, TunnelLogRow};
+use narrows_tunnel::log::{Columns, Content, LogKind, TunnelLogRow};
 use narrows_tunnel::wire::{Body, ClockBody, Header, MAX_ID, Nonce, VERSION, decode, encode};
 use narrows_units::{Stream, Time};
 use serde_json::{Value, json};
@@ -240,8 +240,8 @@ fn write_listener(folder: &Path, sent: &[TunnelLogRow], arrived: &[TunnelLogRow]
     let document = json!({"format": "narrows/tunnel-end/1", "role": "listener"});
     std::fs::write(folder.join("tunnel.json"), document.to_string()).unwrap();
     for (name, side, rows) in [
-        ("sent.ntl", LogSide::Sent, sent),
-        ("arrived.ntl", LogSide::Arrived, arrived),
+        ("sent.ntl", LogKind::Sent, sent),
+        ("arrived.ntl", LogKind::Arrived, arrived),
     ] {
         let (mut columns, mut bytes) = (Columns::new(side), Vec::new());
         for &row in rows {

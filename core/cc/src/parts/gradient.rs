@@ -2,19 +2,8 @@
 //! gradient, larger with each step in the same direction, and within a bound that grows as well.
 
 use super::exp_log::powf;
-use narrows_units::{Kind, ParamSpec, Params};
 
-/// UDT's programs count whole packets where our schemes count payload.
-pub const HEADER: ParamSpec = ParamSpec::new(
-    "header",
-    Kind::Bytes,
-    "Bytes of each packet that rates count besides its payload.",
-)
-.default("0")
-.range(0.0, 200.0)
-.source("ours; all that is no payload in UDT's programs");
-
-/// Bytes of a packet that count in rates: its payload, and [`HEADER`].
+/// Bytes of a packet that count in rates: its payload, and headers, for UDT's programs count whole packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     mss: u64,
@@ -22,9 +11,8 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Of packets with `mss` bytes of payload.
-    pub fn new(params: &Params, mss: u64) -> Self {
-        let header = params.integer("header").unwrap_or_default();
+    /// Of packets with `mss` bytes of payload, and `header` bytes that count besides.
+    pub fn new(header: u64, mss: u64) -> Self {
         Counted { mss, header }
     }
 

@@ -2,19 +2,20 @@
 //! comparing such runs.
 
 use crate::{AckedPacket, LostPacket, SendEvent};
-use narrows_units::{Span, Time};
+use narrows_units::{Span, Time, choice};
 use std::collections::VecDeque;
 
-/// When the account of an interval is closed. Intervals are closed in the order of their beginning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Closing {
-    /// When the fate of each packet is known: delivered, or lost by the judgement of the transport, which
-    /// allows for packets that come in another order.
-    Settled,
-    /// When the peer has told of the last packet or of one sent later; what is missing then counts as lost.
-    Reported,
-    /// When the peer has told of a packet of a later interval; what is missing then counts as lost.
-    Overtaken,
+choice! {
+    /// When the account of an interval is closed. Intervals are closed in the order of their beginning.
+    pub enum Closing {
+        /// When the fate of each packet is known: delivered, or lost by the judgement of the transport, which
+        /// allows for packets that come in another order.
+        Settled = "settled",
+        /// When the peer has told of the last packet or of one sent later; what is missing then counts as lost.
+        Reported = "reported",
+        /// When the peer has told of a packet of a later interval; what is missing then counts as lost.
+        Overtaken = "overtaken",
+    }
 }
 
 /// Fate of a packet.

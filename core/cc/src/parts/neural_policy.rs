@@ -2,9 +2,9 @@
 //! of each packet, and averages over a step.
 
 use super::Lstm;
-use super::model_file::Model;
-use crate::{AckedPacket, SendEvent};
-use narrows_units::{Kind, ParamSpec, Span, Time};
+use super::model_file::{self, Model};
+use crate::{AckedPacket, Fields, LossEvent, SendEvent};
+use narrows_units::{Bytes, FileRef, Files, ParamError, Span, Time};
 use std::collections::VecDeque;
 
 /// The transport of their senders: datagrams, each acknowledged, on a clock of milliseconds.
@@ -21,27 +21,8 @@ pub const TRANSPORT: &[(&str, &str)] = &[
     ("min_rto", "60000000000"),
 ];
 
-/// The parameter that names the network.
-pub const MODEL: ParamSpec = ParamSpec::new(
-    "model",
-    Kind::File,
-    "The network, by its name among the installed models, or a file.",
-)
-.required()
-.source("narrows models list");
-
-/// The parameter that says what a packet counts beyond its payload, with its default and the source of that.
-pub const fn header(default: &'static str, source: &'static str) -> ParamSpec {
-    ParamSpec::new(
-        "header",
-        Kind::Bytes,
-        "What each packet counts beyond its payload.",
-    )
-    .default(default)
-    .range(0.0, 1_000.0)
-    .source(source)
-}
-
+/// Decisions are more than this apart.
+const STEP: Span = Span::from_ms(10);
 /// Number of actions: the window's half, ten packets less, the same, ten more, twice.
 pub const ACTIONS: usize = 5;
 /// The action that counts as the one before the first: twice.
@@ -71,7 +52,23 @@ pub struct NeuralPolicy {
 }
 
 impl NeuralPolicy {
-    /// The network in `model` for so many features besides the last action.
+    /// The network in `file`, of the kind `kind`, for so many features besides the last action.
+    ///
+    /// # Errors
+    /// A model that is not at hand, or no such network.
+    pub fn load(
+        file: &FileRef,
+        files: &Files,
+        kind: &str,
+        features: usize,
+    ) -> Result<Self, ParamError> {
+        model_file::load(file, files, |model| {
+            model.expect_kind(kind)?;
+            NeuralPolicy::new(model, features)
+        })
+    }
+
+    /// The network in `model`.
     ///
     /// # Errors
     /// A model that is no such network.
@@ -136,6 +133,95 @@ impl Ewma {
     /// The average, if there was any value.
     pub fn get(self) -> Option<f64> {
         self.0
+    }
+}
+
+/// Averages over a step, which ends with the first acknowledgement more than [`STEP`] after its beginning.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Step {
+    /// Queueing delay in ms.
+    pub delay: Ewma,
+    /// Delivery rate in Mbit/s.
+    pub delivery: Ewma,
+    /// Sending rate in Mbit/s.
+    pub sending: Ewma,
+    begun: Option<Time>,
+}
+
+impl Step {
+    /// A step that begins at `at`, or with the next packet.
+    pub fn new(at: Option<Time>) -> Self {
+        Step {
+            begun: at,
+            ..Step::default()
+        }
+    }
+
+    /// Takes an acknowledged packet that had waited for `delay_ms`; true if the step is over.
+    pub fn add(&mut self, now: Time, delay_ms: f64, echo: Option<Echo>) -> bool {
+        self.delay.add(delay_ms);
+        if let Some(echo) = echo {
+            self.delivery.add(echo.delivery_mbps);
+            self.sending.add(echo.send_mbps);
+        }
+        now.since(*self.begun.get_or_insert(now)) > STEP
+    }
+
+    /// The averages, for plots.
+    pub fn trace(&self, fields: &mut Fields) {
+        let values = [
+            ("queueing_delay_ms", self.delay),
+            ("delivery_mbps", self.delivery),
+            ("send_mbps", self.sending),
+        ];
+        let known = values
+            .into_iter()
+            .filter_map(|(name, value)| Some((name, value.get()?)));
+        fields.values.extend(known);
+    }
+}
+
+/// Bytes in flight, and one packet that may go although the window is full.
+#[derive(Clone, Copy, Debug)]
+pub struct Flight {
+    /// Payload of a full packet in bytes.
+    pub mss: u64,
+    /// Bytes in flight.
+    pub bytes: u64,
+    /// True if one packet may go regardless of the window.
+    pub regardless: bool,
+}
+
+impl Flight {
+    /// Nothing in flight, of packets with `mss` bytes.
+    pub fn new(mss: u64) -> Self {
+        Flight {
+            mss,
+            bytes: 0,
+            regardless: false,
+        }
+    }
+
+    /// A packet was sent.
+    pub fn on_send(&mut self, send: &SendEvent) {
+        self.bytes = send.in_flight.get();
+        self.regardless = false;
+    }
+
+    /// Packets were lost.
+    pub fn on_loss(&mut self, loss: &LossEvent<'_>) {
+        self.bytes = loss.in_flight.get().saturating_sub(loss.bytes.get());
+    }
+
+    /// Bytes that a window of so many packets allows in flight: another one goes as long as less than that is in flight.
+    pub fn cwnd(&self, window: f64) -> Bytes {
+        let window = window.ceil() as u64 * self.mss;
+        let least = if self.regardless {
+            self.bytes + self.mss
+        } else {
+            0
+        };
+        Bytes::new(window.max(least))
     }
 }
 
@@ -243,7 +329,6 @@ pub fn ms(span: Span) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use narrows_units::Bytes;
 
     fn send(counters: &mut Counters, number: u64, bytes: u64) {
         counters.on_send(&SendEvent::new(Time::ZERO, number, Bytes::new(bytes)));

@@ -16,15 +16,6 @@
 //! than four packets fly for 200 ms. Losses do not matter until about a fifth of all packets is lost. Pitfalls:
 //! in buffers of less than about one bandwidth-delay product BBR keeps losing packets and starves others;
 //! in deep ones several flows keep one bandwidth-delay product queued; flows with long RTTs get more.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | startup_gain | 739/256 | Linux tcp_bbr.c: bbr_high_gain; the paper has 2/ln 2 |
-//! | cwnd_gain | 2 | Linux tcp_bbr.c: bbr_cwnd_gain |
-//! | min_rtt_window | 10 s | Linux tcp_bbr.c: bbr_min_rtt_win_sec |
-//! | probe_rtt_time | 200 ms | Linux tcp_bbr.c: bbr_probe_rtt_mode_ms |
-//! | policer | true | Linux tcp_bbr.c: the lt_bw sampler |
-//! | aggregation | true | Linux tcp_bbr.c: bbr_extra_acked_gain |
 
 use crate::parts::bbr::{
     Aggregation, Departures, FullPipe, MaxFilter, Memory, MinRtt, PolicerDetector, Rounds, PolicerTally, bandwidth, bdp,
@@ -34,10 +25,15 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, CaState, RateSample, Recovery,
     Scheme, SendEvent, Setup, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
+use narrows_units::{Bytes, Rate, Span, Stream, Time, params};
 
+mod bursts;
+mod probing;
 #[cfg(test)]
 mod tests;
+
+use bursts::{quantum, with_budget, MAX_BURST};
+pub(super) use probing::Probing;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -48,53 +44,30 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::None,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("startup_gain", Kind::Number, "Gain of rate and window in STARTUP.")
-            .default("2.88671875")
-            .range(1.25, 10.0)
-            .source("Linux net/ipv4/tcp_bbr.c, bbr_high_gain = 739/256"),
-        ParamSpec::new("cwnd_gain", Kind::Number, "Bandwidth-delay products in flight at most in PROBE_BW.")
-            .default("2")
-            .range(1.0, 10.0)
-            .source("Linux net/ipv4/tcp_bbr.c, bbr_cwnd_gain"),
-        ParamSpec::new("min_rtt_window", Kind::Span, "Time after which the smallest RTT is looked at again.")
-            .default("10000000000")
-            .range(1e8, 1e12)
-            .source("Linux net/ipv4/tcp_bbr.c, bbr_min_rtt_win_sec"),
-        ParamSpec::new("probe_rtt_time", Kind::Span, "Least time in PROBE_RTT with four packets in flight.")
-            .default("200000000")
-            .range(0.0, 1e10)
-            .source("Linux net/ipv4/tcp_bbr.c, bbr_probe_rtt_mode_ms"),
-        ParamSpec::new("policer", Kind::Flag, "Recognise token-bucket policers and keep to their rate.")
-            .default("true")
-            .source("Linux net/ipv4/tcp_bbr.c, lt_bw sampling"),
-        ParamSpec::new("aggregation", Kind::Flag, "Allow for acknowledgements that come in bursts.")
-            .default("true")
-            .source("Linux net/ipv4/tcp_bbr.c, bbr_extra_acked_gain"),
-    ],
-    build,
+    params: Bbr1Params::PARAMS,
+    build: |params, setup| Ok(Box::new(Bbr1::new(Bbr1Params::read(params), setup, Probing::linux()))),
 };
+
+params! {
+    /// Parameters of BBR; FillP's are among them.
+    pub(super) struct Bbr1Params {
+        /// Gain of rate and window in STARTUP.
+        startup_gain: Number(1.25..=10.0) = 2.88671875, "Linux tcp_bbr.c: bbr_high_gain; the paper has 2/ln 2";
+        /// Bandwidth-delay products in flight at most in PROBE_BW.
+        cwnd_gain: Number(1.0..=10.0) = 2, "Linux tcp_bbr.c: bbr_cwnd_gain";
+        /// Time after which the smallest RTT is looked at again.
+        min_rtt_window: Span(1e8..=1e12) = "10 s", "Linux tcp_bbr.c: bbr_min_rtt_win_sec";
+        /// Least time in PROBE_RTT with four packets in flight.
+        probe_rtt_time: Span(0.0..=1e10) = "200 ms", "Linux tcp_bbr.c: bbr_probe_rtt_mode_ms";
+        /// Recognise token-bucket policers and keep to their rate.
+        policer: Flag = true, "Linux tcp_bbr.c: the lt_bw sampler";
+        /// Allow for acknowledgements that come in bursts.
+        aggregation: Flag = true, "Linux tcp_bbr.c: bbr_extra_acked_gain";
+    }
+}
 
 /// Gain that empties in one round the queue that STARTUP has made.
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
-
-/// Variants of PROBE_BW.
-#[derive(Clone, Debug)]
-pub(super) struct Probing {
-    /// Gains of its phases: one that sends more, one that sends less, and others.
-    pub(super) gains: Vec<f64>,
-    /// True if the one that sends less lasts until the queue is gone, and not for a round trip at most.
-    pub(super) until_drained: bool,
-    /// Rounds over which the bandwidth is the maximum.
-    pub(super) rounds: u64,
-}
-
-impl Probing {
-    /// Linux's; the mean of the gains is 1.
-    pub(super) fn linux() -> Self {
-        Probing { gains: vec![1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], until_drained: false, rounds: 10 }
-    }
-}
 
 /// Rounds of each of the two slots of the allowance for aggregation.
 const AGGREGATION_ROUNDS: u64 = 5;
@@ -106,14 +79,6 @@ const MIN_PACKETS: u64 = 4;
 const MARGIN: f64 = 0.99;
 /// RTT assumed for the first pacing rate.
 const FIRST_RTT: Span = Span::from_ms(1);
-/// Most bytes in a burst: a segment of a network card without its headers.
-const MAX_BURST: u64 = 65_536 - 1 - 320;
-/// Below this rate in bytes per second a burst is a single packet.
-const SLOW: u64 = 150_000;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Bbr1::new(params, setup, Probing::linux())))
-}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -127,12 +92,8 @@ enum Mode {
 pub(super) struct Bbr1 {
     mss: u64,
     initial: u64,
-    startup_gain: f64,
-    cwnd_gain: f64,
+    params: Bbr1Params,
     probing: Probing,
-    probe_rtt_time: Span,
-    with_policer: bool,
-    with_aggregation: bool,
     random: Stream,
 
     mode: Mode,
@@ -166,35 +127,12 @@ pub(super) struct Bbr1 {
     seen_rtt: bool,
 }
 
-/// Bytes that may leave at once: what the rate delivers in about 1 ms (2^-10 s), in whole packets, at
-/// least two unless the rate is slow, and no more than `limit`.
-fn quantum(pacing: Rate, mss: u64, limit: u64) -> u64 {
-    let bytes = pacing.bps() / 8;
-    let least = if bytes < SLOW { 1 } else { 2 };
-    ((bytes >> 10).min(limit) / mss).clamp(least, 127) * mss
-}
-
-/// `bytes` and room for the bursts under way at sender, path and receiver, in an even number of packets: an
-/// odd one would be shared unequally between acknowledgements of two; `probing` adds two packets, without
-/// which nothing would be tried at windows of a few packets.
-fn with_budget(bytes: f64, quantum: u64, mss: u64, probing: bool) -> u64 {
-    let packets = (bytes / mss as f64).ceil() as u64 + 3 * (quantum / mss);
-    (packets.next_multiple_of(2) + if probing { 2 } else { 0 }) * mss
-}
-
 impl Bbr1 {
-    pub(super) fn new(params: &Params, setup: Setup, probing: Probing) -> Self {
-        let startup_gain = params.real("startup_gain").unwrap_or_default();
+    pub(super) fn new(params: Bbr1Params, setup: Setup, probing: Probing) -> Self {
         let initial = setup.initial_cwnd().get();
         let mut scheme = Bbr1 {
             mss: setup.mss.get(),
             initial,
-            startup_gain,
-            cwnd_gain: params.real("cwnd_gain").unwrap_or_default(),
-            probe_rtt_time: params.span("probe_rtt_time").unwrap_or_default(),
-            // FillP and FillP-Sheep, which are built on this scheme, do not have these two parameters.
-            with_policer: params.flag("policer").unwrap_or(true),
-            with_aggregation: params.flag("aggregation").unwrap_or(true),
             random: setup.random,
             mode: Mode::Startup,
             bandwidth: MaxFilter::new(probing.rounds),
@@ -202,7 +140,8 @@ impl Bbr1 {
             rounds: Rounds::default(),
             round_start: false,
             full: FullPipe::default(),
-            rtt: MinRtt::new(params.span("min_rtt_window").unwrap_or_default(), setup.now),
+            rtt: MinRtt::new(params.min_rtt_window, setup.now),
+            params,
             policer: PolicerDetector::default(),
             tally: PolicerTally::default(),
             aggregation: Aggregation::new(setup.now, Memory::slots()),
@@ -225,7 +164,7 @@ impl Bbr1 {
 
     /// The rate that sends a window in a round, with the gain of STARTUP.
     fn first_pacing(&self, rtt: Span) -> Rate {
-        rate(self.cwnd as f64 / rtt.max(Span::from_us(1)).secs() * self.startup_gain * MARGIN)
+        rate(self.cwnd as f64 / rtt.max(Span::from_us(1)).secs() * self.params.startup_gain * MARGIN)
     }
 
     /// The bandwidth that the model goes by: the policer's if there is one.
@@ -235,7 +174,7 @@ impl Bbr1 {
 
     fn pacing_gain(&self) -> f64 {
         match self.mode {
-            Mode::Startup => self.startup_gain,
+            Mode::Startup => self.params.startup_gain,
             Mode::Drain => DRAIN_GAIN,
             Mode::ProbeBw if self.policer.rate().is_none() => self.probing.gains[self.phase],
             Mode::ProbeBw | Mode::ProbeRtt => 1.0,
@@ -244,8 +183,8 @@ impl Bbr1 {
 
     fn gain_of_window(&self) -> f64 {
         match self.mode {
-            Mode::Startup | Mode::Drain => self.startup_gain,
-            Mode::ProbeBw => self.cwnd_gain,
+            Mode::Startup | Mode::Drain => self.params.startup_gain,
+            Mode::ProbeBw => self.params.cwnd_gain,
             Mode::ProbeRtt => 1.0,
         }
     }
@@ -286,7 +225,7 @@ impl Bbr1 {
         if self.round_start {
             self.conserve = false;
         }
-        if self.with_policer {
+        if self.params.policer {
             let round = self.mode == Mode::ProbeBw && self.round_start;
             if self.policer.rate().is_none() {
                 let loss = ack.lost > Bytes::ZERO;
@@ -299,7 +238,7 @@ impl Bbr1 {
         if !sample.app_limited || measured >= self.bandwidth.max() {
             self.bandwidth.update(self.rounds.count(), measured);
         }
-        if self.with_aggregation && ack.bytes > Bytes::ZERO {
+        if self.params.aggregation && ack.bytes > Bytes::ZERO {
             self.aggregation.update(
                 ack.now,
                 ack.bytes.get() as f64,
@@ -377,7 +316,7 @@ impl Bbr1 {
         if self.mode == Mode::ProbeRtt {
             match self.probe_rtt_end {
                 None if ack.in_flight.get() <= MIN_PACKETS * self.mss => {
-                    self.probe_rtt_end = Some(ack.now + self.probe_rtt_time);
+                    self.probe_rtt_end = Some(ack.now + self.params.probe_rtt_time);
                     self.probe_rtt_round = false;
                     self.rounds.restart(ack.delivered);
                 }
@@ -426,7 +365,7 @@ impl Bbr1 {
         let acked = ack.bytes.get();
         if acked > 0 && !self.recover_or_restore(ack) {
             let mut bytes = self.bdp(self.bandwidth(), self.gain_of_window());
-            if self.with_aggregation && self.full.reached() {
+            if self.params.aggregation && self.full.reached() {
                 bytes += self.aggregation.extra().min(bdp(self.bandwidth(), AGGREGATION_LIMIT));
             }
             let target = self.budget(bytes);
@@ -503,7 +442,7 @@ impl CongestionControl for Bbr1 {
         self.prior = CaState::Loss;
         self.full.reset();
         self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() + self.mss;
-        if self.with_policer {
+        if self.params.policer {
             self.tally.now = loss.now;
             self.tally.lost = loss.lost_total.get();
             self.policer.sample(self.tally, true, true, false);

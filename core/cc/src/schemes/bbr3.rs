@@ -16,19 +16,10 @@
 //! an RTT of at most 5 ms, where they are expected from a shallow threshold: beyond that the flow's packets are
 //! marked without effect, so do not switch ECN on for classic queues. Pitfalls: random loss above 2 % keeps the
 //! long-term bound low; short-term bounds halve the rate within a few lossy rounds of cruise.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | startup_gain | 710/256 | google/bbr v3, net/ipv4/tcp_bbr.c: bbr_startup_pacing_gain |
-//! | loss_threshold | 5/256 | google/bbr v3, net/ipv4/tcp_bbr.c: bbr_loss_thresh |
-//! | beta | 180/256 | google/bbr v3, net/ipv4/tcp_bbr.c: 1 - bbr_beta |
-//! | headroom | 38/256 | google/bbr v3, net/ipv4/tcp_bbr.c: bbr_inflight_headroom |
-//! | probe_rtt_interval | 5 s | google/bbr v3, net/ipv4/tcp_bbr.c: bbr_probe_rtt_win_ms |
-//! | min_rtt_window | 10 s | google/bbr v3, net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec |
 
 use crate::parts::bbr::{Machine, BbrProfile};
-use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{EcnUse, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -39,35 +30,37 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("startup_gain", Kind::Number, "Gain of the rate in STARTUP.")
-            .default("2.7734375")
-            .range(1.25, 10.0)
-            .source("google/bbr v3, net/ipv4/tcp_bbr.c: bbr_startup_pacing_gain"),
-        ParamSpec::new("loss_threshold", Kind::Ratio, "Share of losses that tells a probe that too much is in flight.")
-            .default("0.01953125")
-            .range(0.001, 0.5)
-            .source("google/bbr v3, net/ipv4/tcp_bbr.c: bbr_loss_thresh"),
-        ParamSpec::new("beta", Kind::Ratio, "Share of the short-term bounds kept at least in a round with losses.")
-            .default("0.703125")
-            .range(0.1, 1.0)
-            .source("google/bbr v3, net/ipv4/tcp_bbr.c: 1 - bbr_beta"),
-        ParamSpec::new("headroom", Kind::Ratio, "Share of the long-term bound left free while cruising.")
-            .default("0.1484375")
-            .range(0.0, 0.9)
-            .source("google/bbr v3, net/ipv4/tcp_bbr.c: bbr_inflight_headroom"),
-        ParamSpec::new("probe_rtt_interval", Kind::Span, "Time without a lower RTT after which PROBE_RTT comes.")
-            .default("5000000000")
-            .range(1e8, 1e12)
-            .source("google/bbr v3, net/ipv4/tcp_bbr.c: bbr_probe_rtt_win_ms"),
-        ParamSpec::new("min_rtt_window", Kind::Span, "Time for which the smallest RTT counts.")
-            .default("10000000000")
-            .range(1e8, 1e12)
-            .source("google/bbr v3, net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec"),
-    ],
-    build,
+    params: Bbr3Params::PARAMS,
+    build: |params, setup| Ok(Box::new(Machine::new(profile(params), setup))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Machine::new(BbrProfile::CODE.with(params), setup)))
+params! {
+    /// Parameters.
+    struct Bbr3Params {
+        /// Gain of the rate in STARTUP.
+        startup_gain: Number(1.25..=10.0) = 2.7734375, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_startup_pacing_gain";
+        /// Share of losses that tells a probe that too much is in flight.
+        loss_threshold: Ratio(0.001..=0.5) = 0.01953125, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_loss_thresh";
+        /// Share of the short-term bounds kept at least in a round with losses.
+        beta: Ratio(0.1..=1.0) = 0.703125, "google/bbr v3, net/ipv4/tcp_bbr.c: 1 - bbr_beta";
+        /// Share of the long-term bound left free while cruising.
+        headroom: Ratio(0.0..=0.9) = 0.1484375, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_inflight_headroom";
+        /// Time without a lower RTT after which PROBE_RTT comes.
+        probe_rtt_interval: Span(1e8..=1e12) = "5 s", "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_probe_rtt_win_ms";
+        /// Time for which the smallest RTT counts.
+        min_rtt_window: Span(1e8..=1e12) = "10 s", "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec";
+    }
+}
+
+fn profile(params: &Params) -> BbrProfile {
+    let params = Bbr3Params::read(params);
+    BbrProfile {
+        startup_gain: params.startup_gain,
+        loss_threshold: params.loss_threshold,
+        beta: params.beta,
+        headroom: params.headroom,
+        probe_rtt_interval: params.probe_rtt_interval,
+        min_rtt_window: params.min_rtt_window,
+        ..BbrProfile::CODE
+    }
 }

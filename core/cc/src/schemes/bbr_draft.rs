@@ -10,19 +10,10 @@
 //! is restored when the recovery ends, aggregation is remembered for ten rounds, and a flow goes back to its probe when
 //! the losses that ended it turn out to be none. `parts/bbr/profile.rs` has all differences side by side. The
 //! draft specifies no reaction to marks, so its packets are not ECN-capable. Pitfalls: as with `bbr3`.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | startup_gain | 2.77 | draft-ietf-ccwg-bbr: StartupPacingGain |
-//! | loss_threshold | 0.02 | draft-ietf-ccwg-bbr: LossThresh |
-//! | beta | 0.7 | draft-ietf-ccwg-bbr: Beta |
-//! | headroom | 0.15 | draft-ietf-ccwg-bbr: Headroom |
-//! | probe_rtt_interval | 5 s | draft-ietf-ccwg-bbr: ProbeRTTInterval |
-//! | min_rtt_window | 10 s | draft-ietf-ccwg-bbr: MinRTTFilterLen |
 
 use crate::parts::bbr::{Machine, BbrProfile};
-use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{EcnUse, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -33,35 +24,37 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::None,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("startup_gain", Kind::Number, "Gain of the rate in STARTUP.")
-            .default("2.77")
-            .range(1.25, 10.0)
-            .source("draft-ietf-ccwg-bbr: StartupPacingGain"),
-        ParamSpec::new("loss_threshold", Kind::Ratio, "Share of losses that tells a probe that too much is in flight.")
-            .default("0.02")
-            .range(0.001, 0.5)
-            .source("draft-ietf-ccwg-bbr: LossThresh"),
-        ParamSpec::new("beta", Kind::Ratio, "Share of the short-term bounds kept at least in a round with losses.")
-            .default("0.7")
-            .range(0.1, 1.0)
-            .source("draft-ietf-ccwg-bbr: Beta"),
-        ParamSpec::new("headroom", Kind::Ratio, "Share of the long-term bound left free while cruising.")
-            .default("0.15")
-            .range(0.0, 0.9)
-            .source("draft-ietf-ccwg-bbr: Headroom"),
-        ParamSpec::new("probe_rtt_interval", Kind::Span, "Time without a lower RTT after which PROBE_RTT comes.")
-            .default("5000000000")
-            .range(1e8, 1e12)
-            .source("draft-ietf-ccwg-bbr: ProbeRTTInterval"),
-        ParamSpec::new("min_rtt_window", Kind::Span, "Time for which the smallest RTT counts.")
-            .default("10000000000")
-            .range(1e8, 1e12)
-            .source("draft-ietf-ccwg-bbr: MinRTTFilterLen"),
-    ],
-    build,
+    params: BbrDraftParams::PARAMS,
+    build: |params, setup| Ok(Box::new(Machine::new(profile(params), setup))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Machine::new(BbrProfile::DRAFT.with(params), setup)))
+params! {
+    /// Parameters.
+    struct BbrDraftParams {
+        /// Gain of the rate in STARTUP.
+        startup_gain: Number(1.25..=10.0) = 2.77, "draft-ietf-ccwg-bbr: StartupPacingGain";
+        /// Share of losses that tells a probe that too much is in flight.
+        loss_threshold: Ratio(0.001..=0.5) = 0.02, "draft-ietf-ccwg-bbr: LossThresh";
+        /// Share of the short-term bounds kept at least in a round with losses.
+        beta: Ratio(0.1..=1.0) = 0.7, "draft-ietf-ccwg-bbr: Beta";
+        /// Share of the long-term bound left free while cruising.
+        headroom: Ratio(0.0..=0.9) = 0.15, "draft-ietf-ccwg-bbr: Headroom";
+        /// Time without a lower RTT after which PROBE_RTT comes.
+        probe_rtt_interval: Span(1e8..=1e12) = "5 s", "draft-ietf-ccwg-bbr: ProbeRTTInterval";
+        /// Time for which the smallest RTT counts.
+        min_rtt_window: Span(1e8..=1e12) = "10 s", "draft-ietf-ccwg-bbr: MinRTTFilterLen";
+    }
+}
+
+fn profile(params: &Params) -> BbrProfile {
+    let params = BbrDraftParams::read(params);
+    BbrProfile {
+        startup_gain: params.startup_gain,
+        loss_threshold: params.loss_threshold,
+        beta: params.beta,
+        headroom: params.headroom,
+        probe_rtt_interval: params.probe_rtt_interval,
+        min_rtt_window: params.min_rtt_window,
+        ..BbrProfile::DRAFT
+    }
 }

@@ -11,19 +11,10 @@
 //! Per round trip: a quarter of the way to the last maximum, at most 16 packets and at least 0.2; the
 //! mirror image beyond it. Before the first loss and after a timeout growth is at least 5 % per round
 //! trip. Flows with shorter RTTs gain much more than their share.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | beta | 0.7998046875 | Linux net/ipv4/tcp_bic.c: 819/1024; the paper has 0.875 |
-//! | max_increment | 16 | Linux net/ipv4/tcp_bic.c; the paper has 32 |
-//! | low_window | 14 | Linux net/ipv4/tcp_bic.c |
-//! | smooth_part | 20 | Linux net/ipv4/tcp_bic.c |
-//! | fast_convergence | true | Linux net/ipv4/tcp_bic.c |
-//! | ack_ratio | false | Linux net/ipv4/tcp_bic.c has it on |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, CaState, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{AckEvent, EcnUse, Fields, CaState, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -34,70 +25,48 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("beta", Kind::Ratio, "Share of the window kept after a loss.")
-            .default("0.7998046875")
-            .range(0.05, 0.95)
-            .source("Linux net/ipv4/tcp_bic.c: 819/1024; the paper has 0.875"),
-        ParamSpec::new("max_increment", Kind::Packets, "Largest growth per round trip.")
-            .default("16")
-            .range(1.0, 1000.0)
-            .source("Linux net/ipv4/tcp_bic.c; the paper has 32"),
-        ParamSpec::new("low_window", Kind::Packets, "Up to this window Reno's rules hold.")
-            .default("14")
-            .range(0.0, 1e6)
-            .source("Linux net/ipv4/tcp_bic.c"),
-        ParamSpec::new(
-            "smooth_part",
-            Kind::Count,
-            "Round trips over which the last four packets to the maximum are spread.",
-        )
-        .default("20")
-        .range(1.0, 1000.0)
-        .source("Linux net/ipv4/tcp_bic.c"),
-        ParamSpec::new("fast_convergence", Kind::Flag, "Give up bandwidth faster to newcomers.")
-            .default("true")
-            .source("Linux net/ipv4/tcp_bic.c"),
-        ParamSpec::new(
-            "ack_ratio",
-            Kind::Flag,
-            "Multiply growth by the packets per acknowledgement, although packets are counted.",
-        )
-        .default("false")
-        .source("Linux net/ipv4/tcp_bic.c has it on"),
-    ],
-    build,
+    params: BicParams::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params))),
 };
+
+params! {
+    /// Parameters.
+    struct BicParams {
+        /// Share of the window kept after a loss.
+        beta: Ratio(0.05..=0.95) = 0.7998046875, "Linux net/ipv4/tcp_bic.c: 819/1024; the paper has 0.875";
+        /// Largest growth per round trip.
+        max_increment: Packets(1.0..=1000.0) = 16, "Linux net/ipv4/tcp_bic.c; the paper has 32";
+        /// Up to this window Reno's rules hold.
+        low_window: Packets(0.0..=1e6) = 14, "Linux net/ipv4/tcp_bic.c";
+        /// Round trips over which the last four packets to the maximum are spread.
+        smooth_part: Count(1.0..=1000.0) = 20, "Linux net/ipv4/tcp_bic.c";
+        /// Give up bandwidth faster to newcomers.
+        fast_convergence: Flag = true, "Linux net/ipv4/tcp_bic.c";
+        /// Multiply growth by the packets per acknowledgement, although packets are counted.
+        ack_ratio: Flag = false, "Linux net/ipv4/tcp_bic.c has it on";
+    }
+}
 
 /// The search goes a quarter of the way per round trip.
 const PARTS: f64 = 4.0;
 /// Growth before the first loss: a window in this many round trips.
 const UNKNOWN: f64 = 20.0;
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params)))
-}
-
 fn rules(params: &Params) -> Bic {
+    let params = BicParams::read(params);
     Bic {
-        beta: params.real("beta").unwrap_or_default(),
-        max_increment: params.integer("max_increment").unwrap_or_default() as f64,
-        low_window: params.integer("low_window").unwrap_or_default() as f64,
-        smallest: PARTS / params.integer("smooth_part").unwrap_or_default() as f64,
-        fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
-        ratio: params.flag("ack_ratio").unwrap_or_default().then_some(2.0),
+        smallest: PARTS / params.smooth_part as f64,
+        ratio: params.ack_ratio.then_some(2.0),
+        params,
         last_max: 0.0,
     }
 }
 
 #[derive(Clone)]
 struct Bic {
-    beta: f64,
-    max_increment: f64,
-    low_window: f64,
+    params: BicParams,
     /// Growth per round trip next to the maximum.
     smallest: f64,
-    fast_convergence: bool,
     /// Packets per acknowledgement, smoothed, if growth is to be multiplied by it.
     ratio: Option<f64>,
     /// Window before the last reduction, in packets; 0: unknown.
@@ -107,19 +76,19 @@ struct Bic {
 impl Bic {
     /// Growth per round trip at `window` packets.
     fn increment(&self, window: f64) -> f64 {
-        if window <= self.low_window {
+        if window <= self.params.low_window {
             return 1.0;
         }
         let increment = if window < self.last_max {
             // The quarter is a whole number in Linux, so the last packets begin below eight.
             let step = ((self.last_max - window) / PARTS).floor();
-            if step <= 1.0 { self.smallest } else { step.min(self.max_increment) }
+            if step <= 1.0 { self.smallest } else { step.min(self.params.max_increment) }
         } else {
             let beyond = window - self.last_max;
             if beyond < PARTS {
                 self.smallest
             } else {
-                (beyond / (PARTS - 1.0)).min(self.max_increment)
+                (beyond / (PARTS - 1.0)).min(self.params.max_increment)
             }
         };
         if self.last_max == 0.0 { increment.max(window / UNKNOWN) } else { increment }
@@ -147,12 +116,12 @@ impl WindowRules for Bic {
         let packets = window.packets().floor();
         self.last_max = if congestion.cause == ReductionCause::Timeout {
             0.0
-        } else if self.fast_convergence && packets < self.last_max {
-            (packets * (1.0 + self.beta) / 2.0).floor()
+        } else if self.params.fast_convergence && packets < self.last_max {
+            (packets * (1.0 + self.params.beta) / 2.0).floor()
         } else {
             packets
         };
-        (packets * if packets <= self.low_window { 0.5 } else { self.beta }).floor()
+        (packets * if packets <= self.params.low_window { 0.5 } else { self.params.beta }).floor()
     }
 
     fn trace(&self, fields: &mut Fields) {
@@ -163,6 +132,7 @@ impl WindowRules for Bic {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Setup;
     use crate::LossCause;
     use crate::parts::LossBased;
     use crate::testing::{MSS, Script, setup, windows};

@@ -15,19 +15,10 @@
 //! Without queues the average window is 0.2553/p^0.8 packets. With a queue dwnd vanishes and Reno is left,
 //! so that it is no worse to its neighbours, fills the buffer as Reno does, and joins it in losing to flows
 //! that do not give way.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | alpha | 0.125 | Tan et al. 2006 |
-//! | beta | 0.5 | Tan et al. 2006 |
-//! | gamma | 30 packets | Tan et al. 2006 |
-//! | gamma_low | 5 packets | draft-sridharan-tcpm-ctcp-02 |
-//! | tune_gamma | true | draft-sridharan-tcpm-ctcp-02 |
-//! | low_window | 38 packets | draft-sridharan-tcpm-ctcp-02 |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
+use narrows_units::{ParamError, Params, Span, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -38,33 +29,27 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("alpha", Kind::Number, "Growth of the delay part: alpha win^0.75 per round trip.")
-            .default("0.125")
-            .range(0.001, 10.0)
-            .source("Tan et al. 2006"),
-        ParamSpec::new("beta", Kind::Ratio, "Share of the whole window taken away by a loss.")
-            .default("0.5")
-            .range(0.05, 0.95)
-            .source("Tan et al. 2006"),
-        ParamSpec::new("gamma", Kind::Number, "Backlog in packets from which the delay part shrinks.")
-            .default("30")
-            .range(1.0, 10_000.0)
-            .source("Tan et al. 2006"),
-        ParamSpec::new("gamma_low", Kind::Number, "Smallest value in packets that gamma is tuned to.")
-            .default("5")
-            .range(0.0, 10_000.0)
-            .source("draft-sridharan-tcpm-ctcp-02"),
-        ParamSpec::new("tune_gamma", Kind::Flag, "Let gamma follow what Reno would queue.")
-            .default("true")
-            .source("draft-sridharan-tcpm-ctcp-02"),
-        ParamSpec::new("low_window", Kind::Packets, "Smaller windows have no delay part.")
-            .default("38")
-            .range(0.0, 1e6)
-            .source("draft-sridharan-tcpm-ctcp-02"),
-    ],
+    params: CompoundParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct CompoundParams {
+        /// Growth of the delay part: alpha win^0.75 per round trip.
+        alpha: Number(0.001..=10.0) = 0.125, "Tan et al. 2006";
+        /// Share of the whole window taken away by a loss.
+        beta: Ratio(0.05..=0.95) = 0.5, "Tan et al. 2006";
+        /// Backlog in packets from which the delay part shrinks.
+        gamma: Number(1.0..=10_000.0, "packets") = 30, "Tan et al. 2006";
+        /// Smallest value in packets that gamma is tuned to.
+        gamma_low: Number(0.0..=10_000.0, "packets") = 5, "draft-sridharan-tcpm-ctcp-02";
+        /// Let gamma follow what Reno would queue.
+        tune_gamma: Flag = true, "draft-sridharan-tcpm-ctcp-02";
+        /// Smaller windows have no delay part.
+        low_window: Packets(0.0..=1e6) = 38, "draft-sridharan-tcpm-ctcp-02";
+    }
+}
 
 /// Weight of the newest backlog in gamma, and the share of it that gamma aims at.
 const WEIGHT: f64 = 0.5;
@@ -77,13 +62,8 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 #[derive(Clone)]
 struct Compound {
-    alpha: f64,
-    beta: f64,
+    params: CompoundParams,
     gamma: f64,
-    gamma_low: f64,
-    gamma_high: f64,
-    tune_gamma: bool,
-    low_window: f64,
     rtt: RttRounds,
     /// The RTT of the last round that was measured.
     last_rtt: Option<Span>,
@@ -96,21 +76,16 @@ struct Compound {
 
 impl Compound {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let gamma = params.real("gamma").unwrap_or_default();
-        let gamma_low = params.real("gamma_low").unwrap_or_default();
+        let params = CompoundParams::read(params);
+        let (gamma, gamma_low) = (params.gamma, params.gamma_low);
         if gamma_low > gamma {
             return Err(ParamError::Conflict(format!(
                 "gamma_low {gamma_low} must not be larger than gamma {gamma}, where the tuning begins"
             )));
         }
         Ok(Compound {
-            alpha: params.real("alpha").unwrap_or_default(),
-            beta: params.real("beta").unwrap_or_default(),
+            params,
             gamma,
-            gamma_low,
-            gamma_high: gamma,
-            tune_gamma: params.flag("tune_gamma").unwrap_or_default(),
-            low_window: params.real("low_window").unwrap_or_default(),
             rtt: RttRounds::new(),
             last_rtt: None,
             dwnd: 0.0,
@@ -123,14 +98,14 @@ impl Compound {
     /// on every machine.
     fn growth(&self, window: f64) -> f64 {
         let root = window.sqrt();
-        (self.alpha * root * root.sqrt() - 1.0).max(0.0)
+        (self.params.alpha * root * root.sqrt() - 1.0).max(0.0)
     }
 
     fn tune(&mut self, reno: f64) {
         let Some(rtt) = self.last_rtt else { return };
         let wanted = SHARE * self.rtt.backlog(reno, rtt);
         self.gamma = ((1.0 - WEIGHT) * self.gamma + WEIGHT * wanted)
-            .clamp(self.gamma_low, self.gamma_high);
+            .clamp(self.params.gamma_low, self.params.gamma);
     }
 }
 
@@ -156,7 +131,7 @@ impl WindowRules for Compound {
 
     fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let win = window.packets();
-        if self.quiet && win >= self.low_window {
+        if self.quiet && win >= self.params.low_window {
             let more = self.growth(win) * bytes as f64 / window.cwnd().get() as f64;
             self.dwnd += more;
             window.add(more);
@@ -167,12 +142,12 @@ impl WindowRules for Compound {
     fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let win = window.packets();
         let reno = (win - self.dwnd).max(0.0);
-        let left = win * (1.0 - self.beta);
+        let left = win * (1.0 - self.params.beta);
         if congestion.cause == ReductionCause::Timeout {
             self.dwnd = 0.0;
             return left;
         }
-        if self.tune_gamma {
+        if self.params.tune_gamma {
             self.tune(reno);
         }
         self.dwnd = (left - reno / 2.0).max(0.0);

@@ -37,18 +37,6 @@
 //! where the buffer lets it, and so does the reference; `mode: constant` 0.03 s. When a competitor leaves, 1/delta has
 //! grown: where four times that many packets are more than the product, the mode may outlast the competitor. Beyond ten seconds
 //! the smallest RTT is that of the standing queue.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | mode | auto | paper, section 2.2 |
-//! | delta | 0.5 | paper, section 2.1; Pantheon from March 2020: 0.1 |
-//! | velocity | reference | genericCC d0153f8: markoviancc.cc |
-//! | rtt | standing | paper, section 2.1; genericCC 80b516c smoothed it |
-//! | pacing_gain | 2 | paper, section 2.1; genericCC 80b516c: 1 |
-//! | beyond | 0 | genericCC: 1, by its count of what is in flight |
-//! | strict | no | own choice; genericCC: yes |
-//! | halving | paper | paper, section 2.2; genericCC d0153f8 |
-//! | spacing | even | paper, section 2.1; genericCC d0153f8: ctcp.hh |
 
 mod mode;
 mod rtts;
@@ -63,7 +51,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+use narrows_units::{Bytes, Params, Rate, Span, Time, choice, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -112,64 +100,47 @@ pub const SCHEME: Scheme = Scheme {
             transport: LARGE,
         },
     ],
-    params: &[
-        ParamSpec::new(
-            "mode",
-            Kind::Choice(&["auto", "constant"]),
-            "Whether delta becomes smaller beside flows that fill the queue.",
-        )
-        .default("auto")
-        .source("paper, section 2.2"),
-        ParamSpec::new("delta", Kind::Number, "Weight of the queueing delay: 1/delta packets are kept queued.")
-            .default("0.5")
-            .range(0.001, 100.0)
-            .source("paper, section 2.1"),
-        ParamSpec::new(
-            "velocity",
-            Kind::Choice(&["reference", "paper", "agreement"]),
-            "When the window moves faster: after each round trip in the same direction, after the third, or after each in which two thirds of the steps agreed.",
-        )
-        .default("reference")
-        .source("genericCC d0153f8; paper, section 2.1; genericCC 80b516c"),
-        ParamSpec::new(
-            "rtt",
-            Kind::Choice(&["standing", "smoothed"]),
-            "RTT whose distance from the smallest is the queueing delay.",
-        )
-        .default("standing")
-        .source("paper, section 2.1; genericCC 80b516c"),
-        ParamSpec::new("pacing_gain", Kind::Number, "Windows per RTT at which packets are spaced.")
-            .default("2")
-            .range(1.0, 10.0)
-            .source("paper, section 2.1"),
-        ParamSpec::new("beyond", Kind::Packets, "Packets in flight beyond the window.")
-            .default("0")
-            .range(0.0, 10.0)
-            .source("genericCC d0153f8: sends while next < highest acknowledged + 2 + window"),
-        ParamSpec::new(
-            "strict",
-            Kind::Flag,
-            "The queue was empty only below a tenth of its height, not at it: equal RTTs, as on a path without jitter, are a queue that is never empty.",
-        )
-        .default("false")
-        .source("own choice; genericCC: true"),
-        ParamSpec::new(
-            "halving",
-            Kind::Choice(&["paper", "reference"]),
-            "What of losses halves 1/delta: those of a round trip once, or each acknowledgement that shows some.",
-        )
-        .default("paper")
-        .source("paper, section 2.2; genericCC d0153f8"),
-        ParamSpec::new(
-            "spacing",
-            Kind::Choice(&["even", "reference"]),
-            "How packets are spaced: from the first RTT on, or, as the reference's sender does, from the first adjustment on and anew whenever a full window has room again.",
-        )
-        .default("even")
-        .source("paper, section 2.1; genericCC d0153f8: ctcp.hh"),
-    ],
-    build,
+    params: CopaParams::PARAMS,
+    build: |params, setup| Ok(Box::new(Copa::new(params, &setup))),
 };
+
+choice! {
+    /// Rule for delta.
+    enum DeltaMode { Auto = "auto", Constant = "constant" }
+    /// RTT that tells of the queue.
+    enum RttChoice { Standing = "standing", Smoothed = "smoothed" }
+    /// Losses that halve 1/delta.
+    enum Halving { Paper = "paper", Reference = "reference" }
+    /// Rule for the space between packets.
+    enum Spacing { Even = "even", Reference = "reference" }
+}
+
+params! {
+    /// Parameters.
+    struct CopaParams {
+        /// Rule for delta: smaller beside flows that fill the queue, or constant.
+        mode: DeltaMode = "auto", "paper, section 2.2";
+        /// Weight of the queueing delay: 1/delta packets are kept queued.
+        delta: Number(0.001..=100.0) = 0.5, "paper, section 2.1; Pantheon from March 2020: 0.1";
+        /// When the window moves faster: after each round trip in the same direction, after the third, or after each
+        /// in which two thirds of the steps agreed.
+        velocity: VelocityRule = "reference", "genericCC d0153f8: markoviancc.cc";
+        /// RTT whose distance from the smallest is the queueing delay.
+        rtt: RttChoice = "standing", "paper, section 2.1; genericCC 80b516c smoothed it";
+        /// Windows per RTT at which packets are spaced.
+        pacing_gain: Number(1.0..=10.0) = 2, "paper, section 2.1; genericCC 80b516c: 1";
+        /// Packets in flight beyond the window.
+        beyond: Packets(0.0..=10.0) = 0, "genericCC: 1, by its count of what is in flight";
+        /// The queue was empty only below a tenth of its height, not at it: equal RTTs, as on a path without jitter,
+        /// are a queue that is never empty.
+        strict: Flag = false, "own choice; genericCC: yes";
+        /// Losses that halve 1/delta: those of a round trip once, or each acknowledgement that shows some.
+        halving: Halving = "paper", "paper, section 2.2; genericCC d0153f8";
+        /// Space between packets: from the first RTT on, or, as the reference's sender does, from the first
+        /// adjustment on and anew whenever a full window has room again.
+        spacing: Spacing = "even", "paper, section 2.1; genericCC d0153f8: ctcp.hh";
+    }
+}
 
 /// As genericCC sends: 1440 bytes of UDP payload, and a packet is lost as soon as a later one has arrived.
 const DATAGRAMS: &[(&str, &str)] = &[
@@ -209,10 +180,6 @@ const BRAKE_KEEPS: f64 = 0.7;
 /// is what limits the sender.
 const FULL: f64 = 0.9;
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Copa::new(params, &setup)))
-}
-
 /// Packets acknowledged and lost since losses were last judged.
 #[derive(Clone, Copy, Debug, Default)]
 struct Brake {
@@ -223,19 +190,13 @@ struct Brake {
 
 /// The window is in packets.
 struct Copa {
+    params: CopaParams,
     mss: f64,
     initial: f64,
-    smoothed: bool,
-    strict: bool,
-    pacing_gain: f64,
-    beyond: f64,
-    /// As the reference's sender.
-    anew: bool,
     rtts: Rtts,
     last_rtt: Span,
     mode: CopaMode,
     velocity: Velocity,
-    rule: VelocityRule,
     window: f64,
     slow_start: bool,
     acked: f64,
@@ -250,29 +211,20 @@ struct Copa {
 
 impl Copa {
     fn new(params: &Params, setup: &Setup) -> Self {
-        let rule = match params.word("velocity") {
-            Some("paper") => VelocityRule::Paper,
-            Some("agreement") => VelocityRule::Agreement,
-            _ => VelocityRule::Reference,
-        };
+        let params = CopaParams::read(params);
         let initial = (setup.initial_window as f64).max(MIN_WINDOW);
         Copa {
             mss: setup.mss.get() as f64,
             initial,
-            smoothed: params.word("rtt") == Some("smoothed"),
-            strict: params.flag("strict").unwrap_or_default(),
-            pacing_gain: params.real("pacing_gain").unwrap_or_default(),
-            beyond: params.integer("beyond").unwrap_or_default() as f64,
-            anew: params.word("spacing") == Some("reference"),
             rtts: Rtts::default(),
             last_rtt: Span::ZERO,
             mode: CopaMode::new(
-                params.word("mode") != Some("constant"),
-                params.real("delta").unwrap_or_default(),
-                params.word("halving") == Some("reference"),
+                params.mode == DeltaMode::Auto,
+                params.delta,
+                params.halving == Halving::Reference,
             ),
-            velocity: Velocity::new(rule),
-            rule,
+            velocity: Velocity::new(params.velocity),
+            params,
             window: initial,
             slow_start: true,
             acked: 0.0,
@@ -289,7 +241,7 @@ impl Copa {
 
     /// The RTT that tells of the queue, in ns.
     fn standing(&self) -> f64 {
-        if self.smoothed {
+        if self.params.rtt == RttChoice::Smoothed {
             self.rtts.smoothed
         } else {
             self.rtts.standing()
@@ -313,11 +265,11 @@ impl Copa {
         self.last_rtt = rtt;
         self.rtts.push(now, rtt);
         self.mode
-            .on_ack(now, rtt, self.rtts.were_low(self.strict));
+            .on_ack(now, rtt, self.rtts.were_low(self.params.strict));
         if self.acked >= 2.0 * self.initial - 1.0 {
             self.adjust(now, rtt, limited);
             self.pace();
-        } else if self.acked == 0.0 && !self.anew {
+        } else if self.acked == 0.0 && self.params.spacing == Spacing::Even {
             self.pacing = self.spaced_by(rtt.ns() as f64 * FIRST_SPACING);
         }
         self.acked += 1.0;
@@ -352,7 +304,7 @@ impl Copa {
     /// True if pacing by the window is what limits the sender: so many windows per round trip may never get to the limit
     /// beyond the window.
     fn is_full(&self, in_flight: Bytes) -> bool {
-        let is_paced = self.pacing_gain * self.window < self.window + self.beyond + 1.0;
+        let is_paced = self.params.pacing_gain * self.window < self.window + self.params.beyond + 1.0;
         let flight = in_flight.get().saturating_sub(self.written_off) as f64 / self.mss;
         is_paced && flight + 1.0 >= FULL * self.window
     }
@@ -375,7 +327,7 @@ impl Copa {
     }
 
     fn pace(&mut self) {
-        self.pacing = self.spaced_by(self.standing() / (self.pacing_gain * self.window));
+        self.pacing = self.spaced_by(self.standing() / (self.params.pacing_gain * self.window));
     }
 
     /// The rate of one packet every `ns` nanoseconds; none without space.
@@ -387,7 +339,7 @@ impl Copa {
     fn restart(&mut self, now: Time) {
         self.rtts.clear();
         self.mode.reset();
-        self.velocity = Velocity::new(self.rule);
+        self.velocity = Velocity::new(self.params.velocity);
         self.window = self.initial;
         self.slow_start = true;
         self.acked = 0.0;
@@ -435,9 +387,9 @@ impl CongestionControl for Copa {
     }
 
     fn allowance(&self) -> Allowance {
-        let anew = self.anew && self.pacing.is_some();
+        let anew = self.params.spacing == Spacing::Reference && self.pacing.is_some();
         // The space begins again and again as long as the window is in flight: the packet beyond it never goes.
-        let beyond = if anew { 0.0 } else { self.beyond };
+        let beyond = if anew { 0.0 } else { self.params.beyond };
         let window = (self.window + beyond).ceil() * self.mss;
         Allowance {
             cwnd: Some(Bytes::new(self.written_off.saturating_add(window as u64))),

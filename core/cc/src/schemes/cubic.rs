@@ -4,20 +4,13 @@
 //! convergence on. Deviations: slow start after a timeout has no limit per acknowledgement (as in
 //! Linux), and the reduction is spread over the recovery round by Proportional Rate Reduction
 //! (RFC 6937).
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | c | 0.4 packets/s^3 | RFC 9438, section 5 |
-//! | beta | 0.7 | RFC 9438, section 4.6 |
-//! | fast_convergence | true | RFC 9438, section 4.7 |
-//! | hystart | true | RFC 9406 |
 
 use crate::parts::{HyStartPp, HyStartStep, CongestionWindow, cube_root};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{Bytes, ParamError, Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -28,41 +21,37 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("c", Kind::Number, "Aggressiveness C in packets/s^3.")
-            .default("0.4")
-            .range(0.001, 100.0)
-            .source("RFC 9438, section 5"),
-        ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight kept after a loss.")
-            .default("0.7")
-            .range(0.05, 0.95)
-            .source("RFC 9438, section 4.6"),
-        ParamSpec::new("fast_convergence", Kind::Flag, "Give up bandwidth faster to newcomers.")
-            .default("true")
-            .source("RFC 9438, section 4.7"),
-        ParamSpec::new("hystart", Kind::Flag, "HyStart++ in the initial slow start.")
-            .default("true")
-            .source("RFC 9406"),
-    ],
+    params: CubicParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct CubicParams {
+        /// Aggressiveness C in packets/s^3.
+        c: Number(0.001..=100.0, "packets/s^3") = 0.4, "RFC 9438, section 5";
+        /// Share of the data in flight kept after a loss.
+        beta: Ratio(0.05..=0.95) = 0.7, "RFC 9438, section 4.6";
+        /// Give up bandwidth faster to newcomers.
+        fast_convergence: Flag = true, "RFC 9438, section 4.7";
+        /// HyStart++ in the initial slow start.
+        hystart: Flag = true, "RFC 9406";
+    }
+}
 
 /// Largest growth per round trip (RFC 9438, section 4.4).
 const MAX_GROWTH: f64 = 1.5;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let beta = params.real("beta").unwrap_or_default();
-    let hystart = params.flag("hystart").unwrap_or_default();
+    let params = CubicParams::read(params);
     Ok(Box::new(Cubic {
         mss: setup.mss.get() as f64,
-        c: params.real("c").unwrap_or_default(),
-        beta,
-        alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
-        fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
-        hystart: hystart.then(|| HyStartPp::new(setup.mss.get(), false)),
+        alpha: 3.0 * (1.0 - params.beta) / (1.0 + params.beta),
+        hystart: params.hystart.then(|| HyStartPp::new(setup.mss.get(), false)),
         window: CongestionWindow::new(&setup),
         curve: CubicCurve::default(),
         prior: None,
+        params,
     }))
 }
 
@@ -86,11 +75,9 @@ struct CubicCurve {
 }
 
 struct Cubic {
+    params: CubicParams,
     mss: f64,
-    c: f64,
-    beta: f64,
     alpha: f64,
-    fast_convergence: bool,
     hystart: Option<HyStartPp>,
     window: CongestionWindow,
     curve: CubicCurve,
@@ -105,7 +92,7 @@ impl Cubic {
         curve.seen = now;
         curve.w_est = cwnd;
         if curve.w_max > cwnd && !curve.forget_w_max {
-            curve.k = cube_root((curve.w_max - cwnd) / self.c);
+            curve.k = cube_root((curve.w_max - cwnd) / self.params.c);
         } else {
             curve.k = 0.0;
             curve.w_max = cwnd;
@@ -116,7 +103,7 @@ impl Cubic {
     /// The curve at `t` seconds after the start of the epoch.
     fn curve_at(&self, t: f64) -> f64 {
         let d = t - self.curve.k;
-        self.c * d * d * d + self.curve.w_max
+        self.params.c * d * d * d + self.curve.w_max
     }
 
     fn avoidance(&mut self, now: Time, bytes: u64, smoothed_rtt: Span) {
@@ -141,8 +128,8 @@ impl Cubic {
     fn remember(&mut self) {
         self.prior = Some(self.curve);
         let cwnd = self.window.packets();
-        self.curve.w_max = if self.fast_convergence && cwnd < self.curve.w_max {
-            cwnd * (1.0 + self.beta) / 2.0
+        self.curve.w_max = if self.params.fast_convergence && cwnd < self.curve.w_max {
+            cwnd * (1.0 + self.params.beta) / 2.0
         } else {
             cwnd
         };
@@ -153,7 +140,7 @@ impl Cubic {
     }
 
     fn target(&self, in_flight: Bytes) -> u64 {
-        (in_flight.get() as f64 * self.beta).round() as u64
+        (in_flight.get() as f64 * self.params.beta).round() as u64
     }
 }
 
@@ -251,13 +238,11 @@ mod tests {
             ((*name).to_owned(), spec.parse(text).unwrap())
         });
         let params = Params::resolve(SCHEME.params, given).unwrap();
-        let beta = params.real("beta").unwrap();
+        let params = CubicParams::read(&params);
         Cubic {
             mss: MSS as f64,
-            c: 0.4,
-            beta,
-            alpha: 3.0 * (1.0 - beta) / (1.0 + beta),
-            fast_convergence: true,
+            alpha: 3.0 * (1.0 - params.beta) / (1.0 + params.beta),
+            params,
             hystart: None,
             window: CongestionWindow::new(&setup()),
             curve: CubicCurve::default(),

@@ -11,22 +11,12 @@
 //! target, and that there is no HyStart: the first slow start ends with a loss unless
 //! `initial_ssthresh` ends it (Linux 2.6.19: 100). `max_increment: 16` bounds growth towards and beyond
 //! the plateau to 16 packets per 100 ms, as CUBIC 2.0 did.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | c | 0.4 | Ha, Rhee, Xu 2008 |
-//! | beta | 0.8 | Ha, Rhee, Xu 2008: 0.2 removed |
-//! | fast_convergence | true | Ha, Rhee, Xu 2008 |
-//! | tcp_friendliness | true | Ha, Rhee, Xu 2008 |
-//! | initial_ssthresh | 0 | none in the paper; Linux 2.6.19: 100 |
-//! | max_increment | 0 | none in the paper; Linux 2.6.19: 16 per 100 ms |
-//! | initial_growth | 0.05 | Linux since 2.6.25: a twentieth; Linux 2.6.19: 0.02 |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow, cube_root};
 use crate::{
     AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, SendEvent, Setup,
 };
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -37,44 +27,29 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("c", Kind::Number, "Aggressiveness C in packets/s^3.")
-            .default("0.4")
-            .range(0.001, 100.0)
-            .source("Ha, Rhee, Xu 2008"),
-        ParamSpec::new("beta", Kind::Ratio, "Share of the window kept after a loss.")
-            .default("0.8")
-            .range(0.05, 0.95)
-            .source("Ha, Rhee, Xu 2008: 0.2 removed"),
-        ParamSpec::new("fast_convergence", Kind::Flag, "Give up bandwidth faster to newcomers.")
-            .default("true")
-            .source("Ha, Rhee, Xu 2008"),
-        ParamSpec::new("tcp_friendliness", Kind::Flag, "Grow at least as Reno would.")
-            .default("true")
-            .source("Ha, Rhee, Xu 2008"),
-        ParamSpec::new("initial_ssthresh", Kind::Packets, "Threshold at the start; 0: infinite.")
-            .default("0")
-            .range(0.0, 1e6)
-            .source("none in the paper; Linux 2.6.19: 100"),
-        ParamSpec::new(
-            "max_increment",
-            Kind::Packets,
-            "Most packets of growth per 100 ms; 0: no bound.",
-        )
-        .default("0")
-        .range(0.0, 1e6)
-        .source("none in the paper; Linux 2.6.19: 16 per 100 ms"),
-        ParamSpec::new(
-            "initial_growth",
-            Kind::Ratio,
-            "Least growth per round trip, as a share of the window, while no loss is remembered.",
-        )
-        .default("0.05")
-        .range(0.0, 1.0)
-        .source("Linux since 2.6.25: a twentieth; Linux 2.6.19: 0.02"),
-    ],
+    params: Cubic2008Params::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct Cubic2008Params {
+        /// Aggressiveness C in packets/s^3.
+        c: Number(0.001..=100.0) = 0.4, "Ha, Rhee, Xu 2008";
+        /// Share of the window kept after a loss.
+        beta: Ratio(0.05..=0.95) = 0.8, "Ha, Rhee, Xu 2008: 0.2 removed";
+        /// Give up bandwidth faster to newcomers.
+        fast_convergence: Flag = true, "Ha, Rhee, Xu 2008";
+        /// Grow at least as Reno would.
+        tcp_friendliness: Flag = true, "Ha, Rhee, Xu 2008";
+        /// Threshold at the start; 0: infinite.
+        initial_ssthresh: Packets(0.0..=1e6) = 0, "none in the paper; Linux 2.6.19: 100";
+        /// Most packets of growth per 100 ms; 0: no bound.
+        max_increment: Packets(0.0..=1e6) = 0, "none in the paper; Linux 2.6.19: 16 per 100 ms";
+        /// Least growth per round trip, as a share of the window, while no loss is remembered.
+        initial_growth: Ratio = 0.05, "Linux since 2.6.25: a twentieth; Linux 2.6.19: 0.02";
+    }
+}
 
 /// Growth at or beyond the target: a packet per this many windows.
 const MIN_GROWTH_WINDOWS: f64 = 100.0;
@@ -83,22 +58,16 @@ const MAX_GROWTH: f64 = 0.5;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let mut window = CongestionWindow::new(&setup);
-    let threshold = params.integer("initial_ssthresh").unwrap_or_default();
-    if threshold > 0 {
-        window.set_threshold(threshold as f64);
+    let rules = rules(params);
+    if rules.params.initial_ssthresh > 0.0 {
+        window.set_threshold(rules.params.initial_ssthresh);
     }
-    Ok(LossBased::boxed(window, rules(params)))
+    Ok(LossBased::boxed(window, rules))
 }
 
 fn rules(params: &Params) -> Cubic2008 {
-    let flag = |name| params.flag(name).unwrap_or(true);
     Cubic2008 {
-        c: params.real("c").unwrap_or_default(),
-        beta: params.real("beta").unwrap_or_default(),
-        fast_convergence: flag("fast_convergence"),
-        friendliness: flag("tcp_friendliness"),
-        max_rate: params.integer("max_increment").unwrap_or_default() as f64 * 10.0,
-        initial_growth: params.real("initial_growth").unwrap_or_default(),
+        params: Cubic2008Params::read(params),
         w_max: 0.0,
         origin: 0.0,
         k: 0.0,
@@ -110,13 +79,7 @@ fn rules(params: &Params) -> Cubic2008 {
 
 #[derive(Clone)]
 struct Cubic2008 {
-    c: f64,
-    beta: f64,
-    fast_convergence: bool,
-    friendliness: bool,
-    /// Most packets of growth per second; 0: no bound.
-    max_rate: f64,
-    initial_growth: f64,
+    params: Cubic2008Params,
     /// Window before the last reduction (after fast convergence); 0: none is remembered.
     w_max: f64,
     /// Plateau of the curve, and seconds to it from the start of the epoch.
@@ -134,7 +97,7 @@ impl Cubic2008 {
         self.epoch = Some(now);
         self.reno = window;
         if window < self.w_max {
-            self.k = cube_root((self.w_max - window) / self.c);
+            self.k = cube_root((self.w_max - window) / self.params.c);
             self.origin = self.w_max;
         } else {
             self.k = 0.0;
@@ -145,12 +108,12 @@ impl Cubic2008 {
     /// The curve at `t` seconds after the start of the epoch.
     fn curve(&self, t: f64) -> f64 {
         let d = t - self.k;
-        self.c * d * d * d + self.origin
+        self.params.c * d * d * d + self.origin
     }
 
     /// Reno's window with the same average, at `t` seconds and an RTT of `rtt` seconds.
     fn friendly(&self, t: f64, rtt: f64) -> f64 {
-        self.reno + 3.0 * (1.0 - self.beta) / (1.0 + self.beta) * t / rtt
+        self.reno + 3.0 * (1.0 - self.params.beta) / (1.0 + self.params.beta) * t / rtt
     }
 
     /// Packets of growth for each packet acknowledged.
@@ -159,13 +122,14 @@ impl Cubic2008 {
         let ahead = self.min_rtt.unwrap_or(rtt).secs();
         let distance = self.curve(t + ahead) - window;
         let mut growth = if distance > 0.0 { distance / window } else { 1.0 / (MIN_GROWTH_WINDOWS * window) };
-        if self.max_rate > 0.0 {
-            growth = growth.min(self.max_rate * rtt.secs() / window);
+        let max_rate = self.params.max_increment * 10.0;
+        if max_rate > 0.0 {
+            growth = growth.min(max_rate * rtt.secs() / window);
         }
         if self.w_max == 0.0 {
-            growth = growth.max(self.initial_growth);
+            growth = growth.max(self.params.initial_growth);
         }
-        if self.friendliness && !rtt.is_zero() {
+        if self.params.tcp_friendliness && !rtt.is_zero() {
             growth = growth.max((self.friendly(t, rtt.secs()) - window) / window);
         }
         growth.min(MAX_GROWTH)
@@ -195,12 +159,12 @@ impl WindowRules for Cubic2008 {
             // Everything is forgotten, the smallest RTT too.
             self.min_rtt = None;
             0.0
-        } else if self.fast_convergence && packets < self.w_max {
-            packets * (1.0 + self.beta) / 2.0
+        } else if self.params.fast_convergence && packets < self.w_max {
+            packets * (1.0 + self.params.beta) / 2.0
         } else {
             packets
         };
-        packets * self.beta
+        packets * self.params.beta
     }
 
     fn on_send(&mut self, _: &mut CongestionWindow, send: &SendEvent) {
@@ -233,7 +197,7 @@ mod tests {
     fn after_loss_at(w_max: f64) -> Cubic2008 {
         let mut rules = rules_with(&[]);
         rules.w_max = w_max;
-        rules.begin_epoch(Time::ZERO, w_max * rules.beta);
+        rules.begin_epoch(Time::ZERO, w_max * rules.params.beta);
         rules
     }
 

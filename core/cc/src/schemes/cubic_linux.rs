@@ -12,18 +12,6 @@
 //! forget everything; never grows by more than a packet for each two acknowledged; and starts a new
 //! curve when a loss turns out to be none. Rounding makes the target a packet higher than the curve.
 //! HyStart leaves slow start at once, on a train of acknowledgements or on a rise of the RTT.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | beta | 717 | Linux net/ipv4/tcp_cubic.c: of 1024 |
-//! | bic_scale | 41 | Linux net/ipv4/tcp_cubic.c: C = 410/1024 |
-//! | fast_convergence | true | Linux net/ipv4/tcp_cubic.c |
-//! | tcp_friendliness | true | Linux net/ipv4/tcp_cubic.c |
-//! | initial_ssthresh | 0 | Linux net/ipv4/tcp_cubic.c (0: infinite) |
-//! | hystart | both | Linux net/ipv4/tcp_cubic.c: hystart_detect 3 |
-//! | hystart_low_window | 16 | Linux net/ipv4/tcp_cubic.c |
-//! | paced | false | Linux: only with fq or when asked for |
-//! | hz | 250 | Linux CONFIG_HZ of many distributions (others 1000) |
 
 use crate::parts::{
     ReductionCause, LossBased, CongestionEvent, HyStart, HyStartDetect, HyStartSample, WindowRules, CongestionWindow,
@@ -33,7 +21,7 @@ use crate::{
     AckEvent, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme, SendEvent,
     Setup,
 };
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, Params, Span, Time, choice, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -44,46 +32,38 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("beta", Kind::Count, "Share of the window kept after a loss, of 1024.")
-            .default("717")
-            .range(51.0, 972.0)
-            .source("Linux net/ipv4/tcp_cubic.c: of 1024"),
-        ParamSpec::new("bic_scale", Kind::Count, "Aggressiveness: C in packets/s^3 times 102.4.")
-            .default("41")
-            .range(1.0, 10_000.0)
-            .source("Linux net/ipv4/tcp_cubic.c: C = 410/1024"),
-        ParamSpec::new("fast_convergence", Kind::Flag, "Give up bandwidth faster to newcomers.")
-            .default("true")
-            .source("Linux net/ipv4/tcp_cubic.c"),
-        ParamSpec::new("tcp_friendliness", Kind::Flag, "Grow at least as Reno would.")
-            .default("true")
-            .source("Linux net/ipv4/tcp_cubic.c"),
-        ParamSpec::new("initial_ssthresh", Kind::Packets, "Threshold at the start; 0: infinite.")
-            .default("0")
-            .range(0.0, 1e6)
-            .source("Linux net/ipv4/tcp_cubic.c (0: infinite)"),
-        ParamSpec::new(
-            "hystart",
-            Kind::Choice(&["both", "train", "delay", "off"]),
-            "What may end slow start before a loss.",
-        )
-        .default("both")
-        .source("Linux net/ipv4/tcp_cubic.c: hystart_detect 3"),
-        ParamSpec::new("hystart_low_window", Kind::Packets, "Smallest window at which it may.")
-            .default("16")
-            .range(0.0, 1e6)
-            .source("Linux net/ipv4/tcp_cubic.c"),
-        ParamSpec::new("paced", Kind::Flag, "The sender is paced: trains may be twice as long.")
-            .default("false")
-            .source("Linux: only with fq or when asked for"),
-        ParamSpec::new("hz", Kind::Count, "Clock ticks per second.")
-            .default("250")
-            .range(100.0, 1000.0)
-            .source("Linux CONFIG_HZ of many distributions (others 1000)"),
-    ],
+    params: CubicLinuxParams::PARAMS,
     build,
 };
+
+choice! {
+    /// Detectors that may end slow start before a loss.
+    enum HyStartChoice { Both = "both", Train = "train", Delay = "delay", Off = "off" }
+}
+
+params! {
+    /// Parameters.
+    struct CubicLinuxParams {
+        /// Share of the window kept after a loss, of 1024.
+        beta: Count(51.0..=972.0) = 717, "Linux net/ipv4/tcp_cubic.c: of 1024";
+        /// Aggressiveness: C in packets/s^3 times 102.4.
+        bic_scale: Count(1.0..=10_000.0) = 41, "Linux net/ipv4/tcp_cubic.c: C = 410/1024";
+        /// Give up bandwidth faster to newcomers.
+        fast_convergence: Flag = true, "Linux net/ipv4/tcp_cubic.c";
+        /// Grow at least as Reno would.
+        tcp_friendliness: Flag = true, "Linux net/ipv4/tcp_cubic.c";
+        /// Threshold at the start; 0: infinite.
+        initial_ssthresh: Packets(0.0..=1e6) = 0, "Linux net/ipv4/tcp_cubic.c (0: infinite)";
+        /// Detectors that may end slow start before a loss.
+        hystart: HyStartChoice = "both", "Linux net/ipv4/tcp_cubic.c: hystart_detect 3";
+        /// Smallest window at which it may.
+        hystart_low_window: Packets(0.0..=1e6) = 16, "Linux net/ipv4/tcp_cubic.c";
+        /// The sender is paced: trains may be twice as long.
+        paced: Flag = false, "Linux: only with fq or when asked for";
+        /// Clock ticks per second.
+        hz: Count(100.0..=1000.0) = 250, "Linux CONFIG_HZ of many distributions (others 1000)";
+    }
+}
 
 /// Fractions of windows are in 1024ths.
 const SCALE: u64 = 1024;
@@ -99,34 +79,30 @@ const QUIET: Span = Span::from_ms(1000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let mut window = CongestionWindow::new(&setup);
-    let threshold = params.integer("initial_ssthresh").unwrap_or_default();
-    if threshold > 0 {
-        window.set_threshold(threshold as f64);
+    let rules = rules(params, setup.now);
+    if rules.params.initial_ssthresh > 0.0 {
+        window.set_threshold(rules.params.initial_ssthresh);
     }
-    Ok(LossBased::boxed(window, rules(params, setup.now)))
+    Ok(LossBased::boxed(window, rules))
 }
 
 fn rules(params: &Params, now: Time) -> CubicLinux {
-    let integer = |name| params.integer(name).unwrap_or_default();
-    let (beta, c) = (integer("beta"), integer("bic_scale") * 10);
-    let detect = match params.word("hystart") {
-        Some("train") => Some(HyStartDetect::Train),
-        Some("delay") => Some(HyStartDetect::Delay),
-        Some("off") => None,
-        _ => Some(HyStartDetect::Both),
+    let params = CubicLinuxParams::read(params);
+    let (beta, c) = (params.beta, params.bic_scale * 10);
+    let detect = match params.hystart {
+        HyStartChoice::Both => Some(HyStartDetect::Both),
+        HyStartChoice::Train => Some(HyStartDetect::Train),
+        HyStartChoice::Delay => Some(HyStartDetect::Delay),
+        HyStartChoice::Off => None,
     };
-    let paced = params.flag("paced").unwrap_or_default();
-    let low_window = integer("hystart_low_window");
+    let low_window = params.hystart_low_window as u64;
     CubicLinux {
-        beta,
         c,
         cube_factor: (1 << (CURVE_SHIFT + 3 * CURVE_SHIFT)) / c,
         reno_scale: 8 * (SCALE + beta) / 3 / (SCALE - beta),
-        fast_convergence: params.flag("fast_convergence").unwrap_or_default(),
-        friendliness: params.flag("tcp_friendliness").unwrap_or_default(),
-        hz: integer("hz"),
-        hystart: detect.map(|detect| HyStart::new(detect, low_window, paced, now)),
+        hystart: detect.map(|detect| HyStart::new(detect, low_window, params.paced, now)),
         state: CubicLinuxState::default(),
+        params,
     }
 }
 
@@ -153,28 +129,25 @@ struct CubicLinuxState {
 
 #[derive(Clone)]
 struct CubicLinux {
-    beta: u64,
+    params: CubicLinuxParams,
     /// C in 1/1024 packets/s^3.
     c: u64,
     /// 2^40/C.
     cube_factor: u64,
     /// Reno's estimate grows by a packet for each window times this over 8.
     reno_scale: u64,
-    fast_convergence: bool,
-    friendliness: bool,
-    hz: u64,
     hystart: Option<HyStart>,
     state: CubicLinuxState,
 }
 
 impl CubicLinux {
     fn tick(&self, now: Time) -> u64 {
-        (u128::from(now.ns()) * u128::from(self.hz) / 1_000_000_000) as u64
+        (u128::from(now.ns()) * u128::from(self.params.hz) / 1_000_000_000) as u64
     }
 
     fn ticks(&self, span: Span) -> u64 {
         // Rounded up, as the kernel converts.
-        (u128::from(span.ns()) * u128::from(self.hz)).div_ceil(1_000_000_000) as u64
+        (u128::from(span.ns()) * u128::from(self.params.hz)).div_ceil(1_000_000_000) as u64
     }
 
     /// The curve `t` (in 1/1024 s) after the start of the epoch.
@@ -206,7 +179,7 @@ impl CubicLinux {
     fn update(&mut self, tick: u64, window: u64, acked: u64) {
         self.state.acked += acked;
         let since = tick - self.state.last_tick;
-        if self.state.last_window == window && since <= self.hz / 32 {
+        if self.state.last_window == window && since <= self.params.hz / 32 {
             return;
         }
         if self.state.epoch.is_none() || since > 0 {
@@ -217,7 +190,7 @@ impl CubicLinux {
             }
             let ahead = self.ticks(self.state.min_rtt.unwrap_or(Span::ZERO));
             let elapsed = tick.saturating_sub(self.state.epoch.unwrap_or(tick)) + ahead;
-            let target = self.curve((elapsed << CURVE_SHIFT) / self.hz);
+            let target = self.curve((elapsed << CURVE_SHIFT) / self.params.hz);
             let state = &mut self.state;
             state.count = if target > window { window / (target - window) } else { 100 * window };
             if state.last_max == 0 {
@@ -225,7 +198,7 @@ impl CubicLinux {
             }
         }
         let state = &mut self.state;
-        if self.friendliness {
+        if self.params.tcp_friendliness {
             let per_packet = ((window * self.reno_scale) >> 3).max(1);
             state.reno += state.acked.saturating_sub(1) / per_packet;
             // More than a whole one is credited, as long as something is left of it.
@@ -283,15 +256,15 @@ impl WindowRules for CubicLinux {
     fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let packets = window.packets() as u64;
         self.state.epoch = None;
-        self.state.last_max = if self.fast_convergence && packets < self.state.last_max {
-            packets * (SCALE + self.beta) / (2 * SCALE)
+        self.state.last_max = if self.params.fast_convergence && packets < self.state.last_max {
+            packets * (SCALE + self.params.beta) / (2 * SCALE)
         } else {
             packets
         };
         if congestion.cause == ReductionCause::Timeout {
             self.forget(congestion.now);
         }
-        (packets * self.beta / SCALE) as f64
+        (packets * self.params.beta / SCALE) as f64
     }
 
     fn on_further_loss(&mut self, _: &mut CongestionWindow, loss: &LossEvent<'_>) {
@@ -383,7 +356,8 @@ mod tests {
         rules.update(1000 + 30 * 250, 10, 1);
         assert_eq!(rules.state.count, 2);
         // On the plateau: a packet for a hundred windows.
-        let mut rules = CubicLinux { friendliness: false, ..defaults() };
+        let mut rules = defaults();
+        rules.params.tcp_friendliness = false;
         rules.state.last_max = 100;
         rules.update(1000, 100, 1);
         assert_eq!(rules.state.count, 10_000);
@@ -391,7 +365,8 @@ mod tests {
 
     #[test]
     fn the_curve_is_computed_once_per_tick_and_32_times_per_second() {
-        let mut rules = CubicLinux { friendliness: false, ..defaults() };
+        let mut rules = defaults();
+        rules.params.tcp_friendliness = false;
         rules.state.last_max = 1000;
         rules.update(1000, 700, 1);
         let first = rules.state.count;

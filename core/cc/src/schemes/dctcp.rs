@@ -16,16 +16,10 @@
 //! Pitfall: the integers of Linux (`arithmetic: linux`) hold alpha in 1/1024. Below 16/1024 the whole value is
 //! taken away in each round, so with few marks alpha stays near nothing: 10 % of marks
 //! leave it at 6/1024 if it has been there, not at 102/1024.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | g | 0.0625 | RFC 8257, section 4.2 |
-//! | initial_alpha | 1 | RFC 8257, section 3.3 |
-//! | arithmetic | real | RFC 8257; linux: Linux net/ipv4/tcp_dctcp.c |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, choice, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -36,27 +30,25 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[("ecn", "true")],
     profiles: &[],
-    params: &[
-        ParamSpec::new("g", Kind::Ratio, "Weight of the newest round in alpha (linux: always 1/16).")
-            .default("0.0625")
-            .range(0.0001, 1.0)
-            .source("RFC 8257, section 4.2"),
-        ParamSpec::new("initial_alpha", Kind::Ratio, "Alpha before the first round.")
-            .default("1")
-            .source("RFC 8257, section 3.3"),
-        ParamSpec::new(
-            "arithmetic",
-            Kind::Choice(&["real", "linux"]),
-            "How alpha is kept: exactly, or in whole 1/1024 as in Linux, with whole packets.",
-        )
-        .default("real")
-        .source("RFC 8257; Linux net/ipv4/tcp_dctcp.c"),
-    ],
-    build,
+    params: DctcpParams::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Dctcp::new(params))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Dctcp::new(params)))
+choice! {
+    /// Arithmetic of alpha.
+    enum Arithmetic { Real = "real", Linux = "linux" }
+}
+
+params! {
+    /// Parameters.
+    struct DctcpParams {
+        /// Weight of the newest round in alpha (linux: always 1/16).
+        g: Ratio(0.0001..=1.0) = 0.0625, "RFC 8257, section 4.2";
+        /// Alpha before the first round.
+        initial_alpha: Ratio = 1, "RFC 8257, section 3.3";
+        /// Arithmetic of alpha: exact, or in whole 1/1024 as in Linux, with whole packets.
+        arithmetic: Arithmetic = "real", "RFC 8257; linux: Linux net/ipv4/tcp_dctcp.c";
+    }
 }
 
 /// The smoothed share of marked packets.
@@ -119,10 +111,11 @@ struct Dctcp {
 
 impl Dctcp {
     fn new(params: &Params) -> Self {
-        let share = params.real("initial_alpha").unwrap_or_default();
-        let alpha = match params.word("arithmetic") {
-            Some("linux") => Alpha::Linux((share * ONE as f64) as u64),
-            _ => Alpha::Real { share, g: params.real("g").unwrap_or_default() },
+        let params = DctcpParams::read(params);
+        let share = params.initial_alpha;
+        let alpha = match params.arithmetic {
+            Arithmetic::Linux => Alpha::Linux((share * ONE as f64) as u64),
+            Arithmetic::Real => Alpha::Real { share, g: params.g },
         };
         Dctcp { alpha, acked: 0, marked: 0 }
     }
@@ -180,7 +173,7 @@ mod tests {
             ((*name).to_owned(), spec.parse(text).unwrap())
         });
         let params = Params::resolve(SCHEME.params, given).unwrap();
-        Script::new(super::build(&params, setup()).unwrap())
+        Script::new((SCHEME.build)(&params, setup()).unwrap())
     }
 
     /// A mark that opens an epoch.

@@ -12,15 +12,10 @@
 //! of Reno, and a buffer of a third of the bandwidth-delay product keeps the link busy. Tripling
 //! overshoots the path by up to two windows, so that on long paths the first slow start may lose more
 //! packets at once than its speed has won.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | growth | 3 | GENI exercise, step 9 |
-//! | beta | 0.75 | GENI exercise, step 9 |
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{AckEvent, EcnUse, Recovery, Scheme};
+use narrows_units::params;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -31,38 +26,24 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("growth", Kind::Number, "Factor per round trip in slow start.")
-            .default("3")
-            .range(1.1, 4.0)
-            .source("GENI exercise, step 9"),
-        ParamSpec::new("beta", Kind::Ratio, "Share of the window kept after a loss.")
-            .default("0.75")
-            .range(0.05, 0.95)
-            .source("GENI exercise, step 9"),
-    ],
-    build,
+    params: Exp::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Exp::read(params))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let rules = Exp {
-        gain: params.real("growth").unwrap_or_default() - 1.0,
-        beta: params.real("beta").unwrap_or_default(),
-    };
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
-}
-
-#[derive(Clone)]
-struct Exp {
-    /// Bytes of growth for each byte acknowledged in slow start.
-    gain: f64,
-    beta: f64,
+params! {
+    /// EXP has no state but its parameters.
+    struct Exp {
+        /// Factor per round trip in slow start.
+        growth: Number(1.1..=4.0) = 3, "GENI exercise, step 9";
+        /// Share of the window kept after a loss.
+        beta: Ratio(0.05..=0.95) = 0.75, "GENI exercise, step 9";
+    }
 }
 
 impl WindowRules for Exp {
     fn slow_start(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) -> u64 {
-        let left = window.slow_start((bytes as f64 * self.gain) as u64);
-        (left as f64 / self.gain) as u64
+        let left = window.slow_start((bytes as f64 * (self.growth - 1.0)) as u64);
+        (left as f64 / (self.growth - 1.0)) as u64
     }
 
     fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
@@ -77,13 +58,14 @@ impl WindowRules for Exp {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Setup;
     use crate::LossCause;
     use crate::testing::{MSS, Script, setup, windows};
-    use narrows_units::Bytes;
+    use narrows_units::{Bytes, Params};
 
     fn script(initial_window: u64) -> Script {
         let setup = Setup { initial_window, ..setup() };
-        Script::new(build(&Params::resolve(SCHEME.params, []).unwrap(), setup).unwrap())
+        Script::new((SCHEME.build)(&Params::resolve(SCHEME.params, []).unwrap(), setup).unwrap())
     }
 
     #[test]

@@ -17,15 +17,10 @@
 //! lose packets all the time. Rates are alpha / queueing delay: equal for equal alpha, whatever the RTT. A
 //! flow that joins takes the standing queue for a part of the path and gets more than its share; a path
 //! that becomes longer looks like a queue for ever.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | alpha | 20 packets | Wei et al. 2006: 20 for 10 to 100 Mbit/s |
-//! | gamma | 0.5 | Jin, Wei and Low 2004 |
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, Allowance, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span};
+use crate::{AckEvent, Allowance, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Bytes, Params, Rate, Span, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -36,22 +31,19 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new(
-            "alpha",
-            Kind::Packets,
-            "Packets that the flow keeps queued; 0: by its rate, 8 up to 10 Mbit/s, 20 up to 100, 200 above.",
-        )
-        .default("20")
-        .range(0.0, 1e6)
-        .source("Wei et al. 2006: 20 for 10 to 100 Mbit/s"),
-        ParamSpec::new("gamma", Kind::Ratio, "Share of the way to the equation's window per step.")
-            .default("0.5")
-            .range(0.01, 1.0)
-            .source("Jin, Wei and Low 2004"),
-    ],
-    build,
+    params: FastParams::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Fast::new(params))),
 };
+
+params! {
+    /// Parameters.
+    struct FastParams {
+        /// Packets that the flow keeps queued; 0: by its rate, 8 up to 10 Mbit/s, 20 up to 100, 200 above.
+        alpha: Packets(0.0..=1e6) = 20, "Wei et al. 2006: 20 for 10 to 100 Mbit/s";
+        /// Share of the way to the equation's window per step.
+        gamma: Ratio(0.01..=1.0) = 0.5, "Jin, Wei and Low 2004";
+    }
+}
 
 /// Pacing rate in windows per round trip, in slow start and after it.
 const SLOW_START_GAIN: f64 = 2.0;
@@ -64,15 +56,9 @@ const BY_RATE: [(f64, f64); 3] = [(10e6, 8.0), (100e6, 20.0), (f64::INFINITY, 20
 const AVERAGE_PACKETS: f64 = 3.0;
 const MAX_AVERAGE_GAIN: f64 = 0.25;
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Fast::new(params)))
-}
-
 #[derive(Clone)]
 struct Fast {
-    /// Zero: by rate.
-    alpha: f64,
-    gamma: f64,
+    params: FastParams,
     rtt: RttRounds,
     /// Average RTT in seconds.
     average: Option<f64>,
@@ -83,8 +69,7 @@ struct Fast {
 impl Fast {
     fn new(params: &Params) -> Self {
         Fast {
-            alpha: params.real("alpha").unwrap_or_default(),
-            gamma: params.real("gamma").unwrap_or_default(),
+            params: FastParams::read(params),
             rtt: RttRounds::new(),
             average: None,
             due: false,
@@ -110,8 +95,8 @@ impl Fast {
 
     /// Packets to keep queued with a window of `bytes`.
     fn alpha(&self, bytes: f64) -> f64 {
-        if self.alpha > 0.0 {
-            return self.alpha;
+        if self.params.alpha > 0.0 {
+            return self.params.alpha;
         }
         let bps = self.average.map_or(0.0, |average| bytes * 8.0 / average);
         let tier = BY_RATE.iter().find(|(most, _)| bps <= *most);
@@ -120,7 +105,7 @@ impl Fast {
 
     fn next(&self, window: f64, alpha: f64) -> f64 {
         let wanted = self.ratio() * window + alpha;
-        (2.0 * window).min((1.0 - self.gamma) * window + self.gamma * wanted)
+        (2.0 * window).min((1.0 - self.params.gamma) * window + self.params.gamma * wanted)
     }
 }
 
@@ -241,7 +226,7 @@ mod tests {
         for (mbps, alpha) in [(1.0, 8.0), (10.0, 8.0), (10.1, 20.0), (100.0, 20.0), (100.1, 200.0), (1e4, 200.0)] {
             assert_eq!(rules.alpha(mbps * 1e6 * 0.1 / 8.0), alpha, "{mbps} Mbit/s");
         }
-        rules.alpha = 50.0;
+        rules.params.alpha = 50.0;
         assert_eq!(rules.alpha(1e9), 50.0);
     }
 
@@ -293,7 +278,7 @@ mod tests {
 
     #[test]
     fn it_is_paced_a_little_faster_than_its_window() {
-        let mut script = Script::new(super::build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap());
+        let mut script = Script::new((SCHEME.build)(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap());
         assert_eq!(script.scheme.allowance().pacing, None);
         script.ack_round();
         let rate = |script: &Script| script.scheme.allowance().pacing.unwrap().bps() as f64;

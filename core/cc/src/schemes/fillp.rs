@@ -25,19 +25,10 @@
 //!
 //! Pitfalls: buffers of less than 1.25 bandwidth-delay products overflow every few round trips, and other flows lose
 //! with it.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | startup_gain | 739/256 | Linux tcp_bbr.c: bbr_high_gain (FillP's is unknown) |
-//! | probe_gain | 2.25 | chosen; more than 2 by FillP's README |
-//! | cwnd_gain | 2.25 | chosen: the same |
-//! | bandwidth_window | 2 | chosen |
-//! | min_rtt_window | 30 s | observed: more than 27 s |
-//! | probe_rtt_time | 200 ms | Linux tcp_bbr.c: bbr_probe_rtt_mode_ms (FillP's is unknown) |
 
-use super::bbr1::{Bbr1, Probing};
+use super::bbr1::{Bbr1, Bbr1Params, Probing};
 use crate::{CongestionControl, EcnUse, Profile, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -48,28 +39,28 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::None,
     transport: TRANSPORT,
     profiles: PROFILES,
-    params: &[
-        STARTUP_GAIN,
-        ParamSpec::new("probe_gain", Kind::Number, "Gain of the phase of PROBE_BW that sends more, and how many bandwidth-delay products are in flight at its end.")
-            .default("2.25")
-            .range(1.0, 10.0)
-            .source("chosen after the binary of 2018; more than 2 by FillP's README"),
-        ParamSpec::new("cwnd_gain", Kind::Number, "Bandwidth-delay products in flight at most in PROBE_BW.")
-            .default("2.25")
-            .range(1.0, 10.0)
-            .source("chosen after the binary of 2018; more than 2 by FillP's README"),
-        ParamSpec::new("bandwidth_window", Kind::Count, "Rounds over which the bandwidth is the maximum.")
-            .default("2")
-            .range(1.0, 100.0)
-            .source("chosen after the binary of 2018"),
-        ParamSpec::new("min_rtt_window", Kind::Span, "Time after which the smallest RTT is looked at again.")
-            .default("30000000000")
-            .range(1e8, 1e12)
-            .source("the binary of 2018, observed: more than 27 s"),
-        PROBE_RTT_TIME,
-    ],
+    params: FillpParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct FillpParams {
+        /// Gain of rate and window in STARTUP.
+        startup_gain: Number(1.25..=10.0) = 2.88671875, "Linux tcp_bbr.c: bbr_high_gain (FillP's is unknown)";
+        /// Gain of the phase of PROBE_BW that sends more, and how many bandwidth-delay products are in flight at its
+        /// end.
+        probe_gain: Number(1.0..=10.0) = 2.25, "chosen; more than 2 by FillP's README";
+        /// Bandwidth-delay products in flight at most in PROBE_BW.
+        cwnd_gain: Number(1.0..=10.0) = 2.25, "chosen: the same";
+        /// Rounds over which the bandwidth is the maximum.
+        bandwidth_window: Count(1.0..=100.0) = 2, "chosen";
+        /// Time after which the smallest RTT is looked at again.
+        min_rtt_window: Span(1e8..=1e12) = "30 s", "observed: more than 27 s";
+        /// Least time in PROBE_RTT with four packets in flight.
+        probe_rtt_time: Span(0.0..=1e10) = "200 ms", "Linux tcp_bbr.c: bbr_probe_rtt_mode_ms (FillP's is unknown)";
+    }
+}
 
 /// TACK's L = 2 and beta = 4.
 pub(super) const TRANSPORT: &[(&str, &str)] = &[("ack_every", "2"), ("acks_per_rtt", "4")];
@@ -82,26 +73,19 @@ pub(super) const PROFILES: &[Profile] = &[Profile {
     transport: &[("packet_size", "1356")],
 }];
 
-pub(super) const STARTUP_GAIN: ParamSpec =
-    ParamSpec::new("startup_gain", Kind::Number, "Gain of rate and window in STARTUP.")
-        .default("2.88671875")
-        .range(1.25, 10.0)
-        .source("Linux net/ipv4/tcp_bbr.c, bbr_high_gain = 739/256; FillP's is unknown");
-pub(super) const PROBE_RTT_TIME: ParamSpec =
-    ParamSpec::new("probe_rtt_time", Kind::Span, "Least time in PROBE_RTT with four packets in flight.")
-        .default("200000000")
-        .range(0.0, 1e10)
-        .source("Linux net/ipv4/tcp_bbr.c, bbr_probe_rtt_mode_ms; FillP's is unknown");
-
 /// Gain of the phase that sends less: Linux tcp_bbr.c, bbr_pacing_gain.
 const DOWN: f64 = 0.75;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let up = params.real("probe_gain").unwrap_or_default();
-    let probing = Probing {
-        gains: vec![up, DOWN, 1.0],
-        until_drained: true,
-        rounds: params.integer("bandwidth_window").unwrap_or_default(),
+    let set = FillpParams::read(params);
+    let probing = Probing { gains: vec![set.probe_gain, DOWN, 1.0], until_drained: true, rounds: set.bandwidth_window };
+    let params = Bbr1Params {
+        startup_gain: set.startup_gain,
+        cwnd_gain: set.cwnd_gain,
+        min_rtt_window: set.min_rtt_window,
+        probe_rtt_time: set.probe_rtt_time,
+        policer: true,
+        aggregation: true,
     };
     Ok(Box::new(Bbr1::new(params, setup, probing)))
 }

@@ -9,18 +9,11 @@
 //! inside the binaries. BBR is exactly `bbr1`. The delivery rate is measured at the sender, not reported by the receiver.
 //!
 //! The profile `pantheon` has payloads of 1300 bytes.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | startup_gain | 739/256 | Linux tcp_bbr.c: bbr_high_gain (FillP's is unknown) |
-//! | cwnd_gain | 2 | Linux tcp_bbr.c: bbr_cwnd_gain (FillP's is unknown) |
-//! | min_rtt_window | 10 s | Linux tcp_bbr.c: bbr_min_rtt_win_sec (FillP's is unknown) |
-//! | probe_rtt_time | 200 ms | Linux tcp_bbr.c: bbr_probe_rtt_mode_ms (FillP's is unknown) |
 
-use super::bbr1::{Bbr1, Probing};
+use super::bbr1::{Bbr1, Bbr1Params, Probing};
 use super::fillp;
 use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -31,22 +24,28 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::None,
     transport: fillp::TRANSPORT,
     profiles: fillp::PROFILES,
-    params: &[
-        fillp::STARTUP_GAIN,
-        ParamSpec::new("cwnd_gain", Kind::Number, "Bandwidth-delay products in flight at most in PROBE_BW.")
-            .default("2")
-            .range(1.0, 10.0)
-            .source("Linux net/ipv4/tcp_bbr.c, bbr_cwnd_gain; FillP's is unknown"),
-        ParamSpec::new("min_rtt_window", Kind::Span, "Time after which the smallest RTT is looked at again.")
-            .default("10000000000")
-            .range(1e8, 1e12)
-            .source("Linux net/ipv4/tcp_bbr.c, bbr_min_rtt_win_sec; FillP's is unknown"),
-        fillp::PROBE_RTT_TIME,
-    ],
+    params: FillpSheepParams::PARAMS,
     build,
 };
 
+params! {
+    /// Parameters.
+    struct FillpSheepParams {
+        /// Gain of rate and window in STARTUP.
+        startup_gain: Number(1.25..=10.0) = 2.88671875, "Linux tcp_bbr.c: bbr_high_gain (FillP's is unknown)";
+        /// Bandwidth-delay products in flight at most in PROBE_BW.
+        cwnd_gain: Number(1.0..=10.0) = 2, "Linux tcp_bbr.c: bbr_cwnd_gain (FillP's is unknown)";
+        /// Time after which the smallest RTT is looked at again.
+        min_rtt_window: Span(1e8..=1e12) = "10 s", "Linux tcp_bbr.c: bbr_min_rtt_win_sec (FillP's is unknown)";
+        /// Least time in PROBE_RTT with four packets in flight.
+        probe_rtt_time: Span(0.0..=1e10) = "200 ms", "Linux tcp_bbr.c: bbr_probe_rtt_mode_ms (FillP's is unknown)";
+    }
+}
+
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
+    let FillpSheepParams { startup_gain, cwnd_gain, min_rtt_window, probe_rtt_time } = FillpSheepParams::read(params);
+    let params =
+        Bbr1Params { startup_gain, cwnd_gain, min_rtt_window, probe_rtt_time, policer: true, aggregation: true };
     Ok(Box::new(Bbr1::new(params, setup, Probing::linux())))
 }
 

@@ -12,15 +12,10 @@
 //! more than the function. Packets acknowledged are counted, never acknowledgements, and a loss that
 //! ends slow start is judged at the window where it happens (Linux halves there). Two flows converge
 //! over hundreds of round trips only.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | lookup | functions | RFC 3649, section 5; the table is its appendix B |
-//! | max_ssthresh | 0 | RFC 3742 (off unless given; it suggests 100) |
 
 use crate::parts::{LossBased, CongestionEvent, LimitedSlowStart, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use narrows_units::{ParamError, Params, choice, params};
 use std::sync::Arc;
 
 /// Registry line.
@@ -32,25 +27,24 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new(
-            "lookup",
-            Kind::Choice(&["functions", "table"]),
-            "Growth and reduction from the functions, or from the table of whole numbers.",
-        )
-        .default("functions")
-        .source("RFC 3649, section 5; the table is its appendix B"),
-        ParamSpec::new(
-            "max_ssthresh",
-            Kind::Packets,
-            "Window beyond which slow start adds at most half of this per round trip; 0: no limit.",
-        )
-        .default("0")
-        .range(0.0, 1e6)
-        .source("RFC 3742 (off unless given; it suggests 100)"),
-    ],
+    params: HighSpeedParams::PARAMS,
     build,
 };
+
+choice! {
+    /// Source of growth and reduction.
+    enum Lookup { Functions = "functions", Table = "table" }
+}
+
+params! {
+    /// Parameters.
+    struct HighSpeedParams {
+        /// Growth and reduction from the functions, or from the table of whole numbers.
+        lookup: Lookup = "functions", "RFC 3649, section 5; the table is its appendix B";
+        /// Window beyond which slow start adds at most half of this per round trip; 0: no limit.
+        max_ssthresh: Packets(0.0..=1e6) = 0, "RFC 3742 (off unless given; it suggests 100)";
+    }
+}
 
 /// Up to this window Reno's rules hold (RFC 3649, section 5: Low_Window).
 const LOW_WINDOW: f64 = 38.0;
@@ -129,13 +123,14 @@ fn table() -> Vec<HighSpeedRow> {
 }
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let interpolate = params.word("lookup") != Some("table");
+    let params = HighSpeedParams::read(params);
+    let interpolate = params.lookup == Lookup::Functions;
     let rows = if interpolate { functions() } else { table() };
     let rules = HighSpeed {
         rows: rows.into(),
         interpolate,
         row: 0,
-        slow_start: LimitedSlowStart::new(params.integer("max_ssthresh").unwrap_or_default()),
+        slow_start: LimitedSlowStart::new(params.max_ssthresh as u64),
     };
     Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }

@@ -12,17 +12,10 @@
 //! kept, between 0.5 and 0.8, or half if the throughput has changed by more than a fifth since the loss
 //! before. With a buffer between 0.25 and 1 bandwidth-delay product the link stays busy; a deeper one
 //! keeps a standing queue. The first loss always halves.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | rtt_scaling | true | Linux net/ipv4/tcp_htcp.c |
-//! | bandwidth_switch | true | Linux net/ipv4/tcp_htcp.c |
-//! | max_rtt_step | 20 ms | Linux net/ipv4/tcp_htcp.c |
-//! | whole_factor | false | Linux net/ipv4/tcp_htcp.c has it on |
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, CaState, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -33,31 +26,23 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("rtt_scaling", Kind::Flag, "Growth in proportion to the smallest RTT.")
-            .default("true")
-            .source("Linux net/ipv4/tcp_htcp.c"),
-        ParamSpec::new(
-            "bandwidth_switch",
-            Kind::Flag,
-            "Halve when the throughput has changed by more than a fifth since the loss before.",
-        )
-        .default("true")
-        .source("Linux net/ipv4/tcp_htcp.c"),
-        ParamSpec::new(
-            "max_rtt_step",
-            Kind::Span,
-            "RTT samples further than this above the largest so far do not raise it.",
-        )
-        .default("20000000")
-        .range(0.0, 1e12)
-        .source("Linux net/ipv4/tcp_htcp.c"),
-        ParamSpec::new("whole_factor", Kind::Flag, "Round the growth factor down.")
-            .default("false")
-            .source("Linux net/ipv4/tcp_htcp.c has it on"),
-    ],
+    params: HtcpParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct HtcpParams {
+        /// Growth in proportion to the smallest RTT.
+        rtt_scaling: Flag = true, "Linux net/ipv4/tcp_htcp.c";
+        /// Halve when the throughput has changed by more than a fifth since the loss before.
+        bandwidth_switch: Flag = true, "Linux net/ipv4/tcp_htcp.c";
+        /// RTT samples further than this above the largest so far do not raise it.
+        max_rtt_step: Span(0.0..=1e12) = "20 ms", "Linux net/ipv4/tcp_htcp.c";
+        /// Round the growth factor down.
+        whole_factor: Flag = false, "Linux net/ipv4/tcp_htcp.c has it on";
+    }
+}
 
 /// Seconds after a loss before growth rises.
 const LOW_SPEED: f64 = 1.0;
@@ -78,10 +63,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 fn rules(params: &Params, now: Time) -> Htcp {
     Htcp {
-        rtt_scaling: params.flag("rtt_scaling").unwrap_or_default(),
-        bandwidth_switch: params.flag("bandwidth_switch").unwrap_or_default(),
-        max_rtt_step: params.span("max_rtt_step").unwrap_or_default(),
-        whole: params.flag("whole_factor").unwrap_or_default(),
+        params: HtcpParams::read(params),
         epoch: now,
         beta: BETA.0,
         alpha: 1.0,
@@ -106,10 +88,7 @@ struct Throughput {
 
 #[derive(Clone)]
 struct Htcp {
-    rtt_scaling: bool,
-    bandwidth_switch: bool,
-    max_rtt_step: Span,
-    whole: bool,
+    params: HtcpParams,
     /// When the last congestion event began, or was over if that is known.
     epoch: Time,
     /// Share kept at the last reduction.
@@ -131,12 +110,12 @@ impl Htcp {
         if over > 0.0 {
             factor = 1.0 + 10.0 * over + 0.25 * over * over;
         }
-        if self.whole {
+        if self.params.whole_factor {
             factor = factor.floor();
         }
-        if self.rtt_scaling && let Some(min_rtt) = self.min_rtt {
+        if self.params.rtt_scaling && let Some(min_rtt) = self.min_rtt {
             factor *= (min_rtt.secs() / REFERENCE_RTT).clamp(SCALE.0, SCALE.1);
-            if self.whole {
+            if self.params.whole_factor {
                 factor = factor.floor();
             }
         }
@@ -148,7 +127,7 @@ impl Htcp {
         self.min_rtt = Some(min_rtt);
         if open {
             self.max_rtt = self.max_rtt.max(min_rtt);
-            if rtt > self.max_rtt && rtt <= self.max_rtt + self.max_rtt_step {
+            if rtt > self.max_rtt && rtt <= self.max_rtt + self.params.max_rtt_step {
                 self.max_rtt = rtt;
             }
         }
@@ -184,7 +163,7 @@ impl Htcp {
 
     /// The share to keep now.
     fn backoff(&mut self) -> f64 {
-        if self.bandwidth_switch {
+        if self.params.bandwidth_switch {
             let (now, before) = (self.throughput.largest, self.throughput.before);
             self.throughput.before = now;
             if (now - before).abs() > 0.2 * before {
@@ -206,7 +185,7 @@ impl WindowRules for Htcp {
         if let Some(rtt) = ack.latest_rtt {
             self.measure_rtt(rtt, open);
         }
-        if self.bandwidth_switch {
+        if self.params.bandwidth_switch {
             let packets = ack.bytes.get() as f64 / window.mss();
             self.measure_throughput(ack.now, packets, window.packets(), open);
         }
@@ -250,7 +229,7 @@ mod tests {
     fn htcp(beta: f64, rtt_ms: u64, whole: bool) -> Htcp {
         let mut htcp = rules(&Params::resolve(SCHEME.params, []).unwrap(), Time::ZERO);
         htcp.beta = beta;
-        htcp.whole = whole;
+        htcp.params.whole_factor = whole;
         htcp.min_rtt = Some(Span::from_ms(rtt_ms));
         htcp
     }

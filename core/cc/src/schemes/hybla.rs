@@ -11,17 +11,10 @@
 //! rho^2/w in congestion avoidance, so that the rate, not the window, grows as that of a flow with an RTT
 //! of 25 ms. Losses are Reno's. Growth comes in bursts: above rho = 5 it should be paced
 //! (`pacing: true`), and the first slow start overshoots by up to 2^rho windows.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | rtt0 | 25 ms | Caini, Firrincieli 2004; Linux net/ipv4/tcp_hybla.c |
-//! | beta | 0.5 | as Reno |
-//! | pacing | false | Linux net/ipv4/tcp_hybla.c; the paper recommends it |
-//! | linux_init | false | Linux net/ipv4/tcp_hybla.c has it on |
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Allowance, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span};
+use narrows_units::{Bytes, ParamError, Params, Rate, Span, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -32,28 +25,23 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("rtt0", Kind::Span, "RTT of the flow whose growth is imitated.")
-            .default("25000000")
-            .range(1e6, 1e9)
-            .source("Caini, Firrincieli 2004; Linux net/ipv4/tcp_hybla.c"),
-        ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight kept after a loss.")
-            .default("0.5")
-            .range(0.05, 0.95)
-            .source("as Reno"),
-        ParamSpec::new(
-            "pacing",
-            Kind::Flag,
-            "Pace at 2 (slow start) or 1.2 windows per round trip.",
-        )
-        .default("false")
-        .source("Linux net/ipv4/tcp_hybla.c; the paper recommends it"),
-        ParamSpec::new("linux_init", Kind::Flag, "Begin with rho packets.")
-            .default("false")
-            .source("Linux net/ipv4/tcp_hybla.c has it on"),
-    ],
+    params: HyblaParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct HyblaParams {
+        /// RTT of the flow whose growth is imitated.
+        rtt0: Span(1e6..=1e9) = "25 ms", "Caini, Firrincieli 2004; Linux net/ipv4/tcp_hybla.c";
+        /// Share of the data in flight kept after a loss.
+        beta: Ratio(0.05..=0.95) = 0.5, "as Reno";
+        /// Pace at 2 (slow start) or 1.2 windows per round trip.
+        pacing: Flag = false, "Linux net/ipv4/tcp_hybla.c; the paper recommends it";
+        /// Begin with rho packets.
+        linux_init: Flag = false, "Linux net/ipv4/tcp_hybla.c has it on";
+    }
+}
 
 /// Largest exponent of growth in slow start.
 const MAX_EXPONENT: f64 = 16.0;
@@ -71,11 +59,10 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 }
 
 fn rules(params: &Params) -> Hybla {
+    let params = HyblaParams::read(params);
     Hybla {
-        rtt0: params.span("rtt0").unwrap_or_default(),
-        beta: params.real("beta").unwrap_or_default(),
-        pacing: params.flag("pacing").unwrap_or_default(),
-        linux_init: params.flag("linux_init").unwrap_or_default(),
+        linux_init: params.linux_init,
+        params,
         rho: 1.0,
         min_rtt: Span::MAX,
         smoothed_rtt: Span::ZERO,
@@ -84,9 +71,7 @@ fn rules(params: &Params) -> Hybla {
 
 #[derive(Clone)]
 struct Hybla {
-    rtt0: Span,
-    beta: f64,
-    pacing: bool,
+    params: HyblaParams,
     /// Begin with rho packets: still to be done when the first RTT is known.
     linux_init: bool,
     rho: f64,
@@ -119,7 +104,7 @@ impl WindowRules for Hybla {
         self.smoothed_rtt = ack.smoothed_rtt;
         let Some(rtt) = ack.latest_rtt.filter(|rtt| *rtt < self.min_rtt) else { return };
         self.min_rtt = rtt;
-        self.rho = (rtt.secs() / self.rtt0.secs()).max(1.0);
+        self.rho = (rtt.secs() / self.params.rtt0.secs()).max(1.0);
         if std::mem::take(&mut self.linux_init) {
             window.set_packets(self.rho.floor().min(MAX_WINDOW));
         }
@@ -141,11 +126,11 @@ impl WindowRules for Hybla {
     }
 
     fn ssthresh(&mut self, _: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
-        congestion.in_flight * self.beta
+        congestion.in_flight * self.params.beta
     }
 
     fn pace(&self, window: &CongestionWindow, allowance: &mut Allowance) {
-        if self.pacing && !self.smoothed_rtt.is_zero() {
+        if self.params.pacing && !self.smoothed_rtt.is_zero() {
             let early = window.packets() < window.threshold() / 2.0;
             let percent = if early { 200 } else { 120 };
             let bytes = Bytes::new(window.cwnd().get() * percent / 100);

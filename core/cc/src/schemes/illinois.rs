@@ -15,21 +15,10 @@
 //! 8.66/sqrt(p) packets; in one that is always full AIMD(0.3, 1/2). The largest delay never ages: after a
 //! single spike all others look small, and alpha stays at its largest. Flows that join a standing queue take it
 //! for a part of the path, see short queues, and get more than those that were there before.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | alpha_max | 10 packets | Linux tcp_illinois |
-//! | alpha_min | 0.3 packets | Linux tcp_illinois |
-//! | beta_min | 0.125 | Linux tcp_illinois |
-//! | beta_max | 0.5 | Linux tcp_illinois |
-//! | window_threshold | 15 packets | Linux tcp_illinois |
-//! | theta | 5 round trips | Linux tcp_illinois |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
-
-const SOURCE: &str = "Liu, Basar and Srikant 2006; Linux net/ipv4/tcp_illinois.c";
+use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -40,34 +29,27 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("alpha_max", Kind::Number, "Largest growth in packets per round trip.")
-            .default("10")
-            .range(0.01, 1000.0)
-            .source(SOURCE),
-        ParamSpec::new("alpha_min", Kind::Number, "Smallest growth in packets per round trip.")
-            .default("0.3")
-            .range(0.01, 1000.0)
-            .source(SOURCE),
-        ParamSpec::new("beta_min", Kind::Ratio, "Share taken away by a loss while queues are short.")
-            .default("0.125")
-            .range(0.01, 0.95)
-            .source(SOURCE),
-        ParamSpec::new("beta_max", Kind::Ratio, "Share taken away by a loss while queues are long.")
-            .default("0.5")
-            .range(0.01, 0.95)
-            .source(SOURCE),
-        ParamSpec::new("window_threshold", Kind::Packets, "Smaller windows follow Reno.")
-            .default("15")
-            .range(0.0, 1e6)
-            .source(SOURCE),
-        ParamSpec::new("theta", Kind::Count, "Good round trips before alpha is the largest again.")
-            .default("5")
-            .range(1.0, 1e6)
-            .source(SOURCE),
-    ],
+    params: IllinoisParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct IllinoisParams {
+        /// Largest growth in packets per round trip.
+        alpha_max: Number(0.01..=1000.0, "packets") = 10, "Linux tcp_illinois";
+        /// Smallest growth in packets per round trip.
+        alpha_min: Number(0.01..=1000.0, "packets") = 0.3, "Linux tcp_illinois";
+        /// Share taken away by a loss while queues are short.
+        beta_min: Ratio(0.01..=0.95) = 0.125, "Linux tcp_illinois";
+        /// Share taken away by a loss while queues are long.
+        beta_max: Ratio(0.01..=0.95) = 0.5, "Linux tcp_illinois";
+        /// Smaller windows follow Reno.
+        window_threshold: Packets(0.0..=1e6) = 15, "Linux tcp_illinois";
+        /// Good round trips before alpha is the largest again.
+        theta: Count(1.0..=1e6, "round trips") = 5, "Linux tcp_illinois";
+    }
+}
 
 /// Delays, as shares of the largest, at which alpha leaves its maximum, and beta its minimum and reaches
 /// its maximum.
@@ -82,12 +64,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 
 #[derive(Clone)]
 struct Illinois {
-    alpha_max: f64,
-    alpha_min: f64,
-    beta_min: f64,
-    beta_max: f64,
-    window_threshold: f64,
-    theta: u64,
+    params: IllinoisParams,
     rtt: RttRounds,
     /// Growth per round trip in packets, share taken away by a loss.
     alpha: f64,
@@ -99,21 +76,15 @@ struct Illinois {
 
 impl Illinois {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let real = |name: &str, default: f64| params.real(name).unwrap_or(default);
-        let (alpha_min, alpha_max) = (real("alpha_min", 0.3), real("alpha_max", 10.0));
-        let (beta_min, beta_max) = (real("beta_min", 0.125), real("beta_max", 0.5));
+        let params = IllinoisParams::read(params);
+        let IllinoisParams { alpha_min, alpha_max, beta_min, beta_max, .. } = params;
         if alpha_min > alpha_max || beta_min > beta_max {
             return Err(ParamError::Conflict(format!(
                 "alpha_min {alpha_min} and beta_min {beta_min} must not be larger than alpha_max {alpha_max} and beta_max {beta_max}"
             )));
         }
         Ok(Illinois {
-            alpha_max,
-            alpha_min,
-            beta_min,
-            beta_max,
-            window_threshold: real("window_threshold", 15.0),
-            theta: params.integer("theta").unwrap_or_default(),
+            params,
             rtt: RttRounds::new(),
             alpha: alpha_max,
             beta: beta_max,
@@ -129,25 +100,25 @@ impl Illinois {
             self.above = true;
             self.good_rounds = 0;
             let (delay, largest) = (delay - first, largest - first);
-            let slope = (self.alpha_max - self.alpha_min) / self.alpha_min;
-            self.alpha = largest * self.alpha_max / (largest + delay * slope);
+            let slope = (self.params.alpha_max - self.params.alpha_min) / self.params.alpha_min;
+            self.alpha = largest * self.params.alpha_max / (largest + delay * slope);
         } else if !self.above {
-            self.alpha = self.alpha_max;
+            self.alpha = self.params.alpha_max;
         } else {
             self.good_rounds += 1;
-            if self.good_rounds >= self.theta {
+            if self.good_rounds >= self.params.theta {
                 self.good_rounds = 0;
                 self.above = false;
-                self.alpha = self.alpha_max;
+                self.alpha = self.params.alpha_max;
             }
         }
         let (second, third) = (D2 * largest, D3 * largest);
         self.beta = if delay <= second {
-            self.beta_min
+            self.params.beta_min
         } else if delay >= third {
-            self.beta_max
+            self.params.beta_max
         } else {
-            self.beta_min + (self.beta_max - self.beta_min) * (delay - second) / (third - second)
+            self.params.beta_min + (self.params.beta_max - self.params.beta_min) * (delay - second) / (third - second)
         };
     }
 
@@ -162,7 +133,7 @@ impl WindowRules for Illinois {
         let Some(round) = self.rtt.on_ack(ack) else {
             return;
         };
-        if window.packets() < self.window_threshold {
+        if window.packets() < self.params.window_threshold {
             self.like_reno();
         } else if let Some(mean) = round.mean() {
             let base = self.rtt.base();

@@ -17,19 +17,13 @@
 //! flows share as chance has it. Windows go out in bursts. Decisions are made on acknowledgements only: on a silent path
 //! one packet per second asks whether it is back. The clock has steps of 1 ms, as when it was trained: on a local network
 //! the smallest round trip is 0. The published sender is a Python program that stops at about 200 Mbit/s; this one does not.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | model | required | a network of 9 inputs: `narrows models list` |
-//! | header | 24 | what each packet counts beyond its payload: the original counts whole datagrams |
 
-use crate::parts::neural_policy::{Ewma, Counters, NeuralPolicy};
-use crate::parts::{model_file, neural_policy};
+use crate::parts::neural_policy::{self, Counters, Flight, NeuralPolicy, Step};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, ParamError, Params, Span, Time};
+use narrows_units::{ParamError, Params, Span, Time, params};
 
 /// Kind of its models.
 const KIND: &str = "indigo";
@@ -48,22 +42,25 @@ pub const SCHEME: Scheme = Scheme {
         params: &[],
         transport: &[("packet_size", "1470")],
     }],
-    params: &[
-        neural_policy::MODEL,
-        neural_policy::header(
-            "24",
-            "github.com/StanfordSNR/indigo, sender.py: whole datagrams; 24 bytes are our header",
-        ),
-    ],
+    params: IndigoParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct IndigoParams {
+        /// The network, by its name among the installed models, or a file.
+        model: File, "a network of 9 inputs: `narrows models list`";
+        /// Bytes that each packet counts beyond its payload.
+        header: Bytes(0.0..=1_000.0) = 24,
+            "what each packet counts beyond its payload: the original counts whole datagrams";
+    }
+}
 
 /// The first window, the smallest and the largest in packets.
 const FIRST_WINDOW: f64 = 10.0;
 const MIN_WINDOW: f64 = 2.0;
 const MAX_WINDOW: f64 = 100_000.0;
-/// Decisions are more than this apart.
-const STEP: Span = Span::from_ms(10);
 /// After so long without any event one packet is sent regardless of the window.
 const SILENCE: Span = Span::from_ms(1_000);
 /// Delay (ms), rates (Mbit/s) and window (packets) that are 1 for the network.
@@ -74,100 +71,72 @@ const WINDOW_UNIT: f64 = 5_000.0;
 const FEATURES: usize = 4;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let policy = model_file::load(params, &setup.files, |model| {
-        model.expect_kind(KIND)?;
-        NeuralPolicy::new(model, FEATURES)
-    })?;
+    let params = IndigoParams::read(params);
+    let policy = NeuralPolicy::load(&params.model, &setup.files, KIND, FEATURES)?;
     Ok(Box::new(Indigo {
-        mss: setup.mss.get(),
+        flight: Flight::new(setup.mss.get()),
         policy,
-        counters: Counters::new(params.integer("header").unwrap_or(0), setup.now),
+        counters: Counters::new(params.header.get(), setup.now),
         window: FIRST_WINDOW,
         min_rtt_ms: f64::INFINITY,
-        delay: Ewma::default(),
-        delivery: Ewma::default(),
-        sending: Ewma::default(),
-        step: None,
+        step: Step::default(),
         active: setup.now,
-        in_flight: 0,
-        regardless: false,
     }))
 }
 
 struct Indigo {
-    mss: u64,
+    flight: Flight,
     policy: NeuralPolicy,
     counters: Counters,
     /// In packets, not always whole.
     window: f64,
     min_rtt_ms: f64,
-    /// Of this step: queueing delay in ms, rates in Mbit/s.
-    delay: Ewma,
-    delivery: Ewma,
-    sending: Ewma,
-    /// When this step began.
-    step: Option<Time>,
+    step: Step,
     /// When something was sent or acknowledged.
     active: Time,
-    in_flight: u64,
-    /// One packet may go although the window is full.
-    regardless: bool,
 }
 
 impl Indigo {
     fn decide(&mut self, now: Time) {
         let features = [
-            self.delay.get().unwrap_or(0.0) / DELAY_UNIT,
-            self.delivery.get().unwrap_or(0.0) / RATE_UNIT,
-            self.sending.get().unwrap_or(0.0) / RATE_UNIT,
+            self.step.delay.get().unwrap_or(0.0) / DELAY_UNIT,
+            self.step.delivery.get().unwrap_or(0.0) / RATE_UNIT,
+            self.step.sending.get().unwrap_or(0.0) / RATE_UNIT,
             self.window / WINDOW_UNIT,
         ];
         self.window = self
             .policy
             .decide(&features, self.window)
             .clamp(MIN_WINDOW, MAX_WINDOW);
-        self.begin(Some(now));
-    }
-
-    /// A step begins at `at`, or with the next packet.
-    fn begin(&mut self, at: Option<Time>) {
-        (self.delay, self.delivery, self.sending) = Default::default();
-        self.step = at;
+        self.step = Step::new(Some(now));
     }
 }
 
 impl CongestionControl for Indigo {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.active = ack.now;
-        self.in_flight = ack.in_flight.get();
+        self.flight.bytes = ack.in_flight.get();
         for packet in ack.packets {
             let rtt_ms = neural_policy::ms(ack.now.since(packet.sent));
             self.min_rtt_ms = self.min_rtt_ms.min(rtt_ms);
             let echo = self.counters.on_ack(ack.now, packet);
             if echo.is_some_and(|echo| echo.then.app_limited) {
-                self.begin(None);
+                self.step = Step::default();
                 continue;
             }
-            self.delay.add(rtt_ms - self.min_rtt_ms);
-            if let Some(echo) = echo {
-                self.delivery.add(echo.delivery_mbps);
-                self.sending.add(echo.send_mbps);
-            }
-            let step = *self.step.get_or_insert(ack.now);
-            if ack.now.since(step) > STEP {
+            if self.step.add(ack.now, rtt_ms - self.min_rtt_ms, echo) {
                 self.decide(ack.now);
             }
         }
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
-        self.in_flight = loss.in_flight.get().saturating_sub(loss.bytes.get());
+        self.flight.on_loss(loss);
     }
 
     fn on_send(&mut self, send: &SendEvent) {
         self.active = send.now;
-        self.in_flight = send.in_flight.get();
-        self.regardless = false;
+        self.flight.on_send(send);
         self.counters.on_send(send);
     }
 
@@ -178,20 +147,13 @@ impl CongestionControl for Indigo {
     fn on_timer(&mut self, now: Time) {
         if now >= self.active + SILENCE {
             self.active = now;
-            self.regardless = true;
+            self.flight.regardless = true;
         }
     }
 
     fn allowance(&self) -> Allowance {
-        // As long as less than the window is in flight another packet goes.
-        let window = self.window.ceil() as u64 * self.mss;
-        let least = if self.regardless {
-            self.in_flight + self.mss
-        } else {
-            0
-        };
         Allowance {
-            cwnd: Some(Bytes::new(window.max(least))),
+            cwnd: Some(self.flight.cwnd(self.window)),
             ..Allowance::default()
         }
     }
@@ -199,15 +161,7 @@ impl CongestionControl for Indigo {
     fn trace(&self, fields: &mut Fields) {
         fields.mode = self.policy.mode();
         fields.values.push(("window_packets", self.window));
-        fields
-            .values
-            .extend(self.delay.get().map(|delay| ("queueing_delay_ms", delay)));
-        fields
-            .values
-            .extend(self.delivery.get().map(|rate| ("delivery_mbps", rate)));
-        fields
-            .values
-            .extend(self.sending.get().map(|rate| ("send_mbps", rate)));
+        self.step.trace(fields);
     }
 }
 
@@ -217,6 +171,7 @@ mod inputs;
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_units::Bytes;
     use crate::AckedPacket;
     use crate::testing::{MSS, example_params, example_setup};
 

@@ -14,21 +14,13 @@
 //! itself per round trip, and the queue swing around 45 % of the way there. Pitfalls: never more than 100 packets in flight;
 //! flows do not become equal; who joins a standing queue takes it for the path; clocks that drift apart look like a queue; losses do not matter at
 //! all; on paths of less than some milliseconds any jitter is more than 45 %.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | threshold | 1.45 | koho_cc f0f2e69: controller.cc |
-//! | step | 0.25 packets | koho_cc f0f2e69: controller.cc |
-//! | largest | 100 packets | koho_cc f0f2e69: controller.cc |
-//! | silence | 50 ms | koho_cc f0f2e69: controller.cc, timeout_ms |
-//! | patient | true | false: koho_cc; true keeps slow paths from being flooded |
 
 use crate::parts::LivenessTimer;
 use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
     Recovery, Scheme, SendEvent, Setup,
 };
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, Params, Span, Time, params};
 use std::collections::VecDeque;
 
 /// Registry line.
@@ -40,32 +32,25 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::None,
     transport: DATAGRAMS,
     profiles: PROFILES,
-    params: &[
-        ParamSpec::new(
-            "threshold",
-            Kind::Number,
-            "One-way delays of this many times half the RTT are long.",
-        )
-        .default("1.45")
-        .range(1.0, 100.0)
-        .source("koho_cc f0f2e69: controller.cc"),
-        ParamSpec::new(
-            "step",
-            Kind::Number,
-            "Packets by which an acknowledgement moves the window.",
-        )
-        .default("0.25")
-        .range(0.001, 1.0)
-        .source("koho_cc f0f2e69: controller.cc"),
-        ParamSpec::new("largest", Kind::Packets, "Largest window.")
-            .default("100")
-            .range(2.0, 1e6)
-            .source("koho_cc f0f2e69: controller.cc"),
-        SILENCE,
-        PATIENT,
-    ],
+    params: KohoParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct KohoParams {
+        /// One-way delays of this many times half the RTT are long.
+        threshold: Number(1.0..=100.0) = 1.45, "koho_cc f0f2e69: controller.cc";
+        /// Packets by which an acknowledgement moves the window.
+        step: Number(0.001..=1.0, "packets") = 0.25, "koho_cc f0f2e69: controller.cc";
+        /// Largest window.
+        largest: Packets(2.0..=1e6) = 100, "koho_cc f0f2e69: controller.cc";
+        /// Time without news after which one packet goes regardless of the window.
+        silence: Span(1e6..=6e10) = "50 ms", "koho_cc f0f2e69: controller.cc, timeout_ms";
+        /// Silence lasts two smoothed RTTs at least.
+        patient: Flag = true, "false: koho_cc; true keeps slow paths from being flooded";
+    }
+}
 
 /// The transport of both versions.
 pub(super) const DATAGRAMS: &[(&str, &str)] = &[
@@ -90,35 +75,14 @@ pub(super) const PROFILES: &[Profile] = &[Profile {
     ],
 }];
 
-pub(super) const SILENCE: ParamSpec = ParamSpec::new(
-    "silence",
-    Kind::Span,
-    "Time without news after which one packet goes regardless of the window.",
-)
-.default("50000000")
-.range(1e6, 6e10)
-.source("koho_cc: controller.cc, timeout_ms");
-
-pub(super) const PATIENT: ParamSpec = ParamSpec::new(
-    "patient",
-    Kind::Flag,
-    "Silence lasts two smoothed RTTs at least.",
-)
-.default("true")
-.source("false in koho_cc; without it a path of 10 kbit/s is flooded");
-
 /// Window at birth and the smallest one, in packets.
 const INITIAL: f64 = 16.0;
 const MIN_WINDOW: f64 = 2.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let rules = KohoRules {
-        long: Long::Times(params.real("threshold").unwrap_or_default()),
-        step: params.real("step").unwrap_or_default(),
-        largest: params.integer("largest").unwrap_or_default() as f64,
-        late: None,
-    };
-    Ok(Box::new(Koho::new(rules, params, &setup)))
+    let KohoParams { threshold, step, largest, silence, patient } = KohoParams::read(params);
+    let rules = KohoRules { long: Long::Times(threshold), step, largest, late: None, silence, patient };
+    Ok(Box::new(Koho::new(rules, &setup)))
 }
 
 /// From which one-way delay on the window shrinks.
@@ -146,6 +110,9 @@ pub(super) struct KohoRules {
     pub(super) step: f64,
     pub(super) largest: f64,
     pub(super) late: Option<Late>,
+    /// Time without news after which one packet goes, and whether it is two smoothed RTTs at least.
+    pub(super) silence: Span,
+    pub(super) patient: bool,
 }
 
 /// A packet that was sent.
@@ -209,13 +176,10 @@ pub(super) struct Koho {
     least_rtt: Span,
     flights: KohoFlights,
     silence: LivenessTimer,
-    silence_after: Span,
-    patient: bool,
 }
 
 impl Koho {
-    pub(super) fn new(rules: KohoRules, params: &Params, setup: &Setup) -> Self {
-        let silence_after = params.span("silence").unwrap_or_default();
+    pub(super) fn new(rules: KohoRules, setup: &Setup) -> Self {
         Koho {
             rules,
             mss: setup.mss.get(),
@@ -223,9 +187,7 @@ impl Koho {
             least_way: None,
             least_rtt: Span::MAX,
             flights: KohoFlights::default(),
-            silence: LivenessTimer::new(silence_after, setup.now),
-            silence_after,
-            patient: params.flag("patient").unwrap_or_default(),
+            silence: LivenessTimer::new(rules.silence, setup.now),
         }
     }
 
@@ -257,12 +219,12 @@ impl Koho {
 
 impl CongestionControl for Koho {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
-        let patience = if self.patient {
+        let patience = if self.rules.patient {
             ack.smoothed_rtt * 2
         } else {
             Span::ZERO
         };
-        self.silence.on_ack(ack, self.silence_after.max(patience));
+        self.silence.on_ack(ack, self.rules.silence.max(patience));
         for packet in ack.packets {
             self.on_packet(ack.now, packet, ack.cwnd_limited);
         }
@@ -320,11 +282,7 @@ pub(super) mod tests {
     }
 
     pub(in crate::schemes) fn peer(rules: KohoRules) -> Peer {
-        let koho = Koho::new(
-            rules,
-            &Params::resolve(SCHEME.params, []).unwrap(),
-            &setup(),
-        );
+        let koho = Koho::new(rules, &setup());
         Peer {
             koho,
             now: Time::from_ns(5_000_000_000),
@@ -386,6 +344,8 @@ pub(super) mod tests {
         step: 0.25,
         largest: 100.0,
         late: None,
+        silence: Span::from_ms(50),
+        patient: true,
     };
 
     // Half of an RTT of 40 ms is 20 ms, and 1.45 times that 29 ms.
@@ -438,7 +398,7 @@ pub(super) mod tests {
         assert_eq!(timer, peer.now() + Span::from_ms(80));
         peer.koho.on_timer(timer);
         assert_eq!(peer.koho.allowance().cwnd, Some(Bytes::new(42 * MSS)));
-        peer.koho.patient = false;
+        peer.koho.rules.patient = false;
         let now = peer.now();
         peer.ack_of(42, now, 0, true);
         assert_eq!(peer.koho.next_timer(), Some(now + Span::from_ms(40 + 50)));

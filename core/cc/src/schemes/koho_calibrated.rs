@@ -9,20 +9,10 @@
 //! The window rises and falls by an eighth of itself per round trip. Pitfalls: flows do not become equal; the same 5.5 ms on
 //! all paths, so that a jitter of some milliseconds keeps the window at two packets; without a queue it
 //! grows up to 72 % of losses; otherwise as `koho`.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | queue | 5.487712 ms | koho_cc 3cb73c0: controller.cc |
-//! | step | 0.127221 packets | koho_cc 3cb73c0: controller.cc |
-//! | loss_step | 0.05 packets | koho_cc 3cb73c0: controller.cc |
-//! | late | 5 ms | koho_cc 3cb73c0: controller.cc |
-//! | largest | 10000 packets | koho_cc 3cb73c0: controller.cc |
-//! | silence | 50 ms | koho_cc 3cb73c0: controller.cc, timeout_ms |
-//! | patient | true | false: koho_cc; true keeps slow paths from being flooded |
 
-use super::koho::{DATAGRAMS, Koho, Late, Long, PATIENT, PROFILES, KohoRules, SILENCE};
-use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
+use super::koho::{DATAGRAMS, Koho, Late, Long, PROFILES, KohoRules};
+use crate::{EcnUse, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -33,63 +23,39 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::None,
     transport: DATAGRAMS,
     profiles: PROFILES,
-    params: &[
-        ParamSpec::new(
-            "queue",
-            Kind::Span,
-            "Queueing delay above which the window shrinks.",
-        )
-        .default("5487712")
-        .range(0.0, 1e10)
-        .source("koho_cc 3cb73c0: controller.cc"),
-        ParamSpec::new(
-            "step",
-            Kind::Number,
-            "Packets by which an acknowledgement moves the window.",
-        )
-        .default("0.127221")
-        .range(0.001, 1.0)
-        .source("koho_cc 3cb73c0: controller.cc"),
-        ParamSpec::new(
-            "loss_step",
-            Kind::Number,
-            "Packets by which a loss makes the window smaller.",
-        )
-        .default("0.05")
-        .range(0.0, 10.0)
-        .source("koho_cc 3cb73c0: controller.cc"),
-        ParamSpec::new(
-            "late",
-            Kind::Span,
-            "Sent so long before one that is acknowledged, a packet is lost.",
-        )
-        .default("5000000")
-        .range(0.0, 1e10)
-        .source("koho_cc 3cb73c0: controller.cc"),
-        ParamSpec::new("largest", Kind::Packets, "Largest window.")
-            .default("10000")
-            .range(2.0, 1e6)
-            .source("koho_cc 3cb73c0: controller.cc"),
-        SILENCE,
-        PATIENT,
-    ],
-    build,
+    params: KohoCalibratedParams::PARAMS,
+    build: |params, setup| Ok(Box::new(Koho::new(rules(params), &setup))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Koho::new(rules(params), params, &setup)))
+params! {
+    /// Parameters.
+    struct KohoCalibratedParams {
+        /// Queueing delay above which the window shrinks.
+        queue: Span(0.0..=1e10) = "5.487712 ms", "koho_cc 3cb73c0: controller.cc";
+        /// Packets by which an acknowledgement moves the window.
+        step: Number(0.001..=1.0, "packets") = 0.127221, "koho_cc 3cb73c0: controller.cc";
+        /// Packets by which a loss makes the window smaller.
+        loss_step: Number(0.0..=10.0, "packets") = 0.05, "koho_cc 3cb73c0: controller.cc";
+        /// Sent so long before one that is acknowledged, a packet is lost.
+        late: Span(0.0..=1e10) = "5 ms", "koho_cc 3cb73c0: controller.cc";
+        /// Largest window.
+        largest: Packets(2.0..=1e6) = 10000, "koho_cc 3cb73c0: controller.cc";
+        /// Time without news after which one packet goes regardless of the window.
+        silence: Span(1e6..=6e10) = "50 ms", "koho_cc 3cb73c0: controller.cc, timeout_ms";
+        /// Silence lasts two smoothed RTTs at least.
+        patient: Flag = true, "false: koho_cc; true keeps slow paths from being flooded";
+    }
 }
 
 fn rules(params: &Params) -> KohoRules {
-    let span = |name| params.span(name).unwrap_or(Span::ZERO);
+    let params = KohoCalibratedParams::read(params);
     KohoRules {
-        long: Long::Plus(span("queue").ns() as f64),
-        step: params.real("step").unwrap_or_default(),
-        largest: params.integer("largest").unwrap_or_default() as f64,
-        late: Some(Late {
-            after: span("late"),
-            step: params.real("loss_step").unwrap_or_default(),
-        }),
+        long: Long::Plus(params.queue.ns() as f64),
+        step: params.step,
+        largest: params.largest,
+        late: Some(Late { after: params.late, step: params.loss_step }),
+        silence: params.silence,
+        patient: params.patient,
     }
 }
 
@@ -97,6 +63,7 @@ fn rules(params: &Params) -> KohoRules {
 mod tests {
     use super::*;
     use crate::schemes::koho::tests::{Peer, peer};
+    use narrows_units::Span;
 
     fn calibrated() -> Peer {
         peer(rules(&Params::resolve(SCHEME.params, []).unwrap()))

@@ -16,24 +16,13 @@
 //! different targets the one with the largest takes everything. Across machines whose clocks drift
 //! apart the base delay is wrong by the drift of ten minutes; `delay: round-trip` avoids the clocks and adds
 //! the queue of the way back.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | target | 100 ms | RFC 6817, section 3.3: at most 100 ms |
-//! | gain | 1 | RFC 6817, section 2.5: at most 1 |
-//! | allowed_increase | 1 | RFC 6817, section 2.5 |
-//! | init_cwnd | 2 packets | RFC 6817, section 2.5 |
-//! | min_cwnd | 2 packets | RFC 6817, section 2.5 |
-//! | base_history | 10 | RFC 6817, section 2.5: minutes |
-//! | filter | 4 | RFC 6817, section 2.5: the smallest of at least four samples, not older than a round trip |
-//! | delay | one-way | RFC 6817, section 2.1; round-trip where the receiver tells nothing |
 
-use crate::parts::{RecentMin, BaseDelays};
+use crate::parts::{CurrentDelays, BaseDelays};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, SendEvent, Setup, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Span};
+use narrows_units::{Bytes, ParamError, Params, Span, choice, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -44,62 +33,52 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("target", Kind::Span, "Queueing delay to hold.")
-            .default("100000000")
-            .range(1e6, 1e10)
-            .source("RFC 6817, section 3.3"),
-        ParamSpec::new("gain", Kind::Number, "Packets per round trip far below the target.")
-            .default("1")
-            .range(0.001, 100.0)
-            .source("RFC 6817, section 2.5"),
-        ParamSpec::new(
-            "allowed_increase",
-            Kind::Number,
-            "Packets by which the window may exceed what is in flight.",
-        )
-        .default("1")
-        .range(0.01, 100.0)
-        .source("RFC 6817, section 2.5"),
-        ParamSpec::new("init_cwnd", Kind::Packets, "Window at the start.")
-            .default("2")
-            .range(1.0, 1000.0)
-            .source("RFC 6817, section 2.5"),
-        ParamSpec::new("min_cwnd", Kind::Packets, "Smallest window but after a timeout.")
-            .default("2")
-            .range(1.0, 1000.0)
-            .source("RFC 6817, section 2.5"),
-        ParamSpec::new("base_history", Kind::Count, "Minutes whose smallest delay is the path's own.")
-            .default("10")
-            .range(1.0, 1000.0)
-            .source("RFC 6817, section 2.5"),
-        ParamSpec::new("filter", Kind::Count, "Samples of which the smallest is the current delay.")
-            .default("4")
-            .range(1.0, 1000.0)
-            .source("RFC 6817, section 2.5"),
-        ParamSpec::new("delay", Kind::Choice(&["one-way", "round-trip"]), "Which delay is meant.")
-            .default("one-way")
-            .source("RFC 6817, section 2.1"),
-    ],
+    params: LedbatParams::PARAMS,
     build,
 };
 
+choice! {
+    /// Delay that is held at the target.
+    enum DelayChoice { OneWay = "one-way", RoundTrip = "round-trip" }
+}
+
+params! {
+    /// Parameters.
+    struct LedbatParams {
+        /// Queueing delay to hold.
+        target: Span(1e6..=1e10) = "100 ms", "RFC 6817, section 3.3: at most 100 ms";
+        /// Packets per round trip far below the target.
+        gain: Number(0.001..=100.0) = 1, "RFC 6817, section 2.5: at most 1";
+        /// Packets by which the window may exceed what is in flight.
+        allowed_increase: Number(0.01..=100.0) = 1, "RFC 6817, section 2.5";
+        /// Window at the start.
+        init_cwnd: Packets(1.0..=1000.0) = 2, "RFC 6817, section 2.5";
+        /// Smallest window but after a timeout.
+        min_cwnd: Packets(1.0..=1000.0) = 2, "RFC 6817, section 2.5";
+        /// Minutes whose smallest delay is the path's own.
+        base_history: Count(1.0..=1000.0) = 10, "RFC 6817, section 2.5: minutes";
+        /// Samples of which the smallest is the current delay.
+        filter: Count(1.0..=1000.0) = 4,
+            "RFC 6817, section 2.5: the smallest of at least four samples, not older than a round trip";
+        /// Delay that is held at the target.
+        delay: DelayChoice = "one-way", "RFC 6817, section 2.1; round-trip where the receiver tells nothing";
+    }
+}
+
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let mss = setup.mss.get() as f64;
-    let packets = |name| params.integer(name).unwrap_or(2) as f64 * mss;
-    let count = |name| params.integer(name).unwrap_or(1) as usize;
+    let params = LedbatParams::read(params);
     Ok(Box::new(Ledbat {
         mss,
-        target: params.span("target").unwrap_or_default().ns() as f64,
-        gain: params.real("gain").unwrap_or_default(),
-        allowed_increase: params.real("allowed_increase").unwrap_or_default() * mss,
-        min_cwnd: packets("min_cwnd"),
-        one_way: params.word("delay") != Some("round-trip"),
-        cwnd: packets("init_cwnd"),
+        target: params.target.ns() as f64,
+        allowed_increase: params.allowed_increase * mss,
+        min_cwnd: params.min_cwnd * mss,
+        cwnd: params.init_cwnd * mss,
         flown: 0.0,
         prior: None,
-        base: BaseDelays::new(count("base_history"), MINUTE),
-        current: RecentMin::new(count("filter")),
+        base: BaseDelays::new(params.base_history as usize, MINUTE),
+        current: CurrentDelays::new(params.filter as usize),
+        params,
         queueing: None,
     }))
 }
@@ -109,19 +88,18 @@ const MINUTE: Span = Span::from_ms(60_000);
 
 /// Windows in bytes, delays in ns.
 struct Ledbat {
+    params: LedbatParams,
     mss: f64,
     target: f64,
-    gain: f64,
     allowed_increase: f64,
     min_cwnd: f64,
-    one_way: bool,
     cwnd: f64,
     /// In flight when the last packet had left, less what was lost since.
     flown: f64,
     /// Window before the last reduction, to undo it.
     prior: Option<f64>,
     base: BaseDelays,
-    current: RecentMin,
+    current: CurrentDelays,
     /// Estimated queueing delay; `None` before any sample.
     queueing: Option<f64>,
 }
@@ -132,7 +110,7 @@ impl Ledbat {
             self.base.update(ack.now, delay);
             self.current.push(ack.now, delay);
         };
-        if self.one_way {
+        if self.params.delay == DelayChoice::OneWay {
             for packet in ack.packets {
                 if let Some(arrived) = packet.arrived {
                     // Both clocks in one difference, whatever their offset.
@@ -165,7 +143,7 @@ impl CongestionControl for Ledbat {
         }
         let off_target = (self.target - queueing) / self.target;
         let acked = ack.bytes.get() as f64;
-        self.cwnd += self.gain * off_target * acked * self.mss / self.cwnd;
+        self.cwnd += self.params.gain * off_target * acked * self.mss / self.cwnd;
         // An application that sends little does not let the window grow beyond what it uses. Acknowledgements that are
         // read together find less in flight each, because nothing could be sent between them: that is no application.
         let before = ack.in_flight_before.get() as f64;

@@ -14,21 +14,13 @@
 //!
 //! Pitfalls: the round trip counts queues on the way back, too. The slowdowns cost up to a tenth of the
 //! time. Buffers below the target end in losses. A deeper queue held by others keeps the window at two packets.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | target | 60 ms | draft-06, section 4.2 |
-//! | constant | 1 | draft-06, section 4.2 |
-//! | base_history | 10 | draft-06 and RFC 6817, section 2.5: minutes |
-//! | filter | 4 | draft-06 and RFC 6817, section 2.5 |
-//! | slowdowns | true | draft-06, section 4.4 |
 
-use crate::parts::{RecentMin, BaseDelays};
+use crate::parts::{CurrentDelays, BaseDelays};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{Bytes, Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -39,29 +31,25 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("target", Kind::Span, "Queueing delay to hold.")
-            .default("60000000")
-            .range(1e6, 1e10)
-            .source("draft-06, section 4.2"),
-        ParamSpec::new("constant", Kind::Number, "Strength of the decrease above the target.")
-            .default("1")
-            .range(0.01, 100.0)
-            .source("draft-06, section 4.2"),
-        ParamSpec::new("base_history", Kind::Count, "Minutes whose smallest round trip is the path's.")
-            .default("10")
-            .range(1.0, 1000.0)
-            .source("RFC 6817, section 2.5"),
-        ParamSpec::new("filter", Kind::Count, "Round trips of which the smallest counts.")
-            .default("4")
-            .range(1.0, 1000.0)
-            .source("RFC 6817, section 2.5"),
-        ParamSpec::new("slowdowns", Kind::Flag, "Whether the window falls to two packets regularly.")
-            .default("true")
-            .source("draft-06, section 4.4"),
-    ],
-    build,
+    params: LedbatPpParams::PARAMS,
+    build: |params, setup| Ok(Box::new(LedbatPp::new(params, &setup))),
 };
+
+params! {
+    /// Parameters.
+    struct LedbatPpParams {
+        /// Queueing delay to hold.
+        target: Span(1e6..=1e10) = "60 ms", "draft-06, section 4.2";
+        /// Strength of the decrease above the target.
+        constant: Number(0.01..=100.0) = 1, "draft-06, section 4.2";
+        /// Minutes whose smallest round trip is the path's.
+        base_history: Count(1.0..=1000.0) = 10, "draft-06 and RFC 6817, section 2.5: minutes";
+        /// Round trips of which the smallest counts.
+        filter: Count(1.0..=1000.0) = 4, "draft-06 and RFC 6817, section 2.5";
+        /// Let the window fall to two packets regularly.
+        slowdowns: Flag = true, "draft-06, section 4.4";
+    }
+}
 
 const MINUTE: Span = Span::from_ms(60_000);
 /// F is at most this (section 4.1).
@@ -74,10 +62,6 @@ const MIN_WINDOW: f64 = 2.0;
 const SLOWDOWN_ROUNDS: u64 = 2;
 /// The next slowdown begins after this many times the length of the last one.
 const PAUSE: u64 = 9;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(LedbatPp::new(params, &setup)))
-}
 
 /// Where the regular slowdowns are.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -94,17 +78,16 @@ enum Slowdown {
 
 /// Windows in bytes, delays in ns.
 struct LedbatPp {
+    params: LedbatPpParams,
     mss: f64,
     target: u64,
-    constant: f64,
-    slowdowns: bool,
     window: f64,
     threshold: f64,
     /// The first slow start.
     initial: bool,
     slowdown: Slowdown,
     base: BaseDelays,
-    current: RecentMin,
+    current: CurrentDelays,
     queueing: f64,
     /// Window and threshold before the last reduction.
     prior: Option<(f64, f64)>,
@@ -112,19 +95,18 @@ struct LedbatPp {
 
 impl LedbatPp {
     fn new(params: &Params, setup: &Setup) -> Self {
-        let count = |name| params.integer(name).unwrap_or(1) as usize;
+        let params = LedbatPpParams::read(params);
         let mss = setup.mss.get() as f64;
         LedbatPp {
             mss,
-            target: params.span("target").unwrap_or_default().ns().max(1),
-            constant: params.real("constant").unwrap_or_default(),
-            slowdowns: params.flag("slowdowns").unwrap_or_default(),
+            target: params.target.ns().max(1),
             window: MIN_WINDOW * mss,
             threshold: f64::INFINITY,
             initial: true,
             slowdown: Slowdown::Never,
-            base: BaseDelays::new(count("base_history"), MINUTE),
-            current: RecentMin::new(count("filter")),
+            base: BaseDelays::new(params.base_history as usize, MINUTE),
+            current: CurrentDelays::new(params.filter as usize),
+            params,
             queueing: 0.0,
             prior: None,
         }
@@ -145,7 +127,7 @@ impl LedbatPp {
 
     /// The first slow start is over: slowdowns begin two round trips later.
     fn leave_initial(&mut self, now: Time, rtt: Span) {
-        if self.initial && self.slowdowns {
+        if self.initial && self.params.slowdowns {
             self.slowdown = Slowdown::Planned(now + rtt * SLOWDOWN_ROUNDS);
         }
         self.initial = false;
@@ -181,7 +163,7 @@ impl LedbatPp {
             }
         } else if excess > 0.0 {
             if ack.round_start {
-                let change = gain * self.mss - self.constant * self.window * excess;
+                let change = gain * self.mss - self.params.constant * self.window * excess;
                 self.window += change.max(-self.window / 2.0);
                 // Or what is left would be below the threshold, which is slow start.
                 self.threshold = self.threshold.min(self.window);

@@ -19,15 +19,10 @@
 //! pairs of packets look like somebody else; so they do for ever when timeouts have ended slow start before a queue was
 //! filled (4 % of 12 Mbit/s after a blackout at the start). A route that becomes longer, or a
 //! receiver's clock that jumps, looks like somebody else for ever.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | threshold | 0.15 | Kuzmanovic and Knightly 2003; Linux tcp_lp |
-//! | inference | 3 round trips | Linux tcp_lp |
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -38,21 +33,18 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("threshold", Kind::Ratio, "Share of the range of one-way delays that is congestion.")
-            .default("0.15")
-            .range(0.001, 0.999)
-            .source("Kuzmanovic and Knightly 2003; Linux net/ipv4/tcp_lp.c"),
-        ParamSpec::new("inference", Kind::Number, "Round trips after a reaction in which a second leaves one packet.")
-            .default("3")
-            .range(1.0, 100.0)
-            .source("Linux net/ipv4/tcp_lp.c"),
-    ],
-    build,
+    params: LpParams::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), LowPriority::new(params))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), LowPriority::new(params)))
+params! {
+    /// Parameters.
+    struct LpParams {
+        /// Share of the range of one-way delays that is congestion.
+        threshold: Ratio(0.001..=0.999) = 0.15, "Kuzmanovic and Knightly 2003; Linux tcp_lp";
+        /// Round trips after a reaction in which a second leaves one packet.
+        inference: Number(1.0..=100.0, "round trips") = 3, "Linux tcp_lp";
+    }
 }
 
 /// One-way delays in ns, relative to the first one: the offset between the clocks is in all of them.
@@ -66,8 +58,7 @@ struct LpDelays {
 
 #[derive(Clone)]
 struct LowPriority {
-    threshold: f64,
-    inference: f64,
+    params: LpParams,
     delays: Option<LpDelays>,
     /// The last reduction, until a packet sent after it has been heard of.
     reduced_at: Option<Time>,
@@ -78,8 +69,7 @@ struct LowPriority {
 impl LowPriority {
     fn new(params: &Params) -> Self {
         LowPriority {
-            threshold: params.real("threshold").unwrap_or_default(),
-            inference: params.real("inference").unwrap_or_default(),
+            params: LpParams::read(params),
             delays: None,
             reduced_at: None,
             inference_until: Time::ZERO,
@@ -118,7 +108,7 @@ impl LowPriority {
     /// True if the smoothed delay is beyond the threshold.
     fn is_early(&self) -> bool {
         self.delays
-            .is_some_and(|d| d.smoothed > d.min + self.threshold * (d.max - d.min))
+            .is_some_and(|d| d.smoothed > d.min + self.params.threshold * (d.max - d.min))
     }
 
     fn react(&mut self, now: Time, rtt: Span, window: &mut CongestionWindow) {
@@ -129,7 +119,7 @@ impl LowPriority {
         }
         window.exit_slow_start();
         self.reduced_at = Some(now);
-        self.inference_until = now + Span::from_secs(rtt.secs() * self.inference);
+        self.inference_until = now + Span::from_secs(rtt.secs() * self.params.inference);
     }
 }
 

@@ -19,19 +19,13 @@
 //! the acknowledgements come: on one path of 900 Mbit/s it had 193, 341, 910 and 924 Mbit/s when the way back took 1.5,
 //! 0.3, 2.2 and 4 ms. The clock is the transport's setting `clock`: `{muses: MODEL, transport: {clock: 1 us}}` gives it a finer
 //! one, which the network has not been trained with.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | model | required | a network of 11 inputs: `narrows models list` |
-//! | header | 52 | what each packet counts beyond its payload: packets count with the size that they have on the way |
 
-use crate::parts::neural_policy::{Ewma, Counters, NeuralPolicy};
-use crate::parts::{model_file, neural_policy};
+use crate::parts::neural_policy::{self, Counters, Ewma, Flight, NeuralPolicy, Step};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};
+use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, params};
 
 /// Kind of its models.
 const KIND: &str = "muses";
@@ -50,22 +44,25 @@ pub const SCHEME: Scheme = Scheme {
         params: &[],
         transport: &[("packet_size", "3000")],
     }],
-    params: &[
-        neural_policy::MODEL,
-        neural_policy::header(
-            "52",
-            "github.com/StanfordSNR/indigo, branch muses: sizes with headers",
-        ),
-    ],
+    params: MusesParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct MusesParams {
+        /// The network, by its name among the installed models, or a file.
+        model: File, "a network of 11 inputs: `narrows models list`";
+        /// Bytes that each packet counts beyond its payload.
+        header: Bytes(0.0..=1_000.0) = 52,
+            "what each packet counts beyond its payload: packets count with the size that they have on the way";
+    }
+}
 
 /// The first window, the smallest and the largest in packets.
 const FIRST_WINDOW: f64 = 10.0;
 const MIN_WINDOW: f64 = 10.0;
 const MAX_WINDOW: f64 = 12_500.0;
-/// Decisions are more than this apart.
-const STEP: Span = Span::from_ms(10);
 /// The original looks so often what it may send.
 const CHECK: Span = Span::from_us(500);
 /// Time without a packet sent after which one goes regardless, before any round trip is known.
@@ -78,26 +75,19 @@ const WINDOW_UNIT: f64 = 12_500.0;
 const FEATURES: usize = 6;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let policy = model_file::load(params, &setup.files, |model| {
-        model.expect_kind(KIND)?;
-        NeuralPolicy::new(model, FEATURES)
-    })?;
+    let params = MusesParams::read(params);
+    let policy = NeuralPolicy::load(&params.model, &setup.files, KIND, FEATURES)?;
     Ok(Box::new(Muses {
-        mss: setup.mss.get(),
+        flight: Flight::new(setup.mss.get()),
         policy,
-        counters: Counters::new(params.integer("header").unwrap_or(0), setup.now),
+        counters: Counters::new(params.header.get(), setup.now),
         window: FIRST_WINDOW,
         min_rtt_ms: None,
         rtt: Ewma::default(),
-        delay: Ewma::default(),
-        delivery: Ewma::default(),
-        sending: Ewma::default(),
+        step: Step::default(),
         losses: Losses::default(),
         loss: 0.0,
-        step: None,
         sent_at: setup.now,
-        in_flight: 0,
-        regardless: false,
     }))
 }
 
@@ -125,7 +115,7 @@ impl Losses {
 }
 
 struct Muses {
-    mss: u64,
+    flight: Flight,
     policy: NeuralPolicy,
     counters: Counters,
     /// In packets, not always whole.
@@ -133,28 +123,20 @@ struct Muses {
     /// At least 1, as all round trips.
     min_rtt_ms: Option<f64>,
     rtt: Ewma,
-    /// Of this step: queueing delay in ms, rates in Mbit/s.
-    delay: Ewma,
-    delivery: Ewma,
-    sending: Ewma,
+    step: Step,
     losses: Losses,
     /// Share lost in the last step.
     loss: f64,
-    /// When this step began.
-    step: Option<Time>,
     sent_at: Time,
-    in_flight: u64,
-    /// One packet may go although the window is full.
-    regardless: bool,
 }
 
 impl Muses {
     fn decide(&mut self, now: Time) {
         let features = [
             self.rtt.get().unwrap_or(0.0) / RTT_UNIT,
-            self.delay.get().unwrap_or(0.0) / self.min_rtt_ms.unwrap_or(1.0),
-            self.sending.get().unwrap_or(0.0) / RATE_UNIT,
-            self.delivery.get().unwrap_or(0.0) / RATE_UNIT,
+            self.step.delay.get().unwrap_or(0.0) / self.min_rtt_ms.unwrap_or(1.0),
+            self.step.sending.get().unwrap_or(0.0) / RATE_UNIT,
+            self.step.delivery.get().unwrap_or(0.0) / RATE_UNIT,
             self.loss,
             self.window / WINDOW_UNIT,
         ];
@@ -162,13 +144,7 @@ impl Muses {
             .policy
             .decide(&features, self.window)
             .clamp(MIN_WINDOW, MAX_WINDOW);
-        self.begin(Some(now));
-    }
-
-    /// A step begins at `at`, or with the next packet.
-    fn begin(&mut self, at: Option<Time>) {
-        (self.delay, self.delivery, self.sending) = Default::default();
-        self.step = at;
+        self.step = Step::new(Some(now));
     }
 
     /// When one packet goes although the window is full.
@@ -183,7 +159,7 @@ impl Muses {
 
 impl CongestionControl for Muses {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
-        self.in_flight = ack.in_flight.get();
+        self.flight.bytes = ack.in_flight.get();
         for packet in ack.packets {
             let rtt_ms = neural_policy::ms(ack.now.since(packet.sent)).max(1.0);
             let min_rtt_ms = self.min_rtt_ms.map_or(rtt_ms, |least| least.min(rtt_ms));
@@ -191,16 +167,10 @@ impl CongestionControl for Muses {
             self.rtt.add(rtt_ms);
             let echo = self.counters.on_ack(ack.now, packet);
             if echo.is_some_and(|echo| echo.then.app_limited) {
-                self.begin(None);
+                self.step = Step::default();
                 continue;
             }
-            self.delay.add(rtt_ms - min_rtt_ms);
-            if let Some(echo) = echo {
-                self.delivery.add(echo.delivery_mbps);
-                self.sending.add(echo.send_mbps);
-            }
-            let step = *self.step.get_or_insert(ack.now);
-            if ack.now.since(step) > STEP {
+            if self.step.add(ack.now, rtt_ms - min_rtt_ms, echo) {
                 let delivered = self.counters.delivered();
                 self.loss = echo.map_or(0.0, |echo| self.losses.share(echo.then.sent, delivered));
                 self.decide(ack.now);
@@ -209,13 +179,12 @@ impl CongestionControl for Muses {
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
-        self.in_flight = loss.in_flight.get().saturating_sub(loss.bytes.get());
+        self.flight.on_loss(loss);
     }
 
     fn on_send(&mut self, send: &SendEvent) {
         self.sent_at = send.now;
-        self.in_flight = send.in_flight.get();
-        self.regardless = false;
+        self.flight.on_send(send);
         self.counters.on_send(send);
     }
 
@@ -226,26 +195,19 @@ impl CongestionControl for Muses {
     fn on_timer(&mut self, now: Time) {
         if now >= self.probe_at() {
             self.sent_at = now;
-            self.regardless = true;
+            self.flight.regardless = true;
         }
     }
 
     fn allowance(&self) -> Allowance {
-        // As long as less than the window is in flight another packet goes.
-        let window = self.window.ceil() as u64 * self.mss;
-        let least = if self.regardless {
-            self.in_flight + self.mss
-        } else {
-            0
-        };
-        let mss = Bytes::new(self.mss);
+        let mss = Bytes::new(self.flight.mss);
         // One packet at each look until a round trip is known, then the window over the smallest one.
         let rate = match self.min_rtt_ms {
             None => Rate::of(mss, CHECK),
-            Some(ms) => Rate::from_bps((self.window * self.mss as f64 * 8e3 / ms).ceil() as u64),
+            Some(ms) => Rate::from_bps((self.window * self.flight.mss as f64 * 8e3 / ms).ceil() as u64),
         };
         Allowance {
-            cwnd: Some(Bytes::new(window.max(least))),
+            cwnd: Some(self.flight.cwnd(self.window)),
             pacing: Some(rate),
             quantum: Some(rate.bytes_in(CHECK).max(mss)),
             ..Allowance::default()
@@ -260,15 +222,7 @@ impl CongestionControl for Muses {
         fields
             .values
             .extend(self.rtt.get().map(|rtt| ("rtt_ms", rtt)));
-        fields
-            .values
-            .extend(self.delay.get().map(|delay| ("queueing_delay_ms", delay)));
-        fields
-            .values
-            .extend(self.delivery.get().map(|rate| ("delivery_mbps", rate)));
-        fields
-            .values
-            .extend(self.sending.get().map(|rate| ("send_mbps", rate)));
+        self.step.trace(fields);
     }
 }
 

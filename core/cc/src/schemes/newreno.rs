@@ -10,11 +10,6 @@
 //! Three duplicates open a recovery and repair the first gap; each partial acknowledgement repairs the
 //! next. So one loss is repaired per round trip, and many losses in one window cost many round trips or
 //! a timeout: compare with `reno` on the same path.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | beta | 0.5 | RFC 5681, equation 4 |
-//! | ecn_beta | 0.5 | RFC 3168, section 6.1.2; 0.8 is RFC 8511 |
 
 use super::reno;
 use crate::Scheme;

@@ -29,15 +29,6 @@
 //! is so by the published rules. Without selective acknowledgements one loss is told per round trip, and it floods the
 //! path. Deep buffers make results late, and at 2 Mbit/s with deep buffers the program lost
 //! half of all packets.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | utility | loss | NSDI 2015, section 2.4; `latency` is the active function of the program |
-//! | closing | settled | `overtaken` is the program's: a report for a later interval closes it |
-//! | rtt_of | own | `newest` is the program's: it passes the mean RTT of the interval that closes this one |
-//! | initial_rate | 1 Mbit/s | program: doubled for the first interval |
-//! | start_ahead | 2 | intervals without result at which the start waits; 0, the program's, for never |
-//! | min_rate | 16 kbit/s | ours: a packet in a second |
 
 use crate::parts::exp_log::exp;
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
@@ -45,7 +36,7 @@ use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme, SendEvent,
     Setup,
 };
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Rate, Stream, Time};
+use narrows_units::{ParamError, Params, Rate, Stream, Time, choice, params};
 
 #[cfg(test)]
 mod tests;
@@ -70,43 +61,37 @@ pub const SCHEME: Scheme = Scheme {
         ],
         transport: &[("packet_size", "1464")],
     }],
-    params: &[
-        ParamSpec::new("utility", Kind::Choice(&["loss", "latency"]), "What is made as large as possible.")
-            .default("loss")
-            .source("NSDI 2015, section 2.4; modong/pcc for the other"),
-        ParamSpec::new(
-            "closing",
-            Kind::Choice(&["settled", "overtaken"]),
-            "An interval is judged when the fate of all its packets is known, or when a later one is heard of.",
-        )
-        .default("settled")
-        .source("ours; modong/pcc for the other"),
-        ParamSpec::new(
-            "rtt_of",
-            Kind::Choice(&["own", "newest"]),
-            "Whose mean RTT the latency utility takes: the interval's, or that of the newest one heard of.",
-        )
-        .default("own")
-        .source("ours; modong/pcc for the other"),
-        ParamSpec::new("initial_rate", Kind::Rate, "Half the rate of the first interval.")
-            .default("1000000")
-            .range(1000.0, 1e11)
-            .source("modong/pcc"),
-        ParamSpec::new(
-            "start_ahead",
-            Kind::Count,
-            "Intervals without result, at least 2, at which the starting phase stops doubling for a while; 0 for never.",
-        )
-        .default("2")
-        .range(0.0, 1000.0)
-        .source("ours"),
-        ParamSpec::new("min_rate", Kind::Rate, "Smallest rate.")
-            .default("16000")
-            .range(1000.0, 1e11)
-            .source("ours: a packet in a second"),
-    ],
+    params: PccAllegroParams::PARAMS,
     build,
 };
+
+choice! {
+    /// Utilities of the paper and of the program.
+    enum UtilityChoice { Loss = "loss", Latency = "latency" }
+    /// Interval whose mean RTT the latency utility takes.
+    enum RttOf { Own = "own", Newest = "newest" }
+}
+
+params! {
+    /// Parameters.
+    struct PccAllegroParams {
+        /// Utility that is made as large as possible.
+        utility: UtilityChoice = "loss", "NSDI 2015, section 2.4; `latency` is the active function of the program";
+        /// An interval is judged when the fate of all its packets is known, or when a later one is heard of.
+        closing: Closing["settled",
+            "overtaken"] = "settled", "`overtaken` is the program's: a report for a later interval closes it";
+        /// Interval whose mean RTT the latency utility takes: the judged one, or the newest one heard of.
+        rtt_of: RttOf = "own",
+            "`newest` is the program's: it passes the mean RTT of the interval that closes this one";
+        /// Half the rate of the first interval.
+        initial_rate: Rate(1000.0..=1e11) = "1 Mbit/s", "program: doubled for the first interval";
+        /// Intervals without result, at least 2, at which the starting phase stops doubling for a while; 0 for never.
+        start_ahead: Count(0.0..=1000.0) = 2,
+            "intervals without result at which the start waits; 0, the program's, for never";
+        /// Smallest rate.
+        min_rate: Rate(1000.0..=1e11) = "16 kbit/s", "ours: a packet in a second";
+    }
+}
 
 /// Steps of rates, as a share.
 const STEP: f64 = 0.01;
@@ -121,7 +106,7 @@ const RESYNC_RATE: f64 = 200e6;
 const RESYNC_DISTANCE: f64 = 30e6;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    if params.integer("start_ahead") == Some(1) {
+    if PccAllegroParams::read(params).start_ahead == 1 {
         return Err(ParamError::Conflict(
             "start_ahead 1 would never let the starting phase double: when an interval begins, the last one has no \
              result yet; give 0 or at least 2"
@@ -198,11 +183,9 @@ enum AllegroPhase {
 
 /// Rates in bit/s, times in seconds.
 struct Allegro {
+    params: PccAllegroParams,
     /// Bits of a packet.
     packet: f64,
-    by_latency: bool,
-    newest_rtt: bool,
-    start_ahead: usize,
     min_rate: f64,
     random: Stream,
     monitors: Monitors,
@@ -221,21 +204,15 @@ struct Allegro {
 
 impl Allegro {
     fn new(params: &Params, setup: Setup) -> Self {
-        let closing = match params.word("closing") {
-            Some("overtaken") => Closing::Overtaken,
-            _ => Closing::Settled,
-        };
-        let rate = |name| params.rate(name).map_or(0.0, |rate| rate.bps() as f64);
-        let min_rate = rate("min_rate");
-        let initial = rate("initial_rate").max(min_rate);
+        let params = PccAllegroParams::read(params);
+        let min_rate = params.min_rate.bps() as f64;
+        let initial = (params.initial_rate.bps() as f64).max(min_rate);
         Allegro {
             packet: setup.mss.get() as f64 * 8.0,
-            by_latency: params.word("utility") == Some("latency"),
-            newest_rtt: params.word("rtt_of") == Some("newest"),
-            start_ahead: params.integer("start_ahead").unwrap_or_default() as usize,
             min_rate,
             random: setup.random,
-            monitors: Monitors::new(closing),
+            monitors: Monitors::new(params.closing),
+            params,
             phase: AllegroPhase::Start { best: None },
             rate: initial,
             sending: 2.0 * initial,
@@ -259,7 +236,8 @@ impl Allegro {
         match &mut self.phase {
             AllegroPhase::Start { .. } => {
                 let (_, app_limited) = self.monitors.newest();
-                let late = self.start_ahead > 0 && self.monitors.open() >= self.start_ahead;
+                let start_ahead = self.params.start_ahead as usize;
+                let late = start_ahead > 0 && self.monitors.open() >= start_ahead;
                 if !late && !app_limited {
                     self.set_rate(2.0 * self.rate);
                 }
@@ -308,11 +286,17 @@ impl Allegro {
         let rtt = rtt.max(1e-6);
         let rtt_before = self.rtt_before.unwrap_or(rtt).max(1e-6);
         let outcome = AllegroResult { sent, lost: report.lost as f64, seconds, rtt, rtt_before };
-        if self.by_latency { outcome.latency_utility() } else { outcome.loss_utility() }
+        match self.params.utility {
+            UtilityChoice::Latency => outcome.latency_utility(),
+            UtilityChoice::Loss => outcome.loss_utility(),
+        }
     }
 
     fn judge(&mut self, report: &IntervalReport) {
-        let rtt = if self.newest_rtt { report.rtt_of_newest } else { report.rtt };
+        let rtt = match self.params.rtt_of {
+            RttOf::Newest => report.rtt_of_newest,
+            RttOf::Own => report.rtt,
+        };
         let known = rtt.or(self.rtt_before).unwrap_or(self.smoothed_rtt);
         let utility = self.utility_of(report, known);
         self.rtt_before = Some(known);

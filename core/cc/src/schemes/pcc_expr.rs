@@ -24,26 +24,16 @@
 //! 11 Mbit/s and 124 ms at 10. There any growth of 2 % within an interval outweighs all else by a factor of 1400, which works all the same
 //! because steps are bounded, and the smallest rate of 2.1 Mbit/s floods every slower link. No window limits what is
 //! in flight. Like Vivace it yields to schemes that fill deep buffers.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | latency_coefficient | 11330 | PCC-Uspace cd43e34 |
-//! | unit_defects | false | true in PCC-Uspace cd43e34 |
-//! | closing | settled | `reported` is the program's: a report of its last packet or a later one closes it |
-//! | initial_rate | 1.12 Mbit/s | ours: ten packets of 1400 bytes in 100 ms; PCC-Uspace has 10 ms |
-//! | min_rate | 50 kbit/s | ours; 2 Mibit/s in PCC-Uspace cd43e34 |
-//! | step_limit | 0.25 | ours; without limit, 1, in PCC-Uspace cd43e34 |
-//! | header | 0 | ours; all 56 bytes that are no payload count in UDT's programs |
 
 use crate::parts::gradient::{
-    Counted, GradientSteps, HEADER, GradientRule, GradientSample, even_hundredths, loss_weight, worth,
+    Counted, GradientSteps, GradientRule, GradientSample, even_hundredths, loss_weight, worth,
 };
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
+use narrows_units::{Params, Rate, Span, Stream, Time, params};
 
 #[cfg(test)]
 mod tests;
@@ -70,41 +60,32 @@ pub const SCHEME: Scheme = Scheme {
         ],
         transport: &[("packet_size", "1500")],
     }],
-    params: &[
-        ParamSpec::new("latency_coefficient", Kind::Number, "Weight of the growth of the round-trip time.")
-            .default("11330")
-            .range(0.0, 1e6)
-            .source("PCC-Uspace cd43e34"),
-        ParamSpec::new(
-            "unit_defects",
-            Kind::Flag,
-            "Bytes stand for packets in the latency term, and intervals have no least length.",
-        )
-        .default("false")
-        .source("ours; true in PCC-Uspace cd43e34"),
-        ParamSpec::new(
-            "closing",
-            Kind::Choice(&["settled", "reported"]),
-            "An interval is judged when the fate of all its packets is known, or when its last or a later one is heard of.",
-        )
-        .default("settled")
-        .source("ours; PCC-Uspace cd43e34 for the other"),
-        ParamSpec::new("initial_rate", Kind::Rate, "The first rate.")
-            .default("1120000")
-            .range(1000.0, 1e11)
-            .source("ours: ten packets of 1400 bytes in 100 ms"),
-        ParamSpec::new("min_rate", Kind::Rate, "Smallest rate.")
-            .default("50000")
-            .range(1000.0, 1e11)
-            .source("ours; 2 Mibit/s in PCC-Uspace cd43e34"),
-        ParamSpec::new("step_limit", Kind::Ratio, "Largest share of the rate that the least step may be.")
-            .default("0.25")
-            .range(0.01, 1.0)
-            .source("ours; 1 in effect in PCC-Uspace cd43e34"),
-        HEADER,
-    ],
-    build,
+    params: PccExprParams::PARAMS,
+    build: |params, setup| Ok(Box::new(Expr::new(params, setup))),
 };
+
+params! {
+    /// Parameters.
+    struct PccExprParams {
+        /// Weight of the growth of the round-trip time.
+        latency_coefficient: Number(0.0..=1e6) = 11330, "PCC-Uspace cd43e34";
+        /// Bytes stand for packets in the latency term, and intervals have no least length.
+        unit_defects: Flag = false, "true in PCC-Uspace cd43e34";
+        /// An interval is judged when the fate of all its packets is known, or when its last or a later one is heard
+        /// of.
+        closing: Closing["settled",
+            "reported"] = "settled", "`reported` is the program's: a report of its last packet or a later one closes it";
+        /// The first rate.
+        initial_rate: Rate(1000.0..=1e11) = "1.12 Mbit/s",
+            "ours: ten packets of 1400 bytes in 100 ms; PCC-Uspace has 10 ms";
+        /// Smallest rate.
+        min_rate: Rate(1000.0..=1e11) = "50 kbit/s", "ours; 2 Mibit/s in PCC-Uspace cd43e34";
+        /// Largest share of the rate that the least step may be.
+        step_limit: Ratio(0.01..=1.0) = 0.25, "ours; without limit, 1, in PCC-Uspace cd43e34";
+        /// Bytes of each packet that rates count besides its payload.
+        header: Bytes(0.0..=200.0) = 0, "ours; all 56 bytes that are no payload count in UDT's programs";
+    }
+}
 
 /// The unit of rates in utilities and steps, in bit/s.
 const UNIT: f64 = 1_048_576.0;
@@ -119,10 +100,6 @@ const MIN_INTERVAL_PACKETS: f64 = 10.0;
 const START_GROWTH: f64 = 1.3;
 /// The largest rate in bit/s.
 const MAX_RATE: f64 = 1e11;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Expr::new(params, setup)))
-}
 
 /// Inputs of the utility.
 #[derive(Clone, Copy, Debug)]
@@ -160,14 +137,12 @@ enum ExprPhase {
 
 /// Rates in bit/s, those of samples in units of 2^20; times in seconds.
 struct Expr {
+    params: PccExprParams,
     /// Bytes that rates count.
     counted: Counted,
     /// Bits of a packet.
     packet: f64,
-    latency_coefficient: f64,
-    unit_defects: bool,
     min_rate: f64,
-    step_limit: f64,
     random: Stream,
     monitors: Monitors,
     steps: GradientSteps,
@@ -191,23 +166,17 @@ struct Expr {
 
 impl Expr {
     fn new(params: &Params, setup: Setup) -> Self {
-        let rate = |name| params.rate(name).map_or(0.0, |rate| rate.bps() as f64);
-        let min_rate = rate("min_rate");
-        let initial = rate("initial_rate").max(min_rate);
-        let closing = match params.word("closing") {
-            Some("reported") => Closing::Reported,
-            _ => Closing::Settled,
-        };
-        let counted = Counted::new(params, setup.mss.get());
+        let params = PccExprParams::read(params);
+        let min_rate = params.min_rate.bps() as f64;
+        let initial = (params.initial_rate.bps() as f64).max(min_rate);
+        let counted = Counted::new(params.header.get(), setup.mss.get());
         Expr {
             counted,
             packet: counted.packet() * 8.0,
-            latency_coefficient: params.real("latency_coefficient").unwrap_or_default(),
-            unit_defects: params.flag("unit_defects").unwrap_or_default(),
             min_rate,
-            step_limit: params.real("step_limit").unwrap_or_default(),
             random: setup.random,
-            monitors: Monitors::new(closing),
+            monitors: Monitors::new(params.closing),
+            params,
             steps: GradientSteps::new(GradientRule::Expr),
             phase: ExprPhase::Start { last: None },
             rate: initial,
@@ -268,7 +237,7 @@ impl Expr {
             self.begun += 1;
         }
         self.monitors.begin(now, self.sending);
-        let fewest = if self.unit_defects { 0.0 } else { MIN_INTERVAL_PACKETS * self.packet / self.sending };
+        let fewest = if self.params.unit_defects { 0.0 } else { MIN_INTERVAL_PACKETS * self.packet / self.sending };
         self.end = now + Span::from_secs((ROUND_TRIPS * rtt).max(fewest));
     }
 
@@ -289,7 +258,7 @@ impl Expr {
             seconds: report.first_to_last.secs(),
             rise: report.rise,
         };
-        self.utility = outcome.utility(self.latency_coefficient, self.unit_defects);
+        self.utility = outcome.utility(self.params.latency_coefficient, self.params.unit_defects);
         self.seen[index as usize] = Some(GradientSample { rate: report.rate / UNIT, utility: self.utility });
         if self.seen[..self.needed()].iter().all(Option::is_some) {
             self.decide();
@@ -298,7 +267,7 @@ impl Expr {
 
     fn step(&mut self, from: GradientSample, to: GradientSample) -> f64 {
         let base = self.rate / UNIT;
-        let least = MIN_STEP.min(self.step_limit * base);
+        let least = MIN_STEP.min(self.params.step_limit * base);
         self.steps.step(from, to, base, least) * UNIT
     }
 

@@ -18,18 +18,12 @@
 //! Pitfalls. In a queue that marks by RFC 3168 (RED, CoDel, PIE) Prague pushes Reno and CUBIC aside, because one mark
 //! takes little. Bursts of more than a quarter of a millisecond alone exceed the queue's threshold:
 //! do not turn pacing off. With `transport: {ecn: false}` it grows and halves as Reno.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | g | 0.0625 | TCP Prague: PRAGUE_SHIFT_G |
-//! | rtt_target | 25 ms | TCP Prague: prague_rtt_target; 0 turns it off |
-//! | rtt_transition | 4 | TCP Prague: prague_rtt_transition |
 
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
     Recovery, Scheme, Setup, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+use narrows_units::{Bytes, Params, Rate, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -40,22 +34,21 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Scalable,
     transport: &[("ecn", "true")],
     profiles: &[],
-    params: &[
-        ParamSpec::new("g", Kind::Ratio, "Weight of the newest round in alpha.")
-            .default("0.0625")
-            .range(0.0001, 1.0)
-            .source("TCP Prague: PRAGUE_SHIFT_G"),
-        ParamSpec::new("rtt_target", Kind::Span, "Round trip as which shorter ones behave; 0: none.")
-            .default("25000000")
-            .range(0.0, 1e9)
-            .source("TCP Prague: prague_rtt_target"),
-        ParamSpec::new("rtt_transition", Kind::Count, "Rounds after slow start until they do.")
-            .default("4")
-            .range(0.0, 1e6)
-            .source("TCP Prague: prague_rtt_transition"),
-    ],
-    build,
+    params: PragueParams::PARAMS,
+    build: |params, setup| Ok(Box::new(Prague::new(params, &setup))),
 };
+
+params! {
+    /// Parameters.
+    struct PragueParams {
+        /// Weight of the newest round in alpha.
+        g: Ratio(0.0001..=1.0) = 0.0625, "TCP Prague: PRAGUE_SHIFT_G";
+        /// Round trip as which shorter ones behave; 0: none.
+        rtt_target: Span(0.0..=1e9) = "25 ms", "TCP Prague: prague_rtt_target; 0 turns it off";
+        /// Rounds after slow start until they do.
+        rtt_transition: Count(0.0..=1e6) = 4, "TCP Prague: prague_rtt_transition";
+    }
+}
 
 /// Round trips above this are never scaled (TCP Prague: MAX_SCALED_RTT).
 const MAX_SCALED_RTT: Span = Span::from_ms(100);
@@ -63,10 +56,6 @@ const MAX_SCALED_RTT: Span = Span::from_ms(100);
 const MIN_WINDOW: f64 = 2.0;
 /// A burst lasts at most 1/4096 s at the rate (TCP Prague: prague_burst_shift).
 const BURSTS_PER_SECOND: u64 = 4096;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Prague::new(params, &setup)))
-}
 
 /// State that an undo restores.
 #[derive(Clone, Copy, Debug)]
@@ -77,12 +66,11 @@ struct Prior {
 
 /// Windows in packets.
 struct Prague {
+    params: PragueParams,
     mss: u64,
-    g: f64,
     ecn: bool,
     /// Zero: no scaling.
     target: Span,
-    transition: u64,
     window: f64,
     threshold: f64,
     alpha: f64,
@@ -104,13 +92,12 @@ struct Prague {
 
 impl Prague {
     fn new(params: &Params, setup: &Setup) -> Self {
-        let target = params.span("rtt_target").unwrap_or_default();
+        let params = PragueParams::read(params);
         Prague {
             mss: setup.mss.get(),
-            g: params.real("g").unwrap_or_default(),
             ecn: setup.ecn,
-            target: if setup.ecn { target } else { Span::ZERO },
-            transition: params.integer("rtt_transition").unwrap_or_default(),
+            target: if setup.ecn { params.rtt_target } else { Span::ZERO },
+            params,
             window: setup.initial_window as f64,
             threshold: f64::INFINITY,
             alpha: 0.0,
@@ -133,7 +120,7 @@ impl Prague {
 
     /// True if short round trips behave as long ones by now.
     fn is_scaled(&self) -> bool {
-        !self.target.is_zero() && !self.in_slow_start() && self.rounds >= self.transition
+        !self.target.is_zero() && !self.in_slow_start() && self.rounds >= self.params.rtt_transition
     }
 
     /// Growth per round trip in packets.
@@ -173,7 +160,7 @@ impl Prague {
         }
         if self.saw_mark {
             let share = self.marked as f64 / self.acked as f64;
-            self.alpha += self.g * (share - self.alpha);
+            self.alpha += self.params.g * (share - self.alpha);
             self.updated = now;
         }
         (self.acked, self.marked) = (0, 0);

@@ -19,19 +19,13 @@
 //! by time; repairs have new numbers and are judged alike, as in QUIC. The profile
 //! `pantheon` has packets of 1350 bytes of UDP. Pitfalls: more aggressive than today's QUIC (beta 0.7, one connection), and
 //! against one `cubic` flow it takes more than its share; the window ends at 2000 packets.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | connections | 2 | proto-quic 77961f1: kDefaultNumConnections |
-//! | max_window | 2000 | proto-quic 77961f1: kDefaultMaxCongestionWindowPackets |
-//! | hystart | true | proto-quic 77961f1: HybridSlowStart |
 
 use crate::parts::{HyStart, HyStartDetect, HyStartSample, CongestionWindow, cube_root};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+use narrows_units::{Bytes, Params, Rate, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -55,21 +49,21 @@ pub const SCHEME: Scheme = Scheme {
         params: &[],
         transport: &[("packet_size", "1378")],
     }],
-    params: &[
-        ParamSpec::new("connections", Kind::Count, "Connections that one flow stands for.")
-            .default("2")
-            .range(1.0, 64.0)
-            .source("proto-quic 77961f1: kDefaultNumConnections"),
-        ParamSpec::new("max_window", Kind::Packets, "Largest window.")
-            .default("2000")
-            .range(2.0, 1e6)
-            .source("proto-quic 77961f1: kDefaultMaxCongestionWindowPackets"),
-        ParamSpec::new("hystart", Kind::Flag, "HyStart by delay in slow start.")
-            .default("true")
-            .source("proto-quic 77961f1: HybridSlowStart"),
-    ],
-    build,
+    params: QuicCubicParams::PARAMS,
+    build: |params, setup| Ok(Box::new(QuicCubic::new(params, setup))),
 };
+
+params! {
+    /// Parameters.
+    struct QuicCubicParams {
+        /// Connections that one flow stands for.
+        connections: Count(1.0..=64.0) = 2, "proto-quic 77961f1: kDefaultNumConnections";
+        /// Largest window.
+        max_window: Packets(2.0..=1e6) = 2000, "proto-quic 77961f1: kDefaultMaxCongestionWindowPackets";
+        /// HyStart by delay in slow start.
+        hystart: Flag = true, "proto-quic 77961f1: HybridSlowStart";
+    }
+}
 
 /// Share of the window that one connection keeps after a loss.
 const BETA: f64 = 0.7;
@@ -89,10 +83,6 @@ const PACING: (f64, f64) = (2.0, 1.25);
 const BURST: u64 = 10;
 /// The RTT that the pacing goes by before any is known.
 const FIRST_RTT: Span = Span::from_ms(100);
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(QuicCubic::new(params, setup)))
-}
 
 /// The curve; windows in packets, times in 1/1024 s.
 #[derive(Clone, Copy, Debug, Default)]
@@ -162,11 +152,10 @@ impl QuicCubicCurve {
 
 impl QuicCubic {
     fn new(params: &Params, setup: Setup) -> Self {
-        let n = params.integer("connections").unwrap_or_default() as f64;
+        let QuicCubicParams { connections, max_window, hystart } = QuicCubicParams::read(params);
+        let n = connections as f64;
         let beta = (n - 1.0 + BETA) / n;
-        let hystart = params.flag("hystart").unwrap_or_default();
         let mut window = CongestionWindow::new(&setup);
-        let max_window = params.integer("max_window").unwrap_or_default() as f64;
         window.set_packets(window.packets().min(max_window));
         QuicCubic {
             beta,

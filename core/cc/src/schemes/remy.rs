@@ -14,12 +14,6 @@
 //! Pitfalls: a table is good where it was trained. The published 100x table expects a round trip of 150 ms, stops
 //! growing near 150 Mbit/s, and knows nothing of losses: buffers below what it wants to keep queued lose for ever. Nothing
 //! is sent again. Two seconds without an acknowledgement start everything afresh, with what was in flight given up.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | model | required | a rule table: `narrows models list` |
-//! | slack | 1 | genericCC: packets in flight beyond the window; 0 in Remy's own simulator |
-//! | first_window | two | genericCC; `rule` in Remy's own simulator |
 
 use crate::parts::model_file;
 use crate::parts::neural_policy::ms;
@@ -28,7 +22,7 @@ use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
     Recovery, Scheme, SendEvent, Setup,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, choice, params};
 
 /// Kind of its models.
 const KIND: &str = "remy";
@@ -65,32 +59,26 @@ pub const SCHEME: Scheme = Scheme {
             transport: &[("packet_size", "1528")],
         },
     ],
-    params: &[
-        ParamSpec::new(
-            "model",
-            Kind::File,
-            "The rule table, by its name among the installed models, or a file.",
-        )
-        .required()
-        .source("narrows models list"),
-        ParamSpec::new(
-            "slack",
-            Kind::Count,
-            "Packets that may be in flight beyond the window.",
-        )
-        .default("1")
-        .range(0.0, 100.0)
-        .source("genericCC; 0 in Remy's own simulator"),
-        ParamSpec::new(
-            "first_window",
-            Kind::Choice(&["two", "rule"]),
-            "Before anything is acknowledged: two packets, or what the rule for signals of zero says, with its spacing.",
-        )
-        .default("two")
-        .source("genericCC; the rule in Remy's own simulator"),
-    ],
+    params: RemyParams::PARAMS,
     build,
 };
+
+choice! {
+    /// Window before anything is acknowledged.
+    enum FirstWindow { Two = "two", Rule = "rule" }
+}
+
+params! {
+    /// Parameters.
+    struct RemyParams {
+        /// The rule table, by its name among the installed models, or a file.
+        model: File, "a rule table: `narrows models list`";
+        /// Packets that may be in flight beyond the window.
+        slack: Count(0.0..=100.0) = 1, "genericCC: packets in flight beyond the window; 0 in Remy's own simulator";
+        /// Before anything is acknowledged: two packets, or what the rule for signals of zero says, with its spacing.
+        first_window: FirstWindow = "two", "genericCC; `rule` in Remy's own simulator";
+    }
+}
 
 /// Largest window in packets (Remy: rat.cc).
 const MAX_WINDOW: f64 = 1_000_000.0;
@@ -100,14 +88,15 @@ const FIRST_WINDOW: f64 = 2.0;
 const SILENCE: Span = Span::from_ms(2_000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let table = model_file::load(params, &setup.files, |model| {
+    let params = RemyParams::read(params);
+    let table = model_file::load(&params.model, &setup.files, |model| {
         model.expect_kind(KIND)?;
         RuleTable::new(model)
     })?;
     let mut remy = Remy {
         mss: setup.mss.get(),
-        slack: params.integer("slack").unwrap_or_default() as f64,
-        first_by_rule: params.word("first_window") == Some("rule"),
+        slack: params.slack as f64,
+        first_by_rule: params.first_window == FirstWindow::Rule,
         table,
         seen: RemySignals::default(),
         window: 0.0,

@@ -5,15 +5,10 @@
 //! the literature calls SACK-TCP. Deviations: slow start has no limit per acknowledgement (as in
 //! Linux; RFC 3465 suggests two packets), and the reduction is spread over the recovery round by
 //! Proportional Rate Reduction (RFC 6937).
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | beta | 0.5 | RFC 5681, equation 4 |
-//! | ecn_beta | 0.5 | RFC 3168, section 6.1.2; 0.8 is RFC 8511 |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{AckEvent, EcnUse, Recovery, Scheme};
+use narrows_units::params;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -24,34 +19,18 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight kept after a loss.")
-            .default("0.5")
-            .range(0.05, 0.95)
-            .source("RFC 5681, equation 4"),
-        ParamSpec::new("ecn_beta", Kind::Ratio, "Share kept after a congestion mark.")
-            .default("0.5")
-            .range(0.05, 0.95)
-            .source("RFC 3168, section 6.1.2"),
-    ],
-    build,
+    params: Reno::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Reno::read(params))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params)))
-}
-
-fn rules(params: &Params) -> Reno {
-    Reno {
-        beta: params.real("beta").unwrap_or_default(),
-        ecn_beta: params.real("ecn_beta").unwrap_or_default(),
+params! {
+    /// Reno has no state but its parameters.
+    struct Reno {
+        /// Share of the data in flight kept after a loss.
+        beta: Ratio(0.05..=0.95) = 0.5, "RFC 5681, equation 4";
+        /// Share kept after a congestion mark.
+        ecn_beta: Ratio(0.05..=0.95) = 0.5, "RFC 3168, section 6.1.2; 0.8 is RFC 8511";
     }
-}
-
-#[derive(Clone)]
-pub(super) struct Reno {
-    beta: f64,
-    ecn_beta: f64,
 }
 
 impl WindowRules for Reno {
@@ -70,10 +49,10 @@ mod tests {
     use super::*;
     use crate::testing::{MSS, Script, setup};
     use crate::{LossCause, SpuriousLossEvent};
-    use narrows_units::{Bytes, Time};
+    use narrows_units::{Bytes, Params, Time};
 
     fn script() -> Script {
-        Script::new(super::build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap())
+        Script::new((SCHEME.build)(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap())
     }
 
     #[test]

@@ -9,16 +9,10 @@
 //! The time from a loss back to the old window is 13.4 round trips whatever the window, and the average
 //! window at a loss ratio p is 0.0749/p. Two flows that lose at the same moments keep the ratio of their
 //! windows for ever: unfairness does not go away under drop-tail queues.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | gain | 0.01 | Kelly 2003 |
-//! | beta | 0.875 | Kelly 2003 |
-//! | legacy_window | 0 | Linux net/ipv4/tcp_scalable.c; Kelly 2003 has 16 |
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -29,34 +23,26 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("gain", Kind::Ratio, "Packets of growth for each packet acknowledged.")
-            .default("0.01")
-            .range(0.0001, 0.5)
-            .source("Kelly 2003"),
-        ParamSpec::new("beta", Kind::Ratio, "Share of the window kept after a loss.")
-            .default("0.875")
-            .range(0.05, 0.95)
-            .source("Kelly 2003"),
-        ParamSpec::new(
-            "legacy_window",
-            Kind::Packets,
-            "Up to this window Reno's rules hold, above it those of the paper; 0: at least one packet per round trip, and one reduction for all windows.",
-        )
-        .default("0")
-        .range(0.0, 1e6)
-        .source("Linux net/ipv4/tcp_scalable.c; Kelly 2003 has 16"),
-    ],
+    params: ScalableParams::PARAMS,
     build,
 };
 
+params! {
+    /// Parameters.
+    struct ScalableParams {
+        /// Packets of growth for each packet acknowledged.
+        gain: Ratio(0.0001..=0.5) = 0.01, "Kelly 2003";
+        /// Share of the window kept after a loss.
+        beta: Ratio(0.05..=0.95) = 0.875, "Kelly 2003";
+        /// Up to this window Reno's rules hold, above it those of the paper; 0: at least one packet per round trip,
+        /// and one reduction for all windows.
+        legacy_window: Packets(0.0..=1e6) = 0, "Linux net/ipv4/tcp_scalable.c; Kelly 2003 has 16";
+    }
+}
+
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let gain = params.real("gain").unwrap_or_default();
-    let rules = Scalable {
-        per_packet: (setup.mss.get() as f64 / gain).round() as u64,
-        beta: params.real("beta").unwrap_or_default(),
-        legacy_window: params.integer("legacy_window").unwrap_or_default() as f64,
-    };
+    let params = ScalableParams::read(params);
+    let rules = Scalable { per_packet: (setup.mss.get() as f64 / params.gain).round() as u64, params };
     Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
@@ -64,15 +50,14 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
 struct Scalable {
     /// Bytes acknowledged for each packet of growth.
     per_packet: u64,
-    beta: f64,
-    legacy_window: f64,
+    params: ScalableParams,
 }
 
 impl WindowRules for Scalable {
     fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let cwnd = window.cwnd().get();
-        let legacy = self.legacy_window > 0.0;
-        let per_packet = if legacy && window.packets() <= self.legacy_window {
+        let legacy = self.params.legacy_window > 0.0;
+        let per_packet = if legacy && window.packets() <= self.params.legacy_window {
             cwnd
         } else if legacy {
             self.per_packet
@@ -84,7 +69,7 @@ impl WindowRules for Scalable {
 
     fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         let packets = window.packets();
-        packets * if packets <= self.legacy_window { 0.5 } else { self.beta }
+        packets * if packets <= self.params.legacy_window { 0.5 } else { self.params.beta }
     }
 }
 

@@ -10,14 +10,10 @@
 //! recovery: after three duplicates everything from the gap on counts as lost and is sent again, except
 //! what acknowledgements jump over. From a window W, it takes about log2(W/2) round trips of slow start
 //! and W/2 of linear growth to come back.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | beta | 0.5 | Jacobson 1988 |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{AckEvent, EcnUse, Recovery, Scheme};
+use narrows_units::params;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -28,23 +24,16 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::None,
     transport: &[("sack", "false")],
     profiles: &[],
-    params: &[
-        ParamSpec::new("beta", Kind::Ratio, "Share of the data in flight where slow start ends.")
-            .default("0.5")
-            .range(0.05, 0.95)
-            .source("Jacobson 1988"),
-    ],
-    build,
+    params: Tahoe::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Tahoe::read(params))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let beta = params.real("beta").unwrap_or_default();
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Tahoe { beta }))
-}
-
-#[derive(Clone)]
-struct Tahoe {
-    beta: f64,
+params! {
+    /// Tahoe has no state but its parameters.
+    struct Tahoe {
+        /// Share of the data in flight where slow start ends.
+        beta: Ratio(0.05..=0.95) = 0.5, "Jacobson 1988";
+    }
 }
 
 impl WindowRules for Tahoe {
@@ -64,16 +53,16 @@ impl WindowRules for Tahoe {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LossCause;
+    use crate::{LossCause, Setup};
     use crate::testing::{MSS, Script, setup, windows};
-    use narrows_units::Bytes;
+    use narrows_units::{Bytes, Params};
 
     #[test]
     fn every_loss_starts_again_from_one_packet() {
         for cause in [LossCause::Reordering, LossCause::Timeout] {
             let setup = Setup { initial_window: 16, ..setup() };
             let params = Params::resolve(SCHEME.params, []).unwrap();
-            let mut s = Script::new(build(&params, setup).unwrap());
+            let mut s = Script::new((SCHEME.build)(&params, setup).unwrap());
             s.lose(cause, 16);
             assert_eq!(s.fields().ssthresh, Some(Bytes::new(8 * MSS)));
             assert_eq!(windows(&mut s, 6), [1.0, 2.0, 4.0, 8.0, 9.0, 10.0]);

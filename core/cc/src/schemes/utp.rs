@@ -22,21 +22,13 @@
 //! Pitfalls: as LEDBAT (the latecomer takes more; buffers below 100 ms end in losses). The send buffer of 1 MiB
 //! limits the window. The scheme's own settings of the transport are those of libutp: RFC 6298 with
 //! at least 1 s, three duplicates, no time threshold and no tail-loss probe, a reach of 30 packets, repairs at once.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | target | 100 ms | libutp: CCONTROL_TARGET |
-//! | gain | 3000 B | libutp: MAX_CWND_INCREASE_BYTES_PER_RTT |
-//! | base_history | 13 | libutp: DELAY_BASE_HISTORY, minutes |
-//! | filter | 3 | libutp: CUR_DELAY_SIZE |
-//! | buffer | 1 MiB | libutp: opt_sndbuf |
 
 use crate::parts::BaseDelays;
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery,
     Scheme, SendEvent, Setup,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{Bytes, ParamError, Params, Span, Time, params};
 use std::collections::VecDeque;
 
 /// Registry line.
@@ -62,30 +54,25 @@ pub const SCHEME: Scheme = Scheme {
         params: &[],
         transport: &[("packet_size", "1430")],
     }],
-    params: &[
-        ParamSpec::new("target", Kind::Span, "Queueing delay to hold.")
-            .default("100000000")
-            .range(1e6, 1e10)
-            .source("libutp: CCONTROL_TARGET"),
-        ParamSpec::new("gain", Kind::Bytes, "Growth per round trip far below the target.")
-            .default("3000")
-            .range(1.0, 1e9)
-            .source("libutp: MAX_CWND_INCREASE_BYTES_PER_RTT"),
-        ParamSpec::new("base_history", Kind::Count, "Minutes whose smallest delay is the path's own.")
-            .default("13")
-            .range(1.0, 1000.0)
-            .source("libutp: DELAY_BASE_HISTORY"),
-        ParamSpec::new("filter", Kind::Count, "Delays of which the smallest counts.")
-            .default("3")
-            .range(1.0, 1000.0)
-            .source("libutp: CUR_DELAY_SIZE"),
-        ParamSpec::new("buffer", Kind::Bytes, "Send buffer, which is the largest window.")
-            .default("1048576")
-            .range(1000.0, 1e12)
-            .source("libutp: opt_sndbuf"),
-    ],
+    params: UtpParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct UtpParams {
+        /// Queueing delay to hold.
+        target: Span(1e6..=1e10) = "100 ms", "libutp: CCONTROL_TARGET";
+        /// Growth per round trip far below the target.
+        gain: Bytes(1.0..=1e9) = "3000 B", "libutp: MAX_CWND_INCREASE_BYTES_PER_RTT";
+        /// Minutes whose smallest delay is the path's own.
+        base_history: Count(1.0..=1000.0) = 13, "libutp: DELAY_BASE_HISTORY, minutes";
+        /// Delays of which the smallest counts.
+        filter: Count(1.0..=1000.0) = 3, "libutp: CUR_DELAY_SIZE";
+        /// Send buffer, which is the largest window.
+        buffer: Bytes(1000.0..=1e12) = "1 MiB", "libutp: opt_sndbuf";
+    }
+}
 
 /// Slots of the base delay's history.
 const MINUTE: Span = Span::from_ms(60_000);
@@ -101,21 +88,20 @@ const SLOW_START_SHARE: f64 = 0.9;
 const IDLE_TIMEOUT: Span = Span::from_ms(1000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let integer = |name| params.integer(name).unwrap_or(1);
-    let filter = integer("filter") as usize;
+    let params = UtpParams::read(params);
     let mss = setup.mss.get() as f64;
     // The buffer holds a packet at least.
-    let buffer = (integer("buffer") as f64).max(mss);
+    let buffer = (params.buffer.get() as f64).max(mss);
     Ok(Box::new(Utp {
         mss,
-        target: params.span("target").unwrap_or_default().ns() as f64,
-        gain: integer("gain") as f64,
+        target: params.target.ns() as f64,
+        gain: params.gain.get() as f64,
         buffer,
         window: mss,
         slow_start: true,
         threshold: buffer,
-        base: BaseDelays::new(integer("base_history") as usize, MINUTE),
-        delays: std::iter::repeat_n(0, filter).collect(),
+        base: BaseDelays::new(params.base_history as usize, MINUTE),
+        delays: std::iter::repeat_n(0, params.filter as usize).collect(),
         queueing: 0.0,
         full_at: setup.now,
         halved_at: None,

@@ -19,17 +19,10 @@
 //! for a part of the path's own delay and gets more than they do; a path that becomes longer looks like
 //! a queue for ever. Windows below about six packets give too few samples when the receiver delays its
 //! acknowledgements.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | alpha | 2 packets | Linux tcp_vegas; the paper uses 1 and 2 |
-//! | beta | 4 packets | Linux tcp_vegas; the paper uses 3 and 4 |
-//! | gamma | 1 packet | Brakmo and Peterson 1995 |
-//! | drain | true | Linux tcp_vegas; the paper: false |
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -40,25 +33,23 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("alpha", Kind::Number, "Backlog in packets below which the window grows.")
-            .default("2")
-            .range(0.0, 10_000.0)
-            .source("Linux net/ipv4/tcp_vegas.c; Brakmo and Peterson 1995"),
-        ParamSpec::new("beta", Kind::Number, "Backlog in packets above which the window shrinks.")
-            .default("4")
-            .range(0.0, 10_000.0)
-            .source("Linux net/ipv4/tcp_vegas.c; Brakmo and Peterson 1995"),
-        ParamSpec::new("gamma", Kind::Number, "Backlog in packets that ends slow start.")
-            .default("1")
-            .range(0.0, 10_000.0)
-            .source("Brakmo and Peterson 1995"),
-        ParamSpec::new("drain", Kind::Flag, "Take the backlog out of the window when slow start ends.")
-            .default("true")
-            .source("Linux net/ipv4/tcp_vegas.c"),
-    ],
+    params: VegasParams::PARAMS,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct VegasParams {
+        /// Backlog in packets below which the window grows.
+        alpha: Number(0.0..=10_000.0, "packets") = 2, "Linux tcp_vegas; the paper uses 1 and 2";
+        /// Backlog in packets above which the window shrinks.
+        beta: Number(0.0..=10_000.0, "packets") = 4, "Linux tcp_vegas; the paper uses 3 and 4";
+        /// Backlog in packets that ends slow start.
+        gamma: Number(0.0..=10_000.0, "packet") = 1, "Brakmo and Peterson 1995";
+        /// Take the backlog out of the window when slow start ends.
+        drain: Flag = true, "Linux tcp_vegas; the paper: false";
+    }
+}
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let rules = Vegas::new(params)?;
@@ -78,10 +69,7 @@ enum Pace {
 
 #[derive(Clone)]
 struct Vegas {
-    alpha: f64,
-    beta: f64,
-    gamma: f64,
-    drain: bool,
+    params: VegasParams,
     rtt: RttRounds,
     pace: Pace,
     /// Packets waiting, as last estimated.
@@ -90,18 +78,15 @@ struct Vegas {
 
 impl Vegas {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let alpha = params.real("alpha").unwrap_or_default();
-        let beta = params.real("beta").unwrap_or_default();
+        let params = VegasParams::read(params);
+        let VegasParams { alpha, beta, .. } = params;
         if alpha > beta {
             return Err(ParamError::Conflict(format!(
                 "alpha {alpha} must not be larger than beta {beta}: the window would never rest"
             )));
         }
         Ok(Vegas {
-            alpha,
-            beta,
-            gamma: params.real("gamma").unwrap_or_default(),
-            drain: params.flag("drain").unwrap_or_default(),
+            params,
             rtt: RttRounds::new(),
             pace: Pace::Judging,
             backlog: 0.0,
@@ -116,8 +101,8 @@ impl Vegas {
         };
         self.backlog = self.rtt.backlog(window.packets(), rtt);
         self.pace = Pace::Growing;
-        if self.backlog > self.gamma {
-            if self.drain {
+        if self.backlog > self.params.gamma {
+            if self.params.drain {
                 let fitting = window.packets() - self.backlog + 1.0;
                 window.set_packets(window.packets().min(fitting).max(2.0));
             }
@@ -152,9 +137,9 @@ impl WindowRules for Vegas {
             return;
         };
         self.backlog = self.rtt.backlog(window.packets(), rtt);
-        if self.backlog < self.alpha && ack.cwnd_limited {
+        if self.backlog < self.params.alpha && ack.cwnd_limited {
             window.add(1.0);
-        } else if self.backlog > self.beta {
+        } else if self.backlog > self.params.beta {
             window.set_packets((window.packets() - 1.0).max(2.0));
             window.exit_slow_start();
         }

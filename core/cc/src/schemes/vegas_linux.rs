@@ -14,18 +14,12 @@
 //! It leaves less in the queue than `vegas` does, because the divisor is smaller: with a queueing delay
 //! of a quarter of the base RTT it shrinks where the paper's rule rests. Everything else that is said of
 //! `vegas` holds here as well.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | alpha | 2 packets | Linux tcp_vegas |
-//! | beta | 4 packets | Linux tcp_vegas |
-//! | gamma | 1 packet | Linux tcp_vegas |
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{
-    AckEvent, CongestionControl, EcnUse, Fields, CaState, Recovery, Scheme, SendEvent, Setup,
+    AckEvent, EcnUse, Fields, CaState, Recovery, Scheme, SendEvent, 
 };
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -36,32 +30,25 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("alpha", Kind::Packets, "Backlog below which the window grows.")
-            .default("2")
-            .range(0.0, 10_000.0)
-            .source("Linux net/ipv4/tcp_vegas.c"),
-        ParamSpec::new("beta", Kind::Packets, "Backlog above which the window shrinks.")
-            .default("4")
-            .range(0.0, 10_000.0)
-            .source("Linux net/ipv4/tcp_vegas.c"),
-        ParamSpec::new("gamma", Kind::Packets, "Backlog that ends slow start.")
-            .default("1")
-            .range(0.0, 10_000.0)
-            .source("Linux net/ipv4/tcp_vegas.c"),
-    ],
-    build,
+    params: VegasLinuxParams::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), VegasLinux::new(params))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), VegasLinux::new(params)))
+params! {
+    /// Parameters.
+    struct VegasLinuxParams {
+        /// Backlog below which the window grows.
+        alpha: Packets(0.0..=10_000.0) = 2, "Linux tcp_vegas";
+        /// Backlog above which the window shrinks.
+        beta: Packets(0.0..=10_000.0) = 4, "Linux tcp_vegas";
+        /// Backlog that ends slow start.
+        gamma: Packets(0.0..=10_000.0) = 1, "Linux tcp_vegas";
+    }
 }
 
 #[derive(Clone)]
 struct VegasLinux {
-    alpha: f64,
-    beta: f64,
-    gamma: f64,
+    params: VegasLinuxParams,
     rtt: RttRounds,
     /// The round that this acknowledgement ends had too few samples.
     unmeasured: bool,
@@ -72,9 +59,7 @@ struct VegasLinux {
 impl VegasLinux {
     fn new(params: &Params) -> Self {
         VegasLinux {
-            alpha: params.real("alpha").unwrap_or_default(),
-            beta: params.real("beta").unwrap_or_default(),
-            gamma: params.real("gamma").unwrap_or_default(),
+            params: VegasLinuxParams::read(params),
             rtt: RttRounds::new(),
             unmeasured: false,
             diff: 0.0,
@@ -99,15 +84,15 @@ impl WindowRules for VegasLinux {
         let cwnd = window.packets().floor();
         self.diff = (cwnd * (rtt.ns() as f64 - base) / base).floor();
         if window.in_slow_start() {
-            if self.diff > self.gamma {
+            if self.diff > self.params.gamma {
                 let fitting = (cwnd * base / rtt.ns().max(1) as f64).floor() + 1.0;
                 window.set_packets(cwnd.min(fitting).max(2.0));
                 window.exit_slow_start();
             }
-        } else if self.diff > self.beta {
+        } else if self.diff > self.params.beta {
             window.set_packets((cwnd - 1.0).max(2.0));
             window.exit_slow_start();
-        } else if self.diff < self.alpha && ack.cwnd_limited {
+        } else if self.diff < self.params.alpha && ack.cwnd_limited {
             window.add(1.0);
         }
     }
@@ -180,7 +165,7 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_every_round_and_shrinking_does_not_restart_it() {
-        let mut script = Script::new(super::build(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap());
+        let mut script = Script::new((SCHEME.build)(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap());
         for expected in [10.0, 20.0, 40.0, 80.0] {
             assert_eq!(script.cwnd_packets(), expected);
             script.ack_round();

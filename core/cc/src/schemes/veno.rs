@@ -14,15 +14,10 @@
 //! Reno's. In a full queue it behaves like Reno, at half its growth. A queue that has just drained when the
 //! loss is found makes congestion look random; a path that becomes longer makes everything look like
 //! congestion, since the base RTT never ages.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | threshold | 3 packets | Fu and Liew 2003; Linux tcp_veno |
-//! | random_kept | 0.8 | Fu and Liew 2003; Linux tcp_veno |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -33,27 +28,23 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("threshold", Kind::Number, "Backlog in packets from which a loss is congestion.")
-            .default("3")
-            .range(0.0, 10_000.0)
-            .source("Fu and Liew 2003; Linux net/ipv4/tcp_veno.c"),
-        ParamSpec::new("random_kept", Kind::Ratio, "Share of the window kept after a random loss.")
-            .default("0.8")
-            .range(0.05, 0.95)
-            .source("Fu and Liew 2003; Linux net/ipv4/tcp_veno.c"),
-    ],
-    build,
+    params: VenoParams::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Veno::new(params))),
 };
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Veno::new(params)))
+params! {
+    /// Parameters.
+    struct VenoParams {
+        /// Backlog in packets from which a loss is congestion.
+        threshold: Number(0.0..=10_000.0, "packets") = 3, "Fu and Liew 2003; Linux tcp_veno";
+        /// Share of the window kept after a random loss.
+        random_kept: Ratio(0.05..=0.95) = 0.8, "Fu and Liew 2003; Linux tcp_veno";
+    }
 }
 
 #[derive(Clone)]
 struct Veno {
-    threshold: f64,
-    random_kept: f64,
+    params: VenoParams,
     rtt: RttRounds,
     /// Packets waiting, as last estimated.
     backlog: Option<f64>,
@@ -62,8 +53,7 @@ struct Veno {
 impl Veno {
     fn new(params: &Params) -> Self {
         Veno {
-            threshold: params.real("threshold").unwrap_or_default(),
-            random_kept: params.real("random_kept").unwrap_or_default(),
+            params: VenoParams::read(params),
             rtt: RttRounds::new(),
             backlog: None,
         }
@@ -78,14 +68,14 @@ impl WindowRules for Veno {
     }
 
     fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
-        let crowded = self.backlog.is_some_and(|backlog| backlog >= self.threshold);
+        let crowded = self.backlog.is_some_and(|backlog| backlog >= self.params.threshold);
         let rounds = if crowded { 2 } else { 1 };
         window.additive_increase(bytes, rounds * window.cwnd().get());
     }
 
     fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
-        let quiet = self.backlog.is_some_and(|backlog| backlog < self.threshold);
-        let kept = if quiet && congestion.cause == ReductionCause::Loss { self.random_kept } else { 0.5 };
+        let quiet = self.backlog.is_some_and(|backlog| backlog < self.params.threshold);
+        let kept = if quiet && congestion.cause == ReductionCause::Loss { self.params.random_kept } else { 0.5 };
         window.packets() * kept
     }
 

@@ -30,17 +30,6 @@
 //! much, unless the others count too (`late_delays`). The smallest delay never rises again
 //! unless the flow stands still. Below 2.4 Mbit/s a packet takes longer than an epoch, and epochs without news raise the
 //! target: the RTT goes up to R (1 + 0.4 (1 - 5 ms/T)) times the smallest with T ms per packet, 7.4 at 1 Mbit/s. The profile `pantheon` has the payload of the Pantheon reports, 1414 bytes.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | r | 6 | yzaki/verus d4b447e: VERUS_R (paper: 2, 4, 6) |
-//! | epoch | 5 ms | Zaki et al. 2015, section 5.3 |
-//! | curve_interval | 1 s | Zaki et al. 2015, section 5.3 |
-//! | delta1 | 1 ms | yzaki/verus d4b447e: DELTA1 |
-//! | delta2 | 2 ms | yzaki/verus d4b447e: DELTA2 |
-//! | reach | 2 | ours: the program has no such limit |
-//! | late_delays | no | own choice; yzaki/verus d4b447e: yes |
-//! | decrease | 0.7 | yzaki/verus d4b447e: VERUS_M_DECREASE |
 
 mod flights;
 mod profile;
@@ -52,7 +41,7 @@ use self::profile::DelayProfile as DelayProfile;
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme, SendEvent, Setup,
 };
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{Bytes, Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -78,41 +67,31 @@ pub const SCHEME: Scheme = Scheme {
         params: &[("reach", "40000"), ("late_delays", "true")],
         transport: &[("packet_size", "1442")],
     }],
-    params: &[
-        ParamSpec::new("r", Kind::Number, "Largest delay over the smallest one that is put up with.")
-            .default("6")
-            .range(1.1, 100.0)
-            .source("yzaki/verus d4b447e: VERUS_R (paper: 2, 4, 6)"),
-        ParamSpec::new("epoch", Kind::Span, "Time between two decisions.")
-            .default("5000000")
-            .range(1e5, 1e9)
-            .source("Zaki et al. 2015, section 5.3"),
-        ParamSpec::new("curve_interval", Kind::Span, "Time between two fits of the curve.")
-            .default("1000000000")
-            .range(1e7, 1e11)
-            .source("Zaki et al. 2015, section 5.3"),
-        ParamSpec::new("delta1", Kind::Span, "What is taken off the delay aimed at when the delay rises.")
-            .default("1000000")
-            .range(1e4, 1e9)
-            .source("yzaki/verus d4b447e: DELTA1"),
-        ParamSpec::new("delta2", Kind::Span, "What is added when it does not, or taken off beyond R.")
-            .default("2000000")
-            .range(1e4, 1e9)
-            .source("yzaki/verus d4b447e: DELTA2"),
-        ParamSpec::new("reach", Kind::Number, "How far the curve is followed, in largest windows that have been tried.")
-            .default("2")
-            .range(1.0, 40_000.0)
-            .source("ours: the program has no such limit, which is 40000"),
-        ParamSpec::new("late_delays", Kind::Flag, "Delays of packets that later ones have overtaken count too.")
-            .default("false")
-            .source("own choice; yzaki/verus d4b447e: true"),
-        ParamSpec::new("decrease", Kind::Ratio, "Share of a lost packet's window that is kept.")
-            .default("0.7")
-            .range(0.05, 0.95)
-            .source("yzaki/verus d4b447e: VERUS_M_DECREASE"),
-    ],
-    build,
+    params: VerusParams::PARAMS,
+    build: |params, setup| Ok(Box::new(Verus::new(params, setup))),
 };
+
+params! {
+    /// Parameters.
+    struct VerusParams {
+        /// Largest delay over the smallest one that is put up with.
+        r: Number(1.1..=100.0) = 6, "yzaki/verus d4b447e: VERUS_R (paper: 2, 4, 6)";
+        /// Time between two decisions.
+        epoch: Span(1e5..=1e9) = "5 ms", "Zaki et al. 2015, section 5.3";
+        /// Time between two fits of the curve.
+        curve_interval: Span(1e7..=1e11) = "1 s", "Zaki et al. 2015, section 5.3";
+        /// Time taken off the target delay when the delay rises.
+        delta1: Span(1e4..=1e9) = "1 ms", "yzaki/verus d4b447e: DELTA1";
+        /// Time added to it when the delay does not rise, or taken off beyond R.
+        delta2: Span(1e4..=1e9) = "2 ms", "yzaki/verus d4b447e: DELTA2";
+        /// Largest window that the curve is followed to, in largest windows that have been tried.
+        reach: Number(1.0..=40_000.0) = 2, "ours: the program has no such limit";
+        /// Delays of packets that later ones have overtaken count too.
+        late_delays: Flag = false, "own choice; yzaki/verus d4b447e: yes";
+        /// Share of a lost packet's window that is kept.
+        decrease: Ratio(0.05..=0.95) = 0.7, "yzaki/verus d4b447e: VERUS_M_DECREASE";
+    }
+}
 
 /// Weight of the past in smoothed delays.
 const MEMORY: f64 = 0.875;
@@ -132,21 +111,12 @@ const MIN_STEP: f64 = 10.0;
 /// The timeout: five delays, within these bounds; the upper one at first.
 const TIMEOUT: (Span, Span) = (Span::from_ms(150), Span::from_ms(1000));
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Verus::new(params, setup)))
-}
-
 /// Windows in packets, delays in ms.
 struct Verus {
+    params: VerusParams,
     mss: u64,
-    r: f64,
-    epoch: Span,
-    curve_interval: Span,
     delta1: f64,
     delta2: f64,
-    decrease: f64,
-    reach: f64,
-    late_delays: bool,
 
     window: f64,
     in_flight: u64,
@@ -200,17 +170,12 @@ fn smooth(past: f64, x: f64) -> f64 {
 
 impl Verus {
     fn new(params: &Params, setup: Setup) -> Self {
-        let span = |name| params.span(name).unwrap_or_default();
+        let params = VerusParams::read(params);
         let mut verus = Verus {
             mss: setup.mss.get(),
-            r: params.real("r").unwrap_or_default(),
-            epoch: span("epoch"),
-            curve_interval: span("curve_interval"),
-            delta1: ms(span("delta1")),
-            delta2: ms(span("delta2")),
-            decrease: params.real("decrease").unwrap_or_default(),
-            reach: params.real("reach").unwrap_or_default(),
-            late_delays: params.flag("late_delays").unwrap_or_default(),
+            delta1: ms(params.delta1),
+            delta2: ms(params.delta2),
+            params,
             window: 1.0,
             in_flight: 0,
             target: 0.0,
@@ -273,7 +238,7 @@ impl Verus {
     /// A packet that was sent with `window` is acknowledged, after `delay` if that is known.
     fn acknowledged(&mut self, now: Time, window: f64, delay: Option<f64>) {
         if self.slow_start && delay.is_some_and(|delay| delay > SLOW_START_DELAY) {
-            self.window = (self.decrease * window).max(1.0);
+            self.window = (self.params.decrease * window).max(1.0);
             self.target = self.delay_of_window();
             self.loss_phase = true;
             self.hold = true;
@@ -315,7 +280,7 @@ impl Verus {
             if !self.loss_phase {
                 self.loss_phase = true;
                 self.decreases += 1;
-                self.window = self.window.min(self.decrease * window).max(1.0);
+                self.window = self.window.min(self.params.decrease * window).max(1.0);
                 self.target = self.delay_of_window();
             }
             if self.slow_start && self.window > SLOW_START_WINDOW {
@@ -351,7 +316,7 @@ impl Verus {
             return;
         }
         if now >= self.next_fit {
-            self.next_fit = now + self.curve_interval;
+            self.next_fit = now + self.params.curve_interval;
             if !self.profile.fit() {
                 return self.restart(now);
             }
@@ -365,7 +330,7 @@ impl Verus {
         let longest = self.epoch_largest.take().unwrap_or(silence.max(self.largest.unwrap_or(0.0)));
         let before = self.largest.unwrap_or(longest);
         let mut pause = false;
-        if before / self.smallest > self.r {
+        if before / self.smallest > self.params.r {
             if !self.hold {
                 self.target = (self.target - self.delta2).max(self.smallest);
                 if self.target <= self.smallest {
@@ -381,13 +346,13 @@ impl Verus {
         } else if !unused {
             self.target += self.delta2;
         }
-        let Some(window) = self.profile.window_for(&mut self.target, self.reach) else {
+        let Some(window) = self.profile.window_for(&mut self.target, self.params.reach) else {
             return self.restart(now);
         };
         let window = window as f64;
         // The curve may turn flat under a window that nobody needs.
         self.window = if unused { window.min(self.window) } else { window };
-        let send = packets(self.window, self.in_flight, self.smoothed, ms(self.epoch));
+        let send = packets(self.window, self.in_flight, self.smoothed, ms(self.params.epoch));
         self.credit = if pause { 0 } else { send as u64 };
         self.largest = Some(EPOCH_MEMORY * before + (1.0 - EPOCH_MEMORY) * longest);
     }
@@ -402,7 +367,7 @@ impl CongestionControl for Verus {
             };
             // Others have waited for this one's acknowledgement.
             let newest = index + 1 == ack.packets.len();
-            let tells = newest && (self.late_delays || !overtaken);
+            let tells = newest && (self.params.late_delays || !overtaken);
             let delay = tells.then(|| ms(ack.now.since(packet.sent)));
             self.acknowledged(ack.now, window, delay);
         }
@@ -419,7 +384,7 @@ impl CongestionControl for Verus {
             self.deadline = send.now + self.timeout;
         }
         if self.next_epoch.is_none() {
-            self.next_epoch = Some(send.now + self.epoch);
+            self.next_epoch = Some(send.now + self.params.epoch);
         }
         self.flights.push(send.number, self.window);
         self.in_flight += 1;
@@ -436,7 +401,7 @@ impl CongestionControl for Verus {
             self.on_silence(now);
         }
         if self.next_epoch.is_some_and(|epoch| epoch <= now) {
-            self.next_epoch = Some(now + self.epoch);
+            self.next_epoch = Some(now + self.params.epoch);
             self.decide(now);
         }
     }

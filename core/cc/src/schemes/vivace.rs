@@ -23,30 +23,19 @@
 //! `latency_coefficient: 0` fills any buffer and needs a finite one; the start is slow on long fast paths; on cellular links
 //! noise of the slope swings the rate; in deep buffers Cubic takes the link. The program itself cannot work below about
 //! 1.5 Mbit/s, since its smallest rate is 1.3 and its smallest step 0.5 Mbit/s (`profile: pantheon`).
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | utility | shipped | PCC-Uspace NSDI-2018 and the binary; `paper` is NSDI 2018, section 4 |
-//! | latency_coefficient | 900 | StanfordSNR/vivace, and the paper; 11330 in PCC-Uspace NSDI-2018; 0 for loss alone |
-//! | closing | settled | `reported` is the program's: a report for its last packet or a later one closes it |
-//! | start | tolerant | PCC-Uspace NSDI-2018; the binary that Pantheon ran is `strict`, as observed |
-//! | initial_rate | 0.8 Mbit/s | PCC-Uspace NSDI-2018; the binary began at 1.6, 7 packets of 1400 bytes per 50 ms |
-//! | min_rate | 50 kbit/s | ours; 1.3 Mbit/s in PCC-Uspace NSDI-2018 |
-//! | step_limit | 0.25 | ours; without limit, 1, in PCC-Uspace NSDI-2018 |
-//! | header | 0 | ours; all 56 bytes that are no payload count in UDT's programs |
 
-use crate::parts::gradient::{
-    Counted, GradientSteps, HEADER, LOSS_COEFFICIENT, GradientRule, GradientSample, even_hundredths, loss_weight, worth,
-};
+use crate::parts::gradient::{Counted, GradientRule, GradientSample, GradientSteps};
+use utility::VivaceResult;
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
 };
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Rate, Stream, Time};
+use narrows_units::{Params, Rate, Stream, Time, choice, params};
 
 #[cfg(test)]
 mod tests;
+mod utility;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -83,44 +72,43 @@ pub const SCHEME: Scheme = Scheme {
             transport: &[],
         },
     ],
-    params: &[
-        ParamSpec::new("utility", Kind::Choice(&["shipped", "paper"]), "Form of the utility.")
-            .default("shipped")
-            .source("StanfordSNR/vivace; NSDI 2018 for the other"),
-        ParamSpec::new("latency_coefficient", Kind::Number, "Weight of the slope of the round-trip time.")
-            .default("900")
-            .range(0.0, 1e6)
-            .source("StanfordSNR/vivace; NSDI 2018, section 4"),
-        ParamSpec::new(
-            "closing",
-            Kind::Choice(&["settled", "reported"]),
-            "An interval is judged when the fate of all its packets is known, or when its last or a later one is heard of.",
-        )
-        .default("settled")
-        .source("ours; PCC-Uspace NSDI-2018 for the other"),
-        ParamSpec::new(
-            "start",
-            Kind::Choice(&["tolerant", "strict"]),
-            "Whether the starting phase overlooks 50 lost packets and slopes below 0.2 of an interval.",
-        )
-        .default("tolerant")
-        .source("PCC-Uspace NSDI-2018; StanfordSNR/vivace, observed, for the other"),
-        ParamSpec::new("initial_rate", Kind::Rate, "Rate of the first interval.")
-            .default("800000")
-            .range(1000.0, 1e9)
-            .source("PCC-Uspace NSDI-2018"),
-        ParamSpec::new("min_rate", Kind::Rate, "Smallest rate that probes are made around.")
-            .default("50000")
-            .range(1000.0, 1e9)
-            .source("ours; 1.3 Mbit/s in PCC-Uspace NSDI-2018"),
-        ParamSpec::new("step_limit", Kind::Ratio, "Largest share of the rate that the least step and probe may be.")
-            .default("0.25")
-            .range(0.01, 1.0)
-            .source("ours; 1 in effect in PCC-Uspace NSDI-2018"),
-        HEADER,
-    ],
-    build,
+    params: VivaceParams::PARAMS,
+    build: |params, setup| Ok(Box::new(Vivace::new(params, setup))),
 };
+
+choice! {
+    /// Form of the utility.
+    enum UtilityForm { Shipped = "shipped", Paper = "paper" }
+    /// Indulgence of the starting phase.
+    enum StartChoice { Tolerant = "tolerant", Strict = "strict" }
+}
+
+params! {
+    /// Parameters.
+    struct VivaceParams {
+        /// Form of the utility.
+        utility: UtilityForm = "shipped", "PCC-Uspace NSDI-2018 and the binary; `paper` is NSDI 2018, section 4";
+        /// Weight of the slope of the round-trip time.
+        latency_coefficient: Number(0.0..=1e6) = 900,
+            "StanfordSNR/vivace, and the paper; 11330 in PCC-Uspace NSDI-2018; 0 for loss alone";
+        /// An interval is judged when the fate of all its packets is known, or when its last or a later one is heard
+        /// of.
+        closing: Closing["settled",
+            "reported"] = "settled", "`reported` is the program's: a report for its last packet or a later one closes it";
+        /// Starting phase that overlooks 50 lost packets and slopes below 0.2 of an interval, or one that does not.
+        start: StartChoice = "tolerant",
+            "PCC-Uspace NSDI-2018; the binary that Pantheon ran is `strict`, as observed";
+        /// Rate of the first interval.
+        initial_rate: Rate(1000.0..=1e9) = "0.8 Mbit/s",
+            "PCC-Uspace NSDI-2018; the binary began at 1.6, 7 packets of 1400 bytes per 50 ms";
+        /// Smallest rate that probes are made around.
+        min_rate: Rate(1000.0..=1e9) = "50 kbit/s", "ours; 1.3 Mbit/s in PCC-Uspace NSDI-2018";
+        /// Largest share of the rate that the least step and probe may be.
+        step_limit: Ratio(0.01..=1.0) = 0.25, "ours; without limit, 1, in PCC-Uspace NSDI-2018";
+        /// Bytes of each packet that rates count besides its payload.
+        header: Bytes(0.0..=200.0) = 0, "ours; all 56 bytes that are no payload count in UDT's programs";
+    }
+}
 
 /// Size of probes as a share, and the least size of probes and steps in Mbit/s.
 const PROBE: f64 = 0.05;
@@ -146,61 +134,6 @@ const EMERGENCY_LOSS: f64 = 0.5;
 const CONTRADICTION: u64 = 2;
 /// Steps up to this share of the rate end in a new search.
 const SMALL_STEP: f64 = 0.1;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(Box::new(Vivace::new(params, setup)))
-}
-
-/// Form and weights of the utility.
-#[derive(Clone, Copy, Debug)]
-struct Utility {
-    paper: bool,
-    latency: f64,
-}
-
-impl Utility {
-    /// Of a rate in Mibit/s, a loss ratio and a slope.
-    fn of(self, rate: f64, loss: f64, slope: f64) -> f64 {
-        let (weight, slope) = if self.paper {
-            (LOSS_COEFFICIENT, slope.max(0.0))
-        } else {
-            (loss_weight(loss), even_hundredths(slope))
-        };
-        worth(rate, weight, loss) - self.latency * rate * slope
-    }
-}
-
-/// Result of an interval.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct VivaceResult {
-    /// Wanted rate in Mbit/s.
-    rate: f64,
-    /// Measured rate in Mibit/s.
-    sent: f64,
-    packets: u64,
-    lost: u64,
-    slope: f64,
-}
-
-impl VivaceResult {
-    fn new(report: &IntervalReport, counted: Counted) -> Self {
-        // By a clock with coarse steps an interval may have taken no time at all.
-        let seconds = report.elapsed.secs();
-        let bytes = counted.bytes(report.bytes, report.packets);
-        let sent = if seconds > 0.0 { bytes * 8.0 / seconds } else { report.rate * 1e6 };
-        VivaceResult {
-            rate: report.rate,
-            sent: sent / 1_048_576.0,
-            packets: report.packets,
-            lost: report.lost,
-            slope: report.slope,
-        }
-    }
-
-    fn loss(&self) -> f64 {
-        self.lost as f64 / self.packets as f64
-    }
-}
 
 #[derive(Clone, Debug, PartialEq)]
 enum VivacePhase {
@@ -231,10 +164,8 @@ struct Vivace {
     counted: Counted,
     /// Millions of bits of a packet.
     packet: f64,
-    utility: Utility,
     min_rate: f64,
-    step_limit: f64,
-    tolerant_start: bool,
+    params: VivaceParams,
     random: Stream,
     monitors: Monitors,
     steps: GradientSteps,
@@ -253,25 +184,16 @@ struct Vivace {
 
 impl Vivace {
     fn new(params: &Params, setup: Setup) -> Self {
-        let rate = |name| params.rate(name).map_or(0.0, |rate| rate.bps() as f64 / 1e6);
-        let closing = match params.word("closing") {
-            Some("reported") => Closing::Reported,
-            _ => Closing::Settled,
-        };
-        let initial = rate("initial_rate");
-        let counted = Counted::new(params, setup.mss.get());
+        let params = VivaceParams::read(params);
+        let initial = params.initial_rate.bps() as f64 / 1e6;
+        let counted = Counted::new(params.header.get(), setup.mss.get());
         Vivace {
             counted,
             packet: counted.packet() * 8e-6,
-            utility: Utility {
-                paper: params.word("utility") == Some("paper"),
-                latency: params.real("latency_coefficient").unwrap_or_default(),
-            },
-            min_rate: rate("min_rate"),
-            step_limit: params.real("step_limit").unwrap_or_default(),
-            tolerant_start: params.word("start") != Some("strict"),
+            min_rate: params.min_rate.bps() as f64 / 1e6,
             random: setup.random,
-            monitors: Monitors::new(closing),
+            monitors: Monitors::new(params.closing),
+            params,
             steps: GradientSteps::new(GradientRule::Vivace),
             phase: VivacePhase::Start { last: None, target: None },
             base: initial,
@@ -286,7 +208,7 @@ impl Vivace {
 
     /// The least size of a step at the present rate.
     fn least_step(&self) -> f64 {
-        MIN_STEP.min(self.step_limit * self.base)
+        MIN_STEP.min(self.params.step_limit * self.base)
     }
 
     fn begin(&mut self, now: Time) {
@@ -337,7 +259,7 @@ impl Vivace {
     }
 
     fn utility_of(&self, seen: &VivaceResult) -> f64 {
-        self.utility.of(seen.sent, seen.loss(), seen.slope)
+        self.params.utility_of(seen.sent, seen.loss(), seen.slope)
     }
 
     fn judge(&mut self, report: &IntervalReport) {
@@ -398,7 +320,7 @@ impl Vivace {
 
     fn judge_start(&mut self, seen: &VivaceResult, last: Option<f64>) {
         let mut judged = *seen;
-        if self.tolerant_start {
+        if self.params.start == StartChoice::Tolerant {
             judged.lost = seen.lost.saturating_sub(FORGIVEN_LOST);
             judged.slope = if seen.slope.abs() < FORGIVEN_SLOPE { 0.0 } else { seen.slope };
         }
@@ -420,7 +342,7 @@ impl Vivace {
         let common = lost as f64 / packets as f64;
         let utility = |probe: &VivaceResult| {
             let loss = if common <= SMALL_LOSS { common } else { probe.loss() };
-            self.utility.of(probe.sent, loss, probe.slope)
+            self.params.utility_of(probe.sent, loss, probe.slope)
         };
         // Sums over pairs: votes, and utility, rate and losses of slower and faster probes.
         let (mut votes, mut slow, mut fast) = (0, (0.0, 0.0, 0), (0.0, 0.0, 0));

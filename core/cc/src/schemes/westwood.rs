@@ -16,15 +16,10 @@
 //! bandwidth look larger than it is, and so does a smallest RTT that is out of date after the path changed
 //! (a timeout learns it anew). The filters take long to follow slow start: on a long path its end finds a
 //! twentieth of the bandwidth measured, and leaves a window of that size.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | repair | estimate | Grieco and Mascolo 2004; half: Linux tcp_westwood |
-//! | interval | 50 ms | Linux tcp_westwood |
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, Span, Time, choice, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -35,33 +30,31 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new(
-            "repair",
-            Kind::Choice(&["estimate", "half"]),
-            "Window while losses are repaired: the measured value at once, or half until the end.",
-        )
-        .default("estimate")
-        .source("Grieco and Mascolo 2004; half: Linux net/ipv4/tcp_westwood.c"),
-        ParamSpec::new("interval", Kind::Span, "Shortest time over which bandwidth is measured.")
-            .default("50000000")
-            .range(0.0, 1e10)
-            .source("Linux net/ipv4/tcp_westwood.c"),
-    ],
-    build,
+    params: WestwoodParams::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Westwood::new(params))),
 };
+
+choice! {
+    /// Window while losses are repaired.
+    enum Repair { Estimate = "estimate", Half = "half" }
+}
+
+params! {
+    /// Parameters.
+    struct WestwoodParams {
+        /// Window while losses are repaired: the measured value at once, or half until the end.
+        repair: Repair = "estimate", "Grieco and Mascolo 2004; half: Linux tcp_westwood";
+        /// Shortest time over which bandwidth is measured.
+        interval: Span(0.0..=1e10) = "50 ms", "Linux tcp_westwood";
+    }
+}
 
 /// Smallest window after a loss, in packets.
 const MIN_WINDOW: f64 = 2.0;
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Westwood::new(params)))
-}
-
 #[derive(Clone)]
 struct Westwood {
-    halve_first: bool,
-    interval: Span,
+    params: WestwoodParams,
     /// When the running sample began, and the bytes delivered since.
     began: Option<Time>,
     gathered: u64,
@@ -77,8 +70,7 @@ struct Westwood {
 impl Westwood {
     fn new(params: &Params) -> Self {
         Westwood {
-            halve_first: params.word("repair") == Some("half"),
-            interval: params.span("interval").unwrap_or_default(),
+            params: WestwoodParams::read(params),
             began: None,
             gathered: 0,
             latest_rtt: Span::ZERO,
@@ -119,7 +111,7 @@ impl WindowRules for Westwood {
         };
         self.gathered += ack.bytes.get();
         let passed = ack.now.since(began);
-        if passed > self.interval.max(self.latest_rtt) {
+        if passed > self.params.interval.max(self.latest_rtt) {
             self.filter(self.gathered as f64 / passed.secs());
             self.began = Some(ack.now);
             self.gathered = 0;
@@ -133,7 +125,7 @@ impl WindowRules for Westwood {
     fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64 {
         let half = window.packets() / 2.0;
         let estimate = self.estimate(window);
-        self.due = self.halve_first && congestion.cause != ReductionCause::Timeout;
+        self.due = self.params.repair == Repair::Half && congestion.cause != ReductionCause::Timeout;
         if congestion.cause == ReductionCause::Timeout {
             self.min_rtt = Span::MAX;
         }

@@ -15,22 +15,10 @@
 //! forbids reductions, and it fills the buffer like Reno. Next to Reno it stays in slow mode and is fair after
 //! rho round trips; jitter above an eighth of the base RTT has the same effect. When slow start overruns a
 //! long path, the backlog that it has caused is not measured yet: the first losses take an eighth each.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | alpha | 80 packets | Linux tcp_yeah |
-//! | gamma | 1 | Linux tcp_yeah |
-//! | epsilon | 0.5 | Linux tcp_yeah |
-//! | delta | 0.125 | Linux tcp_yeah |
-//! | phi | 8 | Linux tcp_yeah |
-//! | rho | 16 round trips | Linux tcp_yeah |
-//! | zeta | 50 round trips | Linux tcp_yeah |
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
-
-const SOURCE: &str = "Baiocchi, Castellani and Vacirca 2007; Linux net/ipv4/tcp_yeah.c";
+use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use narrows_units::{Params, Span, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -41,38 +29,29 @@ pub const SCHEME: Scheme = Scheme {
     ecn: EcnUse::Classic,
     transport: &[],
     profiles: &[],
-    params: &[
-        ParamSpec::new("alpha", Kind::Number, "Backlog in packets above which it is reduced.")
-            .default("80")
-            .range(1.0, 1e6)
-            .source(SOURCE),
-        ParamSpec::new("gamma", Kind::Number, "Divisor of the backlog that is taken away.")
-            .default("1")
-            .range(1.0, 1000.0)
-            .source(SOURCE),
-        ParamSpec::new("epsilon", Kind::Ratio, "Largest share taken away by an early reduction.")
-            .default("0.5")
-            .range(0.01, 0.95)
-            .source(SOURCE),
-        ParamSpec::new("delta", Kind::Ratio, "Smallest share taken away by a loss.")
-            .default("0.125")
-            .range(0.01, 0.5)
-            .source(SOURCE),
-        ParamSpec::new("phi", Kind::Number, "Base RTT over the queueing delay that ends fast mode.")
-            .default("8")
-            .range(0.1, 10_000.0)
-            .source(SOURCE),
-        ParamSpec::new("rho", Kind::Count, "Rounds in slow mode after which a loss halves.")
-            .default("16")
-            .range(1.0, 1e6)
-            .source(SOURCE),
-        ParamSpec::new("zeta", Kind::Count, "Rounds in fast mode that forget the Reno flow.")
-            .default("50")
-            .range(1.0, 1e6)
-            .source(SOURCE),
-    ],
-    build,
+    params: YeahParams::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Yeah::new(params))),
 };
+
+params! {
+    /// Parameters.
+    struct YeahParams {
+        /// Backlog in packets above which it is reduced.
+        alpha: Number(1.0..=1e6, "packets") = 80, "Linux tcp_yeah";
+        /// Divisor of the backlog that is taken away.
+        gamma: Number(1.0..=1000.0) = 1, "Linux tcp_yeah";
+        /// Largest share taken away by an early reduction.
+        epsilon: Ratio(0.01..=0.95) = 0.5, "Linux tcp_yeah";
+        /// Smallest share taken away by a loss.
+        delta: Ratio(0.01..=0.5) = 0.125, "Linux tcp_yeah";
+        /// Base RTT over the queueing delay that ends fast mode.
+        phi: Number(0.1..=10_000.0) = 8, "Linux tcp_yeah";
+        /// Rounds in slow mode after which a loss halves.
+        rho: Count(1.0..=1e6, "round trips") = 16, "Linux tcp_yeah";
+        /// Rounds in fast mode that forget the Reno flow.
+        zeta: Count(1.0..=1e6, "round trips") = 50, "Linux tcp_yeah";
+    }
+}
 
 /// Largest number of acknowledged packets that are worth one of growth in fast mode (Scalable TCP).
 const SCALABLE: f64 = 100.0;
@@ -80,19 +59,9 @@ const SCALABLE: f64 = 100.0;
 /// Smallest windows, in packets.
 const MIN_WINDOW: f64 = 2.0;
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), Yeah::new(params)))
-}
-
 #[derive(Clone)]
 struct Yeah {
-    alpha: f64,
-    gamma: f64,
-    epsilon: f64,
-    delta: f64,
-    phi: f64,
-    rho: u64,
-    zeta: u64,
+    params: YeahParams,
     rtt: RttRounds,
     /// Packets waiting, as last estimated.
     backlog: f64,
@@ -106,15 +75,8 @@ struct Yeah {
 
 impl Yeah {
     fn new(params: &Params) -> Self {
-        let real = |name: &str, default: f64| params.real(name).unwrap_or(default);
         Yeah {
-            alpha: real("alpha", 80.0),
-            gamma: real("gamma", 1.0),
-            epsilon: real("epsilon", 0.5),
-            delta: real("delta", 0.125),
-            phi: real("phi", 8.0),
-            rho: params.integer("rho").unwrap_or_default(),
-            zeta: params.integer("zeta").unwrap_or_default(),
+            params: YeahParams::read(params),
             rtt: RttRounds::new(),
             backlog: 0.0,
             slow_rounds: 0,
@@ -126,19 +88,19 @@ impl Yeah {
     fn judge(&mut self, window: &mut CongestionWindow, rtt: Span) {
         self.backlog = self.rtt.backlog(window.packets(), rtt);
         let base = self.rtt.base().ns() as f64;
-        let late = rtt.ns() as f64 - base > base / self.phi;
-        if self.backlog <= self.alpha && !late {
+        let late = rtt.ns() as f64 - base > base / self.params.phi;
+        if self.backlog <= self.params.alpha && !late {
             self.fast_rounds += 1;
-            if self.fast_rounds > self.zeta {
+            if self.fast_rounds > self.params.zeta {
                 self.reno_window = MIN_WINDOW;
                 self.fast_rounds = 0;
             }
             self.slow_rounds = 0;
             return;
         }
-        if self.backlog > self.alpha && window.packets() > self.reno_window {
-            let most = window.packets() * self.epsilon;
-            let less = window.packets() - (self.backlog / self.gamma).min(most);
+        if self.backlog > self.params.alpha && window.packets() > self.reno_window {
+            let most = window.packets() * self.params.epsilon;
+            let less = window.packets() - (self.backlog / self.params.gamma).min(most);
             window.set_packets(less.max(self.reno_window));
             window.exit_slow_start();
         }
@@ -171,8 +133,8 @@ impl WindowRules for Yeah {
     fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         let cwnd = window.packets();
         let half = (cwnd / 2.0).max(MIN_WINDOW);
-        let drop = if self.slow_rounds < self.rho {
-            self.backlog.min(half).max(cwnd * self.delta)
+        let drop = if self.slow_rounds < self.params.rho {
+            self.backlog.min(half).max(cwnd * self.params.delta)
         } else {
             half
         };

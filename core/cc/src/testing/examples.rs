@@ -10,7 +10,7 @@ use narrows_units::{FileRef, Files, Kind, Params, Value};
 /// The file that examples name for the parameters of `scheme`.
 pub fn example_file(scheme: &str) -> FileRef {
     FileRef {
-        name: format!("{scheme}.model"),
+        name: format!("{scheme}.safetensors"),
         sha256: format!("example-{scheme}"),
     }
 }

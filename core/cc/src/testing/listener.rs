@@ -69,7 +69,7 @@ pub(crate) struct Peer {
 impl Peer {
     pub(crate) fn new(scheme: &Scheme, network: Vec<u8>) -> Peer {
         let file = FileRef {
-            name: "a.model".into(),
+            name: "a.safetensors".into(),
             sha256: "a".into(),
         };
         let mut birth = setup();

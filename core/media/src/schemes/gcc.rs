@@ -33,28 +33,6 @@
 //! Poisson service, 14 packets and 4.77 % of loss, 3 starts of 16 believed 1.7 Mbit/s, and had lost 39 to 46 % of the
 //! packets of the first 5 s when the losses of the first second were judged. At a constant rate none does (3.5 to 6 %), nor
 //! with `probing: false`.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | frame_rate | 30 | Chromium: default of getUserMedia |
-//! | min_rate | 30 kbit/s | Chromium: smallest rate of VP8 |
-//! | max_rate | 2500 kbit/s | Chromium: largest rate above 960x540 |
-//! | start_rate | 300 kbit/s | Chromium: start rate of a call |
-//! | resolution | hd | own choice (vga in Pantheon) |
-//! | noise | 0.1 | RFC 8298: sample program of SCReAM |
-//! | key_interval | 0 | Chromium: key frames on request |
-//! | key_size | 4 | own choice |
-//! | least_frame | 250 B | own choice: at 30 kbit/s every second frame |
-//! | reaction | 0 | Chromium: the encoder is told with each report |
-//! | pause_at | 0 | own choice |
-//! | pause_for | 0 | own choice: no pause |
-//! | content_rate | 0 | own choice: as much as the target allows |
-//! | feedback_interval | 100 ms | Chromium: default interval of transport feedback |
-//! | probing | yes | Chromium: probes at the start |
-//! | probe_interval | 0 | Chromium: none for cameras, 5 s for screens |
-//! | nack | yes | Chromium: NACK and RTX for video |
-//! | pacing_factor | 2.5 | Chromium: pacing factor of 2018 |
-//! | clock | 1 ns | own choice (Chromium: 1 ms) |
 
 mod acked;
 mod aimd;
@@ -78,9 +56,7 @@ use crate::clock::CoarseMediaClock;
 use crate::encoder::{self, EncoderConfig};
 use crate::{Media, MediaReceiver, MediaSender, MediaSetup, rtp};
 use narrows_cc::Profile;
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
-
-const CHROMIUM: &str = "Chromium of 2018";
+use narrows_units::{ParamError, ParamSpec, Params, params};
 
 /// Registry line.
 pub const SCHEME: Media = Media {
@@ -88,50 +64,7 @@ pub const SCHEME: Media = Media {
     summary: "WebRTC media: Google congestion control, by the trend of the delay and by losses, with probes and pacer",
     source: "draft-ietf-rmcat-gcc-02; Chromium of 2018; draft-holmer-rmcat-transport-wide-cc-extensions-01",
     frames: true,
-    params: &[
-        encoder::frame_rate("30", CHROMIUM),
-        encoder::min_rate("30000", CHROMIUM),
-        encoder::max_rate("2500000", CHROMIUM),
-        encoder::start_rate("300000", CHROMIUM),
-        encoder::resolution("hd", "own choice"),
-        encoder::noise("0.1", "RFC 8298: sample program of SCReAM"),
-        encoder::key_interval("0", CHROMIUM),
-        encoder::key_size("4", "own choice"),
-        encoder::least_frame("250", "own choice"),
-        encoder::reaction("0", CHROMIUM),
-        encoder::pause_at("0", "own choice"),
-        encoder::pause_for("0", "own choice"),
-        encoder::content_rate(),
-        ParamSpec::new(
-            "feedback_interval",
-            Kind::Span,
-            "Time between reports; 0: so that they take 5 % of the rate, within 50 and 250 ms.",
-        )
-        .default("100000000")
-        .range(0.0, 1e10)
-        .source(CHROMIUM),
-        ParamSpec::new("probing", Kind::Flag, "Probes at the start for what the path carries.")
-            .default("true")
-            .source(CHROMIUM),
-        ParamSpec::new(
-            "probe_interval",
-            Kind::Span,
-            "Time between probes at twice the target while the application, not the path, is the limit; 0: none.",
-        )
-        .default("0")
-        .source("Chromium: none for cameras, 5 s for screens"),
-        ParamSpec::new("nack", Kind::Flag, "Lost packets are asked for and repeated.")
-            .default("true")
-            .source(CHROMIUM),
-        ParamSpec::new("pacing_factor", Kind::Number, "Pacing rate in targets.")
-            .default("2.5")
-            .range(1.0, 100.0)
-            .source(CHROMIUM),
-        ParamSpec::new("clock", Kind::Span, "Step of the clocks by which both ends take down when packets are sent and arrive.")
-            .default("1")
-            .range(1.0, 1e9)
-            .source("own choice; Chromium: 1 ms"),
-    ],
+    params: &PARAMS,
     profiles: &[Profile {
         name: "pantheon",
         doc: "As the Pantheon ran it (github.com/StanfordSNR/webrtc 3f0cc2a): a camera of 640x480, at most 1.7 Mbit/s, \
@@ -156,34 +89,62 @@ pub const SCHEME: Media = Media {
     receiver: build_receiver,
 };
 
+params! {
+    /// Parameters of GCC besides those of the encoder.
+    struct GccParams {
+        /// Time between reports; 0: so that they take 5 % of the rate, within 50 and 250 ms.
+        feedback_interval: Span(0.0..=1e10) = "100 ms", "Chromium: default interval of transport feedback";
+        /// Probes at the start for what the path carries.
+        probing: Flag = true, "Chromium: probes at the start";
+        /// Time between probes at twice the target while the application, not the path, is the limit; 0: none.
+        probe_interval: Span = 0, "Chromium: none for cameras, 5 s for screens";
+        /// Lost packets are asked for and repeated.
+        nack: Flag = true, "Chromium: NACK and RTX for video";
+        /// Pacing rate in targets.
+        pacing_factor: Number(1.0..=100.0) = 2.5, "Chromium: pacing factor of 2018";
+        /// Step of the clocks by which both ends take down when packets are sent and arrive.
+        clock: Span(1.0..=1e9) = "1 ns", "own choice (Chromium: 1 ms)";
+    }
+}
+
+/// Its parameters and those of the encoder.
+const PARAMS: [ParamSpec; 19] = ParamSpec::join(&[&ENCODER, GccParams::PARAMS]);
+
+const ENCODER: [ParamSpec; 13] = [
+    encoder::FRAME_RATE.default("30").source("Chromium: default of getUserMedia"),
+    encoder::MIN_RATE.default("30 kbit/s").source("Chromium: smallest rate of VP8"),
+    encoder::MAX_RATE.default("2500 kbit/s").source("Chromium: largest rate above 960x540"),
+    encoder::START_RATE.default("300 kbit/s").source("Chromium: start rate of a call"),
+    encoder::RESOLUTION.default("hd").source("own choice (vga in Pantheon)"),
+    encoder::NOISE.default("0.1").source("RFC 8298: sample program of SCReAM"),
+    encoder::KEY_INTERVAL.default("0").source("Chromium: key frames on request"),
+    encoder::KEY_SIZE.default("4").source("own choice"),
+    encoder::LEAST_FRAME.default("250").source("own choice: at 30 kbit/s every second frame"),
+    encoder::REACTION.default("0").source("Chromium: the encoder is told with each report"),
+    encoder::PAUSE_AT.default("0").source("own choice"),
+    encoder::PAUSE_FOR.default("0").source("own choice: no pause"),
+    encoder::CONTENT_RATE.default("0").source("own choice: as much as the target allows"),
+];
+
 /// Parameters that both ends share.
 #[derive(Clone, Debug)]
 struct GccSettings {
     min_bps: f64,
     max_bps: f64,
     start_bps: f64,
-    feedback_interval: Span,
-    probing: bool,
-    /// Zero: none.
-    probe_interval: Span,
-    nack: bool,
-    pacing_factor: f64,
     clock: CoarseMediaClock,
+    params: GccParams,
 }
 
 fn settings(params: &Params, setup: &MediaSetup) -> Result<(GccSettings, EncoderConfig), ParamError> {
     let config = EncoderConfig::new(params, rtp::largest_payload(setup.packet_size))?;
-    let flag = |name| params.flag(name).unwrap_or(false);
+    let params = GccParams::read(params);
     let settings = GccSettings {
         min_bps: config.min_bps,
         max_bps: config.most_bps(),
         start_bps: config.start_bps.min(config.most_bps()),
-        feedback_interval: params.span("feedback_interval").unwrap_or_default(),
-        probing: flag("probing"),
-        probe_interval: params.span("probe_interval").unwrap_or_default(),
-        nack: flag("nack"),
-        pacing_factor: params.real("pacing_factor").unwrap_or(2.5),
-        clock: CoarseMediaClock::new(params.span("clock").unwrap_or_default()),
+        clock: CoarseMediaClock::new(params.clock),
+        params,
     };
     Ok((settings, config))
 }

@@ -21,35 +21,6 @@
 //! at 200 kbit/s, falls by a tenth per loss and practically never rises (2 bit/s per second): the program passed
 //! its numbers in an order that the library had given up. All the reports show it at 0.2 Mbit/s for this reason,
 //! whatever the path.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | frame_rate | 25 | repository c3370fd: sample program |
-//! | min_rate | 64 kbit/s | repository c3370fd: sample program |
-//! | max_rate | 20 Mbit/s | own choice |
-//! | start_rate | 1 Mbit/s | own choice |
-//! | ramp_up | 200 kbit/s | RFC 8298: RAMP_UP_SPEED, bit/s per second |
-//! | queue_limit | 500 ms | repository c3370fd: sample program, oldest frame in the queue |
-//! | queue_factor | 1 | RFC 8298: TX_QUEUE_SIZE_FACTOR (0.3 in Pantheon) |
-//! | guard | 0.1 | RFC 8298: PRE_CONGESTION_GUARD |
-//! | target | 100 ms | RFC 8298: QDELAY_TARGET_LO |
-//! | beta_loss | 0.8 | RFC 8298: BETA_LOSS (0.6 in the repository) |
-//! | beta_rate | 0.9 | RFC 8298: BETA_R |
-//! | gain_up | 1 | RFC 8298: GAIN |
-//! | gain_down | 1 | RFC 8298: GAIN (2 in the repository) |
-//! | min_cwnd | 3000 B | RFC 8298: MIN_CWND (two packets in the repository) |
-//! | report_interval | 0 | RFC 8298, section 4.2.1: by rate, 10 to 100 ms (5 ms in Pantheon) |
-//! | clock | 1 ns | own choice (1 ms in Pantheon) |
-//! | cold_rtt | no | repository c3370fd: smoothed round-trip time rises from zero |
-//! | noise | 0.1 | repository c3370fd: sample program |
-//! | key_interval | 0 | repository c3370fd: sample program, no regular key frames |
-//! | key_size | 3 | own choice (0 in Pantheon) |
-//! | least_frame | 0 | own choice |
-//! | reaction | 0 | repository c3370fd: sample program |
-//! | pause_at | 0 | own choice |
-//! | pause_for | 0 | own choice: no pause |
-//! | content_rate | 0 | own choice: as much as the target allows |
-//! | resolution | any | repository c3370fd: sample program |
 
 mod delay;
 mod meter;
@@ -66,9 +37,7 @@ use crate::clock::CoarseMediaClock;
 use crate::encoder::{self, EncoderConfig};
 use crate::{Media, MediaReceiver, MediaSender, MediaSetup, rtp};
 use narrows_cc::Profile;
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span};
-
-const SAMPLE: &str = "repository c3370fd: sample program";
+use narrows_units::{ParamError, ParamSpec, Params, params};
 
 /// Registry line.
 pub const SCHEME: Media = Media {
@@ -76,75 +45,7 @@ pub const SCHEME: Media = Media {
     summary: "SCReAM: interactive video on a self-clocked window with a target delay of 100 ms",
     source: "RFC 8298; github.com/EricssonResearch/scream c3370fd",
     frames: true,
-    params: &[
-        encoder::frame_rate("25", SAMPLE),
-        encoder::min_rate("64000", SAMPLE),
-        encoder::max_rate("20000000", "own choice"),
-        encoder::start_rate("1000000", "own choice"),
-        ParamSpec::new("ramp_up", Kind::Rate, "Largest rise of the target per second.")
-            .default("200000")
-            .range(1.0, 1e9)
-            .source("RFC 8298: RAMP_UP_SPEED"),
-        ParamSpec::new("queue_limit", Kind::Span, "Frames that wait longer are thrown away.")
-            .default("500000000")
-            .range(1e6, 1e11)
-            .source(SAMPLE),
-        ParamSpec::new("queue_factor", Kind::Number, "Weight of what waits to be sent in the target.")
-            .default("1")
-            .range(0.0, 10.0)
-            .source("RFC 8298: TX_QUEUE_SIZE_FACTOR"),
-        ParamSpec::new("guard", Kind::Ratio, "Weight of the trend of the delay in the target.")
-            .default("0.1")
-            .source("RFC 8298: PRE_CONGESTION_GUARD"),
-        ParamSpec::new("target", Kind::Span, "Queueing delay to hold.")
-            .default("100000000")
-            .range(1e6, 1e10)
-            .source("RFC 8298: QDELAY_TARGET_LO"),
-        ParamSpec::new("beta_loss", Kind::Ratio, "Share of the window kept after a loss.")
-            .default("0.8")
-            .range(0.05, 1.0)
-            .source("RFC 8298: BETA_LOSS"),
-        ParamSpec::new("beta_rate", Kind::Ratio, "Share of the target kept after a loss.")
-            .default("0.9")
-            .range(0.05, 1.0)
-            .source("RFC 8298: BETA_R"),
-        ParamSpec::new("gain_up", Kind::Number, "Gain of the window below the target delay.")
-            .default("1")
-            .range(0.01, 100.0)
-            .source("RFC 8298: GAIN"),
-        ParamSpec::new("gain_down", Kind::Number, "Gain of the window above the target delay.")
-            .default("1")
-            .range(0.01, 100.0)
-            .source("RFC 8298: GAIN"),
-        ParamSpec::new("min_cwnd", Kind::Bytes, "Smallest window; never less than two packets.")
-            .default("3000")
-            .range(0.0, 1e6)
-            .source("RFC 8298: MIN_CWND"),
-        ParamSpec::new(
-            "report_interval",
-            Kind::Span,
-            "Shortest time between reports; 0: by the rate, from 10 ms (1 Mbit/s) to 100 ms (100 kbit/s).",
-        )
-        .default("0")
-        .range(0.0, 1e10)
-        .source("RFC 8298, section 4.2.1"),
-        ParamSpec::new("clock", Kind::Span, "Step of the clocks of both ends.")
-            .default("1")
-            .range(1.0, 1e9)
-            .source("own choice"),
-        ParamSpec::new("cold_rtt", Kind::Flag, "The smoothed round-trip time begins at zero.")
-            .default("false")
-            .source("repository c3370fd"),
-        encoder::noise("0.1", SAMPLE),
-        encoder::key_interval("0", SAMPLE),
-        encoder::key_size("3", "own choice"),
-        encoder::least_frame("0", "own choice"),
-        encoder::reaction("0", SAMPLE),
-        encoder::pause_at("0", "own choice"),
-        encoder::pause_for("0", "own choice"),
-        encoder::content_rate(),
-        encoder::resolution("any", SAMPLE),
-    ],
+    params: &PARAMS,
     profiles: &[Profile {
         name: "pantheon",
         doc: "As the Pantheon ran it (github.com/StanfordSNR/scream f099118): limited \
@@ -182,6 +83,60 @@ pub const SCHEME: Media = Media {
     receiver: build_receiver,
 };
 
+params! {
+    /// Parameters of SCReAM besides those of the encoder.
+    struct ScreamParams {
+        /// Largest rise of the target per second.
+        ramp_up: Rate(1.0..=1e9) = "200 kbit/s", "RFC 8298: RAMP_UP_SPEED, bit/s per second";
+        /// Frames that wait longer are thrown away.
+        queue_limit: Span(1e6..=1e11) = "500 ms", "repository c3370fd: sample program, oldest frame in the queue";
+        /// Weight of what waits to be sent in the target.
+        queue_factor: Number(0.0..=10.0) = 1, "RFC 8298: TX_QUEUE_SIZE_FACTOR (0.3 in Pantheon)";
+        /// Weight of the trend of the delay in the target.
+        guard: Ratio = 0.1, "RFC 8298: PRE_CONGESTION_GUARD";
+        /// Queueing delay to hold.
+        target: Span(1e6..=1e10) = "100 ms", "RFC 8298: QDELAY_TARGET_LO";
+        /// Share of the window kept after a loss.
+        beta_loss: Ratio(0.05..=1.0) = 0.8, "RFC 8298: BETA_LOSS (0.6 in the repository)";
+        /// Share of the target kept after a loss.
+        beta_rate: Ratio(0.05..=1.0) = 0.9, "RFC 8298: BETA_R";
+        /// Gain of the window below the target delay.
+        gain_up: Number(0.01..=100.0) = 1, "RFC 8298: GAIN";
+        /// Gain of the window above the target delay.
+        gain_down: Number(0.01..=100.0) = 1, "RFC 8298: GAIN (2 in the repository)";
+        /// Smallest window; never less than two packets.
+        min_cwnd: Bytes(0.0..=1e6) = 3000, "RFC 8298: MIN_CWND (two packets in the repository)";
+        /// Shortest time between reports; 0: by the rate, from 10 ms (1 Mbit/s) to 100 ms (100 kbit/s).
+        report_interval: Span(0.0..=1e10) = 0, "RFC 8298, section 4.2.1: by rate, 10 to 100 ms (5 ms in Pantheon)";
+        /// Step of the clocks of both ends.
+        clock: Span(1.0..=1e9) = "1 ns", "own choice (1 ms in Pantheon)";
+        /// The smoothed round-trip time begins at zero.
+        cold_rtt: Flag = false, "repository c3370fd: smoothed round-trip time rises from zero";
+    }
+}
+
+/// Its parameters and those of the encoder.
+const PARAMS: [ParamSpec; 26] = ParamSpec::join(&[&RATES, ScreamParams::PARAMS, &ENCODER]);
+
+const RATES: [ParamSpec; 4] = [
+    encoder::FRAME_RATE.default("25").source("repository c3370fd: sample program"),
+    encoder::MIN_RATE.default("64 kbit/s").source("repository c3370fd: sample program"),
+    encoder::MAX_RATE.default("20 Mbit/s").source("own choice"),
+    encoder::START_RATE.default("1 Mbit/s").source("own choice"),
+];
+
+const ENCODER: [ParamSpec; 9] = [
+    encoder::NOISE.default("0.1").source("repository c3370fd: sample program"),
+    encoder::KEY_INTERVAL.default("0").source("repository c3370fd: sample program, no regular key frames"),
+    encoder::KEY_SIZE.default("3").source("own choice (0 in Pantheon)"),
+    encoder::LEAST_FRAME.default("0").source("own choice"),
+    encoder::REACTION.default("0").source("repository c3370fd: sample program"),
+    encoder::PAUSE_AT.default("0").source("own choice"),
+    encoder::PAUSE_FOR.default("0").source("own choice: no pause"),
+    encoder::CONTENT_RATE.default("0").source("own choice: as much as the target allows"),
+    encoder::RESOLUTION.default("any").source("repository c3370fd: sample program"),
+];
+
 /// Parameters that both ends share.
 #[derive(Clone, Debug)]
 struct ScreamSettings {
@@ -189,42 +144,25 @@ struct ScreamSettings {
     max_bps: f64,
     start_bps: f64,
     ramp_up: f64,
-    queue_limit: Span,
-    queue_factor: f64,
-    guard: f64,
     /// Seconds.
     target: f64,
-    beta_loss: f64,
-    beta_rate: f64,
-    gain_up: f64,
-    gain_down: f64,
     min_cwnd: f64,
-    report_interval: Span,
     clock: CoarseMediaClock,
-    cold_rtt: bool,
+    params: ScreamParams,
 }
 
 impl ScreamSettings {
     fn new(params: &Params, encoder: &EncoderConfig) -> Self {
-        let real = |name| params.real(name).unwrap_or(1.0);
-        let span = |name| params.span(name).unwrap_or_default();
+        let params = ScreamParams::read(params);
         ScreamSettings {
             min_bps: encoder.min_bps,
             max_bps: encoder.most_bps(),
             start_bps: encoder.start_bps.min(encoder.most_bps()),
-            ramp_up: params.rate("ramp_up").unwrap_or_default().bps() as f64,
-            queue_limit: span("queue_limit"),
-            queue_factor: real("queue_factor"),
-            guard: real("guard"),
-            target: span("target").secs(),
-            beta_loss: real("beta_loss"),
-            beta_rate: real("beta_rate"),
-            gain_up: real("gain_up"),
-            gain_down: real("gain_down"),
-            min_cwnd: params.integer("min_cwnd").unwrap_or(0) as f64,
-            report_interval: span("report_interval"),
-            clock: CoarseMediaClock::new(span("clock")),
-            cold_rtt: params.flag("cold_rtt").unwrap_or(false),
+            ramp_up: params.ramp_up.bps() as f64,
+            target: params.target.secs(),
+            min_cwnd: params.min_cwnd.get() as f64,
+            clock: CoarseMediaClock::new(params.clock),
+            params,
         }
     }
 }

@@ -43,21 +43,6 @@
 //!
 //! The tables take 2 MB and about 10 million additions and multiplications at the start, and are shared by all
 //! receivers with the published volatility and escape; a tick takes some 40 thousand.
-//!
-//! | parameter | default | source |
-//! |---|---|---|
-//! | confidence | 0.95 | paper, section 3 |
-//! | lookahead | 100 ms | paper, section 3: five ticks |
-//! | payload | 1400 B | Pantheon's patch of keithw/sprout; 1440 B before it |
-//! | volatility | 200 | paper, section 3: packets/s per square root of a second |
-//! | escape | 1 | paper, section 3: per second |
-//! | whole | 2 packets | own choice; keithw/sprout: 0 |
-//! | drain | tick | own choice; keithw/sprout: cumulative |
-//! | clock | 1 ns | own choice; keithw/sprout: 1 ms |
-//! | lateness | 100 µs | own choice: what a process on Linux sees |
-//! | pause_at | 0 | own choice |
-//! | pause_for | 0 | own choice: no pause |
-//! | content_rate | 0 | own choice: always more to send |
 
 mod forecast;
 mod message;
@@ -76,7 +61,7 @@ use crate::clock::CoarseMediaClock;
 use crate::{Media, MediaReceiver, MediaSender, MediaSetup};
 use model::RateModel;
 use narrows_cc::Profile;
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Rate, Span};
+use narrows_units::{ParamError, Params, Rate, Span, choice, params};
 
 /// Registry line.
 pub const SCHEME: Media = Media {
@@ -84,54 +69,7 @@ pub const SCHEME: Media = Media {
     summary: "Sprout: sends what a cautious forecast of the link's rate will carry within 100 ms",
     source: "Winstein, Sivaraman, Balakrishnan, NSDI 2013; keithw/sprout, branch sendonly",
     frames: false,
-    params: &[
-        ParamSpec::new("confidence", Kind::Ratio, "Probability that at least the forecast arrives.")
-            .default("0.95")
-            .range(0.5, 0.9999)
-            .source("paper, section 3"),
-        ParamSpec::new("lookahead", Kind::Span, "Time within which all packets are to be through, in whole ticks of 20 ms.")
-            .default("100000000")
-            .range(2e7, 1.4e8)
-            .source("paper, section 3: five ticks"),
-        ParamSpec::new("payload", Kind::Bytes, "Largest payload of a packet; 46 bytes of headers come on top, and 18 more every 20 ms.")
-            .default("1400")
-            .range(1.0, 9000.0)
-            .source("Pantheon's patch of keithw/sprout"),
-        ParamSpec::new("volatility", Kind::Number, "Standard deviation that the rate acquires in one second, in packets/s.")
-            .default("200")
-            .range(10.0, 2000.0)
-            .source("paper, section 3"),
-        ParamSpec::new("escape", Kind::Number, "How often per second an outage ends.")
-            .default("1")
-            .range(0.01, 50.0)
-            .source("paper, section 3"),
-        ParamSpec::new("whole", Kind::Packets, "Windows of at most so many packets are sent as a whole, when nothing is under way any more; 0: as soon as a byte is allowed.")
-            .default("2")
-            .range(0.0, 100.0)
-            .source("own choice; keithw/sprout: 0"),
-        ParamSpec::new("drain", Kind::Choice(&["tick", "cumulative"]),
-            "What a tick that passes takes from the queue estimate: its own part of the forecast, or the forecast from the start on.")
-            .default("tick")
-            .source("own choice; keithw/sprout: cumulative"),
-        ParamSpec::new("clock", Kind::Span, "Steps of the clock that both ends read.")
-            .default("1")
-            .range(1.0, 2e7)
-            .source("own choice; keithw/sprout: 1 ms"),
-        ParamSpec::new("lateness", Kind::Span, "How late a sleeping end wakes on average, each time between half and one and a half of it.")
-            .default("100000")
-            .range(0.0, 1e7)
-            .source("own choice: what a process on Linux sees, timer slack of 50 µs (prctl(2)) and the time to be scheduled"),
-        ParamSpec::new("pause_at", Kind::Span, "When the application pauses, counted from the start of the flow.")
-            .default("0")
-            .source("own choice"),
-        ParamSpec::new("pause_for", Kind::Span, "For how long the application has nothing to send; 0: it always has.")
-            .default("0")
-            .source("own choice"),
-        ParamSpec::new("content_rate", Kind::Rate, "What the application has to send; 0: always more.")
-            .default("0")
-            .range(0.0, 1e10)
-            .source("own choice"),
-    ],
+    params: SproutParams::PARAMS,
     profiles: &[Profile {
         name: "pantheon",
         doc: "As the Pantheon of Congestion Control ran it (StanfordSNR/pantheon, src/wrappers/sprout.py): payload of 1400 bytes, whole milliseconds, queue estimate of the original, windows of any size.",
@@ -147,18 +85,51 @@ pub const SCHEME: Media = Media {
     receiver,
 };
 
+params! {
+    /// Parameters of Sprout.
+    struct SproutParams {
+        /// Probability that at least the forecast arrives.
+        confidence: Ratio(0.5..=0.9999) = 0.95, "paper, section 3";
+        /// Time within which all packets are to be through, in whole ticks of 20 ms.
+        lookahead: Span(2e7..=1.4e8) = "100 ms", "paper, section 3: five ticks";
+        /// Largest payload of a packet; 46 bytes of headers come on top, and 18 more every 20 ms.
+        payload: Bytes(1.0..=9000.0) = 1400, "Pantheon's patch of keithw/sprout; 1440 B before it";
+        /// Standard deviation that the rate acquires in one second, in packets/s.
+        volatility: Number(10.0..=2000.0) = 200, "paper, section 3: packets/s per square root of a second";
+        /// Ends of an outage per second.
+        escape: Number(0.01..=50.0) = 1, "paper, section 3: per second";
+        /// Windows of at most so many packets are sent as a whole, when nothing is under way any more; 0: as soon as
+        /// a byte is allowed.
+        whole: Packets(0.0..=100.0) = 2, "own choice; keithw/sprout: 0";
+        /// Decrease of the queue estimate with each tick: its own part of the forecast, or the forecast from
+        /// the start on.
+        drain: Drain = "tick", "own choice; keithw/sprout: cumulative";
+        /// Steps of the clock that both ends read.
+        clock: Span(1.0..=2e7) = "1 ns", "own choice; keithw/sprout: 1 ms";
+        /// Mean lateness with which a sleeping end wakes, each time between half and one and a half of it.
+        lateness: Span(0.0..=1e7) = "100 µs", "own choice: what a process on Linux sees";
+        /// When the application pauses, counted from the start of the flow.
+        pause_at: Span = 0, "own choice";
+        /// For how long the application has nothing to send; 0: it always has.
+        pause_for: Span = 0, "own choice: no pause";
+        /// Rate at which the application has something to send; 0: always more.
+        content_rate: Rate(0.0..=1e10) = 0, "own choice: always more to send";
+    }
+}
+
 /// Length of a tick.
 const TICK: Span = Span::from_ms(20);
 /// Bytes of a packet in the model.
 const UNIT: u64 = 1400;
 
-/// Decrease of the queue estimate per tick.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Drain {
-    /// The forecast for the tick.
-    Tick,
-    /// The forecast from the beginning to the end of the tick.
-    Cumulative,
+choice! {
+    /// Decrease of the queue estimate per tick.
+    enum Drain {
+        /// The forecast for the tick.
+        Tick = "tick",
+        /// The forecast from the beginning to the end of the tick.
+        Cumulative = "cumulative",
+    }
 }
 
 /// The parameters.
@@ -184,32 +155,28 @@ struct SproutSettings {
 
 impl SproutSettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let published = RateModel::PUBLISHED;
-        let lookahead = params.span("lookahead").unwrap_or(TICK * 5);
+        let params = SproutParams::read(params);
+        let lookahead = params.lookahead;
         if !lookahead.ns().is_multiple_of(TICK.ns()) {
             return Err(ParamError::Conflict(format!(
                 "lookahead {lookahead} is no whole number of ticks of {TICK}"
             )));
         }
-        let payload = params.integer("payload").unwrap_or(UNIT);
         Ok(SproutSettings {
             model: RateModel {
-                volatility: params.real("volatility").unwrap_or(published.volatility),
-                escape: params.real("escape").unwrap_or(published.escape),
+                volatility: params.volatility,
+                escape: params.escape,
             },
-            confidence: params.real("confidence").unwrap_or(0.95),
+            confidence: params.confidence,
             lookahead: (lookahead.ns() / TICK.ns()) as usize,
-            payload: payload as u32,
-            whole: params.integer("whole").unwrap_or_default(),
-            drain: match params.word("drain") {
-                Some("cumulative") => Drain::Cumulative,
-                _ => Drain::Tick,
-            },
-            clock: CoarseMediaClock::new(params.span("clock").unwrap_or_default()),
-            lateness: params.span("lateness").unwrap_or_default(),
-            pause_at: params.span("pause_at").unwrap_or_default(),
-            pause_for: params.span("pause_for").unwrap_or_default(),
-            content: params.rate("content_rate").filter(|rate| rate.bps() > 0),
+            payload: params.payload.get() as u32,
+            whole: params.whole as u64,
+            drain: params.drain,
+            clock: CoarseMediaClock::new(params.clock),
+            lateness: params.lateness,
+            pause_at: params.pause_at,
+            pause_for: params.pause_for,
+            content: Some(params.content_rate).filter(|rate| rate.bps() > 0),
         })
     }
 }

@@ -8,13 +8,13 @@
 //! time at which the queue is found empty, at most once in a `target`.
 
 use super::{AqmVerdict, Departure};
-use crate::Reason;
+use crate::DropReason;
 use narrows_units::{Span, Stream, Time};
 
 /// Why it drops on schedule.
-const COBALT: Reason = Reason("cobalt");
+const COBALT: DropReason = DropReason("cobalt");
 /// Why it drops by chance.
-const BLUE: Reason = Reason("blue");
+const BLUE: DropReason = DropReason("blue");
 
 /// Increase of the probability by an overflow.
 const MORE: f64 = 1.0 / 256.0;

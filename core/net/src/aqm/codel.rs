@@ -8,10 +8,10 @@
 //! (as the reference implementation in Linux does). `ce_threshold` is section 5.2.7 of RFC 8290.
 
 use super::{AqmLaw, AqmVerdict, Departure};
-use crate::Reason;
+use crate::DropReason;
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
-const CODEL: Reason = Reason("codel");
+const CODEL: DropReason = DropReason("codel");
 
 /// The parameters of the law.
 pub(crate) const PARAMS: [ParamSpec; 5] = [

@@ -8,7 +8,7 @@
 //! takes an opportunity of its own, however small it is. The queue in front is unlimited.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -33,15 +33,17 @@ pub const ENTRY: Entry = Entry {
         .source("a full Ethernet packet, as mahimahi's opportunities"),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{ackaggregation: {packets: 10 packets, time: 50 ms}}",
+        "Acknowledgements, one every 5 ms, leave together every 50 ms.",
+    )
+    .picture(r#"{"load": [{"every_us": 5000, "spans_s": [[0, 0.4]], "size": 40, "ack": true}], "seconds": 0.4}"#),
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(AckGroups::new(params))))
-}
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
+
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(AckGroups::new(params)));
 
 struct AckGroups {
     time: u64,

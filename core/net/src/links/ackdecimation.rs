@@ -7,7 +7,7 @@
 //! acknowledgement says.
 
 use crate::per_packet::DelayLine;
-use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Backlog, Change, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 use std::collections::VecDeque;
 
@@ -29,23 +29,30 @@ pub const ENTRY: Entry = Entry {
         .range(0.0, 3.6e12),
     ],
     shorthand: &["keep"],
+    example: Example::new(
+        "{ackdecimation: 4 packets}",
+        "Of acknowledgements, one per ms, every fourth is kept; the others are dropped.",
+    )
+    .picture(r#"{"load": [{"every_us": 1000, "spans_s": [[0, 0.4]], "size": 40, "ack": true}], "seconds": 0.4,
+               "bin_ms": 20, "view": "rate"}"#),
+};
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects {
+    delay: DelayEffect::Jitter,
+    order: PacketOrder::OfConnection,
+    ..LinkEffects::drops(&[ACK_THINNED])
 };
 
 /// Why an acknowledgement that a newer one replaces is dropped.
-pub const ACK_THINNED: Reason = Reason("ack_thinned");
+pub const ACK_THINNED: DropReason = DropReason("ack_thinned");
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Decimation {
-        settings: AckDecimationSettings::new(params),
-        line: DelayLine::new(),
-        groups: VecDeque::new(),
-        held: Backlog::default(),
-    }))
-}
+crate::registry::build!(dyn Element<P>: |params, _| Decimation {
+    settings: AckDecimationSettings::new(params),
+    line: DelayLine::new(),
+    groups: VecDeque::new(),
+    held: Backlog::default(),
+});
 
 struct AckDecimationSettings {
     keep: u64,

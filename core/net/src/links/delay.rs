@@ -5,7 +5,7 @@
 //! another one leaves finds its place free.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry entry.
@@ -26,15 +26,13 @@ pub const ENTRY: Entry = Entry {
         .source("Linux tc-netem(8): its limit, 1000 packets where none is given, counts packets that are being delayed"),
     ],
     shorthand: &["delay"],
+    example: Example::new("{delay: 20 ms}", "Every packet takes 20 ms."),
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(FixedDelay::new(params))))
-}
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Fixed);
+
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(FixedDelay::new(params)));
 
 /// A delay of `delay`; also used by the network for access delays of single flows.
 pub(crate) fn new<P: Packet>(delay: Span) -> Delay<P> {

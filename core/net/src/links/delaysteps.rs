@@ -2,8 +2,9 @@
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::piecewise::Piecewise;
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use serde_json::{Map, Value};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -23,19 +24,28 @@ pub const ENTRY: Entry = Entry {
             Kind::Span,
             "After this long everything repeats; without it the last delay holds for ever.",
         )
+        .trial(&["2000000000"])
         .range(1.0, 1e18),
         super::REORDER,
     ],
     shorthand: &["steps"],
+    example: Example::new(
+        "{delaysteps: [[0 s, 20 ms], [400 ms, 50 ms], [700 ms, 30 ms]]}",
+        "At 700 ms the delay falls; packets wait for those before them, so that none overtakes.",
+    ),
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Stepped::new(params)?)))
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Changing(least_ns));
+
+/// The shortest delay of any list of steps.
+fn least_ns(sets: &[&Map<String, Value>]) -> u64 {
+    let steps = sets.iter().filter_map(|set| set.get("steps")?.as_array());
+    let delays = steps.flatten().filter_map(|step| step.get(1)?.as_u64());
+    delays.min().unwrap_or(0)
 }
+
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(Stepped::new(params)?));
 
 struct Stepped {
     steps: Piecewise,

@@ -3,7 +3,7 @@
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::piecewise::Piecewise;
 use crate::trace;
-use crate::{Element, Entry, Files, Outcomes, Packet, ElementSetup};
+use crate::{DelayEffect, Element, Entry, Example, Files, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry entry.
@@ -13,13 +13,20 @@ pub const ENTRY: Entry = Entry {
     source: "packets under way keep the delay with which they set out",
     params: &[FILE, LOOP, super::REORDER],
     shorthand: &["file"],
+    example: Example::new(
+        "{delaytrace: delays-handover.csv}",
+        "A shipped trace of delays. Where it falls, packets wait for those before them.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Changing(|_| 0));
 
 pub(super) const FILE: ParamSpec = ParamSpec::new(
     "file",
     Kind::File,
     "The trace: CSV with the header time_ns,delay_ns or time_s,delay_ms; a delay holds until the next row, the last row marks the end.",
-)
+).trial(&["delays", "delays-2"])
 .required();
 
 pub(super) const LOOP: ParamSpec = ParamSpec::new(
@@ -29,15 +36,9 @@ pub(super) const LOOP: ParamSpec = ParamSpec::new(
 )
 .default("true");
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(RecordedDelays {
-        delays: DelayTrace::new(params, setup.files.clone())?,
-    })))
-}
+crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(RecordedDelays {
+    delays: DelayTrace::new(params, setup.files.clone())?,
+}));
 
 /// The delays of a trace; also those of a trace of jitter.
 pub(super) struct DelayTrace {

@@ -1,8 +1,9 @@
 //! A propagation delay that changes all the time, slowly: towards one side, or to and fro.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use serde_json::{Map, Value};
 use std::f64::consts::TAU;
 
 /// Registry entry.
@@ -19,6 +20,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Number,
             "Growth in seconds per second (0.00001 is 10 ppm); may be negative.",
         )
+        .trial(&["0.001"])
         .default("0")
         .range(-0.1, 0.1),
         ParamSpec::new(
@@ -26,6 +28,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Span,
             "Greatest distance of the swing from its middle; at most the delay.",
         )
+        .trial(&["2000000", "5000000"])
         .default("0")
         .range(0.0, 3.6e12),
         ParamSpec::new("period", Kind::Span, "Length of one swing; it begins upwards.")
@@ -34,15 +37,26 @@ pub const ENTRY: Entry = Entry {
         super::REORDER,
     ],
     shorthand: &["delay"],
+    example: Example::new(
+        "{drift: {delay: 20 ms, amplitude: 10 ms, period: 500 ms}}",
+        "The delay swings slowly around 20 ms.",
+    ),
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(DelayDrift::new(params)?)))
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Changing(least_ns));
+
+/// The lowest point of the swing; nothing where the delay shrinks or changes.
+fn least_ns(sets: &[&Map<String, Value>]) -> u64 {
+    let number = |name: &str| sets[0].get(name).and_then(Value::as_f64).unwrap_or(0.0);
+    if number("slope") < 0.0 || sets.len() > 1 {
+        return 0;
+    }
+    // Rounding may cut a nanosecond off.
+    (number("delay") - number("amplitude") - 1.0).max(0.0) as u64
 }
+
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(DelayDrift::new(params)?));
 
 struct DelayDrift {
     /// All in ns.

@@ -1,7 +1,7 @@
 //! Packets that arrive twice.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -13,18 +13,20 @@ pub const ENTRY: Entry = Entry {
         ParamSpec::new("ratio", Kind::Ratio, "Probability that a packet is copied.").required(),
     ],
     shorthand: &["ratio"],
+    example: Example::new("{duplicate: 5 %}", "One packet in twenty leaves twice.")
+    .picture(r#"{"view": "rate"}"#),
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Duplicate {
-        ratio: params.real("ratio").unwrap_or_default(),
-        stream: setup.stream(),
-    })))
-}
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects {
+    copies: true,
+    ..LinkEffects::NONE
+};
+
+crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Duplicate {
+    ratio: params.real("ratio").unwrap_or_default(),
+    stream: setup.stream(),
+}));
 
 struct Duplicate {
     ratio: f64,

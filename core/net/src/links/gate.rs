@@ -1,7 +1,7 @@
 //! A link that can be cut and restored by a timeline.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -13,19 +13,24 @@ pub const ENTRY: Entry = Entry {
         ParamSpec::new("open", Kind::Flag, "Whether packets pass.").default("true"),
     ],
     shorthand: &["open"],
+    example: Example::new(
+        "{gate: {open: true}}",
+        "A timeline closes it at 300 ms and opens it at 600 ms; what comes to a closed gate is dropped.",
+    )
+    .picture(r#"{"changes": [{"at_ns": 300000000, "element": "probe", "set": {"open": false}}, {"at_ns":
+               600000000, "element": "probe", "set": {"open": true}}], "view": "rate"}"#),
 };
 
-/// Why packets are dropped at a closed gate.
-pub const LINK_CUT: Reason = Reason("link_cut");
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[LINK_CUT]);
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
+/// Why packets are dropped at a closed gate.
+pub const LINK_CUT: DropReason = DropReason("link_cut");
+
+crate::registry::build!(dyn Element<P>: |params, _| {
     let open = params.flag("open").unwrap_or(true);
-    Ok(Box::new(PerPacket::new(Gate(open))))
-}
+    PerPacket::new(Gate(open))
+});
 
 struct Gate(bool);
 

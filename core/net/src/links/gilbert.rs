@@ -7,7 +7,7 @@
 
 use super::loss::RANDOM_LOSS;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -32,19 +32,21 @@ pub const ENTRY: Entry = Entry {
             .source("the simple Gilbert model: everything"),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{gilbert: {p: 2 %, r: 20 %}}",
+        "Losses come in bursts: each packet begins a bad time with 2 % and ends one with 20 %.",
+    )
+    .picture(r#"{"view": "rate"}"#),
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Gilbert {
-        chances: Chances::new(params),
-        is_bad: false,
-        stream: setup.stream(),
-    })))
-}
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS]);
+
+crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Gilbert {
+    chances: Chances::new(params),
+    is_bad: false,
+    stream: setup.stream(),
+}));
 
 struct Chances {
     /// By state: of loss, and of a change of state.

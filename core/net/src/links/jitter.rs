@@ -14,7 +14,7 @@
 //! `rate`, or a bottleneck behind this element.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
 
 /// Registry entry.
@@ -55,6 +55,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Span,
             "Larger draws are made again; not below spread and mean. Without it three times the spread (truncated) or an hour.",
         )
+        .trial(&["20000000", "9000000"])
         .range(1.0, 3.6e12)
         .source("RFC 8868: 3 standard deviations"),
         ParamSpec::new(
@@ -66,22 +67,23 @@ pub const ENTRY: Entry = Entry {
         super::REORDER,
     ],
     shorthand: &["spread"],
+    example: Example::new(
+        "{jitter: {law: truncated, spread: 5 ms}}",
+        "The law of RFC 8868. No packet overtakes: one that would waits for the one before it.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
 
 /// An hour: no draw is longer.
 const MAX_DRAW_NS: f64 = 3.6e12;
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Jitter {
-        settings: JitterSettings::new(params)?,
-        stream: setup.stream(),
-        last: Time::ZERO,
-    })))
-}
+crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Jitter {
+    settings: JitterSettings::new(params)?,
+    stream: setup.stream(),
+    last: Time::ZERO,
+}));
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Shape {

@@ -2,7 +2,7 @@
 
 use super::delaytrace::{DelayTrace, FILE, LOOP};
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -12,16 +12,19 @@ pub const ENTRY: Entry = Entry {
     source: "packets under way keep the delay with which they set out",
     params: &[FILE, LOOP, super::REORDER],
     shorthand: &["file"],
+    example: Example::new(
+        "{jittertrace: delays-handover.csv}",
+        "The same trace as jitter: in results it is no part of the path's propagation delay.",
+    ),
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
+
+crate::registry::build!(dyn Element<P>: |params, setup| {
     let delays = DelayTrace::new(params, setup.files.clone())?;
-    Ok(Box::new(PerPacket::new(RecordedJitter(delays))))
-}
+    PerPacket::new(RecordedJitter(delays))
+});
 
 struct RecordedJitter(DelayTrace);
 

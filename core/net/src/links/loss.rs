@@ -1,7 +1,7 @@
 //! Independent random loss.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 
 /// Registry entry.
@@ -13,21 +13,20 @@ pub const ENTRY: Entry = Entry {
         ParamSpec::new("ratio", Kind::Ratio, "Probability that a packet is dropped.").required(),
     ],
     shorthand: &["ratio"],
+    example: Example::new("{loss: 5 %}", "One packet in twenty is lost, independently of the others.")
+    .picture(r#"{"view": "rate"}"#),
 };
 
-/// Why elements that lose at random drop.
-pub const RANDOM_LOSS: Reason = Reason("random_loss");
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS]);
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Loss {
-        ratio: params.real("ratio").unwrap_or_default(),
-        stream: setup.stream(),
-    })))
-}
+/// Why elements that lose at random drop.
+pub const RANDOM_LOSS: DropReason = DropReason("random_loss");
+
+crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Loss {
+    ratio: params.real("ratio").unwrap_or_default(),
+    stream: setup.stream(),
+}));
 
 struct Loss {
     ratio: f64,

@@ -2,7 +2,7 @@
 
 use super::periodicloss::PLANNED_LOSS;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -16,18 +16,17 @@ pub const ENTRY: Entry = Entry {
             .required(),
     ],
     shorthand: &["packets"],
+    example: Example::new("{losslist: [100, 101, 102, 300]}", "Exactly these packets are lost.")
+    .picture(r#"{"view": "rate"}"#),
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(LossList {
-        packets: listed(params),
-        seen: 0,
-    })))
-}
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[PLANNED_LOSS]);
+
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(LossList {
+    packets: listed(params),
+    seen: 0,
+}));
 
 fn listed(params: &Params) -> Vec<u64> {
     let mut packets = params.counts("packets").unwrap_or_default().to_vec();

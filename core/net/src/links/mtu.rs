@@ -1,7 +1,7 @@
 //! The largest packet that a link carries.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -11,24 +11,27 @@ pub const ENTRY: Entry = Entry {
     source: "a path on which packet-too-big messages are lost (RFC 4821, section 1; RFC 8899); for hosts that know the limit use their settings",
     params: &[
         ParamSpec::new("bytes", Kind::Bytes, "Size of the largest IP packet that passes.")
+            .trial(&["1500", "576"])
             .range(68.0, 1e6)
             .source("RFC 791: at least 68 bytes")
             .required(),
     ],
     shorthand: &["bytes"],
+    example: Example::new("{mtu: 1000 B}", "600 bytes pass; the 1500 bytes that come between 300 and 800 ms do not.")
+    .picture(r#"{"load": [{"every_us": 5000, "spans_s": [[0, 1]], "size": 600}, {"every_us": 25000, "spans_s":
+               [[0.3, 0.8]]}], "view": "rate"}"#),
 };
 
-/// Why a packet that is too large is dropped.
-pub const TOO_BIG: Reason = Reason("too_big");
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[TOO_BIG]);
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
+/// Why a packet that is too large is dropped.
+pub const TOO_BIG: DropReason = DropReason("too_big");
+
+crate::registry::build!(dyn Element<P>: |params, _| {
     let bytes = params.integer("bytes").unwrap_or_default();
-    Ok(Box::new(PerPacket::new(Mtu(bytes))))
-}
+    PerPacket::new(Mtu(bytes))
+});
 
 struct Mtu(u64);
 

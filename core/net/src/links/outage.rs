@@ -1,7 +1,7 @@
 //! Times at which nothing passes, as during a handover or in a tunnel.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -21,6 +21,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Span,
             "From the start of one outage to the start of the next; without it there is one.",
         )
+        .trial(&["30000000", "50000000"])
         .range(1.0, 1e18),
         ParamSpec::new(
             "mode",
@@ -30,18 +31,22 @@ pub const ENTRY: Entry = Entry {
         .default("drop"),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{outage: {start: 300 ms, length: 200 ms, mode: hold}}",
+        "For 200 ms nothing passes; what came meanwhile leaves together at the end.",
+    ),
+};
+
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects {
+    delay: DelayEffect::HoldIf("mode", "hold"),
+    ..LinkEffects::drops(&[OUTAGE])
 };
 
 /// Why packets are dropped during an outage.
-pub const OUTAGE: Reason = Reason("outage");
+pub const OUTAGE: DropReason = DropReason("outage");
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(PerPacket::new(Outage::new(params)?)))
-}
+crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(Outage::new(params)?));
 
 struct Outage {
     start: u64,

@@ -1,7 +1,7 @@
 //! Loss without chance: every n-th packet.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -18,24 +18,25 @@ pub const ENTRY: Entry = Entry {
             .range(0.0, 1e15),
     ],
     shorthand: &["every"],
+    example: Example::new("{periodicloss: 50 packets}", "Every 50th packet is lost.")
+    .picture(r#"{"view": "rate"}"#),
 };
 
-/// Why elements that were told which packets to drop drop them.
-pub const PLANNED_LOSS: Reason = Reason("planned_loss");
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[PLANNED_LOSS]);
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
+/// Why elements that were told which packets to drop drop them.
+pub const PLANNED_LOSS: DropReason = DropReason("planned_loss");
+
+crate::registry::build!(dyn Element<P>: |params, _| {
     let mut law = Periodic {
         every: 1,
         offset: 0,
         seen: 0,
     };
     PacketRule::<P>::change(&mut law, Time::ZERO, params)?;
-    Ok(Box::new(PerPacket::new(law)))
-}
+    PerPacket::new(law)
+});
 
 struct Periodic {
     every: u64,

@@ -7,7 +7,7 @@
 
 use crate::token_bucket::TokenBucket;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
-use crate::{Element, Entry, Outcomes, Packet, Reason, ElementSetup};
+use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -38,22 +38,26 @@ pub const ENTRY: Entry = Entry {
             .source("RFC 2474: 0, the default forwarding"),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{policer: {rate: 4 Mbit/s, burst: 75 kB}}",
+        "6 Mbit/s come. The burst passes, then a third is dropped; nothing is ever delayed.",
+    )
+    .picture(r#"{"view": "rate"}"#),
 };
 
-/// Why policers drop.
-pub const POLICED: Reason = Reason("policed");
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects::drops(&[POLICED]);
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
+/// Why policers drop.
+pub const POLICED: DropReason = DropReason("policed");
+
+crate::registry::build!(dyn Element<P>: |params, _| {
     let (rate, burst, remark) = settings(params);
-    Ok(Box::new(PerPacket::new(Policer {
+    PerPacket::new(Policer {
         bucket: TokenBucket::new(rate, burst),
         remark,
-    })))
-}
+    })
+});
 
 /// Rate, burst and the DSCP for exceeding packets, if they are not dropped.
 fn settings(params: &Params) -> (u64, u64, Option<u8>) {

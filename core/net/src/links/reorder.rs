@@ -1,7 +1,7 @@
 //! Reordering: single packets fall behind those that follow them.
 
 use crate::per_packet::DelayLine;
-use crate::{Backlog, Change, Element, Entry, Outcomes, Packet, ElementSetup};
+use crate::{Backlog, Change, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 use std::collections::VecDeque;
 
@@ -23,22 +23,26 @@ pub const ENTRY: Entry = Entry {
         .range(1.0, 1e9),
     ],
     shorthand: &["ratio"],
+    example: Example::new(
+        "{reorder: {ratio: 5 %, delay: 10 ms}}",
+        "One packet in twenty is held for 10 ms and overtaken by five others.",
+    ),
 };
 
-/// Builds the element.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Element<P>>, ParamError> {
-    Ok(Box::new(Reorder {
-        settings: ReorderSettings::new(params),
-        stream: setup.stream(),
-        line: DelayLine::new(),
-        back: VecDeque::new(),
-        held: Backlog::default(),
-        passed: 0,
-    }))
-}
+/// Effects on packets.
+pub const EFFECTS: LinkEffects = LinkEffects {
+    order: PacketOrder::Free,
+    ..LinkEffects::delays(DelayEffect::Jitter)
+};
+
+crate::registry::build!(dyn Element<P>: |params, setup| Reorder {
+    settings: ReorderSettings::new(params),
+    stream: setup.stream(),
+    line: DelayLine::new(),
+    back: VecDeque::new(),
+    held: Backlog::default(),
+    passed: 0,
+});
 
 struct ReorderSettings {
     ratio: f64,

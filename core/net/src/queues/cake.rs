@@ -19,7 +19,7 @@ use crate::aqm::{
     CobaltSettings, CobaltState, Departure, Flows, FlowList, AqmVerdict, can_be_marked, mark, mix,
 };
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 use std::sync::Arc;
 
@@ -60,7 +60,15 @@ pub const ENTRY: Entry = Entry {
         .source("tc-cake(8): always"),
     ],
     shorthand: &["memory", "rtt"],
+    example: Example::new(
+        "cake",
+        "Flow 1 has a queue of its own and keeps below 3 ms. For flow 2, which does not answer, signals come at \
+         growing frequency.",
+    ),
 };
+
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 
 /// Queues of a class, and how many of them a connection may use.
 const QUEUES: u32 = 1024;
@@ -93,11 +101,7 @@ fn class_of(dscp: u8, classes: usize) -> usize {
     }
 }
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let mut chance = setup.stream();
     let most = setup.hosts.iter().map(|&(a, b)| a.max(b)).max().unwrap_or(0);
     let mut cake = Cake {
@@ -110,8 +114,8 @@ pub fn build<P: Packet + 'static>(
         set: CakeSettings::new(params),
     };
     cake.grow();
-    Ok(Box::new(cake))
-}
+    cake
+});
 
 #[derive(Clone, Copy, Debug)]
 struct CakeSettings {

@@ -5,8 +5,7 @@
 
 use crate::aqm::{CODEL_PARAMS, Codel, LawQueue};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
-use crate::{Entry, Packet, Queue, ElementSetup};
-use narrows_units::{ParamError, Params};
+use crate::{Entry, Example, Queue, QueueDrops, QueueEffects};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -24,15 +23,17 @@ pub const ENTRY: Entry = Entry {
         OPTIONAL_LIMIT[1],
     ],
     shorthand: &["target", "packets", "bytes"],
+    example: Example::new(
+        "{codel: {packets: 100 packets}}",
+        "After 100 ms above 5 ms CoDel drops (flow 1: marks) at growing frequency; senders that do not react fill the \
+         queue to its limit of 120 ms all the same.",
+    ),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(LawQueue::new(
-        QueueLimit::optional(params),
-        Codel::new(params),
-    )))
-}
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Any);
+
+crate::registry::build!(dyn Queue<P>: |params, _| LawQueue::new(
+    QueueLimit::optional(params),
+    Codel::new(params),
+));

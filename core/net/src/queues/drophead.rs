@@ -1,7 +1,7 @@
 //! Drop-head: first in, first out; when there is no room, the oldest packets go.
 
 use crate::fifo::{QueueLimit, QUEUE_FULL};
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -11,18 +11,20 @@ pub const ENTRY: Entry = Entry {
     source: "mahimahi's 'drophead' queue (Netravali et al., USENIX ATC 2015)",
     params: super::droptail::ENTRY.params,
     shorthand: super::droptail::ENTRY.shorthand,
+    example: Example::new(
+        "{drophead: 60 kB}",
+        "As drop-tail, but the packet that has waited longest goes: senders learn of it sooner.",
+    ),
 };
 
-/// Builds the queue; at least one limit must be given.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(DropHead {
-        fifo: Fifo::new(),
-        limit: QueueLimit::new(params)?,
-    }))
-}
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Any);
+
+// Builds the queue; at least one limit must be given.
+crate::registry::build!(dyn Queue<P>: |params, _| DropHead {
+    fifo: Fifo::new(),
+    limit: QueueLimit::new(params)?,
+});
 
 struct DropHead<P> {
     fifo: Fifo<P>,

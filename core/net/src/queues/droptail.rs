@@ -1,7 +1,7 @@
 //! Drop-tail: first in, first out, and what finds no room is dropped.
 
 use crate::fifo::{QueueLimit, QUEUE_FULL};
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -15,16 +15,17 @@ pub const ENTRY: Entry = Entry {
         ParamSpec::new("packets", Kind::Packets, "Most packets that may wait.").range(1.0, 4e9),
     ],
     shorthand: &["bytes", "packets"],
+    example: Example::new(
+        "{droptail: 60 kB}",
+        "The queue fills to 60 kB = 48 ms, then newcomers of both flows are dropped.",
+    ),
 };
 
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::NoRoom);
 
-/// Builds the queue; at least one limit must be given.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(DropTail { fifo: Fifo::new(), limit: QueueLimit::new(params)? }))
-}
+// Builds the queue; at least one limit must be given.
+crate::registry::build!(dyn Queue<P>: |params, _| DropTail { fifo: Fifo::new(), limit: QueueLimit::new(params)? });
 
 struct DropTail<P> {
     fifo: Fifo<P>,

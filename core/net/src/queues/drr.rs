@@ -10,7 +10,7 @@
 
 use crate::aqm::{Flows, FlowList, AqmTable};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -27,22 +27,23 @@ pub const ENTRY: Entry = Entry {
             .source("Shreedhar and Varghese 1995: not below the largest packet, or turns pass unused"),
     ],
     shorthand: &["packets", "bytes"],
+    example: Example::new(
+        "{drr: {packets: 60 packets}}",
+        "Each flow has its share of the bytes; drops come from the longest queue, that of flow 2.",
+    ),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(Drr {
-        flows: Flows::new(),
-        active: FlowList::new(),
-        idle: FlowList::new(),
-        table: AqmTable::new(),
-        limit: QueueLimit::optional(params),
-        quantum: quantum(params),
-    }))
-}
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
+
+crate::registry::build!(dyn Queue<P>: |params, _| Drr {
+    flows: Flows::new(),
+    active: FlowList::new(),
+    idle: FlowList::new(),
+    table: AqmTable::new(),
+    limit: QueueLimit::optional(params),
+    quantum: quantum(params),
+});
 
 fn quantum(params: &Params) -> u64 {
     params.integer("quantum").unwrap_or(1500)

@@ -16,10 +16,10 @@
 
 use crate::aqm::{Stamped, can_be_marked, mark};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
-use crate::{Backlog, Ecn, Entry, Outcomes, Packet, Queue, Reason, ElementSetup};
+use crate::{Backlog, Ecn, Entry, Example, Outcomes, Packet, Queue, QueueEffects, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
-const DUALPI2: Reason = Reason("dualpi2");
+const DUALPI2: DropReason = DropReason("dualpi2");
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -80,15 +80,21 @@ pub const ENTRY: Entry = Entry {
         OPTIONAL_LIMIT[1],
     ],
     shorthand: &["target", "packets", "bytes"],
+    example: Example::new(
+        "{dualpi2: {packets: 100 packets}}",
+        "Flow 1 is L4S traffic (ECT(1)): it has a shallow queue of its own and is marked in step with the drops of \
+         flow 2.",
+    )
+    .picture(r#"{"load": [{"every_us": 6000, "spans_s": [[0, 3.2]], "ecn": "ECT(1)"}, {"every_us": 857, "spans_s":
+               [[0.2, 1.2], [1.8, 2.8]]}]}"#),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
+
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let set = DualPi2Settings::new(params)?;
-    Ok(Box::new(DualPi2 {
+    DualPi2 {
         low: DualPi2Queue::new(),
         classic: DualPi2Queue::new(),
         stream: setup.stream(),
@@ -97,8 +103,8 @@ pub fn build<P: Packet + 'static>(
         old_delay: Span::ZERO,
         next_update: Time::ZERO + set.tupdate,
         set,
-    }))
-}
+    }
+});
 
 #[derive(Clone, Copy, Debug)]
 struct DualPi2Settings {

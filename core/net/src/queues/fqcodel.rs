@@ -15,7 +15,7 @@ use crate::aqm::{
     place,
 };
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -56,13 +56,17 @@ pub const ENTRY: Entry = Entry {
         CODEL_PARAMS[4],
     ],
     shorthand: &["packets", "target"],
+    example: Example::new(
+        "{fqcodel: {packets: 100 packets}}",
+        "Flow 1 has a queue of its own and keeps below 3 ms; flow 2 fills its own up to the limit of all, where half \
+         of the longest queue is dropped at once.",
+    ),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
+
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let mut queue = FqCodel {
         queues: Flows::new(),
         new: FlowList::new(),
@@ -71,8 +75,8 @@ pub fn build<P: Packet + 'static>(
         set: FqCodelSettings::new(params),
     };
     queue.grow();
-    Ok(Box::new(queue))
-}
+    queue
+});
 
 #[derive(Clone, Copy, Debug)]
 struct FqCodelSettings {

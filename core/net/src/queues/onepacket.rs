@@ -1,7 +1,7 @@
 //! Room for one packet besides the one in service.
 
 use crate::fifo::QUEUE_FULL;
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -12,15 +12,19 @@ pub const ENTRY: Entry = Entry {
              (Yan et al., USENIX ATC 2018)",
     params: &[],
     shorthand: &[],
+    example: Example::new(
+        "onepacket",
+        "One packet waits at most, so that the delay stays below 2.5 ms and the rest of a burst is dropped.",
+    ),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    _: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(OnePacket(None)))
-}
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects {
+    packets: Some(1),
+    ..QueueEffects::fifo(QueueDrops::NoRoom)
+};
+
+crate::registry::build!(dyn Queue<P>: |_, _| OnePacket(None));
 
 struct OnePacket<P>(Option<P>);
 

@@ -13,10 +13,10 @@
 
 use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
-use crate::{Entry, Packet, Queue, Reason, ElementSetup};
+use crate::{Entry, Example, Queue, QueueDrops, QueueEffects, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
-const PIE_EARLY: Reason = Reason("pie_early");
+const PIE_EARLY: DropReason = DropReason("pie_early");
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -82,16 +82,20 @@ pub const ENTRY: Entry = Entry {
         OPTIONAL_LIMIT[1],
     ],
     shorthand: &["target", "packets", "bytes"],
+    example: Example::new(
+        "{pie: {packets: 100 packets}}",
+        "The first 150 ms of a burst pass; then the share of drops grows until the delay falls. In the second burst \
+         it does not have to start from nothing.",
+    ),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Arriving);
+
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let law = Pie::new(PieSettings::new(params), setup.stream());
-    Ok(Box::new(LawQueue::new(QueueLimit::optional(params), law)))
-}
+    LawQueue::new(QueueLimit::optional(params), law)
+});
 
 #[derive(Clone, Copy, Debug)]
 struct PieSettings {

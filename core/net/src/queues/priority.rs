@@ -5,7 +5,7 @@
 //! all others to the second (or the last, if there are fewer).
 
 use crate::fifo::{QueueLimit, QUEUE_FULL};
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 const MAX_BANDS: usize = 8;
@@ -29,21 +29,25 @@ pub const ENTRY: Entry = Entry {
             Kind::Counts,
             "Exceptions from the default mapping: DSCP, band, DSCP, band ...; bands count from 0.",
         )
+        .trial(&["[46, 0, 8, 2]"])
         .range(0.0, 63.0),
     ],
     shorthand: &["packets", "bytes"],
+    example: Example::new(
+        "{priority: {packets: 60 packets}}",
+        "Flow 1 has the code point EF (46) and goes first; flow 2 waits and is dropped if its band is full.",
+    )
+    .picture(r#"{"load": [{"every_us": 6000, "spans_s": [[0, 3.2]], "ecn": "ECT(0)", "dscp": 46}, {"every_us":
+               857, "spans_s": [[0.2, 1.2], [1.8, 2.8]]}]}"#),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(Priority {
-        bands: std::array::from_fn(|_| Fifo::new()),
-        set: PrioritySettings::new(params)?,
-    }))
-}
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
+
+crate::registry::build!(dyn Queue<P>: |params, _| Priority {
+    bands: std::array::from_fn(|_| Fifo::new()),
+    set: PrioritySettings::new(params)?,
+});
 
 #[derive(Clone, Copy, Debug)]
 struct PrioritySettings {

@@ -14,10 +14,10 @@
 
 use crate::aqm::{AqmLaw, ArrivingPacket, LawQueue, AqmVerdict};
 use crate::fifo::QueueLimit;
-use crate::{Entry, Packet, Queue, Reason, ElementSetup};
+use crate::{Entry, Example, Queue, QueueDrops, QueueEffects, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
-const RED_EARLY: Reason = Reason("red_early");
+const RED_EARLY: DropReason = DropReason("red_early");
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -34,6 +34,7 @@ pub const ENTRY: Entry = Entry {
             "Average number of packets below which nothing is dropped early; absent: a third of the \
              upper one.",
         )
+        .trial(&["2"])
         .source("Floyd, RED: Discussions of Setting Parameters, 1997: max_th three times min_th"),
         ParamSpec::new(
             "max_threshold",
@@ -41,17 +42,20 @@ pub const ENTRY: Entry = Entry {
             "Average number of packets at which the probability reaches max_p; absent: a quarter of \
              the limit.",
         )
+        .trial(&["6"])
         .range(1.0, 4e9),
         ParamSpec::new(
             "min_bytes",
             Kind::Bytes,
             "The lower threshold in bytes; the average then counts bytes.",
-        ),
+        )
+        .trial(&["2000"]),
         ParamSpec::new(
             "max_bytes",
             Kind::Bytes,
             "The upper threshold in bytes; the average then counts bytes.",
         )
+        .trial(&["9000"])
         .range(1.0, 1e15),
         ParamSpec::new("max_p", Kind::Ratio, "Probability at the upper threshold.")
             .default("0.1")
@@ -103,17 +107,21 @@ pub const ENTRY: Entry = Entry {
         .source("Floyd and Jacobson 1993, where it is the largest packet"),
     ],
     shorthand: &["packets", "bytes"],
+    example: Example::new(
+        "{red: {packets: 100 packets, min_threshold: 10 packets, max_threshold: 30 packets}}",
+        "Between the thresholds (12 and 36 ms) the share of packets that are dropped, or marked where the sender can \
+         be told, grows with the mean queue; the mean lags behind the queue.",
+    ),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Arriving);
+
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let limit = QueueLimit::new(params)?;
     let law = Red::new(RedSettings::new(params)?, setup.stream());
-    Ok(Box::new(LawQueue::new(limit, law)))
-}
+    LawQueue::new(limit, law)
+});
 
 #[derive(Clone, Copy, Debug)]
 struct RedSettings {

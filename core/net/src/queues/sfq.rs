@@ -14,7 +14,7 @@
 
 use crate::aqm::{Flows, FlowList, mix, place};
 use crate::fifo::{QueueLimit, QUEUE_FULL};
-use crate::{Backlog, Entry, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 /// Registry entry.
@@ -49,13 +49,16 @@ pub const ENTRY: Entry = Entry {
             .range(1e6, 1e15),
     ],
     shorthand: &["packets", "bytes"],
+    example: Example::new(
+        "{sfq: {packets: 60 packets}}",
+        "Each flow has its share, so that flow 1 hardly waits; the longest queue, that of flow 2, is cut.",
+    ),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    setup: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::ANY;
+
+crate::registry::build!(dyn Queue<P>: |params, setup| {
     let mut stream = setup.stream();
     let set = SfqSettings::new(params);
     let mut queue = Sfq {
@@ -67,8 +70,8 @@ pub fn build<P: Packet + 'static>(
         set,
     };
     queue.grow();
-    Ok(Box::new(queue))
-}
+    queue
+});
 
 #[derive(Clone, Copy, Debug)]
 struct SfqSettings {

@@ -8,7 +8,7 @@
 
 use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
-use crate::{Backlog, Entry, Packet, Queue, Reason, ElementSetup};
+use crate::{Backlog, Entry, Example, Queue, QueueDrops, QueueEffects, DropReason};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 
 /// Registry entry.
@@ -22,6 +22,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Packets,
             "A packet that finds more packets than this waiting is marked.",
         )
+        .trial(&["3"])
         .range(0.0, 4e9)
         .source("K; SIGCOMM 2010, section 3.5: 20 packets at 1 Gbit/s, 65 at 10 Gbit/s"),
         ParamSpec::new(
@@ -29,6 +30,7 @@ pub const ENTRY: Entry = Entry {
             Kind::Bytes,
             "A packet that finds more bytes than this waiting is marked.",
         )
+        .trial(&["9000"])
         .range(0.0, 1e15),
         ParamSpec::new(
             "threshold_time",
@@ -46,19 +48,23 @@ pub const ENTRY: Entry = Entry {
         OPTIONAL_LIMIT[1],
     ],
     shorthand: &["threshold", "threshold_bytes", "threshold_time"],
+    example: Example::new(
+        "{step: {threshold: 20 packets, packets: 100 packets}}",
+        "While more than 20 packets wait (24 ms), flow 1 is marked, and what flow 2 has too much is dropped.",
+    ),
 };
 
-/// Why it drops before the queue is full.
-const STEP: Reason = Reason("step");
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Any);
 
-/// Builds the queue; at least one threshold must be given.
-pub fn build<P: Packet + 'static>(
-    params: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
+/// Why it drops before the queue is full.
+const STEP: DropReason = DropReason("step");
+
+// Builds the queue; at least one threshold must be given.
+crate::registry::build!(dyn Queue<P>: |params, _| {
     let law = StepMarking::new(params)?;
-    Ok(Box::new(LawQueue::new(QueueLimit::optional(params), law)))
-}
+    LawQueue::new(QueueLimit::optional(params), law)
+});
 
 #[derive(Clone, Copy, Debug)]
 struct StepMarking {

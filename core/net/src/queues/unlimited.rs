@@ -1,6 +1,6 @@
 //! A queue without limit.
 
-use crate::{Backlog, Entry, Fifo, Outcomes, Packet, Queue, ElementSetup};
+use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
 use narrows_units::{ParamError, Params, Time};
 
 /// Registry entry.
@@ -10,15 +10,13 @@ pub const ENTRY: Entry = Entry {
     source: "mahimahi's default 'infinite' queue (Netravali et al., USENIX ATC 2015)",
     params: &[],
     shorthand: &[],
+    example: Example::new("unlimited", "Nothing is dropped; the delay grows as long as the burst lasts."),
 };
 
-/// Builds the queue.
-pub fn build<P: Packet + 'static>(
-    _: &Params,
-    _: &ElementSetup,
-) -> Result<Box<dyn Queue<P>>, ParamError> {
-    Ok(Box::new(Unlimited { fifo: Fifo::new() }))
-}
+/// Effects on packets.
+pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::NoRoom);
+
+crate::registry::build!(dyn Queue<P>: |_, _| Unlimited { fifo: Fifo::new() });
 
 struct Unlimited<P> {
     fifo: Fifo<P>,

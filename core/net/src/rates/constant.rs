@@ -1,7 +1,7 @@
 //! A constant rate.
 
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, RateClock, Time};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Bytes, Kind, ParamSpec, Rate, RateClock, Time};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -12,12 +12,11 @@ pub const ENTRY: Entry = Entry {
         .range(1.0, 1e13)
         .required()],
     shorthand: &["rate"],
+    example: Example::new("12 Mbit/s", "Always the same.")
+    .picture(r#"{"seconds": 2}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
-    Ok(Box::new(Constant(RateClock::new(params.rate("rate").unwrap_or_default()))))
-}
+crate::registry::build!(dyn RateServer: |params, _| Constant(RateClock::new(params.rate("rate").unwrap_or_default())));
 
 struct Constant(RateClock);
 

@@ -1,8 +1,8 @@
 //! A link that is there and away in turn, for fixed or for random times.
 
 use crate::rate_schedule::{ScheduledRate, RateSchedule, RateTable};
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamError, ParamSpec, Stream, Time};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -30,14 +30,19 @@ pub const ENTRY: Entry = Entry {
             Kind::Span,
             "How far into an on and an off time the run begins (fixed law); it begins off if this is not shorter than the on time (both laws).",
         )
+        .trial(&["3000000", "10000000"])
         .default("0")
         .range(0.0, 1e15),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{onoff: {rate: 10 Mbit/s, on: 300 ms, off: 200 ms, law: exponential}}",
+        "Times of work and of silence with exponential lengths.",
+    )
+    .picture(r#"{"seconds": 4, "bin_ms": 20}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, setup| {
     let whole = |name: &str| params.integer(name).unwrap_or_default();
     let (rate, on, off, phase) = (whole("rate"), whole("on"), whole("off"), whole("phase"));
     if phase >= on + off {
@@ -63,8 +68,8 @@ pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer
     };
     let inside = |step: &(u64, u64)| step.0 < on + off;
     let steps: Vec<_> = steps.into_iter().filter(inside).collect();
-    Ok(Box::new(ScheduledRate::new(RateTable::new(&steps, Some(on + off))?)))
-}
+    ScheduledRate::new(RateTable::new(&steps, Some(on + off))?)
+});
 
 /// On and off for exponential times. The instants of the changes that have been reached are kept
 /// (8 bytes each), so that the capacity of the past is that of what happened.
@@ -150,6 +155,8 @@ impl RateSchedule for Random {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ElementSetup;
+    use narrows_units::Params;
     use serde_json::{Value, json};
 
     fn server(json: &Value) -> Box<dyn RateServer> {

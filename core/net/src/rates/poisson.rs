@@ -7,8 +7,8 @@
 //! schedule can therefore be looked at again, and an idle link costs nothing.
 
 use crate::opportunities::{ByOpportunity, Opportunities};
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamSpec, Stream, Time};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -29,10 +29,14 @@ pub const ENTRY: Entry = Entry {
         .source("a full Ethernet packet, as mahimahi's opportunities"),
     ],
     shorthand: &["rate"],
+    example: Example::new(
+        "{poisson: 12 Mbit/s}",
+        "Opportunities with exponential gaps: the rate of each 50 ms varies.",
+    )
+    .picture(r#"{"seconds": 4}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, setup| {
     let packet = params.integer("packet").unwrap_or_default() as u32;
     let rate = params.integer("rate").unwrap_or_default();
     let gap = f64::from(packet) * 8e9 / rate as f64;
@@ -42,8 +46,8 @@ pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer
         block: (gap * 256.0).ceil() as u64,
     };
     let walk = Walk::new(process, 0);
-    Ok(Box::new(ByOpportunity::new(walk, packet)))
-}
+    ByOpportunity::new(walk, packet)
+});
 
 /// State that determines all opportunities.
 #[derive(Clone, Copy)]

@@ -7,8 +7,8 @@
 
 use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamSpec, Stream};
 use std::cell::RefCell;
 
 /// Registry entry.
@@ -49,13 +49,17 @@ pub const ENTRY: Entry = Entry {
         .source("a full Ethernet packet, as mahimahi's opportunities"),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{poissondrift: {rate: 12 Mbit/s, deviation: 30 %, time: 2 s}}",
+        "The same with a rate that wanders: its standard deviation is 30 %, and it forgets within 2 s.",
+    )
+    .picture(r#"{"seconds": 20, "bin_ms": 250}"#),
 };
 
 /// Steps after which the drift begins anew: a day of the shortest.
 const MAX_STEPS: u64 = 8_640_000;
 
-/// Builds the server.
-pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, setup| {
     let packet = params.integer("packet").unwrap_or_default() as u32;
     let mut stream = setup.stream();
     let key = stream.bits();
@@ -68,8 +72,8 @@ pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer
         integer("step"),
         Stream::new(key, "drift"),
     );
-    Ok(Box::new(ByOpportunity::new(Modulated::new(drift, key, packet), packet)))
-}
+    ByOpportunity::new(Modulated::new(drift, key, packet), packet)
+});
 
 /// The rate under the process.
 struct RateDrift {

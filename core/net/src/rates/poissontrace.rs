@@ -3,8 +3,8 @@
 use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
 use crate::trace::{self, RateTrace};
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamSpec};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -17,6 +17,7 @@ pub const ENTRY: Entry = Entry {
             Kind::File,
             "The trace: CSV with the header time_ns,rate_bps or time_s,rate_mbps.",
         )
+        .trial(&["rates", "rates-2"])
         .required(),
         ParamSpec::new(
             "loop",
@@ -37,10 +38,14 @@ pub const ENTRY: Entry = Entry {
             .range(0.001, 1000.0),
     ],
     shorthand: &["file"],
+    example: Example::new(
+        "{poissontrace: cellular-drive.csv}",
+        "The same over the rates of a shipped trace of a fading link.",
+    )
+    .picture(r#"{"seconds": 60, "bin_ms": 250}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, setup| {
     let read = trace::named(params, &setup.files, trace::parse_rates)?;
     let RateTrace::Rates { steps, end } = read else {
         let why = "it has opportunities to send, and rates over time are wanted";
@@ -54,8 +59,8 @@ pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer
         scale: params.real("scale").unwrap_or(1.0),
     };
     let process = Modulated::new(told, setup.stream().bits(), packet);
-    Ok(Box::new(ByOpportunity::new(process, packet)))
-}
+    ByOpportunity::new(process, packet)
+});
 
 /// The rate under the process.
 struct TracedPoissonRate {

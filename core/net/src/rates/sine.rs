@@ -1,8 +1,8 @@
 //! A sine wave, in steps fine enough that nobody sees them.
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamError, ParamSpec};
 use std::f64::consts::TAU;
 
 /// Registry entry.
@@ -15,19 +15,25 @@ pub const ENTRY: Entry = Entry {
             .range(1.0, 1e13)
             .required(),
         ParamSpec::new("amplitude", Kind::Rate, "Greatest distance from the mean; at most the mean.")
+            .trial(&["2000000", "3000000"])
             .range(0.0, 1e13)
             .required(),
         ParamSpec::new("period", Kind::Span, "Length of one swing; it begins at the mean, upwards.")
+            .trial(&["200000000", "500000000"])
             .range(360_000.0, 1e18)
             .required(),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{sine: {mean: 6 Mbit/s, amplitude: 4 Mbit/s, period: 2 s}}",
+        "A slow wave around the mean.",
+    )
+    .picture(r#"{"seconds": 4}"#),
 };
 
 const STEPS: u64 = 360;
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, _| {
     let whole = |name: &str| params.integer(name).unwrap_or_default();
     let (mean, amplitude, period) = (whole("mean"), whole("amplitude"), whole("period"));
     if amplitude > mean {
@@ -43,12 +49,14 @@ pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, P
         (start, (mean as f64 + amplitude as f64 * swing).round() as u64)
     };
     let steps: Vec<(u64, u64)> = (0..STEPS).map(step).collect();
-    Ok(Box::new(ScheduledRate::new(RateTable::new(&steps, Some(period))?)))
-}
+    ScheduledRate::new(RateTable::new(&steps, Some(period))?)
+});
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ElementSetup;
+    use narrows_units::Params;
     use narrows_units::Time;
     use serde_json::json;
 

@@ -1,8 +1,8 @@
 //! A square wave.
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamError, ParamSpec};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -11,12 +11,14 @@ pub const ENTRY: Entry = Entry {
     source: "a packet in service goes on at the new rate",
     params: &[
         ParamSpec::new("low", Kind::Rate, "The low rate in IP bits per second.")
+            .trial(&["1000000", "0"])
             .range(0.0, 1e13)
             .required(),
         ParamSpec::new("high", Kind::Rate, "The high rate in IP bits per second.")
             .range(1.0, 1e13)
             .required(),
         ParamSpec::new("period", Kind::Span, "Length of one high and one low part together.")
+            .trial(&["300000000", "100000000"])
             .range(1000.0, 1e18)
             .required(),
         ParamSpec::new("duty", Kind::Ratio, "Share of the period that is high.")
@@ -24,10 +26,14 @@ pub const ENTRY: Entry = Entry {
             .range(0.001, 0.999),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{square: {low: 2 Mbit/s, high: 10 Mbit/s, period: 1 s, duty: 0.3}}",
+        "High for 30 % of each second.",
+    )
+    .picture(r#"{"seconds": 4}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, _| {
     let (low, high) = (params.integer("low"), params.integer("high"));
     let (low, high) = (low.unwrap_or_default(), high.unwrap_or_default());
     if low > high {
@@ -39,5 +45,5 @@ pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, P
     let duty = params.real("duty").unwrap_or_default();
     let edge = (period as f64 * duty).round() as u64;
     let table = RateTable::new(&[(0, high), (edge.clamp(1, period - 1), low)], Some(period))?;
-    Ok(Box::new(ScheduledRate::new(table)))
-}
+    ScheduledRate::new(table)
+});

@@ -1,8 +1,8 @@
 //! A rate that changes at given times.
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Kind, ParamSpec};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -22,13 +22,18 @@ pub const ENTRY: Entry = Entry {
             Kind::Span,
             "After this long everything repeats; without it the last rate holds for ever.",
         )
+        .trial(&["2000000000"])
         .range(1.0, 1e18),
     ],
     shorthand: &["steps"],
+    example: Example::new(
+        "{steps: [[0 s, 4 Mbit/s], [2 s, 2 Mbit/s], [4 s, 3.5 Mbit/s], [6 s, 1 Mbit/s], [8 s, 2 Mbit/s]]}",
+        "The capacities of RFC 8867, section 5.2, in a hurry.",
+    )
+    .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, _| {
     let steps = params.steps("steps").unwrap_or_default();
-    Ok(Box::new(ScheduledRate::new(RateTable::new(steps, params.integer("period"))?)))
-}
+    ScheduledRate::new(RateTable::new(steps, params.integer("period"))?)
+});

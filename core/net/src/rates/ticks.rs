@@ -8,8 +8,8 @@
 //! server idle waits for the next tick even if the rate would have carried it earlier, or leaves then although the
 //! rate alone would have kept it a little longer: up to a tick either way.
 
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Bytes, Kind, ParamSpec, Rate, Span, Time};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -27,14 +27,18 @@ pub const ENTRY: Entry = Entry {
             .source("FreeBSD's HZ = 1000; 10 ms at HZ = 100, as in the paper"),
     ],
     shorthand: &["rate"],
+    example: Example::new(
+        "{ticks: {rate: 12 Mbit/s, tick: 10 ms}}",
+        "The credit of 10 ms leaves at every tenth millisecond, and nothing in between.",
+    )
+    .picture(r#"{"seconds": 0.2, "bin_ms": 1}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, _| {
     let rate = params.integer("rate").unwrap_or(1);
     let tick = params.integer("tick").unwrap_or(1);
-    Ok(Box::new(Ticks { rate, tick, credit: 0, last: None }))
-}
+    Ticks { rate, tick, credit: 0, last: None }
+});
 
 /// Work that a byte is; it is measured in bits times nanoseconds per second, so that it is a whole number.
 const PER_BYTE: u128 = 8_000_000_000;
@@ -108,6 +112,8 @@ impl RateServer for Ticks {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ElementSetup;
+    use narrows_units::Params;
     use serde_json::json;
 
     fn server(rate: u64) -> Box<dyn RateServer> {

@@ -7,8 +7,8 @@
 //! packet waits for ever and the long-run rate holds.
 
 use crate::token_bucket::TokenBucket;
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, RateClock, Time};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Rate, RateClock, Time};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -27,13 +27,18 @@ pub const ENTRY: Entry = Entry {
             Kind::Rate,
             "Rate of the line behind the bucket; without it a burst leaves at one instant.",
         )
+        .trial(&["20000000"])
         .range(1.0, 1e13),
     ],
     shorthand: &[],
+    example: Example::new(
+        "{tokenbucket: {rate: 4 Mbit/s, burst: 200 kB, peak: 20 Mbit/s}}",
+        "200 kB pass at the peak rate, then the bucket is empty and the rate is that of its tokens.",
+    )
+    .picture(r#"{"bin_ms": 20}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, _| {
     let rate = params.integer("rate").unwrap_or_default();
     let burst = params.integer("burst").unwrap_or_default();
     let peak = params.integer("peak");
@@ -42,11 +47,11 @@ pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, P
             "the peak rate must not be below the rate at which the bucket fills".into(),
         ));
     }
-    Ok(Box::new(Shaper {
+    Shaper {
         bucket: TokenBucket::new(rate, burst),
         peak: peak.map(|peak| RateClock::new(Rate::from_bps(peak))),
-    }))
-}
+    }
+});
 
 struct Shaper {
     bucket: TokenBucket,
@@ -98,6 +103,8 @@ impl RateServer for Shaper {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ElementSetup;
+    use narrows_units::Params;
     use narrows_units::Span;
     use proptest::prelude::*;
     use serde_json::{Value, json};

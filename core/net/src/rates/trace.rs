@@ -3,7 +3,7 @@
 use crate::rate_schedule::{ScheduledRate, RateTable};
 use crate::opportunities::{ByOpportunity, Opportunities};
 use crate::trace::{self, RateTrace};
-use crate::{Entry, RateServer, ElementSetup};
+use crate::{Entry, Example, RateServer, ElementSetup};
 use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 
 /// Registry entry.
@@ -17,6 +17,7 @@ pub const ENTRY: Entry = Entry {
             Kind::File,
             "The trace: mahimahi's lines of milliseconds, or CSV with the header time_ns,rate_bps or time_s,rate_mbps.",
         )
+        .trial(&["opportunities", "opportunities-2", "rates"])
         .required(),
         ParamSpec::new(
             "loop",
@@ -41,6 +42,11 @@ pub const ENTRY: Entry = Entry {
         .range(0.001, 1000.0),
     ],
     shorthand: &["file"],
+    example: Example::new(
+        "{trace: cellular-drive.csv}",
+        "A shipped trace of a fading link.",
+    )
+    .picture(r#"{"seconds": 60, "bin_ms": 250}"#),
 };
 
 /// Builds the server.

@@ -14,8 +14,8 @@
 //! randomness of backoff, collisions, frames that are sent again, choice of rates, and acknowledgements of TCP that
 //! use the same air. Losses and jitter are elements of their own.
 
-use crate::{Entry, RateServer, ElementSetup};
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Time};
+use crate::{Entry, Example, RateServer};
+use narrows_units::{Bytes, Kind, ParamSpec, Rate, Span, Time};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -53,6 +53,7 @@ pub const ENTRY: Entry = Entry {
             .range(1.0, 4096.0)
             .source("IEEE 802.11n: the window of a block acknowledgement"),
         ParamSpec::new("bytes", Kind::Bytes, "Most bytes of frames in an aggregate; a single frame may be larger.")
+            .trial(&["65535", "4000"])
             .default("65535")
             .range(1.0, 1e9)
             .source("IEEE 802.11n: largest A-MPDU; 802.11ac: 1048575"),
@@ -66,10 +67,14 @@ pub const ENTRY: Entry = Entry {
         .source("Linux ath9k: 4 ms"),
     ],
     shorthand: &["rate"],
+    example: Example::new(
+        "{wifi: {rate: 14.4 Mbit/s}}",
+        "Packets arrive in aggregates of four, one of which takes 3.6 ms.",
+    )
+    .picture(r#"{"seconds": 0.1, "bin_ms": 1}"#),
 };
 
-/// Builds the server.
-pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
+crate::registry::build!(dyn RateServer: |params, _| {
     let number = |name: &str| params.integer(name).unwrap_or_default();
     let rate = number("rate").max(1);
     let mut wifi = Wifi {
@@ -87,8 +92,8 @@ pub fn build(params: &Params, _: &ElementSetup) -> Result<Box<dyn RateServer>, P
     };
     let frames = (wifi.bytes / wifi.length(USUAL)).clamp(1, wifi.frames);
     wifi.full = (frames * u64::from(USUAL), wifi.needs(frames * wifi.length(USUAL)));
-    Ok(Box::new(wifi))
-}
+    wifi
+});
 
 /// Bits times nanoseconds per second that a byte is.
 const BYTE: u128 = 8_000_000_000;
@@ -178,6 +183,8 @@ impl RateServer for Wifi {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ElementSetup;
+    use narrows_units::Params;
     use serde_json::{Value, json};
 
     fn server(params: &Value) -> Box<dyn RateServer> {

@@ -1,7 +1,7 @@
 //! Trials of single queues and elements.
 
 use super::{Dice, TestPacket};
-use crate::{Change, Element, Outcomes, Queue};
+use crate::{Change, Element, Outcomes, PacketOrder, Queue};
 use narrows_units::{Params, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,6 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 struct Ledger {
     inside: BTreeSet<u64>,
     bytes: u64,
+    /// Reasons for which packets were dropped.
+    reasons: BTreeSet<&'static str>,
 }
 
 impl Ledger {
@@ -35,6 +37,7 @@ impl Ledger {
         for drop in outcomes.drops.drain(..) {
             assert_eq!(drop.at, now, "a drop is reported when it happens");
             assert!(!drop.reason.0.is_empty());
+            self.reasons.insert(drop.reason.0);
             self.leave(&drop.packet, "was dropped");
         }
     }
@@ -117,17 +120,6 @@ pub fn check_changing_queue(
     assert_eq!(queue.dequeue(now, &mut outcomes), None);
 }
 
-/// Which order of packets an element keeps.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// All leave as they came.
-    All,
-    /// Packets of one connection leave as they came, acknowledgements and others apart.
-    OfConnection,
-    /// None.
-    Free,
-}
-
 /// A trial of one element.
 pub struct Trial {
     /// The element.
@@ -135,7 +127,7 @@ pub struct Trial {
     /// Changes that are made one after the other.
     pub changes: Vec<Change>,
     /// Demand on the order.
-    pub order: Order,
+    pub order: PacketOrder,
     /// True if packets may stay inside for ever.
     pub strands: bool,
 }
@@ -150,7 +142,7 @@ pub fn check_element(element: Box<dyn Element<TestPacket>>, seed: u64, steps: u3
     Trial {
         element,
         changes: Vec::new(),
-        order: Order::Free,
+        order: PacketOrder::Free,
         strands: false,
     }
     .run(&mut Dice::random(seed, steps));
@@ -158,11 +150,11 @@ pub fn check_element(element: Box<dyn Element<TestPacket>>, seed: u64, steps: u3
 
 impl Trial {
     /// Like [`check_element`], with everything that the trial says besides. Returns the number of
-    /// copies that the element made.
+    /// copies that the element made, and the reasons for which it dropped packets.
     ///
     /// # Panics
     /// When the element breaks the contract of [`Element`].
-    pub fn run(self, dice: &mut Dice) -> u64 {
+    pub fn run(self, dice: &mut Dice) -> (u64, BTreeSet<&'static str>) {
         let mut run = Run {
             element: self.element,
             order: self.order,
@@ -208,13 +200,13 @@ impl Trial {
             Time::FAR,
             "an element that has done everything waits for nothing"
         );
-        run.copies
+        (run.copies, run.ledger.reasons)
     }
 }
 
 struct Run {
     element: Box<dyn Element<TestPacket>>,
-    order: Order,
+    order: PacketOrder,
     outcomes: Outcomes<TestPacket>,
     ledger: Ledger,
     /// The last packet that left, by class.
@@ -248,9 +240,9 @@ impl Run {
 
     fn check_order(&mut self, packet: &TestPacket) {
         let class = match self.order {
-            Order::Free => return,
-            Order::All => (0, false),
-            Order::OfConnection => (packet.connection, packet.ack),
+            PacketOrder::Free => return,
+            PacketOrder::All => (0, false),
+            PacketOrder::OfConnection => (packet.connection, packet.ack),
         };
         let before = self.left.insert(class, packet.uid).unwrap_or_default();
         assert!(

@@ -32,15 +32,13 @@ const CONTENTS: [(&str, &str); 6] = [
 /// that one with each parameter set to something else in turn (each word of a choice). All of them
 /// can be built, with [`example_files`] as files.
 ///
-/// The values are guessed by kind and kept within bounds; where that is not good enough, because
-/// values must fit each other, there is a line in `fitting`.
+/// The values are guessed by kind and kept within bounds, unless the parameter has [`ParamSpec::trial`].
 pub fn examples(entry: &Entry) -> Vec<Map<String, Value>> {
     let mut base = Map::new();
     for spec in entry.params {
-        let limit = ["bytes", "packets"].contains(&spec.name) && spec.default.is_none();
-        let threshold = (entry.name, spec.name) == ("step", "threshold");
-        if spec.required || limit || threshold {
-            base.insert(spec.name.to_owned(), guess(entry, spec, 0));
+        let limits = ["bytes", "packets", "threshold"];
+        if spec.required || limits.contains(&spec.name) && spec.default.is_none() {
+            base.insert(spec.name.to_owned(), guess(spec, 0));
         }
     }
     let mut sets = vec![base.clone()];
@@ -48,8 +46,8 @@ pub fn examples(entry: &Entry) -> Vec<Map<String, Value>> {
         let values = match (spec.kind, spec.default) {
             (Kind::Choice(words), _) => words.iter().map(|word| json!(word)).collect(),
             (Kind::Flag, default) => vec![json!(default != Some("true"))],
-            (Kind::File, _) => vec![guess(entry, spec, 1), guess(entry, spec, 2)],
-            _ => vec![guess(entry, spec, 1)],
+            (Kind::File, _) => vec![guess(spec, 1), guess(spec, 2)],
+            _ => vec![guess(spec, 1)],
         };
         for value in values {
             let mut set = base.clone();
@@ -65,9 +63,10 @@ pub fn strands(params: &Map<String, Value>) -> bool {
     params.get("loop") == Some(&json!(false))
 }
 
-fn guess(entry: &Entry, spec: &ParamSpec, variant: usize) -> Value {
-    if let Some(value) = fitting(entry.name, spec.name, variant) {
-        return value;
+fn guess(spec: &ParamSpec, variant: usize) -> Value {
+    let trial = spec.trial.get(variant).or(spec.trial.last());
+    if let Some(text) = trial.filter(|_| spec.kind != Kind::File) {
+        return serde_json::from_str(text).expect("trial values are JSON");
     }
     let within = |values: [u64; 2]| {
         let value = values[variant.min(1)];
@@ -91,41 +90,8 @@ fn guess(entry: &Entry, spec: &ParamSpec, variant: usize) -> Value {
         Kind::RateSteps => steps([10_000_000, 2_000_000]),
         Kind::SpanSteps => steps([7_000_000, 2_000_000]),
         Kind::File => {
-            let names: &[&str] = match entry.name {
-                "trace" => &["opportunities", "opportunities-2", "rates"],
-                "poissontrace" => &["rates", "rates-2", "rates-2"],
-                _ => &["delays", "delays-2", "delays-2"],
-            };
-            json!({"name": format!("{}.txt", names[variant]), "sha256": names[variant]})
+            let name = trial.expect("files are given");
+            json!({"name": format!("{name}.txt"), "sha256": name})
         }
-    }
-}
-
-/// Values that fit the others of their entry; `variant` 0 is the base, 1 the changed value.
-fn fitting(entry: &str, param: &str, variant: usize) -> Option<Value> {
-    let two = |base: u64, changed: u64| Some(json!([base, changed][variant.min(1)]));
-    match (entry, param) {
-        ("steps" | "delaysteps", "period") => two(2_000_000_000, 2_000_000_000),
-        ("square", "low") => two(1_000_000, 0),
-        ("square", "period") => two(300_000_000, 100_000_000),
-        ("sine", "amplitude") => two(2_000_000, 3_000_000),
-        ("sine", "period") => two(200_000_000, 500_000_000),
-        ("onoff", "phase") => two(3_000_000, 10_000_000),
-        ("tokenbucket", "peak") => two(20_000_000, 20_000_000),
-        ("drift", "amplitude") => two(2_000_000, 5_000_000),
-        ("drift", "slope") => Some(json!(0.001)),
-        ("jitter", "most") => two(20_000_000, 9_000_000),
-        ("step", "threshold" | "threshold_bytes") => {
-            Some(json!([3, 9_000][usize::from(param != "threshold")]))
-        }
-        ("wifi", "bytes") => two(65_535, 4_000),
-        ("mtu", "bytes") => two(1_500, 576),
-        ("red", "min_threshold") => two(2, 2),
-        ("red", "max_threshold") => two(6, 6),
-        ("red", "min_bytes") => two(2_000, 2_000),
-        ("red", "max_bytes") => two(9_000, 9_000),
-        ("priority", "map") => Some(json!([46, 0, 8, 2])),
-        ("outage", "period") => two(30_000_000, 50_000_000),
-        _ => None,
     }
 }

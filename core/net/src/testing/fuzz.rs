@@ -1,8 +1,10 @@
 //! Entry for fuzzers: each function makes a trial of whatever bytes it gets and panics when
 //! something breaks its contract. Ordinary tests call them with random bytes.
 
-use super::{Dice, Order, Trial, check_changing_queue, example_files, examples, strands};
-use crate::{BOTTLENECK_PARAMS, Bottleneck, Change, ElementSetup, Entry, links, queues, rates};
+use super::{Dice, Trial, check_changing_queue, example_files, examples, strands};
+use crate::{
+    BOTTLENECK_PARAMS, Bottleneck, Change, ElementSetup, Entry, PacketOrder, links, queues, rates,
+};
 use narrows_units::{Params, Span, Time, Value};
 use serde_json::Map;
 
@@ -23,14 +25,14 @@ pub fn link_trial(entry: &Entry, sets: &[Map<String, serde_json::Value>]) -> Tri
     let asked = sets
         .iter()
         .any(|set| set.get("reorder") == Some(&serde_json::Value::Bool(true)));
+    let effects = links::effects(entry.name).expect("a registered element");
     Trial {
         element: links::build(entry.name, &sets[0], &setup()).expect("an example can be built"),
         changes: sets[1..].iter().map(change).collect(),
-        order: match entry.name {
-            "reorder" => Order::Free,
-            _ if asked => Order::Free,
-            "ackdecimation" => Order::OfConnection,
-            _ => Order::All,
+        order: if asked {
+            PacketOrder::Free
+        } else {
+            effects.order
         },
         strands: false,
     }
@@ -66,7 +68,7 @@ pub fn bottleneck_trial(
             .chain(rate_changes)
             .chain(own_changes)
             .collect(),
-        order: Order::Free,
+        order: PacketOrder::Free,
         strands: rate_sets.iter().any(strands),
     }
 }

@@ -5,40 +5,16 @@ use crate::schema::{Direction, RUN_FILE};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
+mod effects;
 mod measure;
 mod network;
 mod rate;
 
+pub use effects::REAL;
 pub use measure::Measure;
 pub(crate) use network::CellFraming;
-pub use network::{CellQueueLimit, Element, Link, Network, Route};
+pub use network::{CellElement, CellLink, CellNetwork, CellQueueLimit, CellRoute};
 pub use rate::RateLaw;
-
-/// Kinds of elements that hold packets for no time at all, so that they add nothing to a delay.
-const INSTANT: [&str; 9] = [
-    "loss",
-    "gilbert",
-    "periodicloss",
-    "losslist",
-    "duplicate",
-    "corrupt",
-    "policer",
-    "mtu",
-    "gate",
-];
-
-/// Kinds of elements that delay single packets by amounts that vary, from nothing on: what they add is
-/// no propagation delay.
-const VARYING: [&str; 5] = [
-    "jitter",
-    "jittertrace",
-    "reorder",
-    "ackaggregation",
-    "ackdecimation",
-];
-
-/// Kind of the element that stands for a real path.
-pub const REAL: &str = "real";
 
 /// A cell, as far as it bears on its record. All quantities in base units.
 #[derive(Clone, Debug, Deserialize)]
@@ -51,12 +27,12 @@ pub struct Cell {
     #[serde(default)]
     pub bin_ns: Option<u64>,
     /// The network.
-    pub network: Network,
+    pub network: CellNetwork,
     /// Planned changes of elements, in order of time.
     #[serde(default)]
     pub timeline: Vec<PlannedChange>,
     /// The flows.
-    pub flows: Vec<Flow>,
+    pub flows: Vec<CellFlow>,
     /// The measured part of the run.
     #[serde(default)]
     pub measure: Measure,
@@ -80,7 +56,7 @@ pub enum KeptTransfers {
 
 /// One flow.
 #[derive(Clone, Debug, Deserialize)]
-pub struct Flow {
+pub struct CellFlow {
     /// Number, from 1.
     pub flow: u16,
     /// Name of the scheme.
@@ -90,7 +66,7 @@ pub struct Flow {
     pub start_ns: u64,
     /// When it stops.
     pub stop_ns: u64,
-    /// Which way its data travel.
+    /// Direction of its data.
     #[serde(default)]
     pub direction: Direction,
     /// Host that sends the data; in a dumbbell its direction tells.
@@ -149,7 +125,7 @@ impl Cell {
     }
 
     /// The flow with this number.
-    pub fn flow(&self, number: u16) -> Option<&Flow> {
+    pub fn flow(&self, number: u16) -> Option<&CellFlow> {
         self.flows.iter().find(|flow| flow.flow == number)
     }
 
@@ -192,7 +168,11 @@ impl Cell {
     }
 
     /// The elements that packets of flow `number` meet in `direction`, without the access links.
-    pub fn elements(&self, number: u16, direction: Direction) -> impl Iterator<Item = &Element> {
+    pub fn elements(
+        &self,
+        number: u16,
+        direction: Direction,
+    ) -> impl Iterator<Item = &CellElement> {
         let route = self.route_of(number, direction).unwrap_or(usize::MAX);
         self.network.path(route)
     }
@@ -202,33 +182,6 @@ impl Cell {
         self.timeline
             .iter()
             .filter(move |change| change.element == name)
-    }
-
-    /// The smallest delay that an element adds by itself, at any time of the run.
-    pub fn least_delay_ns(&self, element: &Element) -> u64 {
-        let set = self.changes_of(element.label()).map(|change| &change.set);
-        let changed = set.filter_map(|set| set.get("delay")?.as_u64());
-        match element.kind.as_str() {
-            "delay" => changed.fold(element.delay_ns(), u64::min),
-            "drift" => {
-                let number = |name: &str| element.params.get(name).and_then(Value::as_f64);
-                let slope = number("slope").unwrap_or(0.0);
-                if slope < 0.0 || self.changes_of(element.label()).next().is_some() {
-                    return 0;
-                }
-                let delay = number("delay").unwrap_or(0.0);
-                // Rounding may cut a nanosecond off.
-                (delay - number("amplitude").unwrap_or(0.0) - 1.0).max(0.0) as u64
-            }
-            "delaysteps" => {
-                let lists = self.changes_of(element.label()).map(|change| &change.set);
-                let lists = std::iter::once(&element.params).chain(lists);
-                let steps = lists.filter_map(|set| set.get("steps")?.as_array());
-                let delays = steps.flatten().filter_map(|step| step.get(1)?.as_u64());
-                delays.min().unwrap_or(0)
-            }
-            _ => 0,
-        }
     }
 
     /// The sum of the delays that a packet of flow `number` meets in `direction` at the least. No
@@ -252,33 +205,16 @@ impl Cell {
     /// amount that is neither fixed, nor queueing, nor a variation from nothing on: its part of
     /// propagation is another one at other times. Without one, delay less the smallest possible
     /// delay is the time spent in queues and by variation.
-    pub fn unsteady(&self, number: u16, direction: Direction) -> Option<&Element> {
-        self.elements(number, direction).find(|element| {
-            let moved = || {
-                let mut changes = self.changes_of(element.label());
-                changes.any(|change| change.set.contains_key("delay"))
-            };
-            match element.kind.as_str() {
-                "bottleneck" => false,
-                "delay" => moved(),
-                "outage" => self.may_hold(element),
-                kind => !INSTANT.contains(&kind) && !VARYING.contains(&kind),
-            }
-        })
-    }
-
-    /// True if an outage holds packets at some time, which then wait without being queued; else it drops them.
-    pub fn may_hold(&self, outage: &Element) -> bool {
-        let holds = |set: &Map<String, Value>| set.get("mode").is_some_and(|mode| mode == "hold");
-        let mut changes = self.changes_of(outage.label());
-        holds(&outage.params) || changes.any(|change| holds(&change.set))
+    pub fn unsteady(&self, number: u16, direction: Direction) -> Option<&CellElement> {
+        let mut way = self.elements(number, direction);
+        way.find(|element| self.is_unsteady(element))
     }
 
     /// The rate of a bottleneck over time.
     ///
     /// # Errors
     /// Why it is not known.
-    pub fn rate_law(&self, element: &Element) -> Result<RateLaw, String> {
+    pub fn rate_law(&self, element: &CellElement) -> Result<RateLaw, String> {
         let rate = element.params.get("rate").unwrap_or(&Value::Null);
         let changes: Vec<(u64, &Value)> = self
             .changes_of(element.label())
@@ -294,7 +230,7 @@ impl Cell {
     }
 
     /// The flows under test.
-    pub fn tested(&self) -> impl Iterator<Item = &Flow> {
+    pub fn tested(&self) -> impl Iterator<Item = &CellFlow> {
         self.flows.iter().filter(|flow| !flow.background)
     }
 }

@@ -6,20 +6,20 @@ use serde_json::{Map, Value};
 
 /// The network that packets pass. A dumbbell is read as two links with a route each.
 #[derive(Clone, Debug, Default)]
-pub struct Network {
+pub struct CellNetwork {
     /// True if it is written as two lists of elements, so that a packet's direction tells its way.
     pub dumbbell: bool,
     /// Names of the hosts.
     pub hosts: Vec<String>,
     /// All directed links.
-    pub links: Vec<Link>,
+    pub links: Vec<CellLink>,
     /// The ways from host to host.
-    pub routes: Vec<Route>,
+    pub routes: Vec<CellRoute>,
 }
 
 /// One direction of a link.
 #[derive(Clone, Debug)]
-pub struct Link {
+pub struct CellLink {
     /// Its name.
     pub name: String,
     /// Node at which packets enter.
@@ -27,17 +27,17 @@ pub struct Link {
     /// Node at which they leave.
     pub to: String,
     /// The links or elements they pass, in order.
-    pub elements: Vec<Element>,
+    pub elements: Vec<CellElement>,
 }
 
 /// The way from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Route {
+pub struct CellRoute {
     /// Name of the host at which it starts.
     pub from: String,
     /// Name of the host at which it ends.
     pub to: String,
-    /// Which way packets of no flow are said to travel.
+    /// Direction recorded for packets of no flow.
     pub direction: Direction,
     /// Indices of its links, in order.
     pub links: Vec<usize>,
@@ -45,7 +45,7 @@ pub struct Route {
 
 /// One element.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
-pub struct Element {
+pub struct CellElement {
     /// Its name, if it was given one.
     #[serde(default)]
     pub name: Option<String>,
@@ -87,9 +87,9 @@ struct Written {
     #[serde(default)]
     routes: Vec<WrittenRoute>,
     #[serde(default)]
-    forward: Vec<Element>,
+    forward: Vec<CellElement>,
     #[serde(default)]
-    backward: Vec<Element>,
+    backward: Vec<CellElement>,
 }
 
 #[derive(Deserialize)]
@@ -103,7 +103,7 @@ struct WrittenLink {
     from: String,
     to: String,
     #[serde(default)]
-    elements: Vec<Element>,
+    elements: Vec<CellElement>,
 }
 
 #[derive(Deserialize)]
@@ -113,12 +113,12 @@ struct WrittenRoute {
     links: Vec<String>,
 }
 
-impl<'de> Deserialize<'de> for Network {
+impl<'de> Deserialize<'de> for CellNetwork {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let written = Written::deserialize(deserializer)?;
         let network = match written.kind.as_deref().unwrap_or("dumbbell") {
-            "dumbbell" => Ok(Network::dumbbell(written)),
-            "graph" => Network::graph(written),
+            "dumbbell" => Ok(CellNetwork::dumbbell(written)),
+            "graph" => CellNetwork::graph(written),
             other => Err(format!("the network kind '{other}' is unknown")),
         };
         let mut network = network.map_err(serde::de::Error::custom)?;
@@ -132,10 +132,10 @@ impl<'de> Deserialize<'de> for Network {
     }
 }
 
-impl Network {
+impl CellNetwork {
     fn dumbbell(written: Written) -> Self {
         let (from, to) = ("sender".to_owned(), "receiver".to_owned());
-        let link = |direction: Direction, elements| Link {
+        let link = |direction: Direction, elements| CellLink {
             name: direction.word().to_owned(),
             from: if direction == Direction::Forward {
                 &from
@@ -155,13 +155,13 @@ impl Network {
             link(Direction::Forward, written.forward),
             link(Direction::Backward, written.backward),
         ];
-        let routes = [Direction::Forward, Direction::Backward].map(|direction| Route {
+        let routes = [Direction::Forward, Direction::Backward].map(|direction| CellRoute {
             from: links[direction as usize].from.clone(),
             to: links[direction as usize].to.clone(),
             direction,
             links: vec![direction as usize],
         });
-        Network {
+        CellNetwork {
             dumbbell: true,
             hosts: vec![from, to],
             links,
@@ -177,11 +177,11 @@ impl Network {
             let place = nodes.iter().position(|node| node == name);
             place.ok_or_else(|| format!("there is no node '{name}'"))
         };
-        let mut links: Vec<Link> = Vec::new();
+        let mut links: Vec<CellLink> = Vec::new();
         for link in written.links {
             known(&link.from)?;
             known(&link.to)?;
-            links.push(Link {
+            links.push(CellLink {
                 name: link.name,
                 from: link.from,
                 to: link.to,
@@ -203,7 +203,7 @@ impl Network {
                 return Err(format!("the route from {from} to {to} is not connected"));
             }
             let forward = known(&route.from)? < known(&route.to)?;
-            routes.push(Route {
+            routes.push(CellRoute {
                 from: route.from,
                 to: route.to,
                 direction: if forward {
@@ -214,7 +214,7 @@ impl Network {
                 links: way,
             });
         }
-        Ok(Network {
+        Ok(CellNetwork {
             dumbbell: false,
             hosts,
             links,
@@ -223,25 +223,25 @@ impl Network {
     }
 
     /// All elements with the index of their link.
-    pub fn elements(&self) -> impl Iterator<Item = (usize, &Element)> {
+    pub fn elements(&self) -> impl Iterator<Item = (usize, &CellElement)> {
         let links = self.links.iter().enumerate();
         links.flat_map(|(index, link)| link.elements.iter().map(move |element| (index, element)))
     }
 
     /// The element called `name`.
-    pub fn element(&self, name: &str) -> Option<&Element> {
+    pub fn element(&self, name: &str) -> Option<&CellElement> {
         let mut all = self.elements().map(|(_, element)| element);
         all.find(|element| element.label() == name)
     }
 
     /// The elements on route number `route`, in order, without access links.
-    pub fn path(&self, route: usize) -> impl Iterator<Item = &Element> {
+    pub fn path(&self, route: usize) -> impl Iterator<Item = &CellElement> {
         let links = self.routes.get(route).map_or(&[][..], |route| &route.links);
         links.iter().flat_map(|&link| &self.links[link].elements)
     }
 }
 
-impl Element {
+impl CellElement {
     /// The name.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(&self.kind)
@@ -277,10 +277,10 @@ impl Element {
 
     /// The limits of the queue of a bottleneck.
     pub fn limit(&self) -> CellQueueLimit {
-        if self.queue_kind() == Some("onepacket") {
+        if let Some(packets) = self.queue_effects().packets {
             return CellQueueLimit {
                 bytes: None,
-                packets: Some(1),
+                packets: Some(packets),
             };
         }
         self.params

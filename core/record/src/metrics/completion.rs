@@ -1,29 +1,25 @@
 //! Times that transfers of applications took.
 
-use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
+use super::{DelayDistribution, Measured, Metric, Subject};
 use crate::cell::KeptTransfers;
 use crate::histogram::HistogramBucket;
 
-/// Registry entry.
-pub(super) const P50: Metric = Metric {
+/// Registry entries.
+pub(super) const METRICS: &[Metric] = &[P50, P95, MEAN, COMPLETE, INCOMPLETE];
+
+const P50: Metric = Metric {
     name: "completion_p50_ns",
     label: "median completion time",
-    unit: "ns",
-    show_unit: "ms",
-    show_scale: 1e-6,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
     definition: "Median, by nearest rank, of the times from an application's request for a \
                  transfer until its last byte arrived, over the transfers that were complete at \
                  the end. Read it beside the number of those that were not. Transfers count if they \
                  began in the part of the run that is measured.",
     source: "RFC 5166, section 2.1.1 (per-flow transfer times)",
     compute: p50,
+    ..Metric::TIME
 };
 
-/// Registry entry.
-pub(super) const P95: Metric = Metric {
+const P95: Metric = Metric {
     name: "completion_p95_ns",
     label: "95th percentile of completion times",
     definition: "95th percentile, by nearest rank, of the completion times of transfers.",
@@ -31,8 +27,7 @@ pub(super) const P95: Metric = Metric {
     ..P50
 };
 
-/// Registry entry.
-pub(super) const MEAN: Metric = Metric {
+const MEAN: Metric = Metric {
     name: "completion_mean_ns",
     label: "mean completion time",
     definition: "Mean of the completion times of transfers.",
@@ -40,8 +35,7 @@ pub(super) const MEAN: Metric = Metric {
     ..P50
 };
 
-/// Registry entry.
-pub(super) const COMPLETE: Metric = Metric {
+const COMPLETE: Metric = Metric {
     name: "transfers",
     label: "complete transfers",
     unit: "1",
@@ -54,8 +48,7 @@ pub(super) const COMPLETE: Metric = Metric {
     ..P50
 };
 
-/// Registry entry.
-pub(super) const INCOMPLETE: Metric = Metric {
+const INCOMPLETE: Metric = Metric {
     name: "transfers_incomplete",
     label: "incomplete transfers",
     definition: "Transfers of applications that had begun and were not complete at the end. They \

@@ -22,10 +22,8 @@ const fn time(
     Metric {
         name,
         label,
-        unit: "ns",
         show_unit: "s",
         show_scale: 1e-9,
-        better: Some(Better::Lower),
         scope: Scope::All,
         happened: Some(happened),
         definition: "Time from the last start of a flow to the middle of the first window in which \
@@ -34,6 +32,7 @@ const fn time(
         source: "delta-fair convergence time with delta = 0.1 (RFC 5166; Bansal et al., SIGCOMM \
                  2001); windows of 10 s as in Ha et al., PFLDnet 2006",
         compute,
+        ..Metric::TIME
     }
 }
 

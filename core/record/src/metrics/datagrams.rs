@@ -1,26 +1,22 @@
 //! Reports of sinks of datagrams.
 
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Scope, Subject};
 use crate::run::ReceiverCounters;
 
-/// Registry entry.
-pub(super) const LOSS: Metric = Metric {
+/// Registry entries.
+pub(super) const METRICS: &[Metric] = &[LOSS, OUT_OF_ORDER, JITTER];
+
+const LOSS: Metric = Metric {
     name: "datagram_loss_ratio",
     label: "datagrams lost",
-    unit: "1",
-    show_unit: "%",
-    show_scale: 100.0,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
     definition: "Datagrams whose number never came to the sink, divided by these and those that \
                  came: what iperf reports as lost of total.",
     source: "RFC 7680 (one-way loss), by numbers at the receiver",
     compute: loss,
+    ..Metric::SHARE
 };
 
-/// Registry entry.
-pub(super) const OUT_OF_ORDER: Metric = Metric {
+const OUT_OF_ORDER: Metric = Metric {
     name: "out_of_order_ratio",
     label: "datagrams out of order",
     definition: "Datagrams that came to the sink after one with a higher number, divided by those \
@@ -30,8 +26,7 @@ pub(super) const OUT_OF_ORDER: Metric = Metric {
     ..LOSS
 };
 
-/// Registry entry.
-pub(super) const JITTER: Metric = Metric {
+const JITTER: Metric = Metric {
     name: "jitter_ns",
     label: "jitter",
     unit: "ns",

@@ -1,20 +1,12 @@
 //! One-way delay.
 
 use super::subject::ARRIVED;
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Subject};
 
 const BASE: Metric = Metric {
-    name: "",
-    label: "",
-    unit: "ns",
-    show_unit: "ms",
-    show_scale: 1e-6,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
-    definition: "",
     source: "Yan et al., Pantheon, USENIX ATC 2018",
     compute: mean,
+    ..Metric::TIME
 };
 
 const MEAN: Metric = Metric {

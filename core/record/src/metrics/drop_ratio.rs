@@ -1,23 +1,19 @@
 //! Drops of the bottleneck.
 
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Scope, Subject};
 
 /// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+pub(super) const METRICS: &[Metric] = &[Metric {
     name: "bottleneck_drop_ratio",
     label: "drops of the bottleneck",
-    unit: "1",
-    show_unit: "%",
-    show_scale: 100.0,
-    better: Some(Better::Lower),
     scope: Scope::AllAndLinks,
-    happened: None,
     definition: "Packets that the slowest bottleneck on the way of the data dropped, divided by \
                  those offered to it, background included; where flows have different \
                  bottlenecks, of all of these. Of a link: of that one.",
     source: "RFC 5166, section 2.1.3 (drop rate of the congested link)",
     compute,
-};
+    ..Metric::SHARE
+}];
 
 fn compute(subject: &Subject<'_>) -> Measured {
     let mut names: Vec<&str> = Vec::new();

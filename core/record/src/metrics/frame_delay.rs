@@ -1,26 +1,22 @@
 //! Delay of frames of video.
 
-use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
+use super::{DelayDistribution, Measured, Metric, Subject};
 
-/// Registry entry.
-pub(super) const P50: Metric = Metric {
+/// Registry entries.
+pub(super) const METRICS: &[Metric] = &[P50, P95];
+
+const P50: Metric = Metric {
     name: "frame_delay_p50_ns",
     label: "median frame delay",
-    unit: "ns",
-    show_unit: "ms",
-    show_scale: 1e-6,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
     definition: "Median, by nearest rank, of the times from the capture of a frame until its last \
                  packet arrived, over the frames of which all packets arrived. The wait in the \
                  sender is included; decoding and a buffer for playing are not.",
     source: "RFC 8867, section 4.1 (end-to-end delay, here of frames)",
     compute: |subject| percentile(subject, 0.5),
+    ..Metric::TIME
 };
 
-/// Registry entry.
-pub(super) const P95: Metric = Metric {
+const P95: Metric = Metric {
     name: "frame_delay_p95_ns",
     label: "95th percentile frame delay",
     definition: "95th percentile, by nearest rank, of the times from the capture of a frame until \

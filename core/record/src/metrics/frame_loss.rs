@@ -1,26 +1,21 @@
 //! Frames of video that were of no use to a viewer.
 
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Subject};
 
 /// A frame that takes longer is too late for a conversation.
 pub(super) const LATE_NS: u64 = 400_000_000;
 
 /// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+pub(super) const METRICS: &[Metric] = &[Metric {
     name: "frame_loss_ratio",
     label: "frames lost or late",
-    unit: "1",
-    show_unit: "%",
-    show_scale: 100.0,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
     definition: "Share of the frames that were not whole at the receiver 400 ms after their \
                  capture: thrown away by the sender, hit by a loss, or late. Frames of the last \
                  400 ms of a flow are left out.",
     source: "the limit is that of ITU-T G.114 for one-way delay",
     compute,
-};
+    ..Metric::SHARE
+}];
 
 fn compute(subject: &Subject<'_>) -> Measured {
     let (mut all, mut missed) = (0_u64, 0_u64);

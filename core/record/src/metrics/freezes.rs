@@ -1,7 +1,7 @@
 //! Times in which a viewer saw a picture that stood still.
 
 use super::subject::FramesOfFlow;
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Subject};
 use std::collections::VecDeque;
 
 /// Intervals whose mean says what is usual.
@@ -11,16 +11,12 @@ const MIN_INTERVALS: usize = 5;
 /// A freeze lasts at least this much longer than usual.
 const MORE_NS: u64 = 150_000_000;
 
-/// Registry entry.
-pub(super) const COUNT: Metric = Metric {
+/// Registry entries.
+pub(super) const METRICS: &[Metric] = &[COUNT, SHARE];
+
+const COUNT: Metric = Metric {
     name: "freezes",
     label: "freezes",
-    unit: "1",
-    show_unit: "",
-    show_scale: 1.0,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
     definition: "Times between two frames that were at least three times as long as the mean of the \
                  last 30, and at least 150 ms longer. Frames count at the moment at which they were \
                  whole, unless a later one was before; whether they could be decoded without those \
@@ -28,10 +24,10 @@ pub(super) const COUNT: Metric = Metric {
                  the flow ends the last time.",
     source: "W3C Identifiers for WebRTC's Statistics API, freezeCount",
     compute: |subject| Ok(total(subject)?.count as f64),
+    ..Metric::NUMBER
 };
 
-/// Registry entry.
-pub(super) const SHARE: Metric = Metric {
+const SHARE: Metric = Metric {
     name: "freeze_ratio",
     label: "time frozen",
     show_unit: "%",

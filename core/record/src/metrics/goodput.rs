@@ -1,18 +1,12 @@
 //! Goodput: new data that reached the application.
 
 use super::subject::rate_bps;
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Subject};
 
 /// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+pub(super) const METRICS: &[Metric] = &[Metric {
     name: "goodput_bps",
     label: "goodput",
-    unit: "bit/s",
-    show_unit: "Mbit/s",
-    show_scale: 1e-6,
-    better: Some(Better::Higher),
-    scope: Scope::Both,
-    happened: None,
     definition: "Bits of application data that the receiver got for the first time, without \
                  headers and repetitions, divided by the time between the first and the last \
                  arrival of the flow's packets; by the time between its start and its stop where nobody \
@@ -21,7 +15,8 @@ pub(super) const METRIC: Metric = Metric {
                  the first and the last sample of its states in that part, over that time.",
     source: "RFC 5166, section 2.1.1",
     compute,
-};
+    ..Metric::RATE
+}];
 
 fn compute(subject: &Subject<'_>) -> Measured {
     if subject.whole_run().is_err() {

@@ -3,20 +3,17 @@
 use super::{Better, Measured, Metric, Scope, Subject};
 
 /// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+pub(super) const METRICS: &[Metric] = &[Metric {
     name: "jain_index",
     label: "Jain's fairness index",
-    unit: "1",
-    show_unit: "",
-    show_scale: 1.0,
     better: Some(Better::Higher),
     scope: Scope::All,
-    happened: None,
     definition: "(sum x)^2 / (n sum x^2) over the flows' throughputs x while all n flows run, from \
                  the last start to the first stop: 1 if all are equal, 1/n if one has everything.",
     source: "Jain, Chiu and Hawe, DEC-TR-301, 1984",
     compute,
-};
+    ..Metric::NUMBER
+}];
 
 fn compute(subject: &Subject<'_>) -> Measured {
     let shares: Vec<f64> = subject.traffic().map(|t| t.shared_bytes as f64).collect();

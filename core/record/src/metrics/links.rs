@@ -7,7 +7,7 @@
 //! that were dropped behind the bottleneck are not known to have passed it.
 
 use super::traffic::count_second;
-use crate::cell::{Cell, CellFraming, Element};
+use crate::cell::{Cell, CellElement, CellFraming};
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::schema::{BinRow, Direction, Fate};
 use std::collections::BTreeMap;
@@ -46,7 +46,7 @@ struct LinkPass {
 /// Gathers the traffic of some bottlenecks.
 pub(super) struct Links<'a> {
     cell: &'a Cell,
-    elements: Vec<&'a Element>,
+    elements: Vec<&'a CellElement>,
     framing: Vec<CellFraming>,
     found: Vec<LinkTraffic>,
     ways: BTreeMap<(u16, Direction), Vec<LinkPass>>,
@@ -58,20 +58,20 @@ impl<'a> Links<'a> {
     /// measured, of those on the ways of the data: the drivers' counters tell of the whole run.
     pub(super) fn new(cell: &'a Cell, single_packets: bool) -> Self {
         let part = cell.measure.span_ns().is_some();
-        let on_the_way = |element: &Element| {
+        let on_the_way = |element: &CellElement| {
             cell.tested().any(|flow| {
                 let mut way = cell.elements(flow.flow, flow.direction);
                 way.any(|passed| passed.label() == element.label())
             })
         };
-        let wanted = |element: &&Element| {
+        let wanted = |element: &&CellElement| {
             let named = cell.measure.links.iter();
             named.clone().any(|name| name == element.label())
                 || (part && element.is_bottleneck() && on_the_way(element))
         };
         let all = cell.network.elements().map(|(_, element)| element);
-        let elements: Vec<&Element> = all.filter(wanted).collect();
-        let none = |element: &&Element| LinkTraffic {
+        let elements: Vec<&CellElement> = all.filter(wanted).collect();
+        let none = |element: &&CellElement| LinkTraffic {
             name: element.label().to_owned(),
             carried_bytes: 0,
             wire_bytes: 0,
@@ -98,16 +98,16 @@ impl<'a> Links<'a> {
     fn way<'w>(
         ways: &'w mut BTreeMap<(u16, Direction), Vec<LinkPass>>,
         cell: &Cell,
-        elements: &[&Element],
+        elements: &[&CellElement],
         way: (u16, Direction),
     ) -> &'w [LinkPass] {
         ways.entry(way).or_insert_with(|| {
-            let path: Vec<&Element> = cell.elements(way.0, way.1).collect();
-            let least = |part: &[&Element]| {
+            let path: Vec<&CellElement> = cell.elements(way.0, way.1).collect();
+            let least = |part: &[&CellElement]| {
                 let delays = part.iter().map(|element| cell.least_delay_ns(element));
                 delays.fold(0, u64::saturating_add)
             };
-            let pass = |(link, wanted): (usize, &&Element)| {
+            let pass = |(link, wanted): (usize, &&CellElement)| {
                 let mut labels = path.iter().map(|element| element.label());
                 let place = labels.position(|label| label == wanted.label())?;
                 let (before, behind) = (&path[..place], &path[place + 1..]);
@@ -117,7 +117,9 @@ impl<'a> Links<'a> {
                     behind: names.collect(),
                     before_ns: least(before).saturating_add(cell.access_ns(way.0, way.1)),
                     behind_ns: least(behind),
-                    copies: before.iter().any(|element| element.kind == "duplicate"),
+                    copies: before
+                        .iter()
+                        .any(|element| element.effects().is_some_and(|effects| effects.copies)),
                 })
             };
             elements.iter().enumerate().filter_map(pass).collect()

@@ -1,25 +1,21 @@
 //! Loss.
 
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Subject};
 
-/// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+/// Registry entries.
+pub(super) const METRICS: &[Metric] = &[METRIC, PANTHEON];
+
+const METRIC: Metric = Metric {
     name: "loss_ratio",
     label: "loss",
-    unit: "1",
-    show_unit: "%",
-    show_scale: 100.0,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
     definition: "Packets that the network dropped, divided by packets dropped or delivered. \
                  Packets still in flight at the end are neither.",
     source: "RFC 5166, section 2.1.3",
     compute: loss,
+    ..Metric::SHARE
 };
 
-/// Registry entry.
-pub(super) const PANTHEON: Metric = Metric {
+const PANTHEON: Metric = Metric {
     name: "loss_pantheon_ratio",
     label: "loss as in Pantheon",
     definition: "One less the bytes that arrived divided by the bytes sent. Packets still in \
@@ -30,6 +26,7 @@ pub(super) const PANTHEON: Metric = Metric {
 };
 
 fn loss(subject: &Subject<'_>) -> Measured {
+    subject.both_ends()?;
     let dropped = subject.sum(|t| t.dropped_packets);
     match dropped + subject.sum(|t| t.arrived_packets) {
         0 => Err(subject.nothing("was dropped or delivered")),
@@ -38,6 +35,7 @@ fn loss(subject: &Subject<'_>) -> Measured {
 }
 
 fn pantheon(subject: &Subject<'_>) -> Measured {
+    subject.both_ends()?;
     match subject.sum(|t| t.sent_bytes) {
         0 => Err(subject.nothing("was sent")),
         sent => Ok(1.0 - subject.sum(|t| t.arrived_bytes) as f64 / sent as f64),

@@ -10,27 +10,23 @@
 //! dropped, not at the senders.
 
 use super::subject::StatesOfFlow;
-use super::{Better, DroppedPacket, FlowTraffic, Measured, Metric, Scope, Subject};
+use super::{DroppedPacket, FlowTraffic, Measured, Metric, Subject};
 
-/// Registry entry.
-pub(super) const COUNT: Metric = Metric {
+/// Registry entries.
+pub(super) const METRICS: &[Metric] = &[COUNT, SYNCHRONISATION];
+
+const COUNT: Metric = Metric {
     name: "loss_events",
     label: "loss events",
-    unit: "1",
-    show_unit: "",
-    show_scale: 1.0,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
     definition: "Number of loss events: packets of one flow that were dropped and had been sent \
                  within one round-trip time after the first of them are one event. The sum over \
                  flows.",
     source: "RFC 5348, section 5.2",
     compute: count,
+    ..Metric::NUMBER
 };
 
-/// Registry entry.
-pub(super) const SYNCHRONISATION: Metric = Metric {
+const SYNCHRONISATION: Metric = Metric {
     name: "loss_synchronisation",
     label: "loss synchronisation",
     better: None,

@@ -1,26 +1,22 @@
 //! The rate of the video itself.
 
 use super::subject::rate_bps;
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Subject};
 
-/// Registry entry.
-pub(super) const SENT: Metric = Metric {
+/// Registry entries.
+pub(super) const METRICS: &[Metric] = &[SENT, TARGET];
+
+const SENT: Metric = Metric {
     name: "media_sent_bps",
     label: "media bitrate",
-    unit: "bit/s",
-    show_unit: "Mbit/s",
-    show_scale: 1e-6,
-    better: Some(Better::Higher),
-    scope: Scope::Both,
-    happened: None,
     definition: "Bits of the frames that were sent whole, without any header, over the time for \
                  which the flow ran; the sum over flows.",
     source: "RFC 8867, section 4.1 (sending rate), of the media",
     compute: sent,
+    ..Metric::RATE
 };
 
-/// Registry entry.
-pub(super) const TARGET: Metric = Metric {
+const TARGET: Metric = Metric {
     name: "media_target_bps",
     label: "target bitrate",
     definition: "Mean of the bitrate that the scheme asked its encoder for, sampled at regular \

@@ -1,6 +1,6 @@
 //! Numbers that describe a run, each defined once.
 //!
-//! A metric is one file and one line in `METRICS`. Tables, JSON documents, the definitions shown
+//! A metric is one file and one word in `metrics!`. Tables, JSON documents, the definitions shown
 //! to readers and the statistics over runs all derive from the registry. Metrics see a
 //! [`Subject`], which is one flow or all flows together, and never know whether the record holds
 //! packets or bins.
@@ -25,32 +25,44 @@ macro_rules! percentiles {
     };
 }
 
-mod completion;
-mod convergence;
-mod datagrams;
-mod delay;
+/// Declares the metrics, file by file in the order in which tables show them; each has `METRICS`.
+macro_rules! metrics {
+    ($($module:ident),+ $(,)?) => {
+        $(mod $module;)+
+
+        const METRICS: &[&[Metric]] = &[$($module::METRICS),+];
+    };
+}
+
+metrics!(
+    throughput,
+    goodput,
+    delay,
+    queueing_delay,
+    loss,
+    utilization,
+    jain,
+    throughput_ratio,
+    retransmitted,
+    rtt,
+    drop_ratio,
+    loss_events,
+    completion,
+    datagrams,
+    frame_delay,
+    frame_loss,
+    freezes,
+    media_rate,
+    offered,
+    time_scales,
+    convergence,
+);
+
 mod distribution;
-mod drop_ratio;
-mod frame_delay;
-mod frame_loss;
-mod freezes;
-mod goodput;
-mod jain;
 mod links;
-mod loss;
-mod loss_events;
-mod media_rate;
-mod offered;
-mod queueing_delay;
-mod retransmitted;
-mod rtt;
 pub mod states;
 mod subject;
-mod throughput;
-mod throughput_ratio;
-mod time_scales;
 mod traffic;
-mod utilization;
 
 pub use distribution::DelayDistribution;
 pub use links::LinkTraffic;
@@ -61,32 +73,12 @@ use crate::RecordError;
 use crate::capacity::Capacities;
 use crate::cell::Measure;
 use crate::read::{
-    Record, read_completions, read_frames, read_states, read_traces, read_transfers,
+    Record, read_completions, read_frames, read_states, read_traces, read_transfers, rows_of,
 };
 use crate::schema::{RUN_FILE, TraceRow};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use subject::Material;
-
-/// All metrics, in the order in which tables show them.
-const METRICS: &[&[Metric]] = &[
-    &[throughput::METRIC, goodput::METRIC],
-    delay::METRICS,
-    queueing_delay::METRICS,
-    &[loss::METRIC, loss::PANTHEON, utilization::METRIC],
-    &[jain::METRIC, throughput_ratio::METRIC],
-    &[retransmitted::METRIC, rtt::MEAN, rtt::P95],
-    &[drop_ratio::METRIC],
-    &[loss_events::COUNT, loss_events::SYNCHRONISATION],
-    &[completion::P50, completion::P95, completion::MEAN],
-    &[completion::COMPLETE, completion::INCOMPLETE],
-    &[datagrams::LOSS, datagrams::OUT_OF_ORDER, datagrams::JITTER],
-    &[frame_delay::P50, frame_delay::P95, frame_loss::METRIC],
-    &[freezes::COUNT, freezes::SHARE],
-    &[media_rate::SENT, media_rate::TARGET, offered::METRIC],
-    time_scales::METRICS,
-    convergence::METRICS,
-];
 
 /// All metrics, in the order in which tables show them.
 pub fn metrics() -> impl Iterator<Item = &'static Metric> {
@@ -109,7 +101,7 @@ pub struct Metric {
     pub show_unit: &'static str,
     /// Factor from the unit to the one for people.
     pub show_scale: f64,
-    /// Which way is better, if that can be said.
+    /// Direction in which it is better, if that can be said.
     pub better: Option<Better>,
     /// Its subjects.
     pub scope: Scope,
@@ -124,7 +116,7 @@ pub struct Metric {
     pub compute: fn(&Subject<'_>) -> Measured,
 }
 
-/// Which way is better.
+/// Direction in which a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
     /// More is better.
@@ -149,6 +141,36 @@ pub enum Scope {
 }
 
 impl Metric {
+    /// A time of single flows and of all together, of which less is better.
+    const TIME: Metric = Metric::measured_in("ns", "ms", 1e-6, Better::Lower);
+    /// A share, of which less is better.
+    const SHARE: Metric = Metric::measured_in("1", "%", 100.0, Better::Lower);
+    /// A number, of which less is better.
+    const NUMBER: Metric = Metric::measured_in("1", "", 1.0, Better::Lower);
+    /// A rate, of which more is better.
+    const RATE: Metric = Metric::measured_in("bit/s", "Mbit/s", 1e-6, Better::Higher);
+
+    const fn measured_in(
+        unit: &'static str,
+        show_unit: &'static str,
+        show_scale: f64,
+        better: Better,
+    ) -> Metric {
+        Metric {
+            name: "",
+            label: "",
+            unit,
+            show_unit,
+            show_scale,
+            better: Some(better),
+            scope: Scope::Both,
+            happened: None,
+            definition: "",
+            source: "",
+            compute: |_| Err("it is not defined".into()),
+        }
+    }
+
     fn fits(&self, subject: &Subject<'_>) -> Result<(), String> {
         if subject.link.is_some() {
             return match self.scope {
@@ -214,17 +236,7 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
     let mut absent = Map::new();
     let mut add = |subject: &Subject<'_>, scheme: &str, background: bool| {
         let label = subject.label();
-        let mut values = Map::new();
-        let mut reasons = Map::new();
-        for metric in metrics() {
-            match metric.of(subject) {
-                Ok(value) => values.insert(metric.name.into(), json!(value)),
-                Err(reason) => {
-                    reasons.insert(metric.name.into(), json!(reason));
-                    values.insert(metric.name.into(), Value::Null)
-                }
-            };
-        }
+        let (values, reasons) = values(metrics(), subject);
         let mut row = json!({"flow": label, "scheme": scheme, "metrics": values});
         if background {
             row["background"] = json!(true);
@@ -249,6 +261,25 @@ pub fn measure(record: &Record) -> Result<Value, RecordError> {
     Ok(result)
 }
 
+/// The values of metrics by their names, and the reasons why some are absent.
+fn values(
+    metrics: impl Iterator<Item = &'static Metric>,
+    subject: &Subject<'_>,
+) -> (Map<String, Value>, Map<String, Value>) {
+    let (mut values, mut reasons) = (Map::new(), Map::new());
+    for metric in metrics {
+        let value = metric.of(subject).map_or_else(
+            |reason| {
+                reasons.insert(metric.name.into(), json!(reason));
+                Value::Null
+            },
+            |value| json!(value),
+        );
+        values.insert(metric.name.into(), value);
+    }
+    (values, reasons)
+}
+
 /// The metrics of one bottleneck that are defined for it.
 fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
     let mut links = material.traffic.links.iter();
@@ -257,25 +288,14 @@ fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
         RecordError::data(RUN_FILE, problem)
     })?;
     let subject = Subject::of_link(material, link);
-    let (mut values, mut reasons) = (Map::new(), Map::new());
-    for metric in metrics().filter(|m| m.fits(&subject).is_ok()) {
-        match metric.of(&subject) {
-            Ok(value) => values.insert(metric.name.into(), json!(value)),
-            Err(reason) => {
-                reasons.insert(metric.name.into(), json!(reason));
-                values.insert(metric.name.into(), Value::Null)
-            }
-        };
-    }
+    let defined = metrics().filter(|metric| metric.fits(&subject).is_ok());
+    let (values, reasons) = values(defined, &subject);
     Ok(json!({"link": name, "metrics": values, "absent": reasons}))
 }
 
 /// Reads everything that metrics look at, once.
 fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
-    let states = match &record.states {
-        Some(bytes) => read_states(bytes.clone())?,
-        None => Vec::new(),
-    };
+    let states = rows_of(record.states.as_ref(), read_states)?;
     let flows = &record.cell.flows;
     let mut told = vec![StatesOfFlow::default(); flows.len()];
     for row in &states {
@@ -298,18 +318,9 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     for own in &mut told {
         own.rtts.sort_by_key(|&(time, _)| time);
     }
-    let transfers = match &record.transfers {
-        Some(bytes) => read_transfers(bytes.clone())?,
-        None => Vec::new(),
-    };
-    let completions = match &record.completions {
-        Some(bytes) => read_completions(bytes.clone())?,
-        None => Vec::new(),
-    };
-    let frames = match &record.frames {
-        Some(bytes) => read_frames(bytes.clone())?,
-        None => Vec::new(),
-    };
+    let transfers = rows_of(record.transfers.as_ref(), read_transfers)?;
+    let completions = rows_of(record.completions.as_ref(), read_completions)?;
+    let frames = rows_of(record.frames.as_ref(), read_frames)?;
     let targets = match &record.traces {
         Some(bytes) if !frames.is_empty() => {
             targets(&read_traces(bytes.clone())?, &record.cell.measure)

@@ -1,22 +1,18 @@
 //! The load that applications offered.
 
-use super::{Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Subject};
 
 /// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+pub(super) const METRICS: &[Metric] = &[Metric {
     name: "offered_bps",
     label: "offered load",
-    unit: "bit/s",
-    show_unit: "Mbit/s",
-    show_scale: 1e-6,
     better: None,
-    scope: Scope::Both,
-    happened: None,
     definition: "Application data that sources with a load of their own offered while they ran, \
                  in bits over that time; the sum over flows.",
     source: "count of the sources",
     compute,
-};
+    ..Metric::RATE
+}];
 
 fn compute(subject: &Subject<'_>) -> Measured {
     subject.whole_run()?;

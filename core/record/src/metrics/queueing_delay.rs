@@ -6,20 +6,12 @@
 //! it from queueing by looking at delays. Where propagation itself changes during the run, there is no number.
 
 use super::subject::ARRIVED;
-use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
+use super::{DelayDistribution, Measured, Metric, Subject};
 
 const BASE: Metric = Metric {
-    name: "",
-    label: "",
-    unit: "ns",
-    show_unit: "ms",
-    show_scale: 1e-6,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
-    definition: "",
     source: "RFC 5166, section 2.1.2; RFC 5481, section 4.2 (variation from the smallest delay)",
     compute: |subject| of(subject, DelayDistribution::mean),
+    ..Metric::TIME
 };
 
 const MEAN: Metric = Metric {

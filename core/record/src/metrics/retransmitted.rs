@@ -1,23 +1,18 @@
 //! Share of what was sent that repeated data.
 
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Subject};
 use crate::run::SenderCounters;
 
 /// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+pub(super) const METRICS: &[Metric] = &[Metric {
     name: "retransmitted_ratio",
     label: "retransmitted",
-    unit: "1",
-    show_unit: "%",
-    show_scale: 100.0,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
     definition: "Packets that repeated data divided by all packets sent, as the sender counted \
                  them; bytes in place of packets where a sender counts only bytes.",
     source: "counters of the sender (our transport, or TCP_INFO of the kernel)",
     compute,
-};
+    ..Metric::SHARE
+}];
 
 fn compute(subject: &Subject<'_>) -> Measured {
     subject.whole_run()?;

@@ -1,17 +1,13 @@
 //! Round-trip time as the sender sees it.
 
-use super::{Better, DelayDistribution, Measured, Metric, Scope, Subject};
+use super::{DelayDistribution, Measured, Metric, Subject};
 
-/// Registry entry.
-pub(super) const MEAN: Metric = Metric {
+/// Registry entries.
+pub(super) const METRICS: &[Metric] = &[MEAN, P95];
+
+const MEAN: Metric = Metric {
     name: "rtt_mean_ns",
     label: "mean round-trip time",
-    unit: "ns",
-    show_unit: "ms",
-    show_scale: 1e-6,
-    better: Some(Better::Lower),
-    scope: Scope::Both,
-    happened: None,
     definition: "Mean of the sender's round-trip time, sampled at regular intervals: the latest one \
                  of our transport, the smoothed one that the kernel tells. Each sample counts once.",
     source: "states of the sender (our transport, or TCP_INFO of the kernel)",
@@ -24,10 +20,10 @@ pub(super) const MEAN: Metric = Metric {
             Ok(sum as f64 / rtts.len() as f64)
         }
     },
+    ..Metric::TIME
 };
 
-/// Registry entry.
-pub(super) const P95: Metric = Metric {
+const P95: Metric = Metric {
     name: "rtt_p95_ns",
     label: "95th percentile round-trip time",
     definition: "95th percentile (nearest rank) of the sender's round-trip time, sampled at \

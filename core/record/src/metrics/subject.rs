@@ -4,7 +4,7 @@ use super::distribution::DelayDistribution;
 use super::links::LinkTraffic;
 use super::traffic::{FlowTraffic, RecordTraffic};
 use crate::capacity::Capacities;
-use crate::cell::{Cell, Element};
+use crate::cell::{Cell, CellElement};
 use crate::read::Record;
 use crate::run::{FlowSummary, RunDocument};
 use crate::schema::{CompletionRow, FrameRow, TransferRow};
@@ -243,6 +243,17 @@ impl<'a> Subject<'a> {
         self.links.iter().find(|link| link.name == name)
     }
 
+    /// That somebody saw the packets at both ends.
+    ///
+    /// # Errors
+    /// Only one end was measured, so that nobody knows what was lost.
+    pub fn both_ends(&self) -> Result<(), String> {
+        if self.run.saw_one_end() {
+            return Err(self.nothing("was seen at both ends"));
+        }
+        Ok(())
+    }
+
     /// That the whole run is measured, for what is counted over all of it.
     ///
     /// # Errors
@@ -297,8 +308,8 @@ impl<'a> Subject<'a> {
     ///
     /// # Errors
     /// A way without bottleneck, or a capacity that is not known.
-    pub fn bottlenecks(&self, span: (u64, u64)) -> Result<Vec<(&'a Element, f64)>, String> {
-        let mut found: Vec<(&'a Element, f64)> = Vec::new();
+    pub fn bottlenecks(&self, span: (u64, u64)) -> Result<Vec<(&'a CellElement, f64)>, String> {
+        let mut found: Vec<(&'a CellElement, f64)> = Vec::new();
         for flow in self.traffic() {
             let way = (flow.flow, flow.direction);
             let (element, bps) = self.capacities.narrowest(self.cell, way, span)?;
@@ -313,7 +324,7 @@ impl<'a> Subject<'a> {
     }
 
     /// Bytes and packets of all flows, background included, that passed `element` and arrived.
-    pub fn through(&self, element: &Element) -> (u64, u64) {
+    pub fn through(&self, element: &CellElement) -> (u64, u64) {
         let passing = self.whole.iter().filter(|t| {
             let mut way = self.cell.elements(t.flow, t.direction);
             way.any(|passed| passed.label() == element.label())
@@ -368,6 +379,9 @@ impl<'a> Subject<'a> {
     pub(super) fn nothing(&self, happened: &str) -> String {
         if self.run.has_only_ends() {
             return "there was no tunnel, so that only the ends of flows were measured".to_owned();
+        }
+        if self.run.saw_one_end() {
+            return "only one end of the flows was measured".to_owned();
         }
         format!("no packet{} {happened}", self.whose())
     }

@@ -1,25 +1,21 @@
 //! Throughput: what arrived, repeated data included.
 
 use super::subject::rate_bps;
-use super::{Better, Measured, Metric, Scope, Subject};
+use super::{Measured, Metric, Scope, Subject};
 
 /// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+pub(super) const METRICS: &[Metric] = &[Metric {
     name: "throughput_bps",
     label: "throughput",
-    unit: "bit/s",
-    show_unit: "Mbit/s",
-    show_scale: 1e-6,
-    better: Some(Better::Higher),
     scope: Scope::Any,
-    happened: None,
     definition: "Bits of all IP packets that arrived, repeated data included, divided by the time \
                  between the first and the last arrival. The first packet's bits are counted, \
                  although its arrival starts the time. Of a link: bits of all IP packets that \
                  passed it, in either role, over the time between the first and the last.",
     source: "Yan et al., Pantheon, USENIX ATC 2018",
     compute,
-};
+    ..Metric::RATE
+}];
 
 fn compute(subject: &Subject<'_>) -> Measured {
     if let Some(link) = subject.link {

@@ -3,20 +3,17 @@
 use super::{Better, Measured, Metric, Scope, Subject};
 
 /// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+pub(super) const METRICS: &[Metric] = &[Metric {
     name: "throughput_ratio",
     label: "throughput ratio",
-    unit: "1",
-    show_unit: "",
-    show_scale: 1.0,
     better: Some(Better::Higher),
     scope: Scope::All,
-    happened: None,
     definition: "Smallest throughput of a flow divided by the largest, while all flows run, from \
                  the last start to the first stop: 1 if all are equal, 0 if one got nothing.",
     source: "Ha et al., PFLDnet 2006 (throughput ratio of two flows)",
     compute,
-};
+    ..Metric::NUMBER
+}];
 
 fn compute(subject: &Subject<'_>) -> Measured {
     if subject.traffic().count() < 2 {

@@ -16,17 +16,14 @@ const fn jain(
     Metric {
         name,
         label,
-        unit: "1",
-        show_unit: "",
-        show_scale: 1.0,
         better: Some(Better::Higher),
         scope: Scope::All,
-        happened: None,
         definition: "Mean of Jain's index over successive windows of the time that all flows \
                      share, each over the bits that arrived in the window; windows in which \
                      nothing arrived are left out.",
         source: "Jain, Chiu and Hawe, DEC-TR-301, 1984; time scales as in Ha et al., PFLDnet 2006",
         compute,
+        ..Metric::NUMBER
     }
 }
 

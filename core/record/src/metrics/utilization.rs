@@ -4,15 +4,11 @@ use super::links::mean_wire_bytes;
 use super::{Better, Measured, Metric, Scope, Subject};
 
 /// Registry entry.
-pub(super) const METRIC: Metric = Metric {
+pub(super) const METRICS: &[Metric] = &[Metric {
     name: "utilization_ratio",
     label: "utilization",
-    unit: "1",
-    show_unit: "%",
-    show_scale: 100.0,
     better: Some(Better::Higher),
     scope: Scope::AllAndLinks,
-    happened: None,
     definition: "Total throughput of all flows, background included, divided by the rate of the \
                  slowest bottleneck on the way of the data, as a mean over the time between the \
                  first and the last arrival. Where flows have different bottlenecks: the sum of \
@@ -23,7 +19,8 @@ pub(super) const METRIC: Metric = Metric {
                  the last packet that did.",
     source: "RFC 5166, section 2.1.1; Yan et al., Pantheon, USENIX ATC 2018",
     compute,
-};
+    ..Metric::SHARE
+}];
 
 fn compute(subject: &Subject<'_>) -> Measured {
     if let Some(link) = subject.link {

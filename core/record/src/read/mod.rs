@@ -23,6 +23,14 @@ use crate::schema::{
 use crate::{RecordError, RunDocument};
 use bytes::Bytes;
 
+/// The rows of a file; none if the record has no such file.
+pub(crate) fn rows_of<R>(
+    file: Option<&Bytes>,
+    read: fn(Bytes) -> Result<Vec<R>, RecordError>,
+) -> Result<Vec<R>, RecordError> {
+    file.cloned().map_or(Ok(Vec::new()), read)
+}
+
 /// All files of a record.
 #[derive(Clone, Debug)]
 pub struct Record {

@@ -14,6 +14,7 @@ use super::rate::departed;
 use super::record_data::Queueing;
 use super::timeline::NS;
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
+use narrows_net::rates;
 use serde_json::Value;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
@@ -77,21 +78,17 @@ fn left(evidence: &Evidence<'_>, queueing: &Queueing) -> Result<Vec<Left>, Strin
         .collect())
 }
 
-/// Defaults of parameters that a cell does not name.
-const DEFAULTS: [(&str, u64); 7] = [
-    ("tick", 1_000_000),
-    ("overhead", 166_000),
-    ("ack", 58),
-    ("frame", 42),
-    ("frames", 64),
-    ("bytes", 65_535),
-    ("time", 4_000_000),
-];
-
+/// A parameter of a rate, or its default if the cell does not name it.
 fn number(rate: &Value, name: &str) -> u64 {
-    let default = DEFAULTS.iter().find(|(known, _)| *known == name);
+    let default = || {
+        let kind = rate.get("kind")?.as_str()?;
+        let mut entries = rates::ALL.iter().filter(|entry| entry.name == kind);
+        let mut specs = entries.next()?.params.iter();
+        let default = specs.find(|spec| spec.name == name)?.default_value()?;
+        default.to_json().as_u64()
+    };
     let written = rate.get(name).and_then(Value::as_u64);
-    written.unwrap_or_else(|| default.map_or(0, |(_, value)| *value))
+    written.or_else(default).unwrap_or(0)
 }
 
 fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {

@@ -9,11 +9,9 @@
 //! Where only fixed delays are before the line, entries follow from the stamps: around the time at which a packet
 //! was dropped, at least as many as the limit must have been under way.
 
-use super::element_semantics::limit_of_line;
-use super::layout::{Layout, StageNature};
-use super::timeline::{Stamps, access_table};
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
-use crate::schema::Fate;
+use super::layout::StageNature;
+use super::record_data::Packets;
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "lines",
@@ -26,20 +24,28 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let (mut held, mut skipped) = (Vec::new(), Vec::new());
     let limited = evidence.stages.iter().filter_map(|stage| {
         let element = evidence.cell.network.element(&stage.name)?;
-        let limit = limit_of_line(evidence.cell, element).filter(|_| stage.kind == "delay")?;
+        let sets = evidence
+            .cell
+            .sets(element)
+            .filter(|_| stage.kind == "delay");
+        // The largest that it has at some time.
+        let limit = sets.filter_map(|set| set.get("limit")?.as_u64()).max()?;
         Some((stage, limit))
     });
     for (stage, limit) in limited {
-        if evidence.packets.is_none() {
+        let Some(packets) = &evidence.packets else {
             return bins_only();
-        }
+        };
         let StageNature::Delay(delay) = stage.nature else {
             skipped.push(format!("the timeline changes {}", stage.name));
             continue;
         };
         let slack = evidence.slack_ns();
         let name = &stage.name;
-        match departures(evidence, stage.index) {
+        let lanes = evidence.lanes.iter().enumerate();
+        let places = lanes.filter_map(|(lane, layout)| Some((lane, layout.place(stage.index)?)));
+        let places: Vec<(usize, usize)> = places.collect();
+        match passing::departures(evidence, packets, places.iter().copied()) {
             Ok(left) => {
                 let places = usize::try_from(limit).unwrap_or(usize::MAX);
                 let later = left.iter().skip(places);
@@ -55,7 +61,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             }
             Err(why) => skipped.push(why),
         }
-        match arrivals(evidence, stage.index) {
+        match arrivals(evidence, packets, &places) {
             Ok((came, dropped)) => {
                 let until = |time: Option<u64>| {
                     time.map_or(0, |time| came.partition_point(|&entry| entry <= time))
@@ -81,78 +87,29 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     faults.conclude(held, &skipped, "")
 }
 
-/// When packets left the element, in order, with their rows.
-fn departures(evidence: &Evidence<'_>, index: usize) -> Result<Vec<(i128, usize)>, String> {
-    let mut behind = Vec::new();
-    for layout in &evidence.lanes {
-        let after = layout.place(index).map(|place| {
-            let rest = &layout.stages[place + 1..];
-            Layout::fixed_ns(rest).map(|after| (after, rest.iter().any(|stage| stage.copies)))
-        });
-        behind.push(after.transpose()?);
-    }
-    let mut left = Vec::new();
-    let packets = evidence
-        .packets
-        .iter()
-        .flat_map(|packets| (0..packets.len()).map(move |row| (packets, row)));
-    for (packets, row) in packets {
-        let lane = behind
-            .get(usize::from(packets.lane[row]))
-            .copied()
-            .flatten();
-        let (Some((after, copied)), Some(arrival)) = (lane, packets.model_arrival(row)) else {
-            continue;
-        };
-        if !(copied && packets.copy_of[row] > 0) {
-            left.push((arrival - i128::from(after), row));
-        }
-    }
-    left.sort_unstable();
-    Ok(left)
-}
-
 /// When the packets that the element took came to it, in order, and those that it dropped, with their rows.
 type Arrivals = (Vec<u64>, Vec<(u64, usize)>);
 
-fn arrivals(evidence: &Evidence<'_>, index: usize) -> Result<Arrivals, String> {
-    let mut ways = Vec::new();
-    for layout in &evidence.lanes {
-        let way = layout.place(index).map(|place| {
-            let copier = layout.stages.iter().find(|stage| stage.copies);
-            if let Some(stage) = copier {
-                return Err(format!("{} may copy packets", stage.name));
-            }
-            let before = Layout::fixed_ns(&layout.stages[..place])?;
-            Ok((place, before, access_table(evidence.cell, layout)))
-        });
-        ways.push(way.transpose()?);
-    }
+fn arrivals(
+    evidence: &Evidence<'_>,
+    packets: &Packets,
+    places: &[(usize, usize)],
+) -> Result<Arrivals, String> {
     let (mut came, mut dropped) = (Vec::new(), Vec::new());
-    let mut stamps = Stamps::new(&evidence.lanes);
-    let Some(packets) = &evidence.packets else {
-        return Ok((came, dropped));
-    };
-    for row in 0..packets.len() {
-        let sent = stamps.raise(packets, row);
-        let Some(Some((place, before, access))) = ways.get(usize::from(packets.lane[row])) else {
-            continue;
-        };
-        let element = usize::from(packets.element[row]);
-        let stopped = packets.fate[row] != Fate::Delivered;
-        if stopped && element < *place {
-            continue;
+    for &(lane, place) in places {
+        let mut stages = evidence.lanes[lane].stages.iter();
+        if let Some(stage) = stages.find(|stage| stage.copies) {
+            return Err(format!("{} may copy packets", stage.name));
         }
-        let extra = access.get(usize::from(packets.flow[row])).copied();
-        let entry = sent
-            .saturating_add(extra.unwrap_or(0))
-            .saturating_add(*before);
-        if packets.fate[row] == Fate::Dropped && element == *place {
-            dropped.push((entry, row));
-        } else {
-            came.push(entry);
+        for entry in passing::entries(evidence, packets, (lane, place))? {
+            if entry.dropped {
+                dropped.push((entry.time_ns, entry.row));
+            } else {
+                came.push(entry.time_ns);
+            }
         }
     }
     came.sort_unstable();
+    dropped.sort_unstable_by_key(|&(_, row)| row);
     Ok((came, dropped))
 }

@@ -15,7 +15,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let mut compared = 0;
     let blurred = evidence.packets.is_none()
         && (evidence.run.elements.iter().any(|e| e.copied_packets > 0)
-            || evidence.stages.iter().any(|stage| stage.kind == "corrupt"));
+            || evidence.stages.iter().any(|stage| stage.corrupts));
     for flow in &evidence.cell.flows {
         let summary = evidence
             .run

@@ -1,8 +1,9 @@
 //! Properties of the elements on the routes of packets, from the cell alone.
 
-use super::element_semantics::{self, ANY_QUEUE, Discipline, DropReasons, HoldTime};
-use crate::cell::{Cell, CellFraming, CellQueueLimit, Element, RateLaw};
+use crate::cell::{Cell, CellElement, CellFraming, CellQueueLimit, RateLaw};
 use crate::schema::Direction;
+use narrows_net::{DelayEffect, PacketOrder, QueueDrops, QueueEffects};
+use serde_json::Value;
 
 /// Time for which an element keeps a packet, as far as the verifier knows.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,7 +25,9 @@ pub(super) enum StageNature {
 pub(super) struct Server {
     /// The rate over time, or why it is not known.
     pub(super) law: Result<RateLaw, String>,
-    pub(super) queue: Discipline,
+    pub(super) queue: QueueEffects,
+    /// Kind of the queue.
+    pub(super) queue_kind: String,
     /// Limits of the queue, each from a time on; the first from 0.
     pub(super) limits: Vec<(u64, CellQueueLimit)>,
     framing: CellFraming,
@@ -37,7 +40,8 @@ pub(super) struct PathStage {
     pub(super) kind: String,
     pub(super) nature: StageNature,
     pub(super) in_order: bool,
-    pub(super) drops: DropReasons,
+    /// Reasons for which it may drop packets; `None` for any.
+    pub(super) drops: Option<Vec<&'static str>>,
     pub(super) copies: bool,
     pub(super) corrupts: bool,
     /// Index among all elements of the network.
@@ -47,7 +51,7 @@ pub(super) struct PathStage {
 /// The elements that packets pass on one route, in order.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
-    /// Which way it is, for people: `forward path`, `path from a to b`.
+    /// Description for people: `forward path`, `path from a to b`.
     pub(super) label: String,
     pub(super) direction: Direction,
     /// Host at which it starts.
@@ -67,7 +71,7 @@ pub(super) fn all_stages(cell: &Cell) -> Vec<(usize, PathStage)> {
                 kind: "access".to_owned(),
                 nature: StageNature::Access,
                 in_order: true,
-                drops: DropReasons::Never,
+                drops: Some(Vec::new()),
                 copies: false,
                 corrupts: false,
                 index: all.len(),
@@ -82,13 +86,13 @@ pub(super) fn all_stages(cell: &Cell) -> Vec<(usize, PathStage)> {
     all
 }
 
-fn stage(cell: &Cell, element: &Element, index: usize) -> PathStage {
+fn stage(cell: &Cell, element: &CellElement, index: usize) -> PathStage {
     let blank = PathStage {
         name: element.label().to_owned(),
         kind: element.kind.clone(),
         nature: StageNature::Free,
         in_order: false,
-        drops: DropReasons::Any,
+        drops: None,
         // Of an unknown kind anything is believed.
         copies: true,
         corrupts: true,
@@ -100,12 +104,8 @@ fn stage(cell: &Cell, element: &Element, index: usize) -> PathStage {
             .limits
             .iter()
             .any(|(_, l)| *l != CellQueueLimit::default());
-        let drops = match server.queue {
-            ANY_QUEUE => DropReasons::Any,
-            queue if !queue.only_full => DropReasons::Any,
-            _ if limited => DropReasons::Only(&["queue_full"]),
-            _ => DropReasons::Never,
-        };
+        let drops = (server.queue.drops == QueueDrops::NoRoom)
+            .then(|| limited.then_some("queue_full").into_iter().collect());
         return PathStage {
             in_order: server.queue.fifo,
             drops,
@@ -115,25 +115,33 @@ fn stage(cell: &Cell, element: &Element, index: usize) -> PathStage {
             ..blank
         };
     }
-    let Some(kind) = element_semantics::kind_of(cell, element) else {
+    let Some(effects) = element.effects() else {
         return blank;
     };
+    // Later packets wait for those that left before the delay shrank.
+    let moved = cell.changes_of(element.label()).next().is_some();
+    let limited = cell
+        .sets(element)
+        .any(|set| set.get("limit").is_some_and(Value::is_u64));
+    let reasons = effects.drops.iter().map(|reason| reason.0);
     PathStage {
-        nature: match kind.hold {
-            HoldTime::Never => StageNature::Instant,
-            HoldTime::Delay => StageNature::Delay(element.delay_ns()),
-            HoldTime::Free => StageNature::Free,
+        nature: match effects.delay {
+            DelayEffect::None => StageNature::Instant,
+            DelayEffect::Fixed if !moved => StageNature::Delay(element.delay_ns()),
+            DelayEffect::HoldIf(..) if !cell.may_hold(&effects, element) => StageNature::Instant,
+            _ => StageNature::Free,
         },
-        in_order: kind.in_order,
-        drops: kind.drops,
-        copies: kind.copies,
-        corrupts: kind.corrupts,
+        in_order: effects.order == PacketOrder::All
+            && !cell.ever(element, "reorder", &Value::Bool(true)),
+        drops: Some(reasons.chain(limited.then_some("line_full")).collect()),
+        copies: effects.copies,
+        corrupts: effects.corrupts,
         ..blank
     }
 }
 
 impl Server {
-    fn new(cell: &Cell, element: &Element) -> Self {
+    fn new(cell: &Cell, element: &CellElement) -> Self {
         let mut limits = vec![(0, element.limit())];
         for change in cell.changes_of(element.label()) {
             if let Some(queue) = change.set.get("queue") {
@@ -148,7 +156,8 @@ impl Server {
         }
         Server {
             law: cell.rate_law(element),
-            queue: element_semantics::discipline(element),
+            queue: element.queue_effects(),
+            queue_kind: element.queue_kind().unwrap_or("unlimited").to_owned(),
             limits,
             framing: element.framing(),
         }

@@ -5,7 +5,7 @@
 //! propagation delay or the bottleneck allow, that no queue held more than its limit, and that the
 //! counters of elements and endpoints tell the same story as the packets.
 //!
-//! A check is one file and one line in [`CHECKS`]. A check that cannot decide, because the path has
+//! A check is one file and one word in `checks!`. A check that cannot decide, because the path has
 //! an element whose behaviour it does not know or because the record keeps bins in place of
 //! packets, says so and is counted as skipped, never as passed.
 //!
@@ -13,61 +13,48 @@
 //! Record -> Evidence (columns, layout of the path, time line of the bottleneck) -> checks -> Report
 //! ```
 
-mod aggregated_service;
-mod conservation;
-mod copies;
-mod delay_lines;
-mod element_semantics;
-mod endpoints;
-mod fates;
-mod frames;
-mod lateness;
+/// Declares the checks in the order in which they are reported; each file has `CHECK`.
+macro_rules! checks {
+    ($($module:ident),+ $(,)?) => {
+        $(mod $module;)+
+
+        const CHECKS: &[VerifierCheck] = &[$($module::CHECK),+];
+    };
+}
+
+checks!(
+    uids,
+    fates,
+    copies,
+    conservation,
+    endpoints,
+    tunnel,
+    lateness,
+    propagation,
+    rate,
+    aggregated_service,
+    delay_lines,
+    residence_time,
+    order,
+    outages,
+    queue_limit,
+    queue_drops,
+    queue_samples,
+    random_loss,
+    states,
+    transfers,
+    frames,
+);
+
 mod layout;
-mod order;
-mod outages;
-mod propagation;
-mod queue_drops;
-mod queue_limit;
-mod queue_samples;
-mod random_loss;
-mod rate;
+mod passing;
 mod record_data;
-mod residence_time;
-mod states;
 mod timeline;
-mod transfers;
-mod tunnel;
-mod uids;
 
 use crate::read::Record;
 use crate::run;
 use record_data::Evidence;
 use serde_json::{Value, json};
-
-/// All checks, in the order in which they are reported.
-const CHECKS: &[VerifierCheck] = &[
-    uids::CHECK,
-    fates::CHECK,
-    copies::CHECK,
-    conservation::CHECK,
-    endpoints::CHECK,
-    tunnel::CHECK,
-    lateness::CHECK,
-    propagation::CHECK,
-    rate::CHECK,
-    aggregated_service::CHECK,
-    delay_lines::CHECK,
-    residence_time::CHECK,
-    order::CHECK,
-    outages::CHECK,
-    queue_limit::CHECK,
-    queue_drops::CHECK,
-    queue_samples::CHECK,
-    random_loss::CHECK,
-    states::CHECK,
-    transfers::CHECK,
-    frames::CHECK,
-];
 
 /// One check.
 struct VerifierCheck {

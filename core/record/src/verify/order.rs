@@ -4,8 +4,8 @@
 //! the order among flows behind them is certain only beyond the slack of stamps (see
 //! [`Evidence::slack_ns`]).
 
-use super::timeline::{Stamps, access_table};
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
+use super::timeline::access_table;
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "order",
@@ -26,23 +26,12 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             continue;
         }
         let access = access_table(evidence.cell, layout);
-        // Entry into the shared path, in the order of uids; see the time line for `raised`.
-        let mut stamps = Stamps::new(&evidence.lanes);
-        let mut entries: Vec<(u64, i128, usize)> = Vec::new();
-        for row in 0..packets.len() {
-            let raised = stamps.raise(packets, row);
-            // A copy starts in the middle of the way.
-            if usize::from(packets.lane[row]) != lane || packets.copy_of[row] > 0 {
-                continue;
-            }
-            let extra = access
-                .get(usize::from(packets.flow[row]))
-                .copied()
-                .unwrap_or(0);
-            if let Some(arrival) = packets.model_arrival(row) {
-                entries.push((raised.saturating_add(extra), arrival, row));
-            }
-        }
+        // Entry into the shared path, in the order of uids. A copy starts in the middle of the way.
+        let came = passing::entries(evidence, packets, (lane, 0)).into_iter();
+        let arrived = came.flatten().filter_map(|entry| {
+            Some((entry.time_ns, packets.model_arrival(entry.row)?, entry.row))
+        });
+        let mut entries: Vec<(u64, i128, usize)> = arrived.collect();
         checked += entries.len();
         let mixed = access.iter().any(|&ns| ns > 0);
         let slack = if mixed { evidence.slack_ns() } else { 0 };

@@ -5,13 +5,9 @@
 //! front of them; in emulation a packet may have come later than its stamp, so only those count that
 //! cannot have met another state. Elements that hold packets let none out before their time ends.
 
-use super::layout::Layout;
 use super::record_data::Packets;
-use super::timeline::{Stamps, access_table};
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
-use crate::cell::{Cell, Element};
-use crate::log::NOT_ARRIVED;
-use crate::schema::Fate;
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
+use crate::cell::{Cell, CellElement};
 use serde_json::Value;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
@@ -29,7 +25,7 @@ struct Closed {
 }
 
 impl Closed {
-    fn of(cell: &Cell, element: &Element) -> Option<Self> {
+    fn of(cell: &Cell, element: &CellElement) -> Option<Self> {
         match element.kind.as_str() {
             "gate" => Some(Self::gate(cell, element)),
             // A timeline that changes an outage leaves open what holds meanwhile.
@@ -40,7 +36,7 @@ impl Closed {
         }
     }
 
-    fn gate(cell: &Cell, element: &Element) -> Self {
+    fn gate(cell: &Cell, element: &CellElement) -> Self {
         let open = |value: Option<&Value>| value.and_then(Value::as_bool);
         let mut is_open = open(element.params.get("open")).unwrap_or(true);
         let mut since = 0;
@@ -65,7 +61,7 @@ impl Closed {
         }
     }
 
-    fn outage(cell: &Cell, element: &Element) -> Option<Self> {
+    fn outage(cell: &Cell, element: &CellElement) -> Option<Self> {
         let number = |name: &str| element.params.get(name).and_then(Value::as_u64);
         let (start, length) = (number("start")?, number("length")?);
         let mut times = Vec::new();
@@ -135,38 +131,21 @@ fn passages(
     closed: &Closed,
     faults: &mut CheckFaults,
 ) -> Result<u64, String> {
-    let layout = &evidence.lanes[lane];
-    let before = Layout::fixed_ns(&layout.stages[..place])?;
-    let access = access_table(evidence.cell, layout);
-    let name = &layout.stages[place].name;
+    let name = &evidence.lanes[lane].stages[place].name;
     let slack = evidence.slack_ns();
     let slack = if evidence.simulated() { 0 } else { slack };
-    let mut stamps = Stamps::new(&evidence.lanes);
     let mut count = 0;
-    for row in 0..packets.len() {
-        let sent = stamps.raise(packets, row);
-        if usize::from(packets.lane[row]) != lane || packets.copy_of[row] > 0 {
-            continue;
-        }
-        let element = usize::from(packets.element[row]);
-        let stopped = packets.fate[row] != Fate::Delivered;
-        if stopped && element < place {
-            continue;
-        }
-        let extra = access.get(usize::from(packets.flow[row])).copied();
-        let time = sent
-            .saturating_add(extra.unwrap_or(0))
-            .saturating_add(before);
+    for entry in passing::entries(evidence, packets, (lane, place))? {
+        let time = entry.time_ns;
         let (shut, until) = closed.at(time);
         if until <= time.saturating_add(slack) && slack > 0 {
             continue;
         }
         count += 1;
-        let dropped = stopped && element == place && packets.fate[row] == Fate::Dropped;
-        let uid = packets.uid[row];
-        if shut && !dropped {
+        let uid = packets.uid[entry.row];
+        if shut && !entry.dropped {
             faults.add(|| format!("packet {uid} passed {name} at {time} ns, while it was cut"));
-        } else if !shut && dropped {
+        } else if !shut && entry.dropped {
             faults.add(|| format!("{name} dropped packet {uid} at {time} ns, while it was open"));
         }
     }
@@ -177,23 +156,17 @@ fn passages(
 fn departures(
     evidence: &Evidence<'_>,
     packets: &Packets,
-    (lane, place): (usize, usize),
+    at: (usize, usize),
     closed: &Closed,
     faults: &mut CheckFaults,
 ) -> Result<u64, String> {
-    let layout = &evidence.lanes[lane];
-    let after = Layout::fixed_ns(&layout.stages[place + 1..])?;
-    let name = &layout.stages[place].name;
+    let name = &evidence.lanes[at.0].stages[at.1].name;
     let mut count = 0;
-    for row in 0..packets.len() {
-        let here = usize::from(packets.lane[row]) == lane && packets.copy_of[row] == 0;
-        if !here || packets.arrived[row] == NOT_ARRIVED {
-            continue;
-        }
-        let left = packets
-            .model_arrival(row)
-            .map(|time| time - i128::from(after));
-        let Some(left) = left.and_then(|time| u64::try_from(time).ok()) else {
+    for (left, row) in passing::departures(evidence, packets, [at])? {
+        let Some(left) = u64::try_from(left)
+            .ok()
+            .filter(|_| packets.copy_of[row] == 0)
+        else {
             continue;
         };
         count += 1;

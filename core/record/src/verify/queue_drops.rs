@@ -6,6 +6,7 @@
 
 use super::queue_limit::{fits, limit_at, over_queues, sweep};
 use super::{CheckOutcome, Evidence, VerifierCheck};
+use narrows_net::QueueDrops;
 use std::collections::VecDeque;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
@@ -16,11 +17,10 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
 
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     over_queues(evidence, |timeline, slack, faults| {
-        let queue = timeline.server.queue;
-        if !(queue.only_full && queue.at_entry) {
+        if timeline.server.queue.drops != QueueDrops::NoRoom {
             return Err(format!(
                 "the queue of {} ({}) does not only drop what finds no room",
-                timeline.name, queue.name
+                timeline.name, timeline.server.queue_kind
             ));
         }
         if timeline.server.limits.len() > 1 {

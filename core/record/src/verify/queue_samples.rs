@@ -1,7 +1,7 @@
 //! The samples of queues agree with the backlogs that follow from the packets.
 //!
-//! Whether a sample at an instant is taken before or after what happens at that instant is not
-//! defined, so any value between is right. In emulation the same holds for what happens within the
+//! A sample at an instant may be taken before or after what happens at that instant, so any value
+//! between is right. In emulation the same holds for what happens within the
 //! time by which entries are uncertain (see [`Evidence::slack_ns`]).
 
 use super::layout::StageNature;
@@ -9,6 +9,7 @@ use super::queue_limit::limit_at;
 use super::timeline::Timeline;
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use crate::schema::QueueRow;
+use narrows_net::QueueDrops;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "queue_samples",
@@ -22,9 +23,9 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     }
     let mut faults = CheckFaults::default();
     // What was dropped after it had waited is missing in the backlog that follows from the rest.
-    let known = evidence
-        .timelines()
-        .filter(|timeline| timeline.server.queue.at_entry && timeline.server.limits.len() == 1);
+    let known = evidence.timelines().filter(|timeline| {
+        timeline.server.queue.drops != QueueDrops::Any && timeline.server.limits.len() == 1
+    });
     let curves: Vec<BacklogCurve<'_>> = known.map(BacklogCurve::new).collect();
     let slack = evidence.slack_ns();
     let mut compared = 0;

@@ -22,7 +22,7 @@
 use super::layout::{Layout, Server, StageNature};
 use super::record_data::Queueing;
 use super::timeline::{BottleneckPass, NEVER, NS, Timeline};
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, passing};
 use crate::cell::RateLaw;
 use crate::schema::BinRow;
 
@@ -136,29 +136,9 @@ pub(super) fn departed(
     let Some(packets) = &evidence.packets else {
         return Err("there are no packets".into());
     };
-    let mut behind: Vec<Option<(usize, u64)>> = evidence.lanes.iter().map(|_| None).collect();
-    for &(lane, place) in &queueing.lanes {
-        let after = Layout::fixed_ns(&evidence.lanes[lane].stages[place + 1..])?;
-        behind[lane] = Some((place, after));
-    }
-    let mut rows: Vec<(u64, usize)> = Vec::new();
-    for row in 0..packets.len() {
-        let lane = usize::from(packets.lane[row]);
-        let Some(&(place, after)) = behind.get(lane).and_then(Option::as_ref) else {
-            continue;
-        };
-        // A copy made behind the bottleneck never passed it.
-        let copied_behind = packets.copy_of[row] > 0
-            && evidence.lanes[lane].stages[place..]
-                .iter()
-                .any(|stage| stage.copies);
-        if let Some(arrival) = packets.model_arrival(row).filter(|_| !copied_behind) {
-            let leave = u64::try_from(arrival - i128::from(after)).unwrap_or(0);
-            rows.push((leave, row));
-        }
-    }
-    rows.sort_unstable();
-    Ok(rows)
+    let rows = passing::departures(evidence, packets, queueing.lanes.iter().copied())?;
+    let leave = |(left, row)| (u64::try_from(left).unwrap_or(0), row);
+    Ok(rows.into_iter().map(leave).collect())
 }
 
 /// Bytes that left a server of unknown rate in all, against what it could have carried.

@@ -7,7 +7,7 @@ use crate::cell::Cell;
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED};
 use crate::read::{
     PacketReader, Record, read_bins, read_delays, read_frames, read_queues, read_states,
-    read_traces, read_transfers,
+    read_traces, read_transfers, rows_of,
 };
 use crate::run::RunDocument;
 use crate::schema::{
@@ -105,44 +105,18 @@ impl<'a> Evidence<'a> {
             let problem = format!("the plane '{}' is unknown", record.run.plane);
             return Err(RecordError::data(RUN_FILE, problem));
         }
-        if let Some(traces) = &record.traces {
-            read_traces(traces.clone())?;
-        }
+        rows_of(record.traces.as_ref(), read_traces)?;
         let servers = queueing(record, &lanes, &stages, packets.as_ref());
-        let states = record
-            .states
-            .clone()
-            .map(read_states)
-            .transpose()?
-            .unwrap_or_default();
-        let queues = record
-            .queues
-            .clone()
-            .map(read_queues)
-            .transpose()?
-            .unwrap_or_default();
-        let transfers = record
-            .transfers
-            .clone()
-            .map(read_transfers)
-            .transpose()?
-            .unwrap_or_default();
-        let frames = record
-            .frames
-            .clone()
-            .map(read_frames)
-            .transpose()?
-            .unwrap_or_default();
         let run = &record.run;
         Ok(Evidence {
             cell,
             run,
             packets,
             bins,
-            states,
-            queues,
-            transfers,
-            frames,
+            states: rows_of(record.states.as_ref(), read_states)?,
+            queues: rows_of(record.queues.as_ref(), read_queues)?,
+            transfers: rows_of(record.transfers.as_ref(), read_transfers)?,
+            frames: rows_of(record.frames.as_ref(), read_frames)?,
             stages,
             links,
             lanes,

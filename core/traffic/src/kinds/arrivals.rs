@@ -2,7 +2,7 @@
 
 use crate::sizes::{self, ALPHA, LAW, MIN_SIZE, MAX_SIZE, SIGMA};
 use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
-use narrows_units::{Entry, Kind, Distribution, ParamError, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{Entry, Example, Kind, Distribution, ParamError, ParamSpec, Params, Span, Stream, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -28,6 +28,11 @@ pub const TRAFFIC: Traffic = Traffic {
             MAX_SIZE,
         ],
         shorthand: &["load"],
+        example: Example::new(
+            "{arrivals: {size: 50 kB, load: 8 Mbit/s}}",
+            "What arrives through 20 Mbit/s: flows of 50 kB that come as a Poisson process and offer 8 Mbit/s.",
+        )
+        .picture(r#"{"seconds": 20, "bin_ms": 200}"#),
     },
     class: Class::Push,
     parallel: false,

@@ -1,7 +1,7 @@
 //! Bulk transfer: there is always more to send.
 
 use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
-use narrows_units::{Entry, Params, Time};
+use narrows_units::{Entry, Example, Params, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -11,6 +11,11 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "the long-lived flow of every comparison; iperf -P n",
         params: &[],
         shorthand: &[],
+        example: Example::new(
+            "bulk",
+            "What arrives through 20 Mbit/s: as much as the scheme allows.",
+        )
+        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
     },
     class: Class::Push,
     parallel: true,

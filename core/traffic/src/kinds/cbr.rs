@@ -1,7 +1,7 @@
 //! Datagrams at a constant rate.
 
 use crate::{TrafficAction, Application, Built, Class, DATAGRAM_HEADER, TrafficEvent, IP_UDP, TrafficSetup, Traffic};
-use narrows_units::{Bytes, Entry, Kind, ParamSpec, Params, Rate, Time};
+use narrows_units::{Bytes, Entry, Example, Kind, ParamSpec, Params, Rate, Time};
 
 /// The size of a datagram, for all kinds that send them.
 pub(super) const PACKET: ParamSpec =
@@ -23,6 +23,11 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "iperf -u -b; RFC 8868, section 4.5",
         params: &[RATE, PACKET],
         shorthand: &["rate"],
+        example: Example::new(
+            "{cbr: 2 Mbit/s}",
+            "What arrives through 20 Mbit/s: datagrams at equal distances.",
+        )
+        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
     },
     class: Class::Datagrams,
     parallel: false,

@@ -2,7 +2,7 @@
 //! stays open.
 
 use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
-use narrows_units::{Bytes, Entry, Kind, ParamSpec, Params, Rate, Span, Stream, Time};
+use narrows_units::{Bytes, Entry, Example, Kind, ParamSpec, Params, Rate, Span, Stream, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -39,6 +39,11 @@ pub const TRAFFIC: Traffic = Traffic {
             .source("one full packet"),
         ],
         shorthand: &["on"],
+        example: Example::new(
+            "{onoff: {on: 1 s, off: 1 s, law: exponential}}",
+            "What arrives through 20 Mbit/s: times of sending and of silence.",
+        )
+        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
     },
     class: Class::Push,
     parallel: true,

@@ -2,7 +2,7 @@
 
 use super::cbr::{PACKET, RATE};
 use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic};
-use narrows_units::{Entry, Params, Span, Stream, Time};
+use narrows_units::{Entry, Example, Params, Span, Stream, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -12,6 +12,11 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "Poisson process",
         params: &[RATE, PACKET],
         shorthand: &["rate"],
+        example: Example::new(
+            "{poisson: 2 Mbit/s}",
+            "What arrives through 20 Mbit/s: datagrams with exponential gaps.",
+        )
+        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
     },
     class: Class::Datagrams,
     parallel: false,

@@ -4,7 +4,7 @@ use crate::sizes::{self, ALPHA, LAW, MIN_SIZE, MAX_SIZE, SIGMA};
 use crate::{
     TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer, TransferHeader,
 };
-use narrows_units::{Entry, Kind, Distribution, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{Entry, Example, Kind, Distribution, ParamSpec, Params, Span, Stream, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -44,6 +44,11 @@ pub const TRAFFIC: Traffic = Traffic {
             .default("true"),
         ],
         shorthand: &["response"],
+        example: Example::new(
+            "{requests: {response: 500 kB, think: 500 ms}}",
+            "What arrives through 20 Mbit/s: answers of 500 kB with times to think between them.",
+        )
+        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
     },
     class: Class::Pull,
     parallel: true,

@@ -1,7 +1,7 @@
 //! Sized transfer: so many bytes over each connection, and then nothing more.
 
 use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer, TransferHeader};
-use narrows_units::{Entry, Kind, ParamSpec, Params, Time};
+use narrows_units::{Entry, Example, Kind, ParamSpec, Params, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -17,6 +17,11 @@ pub const TRAFFIC: Traffic = Traffic {
         .required()
         .range(TransferHeader::LENGTH as f64, 1e15)],
         shorthand: &["bytes"],
+        example: Example::new(
+            "{transfer: 10 MB}",
+            "What arrives through 20 Mbit/s: 10 MB, then nothing.",
+        )
+        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
     },
     class: Class::Push,
     parallel: true,

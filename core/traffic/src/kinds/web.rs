@@ -52,7 +52,7 @@ use crate::{
 };
 use files::WebFiles;
 use locality::Sequence;
-use narrows_units::{Entry, Kind, Distribution, ParamError, ParamSpec, Params, Span, Stream, Time, Zipf};
+use narrows_units::{Entry, Example, Kind, Distribution, ParamError, ParamSpec, Params, Span, Stream, Time, Zipf};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -100,6 +100,12 @@ pub const TRAFFIC: Traffic = Traffic {
             .source("HTTP/1.0, as in the paper"),
         ],
         shorthand: &["load", "users"],
+        example: Example::new(
+            "{web: 8 Mbit/s}",
+            "What arrives through 20 Mbit/s: as many users as offer 8 Mbit/s in the long run; their files have heavy \
+             tails.",
+        )
+        .picture(r#"{"seconds": 60, "bin_ms": 500}"#),
     },
     class: Class::Pull,
     parallel: false,

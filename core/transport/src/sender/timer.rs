@@ -4,7 +4,7 @@ use super::ack::NewlyLost;
 use super::{CongestionState, FrtoState, Sender};
 use crate::sent_packets::PacketState;
 use narrows_cc::LossCause;
-use narrows_units::Time;
+use narrows_units::{Span, Time};
 
 /// Unanswered timeouts in a row after which congestion counts as persistent (RFC 9002, section
 /// 7.6.1: three probe timeouts).
@@ -29,23 +29,28 @@ impl Sender {
             self.timer_is_tlp = false;
             return;
         }
-        let probe = self.config.tail_loss_probe
+        let span = self.probe_timeout();
+        self.timer_is_tlp = span.is_some();
+        self.retransmit_timer = now + span.unwrap_or_else(|| self.rtt.backed_off(self.rto_backoff));
+    }
+
+    /// Time after which a tail-loss probe goes; `None` where none may help.
+    #[inline]
+    fn probe_timeout(&self) -> Option<Span> {
+        let may_probe = self.config.tail_loss_probe
             && self.config.sack
             && !self.tlp_unanswered
             && self.rto_backoff == 0
             && matches!(self.state, CongestionState::Open)
             && self.reordering_timer == Time::FAR;
-        let probe = probe.then(|| {
-            let single = self.in_flight <= u64::from(self.config.mss);
-            let interval = self.ack_interval().unwrap_or_default();
-            let delay = self.config.max_ack_delay.max(interval);
-            let slack = self.config.timer_slack();
-            self.rtt.probe_timeout(single, delay, slack)
-        });
-        let probe = probe.flatten();
-        self.timer_is_tlp = probe.is_some();
-        let span = probe.unwrap_or_else(|| self.rtt.backed_off(self.rto_backoff));
-        self.retransmit_timer = now + span;
+        if !may_probe {
+            return None;
+        }
+        let single = self.in_flight <= u64::from(self.config.mss);
+        let interval = self.ack_interval().unwrap_or_default();
+        let delay = self.config.max_ack_delay.max(interval);
+        self.rtt
+            .probe_timeout(single, delay, self.config.timer_slack())
     }
 
     /// Does what is due by `now`.

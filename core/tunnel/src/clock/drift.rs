@@ -13,7 +13,7 @@
 //! two points of an envelope, on which the best one lies if queues are empty now and then.
 
 use super::envelope::Envelope;
-use super::{Block, ClockSide, NS_PER_S};
+use super::{Block, LimitKind, NS_PER_S};
 
 /// Distance in ns that is next to nothing: what interrupts and schedulers add to most stamps.
 const SCALE_NS: f64 = 20_000.0;
@@ -28,9 +28,9 @@ const PAIRS: usize = 48;
 /// The likeliest drift between two limits, in 10^-9; `None` where there is nothing to choose.
 pub(super) fn likeliest(blocks: &[Block], (least, most): (f64, f64)) -> Option<f64> {
     let mut candidates: Vec<f64> = Vec::new();
-    for side in ClockSide::BOTH {
-        let slopes = corners(blocks, side).into_iter().chain(pairs(blocks, side));
-        candidates.extend(slopes.map(|slope| slope * NS_PER_S * side.sign()));
+    for kind in LimitKind::BOTH {
+        let slopes = corners(blocks, kind).into_iter().chain(pairs(blocks, kind));
+        candidates.extend(slopes.map(|slope| slope * NS_PER_S * kind.sign()));
     }
     let mut levels = Vec::with_capacity(blocks.len());
     let feasible = candidates
@@ -47,11 +47,11 @@ fn slope(a: (i64, i64), b: (i64, i64)) -> f64 {
 }
 
 /// Slopes of the envelope of all blocks.
-fn corners(blocks: &[Block], side: ClockSide) -> Vec<f64> {
+fn corners(blocks: &[Block], kind: LimitKind) -> Vec<f64> {
     let mut hull = Envelope::default();
     for (x, y) in blocks
         .iter()
-        .flat_map(|block| block.envelopes[side as usize].points())
+        .flat_map(|block| block.envelopes[kind as usize].points())
     {
         hull.add(x, y);
     }
@@ -63,9 +63,9 @@ fn corners(blocks: &[Block], side: ClockSide) -> Vec<f64> {
 }
 
 /// Slopes between the smallest delays of blocks that lie half of all blocks apart.
-fn pairs(blocks: &[Block], side: ClockSide) -> Vec<f64> {
+fn pairs(blocks: &[Block], kind: LimitKind) -> Vec<f64> {
     let lowest = |block: &Block| {
-        block.envelopes[side as usize]
+        block.envelopes[kind as usize]
             .points()
             .min_by_key(|point| point.1)
     };
@@ -82,15 +82,15 @@ fn pairs(blocks: &[Block], side: ClockSide) -> Vec<f64> {
 fn cost(blocks: &[Block], slope_ppb: f64, levels: &mut Vec<f64>) -> f64 {
     let mut cost = blocks.len() as f64 / PRIOR * (slope_ppb.abs() / USUAL_PPB).ln_1p();
     let mut base = None;
-    for side in ClockSide::BOTH {
-        let slope = slope_ppb / NS_PER_S * side.sign();
+    for kind in LimitKind::BOTH {
+        let slope = slope_ppb / NS_PER_S * kind.sign();
         levels.clear();
         for block in blocks {
             let level = |(x, y): (i64, i64)| {
                 // Relative to the first time, so that products keep the digits that matter.
                 y as f64 - slope * (x - *base.get_or_insert(x)) as f64
             };
-            let points = block.envelopes[side as usize].points().map(level);
+            let points = block.envelopes[kind as usize].points().map(level);
             levels.extend(points.reduce(f64::min));
         }
         let middle = levels.len() / 2;

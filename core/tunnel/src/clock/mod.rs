@@ -34,7 +34,7 @@ mod polygon;
 #[cfg(test)]
 mod tests;
 
-use crate::Exchange;
+use crate::ClockExchange;
 use envelope::Envelope;
 use narrows_units::{Span, Time};
 use polygon::{Area, Polygon};
@@ -84,19 +84,19 @@ struct Block {
 
 /// From where a limit bounds the offset.
 #[derive(Clone, Copy, Debug)]
-enum ClockSide {
+enum LimitKind {
     Above,
     Below,
 }
 
-impl ClockSide {
-    const BOTH: [ClockSide; 2] = [ClockSide::Above, ClockSide::Below];
+impl LimitKind {
+    const BOTH: [LimitKind; 2] = [LimitKind::Above, LimitKind::Below];
 
-    /// Sign by which values are multiplied so that both sides look like limits from above.
+    /// Sign by which values are multiplied so that both kinds look like limits from above.
     const fn sign(self) -> f64 {
         match self {
-            ClockSide::Above => 1.0,
-            ClockSide::Below => -1.0,
+            LimitKind::Above => 1.0,
+            LimitKind::Below => -1.0,
         }
     }
 }
@@ -124,20 +124,20 @@ impl Clocks {
 
     /// Something sent locally has arrived there.
     #[inline]
-    pub fn went(&mut self, sent: Time, arrived_there: Time) {
-        self.bound(sent, arrived_there, ClockSide::Above);
+    pub fn add_forward(&mut self, sent: Time, arrived_there: Time) {
+        self.bound(sent, arrived_there, LimitKind::Above);
     }
 
     /// Something sent there has arrived locally.
     #[inline]
-    pub fn came(&mut self, sent_there: Time, arrived: Time) {
-        self.bound(arrived, sent_there, ClockSide::Below);
+    pub fn add_reverse(&mut self, sent_there: Time, arrived: Time) {
+        self.bound(arrived, sent_there, LimitKind::Below);
     }
 
     /// Both at once.
-    pub fn exchange(&mut self, exchange: &Exchange) {
-        self.went(exchange.sent, exchange.arrived_there);
-        self.came(exchange.sent_there, exchange.arrived);
+    pub fn exchange(&mut self, exchange: &ClockExchange) {
+        self.add_forward(exchange.sent, exchange.arrived_there);
+        self.add_reverse(exchange.sent_there, exchange.arrived);
     }
 
     /// Samples that were left out because no clocks differ by so much.
@@ -146,7 +146,7 @@ impl Clocks {
     }
 
     #[inline]
-    fn bound(&mut self, local: Time, remote: Time, side: ClockSide) {
+    fn bound(&mut self, local: Time, remote: Time, kind: LimitKind) {
         // A peer may say anything, so nothing here may overflow.
         let difference = remote.ns().wrapping_sub(local.ns()) as i64;
         let base = *self.base.get_or_insert(difference);
@@ -159,11 +159,11 @@ impl Clocks {
             return;
         };
         let index = x / (self.config.block.ns().clamp(1, FARTHEST as u64) as i64);
-        let y = match side {
-            ClockSide::Above => y,
-            ClockSide::Below => -y,
+        let y = match kind {
+            LimitKind::Above => y,
+            LimitKind::Below => -y,
         };
-        self.block(index).envelopes[side as usize].add(x, y);
+        self.block(index).envelopes[kind as usize].add(x, y);
     }
 
     #[inline]
@@ -194,12 +194,12 @@ impl Clocks {
             let area = match &open {
                 Some(_) if self.is_too_long(first, at) => Area::Empty,
                 Some(polygon) => polygon.narrowed(
-                    self.limits(ClockSide::Above, first, at, at),
-                    self.limits(ClockSide::Below, first, at, at),
+                    self.limits(LimitKind::Above, first, at, at),
+                    self.limits(LimitKind::Below, first, at, at),
                 ),
                 None => Polygon::between(
-                    self.limits(ClockSide::Above, first, first, at),
-                    self.limits(ClockSide::Below, first, first, at),
+                    self.limits(LimitKind::Above, first, first, at),
+                    self.limits(LimitKind::Below, first, first, at),
                     f64::from(self.config.steepest_ppb),
                 ),
             };
@@ -250,11 +250,11 @@ impl Clocks {
         self.blocks[first].index * (self.config.block.ns().clamp(1, FARTHEST as u64) as i64)
     }
 
-    /// Limits of one side by the blocks from `from` to `to`, for a line that begins with the block
+    /// Limits of one kind by the blocks from `from` to `to`, for a line that begins with the block
     /// `first`: seconds and ns.
     fn limits(
         &self,
-        side: ClockSide,
+        kind: LimitKind,
         first: usize,
         from: usize,
         to: usize,
@@ -262,10 +262,10 @@ impl Clocks {
         let (origin, precision) = (self.origin(first), self.config.precision.ns() as f64);
         let points = self.blocks[from..=to]
             .iter()
-            .flat_map(move |block| block.envelopes[side as usize].points());
+            .flat_map(move |block| block.envelopes[kind as usize].points());
         points.map(move |(x, y)| {
             let seconds = (x - origin) as f64 / NS_PER_S;
-            (seconds, side.sign() * (y as f64 + precision))
+            (seconds, kind.sign() * (y as f64 + precision))
         })
     }
 
@@ -283,8 +283,8 @@ impl Clocks {
             .flatten();
         let (offset_ns, drift_ppb) = polygon.middle(
             slope,
-            self.limits(ClockSide::Above, first, first, last),
-            self.limits(ClockSide::Below, first, first, last),
+            self.limits(LimitKind::Above, first, first, last),
+            self.limits(LimitKind::Below, first, first, last),
         );
         ClockPiece {
             from,
@@ -388,12 +388,12 @@ impl Fit {
     }
 
     /// One-way delay of something sent locally, in ns by the local clock.
-    pub fn delay_there_ns(&self, sent: Time, arrived_there: Time) -> i64 {
+    pub fn forward_delay_ns(&self, sent: Time, arrived_there: Time) -> i64 {
         self.local_ns(arrived_there).saturating_sub(clamp(sent))
     }
 
     /// One-way delay of something sent there, in ns by the local clock.
-    pub fn delay_back_ns(&self, sent_there: Time, arrived: Time) -> i64 {
+    pub fn reverse_delay_ns(&self, sent_there: Time, arrived: Time) -> i64 {
         clamp(arrived).saturating_sub(self.local_ns(sent_there))
     }
 

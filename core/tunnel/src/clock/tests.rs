@@ -52,10 +52,10 @@ impl World {
 fn collect(samples: &[Vec<(Time, Time)>; 2]) -> Clocks {
     let mut clocks = Clocks::new(ClockConfig::default());
     for &(sent, arrived_there) in &samples[0] {
-        clocks.went(sent, arrived_there);
+        clocks.add_forward(sent, arrived_there);
     }
     for &(sent_there, arrived) in &samples[1] {
-        clocks.came(sent_there, arrived);
+        clocks.add_reverse(sent_there, arrived);
     }
     clocks
 }
@@ -99,10 +99,10 @@ proptest! {
         // The precision that is assumed, 1 us, and rounding: lines may lie that far beyond a limit.
         let least = -1_002;
         for &(sent, arrived_there) in &samples[0] {
-            prop_assert!(fit.delay_there_ns(sent, arrived_there) >= least);
+            prop_assert!(fit.forward_delay_ns(sent, arrived_there) >= least);
         }
         for &(sent_there, arrived) in &samples[1] {
-            prop_assert!(fit.delay_back_ns(sent_there, arrived) >= least);
+            prop_assert!(fit.reverse_delay_ns(sent_there, arrived) >= least);
         }
     }
 }
@@ -189,9 +189,9 @@ fn a_clock_that_is_set_begins_another_line() {
 fn one_direction_alone_says_nothing() {
     let mut clocks = Clocks::new(ClockConfig::default());
     assert!(clocks.fit().is_none());
-    clocks.went(Time::from_ns(1), Time::from_ns(2));
+    clocks.add_forward(Time::from_ns(1), Time::from_ns(2));
     assert!(clocks.fit().is_none());
-    clocks.came(Time::from_ns(2), Time::from_ns(9));
+    clocks.add_reverse(Time::from_ns(2), Time::from_ns(9));
     let fit = clocks.fit().unwrap();
     assert_eq!(fit.lines(), 1);
     assert!(fit.error(Time::from_ns(5)) >= Span::from_ns(3));
@@ -266,9 +266,9 @@ fn queues_that_stand_or_grow_are_not_taken_for_drift() {
                 (START + (seconds * 1e9) as u64, queues)
             };
             let (at, [queue, _]) = sent();
-            clocks.went(Time::from_ns(at), world.remote(at + world.there_ns + queue));
+            clocks.add_forward(Time::from_ns(at), world.remote(at + world.there_ns + queue));
             let (at, [_, queue]) = sent();
-            clocks.came(world.remote(at), Time::from_ns(at + world.back_ns + queue));
+            clocks.add_reverse(world.remote(at), Time::from_ns(at + world.back_ns + queue));
         }
         let fit = clocks.fit().unwrap();
         for second in 0..=30 {
@@ -287,9 +287,9 @@ fn queues_that_stand_or_grow_are_not_taken_for_drift() {
 #[test]
 fn the_largest_difference_that_can_be_said_is_implausible() {
     let mut clocks = Clocks::new(ClockConfig::default());
-    clocks.went(Time::from_ns(5), Time::from_ns(5));
+    clocks.add_forward(Time::from_ns(5), Time::from_ns(5));
     // Its magnitude is the one that is no number of 64 bits with a sign.
-    clocks.came(Time::from_ns(1 << 63), Time::ZERO);
+    clocks.add_reverse(Time::from_ns(1 << 63), Time::ZERO);
     assert_eq!((clocks.implausible(), clocks.fit().is_none()), (1, true));
 }
 
@@ -300,7 +300,7 @@ proptest! {
         let mut last = 0;
         for ([sent, arrived_there, sent_there, arrived], is_wild) in stamps {
             let ours = |time: u64| Time::from_ns(if is_wild { time } else { time % (1 << 40) });
-            clocks.exchange(&Exchange {
+            clocks.exchange(&ClockExchange {
                 sent: ours(sent),
                 arrived_there: Time::from_ns(arrived_there),
                 sent_there: Time::from_ns(sent_there),
@@ -311,7 +311,7 @@ proptest! {
         if let Some(fit) = clocks.fit() {
             for at in [0, last, u64::MAX] {
                 let at = Time::from_ns(at);
-                let _ = (fit.offset_ns(at), fit.error(at), fit.local_ns(at), fit.delay_there_ns(at, at));
+                let _ = (fit.offset_ns(at), fit.error(at), fit.local_ns(at), fit.forward_delay_ns(at, at));
             }
             let _ = fit.largest_error(Time::ZERO, Time::FAR);
         }

@@ -18,7 +18,7 @@ use std::net::{IpAddr, SocketAddr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
     /// Opening a session. Each session that is opened ends the validity of all that were issued before it.
-    Session(u64),
+    TunnelSession(u64),
     /// Being followed to another address.
     Path,
 }
@@ -45,7 +45,7 @@ impl Cookies {
     ) -> Nonce {
         let mut content = [0; CONTENT];
         let (kind, count) = match purpose {
-            Purpose::Session(count) => (0, count),
+            Purpose::TunnelSession(count) => (0, count),
             Purpose::Path => (1, 0),
         };
         content[0] = kind;
@@ -107,7 +107,7 @@ mod tests {
         let (ours, address) = (cookies(1), |text: &str| text.parse::<SocketAddr>().unwrap());
         let (at, life, about) = (Time::from_ns(5_000_000), Span::from_ms(10), [3; 16]);
         let home = address("192.0.2.1:7000");
-        let opens = Purpose::Session(4);
+        let opens = Purpose::TunnelSession(4);
         let cookie = ours.issue(opens, at, home, &about);
         let check = |cookies: &Cookies, purpose, now, from, about: &Nonce, cookie: &Nonce| {
             cookies.issued(purpose, now, life, from, about, cookie)
@@ -118,7 +118,7 @@ mod tests {
         }
         let late = at + life + Span::from_ns(1);
         assert_eq!(check(&ours, opens, late, home, &about, &cookie), None);
-        for purpose in [Purpose::Session(5), Purpose::Path] {
+        for purpose in [Purpose::TunnelSession(5), Purpose::Path] {
             assert_eq!(check(&ours, purpose, at, home, &about, &cookie), None);
         }
         for other in ["192.0.2.1:7001", "192.0.2.2:7000", "[2001:db8::1]:7000"] {

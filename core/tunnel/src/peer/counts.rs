@@ -2,7 +2,7 @@
 
 /// Why a datagram was not believed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Refusal {
+pub enum DatagramRefusal {
     /// Not a datagram of ours, or one that contradicts itself.
     Malformed,
     /// The tag is not one that the other end has made.
@@ -11,7 +11,7 @@ pub enum Refusal {
     UnknownSession,
     /// It has been here before.
     Replayed,
-    /// Too old to be told from a replay.
+    /// Too old to be distinguished from a replay.
     TooOld,
     /// The other end speaks another version.
     Incompatible,
@@ -19,35 +19,35 @@ pub enum Refusal {
     Implausible,
 }
 
-impl Refusal {
-    /// All of them, in the order of [`Counts::refused`].
-    pub const ALL: [Refusal; 7] = [
-        Refusal::Malformed,
-        Refusal::Forged,
-        Refusal::UnknownSession,
-        Refusal::Replayed,
-        Refusal::TooOld,
-        Refusal::Incompatible,
-        Refusal::Implausible,
+impl DatagramRefusal {
+    /// All of them, in the order of [`PeerCounts::refused`].
+    pub const ALL: [DatagramRefusal; 7] = [
+        DatagramRefusal::Malformed,
+        DatagramRefusal::Forged,
+        DatagramRefusal::UnknownSession,
+        DatagramRefusal::Replayed,
+        DatagramRefusal::TooOld,
+        DatagramRefusal::Incompatible,
+        DatagramRefusal::Implausible,
     ];
 
     /// The word used in files.
     pub const fn word(self) -> &'static str {
         match self {
-            Refusal::Malformed => "malformed",
-            Refusal::Forged => "forged",
-            Refusal::UnknownSession => "unknown_session",
-            Refusal::Replayed => "replayed",
-            Refusal::TooOld => "too_old",
-            Refusal::Incompatible => "incompatible",
-            Refusal::Implausible => "implausible",
+            DatagramRefusal::Malformed => "malformed",
+            DatagramRefusal::Forged => "forged",
+            DatagramRefusal::UnknownSession => "unknown_session",
+            DatagramRefusal::Replayed => "replayed",
+            DatagramRefusal::TooOld => "too_old",
+            DatagramRefusal::Incompatible => "incompatible",
+            DatagramRefusal::Implausible => "implausible",
         }
     }
 }
 
 /// Everything that has arrived at one end is in exactly one of `packets`, `messages` and `refused`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct PeerCounts {
     /// IP packets that were taken, each once.
     pub packets: u64,
     /// Bytes of these packets.
@@ -60,16 +60,16 @@ pub struct Counts {
     pub moves: u64,
     /// Number of times datagrams of the other end came from another address at which it was not, or not alone.
     pub moves_refused: u64,
-    refused: [u64; Refusal::ALL.len()],
+    refused: [u64; DatagramRefusal::ALL.len()],
 }
 
-impl Counts {
-    pub(super) fn refuse(&mut self, refusal: Refusal) {
+impl PeerCounts {
+    pub(super) fn refuse(&mut self, refusal: DatagramRefusal) {
         self.refused[refusal as usize] += 1;
     }
 
     /// Datagrams that were refused for this reason.
-    pub fn refused(&self, refusal: Refusal) -> u64 {
+    pub fn refused(&self, refusal: DatagramRefusal) -> u64 {
         self.refused[refusal as usize]
     }
 

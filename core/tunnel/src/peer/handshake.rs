@@ -1,7 +1,7 @@
 //! The handshake by which two ends come to a session: hello, welcome, confirm, accept.
 
 use super::cookie::Purpose;
-use super::{OutgoingDatagram, Peer, Received, Refusal, Role};
+use super::{DatagramRefusal, OutgoingDatagram, Peer, ReceivedDatagram, Role};
 use crate::keys::{Key, Secret, Sender};
 use crate::replay_window::ReplayWindow;
 use crate::wire::{self, Body, Nonce, VERSION};
@@ -16,7 +16,7 @@ const WAITING: usize = 16;
 
 /// State that two ends share after a handshake.
 #[derive(Clone, Debug)]
-pub(super) struct Session {
+pub(super) struct TunnelSession {
     pub(super) number: u32,
     dialer: Nonce,
     pub(super) listener: Nonce,
@@ -25,14 +25,14 @@ pub(super) struct Session {
     pub(super) window: ReplayWindow,
 }
 
-impl Session {
-    fn new(secret: &Secret, us: Sender, dialer: Nonce, listener: Nonce) -> Session {
+impl TunnelSession {
+    fn new(secret: &Secret, us: Sender, dialer: Nonce, listener: Nonce) -> TunnelSession {
         let send = Key::of_session(secret, us, &dialer, &listener);
         let receive = Key::of_session(secret, us.other(), &dialer, &listener);
         // Any number that both ends find; it only tells sessions apart.
         let both = Key::of_session(secret, Sender::Dialer, &dialer, &listener);
         let number = u64::from_be_bytes(both.tag(b"number")) as u32 & 0x00ff_ffff;
-        Session {
+        TunnelSession {
             number: number.max(1),
             dialer,
             listener,
@@ -50,16 +50,16 @@ impl Session {
 
 /// Answers to calls, before there is a session.
 #[derive(Clone, Debug)]
-pub(super) struct Answers {
+pub(super) struct HandshakeAnswers {
     waiting: Vec<(SocketAddr, Body<'static>)>,
     /// Of this turn, with those that had to give way.
     count: u64,
     chance: Stream,
 }
 
-impl Answers {
-    pub(super) fn new(salt: u64) -> Answers {
-        Answers {
+impl HandshakeAnswers {
+    pub(super) fn new(salt: u64) -> HandshakeAnswers {
+        HandshakeAnswers {
             waiting: Vec::with_capacity(WAITING),
             count: 0,
             chance: Stream::new(salt, "answers"),
@@ -100,12 +100,12 @@ impl Peer {
         now: Time,
         from: SocketAddr,
         bytes: &[u8],
-    ) -> Received<'static> {
+    ) -> ReceivedDatagram<'static> {
         if !self.handshake_receive.is_authentic(bytes) {
-            return Received::Refused(Refusal::Forged);
+            return ReceivedDatagram::Refused(DatagramRefusal::Forged);
         }
         let Ok((_, body)) = wire::decode(bytes) else {
-            return Received::Refused(Refusal::Malformed);
+            return ReceivedDatagram::Refused(DatagramRefusal::Malformed);
         };
         let shaken = match (self.config.role, body) {
             (Role::Listener, Body::Hello { version, dialer }) => {
@@ -125,11 +125,11 @@ impl Peer {
             (Role::Dialer(_), Body::Accept { dialer, listener }) => {
                 self.accepted(now, dialer, listener)
             }
-            _ => Err(Refusal::Malformed),
+            _ => Err(DatagramRefusal::Malformed),
         };
         match shaken {
-            Ok(()) => Received::Control,
-            Err(refusal) => Received::Refused(refusal),
+            Ok(()) => ReceivedDatagram::Control,
+            Err(refusal) => ReceivedDatagram::Refused(refusal),
         }
     }
 
@@ -141,7 +141,7 @@ impl Peer {
         from: SocketAddr,
         version: u8,
         dialer: Nonce,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DatagramRefusal> {
         let welcome = |listener| Body::Welcome {
             version: VERSION,
             dialer,
@@ -151,12 +151,12 @@ impl Peer {
             self.incompatible = Some(version);
             // It learns our version from the answer.
             self.answers.add(from, welcome([0; 16]));
-            return Err(Refusal::Incompatible);
+            return Err(DatagramRefusal::Incompatible);
         }
         if self.is_answered_again(from, dialer)? {
             return Ok(());
         }
-        let purpose = Purpose::Session(self.counts.sessions);
+        let purpose = Purpose::TunnelSession(self.counts.sessions);
         let listener = self.cookies.issue(purpose, now, from, &dialer);
         self.answers.add(from, welcome(listener));
         Ok(())
@@ -169,15 +169,15 @@ impl Peer {
         from: SocketAddr,
         dialer: Nonce,
         listener: Nonce,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DatagramRefusal> {
         if self.is_answered_again(from, dialer)? {
             return Ok(());
         }
-        let purpose = Purpose::Session(self.counts.sessions);
+        let purpose = Purpose::TunnelSession(self.counts.sessions);
         self.cookies
             .issued(purpose, now, LIFE, from, &dialer, &listener)
-            .ok_or(Refusal::Replayed)?;
-        let session = Session::new(&self.config.secret, Sender::Listener, dialer, listener);
+            .ok_or(DatagramRefusal::Replayed)?;
+        let session = TunnelSession::new(&self.config.secret, Sender::Listener, dialer, listener);
         self.counts.moves += u64::from(self.to.is_some_and(|to| to != from));
         self.to = Some(from);
         self.open(now, session);
@@ -187,7 +187,11 @@ impl Peer {
 
     /// The call that has led to the present session comes again. As long as nothing came in the session, the dialer
     /// may not know of it. Afterwards the call is old.
-    fn is_answered_again(&mut self, from: SocketAddr, dialer: Nonce) -> Result<bool, Refusal> {
+    fn is_answered_again(
+        &mut self,
+        from: SocketAddr,
+        dialer: Nonce,
+    ) -> Result<bool, DatagramRefusal> {
         let Some(session) = self
             .session
             .as_ref()
@@ -196,7 +200,7 @@ impl Peer {
             return Ok(false);
         };
         if self.ended || !session.window.is_empty() {
-            return Err(Refusal::Replayed);
+            return Err(DatagramRefusal::Replayed);
         }
         let listener = session.listener;
         self.answers.add(from, Body::Accept { dialer, listener });
@@ -209,26 +213,31 @@ impl Peer {
         version: u8,
         dialer: Nonce,
         listener: Nonce,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), DatagramRefusal> {
         // A welcome to another call is old.
         if self.calling != Some(dialer) {
-            return Err(Refusal::Replayed);
+            return Err(DatagramRefusal::Replayed);
         }
         if version != VERSION {
             self.incompatible = Some(version);
-            return Err(Refusal::Incompatible);
+            return Err(DatagramRefusal::Incompatible);
         }
         self.answers.add(to, Body::Confirm { dialer, listener });
         Ok(())
     }
 
     /// The listener has the session, and so it is open.
-    fn accepted(&mut self, now: Time, dialer: Nonce, listener: Nonce) -> Result<(), Refusal> {
+    fn accepted(
+        &mut self,
+        now: Time,
+        dialer: Nonce,
+        listener: Nonce,
+    ) -> Result<(), DatagramRefusal> {
         if self.calling != Some(dialer) {
-            return Err(Refusal::Replayed);
+            return Err(DatagramRefusal::Replayed);
         }
         self.calling = None;
-        let session = Session::new(&self.config.secret, Sender::Dialer, dialer, listener);
+        let session = TunnelSession::new(&self.config.secret, Sender::Dialer, dialer, listener);
         self.open(now, session);
         Ok(())
     }

@@ -17,8 +17,6 @@
 //!
 //! Whatever arrives is counted, and everything that is not believed changes nothing but a counter.
 
-#[cfg(test)]
-mod attacks;
 mod cookie;
 mod counts;
 mod handshake;
@@ -28,23 +26,23 @@ mod tests;
 mod types;
 
 use crate::keys::Key;
-use crate::mtu::Search;
+use crate::mtu::MtuSearch;
 use crate::replay_window::ReplayVerdict;
 use crate::wire::{self, Body, ClockBody, Header, MAX_ID, Nonce, VERSION};
 use cookie::Cookies;
-pub use counts::{Counts, Refusal};
-use handshake::{Answers, Session};
+pub use counts::{DatagramRefusal, PeerCounts};
+use handshake::{HandshakeAnswers, TunnelSession};
 use narrows_units::{Span, Time};
-use path::Attempt;
+use path::AddressChange;
 use std::net::SocketAddr;
-pub use types::{Exchange, OutgoingDatagram, PeerConfig, PeerState, Received, Role};
+pub use types::{ClockExchange, OutgoingDatagram, PeerConfig, PeerState, ReceivedDatagram, Role};
 
 /// Time between two hellos.
 const HELLO_GAP: Span = Span::from_ms(250);
 /// Time between clock messages while sizes are tried, and between farewells.
 const SEARCH_GAP: Span = Span::from_ms(10);
 
-/// Number of times the end of a session is told, as long as nobody answers such a message: with three,
+/// Number of times the end of a session is announced, as long as nobody answers such a message: with three,
 /// one in a million is missed at 1 % loss.
 const FAREWELLS: u8 = 3;
 /// Questions where this end is that wait for their answers. A listener asks two at a time.
@@ -58,16 +56,16 @@ pub struct Peer {
     handshake_receive: Key,
     nonces: u64,
     next_id: u64,
-    session: Option<Session>,
+    session: Option<TunnelSession>,
     cookies: Cookies,
-    answers: Answers,
+    answers: HandshakeAnswers,
     /// Of a dialer: its nonce while it calls.
     calling: Option<Nonce>,
     next_hello: Time,
     /// Where to send.
     to: Option<SocketAddr>,
     /// Of a listener: the dialer seems to be elsewhere.
-    attempt: Option<Attempt>,
+    attempt: Option<AddressChange>,
     next_ask: Time,
     /// Of a dialer: what the listener wants to have back from where we are.
     asked: Vec<Nonce>,
@@ -79,12 +77,12 @@ pub struct Peer {
     echo: Option<(Time, Time)>,
     /// Largest datagram that has arrived.
     largest: u32,
-    search: Option<Search>,
+    search: Option<MtuSearch>,
     /// Farewells that are still to be sent.
     farewells: u8,
     ended: bool,
     incompatible: Option<u8>,
-    counts: Counts,
+    counts: PeerCounts,
 }
 
 impl Peer {
@@ -95,7 +93,7 @@ impl Peer {
             handshake_send: Key::of_handshake(&config.secret, us),
             handshake_receive: Key::of_handshake(&config.secret, us.other()),
             cookies: Cookies::new(&config),
-            answers: Answers::new(config.salt),
+            answers: HandshakeAnswers::new(config.salt),
             config,
             nonces: 0,
             next_id: 0,
@@ -115,7 +113,7 @@ impl Peer {
             farewells: 0,
             ended: false,
             incompatible: None,
-            counts: Counts::default(),
+            counts: PeerCounts::default(),
         };
         if let Role::Dialer(to) = peer.config.role {
             peer.to = Some(to);
@@ -135,7 +133,7 @@ impl Peer {
     }
 
     /// Counters of what arrived and what was refused.
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &PeerCounts {
         &self.counts
     }
 
@@ -150,11 +148,11 @@ impl Peer {
     }
 
     /// The search for the path's largest size, once there is a session.
-    pub fn search(&self) -> Option<&Search> {
+    pub fn search(&self) -> Option<&MtuSearch> {
         self.search.as_ref()
     }
 
-    /// Ends the session; [`Peer::transmit`] tells the other end.
+    /// Ends the session; [`Peer::transmit`] announces that to the other end.
     pub fn close(&mut self) {
         if self.session.is_some() && !self.ended {
             self.farewells = FAREWELLS;
@@ -193,22 +191,27 @@ impl Peer {
         arrived: Time,
         from: SocketAddr,
         bytes: &'a [u8],
-    ) -> Received<'a> {
+    ) -> ReceivedDatagram<'a> {
         let received = self.judge(arrived, from, bytes);
         match received {
-            Received::Refused(refusal) => self.counts.refuse(refusal),
-            Received::Packet { packet, .. } => {
+            ReceivedDatagram::Refused(refusal) => self.counts.refuse(refusal),
+            ReceivedDatagram::Packet { packet, .. } => {
                 self.counts.packets += 1;
                 self.counts.bytes += packet.len() as u64;
             }
-            Received::Clock { .. } | Received::Control => self.counts.messages += 1,
+            ReceivedDatagram::Clock { .. } | ReceivedDatagram::Control => self.counts.messages += 1,
         }
         received
     }
 
-    fn judge<'a>(&mut self, arrived: Time, from: SocketAddr, bytes: &'a [u8]) -> Received<'a> {
+    fn judge<'a>(
+        &mut self,
+        arrived: Time,
+        from: SocketAddr,
+        bytes: &'a [u8],
+    ) -> ReceivedDatagram<'a> {
         let Ok((number, is_handshake)) = wire::claim(bytes) else {
-            return Received::Refused(Refusal::Malformed);
+            return ReceivedDatagram::Refused(DatagramRefusal::Malformed);
         };
         if is_handshake {
             return self.shake_hands(arrived, from, bytes);
@@ -218,19 +221,19 @@ impl Peer {
             .as_mut()
             .filter(|session| session.number == number)
         else {
-            return Received::Refused(Refusal::UnknownSession);
+            return ReceivedDatagram::Refused(DatagramRefusal::UnknownSession);
         };
         if !session.vouches_for(bytes) {
-            return Received::Refused(Refusal::Forged);
+            return ReceivedDatagram::Refused(DatagramRefusal::Forged);
         }
         let Ok((header, body)) = wire::decode(bytes) else {
-            return Received::Refused(Refusal::Malformed);
+            return ReceivedDatagram::Refused(DatagramRefusal::Malformed);
         };
         let is_newest = session.window.is_newest(header.id);
         match session.window.check_and_mark(header.id) {
             ReplayVerdict::New => {}
             ReplayVerdict::Again => return self.came_again(arrived, from, &body),
-            ReplayVerdict::TooOld => return Received::Refused(Refusal::TooOld),
+            ReplayVerdict::TooOld => return ReceivedDatagram::Refused(DatagramRefusal::TooOld),
         }
         self.last_heard = arrived;
         self.largest = self.largest.max(bytes.len() as u32);
@@ -242,28 +245,28 @@ impl Peer {
         }
         let Header { id, sent, .. } = header;
         match body {
-            Body::Packet(packet) => Received::Packet { id, sent, packet },
+            Body::Packet(packet) => ReceivedDatagram::Packet { id, sent, packet },
             Body::Clock(clock) => self.compare_clocks(id, sent, arrived, &clock),
             Body::Bye => {
                 self.ended = true;
                 self.farewells = 0;
-                Received::Control
+                ReceivedDatagram::Control
             }
             Body::Challenge(cookie) => {
                 if self.config.role != Role::Listener && self.asked.len() < ASKED {
                     self.asked.push(cookie);
                 }
-                Received::Control
+                ReceivedDatagram::Control
             }
             Body::Response(cookie) => {
                 self.answered_from(arrived, from, &cookie);
-                Received::Control
+                ReceivedDatagram::Control
             }
             // Handshakes were dealt with above.
             Body::Hello { .. }
             | Body::Welcome { .. }
             | Body::Confirm { .. }
-            | Body::Accept { .. } => Received::Control,
+            | Body::Accept { .. } => ReceivedDatagram::Control,
         }
     }
 
@@ -274,12 +277,12 @@ impl Peer {
         arrived: Time,
         from: SocketAddr,
         body: &Body<'_>,
-    ) -> Received<'static> {
+    ) -> ReceivedDatagram<'static> {
         match body {
             Body::Response(cookie) if self.answered_from(arrived, from, cookie) => {
-                Received::Control
+                ReceivedDatagram::Control
             }
-            _ => Received::Refused(Refusal::Replayed),
+            _ => ReceivedDatagram::Refused(DatagramRefusal::Replayed),
         }
     }
 
@@ -289,11 +292,11 @@ impl Peer {
         sent: Time,
         arrived: Time,
         clock: &ClockBody,
-    ) -> Received<'static> {
+    ) -> ReceivedDatagram<'static> {
         if let Some(search) = &mut self.search {
             search.confirm(clock.largest);
         }
-        let exchange = clock.echo.map(|(ours, arrived_there)| Exchange {
+        let exchange = clock.echo.map(|(ours, arrived_there)| ClockExchange {
             sent: ours,
             arrived_there,
             sent_there: sent,
@@ -301,17 +304,17 @@ impl Peer {
         });
         // What we are said to have sent cannot lie ahead of us.
         if exchange.is_some_and(|exchange| exchange.sent > arrived) {
-            return Received::Refused(Refusal::Implausible);
+            return ReceivedDatagram::Refused(DatagramRefusal::Implausible);
         }
         if let Some(exchange) = &exchange {
             let there = exchange.sent_there.since(exchange.arrived_there);
             let trip = arrived.since(exchange.sent).saturating_sub(there);
             self.note_round_trip(trip);
         }
-        Received::Clock { id, sent, exchange }
+        ReceivedDatagram::Clock { id, sent, exchange }
     }
 
-    fn open(&mut self, now: Time, session: Session) {
+    fn open(&mut self, now: Time, session: TunnelSession) {
         self.session = Some(session);
         self.attempt = None;
         self.asked.clear();
@@ -324,7 +327,7 @@ impl Peer {
         self.counts.sessions += 1;
         self.search = self
             .to
-            .map(|to| Search::new(to.ip(), self.config.interface_mtu));
+            .map(|to| MtuSearch::new(to.ip(), self.config.interface_mtu));
     }
 
     /// Writes the next datagram that is due by itself into `out`, if any. Call it until there is
@@ -358,7 +361,7 @@ impl Peer {
             self.next_clock = now + SEARCH_GAP;
             return self.write(now, to, &Body::Bye, 0, out);
         }
-        let size = self.search.as_mut().and_then(Search::next_size);
+        let size = self.search.as_mut().and_then(MtuSearch::next_size);
         let gap = if size.is_some() {
             SEARCH_GAP
         } else {

@@ -15,7 +15,7 @@
 
 use super::cookie::Purpose;
 use super::{OutgoingDatagram, Peer};
-use crate::mtu::Search;
+use crate::mtu::MtuSearch;
 use crate::wire::{Body, Nonce};
 use narrows_units::{Span, Time};
 use std::net::SocketAddr;
@@ -30,7 +30,7 @@ const GRACE: Span = Span::from_ms(100);
 
 /// The dialer seems to be elsewhere.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Attempt {
+pub(super) struct AddressChange {
     since: Time,
     /// A new address that is to be asked, and whether the present one is.
     ask_new: Option<SocketAddr>,
@@ -39,7 +39,7 @@ pub(super) struct Attempt {
     answered: Option<(SocketAddr, Time)>,
 }
 
-impl Attempt {
+impl AddressChange {
     /// When something is to be done.
     pub(super) fn wakeup(&self, next_ask: Time) -> Time {
         if self.ask_new.is_some() || self.ask_present {
@@ -56,7 +56,7 @@ impl Peer {
     /// The newest datagram came from another address than the present one.
     #[cold]
     pub(super) fn appeared_at(&mut self, now: Time, from: SocketAddr) {
-        let attempt = self.attempt.get_or_insert(Attempt {
+        let attempt = self.attempt.get_or_insert(AddressChange {
             since: now,
             ask_new: None,
             ask_present: false,
@@ -142,6 +142,6 @@ impl Peer {
         self.attempt = None;
         self.counts.moves += 1;
         self.to = Some(to);
-        self.search = Some(Search::new(to.ip(), self.config.interface_mtu));
+        self.search = Some(MtuSearch::new(to.ip(), self.config.interface_mtu));
     }
 }

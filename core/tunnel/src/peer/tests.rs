@@ -1,3 +1,5 @@
+mod attacks;
+
 use super::*;
 use crate::keys::{Secret, TAG};
 use crate::wire::HEADER;
@@ -7,15 +9,15 @@ use std::net::{Ipv4Addr, SocketAddrV4};
 
 const GAP: Span = Span::from_ms(100);
 
-pub(super) fn address(last: u8, port: u16) -> SocketAddr {
+fn address(last: u8, port: u16) -> SocketAddr {
     SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, last), port))
 }
 
-pub(super) fn dialer_address() -> SocketAddr {
+fn dialer_address() -> SocketAddr {
     address(1, 1000)
 }
 
-pub(super) fn listener_address() -> SocketAddr {
+fn listener_address() -> SocketAddr {
     address(2, 2000)
 }
 
@@ -30,23 +32,23 @@ fn config(role: Role, secret: u8, salt: u64) -> PeerConfig {
     }
 }
 
-pub(super) fn dialer(secret: u8, salt: u64) -> Peer {
+fn dialer(secret: u8, salt: u64) -> Peer {
     Peer::new(
         config(Role::Dialer(listener_address()), secret, salt),
         Time::ZERO,
     )
 }
 
-pub(super) fn listener(secret: u8, salt: u64) -> Peer {
+fn listener(secret: u8, salt: u64) -> Peer {
     Peer::new(config(Role::Listener, secret, salt), Time::ZERO)
 }
 
-pub(super) fn ms(ms: u64) -> Time {
+fn ms(ms: u64) -> Time {
     Time::from_ns(ms * 1_000_000)
 }
 
 /// Everything that a peer wants to send now.
-pub(super) fn drain(peer: &mut Peer, now: Time) -> Vec<Vec<u8>> {
+fn drain(peer: &mut Peer, now: Time) -> Vec<Vec<u8>> {
     let mut sent = Vec::new();
     let mut bytes = Vec::new();
     while peer.transmit(now, &mut bytes).is_some() {
@@ -55,7 +57,7 @@ pub(super) fn drain(peer: &mut Peer, now: Time) -> Vec<Vec<u8>> {
     sent
 }
 
-pub(super) fn packet(peer: &mut Peer, now: Time, content: &[u8]) -> Option<Vec<u8>> {
+fn packet(peer: &mut Peer, now: Time, content: &[u8]) -> Option<Vec<u8>> {
     let mut buffer = vec![0; HEADER];
     buffer.extend(content);
     buffer.extend([0; TAG]);
@@ -64,7 +66,7 @@ pub(super) fn packet(peer: &mut Peer, now: Time, content: &[u8]) -> Option<Vec<u
 }
 
 /// Lets both talk over a perfect path until `until`, and returns all that was sent.
-pub(super) fn talk(a: &mut Peer, b: &mut Peer, from: Time, until: Time) -> Vec<Vec<u8>> {
+fn talk(a: &mut Peer, b: &mut Peer, from: Time, until: Time) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut now = from;
     while now <= until {
@@ -86,7 +88,7 @@ pub(super) fn talk(a: &mut Peer, b: &mut Peer, from: Time, until: Time) -> Vec<V
     all
 }
 
-pub(super) fn open_pair() -> (Peer, Peer, Vec<Vec<u8>>) {
+fn open_pair() -> (Peer, Peer, Vec<Vec<u8>>) {
     let (mut a, mut b) = (dialer(1, 10), listener(1, 20));
     let all = talk(&mut a, &mut b, ms(1), ms(300));
     assert_eq!((a.state(), b.state()), (PeerState::Open, PeerState::Open));
@@ -98,7 +100,7 @@ fn two_ends_with_the_same_secret_exchange_packets_and_stamps() {
     let (mut a, mut b, _) = open_pair();
     assert_eq!(b.to(), Some(dialer_address()));
     let bytes = packet(&mut a, ms(400), b"forward").unwrap();
-    let Received::Packet {
+    let ReceivedDatagram::Packet {
         sent,
         packet: inner,
         id,
@@ -110,17 +112,18 @@ fn two_ends_with_the_same_secret_exchange_packets_and_stamps() {
     let bytes = packet(&mut b, ms(402), b"backward").unwrap();
     assert!(matches!(
         a.receive(ms(403), listener_address(), &bytes),
-        Received::Packet {
+        ReceivedDatagram::Packet {
             packet: b"backward",
             ..
         }
     ));
     // The listener's next clock message returns the stamps of the packet.
     let clock = drain(&mut b, ms(410)).pop().unwrap();
-    let Received::Clock { exchange, .. } = a.receive(ms(411), listener_address(), &clock) else {
+    let ReceivedDatagram::Clock { exchange, .. } = a.receive(ms(411), listener_address(), &clock)
+    else {
         panic!("the clock message was refused")
     };
-    let expected = Exchange {
+    let expected = ClockExchange {
         sent: ms(400),
         arrived_there: ms(401),
         sent_there: ms(410),
@@ -163,7 +166,7 @@ fn what_was_recorded_is_never_taken_again() {
     for bytes in recorded.iter().rev().take(50) {
         assert!(matches!(
             b.receive(ms(501), dialer_address(), bytes),
-            Received::Packet { .. }
+            ReceivedDatagram::Packet { .. }
         ));
     }
     let (state_a, state_b) = (a.counts().clone(), b.counts().clone());
@@ -171,11 +174,11 @@ fn what_was_recorded_is_never_taken_again() {
     for bytes in &recorded {
         assert!(matches!(
             a.receive(ms(502), address(9, 9), bytes),
-            Received::Refused(_)
+            ReceivedDatagram::Refused(_)
         ));
         assert!(matches!(
             b.receive(ms(502), address(9, 9), bytes),
-            Received::Refused(_)
+            ReceivedDatagram::Refused(_)
         ));
     }
     assert_eq!(
@@ -192,7 +195,7 @@ fn what_was_recorded_is_never_taken_again() {
     for bytes in &recorded {
         assert!(!matches!(
             other.receive(ms(503), dialer_address(), bytes),
-            Received::Packet { .. }
+            ReceivedDatagram::Packet { .. }
         ));
     }
     assert_eq!(other.state(), PeerState::Waiting);
@@ -202,13 +205,13 @@ fn what_was_recorded_is_never_taken_again() {
     for bytes in &recorded {
         assert!(!matches!(
             b.receive(ms(701), dialer_address(), bytes),
-            Received::Packet { .. }
+            ReceivedDatagram::Packet { .. }
         ));
     }
     let fresh = packet(&mut again, ms(702), b"still here").unwrap();
     assert!(matches!(
         b.receive(ms(703), dialer_address(), &fresh),
-        Received::Packet { .. }
+        ReceivedDatagram::Packet { .. }
     ));
 }
 
@@ -226,12 +229,12 @@ fn an_old_hello_does_not_close_the_session() {
     let bytes = packet(&mut a, ms(401), b"packet").unwrap();
     assert!(matches!(
         b.receive(ms(402), dialer_address(), &bytes),
-        Received::Packet { .. }
+        ReceivedDatagram::Packet { .. }
     ));
     let bytes = packet(&mut b, ms(403), b"packet").unwrap();
     assert!(matches!(
         a.receive(ms(404), listener_address(), &bytes),
-        Received::Packet { .. }
+        ReceivedDatagram::Packet { .. }
     ));
 }
 
@@ -244,7 +247,7 @@ fn another_secret_is_refused_by_both() {
         (PeerState::Waiting, PeerState::Waiting)
     );
     // One hello every 250 ms from 1 ms on.
-    assert_eq!(b.counts().refused(Refusal::Forged), 8);
+    assert_eq!(b.counts().refused(DatagramRefusal::Forged), 8);
     assert!(packet(&mut a, ms(3_000), b"nobody listens").is_none());
 }
 
@@ -259,7 +262,7 @@ fn another_version_is_named_at_both_ends() {
     a.write_handshake(ms(1), listener_address(), &hello, &mut bytes);
     assert_eq!(
         b.receive(ms(2), dialer_address(), &bytes),
-        Received::Refused(Refusal::Incompatible)
+        ReceivedDatagram::Refused(DatagramRefusal::Incompatible)
     );
     assert_eq!(b.state(), PeerState::Incompatible(9));
     // A caller of version 9 would learn ours from the answer.
@@ -287,13 +290,13 @@ fn a_farewell_ends_the_session_at_both_ends() {
     let bye = drain(&mut a, ms(400)).pop().unwrap();
     assert_eq!(
         b.receive(ms(401), dialer_address(), &bye),
-        Received::Control
+        ReceivedDatagram::Control
     );
     assert_eq!((a.state(), b.state()), (PeerState::Ended, PeerState::Ended));
     // It was on its way when the farewell overtook it.
     assert!(matches!(
         b.receive(ms(402), dialer_address(), &overtaken),
-        Received::Packet { .. }
+        ReceivedDatagram::Packet { .. }
     ));
     // Farewells may get lost, so there are three.
     assert_eq!(
@@ -320,7 +323,7 @@ fn stamps_from_the_future_are_refused() {
     let clock = drain(&mut b, ms(500)).pop().unwrap();
     assert_eq!(
         a.receive(ms(501), listener_address(), &clock),
-        Received::Refused(Refusal::Implausible)
+        ReceivedDatagram::Refused(DatagramRefusal::Implausible)
     );
 }
 
@@ -415,7 +418,7 @@ proptest! {
             way = later;
             for (_, to_dialer, bytes) in due {
                 let (peer, from) = if to_dialer { (&mut a, listener_address()) } else { (&mut b, dialer_address()) };
-                if let Received::Packet { packet, .. } = peer.receive(now, from, &bytes) {
+                if let ReceivedDatagram::Packet { packet, .. } = peer.receive(now, from, &bytes) {
                     taken[usize::from(to_dialer)].push(packet.to_vec());
                 }
             }

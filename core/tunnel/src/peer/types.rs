@@ -1,6 +1,6 @@
 //! Inputs and outputs of an end of a tunnel.
 
-use super::counts::Refusal;
+use super::counts::DatagramRefusal;
 use crate::keys::{Secret, Sender};
 use narrows_units::{Span, Time};
 use std::net::SocketAddr;
@@ -36,7 +36,7 @@ pub struct PeerConfig {
     pub clock_gap: Span,
     /// A dialer that has heard nothing for so long calls again.
     pub silence: Span,
-    /// Largest IP packet that the interface towards the other end can send.
+    /// Largest IP packet that the interface towards the other end can send, in bytes.
     pub interface_mtu: u32,
 }
 
@@ -55,7 +55,7 @@ pub enum PeerState {
 
 /// Four stamps: something went there and something came back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Exchange {
+pub struct ClockExchange {
     /// When we sent, by our clock.
     pub sent: Time,
     /// When that arrived, by the other clock.
@@ -68,7 +68,7 @@ pub struct Exchange {
 
 /// Verdict about a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received<'a> {
+pub enum ReceivedDatagram<'a> {
     /// An IP packet for the inside.
     Packet {
         /// Number of its datagram.
@@ -85,12 +85,12 @@ pub enum Received<'a> {
         /// When it was sent, by the other end's clock.
         sent: Time,
         /// All four stamps, if the other end had heard of us.
-        exchange: Option<Exchange>,
+        exchange: Option<ClockExchange>,
     },
     /// Part of the handshake, or the end of the session.
     Control,
     /// Not believed.
-    Refused(Refusal),
+    Refused(DatagramRefusal),
 }
 
 /// A datagram that is to be sent.

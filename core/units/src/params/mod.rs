@@ -4,6 +4,7 @@
 //! One description serves the validation of scenarios, the command line, the JSON Schema and the
 //! generated reference, so a parameter is written down exactly once.
 
+mod declare;
 mod error;
 mod spec;
 mod value;
@@ -11,6 +12,7 @@ mod value;
 use crate::{Bytes, Rate, Span};
 use std::collections::BTreeMap;
 
+pub use declare::ReadParam;
 pub use error::ParamError;
 pub use spec::{Kind, ParamSpec};
 pub use value::{FileRef, Value};

@@ -53,7 +53,23 @@ impl Kind {
             Kind::File => "file",
         }
     }
+
+    /// A number and a unit of this kind in base units.
+    fn in_base_units(self, text: &str) -> Option<u64> {
+        let (number, unit) = text.split_once(' ')?;
+        let factor = match (self, unit) {
+            (Kind::Span, "ns") | (Kind::Rate, "bit/s") | (Kind::Bytes, "B") => 1.0,
+            (Kind::Span, "µs") | (Kind::Rate, "kbit/s") | (Kind::Bytes, "kB") => 1e3,
+            (Kind::Span, "ms") | (Kind::Rate, "Mbit/s") | (Kind::Bytes, "MB") => 1e6,
+            (Kind::Span, "s") | (Kind::Rate, "Gbit/s") => 1e9,
+            (Kind::Bytes, "MiB") => 1_048_576.0,
+            _ => return None,
+        };
+        let number: f64 = number.parse().ok()?;
+        (number >= 0.0).then(|| (number * factor).round() as u64)
+    }
 }
+
 /// The description of one parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct ParamSpec {
@@ -61,17 +77,22 @@ pub struct ParamSpec {
     pub name: &'static str,
     /// Its quantity.
     pub kind: Kind,
-    /// Value if the scenario says nothing, in base units as text (`"0.7"`, `"40000000"`); `None`
-    /// means the parameter is simply absent.
+    /// Value if the scenario says nothing, as text (`"0.7"`, `"40 ms"`, or in base units
+    /// `"40000000"`); `None` means the parameter is simply absent.
     pub default: Option<&'static str>,
     /// Smallest and largest value allowed, in base units (numeric kinds).
     pub range: (f64, f64),
+    /// Unit of the value, where the kind has none.
+    pub unit: &'static str,
     /// True if the scenario must give it.
     pub required: bool,
     /// Meaning, one sentence.
     pub doc: &'static str,
     /// Where the default comes from: paper, RFC, kernel.
     pub source: &'static str,
+    /// Values for test kits, in base units as JSON (files: by name): the usual one, then others. Empty where kits can
+    /// guess by kind and bounds.
+    pub trial: &'static [&'static str],
 }
 
 impl ParamSpec {
@@ -86,13 +107,15 @@ impl ParamSpec {
             kind,
             default: None,
             range,
+            unit: "",
             required: false,
             doc,
             source: "",
+            trial: &[],
         }
     }
 
-    /// Sets the default (base units, as text).
+    /// Sets the default, as text.
     pub const fn default(mut self, value: &'static str) -> Self {
         self.default = Some(value);
         self
@@ -101,6 +124,12 @@ impl ParamSpec {
     /// Sets the smallest and largest allowed value.
     pub const fn range(mut self, low: f64, high: f64) -> Self {
         self.range = (low, high);
+        self
+    }
+
+    /// Names the unit of a kind that has none.
+    pub const fn unit(mut self, unit: &'static str) -> Self {
+        self.unit = unit;
         self
     }
 
@@ -116,13 +145,39 @@ impl ParamSpec {
         self
     }
 
+    /// Gives test kits values that fit the other parameters, the usual one first.
+    pub const fn trial(mut self, values: &'static [&'static str]) -> Self {
+        self.trial = values;
+        self
+    }
+
+    /// The parameters of several lists, one after the other.
+    ///
+    /// # Panics
+    /// When there are not `N` of them.
+    pub const fn join<const N: usize>(lists: &[&[ParamSpec]]) -> [ParamSpec; N] {
+        let mut joined = [ParamSpec::new("", Kind::Flag, ""); N];
+        let (mut list, mut filled) = (0, 0);
+        while list < lists.len() {
+            let mut index = 0;
+            while index < lists[list].len() {
+                joined[filled] = lists[list][index];
+                index += 1;
+                filled += 1;
+            }
+            list += 1;
+        }
+        assert!(filled == N);
+        joined
+    }
+
     /// The default as a value.
     pub fn default_value(&self) -> Option<Value> {
         self.default
             .map(|text| self.parse(text).expect("a registry default parses"))
     }
 
-    /// Reads `text` (base units) as a value of this parameter's kind.
+    /// Reads `text`, with a unit or in base units, as a value of this parameter's kind.
     pub fn parse(&self, text: &str) -> Result<Value, ParamError> {
         let bad = || ParamError::Kind {
             name: self.name.to_owned(),
@@ -130,6 +185,9 @@ impl ParamSpec {
             got: text.to_owned(),
         };
         let value = match self.kind {
+            Kind::Rate | Kind::Span | Kind::Bytes if text.contains(' ') => {
+                Value::Integer(self.kind.in_base_units(text).ok_or_else(bad)?)
+            }
             Kind::Rate | Kind::Span | Kind::Bytes | Kind::Packets | Kind::Count => {
                 Value::Integer(text.parse().map_err(|_| bad())?)
             }
@@ -220,6 +278,7 @@ impl ParamSpec {
             "default": self.default_value().map(|value| value.to_json()),
             "min": bound(self.range.0),
             "max": bound(self.range.1),
+            "unit": self.unit,
             "required": self.required,
             "doc": self.doc,
             "source": self.source,

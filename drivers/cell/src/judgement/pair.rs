@@ -1,14 +1,14 @@
 //! The judgement of a run between two hosts: what their machines, their tunnel and their clocks say against it.
 
-use super::{EndpointFacts, MS, US, judge_endpoint, judge_missed, judge_stolen};
+use super::{EndpointMeasurements, MS, US, judge_endpoint, judge_missed, judge_stolen};
 use narrows_record::{Direction, RunDocument, Severity};
 
-/// What was measured of a run between two hosts, besides its endpoints.
+/// Measurements of a run between two hosts, besides its endpoints.
 #[derive(Clone, Debug)]
-pub struct PairFacts {
+pub struct PairMeasurements {
     /// Length of the run.
     pub duration_ns: u64,
-    /// Whether packets went through a tunnel.
+    /// True if packets went through a tunnel.
     pub tunnel: bool,
     /// Largest bound of the error of the relation of the clocks.
     pub error_ns: u64,
@@ -16,26 +16,26 @@ pub struct PairFacts {
     pub lines: usize,
     /// Parts of the run in which no line fits.
     pub jumps: u32,
-    /// How long one host started after the other.
+    /// Time between the starts of the two hosts.
     pub starts_apart_ns: u64,
     /// The smallest delays of both ways together.
     pub base_rtt_ns: u64,
     /// Calls that kernels left out, by the name of the scheme whose program noticed it.
     pub missed_calls: Vec<(String, u64)>,
     /// Hosts 0 and 1.
-    pub hosts: [HostFacts; 2],
-    /// What host 0 sent, and what host 1 did.
-    pub ways: [WayFacts; 2],
+    pub hosts: [HostMeasurements; 2],
+    /// Packets of host 0, and those of host 1.
+    pub ways: [DirectionMeasurements; 2],
 }
 
 /// One host and its end of the tunnel.
 #[derive(Clone, Debug)]
-pub struct HostFacts {
-    /// What it is called.
+pub struct HostMeasurements {
+    /// Its name.
     pub name: &'static str,
     /// Share of all processor time that the hypervisor took.
     pub stolen_ratio: f64,
-    /// How far its wall clock was set during the run.
+    /// Step of its wall clock during the run.
     pub clock_step_ns: i64,
     /// Share of one processor that moving packets took.
     pub engine_ratio: f64,
@@ -55,7 +55,7 @@ pub struct HostFacts {
     pub repeated: u64,
     /// Sessions of the tunnel.
     pub sessions: u64,
-    /// Why its end of the tunnel ended.
+    /// The reason for which its end of the tunnel ended.
     pub reason: String,
     /// Largest datagram that is known to reach the other host.
     pub path_bytes: Option<u64>,
@@ -64,20 +64,20 @@ pub struct HostFacts {
     /// How long packets have waited for its end of the tunnel, from their leaving the namespace to their stamp: 99th
     /// percentile.
     pub waited_ns: u64,
-    /// What its logs lack.
+    /// Gaps of its logs.
     pub remarks: Vec<String>,
-    /// What its end of the tunnel has seen of the path that no path does by itself, in words without full stop.
+    /// Events at its end of the tunnel that no path causes by itself, in words without full stop.
     pub doubt: Option<String>,
 }
 
 /// One direction.
 #[derive(Clone, Debug)]
-pub struct WayFacts {
-    /// Which one.
+pub struct DirectionMeasurements {
+    /// Its direction.
     pub direction: Direction,
     /// By how much delays vary: their 95th percentile less the smallest; `None` if nothing arrived.
     pub spread_ns: Option<u64>,
-    /// Whether that is more than the error of the clocks.
+    /// True if that is more than the error of the clocks.
     pub resolved: bool,
     /// Arrivals that the sender's log does not have.
     pub unknown: u64,
@@ -104,26 +104,30 @@ const COPIES: f64 = 1e-3;
 const LINE_NS: u64 = 1_000_000 * MS;
 
 /// Adds all reasons to `run` and sets its verdict.
-pub fn judge_pair(run: &mut RunDocument, facts: &PairFacts, endpoints: &[EndpointFacts]) {
-    judge_clocks(run, facts);
-    if !facts.tunnel {
+pub fn judge_pair(
+    run: &mut RunDocument,
+    measured: &PairMeasurements,
+    endpoints: &[EndpointMeasurements],
+) {
+    judge_clocks(run, measured);
+    if !measured.tunnel {
         let text = format!(
             "There was no tunnel: only what the ends of flows told is known. The clocks of the hosts were compared once \
              before the run, so times at one host may be off by {:.3} ms against those at the other.",
-            ms(facts.error_ns)
+            ms(measured.error_ns)
         );
         run.judge(Severity::Note, "ends_only", text);
     }
-    for (scheme, count) in &facts.missed_calls {
+    for (scheme, count) in &measured.missed_calls {
         judge_missed(run, scheme, *count);
     }
-    for host in &facts.hosts {
+    for host in &measured.hosts {
         judge_host(run, host);
         judge_tunnel(run, host);
-        judge_waited(run, host, facts.base_rtt_ns);
+        judge_waited(run, host, measured.base_rtt_ns);
     }
-    for way in &facts.ways {
-        judge_way(run, facts, way);
+    for way in &measured.ways {
+        judge_way(run, measured, way);
     }
     for endpoint in endpoints {
         judge_endpoint(run, endpoint);
@@ -134,31 +138,31 @@ fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-fn judge_clocks(run: &mut RunDocument, facts: &PairFacts) {
-    if facts.jumps > 0 {
+fn judge_clocks(run: &mut RunDocument, measured: &PairMeasurements) {
+    if measured.jumps > 0 {
         let text = format!(
             "The clock of a host stood still or was set {} times during the run; one-way delays around these moments mean \
              nothing.",
-            facts.jumps
+            measured.jumps
         );
         run.judge(Severity::Invalid, "clock", text);
-    } else if facts.lines as u64 > 1 + facts.duration_ns / LINE_NS {
+    } else if measured.lines as u64 > 1 + measured.duration_ns / LINE_NS {
         let text = format!(
             "The clocks of the hosts did not run at constant rates: {} lines were needed for their relation.",
-            facts.lines
+            measured.lines
         );
         run.judge(Severity::Degraded, "clock", text);
     }
-    if facts.starts_apart_ns > APART_NS {
+    if measured.starts_apart_ns > APART_NS {
         let text = format!(
             "One host started {:.0} ms after the other.",
-            ms(facts.starts_apart_ns)
+            ms(measured.starts_apart_ns)
         );
         run.judge(Severity::Degraded, "starts", text);
     }
 }
 
-fn judge_way(run: &mut RunDocument, facts: &PairFacts, way: &WayFacts) {
+fn judge_way(run: &mut RunDocument, measured: &PairMeasurements, way: &DirectionMeasurements) {
     let direction = way.direction;
     if way.unknown > 0 {
         let text = format!(
@@ -195,14 +199,14 @@ fn judge_way(run: &mut RunDocument, facts: &PairFacts, way: &WayFacts) {
             "One-way delays {direction} may be off by up to {:.3} ms, all by about the same amount, because the clocks of the \
              hosts are not known better; they vary by {:.3} ms. Differences among them, such as queueing delays, do not \
              depend on it.",
-            ms(facts.error_ns),
+            ms(measured.error_ns),
             ms(spread)
         );
         run.judge(Severity::Note, "clock_bound", text);
     }
 }
 
-fn judge_host(run: &mut RunDocument, host: &HostFacts) {
+fn judge_host(run: &mut RunDocument, host: &HostMeasurements) {
     let name = host.name;
     judge_stolen(run, host.stolen_ratio, &format!(" of the {name}"));
     if host.clock_step_ns.unsigned_abs() > 100 * US {
@@ -253,7 +257,7 @@ fn judge_host(run: &mut RunDocument, host: &HostFacts) {
     }
 }
 
-fn judge_tunnel(run: &mut RunDocument, host: &HostFacts) {
+fn judge_tunnel(run: &mut RunDocument, host: &HostMeasurements) {
     let name = host.name;
     for remark in &host.remarks {
         let text = format!("A log of the {name} is not whole ({remark}).");
@@ -299,10 +303,10 @@ fn judge_tunnel(run: &mut RunDocument, host: &HostFacts) {
     }
 }
 
-/// What waits for the tunnel at its sender is not in the delays of the record, which count from the stamp, but in the
+/// Waits for the tunnel at its sender are not in the delays of the record, which count from the stamp, but in the
 /// round trips by which schemes go. The limits are those of an emulator's lateness; beyond the larger one it is
 /// the machine to which schemes react.
-fn judge_waited(run: &mut RunDocument, host: &HostFacts, base_rtt_ns: u64) {
+fn judge_waited(run: &mut RunDocument, host: &HostMeasurements, base_rtt_ns: u64) {
     let (severity, code) = if host.waited_ns > (2 * MS).max(base_rtt_ns / 10) {
         (Severity::Degraded, "tunnel_late")
     } else if host.waited_ns > (200 * US).max(base_rtt_ns / 100) {
@@ -320,177 +324,4 @@ fn judge_waited(run: &mut RunDocument, host: &HostFacts, base_rtt_ns: u64) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use narrows_record::{Verdict, Versions};
-
-    fn host(name: &'static str) -> HostFacts {
-        HostFacts {
-            name,
-            stolen_ratio: 0.0,
-            clock_step_ns: 0,
-            engine_ratio: 0.3,
-            sent: 99_000,
-            arrived: 99_000,
-            repeated: 50,
-            ring: 0,
-            unsent: 0,
-            socket: 0,
-            undelivered: 0,
-            sessions: 1,
-            reason: "stopped".to_owned(),
-            path_bytes: Some(1500),
-            needed_bytes: 1500,
-            waited_ns: 80 * US,
-            remarks: Vec::new(),
-            doubt: None,
-        }
-    }
-
-    fn good() -> PairFacts {
-        let way = |direction| WayFacts {
-            direction,
-            spread_ns: Some(20 * MS),
-            resolved: true,
-            unknown: 0,
-            contradicting: 0,
-            negative: 0,
-            dead_ns: 900 * MS,
-        };
-        PairFacts {
-            duration_ns: 30_000 * MS,
-            tunnel: true,
-            error_ns: 5 * MS,
-            lines: 1,
-            jumps: 0,
-            starts_apart_ns: MS,
-            base_rtt_ns: 10 * MS,
-            missed_calls: Vec::new(),
-            hosts: [host("sender"), host("receiver")],
-            ways: [way(Direction::Forward), way(Direction::Backward)],
-        }
-    }
-
-    fn verdict(change: impl FnOnce(&mut PairFacts)) -> (Verdict, Vec<String>) {
-        let mut facts = good();
-        change(&mut facts);
-        let mut run = RunDocument::new(serde_json::json!({}), "hosts", Versions::default());
-        judge_pair(&mut run, &facts, &[]);
-        assert!(run.reasons.iter().all(|reason| reason.text.ends_with('.')));
-        let codes = run.reasons.into_iter().map(|reason| reason.code);
-        (run.verdict, codes.collect())
-    }
-
-    #[test]
-    fn a_good_run_has_no_reasons() {
-        assert_eq!(verdict(|_| {}), (Verdict::Ok, vec![]));
-    }
-
-    #[test]
-    fn each_defect_has_its_verdict() {
-        type Change = fn(&mut PairFacts);
-        let cases: [(Change, Verdict, &str); 25] = [
-            (
-                |f| f.hosts[0].waited_ns = 300 * US,
-                Verdict::Ok,
-                "tunnel_waits",
-            ),
-            (
-                |f| f.hosts[1].waited_ns = 3 * MS,
-                Verdict::Degraded,
-                "tunnel_late",
-            ),
-            (|f| f.tunnel = false, Verdict::Ok, "ends_only"),
-            (|f| f.jumps = 1, Verdict::Invalid, "clock"),
-            (|f| f.lines = 2, Verdict::Degraded, "clock"),
-            (
-                |f| f.starts_apart_ns = 200 * MS,
-                Verdict::Degraded,
-                "starts",
-            ),
-            (
-                |f| f.missed_calls.push(("bpf:exp".to_owned(), 2)),
-                Verdict::Degraded,
-                "missed_calls",
-            ),
-            (|f| f.ways[0].resolved = false, Verdict::Ok, "clock_bound"),
-            (|f| f.ways[1].unknown = 1, Verdict::Invalid, "strangers"),
-            (
-                |f| f.ways[1].contradicting = 1,
-                Verdict::Invalid,
-                "strangers",
-            ),
-            (
-                |f| f.ways[0].negative = 1,
-                Verdict::Degraded,
-                "negative_delays",
-            ),
-            (
-                |f| f.hosts[1].stolen_ratio = 0.2,
-                Verdict::Degraded,
-                "stolen",
-            ),
-            (
-                |f| f.hosts[1].clock_step_ns = -(5 * MS as i64),
-                Verdict::Degraded,
-                "clock_step",
-            ),
-            (
-                |f| f.hosts[0].engine_ratio = 0.99,
-                Verdict::Degraded,
-                "tunnel_saturated",
-            ),
-            (|f| f.hosts[0].ring = 1, Verdict::Degraded, "lost_here"),
-            (|f| f.hosts[0].unsent = 100, Verdict::Invalid, "lost_here"),
-            (|f| f.hosts[1].socket = 100, Verdict::Invalid, "lost_here"),
-            (
-                |f| f.hosts[1].undelivered = 2,
-                Verdict::Degraded,
-                "lost_here",
-            ),
-            (
-                |f| f.hosts[0].remarks.push("it is cut".into()),
-                Verdict::Invalid,
-                "log",
-            ),
-            (
-                |f| f.hosts[0].reason = "silence".into(),
-                Verdict::Invalid,
-                "tunnel_broke",
-            ),
-            (
-                |f| f.hosts[1].sessions = 2,
-                Verdict::Degraded,
-                "tunnel_broke",
-            ),
-            (
-                |f| f.ways[0].dead_ns = 1500 * MS,
-                Verdict::Degraded,
-                "path_dead",
-            ),
-            (|f| f.hosts[0].repeated = 2_000, Verdict::Ok, "path_copies"),
-            (
-                |f| f.hosts[1].doubt = Some("somebody sends copies".into()),
-                Verdict::Ok,
-                "copies",
-            ),
-            (
-                |f| f.hosts[1].path_bytes = Some(1480),
-                Verdict::Ok,
-                "path_mtu",
-            ),
-        ];
-        for (change, expected, code) in cases {
-            assert_eq!(verdict(change), (expected, vec![code.to_owned()]));
-        }
-    }
-
-    #[test]
-    fn long_runs_need_several_lines() {
-        let long = |f: &mut PairFacts| {
-            f.duration_ns = 2_500_000 * MS;
-            f.lines = 3;
-        };
-        assert_eq!(verdict(long), (Verdict::Ok, vec![]));
-    }
-}
+mod tests;

@@ -3,9 +3,9 @@
 use super::super::clock::{EventLoop, RunClock};
 use super::super::source::Source;
 use super::super::{Channel, EndpointOutcome, EndpointTask, Role};
-use super::{READS, Sampler, Totals, WRITE};
-use super::{discard, limit_window, open, read_back, receive_window};
-use narrows_cell::{Context, RunError};
+use super::{READS, Sampler, Totals, Turn, WRITE};
+use super::{abort, discard, limit_window, open, read_back, receive_window};
+use narrows_cell::RunError;
 use narrows_sys::socket;
 use narrows_traffic::{TrafficAction, TrafficEvent, Transfer, TransferHeader};
 use narrows_units::Time;
@@ -36,7 +36,7 @@ impl Piece {
 struct Connection {
     fd: OwnedFd,
     established: bool,
-    /// What goes up, in order.
+    /// Transfers to be sent, in order.
     up: VecDeque<Piece>,
     /// Transfers whose answers are awaited, and how much of each is left.
     down: VecDeque<(u32, u64)>,
@@ -47,14 +47,14 @@ struct Connection {
 }
 
 impl Connection {
-    /// Whether the congestion control alone should limit it now.
+    /// True if the congestion control alone should limit it now.
     fn greedy(&self) -> bool {
         let open = |piece: &Piece| piece.open_ended() && piece.granted == u64::MAX;
         self.established && self.up.front().is_some_and(open)
     }
 }
 
-/// Why a connection is to be forgotten.
+/// The reason for which a connection is over.
 enum End {
     /// It came to its end.
     Regular,
@@ -109,7 +109,7 @@ impl<'a> Client<'a> {
         let mut source = Source::new(cell, flow)?;
         let mut sampler = Sampler::new(flow.start, cell.sample);
         sleeper.wait_until(clock, flow.start, channel)?;
-        source.tell(flow.start, TrafficEvent::Start);
+        source.notify(flow.start, TrafficEvent::Start);
         let mut ready: Vec<u64> = Vec::new();
         loop {
             let now = clock.now();
@@ -123,7 +123,7 @@ impl<'a> Client<'a> {
             while let Some((at, action)) = source.next() {
                 self.perform(at, action, clock, &mut sleeper, &mut source)?;
             }
-            if sends && now >= sampler.next() {
+            if sends && sampler.times.is_due(now) {
                 let single = self.opened == 1;
                 let each = self.connections.values();
                 let each = each.map(|connection| (connection.fd.as_fd(), connection.greedy()));
@@ -131,7 +131,7 @@ impl<'a> Client<'a> {
             }
             let mut until = source.next_wakeup().min(end);
             if sends {
-                until = until.min(sampler.next());
+                until = until.min(sampler.times.next);
             }
             if !self.again.is_empty() {
                 until = now;
@@ -159,16 +159,8 @@ impl<'a> Client<'a> {
         {
             read_back(fd.as_fd(), self.task, self.name, &mut self.outcome);
         }
-        for connection in self.connections.values() {
-            self.totals.add(connection.fd.as_fd());
-            // The flow is stopped and not finished: what is left is not to be delivered.
-            socket::abort_on_close(connection.fd.as_fd()).could_not("abort a connection")?;
-        }
-        if sends {
-            self.totals.sender(&mut self.outcome);
-        } else {
-            self.totals.receiver(&mut self.outcome);
-        }
+        let left = self.connections.values().map(|one| one.fd.as_fd());
+        abort(left, self.task.role, self.totals, &mut self.outcome)?;
         self.outcome.offer = Some(source.report());
         Ok(self.outcome)
     }
@@ -308,19 +300,9 @@ impl<'a> Client<'a> {
             self.outcome.broken += 1;
             let text = format!("a connection broke: {error}");
             self.outcome.problem.get_or_insert(text);
-            source.tell(now, TrafficEvent::Failed { connection: number });
+            source.notify(now, TrafficEvent::Failed { connection: number });
         }
     }
-}
-
-/// How a turn of a connection ended.
-enum Turn {
-    /// Nothing to do until the kernel reports something.
-    Waits,
-    /// There is more to read.
-    HasMore,
-    /// Both halves have ended.
-    Over,
 }
 
 /// Reads and writes as much as is possible now; `completed` is told of finished answers.

@@ -76,6 +76,35 @@ fn discard(fd: BorrowedFd, limit: u64) -> io::Result<Option<usize>> {
     }
 }
 
+/// The end of a turn of a connection.
+enum Turn {
+    /// Nothing to do until the kernel reports something.
+    Waits,
+    /// There is more to read.
+    HasMore,
+    /// Both halves have ended.
+    Over,
+}
+
+/// Ends the connections that are `left` when a flow stops, and adds to `outcome` what all of them have counted.
+fn abort<'a>(
+    left: impl Iterator<Item = BorrowedFd<'a>>,
+    role: Role,
+    mut totals: Totals,
+    outcome: &mut super::EndpointOutcome,
+) -> Result<(), RunError> {
+    for fd in left {
+        totals.add(fd);
+        // The flow is stopped and not finished: what is left is not to be delivered.
+        socket::abort_on_close(fd).could_not("abort a connection")?;
+    }
+    match role {
+        Role::Sender => totals.sender(outcome),
+        Role::Receiver => totals.receiver(outcome),
+    }
+    Ok(())
+}
+
 /// The congestion control that the socket of a sender uses, and whether that is what was wanted.
 fn read_back(
     fd: BorrowedFd,

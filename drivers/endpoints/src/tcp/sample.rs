@@ -1,5 +1,6 @@
-//! What the kernel tells about connections: samples of their state, and totals at their ends.
+//! The kernel's view of connections: samples of their state, and totals at their ends.
 
+use super::super::clock::SampleTimes;
 use super::super::{EndpointOutcome, StateSample, TcpLimits};
 use narrows_record::{ReceiverCounters, SenderCounters, StateRow};
 use narrows_sys::socket;
@@ -81,27 +82,18 @@ impl Totals {
 /// minima; thresholds and modes have no sum and are left out. Bytes delivered and retransmitted
 /// include those of connections that have ended.
 pub(super) struct Sampler {
-    distance: Span,
-    next: Time,
+    pub(super) times: SampleTimes,
     buffer: [u8; BUFFER],
     details: [u8; 64],
 }
 
 impl Sampler {
-    /// Samples every `distance` from `start` on, on the grid that all flows share.
     pub(super) fn new(start: Time, distance: Span) -> Self {
-        let first = start.ns().next_multiple_of(distance.ns());
         Sampler {
-            distance,
-            next: Time::from_ns(first),
+            times: SampleTimes::new(start, distance),
             buffer: [0; BUFFER],
             details: [0; 64],
         }
-    }
-
-    /// When the next sample is due.
-    pub(super) fn next(&self) -> Time {
-        self.next
     }
 
     /// Samples the connections: descriptors, and whether each should have data to send. `single` if
@@ -114,8 +106,6 @@ impl Sampler {
         connections: impl Iterator<Item = (BorrowedFd<'a>, bool)>,
         outcome: &mut EndpointOutcome,
     ) {
-        let passed = now.since(self.next).ns() / self.distance.ns() + 1;
-        self.next += Span::from_ns(self.distance.ns() * passed);
         let mut sum = Sum::default();
         for (fd, greedy) in connections {
             let Ok(bytes) = socket::tcp_info(fd, &mut self.buffer) else {
@@ -203,14 +193,12 @@ fn state(now: Time, info: &TcpInfo) -> StateRow {
         .rtt_us()
         .filter(|&us| us > 0)
         .map(|us| u64::from(us) * 1000);
+    // The kernel tells the smoothed round-trip time only, and how many packets are lost now, not ever.
     StateRow {
-        flow: 0,
         time_ns: now.ns(),
         cwnd_bytes: info.snd_cwnd().map(bytes),
         ssthresh_bytes: info.snd_ssthresh().filter(|&n| n < NO_SSTHRESH).map(bytes),
         pacing_bps: info.pacing_rate().and_then(known),
-        // The kernel tells the smoothed value only.
-        rtt_ns: None,
         srtt_ns: srtt,
         min_rtt_ns: info
             .min_rtt_us()
@@ -220,9 +208,8 @@ fn state(now: Time, info: &TcpInfo) -> StateRow {
         delivered_bytes: info.bytes_acked(),
         delivery_rate_bps: info.delivery_rate().and_then(known),
         retransmitted_bytes: info.bytes_retrans(),
-        // The kernel tells how many are lost now, not how many were lost ever.
-        lost_packets: None,
         mode: info.recovery_state().map(str::to_owned),
+        ..StateRow::default()
     }
 }
 

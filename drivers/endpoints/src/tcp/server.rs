@@ -2,8 +2,8 @@
 
 use super::super::clock::{EventLoop, RunClock};
 use super::super::{Channel, EndpointOutcome, EndpointTask, Role};
-use super::{BULK_MARK, READS, Sampler, Totals, WRITE};
-use super::{discard, limit_window, open, read_back, receive_window};
+use super::{BULK_MARK, READS, Sampler, Totals, Turn, WRITE};
+use super::{abort, discard, limit_window, open, read_back, receive_window};
 use narrows_cell::{Context, RunError};
 use narrows_sys::socket;
 use narrows_traffic::TransferHeader;
@@ -94,7 +94,7 @@ impl<'a> Server<'a> {
                     self.progress(key, clock);
                 }
             }
-            if sends && now >= sampler.next() {
+            if sends && sampler.times.is_due(now) {
                 let single = self.accepted == 1;
                 let each = self.connections.values();
                 let each = each.map(|connection| (connection.fd.as_fd(), false));
@@ -102,7 +102,7 @@ impl<'a> Server<'a> {
             }
             let until = match (self.again.is_empty(), sends) {
                 (false, _) => now,
-                (true, true) => end.min(sampler.next()),
+                (true, true) => end.min(sampler.times.next),
                 (true, false) => end,
             };
             sleeper.wait(clock, until, channel)?;
@@ -116,15 +116,8 @@ impl<'a> Server<'a> {
         let last = self.connections.values().next_back();
         let fd = last.map_or(&self.listener, |connection| &connection.fd);
         read_back(fd.as_fd(), self.task, self.name, &mut self.outcome);
-        for connection in self.connections.values() {
-            self.totals.add(connection.fd.as_fd());
-            socket::abort_on_close(connection.fd.as_fd()).could_not("abort a connection")?;
-        }
-        if sends {
-            self.totals.sender(&mut self.outcome);
-        } else {
-            self.totals.receiver(&mut self.outcome);
-        }
+        let left = self.connections.values().map(|one| one.fd.as_fd());
+        abort(left, self.task.role, self.totals, &mut self.outcome)?;
         Ok(self.outcome)
     }
 
@@ -188,12 +181,6 @@ impl<'a> Server<'a> {
             self.outcome.problem.get_or_insert(text);
         }
     }
-}
-
-enum Turn {
-    Waits,
-    HasMore,
-    Over,
 }
 
 impl Connection {

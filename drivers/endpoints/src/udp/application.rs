@@ -1,8 +1,9 @@
-//! What applications ask of a flow's connections: transfers, and answers to them.
+//! Actions of applications on a flow's connections: transfers, and answers to them.
 
-use super::link::Link;
+use super::connection::Connection;
 use super::{Node, open};
 use crate::clock::{EventLoop, RunClock};
+use crate::link::Link;
 use crate::{EndpointOutcome, EndpointTask};
 use narrows_cell::SchemeRef;
 use narrows_cell::{Context, RunError};
@@ -39,10 +40,11 @@ impl Node<'_> {
             };
             self.opened += 1;
             let receiver = Receiver::new(&self.configs[1]);
-            let mut link = Link::new(fd, Some(connection), receiver, false);
+            let mut endpoint = Connection::new(Some(connection), receiver, false);
             let mut sender = sender(self.task, &self.configs[0], connection, false, at)?;
             sender.set_write_seq(0);
-            link.ends.sender = Some(sender);
+            endpoint.sender = Some(sender);
+            let link = Link::new(fd, endpoint);
             sleeper.until_readable(link.socket(), key)?;
             self.links.insert(key, link);
             return Ok(Some(key));
@@ -50,8 +52,8 @@ impl Node<'_> {
         let Some(link) = self.links.get_mut(&key) else {
             return Ok(None);
         };
-        let ends = &mut link.ends;
-        let Some(sender) = &mut ends.sender else {
+        let connection = &mut link.endpoint;
+        let Some(sender) = &mut connection.sender else {
             return Ok(None);
         };
         match action {
@@ -60,22 +62,23 @@ impl Node<'_> {
                     transfer,
                     started: at,
                 };
-                ends.written.push(ends.end, &header);
+                connection.written.push(connection.end, &header);
                 if !transfer.is_open() {
-                    ends.end += transfer.up;
-                    sender.set_write_seq(ends.end);
+                    connection.end += transfer.up;
+                    sender.set_write_seq(connection.end);
                 }
                 if transfer.down > 0 {
-                    ends.awaited_end += transfer.down;
-                    ends.awaited
-                        .push_back((transfer.transfer, ends.awaited_end));
+                    connection.awaited_end += transfer.down;
+                    connection
+                        .awaited
+                        .push_back((transfer.transfer, connection.awaited_end));
                 }
             }
             TrafficAction::Grant { bytes, .. } => {
                 sender.set_write_seq(sender.write_seq().saturating_add(bytes));
             }
             TrafficAction::Hold { .. } => sender.set_write_seq(sender.snd_nxt()),
-            TrafficAction::Close { .. } => ends.closing = true,
+            TrafficAction::Close { .. } => connection.closing = true,
             TrafficAction::Open { .. } | TrafficAction::Datagram { .. } => {}
         }
         Ok(Some(key))
@@ -84,7 +87,7 @@ impl Node<'_> {
 
 /// The server has all of a transfer: it is complete, or is answered.
 pub(super) fn answer(
-    link: &mut Link,
+    connection: &mut Connection,
     header: &TransferHeader,
     task: &EndpointTask,
     config: &Config,
@@ -92,18 +95,18 @@ pub(super) fn answer(
     outcome: &mut EndpointOutcome,
 ) -> Result<(), RunError> {
     let transfer = &header.transfer;
-    link.ends.number = Some(transfer.connection);
+    connection.number = Some(transfer.connection);
     let now = clock.now();
     if transfer.down == 0 {
         outcome.ended.push((transfer.transfer, now.ns()));
         return Ok(());
     }
-    link.ends.end += transfer.down;
-    if link.ends.sender.is_none() {
-        link.ends.sender = Some(sender(task, config, transfer.connection, true, now)?);
+    connection.end += transfer.down;
+    if connection.sender.is_none() {
+        connection.sender = Some(sender(task, config, transfer.connection, true, now)?);
     }
-    if let Some(sender) = &mut link.ends.sender {
-        sender.set_write_seq(link.ends.end);
+    if let Some(sender) = &mut connection.sender {
+        sender.set_write_seq(connection.end);
     }
     Ok(())
 }

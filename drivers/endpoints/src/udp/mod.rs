@@ -6,17 +6,18 @@
 //! server makes a connected socket when it first hears from one.
 
 mod application;
-mod link;
+mod connection;
 mod stream;
 
-use super::clock::{EventLoop, RunClock};
+use super::clock::{EventLoop, RunClock, SampleTimes};
+use super::link::{self, Link, SocketBuffers};
 use super::receiver::ReceiveResult;
 use super::source::Source;
-use super::{Channel, EndpointOutcome, EndpointTask, Role, StateSample};
+use super::{Channel, EndpointOutcome, EndpointTask, Role};
 use application::answer;
-use link::{Link, Pump};
+use connection::Connection;
 use narrows_cell::{Context, RunError};
-use narrows_cell::{SchemeRef, receiver_counters, sender_counters, state_row, trace_rows};
+use narrows_cell::{SchemeRef, receiver_counters, sender_counters};
 use narrows_sys::socket;
 use narrows_traffic::TrafficEvent;
 use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
@@ -26,8 +27,6 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Wanted size of the sockets' buffers: 50 ms at 1 Gbit/s, with the kernel's overhead.
-const SOCKET_BUFFER: i32 = 16 << 20;
 /// Acknowledgements wait so long for the next packet of a sender whose packets wait for their time alone. They change
 /// nothing about that packet, and count from when the kernel has seen them, so that only timers which they set
 /// can be late by this. A wake-up for each would cost more than all the rest.
@@ -38,12 +37,8 @@ const LISTENER: u64 = u64::MAX - 1;
 const IDLE: Span = Span::from_ms(20_000);
 
 fn open(task: &EndpointTask) -> Result<OwnedFd, RunError> {
-    let socket = socket::udp_any().could_not("open a UDP socket")?;
-    let fd = socket.as_fd();
-    socket::share_address(fd).could_not("prepare a UDP socket")?;
-    socket::prepare_udp(fd, SOCKET_BUFFER).could_not("prepare a UDP socket")?;
-    socket::never_fragment(fd).could_not("prepare a UDP socket")?;
-    socket::set_tos(fd, task.flow.dscp << 2).could_not("set the code point")?;
+    let socket = link::open(task)?;
+    socket::share_address(socket.as_fd()).could_not("prepare a UDP socket")?;
     Ok(socket)
 }
 
@@ -56,12 +51,12 @@ pub(super) struct Node<'a> {
     first: Option<OwnedFd>,
     listener: Option<OwnedFd>,
     /// By key: the client's are the numbers of connections.
-    links: BTreeMap<u64, Link>,
+    links: BTreeMap<u64, Link<Connection>>,
     /// At the server: keys by the peer's address.
     peers: BTreeMap<SocketAddrV4, u64>,
     next_key: u64,
     opened: u64,
-    pump: Pump,
+    buffers: SocketBuffers,
     /// Sums over connections that have ended.
     past: ConnectionTotals,
     outcome: EndpointOutcome,
@@ -91,7 +86,7 @@ impl<'a> Node<'a> {
             peers: BTreeMap::new(),
             next_key: 0,
             opened: 0,
-            pump: Pump::new(flow.flow, flow.dscp, task.end()),
+            buffers: SocketBuffers::new(flow.flow, flow.dscp, task.end()),
             past: ConnectionTotals::default(),
             outcome: EndpointOutcome::default(),
             socket_drops: 0,
@@ -125,9 +120,9 @@ impl<'a> Node<'a> {
         sleeper.wait_until(clock, flow.start.min(cell.duration), channel)?;
         self.watch(&mut sleeper)?;
         if let Some(source) = &mut source {
-            source.tell(flow.start, TrafficEvent::Start);
+            source.notify(flow.start, TrafficEvent::Start);
         }
-        let mut next_sample = Time::from_ns(flow.start.ns().next_multiple_of(cell.sample.ns()));
+        let mut samples = SampleTimes::new(flow.start, cell.sample);
         // Connections to which something has happened, or that have something to do.
         let mut hot: Vec<u64> = self.links.keys().copied().collect();
         // Those of them that had more to say than one batch.
@@ -146,28 +141,26 @@ impl<'a> Node<'a> {
             }
             for &key in &hot {
                 if let Some(link) = self.links.get_mut(&key)
-                    && link.transmit(&mut self.pump, now)?
+                    && link.transmit(&mut self.buffers, now)?
                 {
                     eager.push(key);
                 }
             }
-            if sends && now >= next_sample {
+            if sends && samples.is_due(now) {
                 self.sample(now);
-                let passed = now.since(next_sample).ns() / cell.sample.ns() + 1;
-                next_sample += Span::from_ns(cell.sample.ns() * passed);
             }
             self.retire(&hot, now);
             let mut until = if eager.is_empty() { end } else { now };
             let mut paced = sends;
             for link in self.links.values() {
                 until = until.min(link.next_wakeup(now));
-                paced &= link.is_paced();
+                paced &= link.is_drained() && link.endpoint.is_paced();
             }
             if let Some(source) = &source {
                 until = until.min(source.next_wakeup());
             }
             if sends {
-                until = until.min(next_sample);
+                until = until.min(samples.next);
             }
             if paced && until > now && until.since(now) <= NAP {
                 clock.sleep_until(until);
@@ -224,13 +217,13 @@ impl<'a> Node<'a> {
         self.next_key += 1;
         let config = &self.configs[1];
         // Where nothing is repeated the heads of transfers may be lost, and nobody waits for a transfer's end.
-        let link = Link::new(fd, None, Receiver::new(config), config.reliable);
-        self.links.insert(key, link);
+        let connection = Connection::new(None, Receiver::new(config), config.reliable);
+        self.links.insert(key, Link::new(fd, connection));
         self.peers.insert(peer, key);
         key
     }
 
-    /// What arrives from peers that are not known yet.
+    /// Receives datagrams of peers that are not known yet.
     fn listen(
         &mut self,
         clock: &RunClock,
@@ -259,7 +252,7 @@ impl<'a> Node<'a> {
                 key
             };
             if let Some(link) = self.links.get_mut(&key) {
-                link.hand(&mut self.pump, clock.now(), &buffer[..length]);
+                link.take(&mut self.buffers, clock.now(), &buffer[..length]);
             }
             if !hot.contains(&key) {
                 hot.push(key);
@@ -290,22 +283,23 @@ impl<'a> Node<'a> {
         let Some(link) = self.links.get_mut(&key) else {
             return Ok(ReceiveResult::default());
         };
-        let found = link.receive(&mut self.pump, clock)?;
-        let arrived = link.ends.receiver.rcv_nxt();
+        let found = link.receive(&mut self.buffers, clock)?;
+        let connection = &mut link.endpoint;
+        let arrived = connection.receiver.rcv_nxt();
         if let Some(source) = source {
-            while let Some(&(transfer, end)) = link.ends.awaited.front() {
+            while let Some(&(transfer, end)) = connection.awaited.front() {
                 if arrived < end {
                     break;
                 }
-                link.ends.awaited.pop_front();
+                connection.awaited.pop_front();
                 source.completed(clock.now(), key as u32, transfer);
             }
             return Ok(found);
         }
-        while let Some(seen) = &mut link.ends.seen {
-            match seen.next(arrived) {
+        while let Some(headers) = &mut connection.headers {
+            match headers.next(arrived) {
                 Ok(Some(header)) => answer(
-                    link,
+                    connection,
                     &header,
                     self.task,
                     &self.configs[0],
@@ -316,7 +310,7 @@ impl<'a> Node<'a> {
                 Err(()) => {
                     let text = "what arrived is no transfer of ours".to_owned();
                     self.outcome.problem.get_or_insert(text);
-                    link.ends.seen = None;
+                    connection.headers = None;
                 }
             }
         }
@@ -329,18 +323,19 @@ impl<'a> Node<'a> {
             let Some(link) = self.links.get(key) else {
                 continue;
             };
-            if !link.ends.is_idle() || !link.ends.closing {
+            if !link.endpoint.is_idle() || !link.endpoint.closing {
                 continue;
             }
             if let Some(link) = self.links.remove(key) {
-                self.bury(&link);
+                self.count(&link);
             }
         }
         if self.client || self.links.len() < 64 {
             return;
         }
         // The client does not say when it is done with a connection.
-        let idle = |link: &Link| link.ends.is_idle() && now.since(link.ends.active) > IDLE;
+        let idle =
+            |link: &Link<Connection>| link.endpoint.is_idle() && now.since(link.active) > IDLE;
         let gone: Vec<u64> = self
             .links
             .iter()
@@ -348,74 +343,62 @@ impl<'a> Node<'a> {
             .collect();
         for key in gone {
             if let Some(link) = self.links.remove(&key) {
-                self.bury(&link);
+                self.count(&link);
             }
         }
         self.peers.retain(|_, key| self.links.contains_key(key));
     }
 
-    fn bury(&mut self, link: &Link) {
+    fn count(&mut self, link: &Link<Connection>) {
         self.socket_drops += u64::from(link.dropped);
-        if let Some(sender) = &link.ends.sender {
+        if let Some(sender) = &link.endpoint.sender {
             self.past.add_sender(sender);
         }
-        self.past.add_receiver(&link.ends.receiver);
+        self.past.add_receiver(&link.endpoint.receiver);
     }
 
     /// The state of the only connection there has been, or of all together.
     fn sample(&mut self, now: Time) {
-        let (flow, time) = (self.task.flow.flow, now.ns());
         let began = if self.client {
             self.opened
         } else {
             self.next_key
         };
-        let senders = self
-            .links
-            .values()
-            .filter_map(|link| link.ends.sender.as_ref());
+        let senders = self.links.values();
+        let senders = senders.filter_map(|link| link.endpoint.sender.as_ref());
         let mut snapshots = senders.map(Sender::snapshot);
-        if began == 1 {
-            let Some(snapshot) = snapshots.next() else {
-                return;
-            };
-            let state = state_row(flow, time, &snapshot);
-            self.outcome.states.push(StateSample::from(state));
-            let rows = trace_rows(flow, time, &snapshot);
-            let traces = rows.map(|row| (row.time_ns, row.name, row.value));
-            self.outcome.traces.extend(traces);
-            return;
+        let snapshot = if began == 1 {
+            snapshots.next()
+        } else {
+            Some(self.past.together(snapshots))
+        };
+        if let Some(snapshot) = snapshot {
+            self.outcome.add_state(now, &snapshot);
         }
-        let all = self.past.together(snapshots);
-        self.outcome
-            .states
-            .push(StateSample::from(state_row(flow, time, &all)));
     }
 
     fn finish(mut self, source: Option<Source>, sends: bool) -> EndpointOutcome {
         let links = std::mem::take(&mut self.links);
         for link in links.values() {
-            self.bury(link);
+            self.count(link);
         }
         if sends {
             // What left the socket, acknowledgements of requests included.
-            let [packets, bytes] = self.pump.sending.sent;
+            let [packets, bytes] = self.buffers.sending.sent;
             (self.past.sender.sent_packets, self.past.sender.sent_bytes) = (packets, bytes);
             self.outcome.sender = sender_counters(&self.past.sender);
             if let SchemeRef::Native(scheme, _) = &self.task.flow.scheme {
                 self.outcome.read_back = Some(scheme.name.to_owned());
             }
         } else {
-            let [packets, bytes] = self.pump.received;
+            let [packets, bytes] = self.buffers.received;
             let sum = &mut self.past.receiver;
             (sum.received_packets, sum.received_bytes) = (packets, bytes);
             self.outcome.receiver = receiver_counters(sum);
         }
         self.outcome.socket_drops = self.socket_drops;
-        if self.pump.garbage > 0 {
-            let text = format!("{} datagrams were no messages of ours", self.pump.garbage);
-            self.outcome.problem.get_or_insert(text);
-        }
+        let problem = self.buffers.problem();
+        self.outcome.problem = self.outcome.problem.take().or(problem);
         self.outcome.offer = source.map(Source::report);
         self.outcome
     }

@@ -7,14 +7,14 @@
 use narrows_traffic::TransferHeader;
 use std::collections::BTreeMap;
 
-/// Where the client's stream is not zero.
+/// The transfer headers in a client's stream, which is zero elsewhere.
 #[derive(Debug, Default)]
-pub(super) struct Written {
+pub(super) struct HeaderWriter {
     /// Positions and heads, in rising order.
     heads: Vec<(u64, [u8; TransferHeader::LENGTH])>,
 }
 
-impl Written {
+impl HeaderWriter {
     /// A transfer begins at `offset`.
     pub(super) fn push(&mut self, offset: u64, header: &TransferHeader) {
         self.heads.push((offset, header.encode()));
@@ -33,9 +33,9 @@ impl Written {
     }
 }
 
-/// What the server has seen of a client's stream.
+/// The transfer headers that a server finds in a client's stream.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct HeaderReader {
     /// Bytes that are not zero, by position.
     chunks: BTreeMap<u64, Vec<u8>>,
     /// Where the transfer begins that is arriving.
@@ -43,7 +43,7 @@ pub(super) struct Seen {
     current: Option<TransferHeader>,
 }
 
-impl Seen {
+impl HeaderReader {
     /// Data that start at `offset` have arrived.
     pub(super) fn note(&mut self, offset: u64, payload: &[u8]) {
         // Nothing follows the head of a transfer without end.
@@ -114,7 +114,7 @@ mod tests {
             transfer(2, 5000),
             transfer(3, 41),
         ];
-        let mut written = Written::default();
+        let mut written = HeaderWriter::default();
         let mut end = 0;
         for header in &transfers {
             written.push(end, header);
@@ -132,7 +132,7 @@ mod tests {
                     .map_or(0, |(at, bytes)| at + bytes.len() as u64);
             }
             // The first packet arrives last, and every packet twice.
-            let mut seen = Seen::default();
+            let mut seen = HeaderReader::default();
             for (at, payload) in packets.iter().skip(1).chain(&packets).rev() {
                 seen.note(*at, payload);
             }
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_stream_that_is_none_of_ours_is_told() {
-        let mut seen = Seen::default();
+        let mut seen = HeaderReader::default();
         seen.note(0, &[7; 100]);
         assert_eq!(seen.next(100), Err(()));
     }

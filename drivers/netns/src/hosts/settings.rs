@@ -14,7 +14,7 @@ const EPHEMERAL_PORTS: &str = "32768 60999";
 pub struct HostPlan {
     /// Its name.
     pub name: String,
-    /// Largest IP packet of its interface, if the cell says so.
+    /// Largest IP packet of its interface in bytes, if the cell says so.
     pub mtu: Option<u32>,
     /// Kernel settings by full name (`net.ipv4.tcp_sack`), in the order in which they are made.
     pub settings: Vec<(String, String)>,

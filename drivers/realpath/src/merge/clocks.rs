@@ -1,6 +1,6 @@
 //! The clocks of both hosts as one.
 
-use super::peer::{ClockDiscipline, PeerFolder, Readings};
+use super::peer::{ClockDiscipline, ClockReadings, PeerFolder};
 use narrows_cell::RunError;
 use narrows_tunnel::clock::{ClockConfig, Clocks, Fit};
 use narrows_tunnel::merge::clocks;
@@ -10,39 +10,40 @@ use serde_json::{Value, json};
 /// Peers that start farther apart were not of one run: the second is started by the first one's clock.
 const FARTHEST_START_NS: u64 = 10_000_000_000;
 
-/// Without a tunnel nothing has compared the clocks during the run: both peers started when they were told to, which is
-/// taken for the same moment, and their clocks are taken to run at the same rate.
-fn assumed(readings: [Readings; 2], duration: Time) -> Clocks {
+/// Without a tunnel nothing has compared the clocks during the run: both peers started when they were ordered to, which
+/// is taken for the same moment, and their clocks are taken to run at the same rate.
+fn assumed(readings: [ClockReadings; 2], duration: Time) -> Clocks {
     let mut clocks = Clocks::new(ClockConfig::default());
     for since in [0, duration.ns()] {
-        let later = |readings: Readings| Time::from_ns(readings.start.tunnel.saturating_add(since));
+        let later =
+            |readings: ClockReadings| Time::from_ns(readings.start.tunnel_ns.saturating_add(since));
         let [first, second] = readings.map(later);
-        clocks.went(first, second);
-        clocks.came(second, first);
+        clocks.add_forward(first, second);
+        clocks.add_reverse(second, first);
     }
     clocks
 }
 
-/// How the clocks relate, and where time zero is.
+/// The relation of the clocks, and time zero of the record.
 pub(super) struct ClockRelation {
     /// Of host 1's clock to that of host 0.
     pub(super) fit: Fit,
     /// Readings of the clocks of both hosts.
-    pub(super) readings: [Readings; 2],
-    /// The same by host 0's clock.
+    pub(super) readings: [ClockReadings; 2],
+    /// The starts of both hosts by host 0's clock, in ns.
     starts: [i64; 2],
-    /// The earlier of the two.
+    /// The earlier of the two, in ns.
     pub(super) zero: i64,
     /// Largest bound of the error of their relation during the run.
     pub(super) error: Span,
-    /// Samples that were left out because no clocks differ by so much.
+    /// Number of samples that were left out because no clocks differ by so much.
     pub(super) implausible: u64,
     /// Length of the run.
     pub(super) duration: Time,
 }
 
 impl ClockRelation {
-    /// What the datagrams that arrived at both peers say.
+    /// The relation by the datagrams that arrived at both peers.
     ///
     /// # Errors
     /// [`RunError::Input`] if nothing arrived at one of them, if their stamps contradict each other, or if they are not of one run.
@@ -68,7 +69,7 @@ impl ClockRelation {
         let Some(fit) = all.fit() else {
             return Err(here.end.no_clocks(&there.end, all.implausible()));
         };
-        let [first, second] = readings.map(|readings| readings.start.tunnel);
+        let [first, second] = readings.map(|readings| readings.start.tunnel_ns);
         let starts = [
             i64::try_from(first).unwrap_or(i64::MAX),
             fit.local_ns(Time::from_ns(second)),
@@ -99,7 +100,7 @@ impl ClockRelation {
         Ok(relation)
     }
 
-    /// How much later than the other the second of the hosts started.
+    /// Time in ns between the starts of the two hosts.
     pub(super) fn starts_apart_ns(&self) -> u64 {
         self.starts[0].abs_diff(self.starts[1])
     }
@@ -122,7 +123,7 @@ impl ClockRelation {
     }
 }
 
-/// How the oscillators of two hosts relate if the programs that keep their clocks are right, for comparison with
+/// The relation of the oscillators of two hosts if the programs that keep their clocks are right, for comparison with
 /// what the tunnel has measured: the second one's reading less the first one's, the most that this is wrong by,
 /// and how much faster the second one runs. Nothing unless both clocks are kept.
 pub(super) fn by_ntp([first, second]: [ClockDiscipline; 2]) -> Option<Value> {

@@ -1,12 +1,12 @@
-//! What is said about a run between two hosts in its document, and what speaks against it.
+//! The description of a run between two hosts in its document, and the facts by which it is judged.
 
 use super::clocks::{ClockRelation, by_ntp};
 use super::packets::{OneWay, Packets, WAYS};
 use super::peer::{Loaded, PeerFolder};
 use narrows_cell::RunError;
-use narrows_cell::judgement::{HostFacts, PairFacts, WayFacts};
+use narrows_cell::judgement::{DirectionMeasurements, HostMeasurements, PairMeasurements};
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef, described};
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_record::{Clock, FlowSummary, HostSettings, Ring, RunDocument, Versions};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -28,23 +28,23 @@ const ELSEWHERE: [&str; 8] = [
     "machine",
 ];
 
-/// What a host says about the schemes whose data it sends.
-pub(super) struct Origin {
+/// A host's account of the schemes whose data it sends.
+pub(super) struct SenderHost {
     kernel: String,
     versions: Versions,
     loaded: BTreeMap<u16, Loaded>,
 }
 
-impl Origin {
+impl SenderHost {
     pub(super) fn of(peer: &PeerFolder) -> Self {
-        Origin {
+        SenderHost {
             kernel: peer.document.machine.kernel.clone(),
             versions: peer.document.versions.clone(),
             loaded: peer.document.loaded(),
         }
     }
 
-    /// The summary of a flow before its ends have told anything.
+    /// The summary of a flow before its ends have reported anything.
     pub(super) fn summary(&self, flow: &Flow) -> FlowSummary {
         let mut summary = described(flow);
         let print = &mut summary.fingerprint;
@@ -74,8 +74,10 @@ pub(super) fn describe(
     relation: &ClockRelation,
     packets: &Packets,
 ) {
-    run.started_at = Some(facts::wall_clock(peers[0].document.clocks.start.real));
-    run.ended_at = Some(facts::wall_clock(peers[0].document.ended_real_ns));
+    run.started_at = Some(host_info::wall_clock(
+        peers[0].document.clocks.start.real_ns,
+    ));
+    run.ended_at = Some(host_info::wall_clock(peers[0].document.ended_real_ns));
     run.processes = peers
         .iter()
         .flat_map(|peer| peer.document.processes.iter().cloned())
@@ -152,7 +154,7 @@ fn host(name: &str, peer: &PeerFolder) -> HostSettings {
             "privilege": document.privilege,
             "versions": document.versions,
             "clock_step_ns": document.clock_step_ns,
-            "started_at": facts::wall_clock(document.clocks.start.real),
+            "started_at": host_info::wall_clock(document.clocks.start.real_ns),
             "cpu": {"busy_ratio": ticks.busy_ratio(), "stolen_ratio": ticks.stolen_ratio()},
             "tunnel": tunnel,
         })),
@@ -167,18 +169,18 @@ fn one_way(way: &OneWay) -> Value {
     })
 }
 
-/// What speaks against the run, but for its endpoints.
+/// The facts by which the run is judged, but for those of its endpoints.
 pub(super) fn facts_of(
     cell: &Cell,
     peers: &[PeerFolder; 2],
     relation: &ClockRelation,
     packets: &Packets,
-) -> PairFacts {
+) -> PairMeasurements {
     let hosts = [0, 1].map(|host| host_facts(HOSTS[host], &peers[host], packets.overhead));
     let ways = [0, 1].map(|host| {
         let way = &packets.ways[host];
         let spread = way.summary.delay_ns.map(|[least, _, p95, ..]| p95 - least);
-        WayFacts {
+        DirectionMeasurements {
             direction: WAYS[host],
             spread_ns: spread.map(i64::unsigned_abs),
             resolved: way.resolved,
@@ -192,7 +194,7 @@ pub(super) fn facts_of(
     let base_rtt = least.map(|delays| delays.map_or(0, |[least, ..]| least));
     let missed = peers.iter().flat_map(|peer| &peer.document.missed_calls);
     let missed = missed.flatten().map(|(name, count)| (name.clone(), *count));
-    PairFacts {
+    PairMeasurements {
         duration_ns: cell.duration.ns(),
         tunnel: peers[0].document.tunnel,
         error_ns: relation.error.ns(),
@@ -206,12 +208,12 @@ pub(super) fn facts_of(
     }
 }
 
-fn host_facts(name: &'static str, peer: &PeerFolder, overhead: u32) -> HostFacts {
+fn host_facts(name: &'static str, peer: &PeerFolder, overhead: u32) -> HostMeasurements {
     let end = &peer.end;
     let open = end
         .count("/ended_ns")
         .saturating_sub(end.count("/opened_ns"));
-    HostFacts {
+    HostMeasurements {
         name,
         stolen_ratio: peer.document.ticks().stolen_ratio(),
         // The endpoints go by another clock.

@@ -21,7 +21,7 @@ mod peer;
 mod tests;
 
 use clocks::ClockRelation;
-use describe::{Origin, copy_logs, describe, facts_of};
+use describe::{SenderHost, copy_logs, describe, facts_of};
 use narrows_cell::EndpointResults;
 use narrows_cell::RunError;
 use narrows_cell::judgement::judge_pair;
@@ -31,7 +31,7 @@ use packets::Packets;
 use peer::PeerFolder;
 use std::path::Path;
 
-/// Makes the record `out` of the folders that the peers of hosts 0 and 1 have left. `progress` hears how much
+/// Makes the record `out` of the folders that the peers of hosts 0 and 1 have left. `progress` is given how much
 /// of the run is written (time and length, in ns) and says whether to go on.
 ///
 /// # Errors
@@ -64,7 +64,7 @@ pub fn side_record(
     let facts = facts_of(cell, &peers, &relation, &packets);
     describe(&mut run, &peers, &relation, &packets);
     copy_logs(&peers, &folder)?;
-    let origins = peers.each_ref().map(Origin::of);
+    let origins = peers.each_ref().map(SenderHost::of);
     let ends = PeerFolder::ends(peers, |host, since| relation.time(host, since));
     let document = EndpointResults::gather(
         cell,

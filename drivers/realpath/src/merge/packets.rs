@@ -1,6 +1,6 @@
 //! The packets of both directions as the rows of a record.
 //!
-//! Logs tell what was sent and what arrived, not what became of the rest. A packet that did not arrive
+//! Logs have what was sent and what arrived, not what became of the rest. A packet that did not arrive
 //! although one of the same direction that was sent later did counts as dropped. Those sent after every
 //! packet that arrived were still on their way when the run ended, unless by then they had been longer than any
 //! packet of their direction has taken: a path that is dead until the end drops what it is given.
@@ -13,15 +13,15 @@ use narrows_cell::RunError;
 use narrows_cell::{Cell, Flow, RecordFolder, RecordKind, SchemeRef};
 use narrows_record::{Direction, ElementCounters, Log, PacketLog, REAL};
 use narrows_tunnel::log::Content;
-use narrows_tunnel::merge::{MergedPacket, Summary, Way, is_resolved, summarise};
+use narrows_tunnel::merge::{DirectionSummary, LogDirection, MergedPacket, is_resolved, summarise};
 use narrows_tunnel::mtu::overhead;
 use std::net::SocketAddr;
 
 /// Which way the packets of each host travel.
 pub(super) const WAYS: [Direction; 2] = [Direction::Forward, Direction::Backward];
-/// Why packets were dropped, as far as logs tell.
+/// Why packets were dropped, as far as logs show.
 const REASON: &str = "not_received";
-/// What our own endpoints have sent before their stop may be stamped a little after it, by a tunnel that had
+/// Packets that our own endpoints have sent before their stop may be stamped a little after it, by a tunnel that had
 /// to wait for a processor. The verifier allows as much after the end of a run.
 const GRACE_NS: u64 = 1_000_000_000;
 /// Stamps of the kernel and readings of a clock are good to a microsecond, and so are sums of two.
@@ -41,7 +41,7 @@ pub(super) struct Packets {
     seen: Vec<FlowDeliveries>,
 }
 
-/// What arrived of the flows by what their receivers say, where nobody else has seen it.
+/// Deliveries of the flows by the counters of their receivers, where nobody else has seen packets.
 fn reported_deliveries(peers: &[PeerFolder; 2], flows: usize) -> Vec<FlowDeliveries> {
     let mut seen = vec![FlowDeliveries::default(); flows];
     for (flow, counters) in peers.iter().flat_map(|peer| peer.document.receivers()) {
@@ -66,7 +66,7 @@ pub(super) struct OneWay {
     /// From the sending of the last packet that arrived to that of the last one that no longer can.
     pub(super) dead_ns: u64,
     /// Numbers of these packets.
-    pub(super) summary: Summary,
+    pub(super) summary: DirectionSummary,
     /// Sent and arrived, but before the run or when their flow should have been silent.
     pub(super) left_out: [u64; 2],
     /// Arrivals of what the log of the sender does not have.
@@ -77,7 +77,7 @@ pub(super) struct OneWay {
     pub(super) contradicting: u64,
     /// Delays that were negative and are zero now, and how many of them by more than stamps are good to.
     pub(super) zeroed: [u64; 2],
-    /// Whether the error of the clocks is smaller than what the delays vary by.
+    /// True if the error of the clocks is smaller than what the delays vary by.
     pub(super) resolved: bool,
 }
 
@@ -91,17 +91,17 @@ impl Packets {
         peers: &[PeerFolder; 2],
         relation: &ClockRelation,
     ) -> Result<Self, RunError> {
-        let silence = Silence::of(cell);
+        let stops = FlowStops::of(cell);
         if !peers[0].document.tunnel {
             return Ok(Packets {
                 ways: Default::default(),
                 overhead: 0,
-                seen: reported_deliveries(peers, silence.ends.len()),
+                seen: reported_deliveries(peers, stops.ends.len()),
             });
         }
         let mut ways: [OneWay; 2] = Default::default();
-        for (host, way) in [(0, Way::There), (1, Way::Back)] {
-            ways[host] = OneWay::gather(host, way, peers, relation, &silence)?;
+        for (host, way) in [(0, LogDirection::Forward), (1, LogDirection::Reverse)] {
+            ways[host] = OneWay::gather(host, way, peers, relation, &stops)?;
         }
         let local = peers[0].end.document["local"].as_str().unwrap_or_default();
         let local: SocketAddr = local.parse().map_err(|_| {
@@ -110,11 +110,11 @@ impl Packets {
                 peers[0].folder.join("tunnel.json").display()
             ))
         })?;
-        let mut seen = vec![FlowDeliveries::default(); silence.ends.len()];
+        let mut seen = vec![FlowDeliveries::default(); stops.ends.len()];
         for (host, way) in (0..).zip(&ways) {
             for packet in way.packets.iter().filter(|it| it.delay_ns.is_some()) {
                 let flow = usize::from(packet.flow);
-                seen[flow].delivered += u64::from(silence.senders[flow] == Some(host));
+                seen[flow].delivered += u64::from(stops.senders[flow] == Some(host));
             }
         }
         Ok(Packets {
@@ -124,7 +124,7 @@ impl Packets {
         })
     }
 
-    /// What became of the data of a flow.
+    /// Deliveries of the data of a flow.
     pub(super) fn seen(&self, flow: u16) -> FlowDeliveries {
         self.seen
             .get(usize::from(flow))
@@ -235,13 +235,13 @@ impl Packets {
 }
 
 impl OneWay {
-    /// What host `host` sent.
+    /// The packets that host `host` sent.
     fn gather(
         host: usize,
-        way: Way,
+        way: LogDirection,
         peers: &[PeerFolder; 2],
         relation: &ClockRelation,
-        silence: &Silence,
+        stops: &FlowStops,
     ) -> Result<Self, RunError> {
         let (from, to) = (&peers[host].end, &peers[1 - host].end);
         let joined = direction(way, from, to, &relation.fit)?;
@@ -253,18 +253,18 @@ impl OneWay {
         };
         // Whether a packet belongs to the run is decided by the clock of the host that sent it, which is
         // also the one by which its endpoints started and stopped.
-        let start = relation.readings[host].start.tunnel;
+        let start = relation.readings[host].start.tunnel_ns;
         for (row, mut packet) in from.sent.iter().zip(joined.packets) {
             if packet.content != Content::Packet {
                 continue;
             }
             let since = row.sent.ns().checked_sub(start);
-            if since.is_none_or(|since| since >= silence.from(packet.flow, host)) {
+            if since.is_none_or(|since| since >= stops.from(packet.flow, host)) {
                 one.left_out[0] += 1;
                 one.left_out[1] += u64::from(packet.delay_ns.is_some());
                 continue;
             }
-            if !silence.knows(packet.flow) {
+            if !stops.knows(packet.flow) {
                 packet.flow = 0;
             }
             if let Some(delay) = &mut packet.delay_ns
@@ -309,27 +309,27 @@ fn sent(packet: &MergedPacket, relation: &ClockRelation) -> u64 {
 }
 
 /// From when on hosts have nothing more to say about a flow, in ns since their start.
-struct Silence {
+struct FlowStops {
     /// By flow and host; the first is for packets of no flow.
     ends: Vec<[u64; 2]>,
     /// Host that sends the data of each flow that there is.
     senders: Vec<Option<u16>>,
 }
 
-impl Silence {
+impl FlowStops {
     fn of(cell: &Cell) -> Self {
         let most = cell.flows.iter().map(|flow| usize::from(flow.flow)).max();
         let end = cell.duration.ns().saturating_add(GRACE_NS);
-        let mut silence = Silence {
+        let mut stops = FlowStops {
             ends: vec![[end; 2]; most.unwrap_or(0) + 1],
             senders: vec![None; most.unwrap_or(0) + 1],
         };
         for flow in &cell.flows {
             let index = usize::from(flow.flow);
-            silence.senders[index] = Some(flow.from);
-            silence.ends[index][usize::from(flow.from)] = last_word(cell, flow);
+            stops.senders[index] = Some(flow.from);
+            stops.ends[index][usize::from(flow.from)] = last_word(cell, flow);
         }
-        silence
+        stops
     }
 
     fn from(&self, flow: u16, host: usize) -> u64 {

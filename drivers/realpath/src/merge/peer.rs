@@ -1,6 +1,6 @@
-//! What one peer of a run has left in its folder.
+//! The folder of one peer of a run.
 
-use crate::peer::Moment;
+use crate::peer::ClockReading;
 use crate::tunnel::EndFolder;
 use narrows_cell::FlowEnd;
 use narrows_cell::RunError;
@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// Name of the document of a side.
+/// Name of the document of a peer.
 const FILE: &str = "side.json";
 /// Its format.
 const FORMAT: &str = "narrows/side-end/1";
 
-/// One side.
+/// The folder of one peer.
 pub(super) struct PeerFolder {
     pub(super) folder: PathBuf,
     pub(super) end: EndFolder,
@@ -30,15 +30,15 @@ pub(super) struct PeerDocument {
     format: String,
     /// Index of the host.
     host: u16,
-    /// What it is called.
+    /// Its name.
     #[serde(default)]
     pub(super) name: String,
-    /// Whether its packets went through a tunnel. If not, only the ends of flows are known.
+    /// True if its packets went through a tunnel. If not, only the ends of flows are known.
     #[serde(default = "yes")]
     pub(super) tunnel: bool,
     /// Readings of its clocks.
-    pub(super) clocks: Readings,
-    /// How far its start may be from that of the other peer, if it knows.
+    pub(super) clocks: ClockReadings,
+    /// Bound of the distance of its start from that of the other peer in ns, if it knows.
     #[serde(default)]
     pub(super) start_error_ns: Option<u64>,
     /// End of the run by the wall clock.
@@ -46,13 +46,13 @@ pub(super) struct PeerDocument {
     /// The machine.
     pub(super) machine: Host,
     /// Settings inside the namespace.
-    pub(super) settings: Settings,
-    /// How it got its namespace.
+    pub(super) settings: NamespaceSettings,
+    /// Privilege by which it got its namespace.
     pub(super) privilege: String,
-    /// What ran there.
+    /// Versions of the program that ran there.
     #[serde(default)]
     pub(super) versions: Versions,
-    /// How far the wall clock was set during the run.
+    /// Distance in ns by which the wall clock was set during the run.
     pub(super) clock_step_ns: i64,
     /// Who keeps its clock, before the run.
     #[serde(default)]
@@ -63,13 +63,13 @@ pub(super) struct PeerDocument {
     /// Calls that its kernel left out, by scheme.
     #[serde(default)]
     pub(super) missed_calls: Option<BTreeMap<String, u64>>,
-    /// How its processes ended.
+    /// Exits of its processes.
     pub(super) processes: Vec<Process>,
     /// The ends of flows that ran there.
-    pub(super) ends: Vec<End>,
+    pub(super) ends: Vec<PeerFlowEnd>,
 }
 
-/// What a machine knows of its own clock; nothing of it if nobody keeps that clock.
+/// A machine's account of its own clock; empty if nobody keeps that clock.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct ClockDiscipline {
     /// The clock that is kept, and the oscillator, at one moment.
@@ -87,36 +87,36 @@ const fn yes() -> bool {
 
 /// Readings of a peer's clocks at two moments.
 #[derive(Clone, Copy, Debug, Deserialize)]
-pub(super) struct Readings {
+pub(super) struct ClockReadings {
     /// When the run started.
-    pub(super) start: Moment,
+    pub(super) start: ClockReading,
     /// When it was over.
-    end: Moment,
+    end: ClockReading,
 }
 
-impl Readings {
-    /// What the tunnel's clock reads when endpoints say that `since_ns` have passed since the start: time
+impl ClockReadings {
+    /// Reading of the tunnel's clock when endpoints say that `since_ns` have passed since the start: time
     /// services correct their clock and not the tunnel's.
     pub(super) fn at(&self, since_ns: u64) -> u64 {
         let [tunnel, mono] = [
-            self.end.tunnel.saturating_sub(self.start.tunnel),
-            self.end.mono.saturating_sub(self.start.mono),
+            self.end.tunnel_ns.saturating_sub(self.start.tunnel_ns),
+            self.end.mono_ns.saturating_sub(self.start.mono_ns),
         ];
         if mono == 0 {
-            return self.start.tunnel.saturating_add(since_ns);
+            return self.start.tunnel_ns.saturating_add(since_ns);
         }
         let since = u128::from(since_ns) * u128::from(tunnel) / u128::from(mono);
         let since = u64::try_from(since).unwrap_or(u64::MAX);
-        self.start.tunnel.saturating_add(since)
+        self.start.tunnel_ns.saturating_add(since)
     }
 }
 
 /// Settings in force inside a peer's namespace.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Settings {
+pub(super) struct NamespaceSettings {
     pub(super) sysctls: Map<String, Value>,
-    /// Largest packet, where a tunnel limits it.
+    /// Largest packet in bytes, where a tunnel limits it.
     pub(super) mtu: Option<u32>,
 }
 
@@ -124,12 +124,12 @@ pub(super) struct Settings {
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Processors {
-    ticks: Vec<Ticks>,
+    ticks: Vec<RecordedTicks>,
 }
 
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 #[serde(default)]
-struct Ticks {
+struct RecordedTicks {
     total: u64,
     idle: u64,
     stolen: u64,
@@ -137,7 +137,7 @@ struct Ticks {
 
 /// One end of one flow.
 #[derive(Debug, Deserialize)]
-pub(super) struct End {
+pub(super) struct PeerFlowEnd {
     flow: u16,
     role: Role,
     active_ns: u64,
@@ -147,7 +147,7 @@ pub(super) struct End {
     loaded: Option<Loaded>,
 }
 
-/// What was loaded into a kernel for a flow.
+/// The program that was loaded into a kernel for a flow.
 #[derive(Clone, Debug, Deserialize)]
 pub(super) struct Loaded {
     pub(super) identity: BpfFingerprint,
@@ -164,13 +164,13 @@ impl PeerDocument {
         }))
     }
 
-    /// What the receivers here have counted.
+    /// Counters of the receivers here.
     pub(super) fn receivers(&self) -> impl Iterator<Item = (u16, &ReceiverCounters)> {
         let own = self.ends.iter().filter(|end| end.role == Role::Receiver);
         own.filter_map(|end| Some((end.flow, &end.outcome.as_ref()?.receiver)))
     }
 
-    /// What was loaded for the flows whose data this peer sends.
+    /// Programs that were loaded for the flows whose data this peer sends.
     pub(super) fn loaded(&self) -> BTreeMap<u16, Loaded> {
         let ends = self.ends.iter();
         ends.filter_map(|end| Some((end.flow, end.loaded.clone()?)))

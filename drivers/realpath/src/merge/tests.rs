@@ -4,7 +4,7 @@ use super::*;
 use narrows_cell::open_record;
 use narrows_record::read::PacketReader;
 use narrows_record::{Chunk, Direction, Fate, PacketRow, Verdict, metrics, read};
-use narrows_tunnel::log::{Columns, Content, LogSide, TunnelLogRow};
+use narrows_tunnel::log::{Columns, Content, LogKind, TunnelLogRow};
 use narrows_units::Time;
 use serde_json::{Value, json};
 use std::path::PathBuf;
@@ -19,7 +19,7 @@ const SECONDS: u64 = 4;
 /// One-way delays without queues.
 const MIN_DELAY: [u64; 2] = [20 * MS, 31 * MS];
 
-/// What the clock of `host` reads when `since` ns have truly passed since the start.
+/// Reading of the clock of `host` when `since` ns have truly passed since the start.
 fn reading(host: usize, since: i64) -> u64 {
     let drift = if host == 1 {
         since * DRIFT_PPM as i64 / 1_000_000
@@ -290,7 +290,7 @@ fn logs(packets: &[Truth]) -> [[Vec<u8>; 2]; 2] {
         }
     }
     rows.map(|[sent, arrived]| {
-        [(LogSide::Sent, sent), (LogSide::Arrived, arrived)].map(|(peer, rows)| {
+        [(LogKind::Sent, sent), (LogKind::Arrived, arrived)].map(|(peer, rows)| {
             let mut bytes = Vec::new();
             for part in rows.chunks(1000) {
                 let mut columns = Columns::new(peer);
@@ -509,9 +509,9 @@ fn a_path_that_is_dead_at_the_end_has_lost_what_was_sent() {
 fn a_clock_that_is_set_is_told_and_no_delay_is_negative() {
     let mut scene = Scene::new("set");
     let mut rows = Vec::new();
-    narrows_tunnel::log::decode(LogSide::Arrived, &scene.logs[1][1], &mut rows).unwrap();
+    narrows_tunnel::log::decode(LogKind::Arrived, &scene.logs[1][1], &mut rows).unwrap();
     let half = Time::from_ns(reading(1, 2_000_000_000));
-    let mut columns = Columns::new(LogSide::Arrived);
+    let mut columns = Columns::new(LogKind::Arrived);
     for mut row in rows {
         if row.arrived > half {
             row.arrived = Time::from_ns(row.arrived.ns() - 400 * MS);

@@ -1,4 +1,4 @@
-//! What travels when the way between two hosts is examined.
+//! Datagrams of the path probe.
 //!
 //! ```text
 //!  0  8 bytes  "narrprob"
@@ -24,9 +24,9 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 pub(super) const HEADER: usize = 80;
 const MAGIC: &[u8; 8] = b"narrprob";
 
-/// What a datagram wants.
+/// Purpose of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum ProbeKind {
     /// To be answered.
     Ask = 1,
     /// Nothing: it is the answer.
@@ -36,14 +36,14 @@ pub(super) enum Kind {
 }
 
 /// The secret of one examination: datagrams without it are a stranger's.
-pub(super) type Token = [u8; 16];
+pub(super) type ProbeToken = [u8; 16];
 
 /// The contents of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Datagram {
-    pub(super) kind: Kind,
-    pub(super) token: Token,
-    /// Size of the IP packet of the question.
+pub(super) struct ProbeDatagram {
+    pub(super) kind: ProbeKind,
+    pub(super) token: ProbeToken,
+    /// Size of the IP packet of the question, in bytes.
     pub(super) ip_size: u32,
     pub(super) asked_ns: u64,
     pub(super) arrived_ns: u64,
@@ -52,7 +52,7 @@ pub(super) struct Datagram {
     pub(super) seen: SocketAddr,
 }
 
-impl Datagram {
+impl ProbeDatagram {
     /// Writes the header; `buffer` holds at least [`HEADER`] bytes.
     pub(super) fn write(&self, buffer: &mut [u8]) {
         buffer[..8].copy_from_slice(MAGIC);
@@ -73,21 +73,21 @@ impl Datagram {
     }
 
     /// Reads a datagram; `None` if it is not one of this examination.
-    pub(super) fn read(bytes: &[u8], token: &Token) -> Option<Datagram> {
+    pub(super) fn read(bytes: &[u8], token: &ProbeToken) -> Option<ProbeDatagram> {
         let header: &[u8; HEADER] = bytes.get(..HEADER)?.try_into().ok()?;
         if &header[..8] != MAGIC || &header[12..28] != token {
             return None;
         }
         let kind = match header[8] {
-            1 => Kind::Ask,
-            2 => Kind::Answer,
-            3 => Kind::Fill,
+            1 => ProbeKind::Ask,
+            2 => ProbeKind::Answer,
+            3 => ProbeKind::Fill,
             _ => return None,
         };
         let long = |at: usize| number(&header[at..at + 8]);
         let mut ip = [0; 16];
         ip.copy_from_slice(&header[56..72]);
-        Some(Datagram {
+        Some(ProbeDatagram {
             kind,
             token: *token,
             ip_size: number(&header[28..32]) as u32,
@@ -122,45 +122,49 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn kinds() -> impl Strategy<Value = Kind> {
-        prop_oneof![Just(Kind::Ask), Just(Kind::Answer), Just(Kind::Fill)]
+    fn kinds() -> impl Strategy<Value = ProbeKind> {
+        prop_oneof![
+            Just(ProbeKind::Ask),
+            Just(ProbeKind::Answer),
+            Just(ProbeKind::Fill)
+        ]
     }
 
     proptest! {
         #[test]
         fn what_was_written_is_read(
-            kind in kinds(), token: Token, ip_size: u32, stamps: [u64; 3], v6: bool, ip: [u8; 16], port: u16,
+            kind in kinds(), token: ProbeToken, ip_size: u32, stamps: [u64; 3], v6: bool, ip: [u8; 16], port: u16,
             filling in 0usize..200,
         ) {
             let four = IpAddr::from([ip[0], ip[1], ip[2], ip[3]]);
             let ip = if v6 { IpAddr::from(ip).to_canonical() } else { four };
-            let datagram = Datagram {
+            let datagram = ProbeDatagram {
                 kind, token, ip_size, asked_ns: stamps[0], arrived_ns: stamps[1], answered_ns: stamps[2],
                 seen: SocketAddr::new(ip, port),
             };
             let mut bytes = vec![0xAA; HEADER + filling];
             datagram.write(&mut bytes);
-            prop_assert_eq!(Datagram::read(&bytes, &token), Some(datagram));
+            prop_assert_eq!(ProbeDatagram::read(&bytes, &token), Some(datagram));
             let mut other = token;
             other[usize::from(port) % 16] ^= 1;
-            prop_assert_eq!(Datagram::read(&bytes, &other), None);
+            prop_assert_eq!(ProbeDatagram::read(&bytes, &other), None);
         }
 
         #[test]
-        fn strangers_are_not_understood(bytes in proptest::collection::vec(any::<u8>(), 0..200), token: Token) {
+        fn strangers_are_not_understood(bytes in proptest::collection::vec(any::<u8>(), 0..200), token: ProbeToken) {
             // Random bytes begin with our eight once in 2^64 cases.
-            prop_assert_eq!(Datagram::read(&bytes, &token), None);
+            prop_assert_eq!(ProbeDatagram::read(&bytes, &token), None);
         }
 
         #[test]
-        fn a_cut_datagram_is_not_read(token: Token, length in 0usize..HEADER) {
-            let datagram = Datagram {
-                kind: Kind::Ask, token, ip_size: 108, asked_ns: 1, arrived_ns: 2, answered_ns: 3,
+        fn a_cut_datagram_is_not_read(token: ProbeToken, length in 0usize..HEADER) {
+            let datagram = ProbeDatagram {
+                kind: ProbeKind::Ask, token, ip_size: 108, asked_ns: 1, arrived_ns: 2, answered_ns: 3,
                 seen: SocketAddr::from(([192, 0, 2, 1], 5000)),
             };
             let mut bytes = [0; HEADER];
             datagram.write(&mut bytes);
-            prop_assert_eq!(Datagram::read(&bytes[..length], &token), None);
+            prop_assert_eq!(ProbeDatagram::read(&bytes[..length], &token), None);
         }
     }
 }

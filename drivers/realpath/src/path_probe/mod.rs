@@ -1,7 +1,7 @@
 //! The way between two hosts, examined from both ends: which UDP ports pass in which direction, how large packets
 //! may be, how far away the other end is, and how far apart the clocks are.
 //!
-//! One of these runs on each host and does what it is told over its standard input, one JSON document a line,
+//! One of these runs on each host and carries out commands from its standard input, one JSON document a line,
 //! answering each with one line. Whoever holds both ends sees what was sent and what arrived. Meanwhile each port
 //! answers questions on a thread of its own. Nothing but datagrams that carry the examination's token counts;
 //! others are counted as strangers.
@@ -9,15 +9,15 @@
 mod datagram;
 mod port;
 
-use datagram::{Datagram, HEADER, Kind, Token, overhead};
+use datagram::{HEADER, ProbeDatagram, ProbeKind, ProbeToken, overhead};
 use narrows_cell::RunError;
-use narrows_sys::{clock, socket};
+use narrows_sys::clock;
+use narrows_sys::socket::{bind_udp, set_mtu_probing};
 use port::Port;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::io::{BufRead, Write};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
+use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
 /// Ports that one examination may open.
@@ -30,10 +30,10 @@ const MAX_GAP_US: u64 = 1_000_000;
 /// Shifts the clock that is read here, in nanoseconds: for tests of what a wrong clock does.
 const SHIFT: &str = "NARROWS_CLOCK_SHIFT_NS";
 
-/// What the other side of standard input may ask for.
+/// Commands on standard input.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
-enum Order {
+enum ProbeCommand {
     /// Open UDP ports (0: any) at a local address, perhaps of one interface only, and answer questions there.
     Open {
         address: IpAddr,
@@ -49,10 +49,10 @@ enum Order {
         sizes: Vec<u32>,
         copies: usize,
         gap_us: u64,
-        /// Whether the other end shall answer.
+        /// True if the other end shall answer.
         answer: bool,
     },
-    /// What has arrived since the last report.
+    /// Datagrams that have arrived since the last report.
     Report,
     /// By which of our addresses the kernel would send to another, perhaps through one interface.
     Route {
@@ -64,23 +64,23 @@ enum Order {
 
 /// One end of an examination.
 struct Prober {
-    token: Token,
+    token: ProbeToken,
     shift_ns: i64,
     ports: Vec<Port>,
 }
 
-/// Follows the orders on `orders` until they end.
+/// Carries out `commands` until they end.
 ///
 /// # Errors
 ///
-/// Input or output that cannot be read or written. An order that cannot be carried out is answered with
+/// Input or output that cannot be read or written. A command that cannot be carried out is answered with
 /// `{"error": ...}` and is none.
-pub fn serve(orders: impl BufRead, mut answers: impl Write) -> Result<(), RunError> {
-    let mut orders = orders.lines();
+pub fn serve(commands: impl BufRead, mut answers: impl Write) -> Result<(), RunError> {
+    let mut commands = commands.lines();
     let broken = |error: std::io::Error| RunError::Io(format!("the other end is gone: {error}"));
     // Not an argument: those of a process can be read by everybody on its host.
     let token = parse_token(
-        &orders
+        &commands
             .next()
             .transpose()
             .map_err(broken)?
@@ -92,15 +92,16 @@ pub fn serve(orders: impl BufRead, mut answers: impl Write) -> Result<(), RunErr
         shift_ns,
         ports: Vec::new(),
     };
-    let mut tell = |answer: &Value| writeln!(answers, "{answer}").and_then(|()| answers.flush());
-    tell(&json!({"ready": true, "clock_shift_ns": shift_ns})).map_err(broken)?;
-    for line in orders {
+    let mut answer_line =
+        |answer: &Value| writeln!(answers, "{answer}").and_then(|()| answers.flush());
+    answer_line(&json!({"ready": true, "clock_shift_ns": shift_ns})).map_err(broken)?;
+    for line in commands {
         let line = line.map_err(broken)?;
-        let answer = match serde_json::from_str::<Order>(&line) {
-            Ok(order) => prober.follow(order),
+        let answer = match serde_json::from_str::<ProbeCommand>(&line) {
+            Ok(command) => prober.execute(command),
             Err(error) => Err(format!("this order is not understood: {error}")),
         };
-        tell(&answer.unwrap_or_else(|why| json!({"error": why}))).map_err(broken)?;
+        answer_line(&answer.unwrap_or_else(|why| json!({"error": why}))).map_err(broken)?;
     }
     Ok(())
 }
@@ -121,11 +122,11 @@ pub fn clock_shift() -> Result<i64, RunError> {
     })
 }
 
-fn parse_token(text: &str) -> Result<Token, RunError> {
+fn parse_token(text: &str) -> Result<ProbeToken, RunError> {
     let byte = |at: usize| u8::from_str_radix(text.get(at..at + 2)?, 16).ok();
     let bytes: Option<Vec<u8>> = (0..text.len()).step_by(2).map(byte).collect();
     bytes
-        .and_then(|bytes| Token::try_from(bytes).ok())
+        .and_then(|bytes| ProbeToken::try_from(bytes).ok())
         .ok_or_else(|| {
             RunError::Input("the token must be 32 hexadecimal digits, such as od prints".to_owned())
         })
@@ -137,14 +138,14 @@ fn now_ns(shift_ns: i64) -> u64 {
 }
 
 impl Prober {
-    fn follow(&mut self, order: Order) -> Result<Value, String> {
-        match order {
-            Order::Open {
+    fn execute(&mut self, command: ProbeCommand) -> Result<Value, String> {
+        match command {
+            ProbeCommand::Open {
                 address,
                 ports,
                 interface,
             } => self.open(address, &ports, interface.as_deref()),
-            Order::Send {
+            ProbeCommand::Send {
                 from,
                 to,
                 sizes,
@@ -157,7 +158,11 @@ impl Prober {
                         "at most {MAX_DATAGRAMS} datagrams and {MAX_GAP_US} us between two; ask for less"
                     ));
                 }
-                let kind = if answer { Kind::Ask } else { Kind::Fill };
+                let kind = if answer {
+                    ProbeKind::Ask
+                } else {
+                    ProbeKind::Fill
+                };
                 self.send(
                     from,
                     to,
@@ -167,10 +172,10 @@ impl Prober {
                     kind,
                 )
             }
-            Order::Report => {
+            ProbeCommand::Report => {
                 Ok(json!({"ports": self.ports.iter().map(Port::report).collect::<Vec<_>>()}))
             }
-            Order::Route { to, interface } => route(to, interface.as_deref()),
+            ProbeCommand::Route { to, interface } => route(to, interface.as_deref()),
         }
     }
 
@@ -188,9 +193,11 @@ impl Prober {
         let mut opened = Vec::new();
         for &asked in ports {
             let local = SocketAddr::new(address, asked);
-            let answer = match open_port(local, interface)
-                .and_then(|socket| Port::serve(socket, self.token, self.shift_ns))
-            {
+            let port = bind_udp(local, interface).and_then(|socket| {
+                set_mtu_probing(&socket)?;
+                Port::serve(socket, self.token, self.shift_ns)
+            });
+            let answer = match port {
                 Ok(port) => {
                     let answer = json!({"asked": asked, "port": port.number(), "index": self.ports.len(), "why": null});
                     self.ports.push(port);
@@ -212,7 +219,7 @@ impl Prober {
         sizes: &[u32],
         copies: usize,
         gap: Duration,
-        kind: Kind,
+        kind: ProbeKind,
     ) -> Result<Value, String> {
         let port = self
             .ports
@@ -236,7 +243,7 @@ impl Prober {
             // Against the start, so that the pauses do not add up.
             let due = gap * u32::try_from(number).unwrap_or(u32::MAX);
             std::thread::sleep(due.saturating_sub(start.elapsed()));
-            let datagram = Datagram {
+            let datagram = ProbeDatagram {
                 kind,
                 token: self.token,
                 ip_size: size,
@@ -265,41 +272,6 @@ impl Prober {
     }
 }
 
-/// A socket whose datagrams are never cut into fragments, and refused only if they are larger than the interface
-/// takes, whatever the kernel has heard of the path before.
-fn open_port(local: SocketAddr, interface: Option<&str>) -> std::io::Result<UdpSocket> {
-    let socket = bind(local, interface)?;
-    let (level, name, value) = match local {
-        SocketAddr::V4(_) => (
-            libc::IPPROTO_IP,
-            libc::IP_MTU_DISCOVER,
-            libc::IP_PMTUDISC_PROBE,
-        ),
-        SocketAddr::V6(_) => (
-            libc::IPPROTO_IPV6,
-            libc::IPV6_MTU_DISCOVER,
-            libc::IPV6_PMTUDISC_PROBE,
-        ),
-    };
-    socket::set_int(socket.as_fd(), level, name, value)?;
-    Ok(socket)
-}
-
-/// A socket of a local address that sends and receives by an interface, if one is named.
-fn bind(local: SocketAddr, interface: Option<&str>) -> std::io::Result<UdpSocket> {
-    let socket = UdpSocket::bind(local)?;
-    if let Some(name) = interface {
-        let level = libc::SOL_SOCKET;
-        socket::set_option(
-            socket.as_fd(),
-            level,
-            libc::SO_BINDTODEVICE,
-            name.as_bytes(),
-        )?;
-    }
-    Ok(socket)
-}
-
 /// Own address towards `to`; nothing is sent for that.
 fn route(to: IpAddr, interface: Option<&str>) -> Result<Value, String> {
     let any: IpAddr = match to {
@@ -307,7 +279,7 @@ fn route(to: IpAddr, interface: Option<&str>) -> Result<Value, String> {
         IpAddr::V6(_) => [0; 16].into(),
     };
     let ask = || {
-        let socket = bind(SocketAddr::new(any, 0), interface)?;
+        let socket = bind_udp(SocketAddr::new(any, 0), interface)?;
         // Connecting a UDP socket chooses the route and nothing else; the port does not matter.
         socket.connect(SocketAddr::new(to, 9))?;
         Ok(json!({"source": socket.local_addr()?.ip()}))

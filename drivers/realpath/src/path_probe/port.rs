@@ -1,6 +1,6 @@
 //! One open port: it answers questions and remembers what arrived.
 
-use super::datagram::{Datagram, HEADER, Kind, Token};
+use super::datagram::{HEADER, ProbeDatagram, ProbeKind, ProbeToken};
 use super::now_ns;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ pub(super) struct Port {
     seen: Arc<Mutex<ArrivedDatagrams>>,
 }
 
-/// What has arrived since the last report.
+/// Datagrams that have arrived since the last report.
 #[derive(Debug, Default)]
 struct ArrivedDatagrams {
     /// Questions and fillers of this examination.
@@ -33,19 +33,19 @@ struct ArrivedDatagrams {
     /// Answers to our own questions, by where they came from.
     answers: BTreeMap<SocketAddr, u64>,
     /// The answer with the shortest round trip.
-    best: Option<Exchange>,
+    best: Option<ProbeExchange>,
     /// Datagrams of others.
     strangers: u64,
 }
 
 /// The four stamps of a question and its answer, and what the other end saw of us.
 #[derive(Clone, Copy, Debug)]
-struct Exchange {
-    datagram: Datagram,
+struct ProbeExchange {
+    datagram: ProbeDatagram,
     back_ns: u64,
 }
 
-impl Exchange {
+impl ProbeExchange {
     /// Time on the way, there and back, without the time that the other end took.
     fn rtt_ns(&self) -> i64 {
         let whole = self.back_ns.wrapping_sub(self.datagram.asked_ns) as i64;
@@ -69,7 +69,7 @@ impl Exchange {
 
 impl Port {
     /// Begins to answer questions on a socket.
-    pub(super) fn serve(socket: UdpSocket, token: Token, shift_ns: i64) -> io::Result<Port> {
+    pub(super) fn serve(socket: UdpSocket, token: ProbeToken, shift_ns: i64) -> io::Result<Port> {
         let number = socket.local_addr()?.port();
         let port = Port {
             socket: Arc::new(socket),
@@ -93,7 +93,7 @@ impl Port {
         &self.socket
     }
 
-    /// What has arrived; forgets it.
+    /// Counts of the datagrams that have arrived; forgets them.
     pub(super) fn report(&self) -> Value {
         let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
         let answers: serde_json::Map<String, Value> = seen
@@ -107,13 +107,13 @@ impl Port {
             "largest": seen.largest,
             "from": seen.from.map(|from| from.to_string()),
             "answers": answers,
-            "best": seen.best.map(Exchange::to_json),
+            "best": seen.best.map(ProbeExchange::to_json),
             "strangers": seen.strangers,
         })
     }
 }
 
-fn read(socket: &UdpSocket, seen: &Mutex<ArrivedDatagrams>, token: &Token, shift_ns: i64) {
+fn read(socket: &UdpSocket, seen: &Mutex<ArrivedDatagrams>, token: &ProbeToken, shift_ns: i64) {
     let mut buffer = vec![0; MAX_DATAGRAM];
     let mut errors = 0;
     while errors < MAX_ERRORS {
@@ -122,10 +122,10 @@ fn read(socket: &UdpSocket, seen: &Mutex<ArrivedDatagrams>, token: &Token, shift
             continue;
         };
         let now = now_ns(shift_ns);
-        let datagram = Datagram::read(&buffer[..length], token);
-        if let Some(asked) = datagram.filter(|datagram| datagram.kind == Kind::Ask) {
-            let answer = Datagram {
-                kind: Kind::Answer,
+        let datagram = ProbeDatagram::read(&buffer[..length], token);
+        if let Some(asked) = datagram.filter(|datagram| datagram.kind == ProbeKind::Ask) {
+            let answer = ProbeDatagram {
+                kind: ProbeKind::Answer,
                 arrived_ns: now,
                 answered_ns: now_ns(shift_ns),
                 seen: from,
@@ -142,12 +142,12 @@ fn read(socket: &UdpSocket, seen: &Mutex<ArrivedDatagrams>, token: &Token, shift
 }
 
 impl ArrivedDatagrams {
-    fn note(&mut self, datagram: Option<Datagram>, from: SocketAddr, now_ns: u64) {
+    fn note(&mut self, datagram: Option<ProbeDatagram>, from: SocketAddr, now_ns: u64) {
         match datagram {
             None => self.strangers += 1,
-            Some(datagram) if datagram.kind == Kind::Answer => {
+            Some(datagram) if datagram.kind == ProbeKind::Answer => {
                 *self.answers.entry(from).or_default() += 1;
-                let exchange = Exchange {
+                let exchange = ProbeExchange {
                     datagram,
                     back_ns: now_ns,
                 };

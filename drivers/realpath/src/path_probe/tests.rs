@@ -2,6 +2,7 @@
 
 use super::*;
 use std::io::{BufReader, Read};
+use std::net::UdpSocket;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
@@ -11,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 /// An end that is ordered about through channels instead of pipes.
 struct End {
-    orders: Sender<Vec<u8>>,
+    commands: Sender<Vec<u8>>,
     answers: Receiver<Vec<u8>>,
     rest: Vec<u8>,
 }
@@ -48,17 +49,19 @@ fn all_answers(port: &Value) -> u64 {
 
 impl End {
     fn start(token: &'static str) -> End {
-        let (orders, inner_orders) = channel();
+        let (commands, inner_orders) = channel();
         let (inner_answers, answers) = channel();
         thread::spawn(move || {
             serve(BufReader::new(Orders(inner_orders)), Answers(inner_answers)).unwrap();
         });
         let mut end = End {
-            orders,
+            commands,
             answers,
             rest: Vec::new(),
         };
-        end.orders.send(format!("{token}\n").into_bytes()).unwrap();
+        end.commands
+            .send(format!("{token}\n").into_bytes())
+            .unwrap();
         assert_eq!(end.line()["ready"], true);
         end
     }
@@ -74,8 +77,10 @@ impl End {
         }
     }
 
-    fn say(&mut self, order: &Value) -> Value {
-        self.orders.send(format!("{order}\n").into_bytes()).unwrap();
+    fn say(&mut self, command: &Value) -> Value {
+        self.commands
+            .send(format!("{command}\n").into_bytes())
+            .unwrap();
         self.line()
     }
 

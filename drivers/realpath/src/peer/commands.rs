@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 /// No line is longer: models of learned schemes are in plans.
 const MAX_LINE: usize = 256 << 20;
 
-/// What a peer may be told.
+/// Commands to a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(tag = "order", rename_all = "lowercase", deny_unknown_fields)]
 pub(super) enum Command {

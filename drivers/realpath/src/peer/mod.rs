@@ -9,32 +9,33 @@
 //!                                +------ endpoints: one process per flow, in the namespace
 //! ```
 //!
-//! The first line of standard input is the plan ([`Plan`]); commands follow, one a line: `start`, `stop`. The end of the
-//! input stops the peer, so nothing stays when a connection breaks. On standard output it tells how far it is:
-//! `ready` (can be called), `open` (the tunnel), `prepared` (all endpoints), `starting`, `progress`, `done`, and `clock`
-//! once a second. A peer whose other end falls silent or leaves before the run is over fails by itself, so one
+//! The first line of standard input is the plan ([`PeerPlan`]); commands follow, one a line: `start`, `stop`. The end
+//! of the input stops the peer, so nothing stays when a connection breaks. On standard output it reports its progress:
+//! `ready` (can be called), `open` (the tunnel), `prepared` (all endpoints), `starting`, `progress`, `done`, and
+//! `clock` once a second. A peer whose other end falls silent or leaves before the run is over fails by itself, so one
 //! whose commands cannot reach it any more ends, too.
 //!
-//! Both peers start at the same time: one is told to start in so many ns, says at which reading of its clock that will
-//! be, and the other translates this by what its tunnel knows of the clocks.
+//! Both peers start at the same time: one is ordered to start in so many ns, says at which reading of its clock that
+//! will be, and the other translates this by what its tunnel knows of the clocks.
 //!
 //! Without a tunnel (`"tunnel": null`) the endpoints work in the machine's own network, between the addresses of the
-//! machines, and nothing is known but what they tell. Each peer is then told to start at a time of its own real clock.
+//! machines, and nothing is known but what they report. Each peer is then ordered to start at a time of its own real
+//! clock.
 //!
 //! The folder then has the logs of the tunnel ([`tunnel`](crate::tunnel)), those of the endpoints in `logs/`, and
-//! `side.json` (format `narrows/side-end/1`) with what the endpoints have told and the facts about this machine.
+//! `side.json` (format `narrows/side-end/1`) with the reports of the endpoints and a description of this machine.
 
+mod clock_reading;
 mod commands;
-mod moment;
 mod plan;
 mod report;
 mod tunnel_thread;
 mod watch;
 
 use crate::timekeeping;
-use crate::tunnel::{Bound, End, TunnelClock};
+use crate::tunnel::{BoundEnd, TunnelClock, TunnelEnd};
+pub(crate) use clock_reading::ClockReading;
 pub use commands::CommandReader;
-pub(crate) use moment::Moment;
 use narrows_cell::Role;
 use narrows_cell::{Cell, Flow};
 use narrows_cell::{Context, RunError};
@@ -47,27 +48,27 @@ use narrows_netns::{HostPlan, enter_private_network};
 use narrows_sys::cpu;
 use narrows_sys::netns::{NetNs, is_root};
 use narrows_sys::poll::{Epoll, Signals};
-pub use plan::Plan;
-use plan::Way;
+use plan::PeerPath;
+pub use plan::PeerPlan;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::path::{Path, PathBuf};
 use tunnel_thread::TunnelThread;
-use watch::Watch;
+use watch::PeerRun;
 
 /// Unsent data to keep in the send buffer of a connection: what a gigabit per second carries in 8 ms, for nobody
 /// knows the rate of a real path, and a sender may have to wait so long for a processor.
 const UNSENT: u32 = 1 << 20;
 
-/// What surrounds a side.
-pub struct Around<'a> {
+/// Context of a peer: its signals, its commands, and the receiver of its events.
+pub struct PeerContext<'a> {
     /// Signals that stop it.
     pub signals: &'a Signals,
-    /// What it is told after its plan.
+    /// Commands after its plan.
     pub commands: CommandReader,
-    /// Hears what happens, as JSON documents with a member `event`.
-    pub tell: &'a mut dyn FnMut(&Value),
+    /// Receives events, JSON documents with a member `event`.
+    pub notify: &'a mut dyn FnMut(&Value),
 }
 
 /// Plays one peer of a run. Must be called while this process has a single thread, because it enters namespaces.
@@ -75,9 +76,9 @@ pub struct Around<'a> {
 /// # Errors
 /// With a sentence for people. A refused plan leaves nothing behind; otherwise the folder holds what there is of the
 /// logs.
-pub fn run(plan: &Plan, around: &mut Around) -> Result<(), RunError> {
-    let mut place = Place::make(plan)?;
-    let (cell, host) = plan.cell(&place.files())?;
+pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
+    let mut directory = PeerDirectory::make(plan)?;
+    let (cell, host) = plan.cell(&directory.files())?;
     let own: Vec<(&Flow, Role)> = ends(&cell, plan.host).collect();
     let sends = |flow: &Flow| host_at(flow, Role::Sender) == plan.host;
     let sent = cell.flows.iter().filter(|flow| sends(flow));
@@ -87,7 +88,7 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), RunError> {
     let timekeeping = timekeeping::examine();
     // Also before: rights that we have here are not worth anything inside.
     let programs = Programs::of(&cell, sends)?;
-    let network = Inside::open(plan, &host)?;
+    let network = PeerNetwork::open(plan, &host)?;
     let epoll = Epoll::new().could_not("wait for events")?;
     let specs = own.iter().map(|&(flow, role)| EndpointSpec {
         flow,
@@ -95,17 +96,17 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), RunError> {
         netns: network.netns(),
         unsent: UNSENT,
     });
-    let setup = EndpointSetup {
+    let endpoint_setup = EndpointSetup {
         cell: &cell,
         programs: programs.as_ref(),
-        files: &place.files(),
+        files: &directory.files(),
         cpus: &network.cpus,
-        logs: &place.logs(),
+        logs: &directory.logs(),
         addresses: network.addresses,
     };
-    place.keep = true;
-    let supervisor = Supervisor::start(specs, setup, &epoll)?;
-    let mut facts = report::Facts {
+    directory.keep = true;
+    let supervisor = Supervisor::start(specs, endpoint_setup, &epoll)?;
+    let mut setup = report::PeerSetup {
         host: plan.host,
         privilege: network.privilege,
         tunnel: network.end.is_some(),
@@ -114,16 +115,16 @@ pub fn run(plan: &Plan, around: &mut Around) -> Result<(), RunError> {
         cpus: json!({"tunnel": network.mover, "endpoints": network.cpus}),
         programs,
     };
-    (around.tell)(&network.ready_event(plan.host));
+    (context.notify)(&network.ready_event(plan.host));
     let clock = network.clock();
     let tunnel = match network.end {
         Some(end) => Some(TunnelThread::start(end, network.mover)?),
         None => None,
     };
-    let watch = Watch::new(&cell, clock, epoll, supervisor, tunnel, around)?;
-    let watched = watch.run(|| place.remove_files())?;
-    report::write(&mut facts, watched, &cell, &plan.folder)?;
-    (around.tell)(&json!({"event": "done"}));
+    let watch = PeerRun::new(&cell, clock, epoll, supervisor, tunnel, context)?;
+    let result = watch.run(|| directory.remove_files())?;
+    report::write(&mut setup, result, &cell, &plan.folder)?;
+    (context.notify)(&json!({"event": "done"}));
     Ok(())
 }
 
@@ -135,9 +136,9 @@ fn ends(cell: &Cell, host: u16) -> impl Iterator<Item = (&Flow, Role)> {
 }
 
 /// The network in which the endpoints work.
-struct Inside {
+struct PeerNetwork {
     /// The end of the tunnel with the namespace behind it, if there is one.
-    end: Option<End>,
+    end: Option<TunnelEnd>,
     /// Addresses of the machines, if there is none.
     addresses: Option<[Ipv4Addr; 2]>,
     privilege: &'static str,
@@ -147,15 +148,15 @@ struct Inside {
     cpus: Vec<usize>,
 }
 
-impl Inside {
-    fn open(plan: &Plan, host: &HostPlan) -> Result<Inside, RunError> {
-        match &plan.way {
-            Way::Tunnel(tunnel) => {
-                let bound = Bound::open(tunnel)?;
+impl PeerNetwork {
+    fn open(plan: &PeerPlan, host: &HostPlan) -> Result<PeerNetwork, RunError> {
+        match &plan.path {
+            PeerPath::Tunnel(tunnel) => {
+                let bound = BoundEnd::open(tunnel)?;
                 cpu::prefer_session(PRIORITY);
                 let privilege = enter_private_network()?;
                 let (mover, cpus) = share_cpus()?;
-                Ok(Inside {
+                Ok(PeerNetwork {
                     end: Some(bound.build(host, mask(&cpus, &mover), privilege)?),
                     addresses: None,
                     privilege: privilege.name(),
@@ -163,7 +164,7 @@ impl Inside {
                     cpus,
                 })
             }
-            Way::Bare(addresses) => {
+            PeerPath::Direct(addresses) => {
                 let own = addresses[usize::from(plan.host)];
                 UdpSocket::bind((own, 0)).map_err(|error| {
                     RunError::Unavailable(format!(
@@ -171,7 +172,7 @@ impl Inside {
                     ))
                 })?;
                 cpu::prefer_session(PRIORITY);
-                Ok(Inside {
+                Ok(PeerNetwork {
                     end: None,
                     addresses: Some(*addresses),
                     privilege: if is_root() { "root" } else { "user" },
@@ -186,10 +187,10 @@ impl Inside {
         self.end.as_ref().map(|end| &end.host().netns)
     }
 
-    /// The clock by which times are told.
+    /// The clock by which times are reported.
     fn clock(&self) -> TunnelClock {
         let own = || TunnelClock::plain();
-        self.end.as_ref().map_or_else(own, End::clock)
+        self.end.as_ref().map_or_else(own, TunnelEnd::clock)
     }
 
     /// Settings of the kernel where the endpoints work, as read back.
@@ -200,7 +201,7 @@ impl Inside {
         }
     }
 
-    /// What is told about a peer that is there.
+    /// The event of a peer that can be called.
     fn ready_event(&self, host: u16) -> Value {
         match (&self.end, &self.addresses) {
             (Some(end), _) => end.ready_event(),
@@ -212,29 +213,29 @@ impl Inside {
     }
 }
 
-/// The folder of a side. Dropped before it is to be kept, it is removed.
-struct Place {
+/// The folder of a peer. Dropped before it is to be kept, it is removed.
+struct PeerDirectory {
     path: PathBuf,
     keep: bool,
 }
 
-impl Place {
-    fn make(plan: &Plan) -> Result<Place, RunError> {
-        let place = Place {
+impl PeerDirectory {
+    fn make(plan: &PeerPlan) -> Result<PeerDirectory, RunError> {
+        let directory = PeerDirectory {
             path: plan.folder.clone(),
             keep: false,
         };
         let failed = |path: &Path, error: &std::io::Error| {
             RunError::Io(format!("{}: {error}", path.display()))
         };
-        for path in [place.files(), place.logs()] {
+        for path in [directory.files(), directory.logs()] {
             fs::create_dir_all(&path).map_err(|error| failed(&path, &error))?;
         }
         for (name, content) in &plan.files {
-            let path = place.files().join(name);
+            let path = directory.files().join(name);
             fs::write(&path, content).map_err(|error| failed(&path, &error))?;
         }
-        Ok(place)
+        Ok(directory)
     }
 
     /// Where the files are that the cell names, until all endpoints have read them.
@@ -252,7 +253,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for PeerDirectory {
     fn drop(&mut self) {
         self.remove_files();
         if !self.keep {

@@ -1,4 +1,4 @@
-//! What a peer is asked for: a JSON document of format narrows/side/1.
+//! Plan of one peer: a JSON document of format narrows/side/1.
 
 use crate::tunnel;
 use base64::Engine;
@@ -19,7 +19,7 @@ const HOSTS: usize = 2;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Document {
+struct PlanDocument {
     format: String,
     cell: Value,
     #[serde(default)]
@@ -28,38 +28,38 @@ struct Document {
     folder: PathBuf,
     tunnel: Option<Map<String, Value>>,
     #[serde(default)]
-    addresses: Option<Addresses>,
+    addresses: Option<PeerAddresses>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Addresses {
+struct PeerAddresses {
     here: IpAddr,
     there: IpAddr,
 }
 
-/// How packets get to the other host.
+/// The path of packets to the other host.
 #[derive(Clone, Debug)]
-pub(super) enum Way {
+pub(super) enum PeerPath {
     /// In a tunnel.
-    Tunnel(Box<tunnel::Plan>),
+    Tunnel(Box<tunnel::TunnelPlan>),
     /// As they are, between these addresses of the machines, by the index of the host.
-    Bare([Ipv4Addr; 2]),
+    Direct([Ipv4Addr; 2]),
 }
 
-impl Way {
+impl PeerPath {
     fn of(
         tunnel: Option<Map<String, Value>>,
-        addresses: Option<Addresses>,
+        addresses: Option<PeerAddresses>,
         folder: &Path,
         host: u16,
-    ) -> Result<Way, RunError> {
+    ) -> Result<PeerPath, RunError> {
         match (tunnel, addresses) {
             (Some(keys), None) => {
-                let plan = tunnel::Plan::of(keys, folder, host)?;
-                Ok(Way::Tunnel(Box::new(plan)))
+                let plan = tunnel::TunnelPlan::of(keys, folder, host)?;
+                Ok(PeerPath::Tunnel(Box::new(plan)))
             }
-            (None, Some(Addresses { here, there })) => {
+            (None, Some(PeerAddresses { here, there })) => {
                 let (IpAddr::V4(here), IpAddr::V4(there)) = (here, there) else {
                     return Err(wrong(
                         "'addresses' are of IPv6; without a tunnel flows need IPv4, and the tunnel works over both",
@@ -68,7 +68,7 @@ impl Way {
                 if host > 1 {
                     return Err(wrong(&format!("'host' is {host}; it is 0 or 1")));
                 }
-                Ok(Way::Bare(if host == 0 {
+                Ok(PeerPath::Direct(if host == 0 {
                     [here, there]
                 } else {
                     [there, here]
@@ -83,25 +83,25 @@ impl Way {
 
 /// One peer of a cell, checked as far as that is possible without its files.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct PeerPlan {
     /// The cell as it was given.
     cell: Value,
     /// Contents of the files that it names, by the names under which it looks for them.
     pub(super) files: BTreeMap<String, Vec<u8>>,
-    /// Index of the host at this side.
+    /// Index of the host of this peer.
     pub(super) host: u16,
     /// New folder for logs and results.
     pub(super) folder: PathBuf,
-    pub(super) way: Way,
+    pub(super) path: PeerPath,
 }
 
-impl Plan {
+impl PeerPlan {
     /// Reads and checks a plan.
     ///
     /// # Errors
     /// [`RunError::Input`] with what is wrong and where.
     pub fn parse(text: &str) -> Result<Self, RunError> {
-        let document: Document =
+        let document: PlanDocument =
             serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
         if document.format != FORMAT {
             return Err(wrong(&format!(
@@ -123,19 +123,19 @@ impl Plan {
             })?;
             files.insert(name, content);
         }
-        let Document { folder, host, .. } = document;
-        let way = Way::of(document.tunnel, document.addresses, &folder, host)?;
+        let PlanDocument { folder, host, .. } = document;
+        let path = PeerPath::of(document.tunnel, document.addresses, &folder, host)?;
         tunnel::check_folder(&folder)?;
-        Ok(Plan {
+        Ok(PeerPlan {
             cell: document.cell,
             files,
             host,
             folder,
-            way,
+            path,
         })
     }
 
-    /// The cell, with its files from `folder`, and the host at this side. Both hosts of it get the largest
+    /// The cell, with its files from `folder`, and the host of this peer. Both hosts of it get the largest
     /// packet that a tunnel carries, unless theirs are smaller: the same at both peers, so that both work with the same cell.
     pub(super) fn cell(&self, folder: &Path) -> Result<(Cell, HostPlan), RunError> {
         let parse = |json: &Value| -> Result<Cell, RunError> {
@@ -160,17 +160,17 @@ impl Plan {
                 flow.flow
             )));
         }
-        let cell = match &self.way {
-            Way::Tunnel(tunnel) => {
+        let cell = match &self.path {
+            PeerPath::Tunnel(tunnel) => {
                 let mut json = self.cell.clone();
                 for (name, host) in names.iter().zip(&written.hosts) {
-                    let most = tunnel.inner_mtu;
+                    let most = tunnel.inner_mtu();
                     let mtu = host.mtu().map_or(most, |mtu| mtu.min(most));
                     set_mtu(&mut json["network"], name, mtu);
                 }
                 parse(&json)?
             }
-            Way::Bare(_) => {
+            PeerPath::Direct(_) => {
                 let set = |host: &narrows_cell::Host| !host.sysctls().is_empty();
                 if written.hosts.iter().any(set) {
                     return Err(wrong(
@@ -196,12 +196,12 @@ fn set_mtu(network: &mut Value, name: &str, mtu: u32) {
     let Some(hosts) = hosts.as_array_mut() else {
         return;
     };
-    let place = hosts.iter().position(|host| host["name"] == name);
-    let place = place.unwrap_or_else(|| {
+    let index = hosts.iter().position(|host| host["name"] == name);
+    let index = index.unwrap_or_else(|| {
         hosts.push(json!({"name": name}));
         hosts.len() - 1
     });
-    hosts[place]["settings"]["mtu"] = mtu.into();
+    hosts[index]["settings"]["mtu"] = mtu.into();
 }
 
 fn wrong(message: &str) -> RunError {
@@ -230,7 +230,7 @@ mod tests {
     fn refusal(change: impl FnOnce(&mut Value)) -> String {
         let mut document = document();
         change(&mut document);
-        let plan = Plan::parse(&document.to_string());
+        let plan = PeerPlan::parse(&document.to_string());
         let error = plan
             .and_then(|plan| plan.cell(Path::new("/none")))
             .unwrap_err();
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn packets_fit_into_the_tunnel() {
-        let plan = Plan::parse(&document().to_string()).unwrap();
+        let plan = PeerPlan::parse(&document().to_string()).unwrap();
         let (cell, host) = plan.cell(Path::new("/none")).unwrap();
         assert_eq!((host.name.as_str(), host.mtu), ("receiver", Some(1444)));
         let config = cell.transport(&cell.flows[0], 0);
@@ -249,7 +249,7 @@ mod tests {
         let mut document = document();
         document["cell"]["network"]["hosts"] =
             json!([{"name": "sender", "settings": {"mtu": 1200, "tcp_sack": 0}}]);
-        let plan = Plan::parse(&document.to_string()).unwrap();
+        let plan = PeerPlan::parse(&document.to_string()).unwrap();
         let (cell, _) = plan.cell(Path::new("/none")).unwrap();
         let mtus: Vec<Option<u32>> = cell.hosts.iter().map(narrows_cell::Host::mtu).collect();
         assert_eq!(mtus, [Some(1200), Some(1444)]);
@@ -263,11 +263,11 @@ mod tests {
             document["host"] = host.into();
             document["tunnel"] = Value::Null;
             document["addresses"] = json!({"here": "192.0.2.1", "there": "192.0.2.2"});
-            let plan = Plan::parse(&document.to_string()).unwrap();
+            let plan = PeerPlan::parse(&document.to_string()).unwrap();
             assert_eq!(plan.cell(Path::new("/none")).unwrap().1.mtu, None);
-            match plan.way {
-                Way::Bare(addresses) => addresses.map(|address| address.octets()[3]),
-                Way::Tunnel(_) => unreachable!("there is none"),
+            match plan.path {
+                PeerPath::Direct(addresses) => addresses.map(|address| address.octets()[3]),
+                PeerPath::Tunnel(_) => unreachable!("there is none"),
             }
         };
         assert_eq!((addresses(0), addresses(1)), ([1, 2], [2, 1]));

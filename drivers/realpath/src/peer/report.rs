@@ -1,12 +1,12 @@
-//! `side.json`: what this peer knows of the run when it is over.
+//! `side.json`: this peer's account of the run, written when it is over.
 
-use super::watch::Watched;
+use super::watch::PeerRunResult;
 use crate::tunnel::save;
 use narrows_cell::Role;
 use narrows_cell::RunError;
 use narrows_cell::{Cell, GIT, VERSION};
 use narrows_endpoints::bpf::Programs;
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_sys::clock as machine;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -16,11 +16,11 @@ const FORMAT: &str = "narrows/side-end/1";
 /// Its name.
 const FILE: &str = "side.json";
 
-/// What was known before the run.
-pub(super) struct Facts {
+/// Facts from before the run.
+pub(super) struct PeerSetup {
     pub(super) host: u16,
     pub(super) privilege: &'static str,
-    /// Whether there was a tunnel.
+    /// True if there was a tunnel.
     pub(super) tunnel: bool,
     /// Settings inside, as read back.
     pub(super) settings: Value,
@@ -28,32 +28,32 @@ pub(super) struct Facts {
     pub(super) timekeeping: Value,
     /// Who worked on which processors.
     pub(super) cpus: Value,
-    /// What was loaded into the kernel.
+    /// Programs that were loaded into the kernel.
     pub(super) programs: Option<Programs>,
 }
 
 /// Ends the endpoints and writes the file.
 pub(super) fn write(
-    facts: &mut Facts,
-    watched: Watched,
+    setup: &mut PeerSetup,
+    result: PeerRunResult,
     cell: &Cell,
     folder: &Path,
 ) -> Result<(), RunError> {
-    let Watched {
+    let PeerRunResult {
         mut supervisor,
         start,
         start_error_ns,
         end,
         clock_step_ns,
         ticks,
-    } = watched;
+    } = result;
     let ended = supervisor.stop();
-    if facts.programs.as_mut().is_some_and(|it| !it.finish()) {
+    if setup.programs.as_mut().is_some_and(|it| !it.finish()) {
         return Err(RunError::Internal(
             "the program that holds the BPF congestion controls ended during the run".to_owned(),
         ));
     }
-    let programs = facts.programs.as_ref();
+    let programs = setup.programs.as_ref();
     let mut ends = Vec::new();
     for (member, (_, failure)) in supervisor.endpoints.iter_mut().zip(&ended) {
         let mut document = json!({
@@ -75,20 +75,20 @@ pub(super) fn write(
         "format": FORMAT,
         "versions": {"narrows": VERSION, "git": GIT},
         "cell": cell.id,
-        "host": facts.host,
-        "tunnel": facts.tunnel,
-        "start_ns": start.tunnel,
-        "start_real_ns": start.real,
+        "host": setup.host,
+        "tunnel": setup.tunnel,
+        "start_ns": start.tunnel_ns,
+        "start_real_ns": start.real_ns,
         "start_error_ns": start_error_ns,
         "ended_real_ns": machine::real_ns(),
         "clocks": {"start": start, "end": end},
         "clock_step_ns": clock_step_ns,
-        "timekeeping": facts.timekeeping,
-        "name": facts::host_name(),
-        "machine": facts::host(),
-        "settings": facts.settings,
-        "privilege": facts.privilege,
-        "cpu": {"ticks": ticks, "of": facts.cpus},
+        "timekeeping": setup.timekeeping,
+        "name": host_info::host_name(),
+        "machine": host_info::host(),
+        "settings": setup.settings,
+        "privilege": setup.privilege,
+        "cpu": {"ticks": ticks, "of": setup.cpus},
         "missed_calls": programs.map(Programs::missed),
         "processes": processes,
         "ends": ends,

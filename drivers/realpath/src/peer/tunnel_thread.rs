@@ -1,7 +1,7 @@
-//! The tunnel of a peer, on a thread of its own. The peer asks and hears through channels, so that nothing which the
-//! peer does (writing to a slow ssh, starting processes) keeps packets waiting.
+//! The tunnel of a peer, on a thread of its own. They exchange requests and events through channels, so that nothing
+//! which the peer does (writing to a slow ssh, starting processes) keeps packets waiting.
 
-use crate::tunnel::{ATTENDANT, Attendant, End, View};
+use crate::tunnel::{EndObserver, EndView, OBSERVER_KEYS, TunnelEnd};
 use narrows_cell::{Context, RunError};
 use narrows_netns::Hosts;
 use narrows_sys::cpu;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::JoinHandle;
 
-/// What the tunnel may be asked.
+/// Requests to the tunnel.
 enum TunnelRequest {
     /// The relation of the clocks.
     Fit,
@@ -22,7 +22,7 @@ enum TunnelRequest {
     Close,
 }
 
-/// What the tunnel says.
+/// Events of the tunnel.
 pub(super) enum TunnelEvent {
     /// Something for whoever started the peer; `open` and `clock`.
     Event(Value),
@@ -35,47 +35,47 @@ pub(super) enum TunnelEvent {
 /// The tunnel, as the peer sees it. Dropped, it is closed in order.
 pub(super) struct TunnelThread {
     thread: Option<JoinHandle<()>>,
-    asks: Sender<TunnelRequest>,
-    wake: Arc<Waker>,
-    news: Receiver<TunnelEvent>,
-    hear: Arc<Waker>,
+    requests: Sender<TunnelRequest>,
+    request_waker: Arc<Waker>,
+    events: Receiver<TunnelEvent>,
+    event_waker: Arc<Waker>,
 }
 
 impl TunnelThread {
     /// Opens `end` on a thread that works on `cpus`.
-    pub(super) fn start(end: End, cpus: Vec<usize>) -> Result<TunnelThread, RunError> {
-        let (asks, asked) = channel();
-        let (tell, news) = channel();
+    pub(super) fn start(end: TunnelEnd, cpus: Vec<usize>) -> Result<TunnelThread, RunError> {
+        let (requests, thread_requests) = channel();
+        let (thread_events, events) = channel();
         let waker = || Waker::new().could_not("prepare a thread").map(Arc::new);
-        let (wake, hear) = (waker()?, waker()?);
-        let mut attendant = ThreadAttendant {
-            asked,
-            woken: wake.clone(),
+        let (request_waker, event_waker) = (waker()?, waker()?);
+        let mut observer = ThreadObserver {
+            requests: thread_requests,
+            waker: request_waker.clone(),
             events: EventSender {
-                tell,
-                hear: hear.clone(),
+                events: thread_events,
+                waker: event_waker.clone(),
             },
         };
         let work = move || {
-            let over = run(end, &cpus, &mut attendant);
-            attendant.events.send(TunnelEvent::Over(over));
+            let over = run(end, &cpus, &mut observer);
+            observer.events.send(TunnelEvent::Over(over));
         };
         let thread = std::thread::Builder::new().name("tunnel".to_owned());
         let thread = thread.spawn(work).could_not("start a thread")?;
         Ok(TunnelThread {
             thread: Some(thread),
-            asks,
-            wake,
-            news,
-            hear,
+            requests,
+            request_waker,
+            events,
+            event_waker,
         })
     }
 
-    /// Something that was said and not heard yet.
-    pub(super) fn news(&self) -> Option<TunnelEvent> {
-        self.hear.clear();
-        match self.news.try_recv() {
-            Ok(news) => Some(news),
+    /// The next event.
+    pub(super) fn next_event(&self) -> Option<TunnelEvent> {
+        self.event_waker.clear();
+        match self.events.try_recv() {
+            Ok(event) => Some(event),
             Err(TryRecvError::Empty) => None,
             Err(TryRecvError::Disconnected) => Some(TunnelEvent::Over(Err(RunError::Internal(
                 "the thread of the tunnel has crashed".to_owned(),
@@ -83,27 +83,27 @@ impl TunnelThread {
         }
     }
 
-    /// Asks for the relation of the clocks, which comes as news.
+    /// Asks for the relation of the clocks, which comes as an event.
     pub(super) fn request_fit(&self) {
-        self.ask(TunnelRequest::Fit);
+        self.request(TunnelRequest::Fit);
     }
 
     /// Lets the tunnel end.
     pub(super) fn close(&self) {
-        self.ask(TunnelRequest::Close);
+        self.request(TunnelRequest::Close);
     }
 
-    fn ask(&self, ask: TunnelRequest) {
+    fn request(&self, request: TunnelRequest) {
         // A thread that is gone has said so.
-        let _ = self.asks.send(ask);
-        self.wake.wake();
+        let _ = self.requests.send(request);
+        self.request_waker.wake();
     }
 }
 
-/// Readable when there may be news.
+/// Readable when there may be an event.
 impl AsFd for TunnelThread {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        (*self.hear).as_fd()
+        (*self.event_waker).as_fd()
     }
 }
 
@@ -111,50 +111,54 @@ impl Drop for TunnelThread {
     fn drop(&mut self) {
         self.close();
         if let Some(thread) = self.thread.take() {
-            // What it would say of a crash nobody hears any more.
+            // Nobody is left to hear of a crash.
             let _ = thread.join();
         }
     }
 }
 
-fn run(mut end: End, cpus: &[usize], attendant: &mut ThreadAttendant) -> Result<Value, RunError> {
+fn run(
+    mut end: TunnelEnd,
+    cpus: &[usize],
+    observer: &mut ThreadObserver,
+) -> Result<Value, RunError> {
     cpu::pin_to(cpus).could_not("pin the tunnel to a processor")?;
     // A packet that waits for us is late by as much as if the path had kept it. Refused to ordinary users.
     cpu::prefer(-10);
     cpu::short_slices();
-    end.live(attendant)?;
+    end.live(observer)?;
     end.finish(None)
 }
 
-/// How the thread speaks.
+/// The end of the channel at which the thread sends events.
 struct EventSender {
-    tell: Sender<TunnelEvent>,
-    hear: Arc<Waker>,
+    events: Sender<TunnelEvent>,
+    waker: Arc<Waker>,
 }
 
 impl EventSender {
-    fn send(&self, news: TunnelEvent) {
+    fn send(&self, event: TunnelEvent) {
         // The peer may be on its way out.
-        let _ = self.tell.send(news);
-        self.hear.wake();
+        let _ = self.events.send(event);
+        self.waker.wake();
     }
 }
 
-/// Stands by the end on its thread.
-struct ThreadAttendant {
-    asked: Receiver<TunnelRequest>,
-    woken: Arc<Waker>,
+/// Observes the end on its thread.
+struct ThreadObserver {
+    requests: Receiver<TunnelRequest>,
+    waker: Arc<Waker>,
     events: EventSender,
 }
 
-impl Attendant for ThreadAttendant {
-    fn watch(&mut self, epoll: &Epoll) -> Result<(), RunError> {
-        let fd = (*self.woken).as_fd();
-        epoll.add(fd, ATTENDANT).could_not("wait for events")
+impl EndObserver for ThreadObserver {
+    fn register(&mut self, epoll: &Epoll) -> Result<(), RunError> {
+        let fd = (*self.waker).as_fd();
+        epoll.add(fd, OBSERVER_KEYS).could_not("wait for events")
     }
 
-    fn woken(&mut self, _key: u64) {
-        self.woken.clear();
+    fn ready(&mut self, _key: u64) {
+        self.waker.clear();
     }
 
     fn opened(
@@ -169,9 +173,9 @@ impl Attendant for ThreadAttendant {
         Ok(())
     }
 
-    fn attend(&mut self, view: &View) -> Result<Option<&'static str>, RunError> {
+    fn poll(&mut self, view: &EndView) -> Result<Option<&'static str>, RunError> {
         loop {
-            match self.asked.try_recv() {
+            match self.requests.try_recv() {
                 Ok(TunnelRequest::Fit) => self.events.send(TunnelEvent::Fit(view.fit())),
                 Ok(TunnelRequest::Close) | Err(TryRecvError::Disconnected) => {
                     return Ok(Some("stopped"));
@@ -181,7 +185,7 @@ impl Attendant for ThreadAttendant {
         }
     }
 
-    fn tell(&mut self, event: Value) {
+    fn notify(&mut self, event: Value) {
         self.events.send(TunnelEvent::Event(event));
     }
 }

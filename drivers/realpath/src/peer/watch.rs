@@ -1,19 +1,19 @@
 //! The course of a run, from the point of view of one peer: preparations, the order to start, the run, the reports,
 //! the end of the tunnel.
 
-use super::Around;
+use super::PeerContext;
+use super::clock_reading::{ClockReading, mono_minus_raw_ns};
 use super::commands::{Command, StartTime};
-use super::moment::{Moment, mono_minus_raw_ns};
 use super::tunnel_thread::{TunnelEvent, TunnelThread};
 use crate::tunnel::TunnelClock;
 use narrows_cell::Cell;
 use narrows_cell::{Context, RunError};
 use narrows_endpoints::supervisor::{
-    FIRST_ENDPOINT, HEAD_START_NS, READY_LIMIT, REPORT_LIMIT, Supervisor,
+    FIRST_ENDPOINT, HEAD_START_NS, READY_LIMIT, REPORT_LIMIT, SIGNALS, Supervisor,
 };
 use narrows_sys::clock as machine;
 use narrows_sys::cpu::{self, CpuTicks};
-use narrows_sys::poll::{Epoll, Events};
+use narrows_sys::poll::Epoll;
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::os::fd::AsFd;
@@ -31,25 +31,24 @@ const HOLD_NS: u64 = 500_000_000;
 /// Longest time for the tunnel to close, with its logs.
 const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 
-const SIGNALS: u64 = 0;
 const ORDERS: u64 = 1;
 const TUNNEL: u64 = 2;
 const _: () = assert!(TUNNEL < FIRST_ENDPOINT);
 
 /// What is known when the run is over.
-pub(super) struct Watched {
+pub(super) struct PeerRunResult {
     pub(super) supervisor: Supervisor,
-    pub(super) start: Moment,
+    pub(super) start: ClockReading,
     /// How far the start of the other peer may be from this one, if that is known here.
     pub(super) start_error_ns: Option<u64>,
-    pub(super) end: Moment,
+    pub(super) end: ClockReading,
     pub(super) clock_step_ns: i64,
     pub(super) ticks: Vec<CpuTicks>,
 }
 
 /// A peer at work.
-pub(super) struct Watch<'a, 'b> {
-    around: &'a mut Around<'b>,
+pub(super) struct PeerRun<'a, 'b> {
+    around: &'a mut PeerContext<'b>,
     clock: TunnelClock,
     duration_ns: u64,
     epoll: Epoll,
@@ -68,14 +67,14 @@ pub(super) struct Watch<'a, 'b> {
     over: Option<Result<Value, RunError>>,
 }
 
-impl<'a, 'b> Watch<'a, 'b> {
+impl<'a, 'b> PeerRun<'a, 'b> {
     pub(super) fn new(
         cell: &Cell,
         clock: TunnelClock,
         epoll: Epoll,
         supervisor: Supervisor,
         tunnel: Option<TunnelThread>,
-        around: &'a mut Around<'b>,
+        around: &'a mut PeerContext<'b>,
     ) -> Result<Self, RunError> {
         epoll
             .add(around.signals.as_fd(), SIGNALS)
@@ -89,7 +88,7 @@ impl<'a, 'b> Watch<'a, 'b> {
                 .add(tunnel.as_fd(), TUNNEL)
                 .could_not("wait for the tunnel")?;
         }
-        Ok(Watch {
+        Ok(PeerRun {
             around,
             clock,
             duration_ns: cell.duration.ns(),
@@ -106,7 +105,7 @@ impl<'a, 'b> Watch<'a, 'b> {
     }
 
     /// Sees the run through; `prepared` is called once all endpoints are.
-    pub(super) fn run(mut self, prepared: impl FnOnce()) -> Result<Watched, RunError> {
+    pub(super) fn run(mut self, prepared: impl FnOnce()) -> Result<PeerRunResult, RunError> {
         // Commands that came together with the plan are in our buffer, where nobody sees them.
         self.obey()?;
         self.prepare()?;
@@ -115,12 +114,12 @@ impl<'a, 'b> Watch<'a, 'b> {
         let start_mono_ns = self.wait_for_start()?;
         let (start, offset, ticks) = self.wait_until(start_mono_ns)?;
         self.last(start_mono_ns)?;
-        let end = Moment::now(&self.clock);
+        let end = ClockReading::now(&self.clock);
         let ticks = cpu::ticks().into_iter().zip(ticks);
         let ticks = ticks.map(|(now, then)| now.since(then)).collect();
         let clock_step_ns = machine::real_minus_mono_ns() - offset;
         self.collect(start_mono_ns + self.duration_ns)?;
-        Ok(Watched {
+        Ok(PeerRunResult {
             supervisor: self.supervisor,
             start,
             start_error_ns: self.start_error_ns,
@@ -131,7 +130,7 @@ impl<'a, 'b> Watch<'a, 'b> {
     }
 
     fn tell(&mut self, event: &Value) {
-        (self.around.tell)(event);
+        (self.around.notify)(event);
     }
 
     /// Waits for all endpoints to be prepared.
@@ -178,7 +177,7 @@ impl<'a, 'b> Watch<'a, 'b> {
     }
 
     /// Waits for the start; returns it with the distance of the clocks and the ticks of the processors then.
-    fn wait_until(&mut self, mono_ns: u64) -> Result<(Moment, i64, Vec<CpuTicks>), RunError> {
+    fn wait_until(&mut self, mono_ns: u64) -> Result<(ClockReading, i64, Vec<CpuTicks>), RunError> {
         loop {
             let now = machine::mono_ns();
             if now >= mono_ns {
@@ -187,7 +186,7 @@ impl<'a, 'b> Watch<'a, 'b> {
             self.step(TICK.min(Duration::from_nanos(mono_ns - now)))?;
             self.check_tunnel()?;
         }
-        let start = Moment::now(&self.clock).at_mono(mono_ns);
+        let start = ClockReading::now(&self.clock).at_mono(mono_ns);
         Ok((start, machine::real_minus_mono_ns(), cpu::ticks()))
     }
 
@@ -265,32 +264,19 @@ impl<'a, 'b> Watch<'a, 'b> {
 
     /// Waits for something to happen and treats it.
     fn step(&mut self, timeout: Duration) -> Result<(), RunError> {
-        let mut events = Events::default();
-        self.epoll
-            .wait(&mut events, Some(timeout))
-            .could_not("wait for events")?;
-        for key in events.keys() {
-            match key {
-                SIGNALS => {
-                    if let Some(signal) = self.around.signals.next() {
-                        return Err(RunError::Interrupted(signal));
-                    }
-                }
-                ORDERS => {
-                    self.around.commands.fill();
-                    self.obey()?;
-                }
-                TUNNEL => {}
-                key => {
-                    let started = self.start_mono_ns.is_some();
-                    self.supervisor.listen(key, &self.epoll, started)?;
-                }
-            }
+        let started = self.start_mono_ns.is_some();
+        let signals = self.around.signals;
+        let keys = self
+            .supervisor
+            .wait(&self.epoll, signals, timeout, started)?;
+        if keys.contains(&ORDERS) {
+            self.around.commands.fill();
+            self.obey()?;
         }
         while self.over.is_none()
-            && let Some(news) = self.tunnel.as_ref().and_then(TunnelThread::news)
+            && let Some(event) = self.tunnel.as_ref().and_then(TunnelThread::next_event)
         {
-            match news {
+            match event {
                 TunnelEvent::Event(event) => {
                     self.is_open |= event["event"] == "open";
                     self.tell(&event);

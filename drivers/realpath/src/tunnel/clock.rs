@@ -1,7 +1,7 @@
 //! The clock of one end: the oscillator of the machine, which nobody sets, and the kernel's stamps
 //! in its terms.
 
-use super::plan::Shift;
+use super::plan::ClockShift;
 use narrows_cell::RunError;
 use narrows_sys::clock;
 use narrows_units::Time;
@@ -16,7 +16,7 @@ const MIN_NS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TunnelClock {
-    shift: Shift,
+    shift: ClockShift,
     start: u64,
     real_minus_raw: i64,
     measured_at: u64,
@@ -27,7 +27,7 @@ impl TunnelClock {
     ///
     /// # Errors
     /// The shift would have the clock stand at its beginning, since the machine was started not long enough ago.
-    pub(crate) fn new(shift: Shift) -> Result<Self, RunError> {
+    pub(crate) fn new(shift: ClockShift) -> Result<Self, RunError> {
         let start = clock::raw_ns();
         if start
             .checked_add_signed(shift.offset_ns)
@@ -45,10 +45,10 @@ impl TunnelClock {
 
     /// The machine's clock as it is.
     pub(crate) fn plain() -> Self {
-        TunnelClock::of(Shift::default(), clock::raw_ns())
+        TunnelClock::of(ClockShift::default(), clock::raw_ns())
     }
 
-    fn of(shift: Shift, start: u64) -> Self {
+    fn of(shift: ClockShift, start: u64) -> Self {
         TunnelClock {
             shift,
             start,
@@ -68,7 +68,7 @@ impl TunnelClock {
         self.shifted(clock::raw_ns())
     }
 
-    /// What this clock reads when the machine's own reads `raw`.
+    /// Reading of this clock when the machine's own reads `raw` ns.
     pub(crate) fn at_raw(&self, raw: u64) -> Time {
         self.shifted(raw)
     }
@@ -99,7 +99,7 @@ impl TunnelClock {
 
     #[inline]
     fn shifted(&self, raw: u64) -> Time {
-        if self.shift == Shift::default() {
+        if self.shift == ClockShift::default() {
             return Time::from_ns(raw);
         }
         let since = i128::from(raw) - i128::from(self.start);
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn shifts_are_applied_to_readings_and_stamps_alike() {
         let plain = TunnelClock::plain();
-        let shift = Shift {
+        let shift = ClockShift {
             offset_ns: 2_500_000_000,
             drift_ppb: 50_000,
         };
@@ -134,7 +134,7 @@ mod tests {
         // A clock does not begin before its time.
         let up = i64::try_from(plain.start).unwrap();
         for offset_ns in [-up - 3_600_000_000_000, -up - 3_600_000_000_000_000] {
-            let wild = Shift {
+            let wild = ClockShift {
                 offset_ns,
                 drift_ppb: 0,
             };

@@ -1,15 +1,15 @@
 //! The life of one end: socket, host, session, farewell, `tunnel.json`. What happens beside it, a program inside or
-//! the endpoints of a run, is the business of its [`Attendant`].
+//! the endpoints of a run, is the business of its [`EndObserver`].
 
 use super::clock::TunnelClock;
-use super::engine::{Engine, Parts};
+use super::engine::{Engine, EngineParts};
 use super::logs::{self, Logs};
-use super::plan::Plan;
-use super::report::{self, Start};
+use super::plan::TunnelPlan;
+use super::report::{self, EndStart};
 use narrows_cell::addressing;
 use narrows_cell::{Context, RunError};
 use narrows_netns::{HostDefaults, HostPlan, Hosts};
-use narrows_sys::batched_udp::UdpBatchSocket;
+use narrows_sys::batched_udp::bind_for_groups;
 use narrows_sys::netns::Privilege;
 use narrows_sys::poll::{Epoll, Events};
 use narrows_sys::ring::{RxRing, TxPort};
@@ -20,7 +20,7 @@ use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
@@ -28,16 +28,16 @@ use std::time::Duration;
 /// where this machine is the bottleneck, all that a TCP connection has in flight waits here: half of
 /// [`TCP_BUFFER`], with the room between the packets.
 const RING: usize = 64 << 20;
-/// What will do where there is less memory.
+/// Smallest ring in bytes, where there is less memory.
 const MIN_RING: usize = 4 << 20;
 /// Wanted for the socket's buffers: the same packets may wait there instead.
 const SOCKET_BUFFER: i32 = 64 << 20;
 /// Most bytes of one TCP buffer inside: a gigabit per second over half a second.
 const TCP_BUFFER: u64 = 64 << 20;
-/// How often the surroundings are looked at.
+/// Time between two calls of the observer.
 const TICK_NS: u64 = 50_000_000;
-/// How often the state of the clocks is told.
-const TELL_NS: u64 = 1_000_000_000;
+/// Time between two events about the clocks.
+const CLOCK_EVENT_NS: u64 = 1_000_000_000;
 /// The clocks are compared again and again while packets wait, so in larger parts of time than afterwards.
 const CLOCK_BLOCK: Span = Span::from_ms(10_000);
 /// Time for a farewell and what is still on its way.
@@ -46,15 +46,15 @@ const LINGER_NS: u64 = 300_000_000;
 const SOCKET: u64 = 0;
 const INSIDE: u64 = 1;
 /// Keys from here on are the attendant's.
-pub(crate) const ATTENDANT: u64 = 2;
+pub(crate) const OBSERVER_KEYS: u64 = 2;
 
 /// Stands by an end while it lives, on the thread that moves its packets.
-pub(crate) trait Attendant {
-    /// Adds what the end is to be woken for, under keys from [`ATTENDANT`] on.
-    fn watch(&mut self, epoll: &Epoll) -> Result<(), RunError>;
+pub(crate) trait EndObserver {
+    /// Adds what the end is to be woken for, under keys from [`OBSERVER_KEYS`] on.
+    fn register(&mut self, epoll: &Epoll) -> Result<(), RunError>;
 
-    /// What `key` stands for is ready. [`Attendant::attend`] follows at once.
-    fn woken(&mut self, key: u64);
+    /// The descriptor of `key` is ready. [`EndObserver::poll`] follows at once.
+    fn ready(&mut self, key: u64);
 
     /// The session is open; called once.
     fn opened(
@@ -65,16 +65,16 @@ pub(crate) trait Attendant {
     ) -> Result<(), RunError>;
 
     /// Looks around, some times per second. Returns why the end is to be closed now, if it is.
-    fn attend(&mut self, view: &View) -> Result<Option<&'static str>, RunError>;
+    fn poll(&mut self, view: &EndView) -> Result<Option<&'static str>, RunError>;
 
     /// Hears once per second how the clocks relate.
-    fn tell(&mut self, event: Value);
+    fn notify(&mut self, event: Value);
 }
 
-/// What an attendant may see of its end.
-pub(crate) struct View<'a>(&'a Engine);
+/// The part of an end that its observer may see.
+pub(crate) struct EndView<'a>(&'a Engine);
 
-impl View<'_> {
+impl EndView<'_> {
     /// The relation of the clocks as far as it is known now.
     pub(crate) fn fit(&self) -> Option<Fit> {
         self.0.clocks.fit()
@@ -82,27 +82,28 @@ impl View<'_> {
 }
 
 /// An end whose socket is open, in the machine's own network.
-pub(crate) struct Bound {
-    plan: Plan,
-    socket: UdpBatchSocket,
+pub(crate) struct BoundEnd {
+    plan: TunnelPlan,
+    socket: UdpSocket,
     local: SocketAddr,
 }
 
-impl Bound {
+impl BoundEnd {
     /// Opens the socket.
     ///
     /// # Errors
     /// The kernel does not give this address or interface.
-    pub(crate) fn open(plan: &Plan) -> Result<Self, RunError> {
-        let socket = UdpBatchSocket::bind(plan.bind, plan.interface.as_deref(), SOCKET_BUFFER);
+    pub(crate) fn open(plan: &TunnelPlan) -> Result<Self, RunError> {
+        let socket = bind_for_groups(plan.bind(), plan.interface.as_deref(), SOCKET_BUFFER);
         let socket = socket.map_err(|error| {
             RunError::Unavailable(format!(
                 "no UDP socket can be bound to {}: {error}; choose another address, port or interface",
                 plan.binding()
             ))
         })?;
-        let local = socket.local().could_not("read the address of a socket")?;
-        Ok(Bound {
+        let local = socket.local_addr();
+        let local = local.could_not("read the address of a socket")?;
+        Ok(BoundEnd {
             plan: plan.clone(),
             socket,
             local,
@@ -119,10 +120,10 @@ impl Bound {
         host: &HostPlan,
         receive_cpus: u64,
         privilege: Privilege,
-    ) -> Result<End, RunError> {
+    ) -> Result<TunnelEnd, RunError> {
         let plan = self.plan;
         let common = HostDefaults {
-            mtu: plan.inner_mtu,
+            mtu: plan.inner_mtu(),
             buffer: TCP_BUFFER,
             // Damage on the path is found by the tunnel's own tag.
             verify_checksums: false,
@@ -130,14 +131,14 @@ impl Bound {
         };
         let hosts = Hosts::build_one(host, plan.host(), 2, common)?;
         let outer = hosts.hosts[0].outer;
-        let ring = open_ring(outer, plan.inner_mtu as usize + 64)?;
+        let ring = open_ring(outer, plan.inner_mtu() as usize + 64)?;
         let port = TxPort::open(outer).could_not("send on the host's wire")?;
         // First what can be refused, so that nothing is left then.
         let clock = TunnelClock::new(plan.clock)?;
         let peer = Peer::new(config(&plan)?, clock.now());
         fs::create_dir_all(&plan.folder)
             .map_err(|error| RunError::Io(format!("{}: {error}", plan.folder.display())))?;
-        let start = Start {
+        let start = EndStart {
             local: self.local,
             privilege: privilege.name(),
             real_ns: machine::real_ns(),
@@ -145,7 +146,7 @@ impl Bound {
         };
         report::begin(&plan, &start)?;
         let logs = Logs::start(&plan.folder)?;
-        let engine = Engine::new(Parts {
+        let engine = Engine::new(EngineParts {
             peer,
             clock,
             clocks: Clocks::new(ClockConfig {
@@ -157,9 +158,9 @@ impl Bound {
             port,
             logs,
             host: plan.host(),
-            over_ipv6: plan.bind.is_ipv6(),
+            over_ipv6: plan.bind().is_ipv6(),
         });
-        Ok(End {
+        Ok(TunnelEnd {
             engine,
             hosts,
             start,
@@ -183,7 +184,7 @@ fn open_ring(wire: u32, largest: usize) -> Result<RxRing, RunError> {
     }
 }
 
-fn config(plan: &Plan) -> Result<PeerConfig, RunError> {
+fn config(plan: &TunnelPlan) -> Result<PeerConfig, RunError> {
     let mut salt = [0; 8];
     File::open("/dev/urandom")
         .and_then(|mut file| file.read_exact(&mut salt))
@@ -199,16 +200,16 @@ fn config(plan: &Plan) -> Result<PeerConfig, RunError> {
 }
 
 /// One end, ready to be opened.
-pub(crate) struct End {
-    plan: Plan,
+pub(crate) struct TunnelEnd {
+    plan: TunnelPlan,
     engine: Engine,
     hosts: Hosts,
-    start: Start,
+    start: EndStart,
     opened: Option<Time>,
     reason: &'static str,
 }
 
-impl End {
+impl TunnelEnd {
     /// The host behind this end.
     pub(crate) fn host(&self) -> &narrows_netns::Host {
         &self.hosts.hosts[0]
@@ -219,10 +220,10 @@ impl End {
         self.engine.clock
     }
 
-    /// What is told about an end that can be called.
+    /// The event of an end that can be called.
     pub(crate) fn ready_event(&self) -> Value {
         json!({
-            "event": "ready", "address": self.start.local.to_string(), "inner_mtu": self.plan.inner_mtu,
+            "event": "ready", "address": self.start.local.to_string(), "inner_mtu": self.plan.inner_mtu(),
             "inside": addressing::address(self.plan.host()).to_string(),
         })
     }
@@ -231,7 +232,7 @@ impl End {
     ///
     /// # Errors
     /// Nobody has called or answered, or the system has failed. The folder then holds what there is of the logs.
-    pub(crate) fn live(&mut self, attendant: &mut impl Attendant) -> Result<(), RunError> {
+    pub(crate) fn live(&mut self, observer: &mut impl EndObserver) -> Result<(), RunError> {
         cpu::precise_timers();
         let epoll = Epoll::new().could_not("wait for events")?;
         epoll
@@ -240,18 +241,18 @@ impl End {
         epoll
             .add(self.engine.ring.as_fd(), INSIDE)
             .could_not("wait for events")?;
-        attendant.watch(&epoll)?;
+        observer.register(&epoll)?;
         let mut events = Events::default();
         // By the machine's own clock: what a plan does to that of the tunnel must not keep anybody waiting.
         let started = machine::raw_ns();
-        let (mut next_tick, mut next_tell) = (started, started);
+        let (mut next_tick, mut next_clock_event) = (started, started);
         loop {
             let busy = self.engine.turn().could_not("receive from the path")?;
             let now = machine::raw_ns();
             if now >= next_tick {
                 next_tick = now + TICK_NS;
-                let wish = match attendant.attend(&View(&self.engine))? {
-                    None => self.over(now - started)?,
+                let wish = match observer.poll(&EndView(&self.engine))? {
+                    None => self.end_reason(now - started)?,
                     wish => wish,
                 };
                 if let Some(reason) = wish {
@@ -260,13 +261,13 @@ impl End {
                 }
                 if self.opened.is_none() && self.engine.peer.state() == PeerState::Open {
                     self.opened = Some(self.engine.clock.now());
-                    attendant.opened(self.engine.peer_address(), &self.hosts, &epoll)?;
+                    observer.opened(self.engine.peer_address(), &self.hosts, &epoll)?;
                 }
             }
-            if now >= next_tell && self.opened.is_some() {
-                next_tell = now + TELL_NS;
+            if now >= next_clock_event && self.opened.is_some() {
+                next_clock_event = now + CLOCK_EVENT_NS;
                 let event = report::clock_event(&self.engine, self.engine.clock.now());
-                attendant.tell(event);
+                observer.notify(event);
                 self.engine.logs.flush();
             }
             if !busy {
@@ -276,8 +277,8 @@ impl End {
                 epoll
                     .wait(&mut events, Some(timeout))
                     .could_not("wait for events")?;
-                for key in events.keys().filter(|&key| key >= ATTENDANT) {
-                    attendant.woken(key);
+                for key in events.keys().filter(|&key| key >= OBSERVER_KEYS) {
+                    observer.ready(key);
                     next_tick = 0;
                 }
             }
@@ -286,7 +287,7 @@ impl End {
     }
 
     /// Why it is over by itself, if it is, after so many ns.
-    fn over(&self, lived_ns: u64) -> Result<Option<&'static str>, RunError> {
+    fn end_reason(&self, lived_ns: u64) -> Result<Option<&'static str>, RunError> {
         if self.engine.logs.has_failed() {
             return Ok(Some("logs_failed"));
         }
@@ -305,7 +306,7 @@ impl End {
         let silent = now.since(self.engine.peer.last_heard()).ns();
         if self.opened.is_none() {
             if lived_ns > self.plan.patience_ns {
-                return Err(RunError::Unavailable(self.nobody()));
+                return Err(RunError::Unavailable(self.no_answer()));
             }
         } else if silent > self.plan.silence_ns.saturating_mul(2) {
             return Ok(Some("silence"));
@@ -313,7 +314,7 @@ impl End {
         Ok(None)
     }
 
-    fn nobody(&self) -> String {
+    fn no_answer(&self) -> String {
         let seconds = self.plan.patience_ns as f64 / 1e9;
         let counts = self.engine.peer.counts();
         let refused = counts.all_refused();
@@ -325,7 +326,7 @@ impl End {
             )
         } else if refused > 0 {
             format!("{refused} datagrams came that do not have this tunnel's secret")
-        } else if let Some(code) = self.engine.outcome.refusal {
+        } else if let Some(code) = self.engine.counters.refusal {
             format!(
                 "no datagram came at all, and of those that were sent the kernel said: {}; look at the address, and at \
                  the routes and firewalls of this host",
@@ -381,13 +382,13 @@ impl End {
         // Counted as sent without a session, such as the last words of a program that was ended.
         while self.engine.take_from_inside() {}
         let sysctls = self.host().sysctls.clone();
-        let facts = report::Facts {
+        let summary = report::EndSummary {
             start: self.start,
             ended_real_ns: machine::real_ns(),
             sysctls,
             wire: counters.and_then(|counters| counters.first().copied()),
         };
         let (reason, opened) = (self.reason, self.opened);
-        report::write(&self.plan, self.engine, &facts, reason, opened, program)
+        report::write(&self.plan, self.engine, &summary, reason, opened, program)
     }
 }

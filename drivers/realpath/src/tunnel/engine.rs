@@ -14,30 +14,31 @@ use super::logs::Logs;
 use narrows_cell::addressing::ethernet;
 use narrows_cell::addressing::flow_of;
 use narrows_record::Histogram;
-use narrows_sys::batched_udp::{ReceivedDatagram, UdpBatchSocket, UdpReceiver, UdpSender};
+use narrows_sys::batched_udp::{Datagram, UdpReceiver, UdpSender};
 use narrows_sys::mmsg::{SendBatch, is_busy};
 use narrows_sys::ring::{RxRing, TxPort};
 use narrows_tunnel::clock::Clocks;
 use narrows_tunnel::ecn_tunnel::{self, Decapsulation};
 use narrows_tunnel::keys::TAG;
-use narrows_tunnel::log::{Content, TunnelLogRow};
+use narrows_tunnel::log::{Content, LogKind, TunnelLogRow};
 use narrows_tunnel::wire::{HEADER, OVERHEAD};
-use narrows_tunnel::{Peer, Received};
+use narrows_tunnel::{Peer, ReceivedDatagram};
 use narrows_units::Time;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::fd::AsFd;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
 /// Datagrams from the path per turn: what the wire of the host takes in one system call.
 const PORTION: usize = SendBatch::CAPACITY;
-/// How often a socket that takes nothing is tried again before a datagram is given up. Each try
+/// Number of times a socket that takes nothing is tried again before a datagram is given up. Each try
 /// sleeps, so this is a tenth of a second.
 const PATIENCE: u32 = 1_000;
 
-/// What one end has sent, and what it could not.
+/// Counters of the packets that one end has sent or could not send.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct EndpointOutcome {
+pub(super) struct EngineCounters {
     /// Packets sealed and logged as sent.
     pub(super) packets: u64,
     /// Bytes of these packets.
@@ -52,7 +53,7 @@ pub(super) struct EndpointOutcome {
     pub(super) undelivered: u64,
     /// Packets dropped because they were marked and their sender does not understand marks.
     pub(super) marked: u64,
-    /// The last thing that the kernel said about a datagram.
+    /// The last error code of the kernel about a datagram.
     pub(super) refusal: Option<i32>,
 }
 
@@ -61,12 +62,12 @@ pub(super) struct Engine {
     pub(super) peer: Peer,
     pub(super) clock: TunnelClock,
     pub(super) clocks: Clocks,
-    pub(super) socket: UdpBatchSocket,
+    pub(super) socket: UdpSocket,
     pub(super) ring: RxRing,
     pub(super) port: TxPort,
     pub(super) logs: Logs,
-    pub(super) outcome: EndpointOutcome,
-    /// How long packets from inside have waited before they were stamped and sent.
+    pub(super) counters: EngineCounters,
+    /// Time in ns that packets from inside have waited before they were stamped and sent.
     pub(super) waited: Histogram,
     inbox: UdpReceiver,
     /// Datagrams of the inbox that were looked at.
@@ -78,26 +79,26 @@ pub(super) struct Engine {
     /// Headers of packets for the inside.
     ethernet: [u8; ETHERNET],
     /// Bytes of the headers of IP and UDP outside.
-    around: usize,
+    outer_headers: usize,
 }
 
 /// Everything that an engine is made of.
-pub(super) struct Parts {
+pub(super) struct EngineParts {
     pub(super) peer: Peer,
     pub(super) clock: TunnelClock,
     pub(super) clocks: Clocks,
-    pub(super) socket: UdpBatchSocket,
+    pub(super) socket: UdpSocket,
     pub(super) ring: RxRing,
     pub(super) port: TxPort,
     pub(super) logs: Logs,
     /// Index of the host at this end.
     pub(super) host: u16,
-    /// Whether the tunnel runs over IPv6.
+    /// True if the tunnel runs over IPv6.
     pub(super) over_ipv6: bool,
 }
 
 impl Engine {
-    pub(super) fn new(parts: Parts) -> Self {
+    pub(super) fn new(parts: EngineParts) -> Self {
         Engine {
             peer: parts.peer,
             clock: parts.clock,
@@ -106,15 +107,15 @@ impl Engine {
             ring: parts.ring,
             port: parts.port,
             logs: parts.logs,
-            outcome: EndpointOutcome::default(),
+            counters: EngineCounters::default(),
             waited: Histogram::new(),
-            inbox: UdpReceiver::new(),
+            inbox: UdpReceiver::for_groups(),
             taken: 0,
             outbox: UdpSender::new(),
             scratch: Vec::with_capacity(UdpSender::SIZE),
             deliveries: Vec::with_capacity(PORTION),
             ethernet: ethernet(1 - parts.host, parts.host),
-            around: if parts.over_ipv6 { 48 } else { 28 },
+            outer_headers: if parts.over_ipv6 { 48 } else { 28 },
         }
     }
 
@@ -132,11 +133,11 @@ impl Engine {
     fn take_from_path(&mut self) -> io::Result<bool> {
         if self.taken == self.inbox.len() {
             self.taken = 0;
-            match self.inbox.receive(&self.socket) {
+            match self.inbox.receive(self.socket.as_fd()) {
                 Ok(_) => {}
                 // An earlier datagram was answered by an ICMP message; that is no end.
                 Err(error) if !is_fatal(&error) => {
-                    self.outcome.refusal = error.raw_os_error();
+                    self.counters.refusal = error.raw_os_error();
                     return Ok(true);
                 }
                 Err(error) => return Err(error),
@@ -154,33 +155,36 @@ impl Engine {
     }
 
     fn take_datagram(&mut self, index: usize) {
-        let ReceivedDatagram {
+        let Datagram {
+            bytes,
             from,
-            length,
             stamp_ns,
             tos,
-        } = self.inbox.arrival(index);
+        } = self.inbox.datagram(index);
         let arrived = self.clock.at_stamp(stamp_ns);
-        let bytes = self.inbox.payload(index);
+        let length = bytes.len();
         let (id, sent, content) = match self.peer.receive(arrived, from, bytes) {
-            Received::Packet { id, sent, .. } => (id, sent, Content::Packet),
-            Received::Clock { id, sent, exchange } => {
+            ReceivedDatagram::Packet { id, sent, .. } => (id, sent, Content::Packet),
+            ReceivedDatagram::Clock { id, sent, exchange } => {
                 if let Some(exchange) = &exchange {
                     self.clocks.exchange(exchange);
                 }
                 (id, sent, Content::Clock)
             }
-            Received::Control | Received::Refused(_) => return,
+            ReceivedDatagram::Control | ReceivedDatagram::Refused(_) => return,
         };
-        self.logs.arrived(TunnelLogRow {
-            id,
-            sent,
-            arrived,
-            size: (length + self.around) as u32,
-            content,
-            tos,
-            flow: 0,
-        });
+        self.logs.add(
+            LogKind::Arrived,
+            TunnelLogRow {
+                id,
+                sent,
+                arrived,
+                size: (length + self.outer_headers) as u32,
+                content,
+                tos,
+                flow: 0,
+            },
+        );
         if content == Content::Clock {
             return;
         }
@@ -191,8 +195,8 @@ impl Engine {
                 bytes[HEADER - ETHERNET..HEADER].copy_from_slice(&self.ethernet);
                 self.deliveries.push(index);
             }
-            Decapsulation::Drop => self.outcome.marked += 1,
-            Decapsulation::NotIp => self.outcome.foreign += 1,
+            Decapsulation::Drop => self.counters.marked += 1,
+            Decapsulation::NotIp => self.counters.foreign += 1,
         }
     }
 
@@ -202,7 +206,7 @@ impl Engine {
         let mut tries = 0;
         while done < self.deliveries.len() {
             let frames = self.deliveries[done..].iter().map(|&index| {
-                let bytes = self.inbox.payload(index);
+                let bytes = self.inbox.datagram(index).bytes;
                 &bytes[HEADER - ETHERNET..bytes.len() - TAG]
             });
             match self.port.send(frames) {
@@ -215,7 +219,7 @@ impl Engine {
                     pause();
                 }
                 _ => {
-                    self.outcome.undelivered += 1;
+                    self.counters.undelivered += 1;
                     done += 1;
                 }
             }
@@ -236,7 +240,7 @@ impl Engine {
                 self.outbox.room(length),
                 is_whole,
             ) else {
-                self.outcome.foreign += 1;
+                self.counters.foreign += 1;
                 self.ring.release();
                 continue;
             };
@@ -246,13 +250,13 @@ impl Engine {
             self.ring.release();
             let sent = self.clock.now();
             let Some((to, id)) = self.peer.seal(sent, buffer) else {
-                self.outcome.early += 1;
+                self.counters.early += 1;
                 continue;
             };
             self.outbox.add(length, to, tos);
             self.waited.add(sent.since(came).ns());
-            self.outcome.packets += 1;
-            self.outcome.bytes += bytes;
+            self.counters.packets += 1;
+            self.counters.bytes += bytes;
             self.note_sent(id, sent, length, Content::Packet, tos, flow);
         }
         any
@@ -288,15 +292,18 @@ impl Engine {
         tos: u8,
         flow: u16,
     ) {
-        self.logs.sent(TunnelLogRow {
-            id,
-            sent,
-            arrived: sent,
-            size: (length + self.around) as u32,
-            content,
-            tos,
-            flow,
-        });
+        self.logs.add(
+            LogKind::Sent,
+            TunnelLogRow {
+                id,
+                sent,
+                arrived: sent,
+                size: (length + self.outer_headers) as u32,
+                content,
+                tos,
+                flow,
+            },
+        );
     }
 
     /// Sends what waits. While the machine's own queue towards the path is full, nothing more is
@@ -304,15 +311,15 @@ impl Engine {
     pub(super) fn flush(&mut self) {
         let mut tries = 0;
         while !self.outbox.is_empty() {
-            match self.outbox.send(&self.socket) {
+            match self.outbox.send(self.socket.as_fd()) {
                 Ok(_) => tries = 0,
                 Err(error) if is_busy(&error) && tries < PATIENCE => {
                     tries += 1;
                     pause();
                 }
                 Err(error) => {
-                    self.outcome.refusal = error.raw_os_error();
-                    self.outcome.unsent += 1;
+                    self.counters.refusal = error.raw_os_error();
+                    self.counters.unsent += 1;
                     self.outbox.skip();
                     tries = 0;
                 }
@@ -331,7 +338,7 @@ impl Engine {
     }
 }
 
-/// Errors of the socket itself. Others tell about a datagram that was sent before.
+/// Errors of the socket itself. Others are about a datagram that was sent before.
 fn is_fatal(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

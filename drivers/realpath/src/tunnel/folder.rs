@@ -6,7 +6,7 @@ mod tests;
 use super::logs::{ARRIVED, SENT, file_name};
 use super::report::{FILE, FORMAT, unfinished};
 use narrows_cell::RunError;
-use narrows_tunnel::log::{LogError, LogSide, TunnelLogRow, decode};
+use narrows_tunnel::log::{LogError, LogKind, TunnelLogRow, decode};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Beyond this, addresses that lead nowhere are no accident of an address translator.
 const MANY_MOVES: u64 = 10;
 
-/// What an end has left in its folder.
+/// Contents of the folder of an end.
 pub(crate) struct EndFolder {
     folder: PathBuf,
     /// `tunnel.json`.
@@ -23,7 +23,7 @@ pub(crate) struct EndFolder {
     pub(crate) sent: Vec<TunnelLogRow>,
     /// Everything that arrived.
     pub(crate) arrived: Vec<TunnelLogRow>,
-    /// What the logs lack, in words without full stop.
+    /// Remarks about missing parts of the logs, without full stop.
     pub(crate) remarks: Vec<String>,
 }
 
@@ -49,12 +49,12 @@ impl EndFolder {
                 folder.display()
             ));
         }
-        let mut log = |side: LogSide| -> Result<Vec<TunnelLogRow>, RunError> {
-            let path = present(folder, file_name(side), lenient)?;
+        let mut log = |kind: LogKind| -> Result<Vec<TunnelLogRow>, RunError> {
+            let path = present(folder, file_name(kind), lenient)?;
             let mut rows = Vec::new();
-            let (problem, remedy) = match decode(side, &read_regular(&path)?, &mut rows) {
+            let (problem, remedy) = match decode(kind, &read_regular(&path)?, &mut rows) {
                 Err(error) => (error.to_string(), remedy(&error)),
-                Ok(()) => match lacking(&document, side, rows.len()) {
+                Ok(()) => match lacking(&document, kind, rows.len()) {
                     Some(problem) => (problem, "; --lenient uses those that are there"),
                     None => return Ok(rows),
                 },
@@ -66,7 +66,7 @@ impl EndFolder {
             remarks.push(format!("{}: {problem}", path.display()));
             Ok(rows)
         };
-        let (sent, arrived) = (log(LogSide::Sent)?, log(LogSide::Arrived)?);
+        let (sent, arrived) = (log(LogKind::Sent)?, log(LogKind::Arrived)?);
         Ok(EndFolder {
             folder: folder.to_owned(),
             document,
@@ -87,7 +87,7 @@ impl EndFolder {
         }
     }
 
-    /// Whether it called or was called.
+    /// Its role: `dialer` or `listener`.
     pub(crate) fn role(&self) -> &str {
         self.document["role"].as_str().unwrap_or("tunnel")
     }
@@ -100,10 +100,10 @@ impl EndFolder {
 
     /// The log of what it sent.
     pub(crate) fn sent_file(&self) -> PathBuf {
-        self.folder.join(file_name(LogSide::Sent))
+        self.folder.join(file_name(LogKind::Sent))
     }
 
-    /// What its counters say about the path, in words without full stop.
+    /// Doubt about the path that follows from its counters, without full stop.
     pub(crate) fn doubt(&self) -> Option<String> {
         let refused = self.count("/arrived/moves_refused");
         (refused >= MANY_MOVES).then(|| {
@@ -131,7 +131,7 @@ impl EndFolder {
         Ok(())
     }
 
-    /// What to say when the clocks of two ends cannot be compared, of whose stamps so many were out of all reason.
+    /// The error for two ends whose clocks cannot be compared; `implausible` of their stamps were left out.
     pub(crate) fn no_clocks(&self, other: &EndFolder, implausible: u64) -> RunError {
         let silent = [self, other].into_iter().find(|end| end.arrived.is_empty());
         if let Some(end) = silent {
@@ -182,17 +182,18 @@ fn read_regular(path: &Path) -> Result<Vec<u8>, RunError> {
     }
 }
 
-/// What a log lacks by the word of its end. Blocks stand for themselves, so a log without some of them can be read.
-fn lacking(document: &Value, side: LogSide, rows: usize) -> Option<String> {
-    let member = match side {
-        LogSide::Sent => "sent",
-        LogSide::Arrived => "arrived",
+/// The part that a log lacks by the counters of its end. Blocks stand for themselves, so a log without some of them can
+/// be read.
+fn lacking(document: &Value, kind: LogKind, rows: usize) -> Option<String> {
+    let member = match kind {
+        LogKind::Sent => "sent",
+        LogKind::Arrived => "arrived",
     };
     let said = document["log_rows"][member].as_u64()?;
     (said != rows as u64).then(|| format!("has {rows} of the {said} rows that {FILE} says"))
 }
 
-/// What can be done about a log that cannot be read to its end.
+/// The remedy for a log that cannot be read to its end.
 fn remedy(error: &LogError) -> &'static str {
     match error {
         LogError::NotABlock(at) | LogError::Truncated(at) | LogError::Damaged(at) if *at > 0 => {

@@ -5,7 +5,7 @@ use super::report::clock_json;
 use narrows_cell::RunError;
 use narrows_tunnel::clock::{ClockConfig, Fit};
 use narrows_tunnel::merge::{
-    Joined, Summary, Way, clocks, is_resolved, join as join_logs, summarise,
+    DirectionSummary, LogDirection, MergedLogs, clocks, is_resolved, merge_logs, summarise,
 };
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
@@ -26,8 +26,8 @@ pub fn join(reference: &Path, other: &Path, lenient: bool) -> Result<Value, RunE
     let Some(fit) = all.fit() else {
         return Err(here.no_clocks(&there, all.implausible()));
     };
-    let forth = direction(Way::There, &here, &there, &fit)?;
-    let back = direction(Way::Back, &there, &here, &fit)?;
+    let forth = direction(LogDirection::Forward, &here, &there, &fit)?;
+    let back = direction(LogDirection::Reverse, &there, &here, &fit)?;
     let times = here.sent.iter().map(|row| row.sent);
     let times = times.chain(here.arrived.iter().map(|row| row.arrived));
     let (from, to) = times.fold((Time::FAR, Time::ZERO), |(from, to), time| {
@@ -58,17 +58,17 @@ pub fn join(reference: &Path, other: &Path, lenient: bool) -> Result<Value, RunE
 /// # Errors
 /// [`RunError::Input`] with the log that is not in order.
 pub(crate) fn direction(
-    way: Way,
+    way: LogDirection,
     from: &EndFolder,
     to: &EndFolder,
     fit: &Fit,
-) -> Result<Joined, RunError> {
-    join_logs(way, &from.sent, &to.arrived, fit)
+) -> Result<MergedLogs, RunError> {
+    merge_logs(way, &from.sent, &to.arrived, fit)
         .map_err(|error| RunError::Input(format!("{}: {error}", from.sent_file().display())))
 }
 
-/// What a careful reader would want to know.
-fn doubts(fit: &Fit, error: Span, directions: &[(&str, &Joined)]) -> Vec<String> {
+/// Remarks for a careful reader.
+fn doubts(fit: &Fit, error: Span, directions: &[(&str, &MergedLogs)]) -> Vec<String> {
     let mut doubts = Vec::new();
     if fit.jumps() > 0 {
         doubts.push(format!(
@@ -116,9 +116,9 @@ fn doubts(fit: &Fit, error: Span, directions: &[(&str, &Joined)]) -> Vec<String>
     doubts
 }
 
-fn direction_json(joined: &Joined, error: Span) -> Value {
+fn direction_json(joined: &MergedLogs, error: Span) -> Value {
     let summary = summarise(&joined.packets);
-    let Summary {
+    let DirectionSummary {
         sent,
         arrived,
         arrived_bytes,

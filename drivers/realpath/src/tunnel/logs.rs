@@ -4,7 +4,7 @@
 use super::report::unfinished;
 use narrows_cell::RunError;
 use narrows_sys::cpu::ThreadId;
-use narrows_tunnel::log::{Columns, LogSide, TunnelLogRow};
+use narrows_tunnel::log::{Columns, LogKind, TunnelLogRow};
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -18,15 +18,14 @@ const SPARE: usize = 4;
 pub(super) const SENT: &str = "sent.ntl";
 pub(super) const ARRIVED: &str = "arrived.ntl";
 
-pub(super) fn file_name(side: LogSide) -> &'static str {
-    match side {
-        LogSide::Sent => SENT,
-        LogSide::Arrived => ARRIVED,
+pub(super) fn file_name(kind: LogKind) -> &'static str {
+    match kind {
+        LogKind::Sent => SENT,
+        LogKind::Arrived => ARRIVED,
     }
 }
 
-struct OneLog {
-    side: LogSide,
+struct LogBlocks {
     filling: Columns,
     spare: Vec<Columns>,
     rows: u64,
@@ -35,10 +34,10 @@ struct OneLog {
 /// Both logs.
 pub(super) struct Logs {
     folder: PathBuf,
-    sent: OneLog,
-    arrived: OneLog,
-    full: Sender<(LogSide, Columns)>,
-    empty: Receiver<(LogSide, Columns)>,
+    /// By [`LogKind`].
+    blocks: [LogBlocks; 2],
+    full: Sender<(LogKind, Columns)>,
+    empty: Receiver<(LogKind, Columns)>,
     writer: ThreadId,
     thread: JoinHandle<io::Result<()>>,
 }
@@ -46,21 +45,22 @@ pub(super) struct Logs {
 impl Logs {
     /// Creates the files in `folder` and starts the thread.
     pub(super) fn start(folder: &Path) -> Result<Self, RunError> {
-        let create = |side| File::create(unfinished(folder, file_name(side)));
-        let files = create(LogSide::Sent).and_then(|sent| Ok([sent, create(LogSide::Arrived)?]));
-        let mut files =
-            files.map_err(|error| RunError::Io(format!("{}: {error}", folder.display())))?;
-        let (full, blocks) = channel::<(LogSide, Columns)>();
+        let create = |kind| {
+            File::create(unfinished(folder, file_name(kind)))
+                .map_err(|error| RunError::Io(format!("{}: {error}", folder.display())))
+        };
+        let mut files = [create(LogKind::Sent)?, create(LogKind::Arrived)?];
+        let (full, blocks) = channel::<(LogKind, Columns)>();
         let (back, empty) = channel();
-        let (tell, hear) = channel();
+        let (send_id, receive_id) = channel();
         let mut write = move || -> io::Result<()> {
             let mut bytes = Vec::new();
-            for (side, mut columns) in &blocks {
+            for (kind, mut columns) in &blocks {
                 bytes.clear();
                 columns.drain_into(&mut bytes);
-                files[side as usize].write_all(&bytes)?;
+                files[kind as usize].write_all(&bytes)?;
                 // Nobody takes it back at the end.
-                let _ = back.send((side, columns));
+                let _ = back.send((kind, columns));
             }
             Ok(())
         };
@@ -70,23 +70,21 @@ impl Logs {
                 let id = ThreadId::current();
                 // Refused only where scheduling is locked down.
                 let _ = id.run_when_idle();
-                let _ = tell.send(id);
+                let _ = send_id.send(id);
                 write()
             })
             .map_err(|error| RunError::Internal(format!("could not start a thread: {error}")))?;
-        let writer = hear
+        let writer = receive_id
             .recv()
             .map_err(|_| RunError::Internal("the thread that writes logs has crashed".into()))?;
-        let log = |side| OneLog {
-            side,
-            filling: Columns::new(side),
-            spare: (0..SPARE).map(|_| Columns::new(side)).collect(),
+        let blocks = LogKind::BOTH.map(|kind| LogBlocks {
+            filling: Columns::new(kind),
+            spare: (0..SPARE).map(|_| Columns::new(kind)).collect(),
             rows: 0,
-        };
+        });
         Ok(Logs {
             folder: folder.to_owned(),
-            sent: log(LogSide::Sent),
-            arrived: log(LogSide::Arrived),
+            blocks,
             full,
             empty,
             writer,
@@ -94,39 +92,44 @@ impl Logs {
         })
     }
 
-    /// Notes what was sent.
+    /// Adds a row to one of the logs.
     #[inline]
-    pub(super) fn sent(&mut self, row: TunnelLogRow) {
-        push(&mut self.sent, row, &self.full);
+    pub(super) fn add(&mut self, kind: LogKind, row: TunnelLogRow) {
+        let log = &mut self.blocks[kind as usize];
+        log.filling.push(row);
+        log.rows += 1;
+        if log.filling.is_full() {
+            self.hand_over(kind);
+        }
     }
 
-    /// Notes what has arrived.
-    #[inline]
-    pub(super) fn arrived(&mut self, row: TunnelLogRow) {
-        push(&mut self.arrived, row, &self.full);
+    fn hand_over(&mut self, kind: LogKind) {
+        let log = &mut self.blocks[kind as usize];
+        // A writer that falls behind costs memory and never a packet.
+        let next = log.spare.pop().unwrap_or_else(|| Columns::new(kind));
+        let block = std::mem::replace(&mut log.filling, next);
+        // A failed writer has hung up; the tunnel is about to be closed for that.
+        let _ = self.full.send((kind, block));
     }
 
     /// Has everything written that was noted so far, as blocks that are not full. What a killed process leaves can be
     /// read up to its last block, so call it about once a second.
     pub(super) fn flush(&mut self) {
-        for log in [&mut self.sent, &mut self.arrived] {
-            if !log.filling.is_empty() {
-                hand_over(log, &self.full);
+        for kind in LogKind::BOTH {
+            if !self.blocks[kind as usize].filling.is_empty() {
+                self.hand_over(kind);
             }
         }
     }
 
     /// Takes back blocks that have been written. Call it now and then.
     pub(super) fn recycle(&mut self) {
-        while let Ok((side, columns)) = self.empty.try_recv() {
-            match side {
-                LogSide::Sent => self.sent.spare.push(columns),
-                LogSide::Arrived => self.arrived.spare.push(columns),
-            }
+        while let Ok((kind, columns)) = self.empty.try_recv() {
+            self.blocks[kind as usize].spare.push(columns);
         }
     }
 
-    /// Whether the thread has given up, so that going on is useless.
+    /// True if the thread has given up, so that going on is useless.
     pub(super) fn has_failed(&self) -> bool {
         self.thread.is_finished()
     }
@@ -135,11 +138,8 @@ impl Logs {
     pub(super) fn finish(mut self) -> Result<(u64, u64), RunError> {
         // Now somebody waits for it.
         let _ = self.writer.run_normally();
-        for log in [&mut self.sent, &mut self.arrived] {
-            let rest = std::mem::replace(&mut log.filling, Columns::new(log.side));
-            // A failure is told by the thread itself.
-            let _ = self.full.send((log.side, rest));
-        }
+        // A failure is reported by the thread itself.
+        self.flush();
         drop(self.full);
         let folder = self.folder;
         let failed = |error: io::Error| RunError::Io(format!("{}: {error}", folder.display()));
@@ -151,29 +151,13 @@ impl Logs {
                 ));
             }
         }
-        for side in [LogSide::Sent, LogSide::Arrived] {
-            let name = file_name(side);
+        for kind in LogKind::BOTH {
+            let name = file_name(kind);
             fs::rename(unfinished(&folder, name), folder.join(name)).map_err(failed)?;
         }
-        Ok((self.sent.rows, self.arrived.rows))
+        let [sent, arrived] = self.blocks.map(|log| log.rows);
+        Ok((sent, arrived))
     }
-}
-
-#[inline]
-fn push(log: &mut OneLog, row: TunnelLogRow, full: &Sender<(LogSide, Columns)>) {
-    log.filling.push(row);
-    log.rows += 1;
-    if log.filling.is_full() {
-        hand_over(log, full);
-    }
-}
-
-fn hand_over(log: &mut OneLog, full: &Sender<(LogSide, Columns)>) {
-    // A writer that falls behind costs memory and never a packet.
-    let next = log.spare.pop().unwrap_or_else(|| Columns::new(log.side));
-    let block = std::mem::replace(&mut log.filling, next);
-    // A failed writer has hung up; the tunnel is about to be closed for that.
-    let _ = full.send((log.side, block));
 }
 
 #[cfg(test)]
@@ -200,9 +184,9 @@ mod tests {
         fs::create_dir_all(&folder).unwrap();
         let mut logs = Logs::start(&folder).unwrap();
         for id in 0..25_000 {
-            logs.sent(row(id));
+            logs.add(LogKind::Sent, row(id));
             if id % 2 == 0 {
-                logs.arrived(row(id));
+                logs.add(LogKind::Arrived, row(id));
             }
             logs.recycle();
             if id % 7_000 == 0 {
@@ -211,9 +195,9 @@ mod tests {
         }
         assert!(!logs.has_failed());
         assert_eq!(logs.finish().unwrap(), (25_000, 12_500));
-        for (name, side, step) in [(SENT, LogSide::Sent, 1), (ARRIVED, LogSide::Arrived, 2)] {
+        for (name, kind, step) in [(SENT, LogKind::Sent, 1), (ARRIVED, LogKind::Arrived, 2)] {
             let mut rows = Vec::new();
-            decode(side, &fs::read(folder.join(name)).unwrap(), &mut rows).unwrap();
+            decode(kind, &fs::read(folder.join(name)).unwrap(), &mut rows).unwrap();
             let ids: Vec<u64> = rows.iter().map(|row| row.id).collect();
             assert_eq!(ids, (0..25_000).step_by(step).collect::<Vec<_>>());
         }
@@ -225,16 +209,16 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("narrows-flush-{}", std::process::id()));
         fs::create_dir_all(&folder).unwrap();
         let mut logs = Logs::start(&folder).unwrap();
-        logs.sent(row(7));
+        logs.add(LogKind::Sent, row(7));
         logs.flush();
         // The writer gives the block back when it is written.
-        while logs.sent.spare.len() < SPARE {
+        while logs.blocks[0].spare.len() < SPARE {
             std::thread::yield_now();
             logs.recycle();
         }
         let bytes = fs::read(unfinished(&folder, SENT)).unwrap();
         let mut rows = Vec::new();
-        decode(LogSide::Sent, &bytes, &mut rows).unwrap();
+        decode(LogKind::Sent, &bytes, &mut rows).unwrap();
         assert_eq!(rows.len(), 1);
         logs.flush();
         assert_eq!(logs.finish().unwrap(), (1, 0));

@@ -25,7 +25,7 @@ mod program;
 mod report;
 
 pub(crate) use clock::TunnelClock;
-pub(crate) use end::{ATTENDANT, Attendant, Bound, End, View};
+pub(crate) use end::{BoundEnd, EndObserver, EndView, OBSERVER_KEYS, TunnelEnd};
 pub(crate) use folder::EndFolder;
 pub(crate) use join::direction;
 pub use join::join;
@@ -33,20 +33,20 @@ use narrows_cell::RunError;
 use narrows_netns::{HostPlan, enter_private_network};
 use narrows_sys::poll::Signals;
 pub(crate) use plan::check_folder;
-pub use plan::{Plan, Shift};
-use program::WithProgram;
+pub use plan::{ClockShift, TunnelPlan};
+use program::ProgramObserver;
 pub(crate) use report::save;
 use serde_json::Value;
 use std::os::fd::BorrowedFd;
 
-/// What surrounds an end.
-pub struct Around<'a> {
+/// Context of an end: its signals, its parent, and the receiver of its events.
+pub struct TunnelContext<'a> {
     /// Signals that stop it.
     pub signals: &'a Signals,
     /// A descriptor whose end stops it, too.
     pub parent: Option<BorrowedFd<'a>>,
-    /// Hears what happens, as JSON documents with a member `event`.
-    pub tell: &'a mut dyn FnMut(&Value),
+    /// Receives events, JSON documents with a member `event`.
+    pub notify: &'a mut dyn FnMut(&Value),
 }
 
 /// Runs one end until its program has ended, the other end has, or it is stopped; returns the
@@ -55,18 +55,18 @@ pub struct Around<'a> {
 /// # Errors
 /// With a sentence for people. The folder then holds what there is of the logs; there is none if nobody has called or
 /// answered.
-pub fn run(plan: &Plan, around: &mut Around) -> Result<Value, RunError> {
+pub fn run(plan: &TunnelPlan, context: &mut TunnelContext) -> Result<Value, RunError> {
     check_folder(&plan.folder)?;
-    let bound = Bound::open(plan)?;
+    let bound = BoundEnd::open(plan)?;
     let privilege = enter_private_network()?;
     let mut end = bound.build(&HostPlan::named("inside"), 0, privilege)?;
-    (around.tell)(&end.ready_event());
-    let mut attendant = WithProgram::new(plan, around);
-    let lived = end.live(&mut attendant);
+    (context.notify)(&end.ready_event());
+    let mut observer = ProgramObserver::new(plan, context);
+    let lived = end.live(&mut observer);
     if let Err(error) = lived {
         end.withdraw();
         return Err(error);
     }
-    let program = attendant.finish();
+    let program = observer.finish();
     end.finish(program)
 }

@@ -1,124 +1,107 @@
-//! What a tunnel is asked for: a JSON document of format narrows/tunnel/1.
+//! Plan of one end of a tunnel: a JSON document of format narrows/tunnel/1.
 
 use narrows_cell::RunError;
 use narrows_tunnel::keys::Secret;
 use narrows_tunnel::mtu::MIN_MTU;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "narrows/tunnel/1";
-/// Payload buffers hold this much and the headers of IP and UDP.
+/// Largest packet in bytes: payload buffers hold this much and the headers of IP and UDP.
 const MAX_PACKET: u32 = 9000;
+/// Furthest shift of a clock, and longest time in a plan: one day. Hosts are never up at times that lie further apart
+/// than this, as far as tests go, and sums with times stay far from any limit.
+const MAX_OFFSET_NS: u64 = 86_400_000_000_000;
+/// Largest drift of a clock: the one that the estimate of the relation of two clocks assumes, and no oscillator has.
+const MAX_DRIFT_PPB: u64 = 1_000_000;
 
-/// Furthest shift of a clock: hosts are never up at times that lie further apart than this, as far as tests go, and
-/// sums with times stay far from any limit.
-const FURTHEST_NS: u64 = 86_400_000_000_000;
-/// Largest drift of a clock: what the estimate of the relation of two clocks assumes, and no oscillator has.
-const FASTEST_PPB: u64 = 1_000_000;
-
-/// Shifts of the clock, for tests of the estimate: readings begin `offset_ns` later and run faster by
-/// `drift_ppb`.
+/// Shift of the clock, for tests of the estimate: readings begin `offset_ns` later and run faster by `drift_ppb`.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(deny_unknown_fields, default)]
-pub struct Shift {
-    /// Added to every reading.
+pub struct ClockShift {
+    /// Added to every reading, in ns.
     pub offset_ns: i64,
     /// Added per second since the start, in ns.
     pub drift_ppb: i64,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Document {
-    format: String,
-    #[serde(default)]
-    bind: Value,
-    #[serde(default)]
-    dial: Value,
-    #[serde(default)]
-    interface: Option<String>,
-    secret: String,
-    folder: PathBuf,
-    #[serde(default)]
-    host: Option<u16>,
-    #[serde(default = "ethernet")]
-    outer_mtu: u32,
-    #[serde(default)]
-    inner_mtu: Option<u32>,
-    #[serde(default = "patience")]
-    patience_ns: u64,
-    #[serde(default = "silence")]
-    silence_ns: u64,
-    #[serde(default = "clock_gap")]
-    clock_gap_ns: u64,
-    #[serde(default)]
-    clock: Shift,
-    #[serde(default)]
-    command: Vec<String>,
-}
-
-const fn ethernet() -> u32 {
-    1500
-}
-
-const fn patience() -> u64 {
-    20_000_000_000
-}
-
-const fn silence() -> u64 {
-    10_000_000_000
-}
-
-const fn clock_gap() -> u64 {
-    100_000_000
-}
-
 /// One end of a tunnel, checked.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// Local address; port 0 lets the kernel choose.
-    pub bind: SocketAddr,
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TunnelPlan {
+    format: String,
+    #[serde(default, deserialize_with = "bind_address")]
+    bind: Option<SocketAddr>,
     /// The other end, if this one calls.
+    #[serde(default, deserialize_with = "dial_address")]
     pub dial: Option<SocketAddr>,
     /// Interface towards the other end, if not the one that the routes say.
+    #[serde(default)]
     pub interface: Option<String>,
-    /// What both ends know.
+    /// Known to both ends and to nobody else.
+    #[serde(deserialize_with = "secret")]
     pub secret: Secret,
     /// New folder for logs and results.
     pub folder: PathBuf,
-    /// Index of the host at this end, if that is not to follow from who calls whom.
-    pub host: Option<u16>,
-    /// Largest IP packet that the interface can send.
+    #[serde(default)]
+    host: Option<u16>,
+    /// Largest IP packet that the interface can send, in bytes.
+    #[serde(default = "ethernet_mtu")]
     pub outer_mtu: u32,
-    /// Largest IP packet inside.
-    pub inner_mtu: u32,
-    /// How long to wait for the other end at the start.
+    #[serde(default)]
+    inner_mtu: Option<u32>,
+    /// Time to wait for the other end at the start, in ns.
+    #[serde(default = "seconds::<20>")]
     pub patience_ns: u64,
-    /// After how much silence the dialer calls again, and the tunnel is given up after twice that.
+    /// Silence after which the dialer calls again, in ns. The tunnel is given up after twice that.
+    #[serde(default = "seconds::<10>")]
     pub silence_ns: u64,
-    /// Time between clock messages.
+    /// Time between clock messages, in ns.
+    #[serde(default = "clock_gap_ns")]
     pub clock_gap_ns: u64,
     /// Shift of the clock.
-    pub clock: Shift,
+    #[serde(default)]
+    pub clock: ClockShift,
     /// Program to run inside while the tunnel is open; none keeps it open until it is stopped.
+    #[serde(default)]
     pub command: Vec<String>,
 }
 
-impl Plan {
+const fn ethernet_mtu() -> u32 {
+    1500
+}
+
+const fn seconds<const COUNT: u64>() -> u64 {
+    COUNT * 1_000_000_000
+}
+
+const fn clock_gap_ns() -> u64 {
+    100_000_000
+}
+
+impl TunnelPlan {
     /// Reads and checks a plan.
     ///
     /// # Errors
-    /// [`RunError::Input`] with what is wrong and where.
+    /// [`RunError::Input`] with the key and its mistake.
     pub fn parse(text: &str) -> Result<Self, RunError> {
-        Plan::check(serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?)
+        match serde_json::from_str(text) {
+            Ok(json) => TunnelPlan::from_json(json),
+            Err(error) => {
+                // An unknown name before the mistake says more.
+                let unknown = serde_json::from_str::<TunnelPlan>(text).err();
+                Err(wrong(&unknown.unwrap_or(error)))
+            }
+        }
     }
 
     /// The tunnel of something larger, which knows folder and host: `keys` are the others of a plan.
     ///
     /// # Errors
-    /// As [`Plan::parse`].
+    /// As [`TunnelPlan::parse`].
     pub(crate) fn of(
         mut keys: Map<String, Value>,
         folder: &Path,
@@ -137,105 +120,102 @@ impl Plan {
                 )));
             }
         }
-        let document = Document::deserialize(Value::Object(keys));
-        Plan::check(document.map_err(|error| wrong(&error.to_string()))?)
+        TunnelPlan::from_json(Value::Object(keys))
     }
 
-    fn check(document: Document) -> Result<Self, RunError> {
-        let wrong = |message: String| wrong(&message);
-        if document.format != FORMAT {
-            return Err(wrong(format!(
+    fn from_json(json: Value) -> Result<Self, RunError> {
+        let plan: TunnelPlan = serde_json::from_value(json).map_err(|error| wrong(&error))?;
+        plan.check().map_err(|message| wrong(&message))?;
+        Ok(plan)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        require(self.format == FORMAT, || {
+            format!(
                 "'format' is '{}', and this agent reads '{FORMAT}'; use the same version of Narrows on both hosts",
-                document.format
-            )));
-        }
-        let secret =
-            Secret::parse(&document.secret).map_err(|error| wrong(format!("'secret': {error}")))?;
-        if let Some(host) = document.host.filter(|&host| host > 1) {
-            return Err(wrong(format!(
-                "'host' is {host}; the host at one end is 0, at the other 1"
-            )));
-        }
-        let dial = address("dial", &document.dial)?;
-        if let Some(dial) = dial.filter(|dial| dial.port() == 0) {
-            return Err(wrong(format!(
-                "'dial' is '{dial}'; nobody listens at port 0, so name the port of the other end"
-            )));
-        }
-        let bind = match (address("bind", &document.bind)?, dial) {
-            (Some(bind), Some(dial)) if bind.is_ipv4() != dial.is_ipv4() => {
-                return Err(wrong(format!(
+                self.format
+            )
+        })?;
+        require(self.host() <= 1, || {
+            format!(
+                "'host' is {}; the host at one end is 0, at the other 1",
+                self.host()
+            )
+        })?;
+        if let Some(dial) = self.dial {
+            require(dial.port() != 0, || {
+                format!(
+                    "'dial' is '{dial}'; nobody listens at port 0, so name the port of the other end"
+                )
+            })?;
+            let bind = self.bind();
+            require(bind.is_ipv4() == dial.is_ipv4(), || {
+                format!(
                     "'bind' ({bind}) and 'dial' ({dial}) are of different versions of IP; give two of the same"
-                )));
-            }
-            (Some(bind), _) => bind,
-            (None, Some(SocketAddr::V6(_))) => SocketAddr::from(([0u16; 8], 0)),
-            (None, Some(SocketAddr::V4(_))) => SocketAddr::from(([0u8; 4], 0)),
-            (None, None) => {
-                return Err(wrong(
-                    "neither 'bind' nor 'dial' is given; one end needs an address to listen at, the other \
-                     that of the first to dial"
-                        .to_owned(),
-                ));
-            }
-        };
-        let overhead = narrows_tunnel::mtu::overhead(bind.ip());
-        let outer_mtu = document.outer_mtu;
-        if !(MIN_MTU..=MAX_PACKET).contains(&outer_mtu) {
-            return Err(wrong(format!(
-                "'outer_mtu' is {outer_mtu}; it must be from {MIN_MTU} to {MAX_PACKET} bytes"
-            )));
+                )
+            })?;
+        } else {
+            require(self.bind.is_some(), || {
+                "neither 'bind' nor 'dial' is given; one end needs an address to listen at, the other that of the first \
+                 to dial"
+                    .to_owned()
+            })?;
         }
-        let inner_mtu = document.inner_mtu.unwrap_or(outer_mtu - overhead);
-        if inner_mtu > outer_mtu - overhead || inner_mtu < 576 {
-            return Err(wrong(format!(
-                "'inner_mtu' is {inner_mtu}; with {overhead} bytes of headers around it, it must be from \
-                 576 to {} bytes",
-                outer_mtu - overhead
-            )));
-        }
+        let (outer, inner, overhead) = (self.outer_mtu, self.inner_mtu(), self.overhead());
+        require((MIN_MTU..=MAX_PACKET).contains(&outer), || {
+            format!("'outer_mtu' is {outer}; it must be from {MIN_MTU} to {MAX_PACKET} bytes")
+        })?;
+        let largest = outer - overhead;
+        require((576..=largest).contains(&inner), || {
+            format!(
+                "'inner_mtu' is {inner}; with {overhead} bytes of headers around it, it must be from 576 to {largest} \
+                 bytes"
+            )
+        })?;
         for (name, value) in [
-            ("patience_ns", document.patience_ns),
-            ("silence_ns", document.silence_ns),
-            ("clock_gap_ns", document.clock_gap_ns),
+            ("patience_ns", self.patience_ns),
+            ("silence_ns", self.silence_ns),
+            ("clock_gap_ns", self.clock_gap_ns),
         ] {
-            // From one millisecond to one day: sums with times stay far from any limit.
-            if !(1_000_000..=86_400_000_000_000).contains(&value) {
-                return Err(wrong(format!(
-                    "'{name}' is {value}; it must be from 1 ms to one day"
-                )));
-            }
+            // Sums with times stay far from any limit.
+            require((1_000_000..=MAX_OFFSET_NS).contains(&value), || {
+                format!("'{name}' is {value}; it must be from 1 ms to one day")
+            })?;
         }
-        let Shift {
+        let ClockShift {
             offset_ns,
             drift_ppb,
-        } = document.clock;
-        if offset_ns.unsigned_abs() > FURTHEST_NS {
-            return Err(wrong(format!(
-                "'clock.offset_ns' is {offset_ns}; it must be from -{FURTHEST_NS} to {FURTHEST_NS}, one day each way"
-            )));
-        }
-        if drift_ppb.unsigned_abs() > FASTEST_PPB {
-            return Err(wrong(format!(
-                "'clock.drift_ppb' is {drift_ppb}; it must be from -{FASTEST_PPB} to {FASTEST_PPB}, one part in a \
+        } = self.clock;
+        require(offset_ns.unsigned_abs() <= MAX_OFFSET_NS, || {
+            format!(
+                "'clock.offset_ns' is {offset_ns}; it must be from -{MAX_OFFSET_NS} to {MAX_OFFSET_NS}, one day each way"
+            )
+        })?;
+        require(drift_ppb.unsigned_abs() <= MAX_DRIFT_PPB, || {
+            format!(
+                "'clock.drift_ppb' is {drift_ppb}; it must be from -{MAX_DRIFT_PPB} to {MAX_DRIFT_PPB}, one part in a \
                  thousand each way"
-            )));
-        }
-        Ok(Plan {
-            bind,
-            dial,
-            interface: document.interface,
-            secret,
-            folder: document.folder,
-            host: document.host,
-            outer_mtu,
-            inner_mtu,
-            patience_ns: document.patience_ns,
-            silence_ns: document.silence_ns,
-            clock_gap_ns: document.clock_gap_ns,
-            clock: document.clock,
-            command: document.command,
+            )
         })
+    }
+
+    /// Local address; port 0 lets the kernel choose.
+    pub fn bind(&self) -> SocketAddr {
+        self.bind.unwrap_or_else(|| match self.dial {
+            Some(SocketAddr::V6(_)) => SocketAddr::from(([0u16; 8], 0)),
+            _ => SocketAddr::from(([0u8; 4], 0)),
+        })
+    }
+
+    /// Bytes of headers around a packet.
+    fn overhead(&self) -> u32 {
+        narrows_tunnel::mtu::overhead(self.bind().ip())
+    }
+
+    /// Largest IP packet inside, in bytes.
+    pub fn inner_mtu(&self) -> u32 {
+        let largest = || self.outer_mtu.saturating_sub(self.overhead());
+        self.inner_mtu.unwrap_or_else(largest)
     }
 
     /// Index of the host at this end: the listener's is 0, the dialer's 1, if the plan says nothing else.
@@ -243,11 +223,11 @@ impl Plan {
         self.host.unwrap_or(u16::from(self.dial.is_some()))
     }
 
-    /// How the socket was asked for, in messages.
+    /// The address and interface asked for, in messages.
     pub(super) fn binding(&self) -> String {
         match &self.interface {
-            Some(interface) => format!("{} on {interface}", self.bind),
-            None => self.bind.to_string(),
+            Some(interface) => format!("{} on {interface}", self.bind()),
+            None => self.bind().to_string(),
         }
     }
 }
@@ -263,14 +243,23 @@ pub(crate) fn check_folder(folder: &Path) -> Result<(), RunError> {
     Ok(())
 }
 
+fn bind_address<'de, D: Deserializer<'de>>(value: D) -> Result<Option<SocketAddr>, D::Error> {
+    address("bind", value)
+}
+
+fn dial_address<'de, D: Deserializer<'de>>(value: D) -> Result<Option<SocketAddr>, D::Error> {
+    address("dial", value)
+}
+
 /// An address and a port of the plan, if it has them.
-fn address(key: &str, value: &Value) -> Result<Option<SocketAddr>, RunError> {
+fn address<'de, D: Deserializer<'de>>(key: &str, value: D) -> Result<Option<SocketAddr>, D::Error> {
+    let value = Value::deserialize(value)?;
     if value.is_null() {
         return Ok(None);
     }
     let address = value.as_str().and_then(|text| text.parse().ok());
     address.map(Some).ok_or_else(|| {
-        wrong(&format!(
+        D::Error::custom(format!(
             "'{key}' is {value}; it must be an IP address with a port, such as '192.0.2.7:7000' or \
              '[2001:db8::7]:7000' (names are not looked up, and the zone of a link-local address is a number: \
              '[fe80::7%2]:7000')"
@@ -278,34 +267,43 @@ fn address(key: &str, value: &Value) -> Result<Option<SocketAddr>, RunError> {
     })
 }
 
-fn wrong(message: &str) -> RunError {
-    RunError::plan("tunnel", message)
+fn secret<'de, D: Deserializer<'de>>(value: D) -> Result<Secret, D::Error> {
+    let secret = Secret::parse(&String::deserialize(value)?);
+    secret.map_err(|error| D::Error::custom(format!("'secret': {error}")))
+}
+
+fn require(holds: bool, message: impl FnOnce() -> String) -> Result<(), String> {
+    if holds { Ok(()) } else { Err(message()) }
+}
+
+fn wrong(message: &impl ToString) -> RunError {
+    RunError::plan("tunnel", &message.to_string())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn plan(change: impl FnOnce(&mut Value)) -> Result<Plan, String> {
+    fn plan(change: impl FnOnce(&mut Value)) -> Result<TunnelPlan, String> {
         let mut plan = json!({
             "format": "narrows/tunnel/1", "bind": "0.0.0.0:7000", "secret": "ab".repeat(32),
             "folder": "/tmp/x",
         });
         change(&mut plan);
-        Plan::parse(&plan.to_string()).map_err(|error| error.to_string())
+        TunnelPlan::parse(&plan.to_string()).map_err(|error| error.to_string())
     }
 
     #[test]
     fn defaults_fit_an_ethernet() {
         let listener = plan(|_| {}).unwrap();
-        assert_eq!((listener.host(), listener.inner_mtu), (0, 1444));
+        assert_eq!((listener.host(), listener.inner_mtu()), (0, 1444));
         let dialer = plan(|plan| {
             plan["bind"] = Value::Null;
             plan["dial"] = json!("[2001:db8::1]:7000");
         });
         let dialer = dialer.unwrap();
-        assert_eq!((dialer.host(), dialer.inner_mtu), (1, 1424));
-        assert_eq!(dialer.bind, "[::]:0".parse().unwrap());
+        assert_eq!((dialer.host(), dialer.inner_mtu()), (1, 1424));
+        assert_eq!(dialer.bind(), "[::]:0".parse().unwrap());
         let listener = plan(|plan| plan["host"] = 1.into()).unwrap();
         assert_eq!(listener.host(), 1);
     }
@@ -314,7 +312,7 @@ mod tests {
     fn a_part_of_a_larger_plan_has_no_folder_of_its_own() {
         let keys = json!({"dial": "192.0.2.7:7000", "secret": "ab".repeat(32)});
         let keys = keys.as_object().unwrap();
-        let of = |keys: &Map<String, Value>| Plan::of(keys.clone(), Path::new("/tmp/x"), 0);
+        let of = |keys: &Map<String, Value>| TunnelPlan::of(keys.clone(), Path::new("/tmp/x"), 0);
         let plan = of(keys).unwrap();
         assert_eq!(
             (plan.host(), plan.folder.as_path()),

@@ -1,45 +1,45 @@
 //! A program inside, started when the tunnel opens; the tunnel ends with it.
 
-use super::Around;
-use super::end::{ATTENDANT, Attendant, View};
-use super::plan::Plan;
+use super::TunnelContext;
+use super::end::{EndObserver, EndView, OBSERVER_KEYS};
+use super::plan::TunnelPlan;
 use narrows_cell::{Context, RunError};
 use narrows_netns::Hosts;
 use narrows_sys::poll::Epoll;
-use narrows_sys::process::{self, Process, Spawn, describe};
+use narrows_sys::process::{Process, Spawn, describe};
 use serde_json::{Value, json};
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, PipeWriter, Read};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Time that the program's guard has to end it.
-const GUARD: Duration = Duration::from_secs(2);
+const END_LIMIT: Duration = Duration::from_secs(2);
 
-const SIGNALS: u64 = ATTENDANT;
-const PARENT: u64 = ATTENDANT + 1;
-const COMMAND: u64 = ATTENDANT + 2;
+const SIGNALS: u64 = OBSERVER_KEYS;
+const PARENT: u64 = OBSERVER_KEYS + 1;
+const COMMAND: u64 = OBSERVER_KEYS + 2;
 
-/// The program inside, and the pipe whose end tells it that we are gone.
-struct Program {
+/// The program inside, and the pipe that is closed when we are gone.
+struct InnerProgram {
     process: Process,
-    pipe: OwnedFd,
+    pipe: PipeWriter,
 }
 
 /// Stands by an end with a program.
-pub(super) struct WithProgram<'a, 'b> {
-    plan: &'a Plan,
-    around: &'a mut Around<'b>,
-    program: Option<Program>,
+pub(super) struct ProgramObserver<'a, 'b> {
+    plan: &'a TunnelPlan,
+    context: &'a mut TunnelContext<'b>,
+    program: Option<InnerProgram>,
     parent_gone: bool,
 }
 
-impl<'a, 'b> WithProgram<'a, 'b> {
-    pub(super) fn new(plan: &'a Plan, around: &'a mut Around<'b>) -> Self {
-        WithProgram {
+impl<'a, 'b> ProgramObserver<'a, 'b> {
+    pub(super) fn new(plan: &'a TunnelPlan, context: &'a mut TunnelContext<'b>) -> Self {
+        ProgramObserver {
             plan,
-            around,
+            context,
             program: None,
             parent_gone: false,
         }
@@ -47,24 +47,24 @@ impl<'a, 'b> WithProgram<'a, 'b> {
 
     /// Ends the program if it still runs. Its exit code or the signal that ended it, or neither if nobody knows.
     pub(super) fn finish(self) -> Option<(Option<i32>, Option<i32>)> {
-        let Program { mut process, pipe } = self.program?;
+        let InnerProgram { mut process, pipe } = self.program?;
         // The guard now ends everything that the program has started.
         drop(pipe);
-        let _ = process.wait_at_most(GUARD);
+        let _ = process.wait_at_most(END_LIMIT);
         let status = process.status();
         process.kill();
         Some(status.map(describe).unwrap_or_default())
     }
 
     /// Starts the program inside, under a guard that ends everything which it has started.
-    fn start(&self, hosts: &Hosts) -> Result<Option<Program>, RunError> {
+    fn start(&self, hosts: &Hosts) -> Result<Option<InnerProgram>, RunError> {
         if self.plan.command.is_empty() {
             return Ok(None);
         }
         let log = self.plan.folder.join("program.log");
         let log = File::create(&log)
             .map_err(|error| RunError::Io(format!("{}: {error}", log.display())))?;
-        let (theirs, ours) = process::pipe().could_not("open a pipe")?;
+        let (theirs, ours) = io::pipe().could_not("open a pipe")?;
         let mut arguments = vec![
             "shell-guard".to_owned(),
             theirs.as_raw_fd().to_string(),
@@ -79,27 +79,27 @@ impl<'a, 'b> WithProgram<'a, 'b> {
             log,
         })
         .could_not("start the program")?;
-        Ok(Some(Program {
+        Ok(Some(InnerProgram {
             process,
             pipe: ours,
         }))
     }
 }
 
-impl Attendant for WithProgram<'_, '_> {
-    fn watch(&mut self, epoll: &Epoll) -> Result<(), RunError> {
+impl EndObserver for ProgramObserver<'_, '_> {
+    fn register(&mut self, epoll: &Epoll) -> Result<(), RunError> {
         epoll
-            .add(self.around.signals.as_fd(), SIGNALS)
+            .add(self.context.signals.as_fd(), SIGNALS)
             .could_not("wait for signals")?;
-        match self.around.parent {
+        match self.context.parent {
             Some(parent) => epoll.add(parent, PARENT).could_not("wait for a pipe"),
             None => Ok(()),
         }
     }
 
-    fn woken(&mut self, key: u64) {
+    fn ready(&mut self, key: u64) {
         if key == PARENT {
-            self.parent_gone = has_ended(self.around.parent);
+            self.parent_gone = has_ended(self.context.parent);
         }
     }
 
@@ -110,7 +110,7 @@ impl Attendant for WithProgram<'_, '_> {
         epoll: &Epoll,
     ) -> Result<(), RunError> {
         let peer = peer.map(|address| address.to_string());
-        (self.around.tell)(&json!({"event": "open", "peer": peer}));
+        (self.context.notify)(&json!({"event": "open", "peer": peer}));
         self.program = self.start(hosts)?;
         match &self.program {
             Some(program) => epoll
@@ -120,8 +120,8 @@ impl Attendant for WithProgram<'_, '_> {
         }
     }
 
-    fn attend(&mut self, _view: &View) -> Result<Option<&'static str>, RunError> {
-        if self.parent_gone || self.around.signals.next().is_some() {
+    fn poll(&mut self, _view: &EndView) -> Result<Option<&'static str>, RunError> {
+        if self.parent_gone || self.context.signals.next().is_some() {
             return Ok(Some("stopped"));
         }
         let ended = self
@@ -131,12 +131,12 @@ impl Attendant for WithProgram<'_, '_> {
         Ok(ended.then_some("program_ended"))
     }
 
-    fn tell(&mut self, event: Value) {
-        (self.around.tell)(&event);
+    fn notify(&mut self, event: Value) {
+        (self.context.notify)(&event);
     }
 }
 
-/// Whether a descriptor that is readable has come to its end; what else is written there is not
+/// True if a descriptor that is readable has come to its end; anything else that is written there is not
 /// for us.
 fn has_ended(fd: Option<BorrowedFd>) -> bool {
     let Some(fd) = fd else { return false };

@@ -1,15 +1,15 @@
-//! What one end says about itself: events while it runs, and `tunnel.json` at the end.
+//! Reports of one end: events while it runs, and `tunnel.json` at the end.
 
-use super::engine::{EndpointOutcome, Engine};
-use super::plan::Plan;
+use super::engine::{Engine, EngineCounters};
+use super::plan::TunnelPlan;
 use narrows_cell::RunError;
 use narrows_netns::WireCounters;
-use narrows_netns::facts;
+use narrows_netns::host_info;
 use narrows_record::Lateness;
 use narrows_sys::clock as machine;
 use narrows_tunnel::clock::Fit;
-use narrows_tunnel::mtu::Search;
-use narrows_tunnel::{Counts, Refusal};
+use narrows_tunnel::mtu::MtuSearch;
+use narrows_tunnel::{DatagramRefusal, PeerCounts};
 use narrows_units::Time;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ pub(super) const FORMAT: &str = "narrows/tunnel-end/1";
 /// Its name.
 pub(super) const FILE: &str = "tunnel.json";
 
-/// What is known of an end when it starts, besides its plan.
-pub(super) struct Start {
+/// Facts about an end at its start, besides its plan.
+pub(super) struct EndStart {
     pub(super) local: SocketAddr,
     pub(super) privilege: &'static str,
     pub(super) real_ns: u64,
@@ -31,9 +31,9 @@ pub(super) struct Start {
     pub(super) raw_ns: u64,
 }
 
-/// What the engine does not know.
-pub(super) struct Facts {
-    pub(super) start: Start,
+/// Facts about an end that its engine does not have.
+pub(super) struct EndSummary {
+    pub(super) start: EndStart,
     pub(super) ended_real_ns: u64,
     pub(super) sysctls: BTreeMap<String, String>,
     pub(super) wire: Option<WireCounters>,
@@ -51,21 +51,22 @@ pub(super) fn clock_json(fit: &Fit, at: Time) -> Value {
     })
 }
 
-/// How the clocks relate now, from what the clock messages said so far.
+/// The relation of the clocks now, by the clock messages so far.
 pub(super) fn clock_event(engine: &Engine, now: Time) -> Value {
     let fit = engine.clocks.fit();
     json!({
         "event": "clock",
         "clock": fit.map(|fit| clock_json(&fit, now)),
-        "path_bytes": engine.peer.search().and_then(Search::found),
-        "packets_sent": engine.outcome.packets,
+        "path_bytes": engine.peer.search().and_then(MtuSearch::found),
+        "packets_sent": engine.counters.packets,
         "packets_arrived": engine.peer.counts().packets,
     })
 }
 
-fn refused(counts: &Counts) -> Map<String, Value> {
-    let one = |&refusal: &Refusal| (refusal.word().to_owned(), counts.refused(refusal).into());
-    Refusal::ALL.iter().map(one).collect()
+fn refused(counts: &PeerCounts) -> Map<String, Value> {
+    let one =
+        |&refusal: &DatagramRefusal| (refusal.word().to_owned(), counts.refused(refusal).into());
+    DatagramRefusal::ALL.iter().map(one).collect()
 }
 
 /// Files are called so while they are written.
@@ -73,55 +74,40 @@ pub(super) fn unfinished(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.part"))
 }
 
-/// Writes what is known of an end from the start, by which the logs of a killed agent can be told from others. The file
-/// has the name that the whole document has while it is written.
-pub(super) fn begin(plan: &Plan, start: &Start) -> Result<(), RunError> {
+/// Writes what is known of an end from the start, by which the logs of a killed agent can be distinguished from others.
+/// The file has the name that the whole document has while it is written.
+pub(super) fn begin(plan: &TunnelPlan, start: &EndStart) -> Result<(), RunError> {
     let path = unfinished(&plan.folder, FILE);
-    let document = Value::Object(known(plan, start));
-    fs::write(&path, format!("{document:#}\n"))
+    fs::write(&path, format!("{:#}\n", known(plan, start)))
         .map_err(|error| RunError::Io(format!("{}: {error}", path.display())))
 }
 
-fn known(plan: &Plan, start: &Start) -> Map<String, Value> {
-    let members = [
-        ("format", json!(FORMAT)),
-        ("narrows", json!(narrows_cell::VERSION)),
-        ("git", json!(narrows_cell::GIT)),
-        (
-            "role",
-            json!(if plan.dial.is_some() {
-                "dialer"
-            } else {
-                "listener"
-            }),
-        ),
-        ("host", json!(plan.host())),
-        ("local", json!(start.local.to_string())),
-        ("interface", json!(plan.interface)),
-        ("privilege", json!(start.privilege)),
-        ("started_real_ns", json!(start.real_ns)),
-        ("outer_mtu", json!(plan.outer_mtu)),
-        ("inner_mtu", json!(plan.inner_mtu)),
-        (
-            "clock_shift",
-            json!({
-                "offset_ns": plan.clock.offset_ns, "drift_ppb": plan.clock.drift_ppb,
-                "start_raw_ns": start.raw_ns,
-            }),
-        ),
-    ];
-    let members = members.into_iter();
-    members
-        .map(|(name, value)| (name.to_owned(), value))
-        .collect()
+fn known(plan: &TunnelPlan, start: &EndStart) -> Value {
+    json!({
+        "format": FORMAT,
+        "narrows": narrows_cell::VERSION,
+        "git": narrows_cell::GIT,
+        "role": if plan.dial.is_some() { "dialer" } else { "listener" },
+        "host": plan.host(),
+        "local": start.local.to_string(),
+        "interface": plan.interface,
+        "privilege": start.privilege,
+        "started_real_ns": start.real_ns,
+        "outer_mtu": plan.outer_mtu,
+        "inner_mtu": plan.inner_mtu(),
+        "clock_shift": {
+            "offset_ns": plan.clock.offset_ns, "drift_ppb": plan.clock.drift_ppb,
+            "start_raw_ns": start.raw_ns,
+        },
+    })
 }
 
 /// Closes the logs and writes `tunnel.json`; returns its content. `program` is how the program has
 /// ended: its exit code or the signal, or neither if nobody knows.
 pub(super) fn write(
-    plan: &Plan,
+    plan: &TunnelPlan,
     engine: Engine,
-    facts: &Facts,
+    summary: &EndSummary,
     reason: &str,
     opened: Option<Time>,
     program: Option<(Option<i32>, Option<i32>)>,
@@ -129,7 +115,7 @@ pub(super) fn write(
     let ring_dropped = engine.ring.statistics().ok().map(|(_, dropped)| dropped);
     let now = engine.clock.now();
     let counts = engine.peer.counts();
-    let EndpointOutcome {
+    let EngineCounters {
         packets,
         bytes,
         early,
@@ -138,9 +124,9 @@ pub(super) fn write(
         undelivered,
         marked,
         refusal,
-    } = engine.outcome;
+    } = engine.counters;
     let refusal = refusal.map(|code| std::io::Error::from_raw_os_error(code).to_string());
-    let wire = facts.wire.map(|wire| {
+    let wire = summary.wire.map(|wire| {
         json!({
             "host_sent": wire.inner.tx_packets, "host_dropped": wire.inner.tx_dropped,
             "host_received": wire.inner.rx_packets, "host_refused": wire.inner.rx_dropped,
@@ -149,16 +135,16 @@ pub(super) fn write(
     let program = program.map(
         |(code, signal)| json!({"command": plan.command, "exit_code": code, "signal": signal}),
     );
-    let mut document = known(plan, &facts.start);
-    let rest = json!({
+    let mut document = known(plan, &summary.start);
+    let mut rest = json!({
         "peer": engine.peer_address().map(|address| address.to_string()),
-        "ended_real_ns": facts.ended_real_ns,
+        "ended_real_ns": summary.ended_real_ns,
         "opened_ns": opened.map(Time::ns),
         "ended_ns": now.ns(),
         "reason": reason,
         // Of the thread that moves packets, which is the one that writes this.
         "cpu_ns": machine::thread_cpu_ns(),
-        "path_bytes": engine.peer.search().and_then(Search::found),
+        "path_bytes": engine.peer.search().and_then(MtuSearch::found),
         "clock": engine.clocks.fit().map(|fit| clock_json(&fit, now)),
         "clock_implausible": engine.clocks.implausible(),
         "sent": {
@@ -175,16 +161,14 @@ pub(super) fn write(
         "lost_here": {"ring": ring_dropped, "socket": engine.socket_dropped()},
         "wire": wire,
         "program": program,
-        "sysctls": facts.sysctls,
-        "machine": facts::host(),
+        "sysctls": summary.sysctls,
+        "machine": host_info::host(),
     });
     let (sent, arrived) = engine.logs.finish()?;
-    if let Value::Object(rest) = rest {
+    rest["log_rows"] = json!({"sent": sent, "arrived": arrived});
+    if let (Some(document), Value::Object(rest)) = (document.as_object_mut(), rest) {
         document.extend(rest);
     }
-    let rows = json!({"sent": sent, "arrived": arrived});
-    document.insert("log_rows".to_owned(), rows);
-    let document = Value::Object(document);
     save(&plan.folder, FILE, &format!("{document:#}\n"))?;
     Ok(document)
 }

@@ -6,6 +6,7 @@
 //! one side feels it on the other.
 
 mod names;
+mod splice;
 mod tcp;
 mod udp;
 
@@ -13,7 +14,7 @@ pub(super) use names::{Resolvers, host_names};
 
 use super::addresses::{OUTSIDE, Prefix};
 use super::hooks::{PendingFrame, RelayCommand, Shared};
-use super::packet::{Kind, Unreachable, unreachable};
+use super::packet::{Admission, Unreachable, unreachable};
 use narrows_sys::netns::NetNs;
 use narrows_sys::poll::{Epoll, Events, Waker};
 use narrows_sys::socket;
@@ -39,25 +40,25 @@ enum Wanted {
 /// Makes sockets that live in the gateway, whichever thread uses them: a thread that may not
 /// return to the outside has gone there.
 #[derive(Debug)]
-pub(super) struct Factory {
-    ask: Sender<Wanted>,
+pub(super) struct GatewaySockets {
+    request: Sender<Wanted>,
     answer: Receiver<io::Result<OwnedFd>>,
 }
 
-impl Factory {
+impl GatewaySockets {
     /// Starts the thread. It ends with this object.
-    pub(super) fn start(gateway: NetNs) -> io::Result<Factory> {
-        let (ask, questions) = channel();
-        let (tell, answer) = channel();
+    pub(super) fn start(gateway: NetNs) -> io::Result<GatewaySockets> {
+        let (request, requests) = channel();
+        let (send_socket, answer) = channel();
         let make = move || {
             let entered = gateway.enter();
-            for wanted in questions {
+            for wanted in requests {
                 let socket = match (&entered, wanted) {
                     (Err(error), _) => Err(io::Error::from(error.kind())),
                     (Ok(()), Wanted::Tcp) => socket::tcp(),
                     (Ok(()), Wanted::Udp) => socket::udp_any(),
                 };
-                if tell.send(socket).is_err() {
+                if send_socket.send(socket).is_err() {
                     return;
                 }
             }
@@ -65,19 +66,19 @@ impl Factory {
         std::thread::Builder::new()
             .name("gateway".to_owned())
             .spawn(make)?;
-        Ok(Factory { ask, answer })
+        Ok(GatewaySockets { request, answer })
     }
 
     fn make(&self, wanted: Wanted) -> io::Result<OwnedFd> {
         let gone = || io::Error::other("the gateway's thread has ended");
-        self.ask.send(wanted).map_err(|_| gone())?;
+        self.request.send(wanted).map_err(|_| gone())?;
         self.answer.recv().map_err(|_| gone())?
     }
 }
 
 /// Everything that the relay's thread works with.
 pub(super) struct Relay<'a> {
-    pub(super) factory: Factory,
+    pub(super) sockets: GatewaySockets,
     pub(super) pending: Receiver<PendingFrame>,
     pub(super) waker: Arc<Waker>,
     pub(super) commands: Sender<RelayCommand>,
@@ -85,70 +86,66 @@ pub(super) struct Relay<'a> {
     pub(super) resolvers: Resolvers,
     /// Congestion control of connections towards the program; `None` leaves the kernel's choice.
     pub(super) congestion: Option<String>,
-    /// Whether another shell, whose packets we may not forward, encloses this one.
+    /// True if another shell, whose packets we may not forward, encloses this one.
     pub(super) enclosed: bool,
 }
 
 impl Relay<'_> {
-    /// Relays until told to stop.
+    /// Relays until it is stopped.
     ///
     /// # Errors
-    /// The system can no longer tell about sockets.
+    /// The system no longer reports events of sockets.
     pub(super) fn run(self) -> io::Result<()> {
         let epoll = Epoll::new()?;
         epoll.add(self.waker.as_fd(), WAKER)?;
-        let mut work = Work {
+        let mut context = RelayContext {
             relay: &self,
             epoll: &epoll,
             next: 1,
         };
-        let mut streams = tcp::Streams::default();
-        let mut datagrams = udp::Datagrams::default();
+        let mut tcp = tcp::TcpRelay::default();
+        let mut udp = udp::UdpRelay::default();
         let mut events = Events::default();
         let mut looked = Instant::now();
         while !self.shared.control.is_stopped() {
-            let wait = if streams.is_busy() {
-                Duration::ZERO
-            } else {
-                TICK
-            };
+            let wait = if tcp.is_busy() { Duration::ZERO } else { TICK };
             epoll.wait(&mut events, Some(wait))?;
             for key in events.keys() {
                 match key {
                     WAKER => self.waker.clear(),
                     key => {
                         let number = key / 2;
-                        if !streams.event(number, &mut work) {
-                            datagrams.event(number, &mut work);
+                        if !tcp.event(number, &mut context) {
+                            udp.event(number, &mut context);
                         }
                     }
                 }
             }
-            streams.go_on(&mut work);
+            tcp.go_on();
             while let Ok(pending) = self.pending.try_recv() {
                 match pending.kind {
-                    Kind::Datagram => datagrams.hold(pending, &mut work),
-                    _ => streams.hold(pending, &mut work),
+                    Admission::Datagram => udp.hold(pending, &mut context),
+                    _ => tcp.hold(pending, &mut context),
                 }
             }
             if looked.elapsed() > TICK {
                 looked = Instant::now();
-                streams.tick(&mut work);
-                datagrams.tick(&mut work);
+                tcp.tick();
+                udp.tick(&mut context);
             }
         }
         Ok(())
     }
 }
 
-/// What both protocols use.
-struct Work<'a> {
+/// Context that the relays of both protocols use.
+struct RelayContext<'a> {
     relay: &'a Relay<'a>,
     epoll: &'a Epoll,
     next: u64,
 }
 
-impl Work<'_> {
+impl RelayContext<'_> {
     /// A number for a new pair of sockets; their keys are twice that, and one more.
     fn number(&mut self) -> u64 {
         self.next += 1;
@@ -197,11 +194,11 @@ enum Target {
     At(SocketAddrV4),
     /// Nobody can be there.
     Unreachable,
-    /// It goes nowhere and nobody is told.
+    /// It goes nowhere, and there is no answer.
     Nowhere,
 }
 
-/// What an error of `connect` or `send` means for whoever sent the packet; `None`: silence.
+/// The ICMP answer to whoever sent a packet for which `connect` or `send` failed; `None`: silence.
 fn meaning(error: &io::Error) -> Option<Unreachable> {
     match error.raw_os_error()? {
         libc::ENETUNREACH | libc::ENETDOWN => Some(Unreachable::Network),

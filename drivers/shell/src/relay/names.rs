@@ -40,7 +40,7 @@ impl Resolvers {
         self.current.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What a program inside reads in place of `text`: the same but for the servers.
+    /// The text that a program inside reads in place of `text`: the same but for the servers.
     pub(crate) fn rewrite(text: &str) -> String {
         let mut inside = format!("nameserver {OUTSIDE}\n");
         for line in text.lines() {

@@ -2,7 +2,7 @@
 
 use super::super::hooks::{PendingFrame, RelayCommand};
 use super::super::packet::Tuple;
-use super::{Target, Wanted, Work, meaning};
+use super::{RelayContext, Target, Wanted, meaning};
 use narrows_sys::socket;
 use std::collections::HashMap;
 use std::io;
@@ -26,52 +26,52 @@ const MAX_DATAGRAM: usize = 65_535;
 
 /// All pairs of sockets.
 #[derive(Default)]
-pub(super) struct Datagrams {
-    sessions: HashMap<Tuple, Session>,
+pub(super) struct UdpRelay {
+    sessions: HashMap<Tuple, UdpSession>,
     numbers: HashMap<u64, Tuple>,
     buffer: Vec<u8>,
 }
 
-struct Session {
+struct UdpSession {
     number: u64,
     inside: UdpSocket,
     outside: UdpSocket,
     used: Instant,
     answered: bool,
-    /// Whether it goes to a resolver.
+    /// True if it goes to a resolver.
     question: bool,
     /// The first frame, to be quoted if nobody is there.
     first: Vec<u8>,
 }
 
-impl Datagrams {
+impl UdpRelay {
     /// A datagram for which nobody may be there yet.
-    pub(super) fn hold(&mut self, held: PendingFrame, work: &mut Work) {
-        if !self.sessions.contains_key(&held.tuple) {
-            match self.open(&held, work) {
+    pub(super) fn hold(&mut self, pending: PendingFrame, context: &mut RelayContext) {
+        if !self.sessions.contains_key(&pending.tuple) {
+            match self.open(&pending, context) {
                 Ok(()) => {}
                 Err(error) => {
-                    work.send(RelayCommand::Forget(held.tuple));
+                    context.send(RelayCommand::Forget(pending.tuple));
                     if let Some(why) = meaning(&error) {
-                        work.refuse(why, &held.frame);
+                        context.refuse(why, &pending.frame);
                     }
                     return;
                 }
             }
         }
-        work.send(RelayCommand::Release(held));
+        context.send(RelayCommand::Release(pending));
     }
 
-    fn open(&mut self, held: &PendingFrame, work: &mut Work) -> io::Result<()> {
-        let tuple = held.tuple;
-        let target = match work.target(tuple.to) {
+    fn open(&mut self, pending: &PendingFrame, context: &mut RelayContext) -> io::Result<()> {
+        let tuple = pending.tuple;
+        let target = match context.target(tuple.to) {
             Target::At(target) => target,
             Target::Unreachable => return Err(io::Error::from_raw_os_error(libc::EHOSTUNREACH)),
             Target::Nowhere => return Err(io::ErrorKind::InvalidInput.into()),
         };
         let outside = socket::udp_any()?;
         socket::connect(outside.as_fd(), target)?;
-        let inside = work.relay.factory.make(Wanted::Udp)?;
+        let inside = context.relay.sockets.make(Wanted::Udp)?;
         // Other programs may talk to the same service at the same time.
         socket::set_int(inside.as_fd(), libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
         socket::bind(inside.as_fd(), tuple.to)?;
@@ -79,33 +79,33 @@ impl Datagrams {
         for fd in [inside.as_fd(), outside.as_fd()] {
             socket::set_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF, BUFFER)?;
         }
-        let number = work.number();
-        work.epoll.add(outside.as_fd(), number * 2)?;
-        work.epoll.add(inside.as_fd(), number * 2 + 1)?;
+        let number = context.number();
+        context.epoll.add(outside.as_fd(), number * 2)?;
+        context.epoll.add(inside.as_fd(), number * 2 + 1)?;
         if self.sessions.len() >= MAX_PAIRS {
             let oldest = self.sessions.iter().min_by_key(|(_, session)| session.used);
             if let Some((&oldest, _)) = oldest {
-                self.close(oldest, work);
+                self.close(oldest, context);
             }
         }
         self.numbers.insert(number, tuple);
         self.sessions.insert(
             tuple,
-            Session {
+            UdpSession {
                 number,
                 inside: UdpSocket::from(inside),
                 outside: UdpSocket::from(outside),
                 used: Instant::now(),
                 answered: false,
                 question: tuple.to.port() == 53,
-                first: held.frame.clone(),
+                first: pending.frame.clone(),
             },
         );
         Ok(())
     }
 
     /// Something happened at a socket.
-    pub(super) fn event(&mut self, number: u64, work: &mut Work) {
+    pub(super) fn event(&mut self, number: u64, context: &mut RelayContext) {
         let Some(&tuple) = self.numbers.get(&number) else {
             return;
         };
@@ -121,16 +121,16 @@ impl Datagrams {
         // does not want any more is its own business.
         if let Err(Broken::Writer(error)) | Ok(Err(Broken::Reader(error))) = up.map(|_| down) {
             let first = std::mem::take(&mut session.first);
-            self.close(tuple, work);
+            self.close(tuple, context);
             if let Some(why) = meaning(&error) {
-                work.refuse(why, &first);
+                context.refuse(why, &first);
             }
         }
     }
 
     /// Closes what has been idle.
-    pub(super) fn tick(&mut self, work: &mut Work) {
-        let limit = |session: &Session| {
+    pub(super) fn tick(&mut self, context: &mut RelayContext) {
+        let limit = |session: &UdpSession| {
             if session.question {
                 IDLE_QUESTION
             } else {
@@ -144,23 +144,23 @@ impl Datagrams {
             .map(|(&tuple, _)| tuple)
             .collect();
         for tuple in old {
-            self.close(tuple, work);
+            self.close(tuple, context);
         }
     }
 
-    fn close(&mut self, tuple: Tuple, work: &mut Work) {
+    fn close(&mut self, tuple: Tuple, context: &mut RelayContext) {
         // Before the socket goes, so that the next datagram is held again.
-        work.send(RelayCommand::Forget(tuple));
+        context.send(RelayCommand::Forget(tuple));
         if let Some(session) = self.sessions.remove(&tuple) {
             self.numbers.remove(&session.number);
             if session.question && !session.answered {
-                work.relay.resolvers.next();
+                context.relay.resolvers.next();
             }
         }
     }
 }
 
-/// Which of two sockets told of an error.
+/// The socket, of two, that reported an error.
 enum Broken {
     Reader(io::Error),
     Writer(io::Error),

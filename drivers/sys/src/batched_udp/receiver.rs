@@ -1,90 +1,109 @@
-//! Receiving: datagrams that arrived together, and what came with them.
+//! Receiving: datagrams that arrived together, and their control data.
 
-use super::{Control, NO_ADDRESS, NO_VECTOR, RawAddress, UdpBatchSocket, came_with, no_message};
 use crate::check;
+use crate::mmsg::{Control, NO_VECTOR, no_message};
+use rustix::net::SocketAddrAny;
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// Messages per system call.
-const MESSAGES: usize = 16;
-/// Bytes of the longest message: a group of datagrams is never longer than an IP packet.
-const SIZE: usize = 1 << 16;
-
-/// What came with a datagram.
+/// A datagram that was received.
 #[derive(Clone, Copy, Debug)]
-pub struct ReceivedDatagram {
-    /// Who sent it.
+pub struct Datagram<'a> {
+    /// Payload.
+    pub bytes: &'a [u8],
+    /// Source.
     pub from: SocketAddr,
-    /// Bytes of its payload.
-    pub length: usize,
-    /// When the kernel received it (`CLOCK_REALTIME`), if it says so.
+    /// When the kernel received it, in ns of `CLOCK_REALTIME`, if it says so.
     pub stamp_ns: Option<u64>,
     /// Its traffic class: DSCP and ECN.
     pub tos: u8,
 }
 
-/// Datagrams that arrived together.
+impl Datagram<'_> {
+    /// The two ECN bits of its IP header.
+    pub fn ecn(&self) -> u8 {
+        self.tos & 3
+    }
+}
+
+/// Datagrams that arrived together, in room that is used again for the next ones.
 ///
-/// The kernel hands over as one message what reached it as one: datagrams that the sender has grouped
-/// ([`UdpSender`](super::UdpSender)) and no card has taken apart, and those of one address, size and traffic class
-/// that a card delivered in one go (`UDP_GRO`, udp(7)). They have one stamp.
+/// On sockets that ask for it (`UDP_GRO`, udp(7)) the kernel hands over as one message what reached it as one:
+/// datagrams that the sender has grouped ([`UdpSender`](super::UdpSender)) and no card has taken apart, and those of
+/// one address, size and traffic class that a card delivered in one go. They have one stamp.
 pub struct UdpReceiver {
+    /// Bytes of room for one message.
+    room: usize,
     bytes: Box<[u8]>,
-    datagrams: Vec<(usize, ReceivedDatagram)>,
-    addresses: Box<[RawAddress]>,
+    datagrams: Vec<ReceivedDatagram>,
+    addresses: Box<[libc::sockaddr_storage]>,
     controls: Box<[Control]>,
     vectors: Box<[libc::iovec]>,
     messages: Box<[libc::mmsghdr]>,
     dropped: u32,
 }
 
+/// A datagram and the place of its payload.
+#[derive(Clone, Copy)]
+struct ReceivedDatagram {
+    start: usize,
+    end: usize,
+    from: SocketAddr,
+    stamp_ns: Option<u64>,
+    tos: u8,
+}
+
 // SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
 unsafe impl Send for UdpReceiver {}
 
-impl std::fmt::Debug for UdpReceiver {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Inbox")
-    }
-}
-
-impl Default for UdpReceiver {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
 impl UdpReceiver {
-    /// An empty one.
+    /// Largest number of messages per call.
+    pub const CAPACITY: usize = 64;
+    /// Messages and bytes of each where they may be groups, which are never longer than an IP packet.
+    const GROUPS: (usize, usize) = (16, 1 << 16);
+
+    /// For datagrams up to the size of a jumbo frame; longer ones are cut.
     pub fn new() -> Self {
+        UdpReceiver::with_room(Self::CAPACITY, super::UdpSender::SIZE)
+    }
+
+    /// For sockets on which the kernel groups datagrams.
+    pub fn for_groups() -> Self {
+        UdpReceiver::with_room(Self::GROUPS.0, Self::GROUPS.1)
+    }
+
+    fn with_room(messages: usize, room: usize) -> Self {
+        // SAFETY: an all-zero sockaddr_storage is valid.
+        let nowhere: libc::sockaddr_storage = unsafe { std::mem::zeroed() };
         UdpReceiver {
-            bytes: vec![0; MESSAGES * SIZE].into(),
+            room,
+            bytes: vec![0; messages * room].into(),
             // More than most kernels put into these messages; if not, it grows once.
-            datagrams: Vec::with_capacity(MESSAGES * 64),
-            addresses: vec![NO_ADDRESS; MESSAGES].into(),
-            controls: vec![Control::EMPTY; MESSAGES].into(),
-            vectors: vec![NO_VECTOR; MESSAGES].into(),
-            messages: vec![no_message(); MESSAGES].into(),
+            datagrams: Vec::with_capacity(1024),
+            addresses: vec![nowhere; messages].into(),
+            controls: vec![Control::EMPTY; messages].into(),
+            vectors: vec![NO_VECTOR; messages].into(),
+            messages: vec![no_message(); messages].into(),
             dropped: 0,
         }
     }
 
     /// Receives what is there, without waiting, in place of what was received before; returns how many datagrams
-    /// there are. What is of no kind of address that we know is left out; what was longer than any datagram is cut.
+    /// there are. What is of no kind of address that we know is left out.
     ///
     /// # Errors
-    /// What the kernel said, apart from there being nothing.
-    pub fn receive(&mut self, socket: &UdpBatchSocket) -> io::Result<usize> {
+    /// The kernel's answer, apart from there being nothing.
+    pub fn receive(&mut self, socket: BorrowedFd) -> io::Result<usize> {
         self.datagrams.clear();
-        for (index, bytes) in self.bytes.chunks_exact_mut(SIZE).enumerate() {
+        for (index, bytes) in self.bytes.chunks_exact_mut(self.room).enumerate() {
             self.vectors[index] = libc::iovec {
                 iov_base: bytes.as_mut_ptr().cast(),
-                iov_len: SIZE,
+                iov_len: bytes.len(),
             };
-            self.addresses[index] = NO_ADDRESS;
             let header = &mut self.messages[index].msg_hdr;
             header.msg_name = (&raw mut self.addresses[index]).cast();
-            header.msg_namelen = size_of::<RawAddress>() as libc::socklen_t;
+            header.msg_namelen = size_of::<libc::sockaddr_storage>() as libc::socklen_t;
             header.msg_iov = &raw mut self.vectors[index];
             header.msg_iovlen = 1;
             header.msg_control = self.controls[index].0.as_mut_ptr().cast();
@@ -93,9 +112,9 @@ impl UdpReceiver {
         // SAFETY: every message was just pointed to buffers of this struct with their true sizes.
         let received = check(unsafe {
             libc::recvmmsg(
-                socket.as_fd().as_raw_fd(),
+                socket.as_raw_fd(),
                 self.messages.as_mut_ptr(),
-                MESSAGES as u32,
+                self.messages.len() as u32,
                 libc::MSG_DONTWAIT,
                 std::ptr::null_mut(),
             )
@@ -113,30 +132,40 @@ impl UdpReceiver {
 
     fn take_apart(&mut self, index: usize) {
         let message = &self.messages[index];
-        let bytes = (message.msg_len as usize).min(SIZE);
+        let header = &message.msg_hdr;
+        let bytes = (message.msg_len as usize).min(self.room);
         // SAFETY: the kernel has filled the control data of this message.
-        let came = unsafe { came_with(&message.msg_hdr) };
-        if let Some(dropped) = came.dropped {
+        let control = unsafe { ControlData::read(header) };
+        if let Some(dropped) = control.dropped {
             self.dropped = dropped;
         }
-        let each = came.each.unwrap_or(bytes);
-        let Some(from) = self.addresses[index].get() else {
+        if header.msg_namelen == 0 {
+            return;
+        }
+        // SAFETY: the kernel has written an address of this length.
+        let from = unsafe { SocketAddrAny::read(header.msg_name.cast(), header.msg_namelen) };
+        let Ok(from) = SocketAddr::try_from(from) else {
             return;
         };
         // What was longer than any datagram of ours came without its end. It is handed over as it is, to be refused
         // and counted with all else that is not authentic.
-        let mut at = 0;
-        // An empty datagram is one, too.
-        while at < bytes || (bytes == 0 && at == 0) {
-            let length = each.clamp(1, SIZE).min(bytes - at);
-            let arrival = ReceivedDatagram {
+        let each = control.segment.unwrap_or(bytes).max(1);
+        let end = index * self.room + bytes;
+        let mut start = index * self.room;
+        loop {
+            let next = (start + each).min(end);
+            self.datagrams.push(ReceivedDatagram {
+                start,
+                end: next,
                 from,
-                length,
-                stamp_ns: came.stamp_ns,
-                tos: came.tos,
-            };
-            self.datagrams.push((index * SIZE + at, arrival));
-            at += length.max(1);
+                stamp_ns: control.stamp_ns,
+                tos: control.tos,
+            });
+            start = next;
+            // Tested here, because an empty datagram is one, too.
+            if start >= end {
+                break;
+            }
         }
     }
 
@@ -146,35 +175,92 @@ impl UdpReceiver {
         self.datagrams.len()
     }
 
-    /// Whether the last [`UdpReceiver::receive`] found nothing.
+    /// True if the last [`UdpReceiver::receive`] found nothing.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.datagrams.is_empty()
     }
 
-    /// What came with datagram `index`.
+    /// Datagram `index`.
     #[inline]
-    pub fn arrival(&self, index: usize) -> ReceivedDatagram {
-        self.datagrams[index].1
+    pub fn datagram(&self, index: usize) -> Datagram<'_> {
+        let received = &self.datagrams[index];
+        Datagram {
+            bytes: &self.bytes[received.start..received.end],
+            from: received.from,
+            stamp_ns: received.stamp_ns,
+            tos: received.tos,
+        }
     }
 
-    /// The payload of datagram `index`.
-    #[inline]
-    pub fn payload(&self, index: usize) -> &[u8] {
-        let (from, ReceivedDatagram { length, .. }) = self.datagrams[index];
-        &self.bytes[from..from + length]
-    }
-
-    /// The same, to be changed in place.
+    /// The payload of datagram `index`, to be changed in place.
     #[inline]
     pub fn payload_mut(&mut self, index: usize) -> &mut [u8] {
-        let (from, ReceivedDatagram { length, .. }) = self.datagrams[index];
-        &mut self.bytes[from..from + length]
+        let received = &self.datagrams[index];
+        &mut self.bytes[received.start..received.end]
     }
 
-    /// Messages that the socket's buffer had no room for, as far as reported. Each was a datagram or a group
-    /// of them.
+    /// Messages that the socket's buffer had no room for, as far as reported with those that were received
+    /// (`SO_RXQ_OVFL`). Each was a datagram or a group of them.
     pub fn dropped(&self) -> u32 {
         self.dropped
+    }
+
+    /// The same as [`UdpReceiver::dropped`], and forgets it, for a receiver that serves many sockets.
+    pub fn take_dropped(&mut self) -> u32 {
+        std::mem::take(&mut self.dropped)
+    }
+}
+
+/// The control data of a message that was received.
+#[derive(Clone, Copy, Debug, Default)]
+struct ControlData {
+    stamp_ns: Option<u64>,
+    tos: u8,
+    /// Bytes of each of the datagrams in it, if they are several.
+    segment: Option<usize>,
+    /// Messages that the socket has dropped so far because its buffer was full.
+    dropped: Option<u32>,
+}
+
+impl ControlData {
+    /// # Safety
+    /// The kernel has filled the control data that the header points to, and set its length.
+    #[inline]
+    unsafe fn read(header: &libc::msghdr) -> ControlData {
+        let mut found = ControlData::default();
+        // SAFETY: the CMSG macros walk the control data within its length, and values are read unaligned.
+        unsafe {
+            let mut control = libc::CMSG_FIRSTHDR(header);
+            while !control.is_null() {
+                let data = libc::CMSG_DATA(control);
+                match ((*control).cmsg_level, (*control).cmsg_type) {
+                    (libc::SOL_SOCKET, libc::SCM_TIMESTAMPNS) => {
+                        let time = data.cast::<libc::timespec>().read_unaligned();
+                        let stamp_ns = time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64;
+                        found.stamp_ns = Some(stamp_ns);
+                    }
+                    (libc::IPPROTO_IP, libc::IP_TOS) => found.tos = *data,
+                    (libc::IPPROTO_IPV6, libc::IPV6_TCLASS) => {
+                        found.tos = data.cast::<libc::c_int>().read_unaligned() as u8;
+                    }
+                    (libc::SOL_UDP, libc::UDP_GRO) => {
+                        found.segment = Some(data.cast::<libc::c_int>().read_unaligned() as usize);
+                    }
+                    (libc::SOL_SOCKET, libc::SO_RXQ_OVFL) => {
+                        found.dropped = Some(data.cast::<u32>().read_unaligned());
+                    }
+                    _ => {}
+                }
+                control = libc::CMSG_NXTHDR(header, control);
+            }
+        }
+        found
+    }
+}
+
+impl Default for UdpReceiver {
+    fn default() -> Self {
+        Self::new()
     }
 }

@@ -1,14 +1,13 @@
 //! Sending: datagrams that wait, and how few messages they need.
 
-use super::{Control, NO_ADDRESS, NO_VECTOR, RawAddress, UdpBatchSocket, no_message};
-use crate::check;
+use crate::mmsg::{Message, SendBatch};
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::BorrowedFd;
 
-/// Datagrams in one message: what every kernel that can do it at all allows (linux/udp.h).
+/// Most datagrams in one message: what every kernel that can do it at all allows (linux/udp.h).
 const MAX_SEGMENTS: usize = 64;
-/// Payload of one message: that of the longest IPv6 packet, which is the shorter one.
+/// Most bytes of payload in one message: that of the longest IPv6 packet, which is the shorter one.
 const MAX_PAYLOAD: usize = 65_535 - 48;
 /// After so many refusals in a row groups are given up. Cards come and go, so one says little.
 const MAX_REFUSALS: u32 = 8;
@@ -21,38 +20,26 @@ const MAX_REFUSALS: u32 = 8;
 pub struct UdpSender {
     /// Payloads, one behind the other, so that a group is one piece of memory.
     bytes: Box<[u8]>,
-    datagrams: Vec<Waiting>,
+    datagrams: Vec<QueuedDatagram>,
     /// Datagrams that are gone.
     sent: usize,
     /// Datagrams before this one go alone, since the kernel has refused to take them as a group.
     alone: usize,
     /// Groups that were refused since the last one that was not.
     refusals: u32,
-    addresses: Box<[RawAddress]>,
-    controls: Box<[Control]>,
-    vectors: Box<[libc::iovec]>,
-    messages: Box<[libc::mmsghdr]>,
-    /// Datagrams of each message.
-    groups: Box<[usize]>,
+    /// Number of datagrams in each message.
+    groups: Vec<usize>,
+    batch: SendBatch,
 }
 
-/// A datagram in the outbox.
-#[derive(Clone, Copy)]
-struct Waiting {
+/// A datagram that waits.
+#[derive(Clone, Copy, Debug)]
+struct QueuedDatagram {
     /// Place of its payload.
     from: usize,
     length: usize,
     to: SocketAddr,
     tos: u8,
-}
-
-// SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
-unsafe impl Send for UdpSender {}
-
-impl std::fmt::Debug for UdpSender {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Outbox")
-    }
 }
 
 impl Default for UdpSender {
@@ -63,8 +50,8 @@ impl Default for UdpSender {
 
 impl UdpSender {
     /// Datagrams per system call.
-    pub const CAPACITY: usize = 64;
-    /// Largest payload: that of a jumbo frame.
+    pub const CAPACITY: usize = SendBatch::CAPACITY;
+    /// Largest payload in bytes: that of a jumbo frame.
     pub const SIZE: usize = 9216;
 
     /// An empty one.
@@ -75,21 +62,18 @@ impl UdpSender {
             sent: 0,
             alone: 0,
             refusals: 0,
-            addresses: vec![NO_ADDRESS; Self::CAPACITY].into(),
-            controls: vec![Control::EMPTY; Self::CAPACITY].into(),
-            vectors: vec![NO_VECTOR; Self::CAPACITY].into(),
-            messages: vec![no_message(); Self::CAPACITY].into(),
-            groups: vec![0; Self::CAPACITY].into(),
+            groups: Vec::with_capacity(Self::CAPACITY),
+            batch: SendBatch::new(),
         }
     }
 
-    /// Whether nothing more can be added before the rest has been sent.
+    /// True if nothing more can be added before the rest has been sent.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.datagrams.len() == Self::CAPACITY
     }
 
-    /// Whether everything has been sent.
+    /// True if everything has been sent.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.sent == self.datagrams.len()
@@ -121,7 +105,7 @@ impl UdpSender {
             return;
         }
         let from = self.end();
-        self.datagrams.push(Waiting {
+        self.datagrams.push(QueuedDatagram {
             from,
             length,
             to,
@@ -129,7 +113,7 @@ impl UdpSender {
         });
     }
 
-    /// How many of the datagrams from `first` on make one message: all have the size of the first, but for
+    /// Number of datagrams from `first` on that make one message: all have the size of the first, but for
     /// the last, which may be shorter.
     #[inline]
     fn group(&self, first: usize) -> usize {
@@ -154,70 +138,39 @@ impl UdpSender {
         count
     }
 
-    /// Makes messages of what waits; returns how many.
-    fn pack(&mut self) -> usize {
-        let (mut next, mut count) = (self.sent, 0);
+    /// Divides what waits into messages.
+    fn find_groups(&mut self) {
+        self.groups.clear();
+        let mut next = self.sent;
         while next < self.datagrams.len() {
             let group = self.group(next);
-            let (first, last) = (self.datagrams[next], self.datagrams[next + group - 1]);
-            let payload = &self.bytes[first.from..last.from + last.length];
-            let (address, size) = RawAddress::new(first.to);
-            self.addresses[count] = address;
-            self.vectors[count] = libc::iovec {
-                iov_base: payload.as_ptr().cast_mut().cast(),
-                iov_len: payload.len(),
-            };
-            let header = &mut self.messages[count].msg_hdr;
-            header.msg_name = (&raw mut self.addresses[count]).cast();
-            header.msg_namelen = size;
-            header.msg_iov = &raw mut self.vectors[count];
-            header.msg_iovlen = 1;
-            let (level, class) = if first.to.is_ipv4() {
-                (libc::IPPROTO_IP, libc::IP_TOS)
-            } else {
-                (libc::IPPROTO_IPV6, libc::IPV6_TCLASS)
-            };
-            let control = &mut self.controls[count];
-            let mut used = 0;
-            if first.tos != 0 {
-                used = control.push(used, level, class, &i32::from(first.tos).to_ne_bytes());
-            }
-            if group > 1 {
-                let size = (first.length as u16).to_ne_bytes();
-                used = control.push(used, libc::SOL_UDP, libc::UDP_SEGMENT, &size);
-            }
-            header.msg_control = control.0.as_mut_ptr().cast();
-            header.msg_controllen = used as _;
-            self.groups[count] = group;
+            self.groups.push(group);
             next += group;
-            count += 1;
         }
-        count
     }
 
     /// Sends what waits, as far as the socket takes it now; returns how many datagrams it took.
     ///
     /// # Errors
-    /// What the kernel said about the first datagram that waits; see [`UdpSender::skip`].
-    pub fn send(&mut self, socket: &UdpBatchSocket) -> io::Result<usize> {
+    /// The kernel's answer to the first datagram that waits; see [`UdpSender::skip`].
+    pub fn send(&mut self, socket: BorrowedFd) -> io::Result<usize> {
         loop {
-            let count = self.pack();
-            if count == 0 {
-                return Ok(0);
-            }
-            // SAFETY: the first `count` messages were just filled with pointers into boxes of this struct,
-            // whose payloads are only read.
-            let taken = check(unsafe {
-                libc::sendmmsg(
-                    socket.as_fd().as_raw_fd(),
-                    self.messages.as_mut_ptr(),
-                    count as u32,
-                    libc::MSG_DONTWAIT,
-                )
+            self.find_groups();
+            let (bytes, mut datagrams) = (&self.bytes, &self.datagrams[self.sent..]);
+            let messages = self.groups.iter().map(|&group| {
+                let (these, rest) = datagrams.split_at(group);
+                datagrams = rest;
+                let (first, last) = (these[0], these[group - 1]);
+                Message {
+                    bytes: &bytes[first.from..last.from + last.length],
+                    to: Some(first.to),
+                    tos: first.tos,
+                    segment: if group > 1 { first.length as u16 } else { 0 },
+                }
             });
-            match taken {
+            match self.batch.send(socket, messages) {
                 Ok(taken) => {
-                    let groups = &self.groups[..taken as usize];
+                    let groups = &self.groups[..taken];
                     if groups.iter().any(|&group| group > 1) {
                         self.refusals = 0;
                     }
@@ -251,7 +204,7 @@ impl UdpSender {
     }
 }
 
-/// What kernels answer to a group that they or the card cannot take apart, while each of its datagrams may
+/// True for the answers of kernels to a group that they or the card cannot take apart, while each of its datagrams may
 /// well be sent.
 fn is_about_groups(error: &io::Error) -> bool {
     matches!(
@@ -272,8 +225,8 @@ mod tests {
             outbox.room(length).unwrap().fill(1);
             outbox.add(length, TO.parse().unwrap(), tos);
         }
-        let count = outbox.pack();
-        let groups = outbox.groups[..count].to_vec();
+        outbox.find_groups();
+        let groups = outbox.groups.clone();
         assert_eq!(groups.iter().sum::<usize>(), outbox.datagrams.len());
         groups
     }
@@ -297,7 +250,11 @@ mod tests {
         let mut outbox = UdpSender::new();
         assert_eq!(groups(&mut outbox, &[(100, 0); 5]), [5]);
         outbox.skip();
-        assert_eq!((outbox.pack(), outbox.is_empty()), (4, false));
+        outbox.find_groups();
+        assert_eq!(
+            (outbox.groups.as_slice(), outbox.is_empty()),
+            ([1; 4].as_slice(), false)
+        );
         outbox.forget(4);
         assert!(outbox.is_empty());
         assert_eq!(groups(&mut outbox, &[(100, 0); 5]), [5]);

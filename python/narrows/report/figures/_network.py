@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from narrows.report import prose
 from narrows.report.data import Json
-from narrows.report.drawing import Options, new_figure, paper_style
+from narrows.report.drawing import Options, box, canvas, paper_style
 from narrows.report.figures import _layout
 from narrows.report.style import INK, MUTED, PAPER
 
@@ -111,17 +111,14 @@ def figure(settings: Json, options: Options) -> Figure:
     tall = 4 + levels * (_BOX[1] + 5.5) + (8 if len(routers) == 1 else 0)
     listed = _LINE * len(wrapped) + 3
     with paper_style(options):
-        picture = new_figure(options, tall + listed)
-        height, width = picture.get_figheight() * 25.4, options.width_mm
-        axes = picture.add_axes((0, 0, 1, 1))
-        axes.set_xlim(0, width)
-        axes.set_ylim(0, height)
-        axes.axis("off")
+        picture, axes, height = canvas(options, tall + listed)
+        width = options.width_mm
         # Boxes side by side must not touch; the outermost ones stand half a box inside the picture.
         gap = 0.92 * _gap(at, hosts)
-        box = (min(_BOX[0], width / 4.2, gap * (width - 4) / (1 + gap)), _BOX[1])
+        size_of_box = (min(_BOX[0], width / 4.2, gap * (width - 4) / (1 + gap)), _BOX[1])
         size = min(1.0, max(0.78, width / 150))
-        inner = (box[0] / 2 + 2, width - box[0] / 2 - 2, listed + box[1] / 2 + 1.5, height - box[1] / 2 - 1.5)
+        across, upright = size_of_box[0] / 2, size_of_box[1] / 2
+        inner = (across + 2, width - across - 2, listed + upright + 1.5, height - upright - 1.5)
         spot = {
             node: (inner[0] + x * (inner[1] - inner[0]), inner[2] + y * (inner[3] - inner[2]))
             for node, (x, y) in at.items()
@@ -135,7 +132,7 @@ def figure(settings: Json, options: Options) -> Figure:
         for router in routers:
             _router(axes, spot[router], router, size)
         for host in hosts:
-            _host(axes, spot[host], box, host, _flow_lines(settings, host))
+            _host(axes, spot[host], size_of_box, host, _flow_lines(settings, host))
         for i, line in enumerate(wrapped):
             axes.text(2, listed - 1.5 - _LINE * (i + 0.5), line, va="center", fontsize="small", color=INK)
     return picture
@@ -197,26 +194,13 @@ def _router(axes: Axes, place: tuple[float, float], name: str, size: float) -> N
 
 
 def _host(
-    axes: Axes, place: tuple[float, float], box: tuple[float, float], name: str, lines: list[str]
+    axes: Axes, place: tuple[float, float], size: tuple[float, float], name: str, lines: list[str]
 ) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
     x, y = place
-    axes.add_patch(
-        FancyBboxPatch(
-            (x - box[0] / 2, y - box[1] / 2),
-            box[0],
-            box[1],
-            boxstyle="round,pad=0,rounding_size=1.4",
-            facecolor=PAPER,
-            edgecolor=INK,
-            linewidth=0.8,
-            zorder=4,
-        )
-    )
+    box(axes, (x - size[0] / 2, y - size[1] / 2), size, zorder=4)
     top = y + 1.35 * len(lines)
     axes.text(x, top, name, ha="center", va="center", fontweight="bold", zorder=5)
-    most = int(box[0] / 0.9)
+    most = int(size[0] / 0.9)
     for i, line in enumerate(lines):
         shown = line if len(line) <= most else line[: most - 1] + "…"
         height = top - 2.75 * (i + 1)

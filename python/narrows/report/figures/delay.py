@@ -28,7 +28,7 @@ def absent(run: Run) -> str | None:
     none."""
     if real_path.has_only_ends(run):
         return real_path.NOT_SEEN
-    points = run.delays(DOTS_ON_PAPER)
+    points = run.delays(int(run.detail * DOTS_ON_PAGE))
     if points is None:
         return "This run was recorded in bins (record: bins), which keep no delays of single packets."
     if not any(len(p["time_s"]) for p in points.values()):
@@ -124,7 +124,7 @@ def figure(run: Run, options: Options) -> Figure:
 
 def chart(run: Run) -> dict[str, Any] | None:
     """The interactive form, with fewer dots."""
-    points = run.delays(DOTS_ON_PAGE)
+    points = run.delays(int(run.detail * DOTS_ON_PAGE))
     if points is None:
         return None
     made = Chart("one-way delay (ms)", run.change_times_s)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from narrows.report import networks, prose, units
 from narrows.report.data import Campaign, Json
-from narrows.report.drawing import Numbers, Options, new_figure, paper_style
+from narrows.report.drawing import Numbers, Options, box, canvas, paper_style
 from narrows.report.figures import _network
 from narrows.report.real_path import is_real
 from narrows.report.style import GRID, INK, MUTED, PAPER
@@ -71,7 +71,7 @@ def caption(data: Campaign) -> str:
     ways = {str(run.settings.get("network")) for run in data.runs if run.settings and is_real(run)}
     drawn: Json = next((run.settings["drawn"] for run in data.runs if "drawn" in (run.settings or {})), {})
     if drawn:
-        text += f" Drawn anew by every run, and shown of one: {', '.join(drawn)}."
+        text += f" Every run draws these anew; the picture shows one run: {', '.join(drawn)}."
     if len(ways) > 1:
         text += " Where a scheme's name says so, sender and receiver have changed places."
     return text
@@ -83,16 +83,10 @@ def figure(data: Campaign, options: Options) -> Figure:
         return _network.figure(data.settings, options)
     lanes = _lanes(data.settings["network"], options)
     with paper_style(options):
-        height = _LANE * len(lanes) + 4
-        picture = new_figure(options, height)
-        height, width = picture.get_figheight() * 25.4, options.width_mm
-        axes = picture.add_axes((0, 0, 1, 1))
-        axes.set_xlim(0, width)
-        axes.set_ylim(0, height)
-        axes.axis("off")
+        picture, axes, height = canvas(options, _LANE * len(lanes) + 4)
         flows = data.settings.get("flows") or []
         _host(axes, 1, height, "sender", _flow_lines(flows))
-        _host(axes, width - 1 - _HOST, height, "receiver", [])
+        _host(axes, options.width_mm - 1 - _HOST, height, "receiver", [])
         for index, (direction, elements, goes_on) in enumerate(lanes):
             middle = height - 4 - _LANE * (index + 0.5)
             _lane(axes, options, middle, direction, elements, goes_on)
@@ -114,19 +108,7 @@ def _flow_lines(flows: list[Json]) -> list[str]:
 
 
 def _host(axes: Axes, left: float, height: float, name: str, lines: list[str]) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
-    axes.add_patch(
-        FancyBboxPatch(
-            (left + 1, 3),
-            _HOST - 2,
-            height - 6,
-            boxstyle="round,pad=0,rounding_size=1.6",
-            facecolor="none",
-            edgecolor=INK,
-            linewidth=0.8,
-        )
-    )
+    box(axes, (left + 1, 3), (_HOST - 2, height - 6), 1.6, facecolor="none")
     middle = left + _HOST / 2
     top = height / 2 + 1.8 * (len(lines))
     axes.text(middle, top, name, ha="center", va="center", fontweight="bold")
@@ -165,21 +147,8 @@ def _lane(
 
 
 def _element(axes: Axes, x: float, y: float, element: Json) -> None:
-    from matplotlib.patches import FancyBboxPatch
-
     width, height = _BOX
-    axes.add_patch(
-        FancyBboxPatch(
-            (x - width / 2, y - height / 2),
-            width,
-            height,
-            boxstyle="round,pad=0,rounding_size=1.2",
-            facecolor=PAPER,
-            edgecolor=MUTED,
-            linewidth=0.7,
-            zorder=2,
-        )
-    )
+    box(axes, (x - width / 2, y - height / 2), _BOX, 1.2, edgecolor=MUTED, linewidth=0.7, zorder=2)
     kind = str(element.get("kind"))
     icon = {"bottleneck": _queue_icon, "delay": _pipe_icon, "loss": _loss_icon}.get(kind, _dots_icon)
     icon(axes, x, y + height / 2 - 4.0)

@@ -97,7 +97,7 @@ def chart(run: Run) -> dict[str, Any]:
     limits = _limits(run)
     for index, (name, times, values) in enumerate(_queues(run)):
         style = of_flow(4 - index if index < 5 else index, name)
-        time, value = thin(times, values, POINTS_ON_PAGE)
+        time, value = thin(times, values, int(run.detail * POINTS_ON_PAGE))
         made.xs.append(time)
         made.add(name, "line", value, style, fill=index == 0)
         if name in limits and limits[name] / 1e3 < 8 * max(float(np.nanmax(value, initial=0.0)), 1e-9):

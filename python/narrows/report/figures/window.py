@@ -86,7 +86,7 @@ def chart(run: Run) -> dict[str, Any]:
     """The interactive form."""
     made = Chart("window (kB)", run.change_times_s)
     for style, _, times, values in _windows(run):
-        time, value = thin(times, values, POINTS_ON_PAGE)
+        time, value = thin(times, values, int(run.detail * POINTS_ON_PAGE))
         made.xs.append(time)
         made.add(style.label, "line", value, style)
     return made.document()

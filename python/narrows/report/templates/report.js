@@ -101,10 +101,44 @@
     spreading = false;
   }
 
+  // Charts and table of a run as narrows.report.packed has packed them; each run is unpacked once.
+  const packs = new Map(), unpacked = new Map();
+  function pack(run) {
+    if (!packs.has(run)) {
+      const source = document.querySelector(`script[data-pack="${CSS.escape(run)}"]`);
+      packs.set(run, unpack(source.textContent).then((found) => { unpacked.set(run, found); return found; }));
+    }
+    return packs.get(run);
+  }
+
+  async function unpack(text) {
+    const packed = Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
+    const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const bytes = new Uint8Array(await new Response(stream).arrayBuffer());
+    const length = new DataView(bytes.buffer).getUint32(0, true);
+    const header = JSON.parse(new TextDecoder().decode(bytes.subarray(4, 4 + length)));
+    const planes = bytes.subarray(4 + length), count = planes.length / 4, whole = new Uint8Array(4 * count);
+    for (let plane = 0; plane < 4; plane++) for (let i = 0; i < count; i++) whole[4 * i + plane] = planes[plane * count + i];
+    const numbers = new Float32Array(whole.buffer);
+    let place = 0;
+    const column = (told, gaps) => {
+      if (typeof told === "object") return Array.from({ length: told.count }, (_, i) => told.start + told.step * i);
+      place += told;
+      const values = Array.from(numbers.subarray(place - told, place));
+      return gaps ? values.map((v) => (Number.isNaN(v) ? null : +v.toPrecision(5))) : values;
+    };
+    for (const chart of Object.values(header.charts)) {
+      chart.xs = chart.xs.map((x) => column(x, false));
+      for (const series of chart.series) series.y = column(series.y, true);
+    }
+    return header;
+  }
+
   function make(element) {
     if (made.has(element)) return;
-    const source = document.querySelector(`script[data-chart="${CSS.escape(element.dataset.key)}"]`);
-    const spec = JSON.parse(source.textContent);
+    const { run, key } = element.dataset;
+    if (!unpacked.has(run)) { pack(run).then(() => make(element)); return; }
+    const spec = unpacked.get(run).charts[key];
     const data = align(spec);
     const entry = { spec, data, plot: null };
     made.set(element, entry);
@@ -193,7 +227,21 @@
     });
   }
 
+  async function fill(element) {
+    if (element.dataset.filled) return;
+    element.dataset.filled = "1";
+    element.innerHTML = (await pack(element.dataset.run)).table;
+  }
+  document.querySelectorAll("details.run").forEach((run) => {
+    const tables = run.querySelectorAll(".on-demand");
+    run.addEventListener("toggle", () => run.open && tables.forEach(fill));
+    if (run.open) tables.forEach(fill);
+  });
+
   const charts = [...document.querySelectorAll(".chart")];
+  // Printing can't wait: what is open is unpacked before.
+  let ready = false;
+  Promise.all([...document.querySelectorAll("details.run[open] [data-pack]")].map((one) => pack(one.dataset.pack))).then(() => { ready = true; });
   const redraw = () => made.forEach((entry, element) => draw(element, entry));
   const watcher = new IntersectionObserver((seen) => {
     for (const one of seen) {
@@ -233,12 +281,11 @@
   // On paper there is no scrolling into view: everything is drawn, unfolded and light.
   addEventListener("beforeprint", () => {
     printing = true;
-    document.querySelectorAll("details.run").forEach((d) => { d.open = true; });
-    charts.forEach(make);
+    charts.filter((c) => unpacked.has(c.dataset.run)).forEach(make);
     redraw();
   });
   addEventListener("afterprint", () => { printing = false; redraw(); });
   // For tests and for the curious.
   const span = (key) => { for (const [e, { plot }] of made) if (e.dataset.key === key) return [plot.scales.x.min, plot.scales.x.max]; return null; };
-  window.narrowsReport = { span, drawAll: () => charts.forEach(make), drawn: () => charts.filter((c) => c.dataset.drawn).length, total: charts.length };
+  window.narrowsReport = { span, isReady: () => ready, drawAll: () => charts.forEach(make), drawn: () => charts.filter((c) => c.dataset.drawn).length, total: charts.length };
 })();

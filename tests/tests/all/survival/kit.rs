@@ -272,7 +272,8 @@ impl Subject {
     fn cell(&self, trial: &Trial) -> Value {
         let mut cell = trial.1(self.scheme);
         if let Some(model) = self.model {
-            cell["flows"][0]["params"] = json!({"model": {"name": "a.model", "sha256": model}});
+            cell["flows"][0]["params"] =
+                json!({"model": {"name": "a.safetensors", "sha256": model}});
         }
         cell
     }

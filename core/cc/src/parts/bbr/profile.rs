@@ -1,6 +1,6 @@
 //! In what the published code of BBR version 3 and the Internet-Draft differ, side by side.
 
-use narrows_units::{Params, Span};
+use narrows_units::Span;
 
 /// Rule for the largest burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,17 +127,4 @@ impl BbrProfile {
         probe_rtt_interval: Span::from_ms(5_000),
         min_rtt_window: Span::from_ms(10_000),
     };
-
-    /// With what a scenario sets.
-    pub fn with(mut self, params: &Params) -> Self {
-        let real = |name: &str, value: &mut f64| *value = params.real(name).unwrap_or(*value);
-        real("startup_gain", &mut self.startup_gain);
-        real("loss_threshold", &mut self.loss_threshold);
-        real("beta", &mut self.beta);
-        real("headroom", &mut self.headroom);
-        let span = |name: &str, value: &mut Span| *value = params.span(name).unwrap_or(*value);
-        span("probe_rtt_interval", &mut self.probe_rtt_interval);
-        span("min_rtt_window", &mut self.min_rtt_window);
-        self
-    }
 }

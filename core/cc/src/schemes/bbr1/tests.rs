@@ -1,4 +1,5 @@
 use super::*;
+use narrows_units::Params;
 use crate::testing::setup;
 
 /// Payload of a packet of 1500 bytes with TCP's timestamps.
@@ -7,7 +8,7 @@ const PAYLOAD: u64 = 1448;
 fn scheme(mss: u64) -> Bbr1 {
     let params = Params::resolve(SCHEME.params, []).unwrap();
     Bbr1::new(
-        &params,
+        Bbr1Params::read(&params),
         Setup {
             mss: Bytes::new(mss),
             ..setup()

@@ -192,7 +192,7 @@ fn the_window_is_whole_packets_and_what_was_written_off() {
     let mut peer = Peer::new(&[("beyond", "1")]);
     peer.copa.window = 10.2;
     assert_eq!(peer.copa.allowance().cwnd, Some(Bytes::new(12 * MSS)));
-    peer.copa.beyond = 0.0;
+    peer.copa.params.beyond = 0.0;
     assert_eq!(peer.copa.allowance().cwnd, Some(Bytes::new(11 * MSS)));
 }
 

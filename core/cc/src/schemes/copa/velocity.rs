@@ -1,17 +1,18 @@
 //! The speed of Copa's window: the velocity, and the three rules that there have been for it.
 
-use narrows_units::{Span, Time};
+use narrows_units::{Span, Time, choice};
 
-/// When the velocity doubles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum VelocityRule {
-    /// After every round trip in the same direction.
-    Reference,
-    /// After the third and each further round trip in the same direction.
-    Paper,
-    /// After every round trip in the same direction in which two thirds of the steps agreed; never beyond delta
-    /// windows.
-    Agreement,
+choice! {
+    /// When the velocity doubles.
+    pub(super) enum VelocityRule {
+        /// After every round trip in the same direction.
+        Reference = "reference",
+        /// After the third and each further round trip in the same direction.
+        Paper = "paper",
+        /// After every round trip in the same direction in which two thirds of the steps agreed; never beyond delta
+        /// windows.
+        Agreement = "agreement",
+    }
 }
 
 /// Round trips in one direction after which the paper's velocity begins to double.

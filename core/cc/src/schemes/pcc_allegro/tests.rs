@@ -53,7 +53,7 @@ fn utility_of_a_report_is_that_of_its_packets_and_times() {
     let mut one = report(1, 12e6, 1000);
     one.lost = 50;
     assert!((scheme.utility_of(&one, 0.04) - 4250.0).abs() < 1e-6);
-    scheme.by_latency = true;
+    scheme.params.utility = UtilityChoice::Latency;
     assert!((scheme.utility_of(&one, 0.04) - 46.875).abs() < 1e-6);
     // The clock has not moved: the time that the packets were to take stands for it.
     one.elapsed = Span::ZERO;
@@ -275,6 +275,7 @@ fn profiles_set_what_the_program_did() {
     });
     let params = Params::resolve(SCHEME.params, given).unwrap();
     let scheme = Allegro::new(&params, setup());
-    assert!(scheme.by_latency && scheme.newest_rtt && scheme.start_ahead == 0);
-    assert!(!allegro(&[("utility", word("loss"))]).by_latency);
+    assert!(scheme.params.utility == UtilityChoice::Latency);
+    assert_eq!((scheme.params.rtt_of, scheme.params.start_ahead), (RttOf::Newest, 0));
+    assert_eq!(allegro(&[("utility", word("loss"))]).params.utility, UtilityChoice::Loss);
 }

@@ -66,7 +66,7 @@ impl Peer {
         verus.window = 100.0;
         verus.smallest = 40.0;
         verus.heard = Some(Time::ZERO);
-        verus.next_epoch = Some(Time::ZERO + verus.epoch);
+        verus.next_epoch = Some(Time::ZERO + verus.params.epoch);
         for (number, &window) in (0..).zip(windows) {
             verus.flights.push(number, window);
             verus.in_flight += 1;

@@ -14,10 +14,13 @@ fn published() -> Vivace {
     vivace(&[("min_rate", Value::Integer(1_300_000)), ("step_limit", Value::Real(1.0))])
 }
 
-const SHIPPED: Utility = Utility { paper: false, latency: 900.0 };
+fn params(utility: UtilityForm, latency_coefficient: f64) -> VivaceParams {
+    VivaceParams { utility, latency_coefficient, ..vivace(&[]).params }
+}
 
 #[test]
 fn utilities_are_those_of_the_formulas() {
+    let shipped = params(UtilityForm::Shipped, 900.0);
     // 100 packets of 1500 bytes in 100 ms, in Mibit/s.
     let seen = VivaceResult::new(&report(0, 12.0, 100), Counted::default());
     assert!((seen.sent - 11.444_092).abs() < 1e-6);
@@ -30,16 +33,16 @@ fn utilities_are_those_of_the_formulas() {
         (0.0, 0.039, -197.025_082),
         (0.0, -0.05, 420.955_875),
     ] {
-        let found = SHIPPED.of(seen.sent, loss, slope);
+        let found = shipped.utility_of(seen.sent, loss, slope);
         assert!((found - utility).abs() < 1e-6, "{loss} {slope}: {found}");
     }
-    let found = SHIPPED.of(VivaceResult::new(&report(0, 120.0, 1000), Counted::default()).sent, 0.0, 0.1);
+    let found = shipped.utility_of(VivaceResult::new(&report(0, 120.0, 1000), Counted::default()).sent, 0.0, 0.1);
     assert!((found + 10_228.442_734).abs() < 1e-6, "{found}");
-    let found = Utility { latency: 11_330.0, ..SHIPPED }.of(seen.sent, 0.0, 0.021);
+    let found = params(UtilityForm::Shipped, 11_330.0).utility_of(seen.sent, 0.0, 0.021);
     assert!((found + 2_584.262_631).abs() < 1e-6, "{found}");
-    let paper = Utility { paper: true, latency: 900.0 };
+    let paper = params(UtilityForm::Paper, 900.0);
     for (loss, slope, utility) in [(0.05, 0.0, 6.3457), (0.0, 0.001, -26.9043), (0.0, -0.5, 63.0957)] {
-        let found = paper.of(100.0, loss, slope);
+        let found = paper.utility_of(100.0, loss, slope);
         assert!((found - utility).abs() < 1e-4, "{loss} {slope}: {found}");
     }
 }
@@ -47,9 +50,9 @@ fn utilities_are_those_of_the_formulas() {
 #[test]
 fn the_paper_form_tolerates_loss_up_to_where_more_is_worth_nothing() {
     // d/dx (x^0.9 - 11.35 x L) = 0 at L = 0.9 x^-0.1 / 11.35.
-    let paper = Utility { paper: true, latency: 900.0 };
+    let paper = params(UtilityForm::Paper, 900.0);
     for (rate, limit) in [(1.0, 0.079), (10.0, 0.063), (100.0, 0.050), (1000.0, 0.040)] {
-        let more_is_better = |loss: f64| paper.of(rate * 1.001, loss, 0.0) > paper.of(rate, loss, 0.0);
+        let more_is_better = |loss: f64| paper.utility_of(rate * 1.001, loss, 0.0) > paper.utility_of(rate, loss, 0.0);
         assert!(more_is_better(limit - 0.001) && !more_is_better(limit + 0.001), "{rate}");
     }
 }

@@ -20,7 +20,7 @@ const SHARE: f64 = 0.05;
 /// Over how long the received rate is measured.
 const WINDOW: Span = Span::from_ms(500);
 
-/// Which frame can be decoded next, and since when it has been missed.
+/// The frame that can be decoded next, and the time since which it has been missed.
 #[derive(Clone, Debug, Default)]
 struct Decoder {
     next: u32,
@@ -68,12 +68,12 @@ impl GccReceiver {
     pub(super) fn new(settings: GccSettings, now: Time) -> Self {
         GccReceiver {
             clock: settings.clock,
-            interval: settings.feedback_interval,
-            patience: if settings.nack { PATIENCE } else { PATIENCE_WITHOUT },
+            interval: settings.params.feedback_interval,
+            patience: if settings.params.nack { PATIENCE } else { PATIENCE_WITHOUT },
             assembly: Reassembly::default(),
             decoder: Decoder::default(),
             arrivals: ArrivalReport::default(),
-            nack: settings.nack.then(NackList::new),
+            nack: settings.params.nack.then(NackList::new),
             hopeless: false,
             reported: now,
             number: 0,

@@ -53,7 +53,7 @@ impl GccSender {
     pub(super) fn new(settings: GccSettings, config: EncoderConfig, setup: MediaSetup) -> Self {
         let now = setup.now;
         let mut probes = Probes::new(settings.max_bps);
-        if settings.probing {
+        if settings.params.probing {
             probes.start(settings.start_bps);
         }
         GccSender {
@@ -61,7 +61,7 @@ impl GccSender {
             history: GccHistory::default(),
             controller: Controller::new(&settings),
             probes,
-            application: AppLimit::new(settings.probe_interval, now),
+            application: AppLimit::new(settings.params.probe_interval, now),
             repairs: Repairs::new(now),
             due: now,
             rtt: None,
@@ -151,7 +151,7 @@ impl GccSender {
     fn pacing_bps(&self) -> f64 {
         let waiting = self.source.outbox.bytes() + self.repairs.bytes();
         let queue = waiting as f64 * 8.0 / QUEUE_TIME;
-        let paced = (self.settings.pacing_factor * self.controller.target()).max(queue);
+        let paced = (self.settings.params.pacing_factor * self.controller.target()).max(queue);
         self.probes.rate().unwrap_or(paced)
     }
 }

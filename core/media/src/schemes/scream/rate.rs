@@ -86,7 +86,7 @@ impl RateControl {
     /// A loss that counts.
     pub(super) fn loss(&mut self, now: Time, settings: &ScreamSettings) {
         self.note(now);
-        self.target = (settings.beta_rate * self.target).max(settings.min_bps);
+        self.target = (settings.params.beta_rate * self.target).max(settings.min_bps);
     }
 
     /// The window fell by `share` of itself for its delay.
@@ -145,8 +145,8 @@ impl RateControl {
 
     fn increment(&self, state: &RateControlState, bps: f64, most: f64, may_rise: bool, settings: &ScreamSettings) -> f64 {
         let more = 1.0 + 0.05 * (SMALL_BPS / self.target).min(1.0);
-        let queue = settings.queue_factor * self.queue_average;
-        let change = more * bps * (1.0 - settings.guard * state.trend) - queue - self.target;
+        let queue = settings.params.queue_factor * self.queue_average;
+        let change = more * bps * (1.0 - settings.params.guard * state.trend) - queue - self.target;
         if change > 0.0 {
             if state.queue_bits > QUEUE_BITS || !may_rise {
                 return 0.0;

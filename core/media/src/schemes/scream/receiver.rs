@@ -75,8 +75,8 @@ impl ScreamReceiver {
     }
 
     fn interval(&self) -> Span {
-        if !self.settings.report_interval.is_zero() {
-            return self.settings.report_interval;
+        if !self.settings.params.report_interval.is_zero() {
+            return self.settings.params.report_interval;
         }
         Span::from_secs(1.0 / (self.bps / 10e3).clamp(10.0, 100.0))
     }

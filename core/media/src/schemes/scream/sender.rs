@@ -86,7 +86,7 @@ impl ScreamSender {
     /// Throws away what has waited for too long.
     fn give_up(&mut self, now: Time) {
         let recently = self.cleared.is_some_and(|cleared| now - cleared <= CLEAR_APART);
-        if !recently && self.source.outbox.age(now) > self.settings.queue_limit {
+        if !recently && self.source.outbox.age(now) > self.settings.params.queue_limit {
             self.cleared = Some(now);
             self.source.outbox.clear();
             self.source.encoder.request_key();
@@ -130,7 +130,7 @@ impl ScreamSender {
         let first = self.min_rtt == f64::INFINITY;
         self.rtt = sample;
         self.min_rtt = self.min_rtt.min(sample);
-        if first && !self.settings.cold_rtt {
+        if first && !self.settings.params.cold_rtt {
             (self.short, self.smoothed, self.smoothed_at) = (sample, sample, now);
             return;
         }

@@ -146,7 +146,7 @@ impl ScreamWindow {
         }
         let mut fallen = 0.0;
         if step.loss {
-            self.cwnd = (settings.beta_loss * self.cwnd).max(self.least);
+            self.cwnd = (settings.params.beta_loss * self.cwnd).max(self.least);
             self.fast = false;
         } else if self.fast {
             if delay.trend() >= TREND {
@@ -173,9 +173,9 @@ impl ScreamWindow {
             if 1.2 * step.in_flight + step.newly <= self.cwnd {
                 return 0.0;
             }
-            (settings.gain_up * off * limited * self.mss / self.cwnd).round()
+            (settings.params.gain_up * off * limited * self.mss / self.cwnd).round()
         } else {
-            let fall = (settings.gain_down * -off * step.newly * self.mss / self.cwnd).trunc();
+            let fall = (settings.params.gain_down * -off * step.newly * self.mss / self.cwnd).trunc();
             -fall.min(self.cwnd / 4.0)
         }
     }

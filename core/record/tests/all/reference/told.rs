@@ -49,19 +49,7 @@ impl Plan {
                     name,
                     kind: kind.to_owned(),
                     direction,
-                    in_packets: 0,
-                    in_bytes: 0,
-                    out_packets: 0,
-                    out_bytes: 0,
-                    dropped_packets: 0,
-                    dropped_bytes: 0,
-                    marked_packets: 0,
-                    held_packets: 0,
-                    held_bytes: 0,
-                    link: None,
-                    copied_packets: 0,
-                    copied_bytes: 0,
-                    capacity_bytes: None,
+                    ..ElementCounters::default()
                 };
                 for m in movers.iter().filter(|m| m.direction == direction) {
                     let reached = |i: usize| m.times.get(i).is_some_and(|&t| t <= self.duration_ns);

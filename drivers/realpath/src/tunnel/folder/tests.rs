@@ -17,8 +17,8 @@ impl Drop for Made {
     }
 }
 
-fn block(side: LogSide, ids: std::ops::Range<u64>, arrived_ns: fn(u64) -> u64) -> Vec<u8> {
-    let mut columns = Columns::new(side);
+fn block(kind: LogKind, ids: std::ops::Range<u64>, arrived_ns: fn(u64) -> u64) -> Vec<u8> {
+    let mut columns = Columns::new(kind);
     for id in ids {
         columns.push(TunnelLogRow {
             id,
@@ -49,15 +49,15 @@ fn end(role: &str) -> Made {
     let rows = json!({"sent": 30, "arrived": 30});
     let document = json!({"format": FORMAT, "role": role, "log_rows": rows});
     made.write(FILE, document.to_string().as_bytes());
-    for side in [LogSide::Sent, LogSide::Arrived] {
-        made.write(file_name(side), &blocks(side, |_| true));
+    for kind in [LogKind::Sent, LogKind::Arrived] {
+        made.write(file_name(kind), &blocks(kind, |_| true));
     }
     made
 }
 
-fn blocks(side: LogSide, keep: impl Fn(u64) -> bool) -> Vec<u8> {
+fn blocks(kind: LogKind, keep: impl Fn(u64) -> bool) -> Vec<u8> {
     let kept = (0..3).filter(|&number| keep(number));
-    kept.flat_map(|number| block(side, number * 10..(number + 1) * 10, on_time))
+    kept.flat_map(|number| block(kind, number * 10..(number + 1) * 10, on_time))
         .collect()
 }
 
@@ -79,15 +79,15 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(16))]
     #[test]
     fn no_block_is_missing_unnoticed(keep in any::<[bool; 3]>(), sent in any::<bool>()) {
-        let side = if sent { LogSide::Sent } else { LogSide::Arrived };
+        let kind = if sent { LogKind::Sent } else { LogKind::Arrived };
         let made = end("dialer");
-        made.write(file_name(side), &blocks(side, |number| keep[number as usize]));
+        made.write(file_name(kind), &blocks(kind, |number| keep[number as usize]));
         let count = 10 * keep.iter().filter(|&&kept| kept).count();
         if count == 30 {
             prop_assert!(EndFolder::read(&made.0, false).unwrap().remarks.is_empty());
             return Ok(());
         }
-        let name = file_name(side);
+        let name = file_name(kind);
         let said = format!("{name}: has {count} of the 30 rows that tunnel.json says");
         let refusal = made.refusal();
         prop_assert!(refusal.contains(&said), "{}", refusal);
@@ -106,7 +106,7 @@ fn what_a_killed_agent_has_left_is_read_when_asked_for() {
     }
     let known = json!({"format": FORMAT, "role": "dialer"}).to_string();
     made.write("tunnel.json.part", known.as_bytes());
-    let mut cut = blocks(LogSide::Arrived, |number| number < 2);
+    let mut cut = blocks(LogKind::Arrived, |number| number < 2);
     cut.pop();
     made.write("arrived.ntl.part", &cut);
     let refusal = made.refusal();
@@ -135,13 +135,13 @@ fn what_a_killed_agent_has_left_is_read_when_asked_for() {
 #[test]
 fn a_hint_is_given_where_it_helps() {
     let made = end("dialer");
-    let whole = blocks(LogSide::Sent, |_| true);
+    let whole = blocks(LogKind::Sent, |_| true);
     let hint = "; --lenient uses what is before it";
     for (bytes, helps) in [
         (&whole[..whole.len() - 1], true),
         (&whole[..5], false),
         (&b"no log at all"[..], false),
-        (&blocks(LogSide::Arrived, |_| true), false),
+        (&blocks(LogKind::Arrived, |_| true), false),
     ] {
         made.write(SENT, bytes);
         let refusal = made.refusal();
@@ -184,7 +184,7 @@ fn why_clocks_cannot_be_compared_is_told() {
         silent.starts_with(&format!("{folder}: nothing has arrived at this end")),
         "{silent}"
     );
-    let (wild, _) = told(&block(LogSide::Arrived, 0..30, |_| 1 << 62), 30);
+    let (wild, _) = told(&block(LogKind::Arrived, 0..30, |_| 1 << 62), 30);
     assert!(wild.contains("no relation of two clocks fits"), "{wild}");
     assert!(wild.contains("30 of them are years away"), "{wild}");
 }

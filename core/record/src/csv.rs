@@ -1,0 +1,166 @@
+//! The columnar files of a record as text: comma-separated values with a line of names.
+//!
+//! Numbers are written as they are, words without quotes (they contain neither commas nor quotes; one that does is
+//! quoted), absent values as nothing.
+
+use crate::RecordError;
+use crate::read::{Record, TableReader};
+use crate::rows::Row;
+use crate::schema::{
+    BINS_FILE, BinRow, CAPACITY_FILE, COMPLETIONS_FILE, CapacityRow, CompletionRow, DELAYS_FILE,
+    DelayRow, FRAMES_FILE, FrameRow, PACKETS_FILE, QUEUES_FILE, QueueRow, STATES_FILE, StateRow,
+    TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
+};
+use crate::write::{Column, packet_columns};
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
+use arrow_array::{Array, ArrayRef};
+use arrow_schema::DataType;
+use bytes::Bytes;
+use std::io::Write;
+
+/// Bytes that are gathered before they are written.
+const BLOCK: usize = 1 << 20;
+
+/// A file of a record with its content, if the record has it.
+type File<'a> = (&'static str, &'a Option<Bytes>, fn() -> Vec<Column>);
+
+fn files(record: &Record) -> [File<'_>; 10] {
+    [
+        (PACKETS_FILE, &record.packets, packet_columns),
+        (BINS_FILE, &record.bins, BinRow::columns),
+        (DELAYS_FILE, &record.delays, DelayRow::columns),
+        (STATES_FILE, &record.states, StateRow::columns),
+        (TRACES_FILE, &record.traces, TraceRow::columns),
+        (QUEUES_FILE, &record.queues, QueueRow::columns),
+        (TRANSFERS_FILE, &record.transfers, TransferRow::columns),
+        (
+            COMPLETIONS_FILE,
+            &record.completions,
+            CompletionRow::columns,
+        ),
+        (FRAMES_FILE, &record.frames, FrameRow::columns),
+        (CAPACITY_FILE, &record.capacity, CapacityRow::columns),
+    ]
+}
+
+/// The names of the columnar files that the record has.
+pub fn tables(record: &Record) -> Vec<&'static str> {
+    let there = files(record).into_iter().filter(|file| file.1.is_some());
+    there.map(|file| file.0).collect()
+}
+
+/// Writes the columnar file called `file` as text; the number of its rows.
+///
+/// # Errors
+/// A file that is damaged or not there, or an output that cannot be written.
+pub fn write(record: &Record, file: &str, out: &mut impl Write) -> Result<u64, RecordError> {
+    let found = files(record).into_iter().find(|one| one.0 == file);
+    let Some((file, Some(bytes), columns)) = found else {
+        return Err(RecordError::data(file, "the record has no such table"));
+    };
+    let mut columns = columns();
+    for column in &mut columns {
+        if let DataType::Dictionary(_, value) = &column.kind {
+            column.kind = (**value).clone();
+        }
+    }
+    let mut table = TableReader::open(file, bytes.clone(), &columns)?;
+    let mut text: Vec<u8> = Vec::with_capacity(BLOCK + 4096);
+    let mut rows = 0;
+    let mut named = false;
+    while let Some(batch) = table.next()? {
+        if !named {
+            heading(&mut text, &columns[..batch.num_columns()]);
+            named = true;
+        }
+        let cells: Vec<_> = batch
+            .columns()
+            .iter()
+            .map(cells)
+            .collect::<Option<_>>()
+            .ok_or_else(|| {
+                RecordError::data(file, "a column has a type that cannot be written as text")
+            })?;
+        for row in 0..batch.num_rows() {
+            for (index, cell) in cells.iter().enumerate() {
+                if index > 0 {
+                    text.push(b',');
+                }
+                cell(row, &mut text);
+            }
+            text.push(b'\n');
+            if text.len() >= BLOCK {
+                out.write_all(&text)?;
+                text.clear();
+            }
+        }
+        rows += batch.num_rows() as u64;
+    }
+    if !named {
+        heading(&mut text, &columns);
+    }
+    out.write_all(&text)?;
+    Ok(rows)
+}
+
+fn heading(text: &mut Vec<u8>, columns: &[Column]) {
+    let names: Vec<&str> = columns.iter().map(|column| column.name).collect();
+    text.extend(names.join(",").as_bytes());
+    text.push(b'\n');
+}
+
+/// Appends the value of a row of one column.
+type CellWriter<'a> = Box<dyn Fn(usize, &mut Vec<u8>) + 'a>;
+
+macro_rules! numbers {
+    ($column:expr, $($data:ident => $kind:ty),*) => {
+        match $column.data_type() {
+            $(DataType::$data => {
+                let values = $column.as_primitive::<$kind>();
+                Some(Box::new(move |row: usize, text: &mut Vec<u8>| {
+                    if values.is_valid(row) {
+                        // Writing to memory does not fail.
+                        let _ = write!(text, "{}", values.value(row));
+                    }
+                }) as CellWriter<'_>)
+            })*
+            _ => None,
+        }
+    };
+}
+
+fn cells(column: &ArrayRef) -> Option<CellWriter<'_>> {
+    match column.data_type() {
+        DataType::Utf8 => {
+            let values = column.as_string::<i32>();
+            Some(Box::new(move |row: usize, text: &mut Vec<u8>| {
+                if values.is_valid(row) {
+                    quoted(values.value(row), text);
+                }
+            }))
+        }
+        DataType::Boolean => {
+            let values = column.as_boolean();
+            Some(Box::new(move |row: usize, text: &mut Vec<u8>| {
+                text.extend(if values.value(row) {
+                    &b"true"[..]
+                } else {
+                    b"false"
+                });
+            }))
+        }
+        _ => numbers!(column, UInt16 => UInt16Type, UInt32 => UInt32Type, UInt64 => UInt64Type,
+                      Int64 => Int64Type, Float64 => Float64Type),
+    }
+}
+
+fn quoted(word: &str, text: &mut Vec<u8>) {
+    if word.contains([',', '"', '\n', '\r']) {
+        text.push(b'"');
+        text.extend(word.replace('"', "\"\"").as_bytes());
+        text.push(b'"');
+    } else {
+        text.extend(word.as_bytes());
+    }
+}

@@ -1,0 +1,168 @@
+//! One declaration per parameter: [`params!`](crate::params) makes the struct that holds the values, the list of
+//! [`ParamSpec`](crate::ParamSpec)s and the reader.
+
+use super::{FileRef, Params, Value};
+use crate::{Bytes, Rate, Span};
+
+/// Declares the parameters of one thing in a registry, each once: its field, kind, range and unit, default, sentence
+/// and source.
+///
+/// The sentence is the field's documentation. The kind is the name of a [`Kind`](crate::Kind), or of an enum that
+/// [`choice!`](crate::choice) declares, with the words that are allowed if not all are. The range is in base units (ns,
+/// bit/s, bytes), and a unit is given where the kind has none. The default is written as in scenarios; a parameter
+/// without one is required. Packets are real numbers, as windows in packets are. The struct has `PARAMS` for the
+/// registry and `read` for the constructor.
+///
+/// ```
+/// use narrows_units::{Params, Span, choice, params};
+///
+/// choice! {
+///     /// Rule by which the window grows.
+///     enum Growth { Linear = "linear", Cubic = "cubic" }
+/// }
+///
+/// params! {
+///     /// Parameters of a scheme.
+///     struct ExampleParams {
+///         /// Share of the data in flight kept after a loss.
+///         beta: Ratio(0.05..=0.95) = 0.5, "RFC 5681, equation 4";
+///         /// Growth per round trip.
+///         step: Number(0.1..=10.0, "packets") = 1, "RFC 5681, section 3.1";
+///         /// Time for which the smallest RTT counts.
+///         min_rtt_window: Span = "10 s", "Linux tcp_bbr.c";
+///         /// Rule by which the window grows.
+///         growth: Growth = "cubic", "RFC 9438";
+///     }
+/// }
+///
+/// let params = ExampleParams::read(&Params::resolve(ExampleParams::PARAMS, []).unwrap());
+/// assert_eq!((params.beta, params.step), (0.5, 1.0));
+/// assert_eq!(params.min_rtt_window, Span::from_ms(10_000));
+/// assert_eq!(params.growth, Growth::Cubic);
+/// ```
+#[macro_export]
+macro_rules! params {
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $name:ident {
+            $(
+                $(#[doc = $doc:literal])+
+                $field:ident : $kind:ident $([$($word:literal),+])? $(($range:expr $(, $unit:literal)?))? $(= $default:literal)? $(, $source:expr)?;
+            )+
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Clone, Debug)]
+        $vis struct $name {
+            $($(#[doc = $doc])+ $vis $field: $crate::params!(@value $kind),)+
+        }
+
+        impl $name {
+            /// Their descriptions, for the registry.
+            $vis const PARAMS: &'static [$crate::ParamSpec] = &[$({
+                let doc: &str = concat!($($doc),+);
+                let spec = $crate::ParamSpec::new(stringify!($field), $crate::params!(@kind $kind $($($word)+)?), doc.trim_ascii());
+                $(let spec = spec.source($source);)?
+                $(
+                    let spec = spec.range(*$range.start(), *$range.end());
+                    $(let spec = spec.unit($unit);)?
+                )?
+                $crate::params!(@default spec $($default)?)
+            }),+];
+
+            /// Their values.
+            $vis fn read(params: &$crate::Params) -> Self {
+                $name { $($field: params.read(stringify!($field)),)+ }
+            }
+        }
+    };
+    (@default $spec:ident $default:literal) => { $spec.default(concat!($default)) };
+    (@default $spec:ident) => { $spec.required() };
+    (@value Rate) => { $crate::Rate };
+    (@value Span) => { $crate::Span };
+    (@value Bytes) => { $crate::Bytes };
+    (@value Packets) => { f64 };
+    (@value Count) => { u64 };
+    (@value Ratio) => { f64 };
+    (@value Number) => { f64 };
+    (@value Flag) => { bool };
+    (@value File) => { $crate::FileRef };
+    (@value $choice:ident) => { $choice };
+    (@kind Rate) => { $crate::Kind::Rate };
+    (@kind Span) => { $crate::Kind::Span };
+    (@kind Bytes) => { $crate::Kind::Bytes };
+    (@kind Packets) => { $crate::Kind::Packets };
+    (@kind Count) => { $crate::Kind::Count };
+    (@kind Ratio) => { $crate::Kind::Ratio };
+    (@kind Number) => { $crate::Kind::Number };
+    (@kind Flag) => { $crate::Kind::Flag };
+    (@kind File) => { $crate::Kind::File };
+    (@kind $choice:ident $($word:literal)+) => { $crate::Kind::Choice(&[$($word),+]) };
+    (@kind $choice:ident) => { $crate::Kind::Choice($choice::WORDS) };
+}
+
+/// Declares enums whose values are the words of parameters.
+#[macro_export]
+macro_rules! choice {
+    ($($(#[$meta:meta])* $vis:vis enum $name:ident { $($(#[$inner:meta])* $variant:ident = $word:literal),+ $(,)? })+) => {$(
+        $(#[$meta])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        $vis enum $name { $($(#[$inner])* $variant),+ }
+
+        impl $name {
+            /// The words in scenarios.
+            #[allow(dead_code)] // Where each parameter lists its own.
+            $vis const WORDS: &'static [&'static str] = &[$($word),+];
+        }
+
+        impl $crate::ReadParam for $name {
+            fn read_param(value: &$crate::Value) -> Option<Self> {
+                match value {
+                    $($crate::Value::Word(word) if word == $word => Some($name::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+
+/// A type that holds the value of a parameter.
+pub trait ReadParam: Sized {
+    /// The value, if it is of this type.
+    fn read_param(value: &Value) -> Option<Self>;
+}
+
+macro_rules! read_param {
+    ($($type:ty: $($pattern:pat => $read:expr),+;)+) => {$(
+        impl ReadParam for $type {
+            fn read_param(value: &Value) -> Option<Self> {
+                match value {
+                    $($pattern => Some($read),)+
+                    _ => None,
+                }
+            }
+        }
+    )+};
+}
+
+read_param! {
+    u64: Value::Integer(number) => *number;
+    f64: Value::Real(number) => *number, Value::Integer(number) => *number as f64;
+    bool: Value::Flag(flag) => *flag;
+    Rate: Value::Integer(bps) => Rate::from_bps(*bps);
+    Span: Value::Integer(ns) => Span::from_ns(*ns);
+    Bytes: Value::Integer(bytes) => Bytes::new(*bytes);
+    FileRef: Value::File(file) => file.clone();
+}
+
+impl Params {
+    /// The value called `name`.
+    ///
+    /// # Panics
+    /// Where the parameters were not resolved against a declaration of `name` with this type.
+    pub fn read<T: ReadParam>(&self, name: &str) -> T {
+        self.get(name)
+            .and_then(T::read_param)
+            .unwrap_or_else(|| panic!("parameter '{name}' is not declared with this type"))
+    }
+}

@@ -1,0 +1,28 @@
+//! Records of runs as files of other tools, and measurements of other tools as columns for records.
+//!
+//! ```text
+//! record -> Packets -> streams (who repeated what) -> pcapng | qlog
+//! pcapng | qlog | mahimahi's log -> both directions of packets, states -> record
+//! ```
+//!
+//! Records tell of each packet when it was sent and when it arrived, and not what was in it. What other tools want to
+//! see in addition, above all positions in the stream of bytes, is reconstructed in `streams`, from the counters of
+//! the senders and the fates of the packets.
+//!
+//! Like the crates under `core/`, this one opens no file and reads no clock: it takes bytes and any
+//! [`std::io::Write`].
+#![forbid(unsafe_code)]
+
+mod error;
+pub mod import;
+pub mod mahimahi;
+mod packets;
+pub mod pcapng;
+pub mod qlog;
+mod streams;
+#[cfg(test)]
+mod testing;
+mod traffic;
+
+pub use error::FormatError;
+pub use traffic::Traffic;

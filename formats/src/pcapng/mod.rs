@@ -1,0 +1,41 @@
+//! Packets as Wireshark reads them: pcapng (draft-ietf-opsawg-pcapng).
+//!
+//! ```text
+//! section header | interface | names of addresses | packet | packet | ...
+//! ```
+//!
+//! Every block is `type:32 length:32 content length:32`, padded to 32 bits; options are `code:16 length:16 value`, padded
+//! likewise. Files are little-endian with time stamps in nanoseconds; readers take either order and any resolution.
+
+mod headers;
+mod read;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub(crate) use headers::{client_port, server_port};
+pub use read::{Capture, read};
+pub use write::{End, Written, write};
+
+const SECTION: u32 = 0x0A0D_0D0A;
+const BYTE_ORDER: u32 = 0x1A2B_3C4D;
+const INTERFACE: u32 = 1;
+const SIMPLE_PACKET: u32 = 3;
+const NAMES: u32 = 4;
+const ENHANCED_PACKET: u32 = 6;
+
+const END_OF_OPTIONS: u16 = 0;
+const COMMENT: u16 = 1;
+/// Of a section: the program that wrote it.
+const APPLICATION: u16 = 4;
+/// Of an interface.
+const NAME: u16 = 2;
+const DESCRIPTION: u16 = 3;
+const RESOLUTION: u16 = 9;
+const OFFSET: u16 = 14;
+/// Of a packet: a number that it has at every interface.
+const PACKET_ID: u16 = 5;
+
+/// Link types (of `pcap`): Ethernet, IPv4 or IPv6 without anything before it, and others that tools write.
+const ETHERNET: u16 = 1;
+const RAW: u16 = 101;

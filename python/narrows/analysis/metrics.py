@@ -1,0 +1,146 @@
+"""Metrics for people: short heads of columns, numbers with four digits, amounts with their unit, and names by
+which a metric may be called on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from narrows.errors import UsageError
+from narrows.statistics.runs import spread_of
+from narrows.text import did_you_mean, shorten
+
+Metric = Mapping[str, Any]
+
+#: The metrics of the summary, in the order of the columns; those that the core does not know are left out.
+SUMMARY = (
+    "throughput_bps",
+    "delay_p95_ns",
+    "queueing_delay_p95_ns",
+    "loss_ratio",
+    "utilization_ratio",
+    "jain_index",
+)
+#: The metrics of tables where nobody saw packets, as between hosts without a tunnel.
+ENDS = ("goodput_bps", "rtt_p95_ns", "retransmitted_ratio")
+
+NOT_AVAILABLE = "N/A"
+
+#: Heads that leave room for numbers; other metrics are called by their label.
+_HEADS = {
+    "throughput_bps": "thr",
+    "goodput_bps": "goodput",
+    "delay_mean_ns": "mean OWD",
+    "delay_p50_ns": "p50 OWD",
+    "delay_p95_ns": "p95 OWD",
+    "delay_p99_ns": "p99 OWD",
+    "delay_max_ns": "max OWD",
+    "queueing_delay_mean_ns": "mean queue",
+    "queueing_delay_p50_ns": "p50 queue",
+    "queueing_delay_p95_ns": "p95 queue",
+    "queueing_delay_p99_ns": "p99 queue",
+    "utilization_ratio": "util",
+    "jain_index": "Jain",
+    "throughput_ratio": "thr ratio",
+    "retransmitted_ratio": "retrans",
+    "rtt_mean_ns": "mean RTT",
+    "rtt_p95_ns": "p95 RTT",
+    "bottleneck_drop_ratio": "drops",
+    "loss_synchronisation": "loss sync",
+    "convergence_1s_ns": "converged\nin (1 s)",
+    "convergence_10s_ns": "converged\nin (10 s)",
+    "completion_p50_ns": "p50 FCT",
+    "completion_p95_ns": "p95 FCT",
+    "completion_mean_ns": "mean FCT",
+}
+#: Words that people use for a metric, besides its name, label and head.
+_ALSO = {
+    "throughput": "throughput_bps",
+    "delay": "delay_p95_ns",
+    "p95 delay": "delay_p95_ns",
+    "one-way delay": "delay_p95_ns",
+    "queueing delay": "queueing_delay_p95_ns",
+    "queue": "queueing_delay_p95_ns",
+    "loss": "loss_ratio",
+    "utilisation": "utilization_ratio",
+    "fairness": "jain_index",
+    "rtt": "rtt_p95_ns",
+}
+
+
+def head_of(metric: Metric) -> str:
+    """The short head of a column: `thr`, `p95 OWD`."""
+    return _HEADS.get(str(metric["name"])) or str(metric.get("label") or metric["name"])
+
+
+def unit_of(metric: Metric) -> str:
+    """The unit for people, empty for plain numbers."""
+    unit = str(metric.get("show_unit") or "")
+    return "" if unit == "1" else unit
+
+
+def has_packets(results: Mapping[str, Any]) -> bool:
+    """True if packets were seen in any run, or nothing tells that they were not."""
+    found = [row["metrics"] for row in results["rows"]]
+    return not found or any(
+        row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in found
+    )
+
+
+def find(metrics: Iterable[Metric], called: str) -> Metric:
+    """The metric that is called so: by name, label, head or a usual word. Raises `UsageError` with what was
+    meant."""
+    known = {str(metric["name"]): metric for metric in metrics}
+    words = {word: known[name] for word, name in _ALSO.items() if name in known}
+    for name, metric in known.items():
+        for word in (str(metric.get("label") or name), _HEADS.get(name, name), name):
+            words[word.lower()] = metric
+    wanted = " ".join(called.lower().split())
+    if wanted not in words:
+        hint = did_you_mean(wanted, words) or "; narrows show --json lists the metrics of a campaign"
+        raise UsageError(f'there is no metric "{shorten(called)}"{hint}')
+    return words[wanted]
+
+
+def show_number(value: float | None, metric: Metric) -> str:
+    """A value in the unit for people, with four significant digits."""
+    if value is None:
+        return NOT_AVAILABLE
+    return four_digits(value * float(metric.get("show_scale") or 1))
+
+
+def show_amount(value: float | None, metric: Metric) -> str:
+    """The same with its unit: `11.43 Mbit/s`."""
+    unit = unit_of(metric) if value is not None else ""
+    return f"{show_number(value, metric)} {unit}".rstrip()
+
+
+def show_spread(summary: Mapping[str, Any], metric: Metric) -> str:
+    """What is known of the spread, for beside the median: `[11.2, 11.6]` is the 95 % interval of the median,
+    `11.2 to 11.6` the smallest and the largest of a few runs; empty for a single run."""
+    spread = spread_of(summary)
+    if spread.kind == "identical":
+        return "identical"
+    if spread.low is None or spread.high is None:
+        return ""
+    low, high = show_number(spread.low, metric), show_number(spread.high, metric)
+    return f"[{low}, {high}]" if spread.kind == "interval" else f"{low} to {high}"
+
+
+def four_digits(scaled: float) -> str:
+    """A number with at most four significant digits, and none cut off before the point."""
+    if scaled == 0:
+        return "0"
+    digits = 3
+    size = abs(scaled)
+    while size >= 10 and digits > 0:
+        size /= 10
+        digits -= 1
+    return f"{scaled:.{digits}f}"
+
+
+def of_names(results: Mapping[str, Any], wanted: Sequence[str]) -> list[dict[str, Any]]:
+    """The metrics of results that have these names, in their order; those that the core does not know are
+    left out."""
+    known = {metric["name"]: metric for metric in results["metrics"]}
+    return [known[name] for name in wanted if name in known]

@@ -1,0 +1,237 @@
+"""Tables that fit the terminal they are in, and never cut a number or a name.
+
+A column has a short head and a rank. What does not fit is left out, the column of the highest rank first, and
+a line below the table says which and how to get them. Where the first column, usually a name, is what takes
+the room, it stands on a line of its own and the other columns below it; a last column of sentences is folded
+between words. Columns are aligned in all rows.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from rich.cells import cell_len
+from rich.text import Text
+
+from narrows.console import WIDTH_OF_FILES
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+#: Between two columns.
+GAP = "  "
+#: What stands below a name on a line of its own.
+_INDENT = "  "
+#: A column of sentences gets at least so much room, or its sentences stand below their row.
+_LEAST_FOLDED = 28
+#: A name may take so much of the width before it gets a line of its own.
+_MOST_FOR_NAMES = 0.5
+#: Below this nothing is arranged for: lines are longer than the terminal.
+NARROWEST = 40
+
+HOW = "a wider terminal (COLUMNS=160) or --json shows them"
+
+
+def width(stream: object = None) -> int:
+    """The columns that there are: `COLUMNS` if it is set, those of the terminal, or many in a file."""
+    try:
+        said = int(os.environ.get("COLUMNS", ""))
+    except ValueError:
+        said = 0
+    if said > 0:
+        return max(said, NARROWEST)
+    stream = stream or sys.stdout
+    if not getattr(stream, "isatty", bool)():
+        return WIDTH_OF_FILES
+    return max(shutil.get_terminal_size().columns, NARROWEST)
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its head (lines between newlines), its side, and when it is left out."""
+
+    head: str
+    align: Literal["left", "right"] = "right"
+    #: 0 is never left out; of the others the highest goes first, and of equal ones the last.
+    rank: int = 0
+    #: A column of sentences, folded between words; only the last one can be.
+    folded: bool = False
+
+
+class FittedTable:
+    """Rows of cells under heads. Cells are text, or `rich.text.Text` where they have a colour."""
+
+    def __init__(self, *columns: Column) -> None:
+        self.columns = columns
+        self.rows: list[tuple[list[Text], str]] = []
+
+    def add(self, *cells: str | Text, style: str = "") -> None:
+        """Adds a row, one cell for each column."""
+        if len(cells) != len(self.columns):
+            raise ValueError(f"{len(cells)} cells for {len(self.columns)} columns")
+        self.rows.append(([cell if isinstance(cell, Text) else Text(cell) for cell in cells], style))
+
+    def lines(self, most: int) -> tuple[list[Text], list[str]]:
+        """The lines of the table in `most` columns of a terminal, and the heads of what was left out."""
+        shown = list(range(len(self.columns)))
+        layout = self._layout(shown, most)
+        while layout is None:
+            spare = [index for index in shown if self.columns[index].rank]
+            if not spare:
+                layout = self._stacked(shown, most)
+                break
+            shown.remove(max(spare, key=lambda index: (self.columns[index].rank, index)))
+            layout = self._layout(shown, most)
+        left_out = [
+            " ".join(column.head.split()) for index, column in enumerate(self.columns) if index not in shown
+        ]
+        return layout(), left_out
+
+    def print(self, console: Console, how: str = HOW) -> None:
+        """Prints the table; `how` says how to see what had to be left out."""
+        lines, left_out = self.lines(width(console.file))
+        for line in lines:
+            console.print(line, soft_wrap=True)
+        if left_out:
+            for text in fold(no_room(left_out, how), width(console.file)):
+                console.print(Text(text, style="dim"), soft_wrap=True)
+
+    # -- layouts ---------------------------------------------------------------------------------
+
+    def _layout(self, shown: Sequence[int], most: int) -> Callable[[], list[Text]] | None:
+        """The way in which these columns fit, if any does."""
+        widths = self._widths(shown)
+        if _total(widths) <= most:
+            return lambda: self._side_by_side(shown, widths)
+        if len(shown) == 1:
+            return None
+        if self.columns[shown[-1]].folded:
+            room = most - _total(widths[:-1]) - len(GAP)
+            if room >= _LEAST_FOLDED:
+                return lambda: self._side_by_side(shown, [*widths[:-1], room])
+        room = most - _total(widths[1:]) - len(GAP)
+        names = sorted(cell_len(cells[shown[0]].plain) for cells, _ in self.rows)
+        if room >= self._head_width(shown[0]) and names and names[(len(names) - 1) // 2] <= room:
+            # Half of the names fit: the others stand on the line above their numbers.
+            return lambda: self._side_by_side(shown, [room, *widths[1:]], most)
+        if widths[0] > most * _MOST_FOR_NAMES and len(_INDENT) + _total(widths[1:]) <= most:
+            return self._stacked(shown, most)
+        return None
+
+    def _head_width(self, index: int) -> int:
+        return max(cell_len(line) for line in self.columns[index].head.split("\n"))
+
+    def _widths(self, shown: Sequence[int]) -> list[int]:
+        found = []
+        for index in shown:
+            cells = (cell_len(cells[index].plain) for cells, _ in self.rows)
+            found.append(max([self._head_width(index), *cells]))
+        return found
+
+    def _side_by_side(self, shown: Sequence[int], widths: Sequence[int], most: int = 0) -> list[Text]:
+        lines = self._heads(shown, widths)
+        for cells, style in self.rows:
+            rest = list(cells)
+            if cell_len(cells[shown[0]].plain) > widths[0]:
+                lines += [_styled(line, style) for line in _folded(cells[shown[0]].copy(), most)]
+                rest[shown[0]] = Text()
+            lines += self._row([rest[index] for index in shown], shown, widths, style)
+        return lines
+
+    def _row(
+        self, cells: Sequence[Text], shown: Sequence[int], widths: Sequence[int], style: str
+    ) -> list[Text]:
+        """The lines of one row: more than one if its last cell is folded."""
+        parts = [_folded(cell, room) for cell, room in zip(cells, widths, strict=True)]
+        return [
+            self._line(
+                [part[number] if number < len(part) else Text() for part in parts], shown, widths, style
+            )
+            for number in range(max(map(len, parts)))
+        ]
+
+    def _stacked(self, shown: Sequence[int], most: int) -> Callable[[], list[Text]]:
+        """The first column on lines of its own, the others below it; sentences below these if they must."""
+        first, rest = shown[0], list(shown[1:])
+        below: int | None = None
+        widths = self._widths(rest)
+        if rest and self.columns[rest[-1]].folded and len(_INDENT) + _total(widths) > most:
+            room = most - len(_INDENT) - _total(widths[:-1]) - len(GAP)
+            if room >= _LEAST_FOLDED:
+                widths[-1] = room
+            else:
+                below, rest, widths = rest[-1], rest[:-1], widths[:-1]
+
+        def made() -> list[Text]:
+            lines = [Text(self.columns[first].head.replace("\n", " "), style="bold")]
+            lines += [Text(_INDENT) + line for line in self._heads(rest, widths)] if rest else []
+            for cells, style in self.rows:
+                lines += [_styled(line, style) for line in _folded(cells[first], most)]
+                if rest:
+                    row = self._row([cells[index] for index in rest], rest, widths, style)
+                    lines += [Text(_INDENT) + line for line in row]
+                if below is not None and cells[below].plain:
+                    folded = _folded(cells[below], most - 2 * len(_INDENT))
+                    lines += [Text(2 * _INDENT) + _styled(line, style) for line in folded]
+            return lines
+
+        return made
+
+    def _heads(self, shown: Sequence[int], widths: Sequence[int]) -> list[Text]:
+        heads = [self.columns[index].head.split("\n") for index in shown]
+        height = max(map(len, heads), default=0)
+        lines = []
+        for number in range(height):
+            row = [
+                Text(head[number - height + len(head)] if number >= height - len(head) else "")
+                for head in heads
+            ]
+            lines.append(self._line(row, shown, widths, "bold"))
+        return lines
+
+    def _line(self, row: Sequence[Text], shown: Sequence[int], widths: Sequence[int], style: str) -> Text:
+        line = Text()
+        for place, (cell, index, room) in enumerate(zip(row, shown, widths, strict=True)):
+            pad = " " * max(0, room - cell_len(cell.plain))
+            if place:
+                line.append(GAP)
+            left = self.columns[index].align == "left"
+            line = line + cell + pad if left else line + pad + cell
+        line.rstrip()
+        return _styled(line, style)
+
+
+def no_room(heads: Sequence[str], how: str = HOW) -> str:
+    """The sentence about columns that were left out."""
+    return f"No room for {', '.join(heads)}: {how}."
+
+
+def fold(text: str, most: int) -> list[str]:
+    """A sentence in lines of at most `most` columns; a word that is longer stays whole, and so does a number
+    with the sign of per cent."""
+    joined = text.replace(" %", "\N{NO-BREAK SPACE}%")
+    lines = textwrap.wrap(joined, most, break_long_words=False, break_on_hyphens=False)
+    return [line.replace("\N{NO-BREAK SPACE}%", " %") for line in lines] or [""]
+
+
+def _folded(cell: Text, room: int) -> list[Text]:
+    """A cell in lines that fit, if it has spaces to be folded at."""
+    if cell_len(cell.plain) <= room:
+        return [cell]
+    return [Text(line, style=cell.style) for line in fold(cell.plain, room)]
+
+
+def _styled(line: Text, style: str) -> Text:
+    if style:
+        line.stylize_before(style)
+    return line
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(GAP) * max(0, len(widths) - 1)

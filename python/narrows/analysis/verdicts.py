@@ -1,0 +1,43 @@
+"""How many runs stand behind a number, what became of the others, and how far the number can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+
+def runs_in_words(counts: Mapping[str, int | None]) -> str:
+    """`2 ok`, `2, 1 degraded`, `1 of 2, 1 invalid`, `none of 3, 3 failed`, from the counts of runs `started`,
+    `finished`, `valid` and, of these, `degraded`."""
+    started, finished, valid, degraded = (
+        int(counts.get(key) or 0) for key in ("started", "finished", "valid", "degraded")
+    )
+    if not started:
+        return "not run"
+    bad = [(degraded, "degraded"), (finished - valid, "invalid"), (started - finished, "failed")]
+    told = [f"{number} {word}" for number, word in bad if number > 0]
+    if not told:
+        return f"{valid} ok"
+    many = f"{valid}" if valid == started else f"{valid or 'none'} of {started}"
+    return ", ".join([many, *told])
+
+
+def lateness_ns(records: Iterable[Mapping[str, Any]]) -> float:
+    """The time (ns) by which stamps of these runs may be off, from their run.json: the largest 99th
+    percentile of the emulator's lateness, by which runs are judged, or the largest bound of the clocks of two
+    hosts; 0 where time is simulated."""
+    found = [0.0]
+    for record in records:
+        found.append(float((record.get("lateness") or {}).get("p99_ns") or 0))
+        found.append(float((record.get("clock") or {}).get("error_ns") or 0))
+    return max(found)
+
+
+def resolution(unit: str, value: float, late_ns: float, duration_ns: float) -> float:
+    """The difference that lateness alone can make to a number of this unit and size: that time itself for
+    times, for rates the share that it is of the run, and nothing for others."""
+    if unit == "ns":
+        return late_ns
+    if unit == "bit/s" and duration_ns > 0:
+        return abs(value) * late_ns / duration_ns
+    return 0.0

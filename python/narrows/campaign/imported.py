@@ -1,0 +1,101 @@
+"""Campaigns of runs that others made: the document, the folder, the results."""
+
+from __future__ import annotations
+
+import json
+import platform
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from narrows import __version__
+from narrows.campaign import results as result_files
+from narrows.campaign.store import CampaignFolder, new_document, new_entry, now
+from narrows.errors import EXIT_OK, EXIT_SOME_INVALID
+from narrows.filled import filled
+from narrows.imported import WHERE
+from narrows.scenario.hashes import content_hash
+from narrows.scenario.slugs import free_slug, slug_of
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A campaign that was made out of what others measured."""
+
+    folder: CampaignFolder
+    results: dict[str, Any]
+
+    @property
+    def exit_code(self) -> int:
+        """6 when a run is missing or does not count."""
+        bad = [c for c in self.folder.cells if c["state"] != "finished" or c["verdict"] == "invalid"]
+        return EXIT_SOME_INVALID if bad else EXIT_OK
+
+
+def default_folder(name: str) -> Path:
+    """Where a campaign goes that was given no folder: under results/, like all others."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%SZ")
+    base = Path("results") / f"{stamp}-{name}"
+    return base.with_name(free_slug(base.name, [one.name for one in base.parent.glob(f"{base.name}*")]))
+
+
+def imported_document(
+    name: str,
+    question: str,
+    schemes: list[str],
+    *,
+    file: str,
+    written: str,
+    cells: list[dict[str, Any]],
+    argv: list[str],
+) -> dict[str, Any]:
+    """campaign.json of an import; what the cells have in common is added when they are there. `file` is where
+    the measurements were, `written` the text that described them, if there was one."""
+    resolved = {
+        "name": name,
+        "question": question,
+        "where": WHERE,
+        "schemes": [{"label": scheme, "flows": []} for scheme in schemes],
+        "expect": [],
+    }
+    scenario = {"file": file, "written": written, "overrides": [], "resolved": resolved}
+    versions = {"narrows": __version__, "python": platform.python_version()}
+    session = {"argv": argv, "started_at": now(), "ended_at": None, "outcome": None}
+    return new_document(name, WHERE, scenario, versions, cells) | {"sessions": [session]}
+
+
+def imported_entry(
+    scheme: str, run: int, taken: set[str], started_at: str | None = None, ended_at: str | None = None
+) -> dict[str, Any]:
+    """The entry of a cell in campaign.json; `taken` are the ids of others, to which its id is added."""
+    plain = scheme.rpartition(":")[2]
+    cell = free_slug(f"{slug_of(plain) or 'scheme'}-r{run}", taken)
+    taken.add(cell)
+    return new_entry(cell, scheme, run, attempts=1, started_at=started_at, ended_at=ended_at)
+
+
+def fill_campaign(
+    target: Path, document: dict[str, Any], read_all: Callable[[CampaignFolder], None]
+) -> Imported:
+    """Makes the folder of an import: `read_all` writes the records of its cells and notes how each ended. The
+    folder is there when all is complete."""
+    with filled(target, last="campaign.json") as partial:
+        (partial / "cells").mkdir()
+        folder = CampaignFolder(partial, document)
+        read_all(folder)
+        document["scenario"]["resolved"].update(_settings(folder))
+        document["hash"] = content_hash(document["scenario"]["resolved"])
+        folder.end_session("done")
+        found = result_files.compute(folder)
+        result_files.write(folder, found)
+    return Imported(CampaignFolder(target, document), found)
+
+
+def _settings(folder: CampaignFolder) -> dict[str, Any]:
+    """The settings that the cells have in common, from the first that is there, as resolved scenarios have
+    it."""
+    first = next(entry for entry in folder.cells if entry["state"] == "finished")
+    cell = json.loads((folder.cell_dir(first["id"]) / "run.json").read_text(encoding="utf-8"))["cell"]
+    return {"duration_ns": cell["duration_ns"], "network": cell["network"]}

@@ -1,0 +1,233 @@
+"""`narrows compare`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+from narrows.cli.common import Json
+
+if TYPE_CHECKING:
+    from narrows.comparison.document import Request
+
+
+@command(example="narrows compare results/before results/after --fail-on 'throughput worse by 5 %'")
+def compare(
+    folders: Annotated[
+        list[Path],
+        typer.Argument(
+            metavar="DIR...",
+            help="Campaigns; each is compared with the first one. Of a single one, its schemes are compared.",
+        ),
+    ],
+    schemes: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these schemes, separated by commas.")
+    ] = None,
+    pairs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pair",
+            metavar="ONE=OTHER",
+            help="Compare two schemes of different names, such as two implementations: --pair"
+            " cubic=linux:cubic."
+            " Repeatable.",
+        ),
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(metavar="SCHEME", help="Of one campaign: compare its schemes with this one alone."),
+    ] = None,
+    metrics: Annotated[
+        str | None,
+        typer.Option(
+            metavar="M,N", help='Metrics, separated by commas, by name or head: "thr,p95 OWD,jain_10s".'
+        ),
+    ] = None,
+    flow: Annotated[
+        str, typer.Option(metavar="N", help="A flow by its number or label, instead of all together.")
+    ] = "all",
+    across: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="CONDITION",
+            help="Compare although this differs: network, flows, duration, timeline, measure, draw,"
+            " metrics or all."
+            " Repeatable.",
+        ),
+    ] = None,
+    fail_on: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--fail-on",
+            metavar="LIMIT",
+            help="Exit with 5 if it is broken: 'throughput worse by 5 %', 'cubic: p95 OWD worse by 2 ms',"
+            " 'loss different'. Repeatable.",
+        ),
+    ] = None,
+    traces: Annotated[
+        bool | None,
+        typer.Option(
+            "--traces/--no-traces",
+            help="Also find where the states of senders part, and the overlap of performance envelopes. "
+            " [default:"
+            " for at most 2 rows]",
+        ),
+    ] = None,
+    tolerance: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE",
+            help="States that differ by less are the same.  [default: 0 % if both were simulated, else 5 %]",
+        ),
+    ] = None,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
+    html: Annotated[bool, typer.Option("--html", help="Print one HTML page with everything in it.")] = False,
+    as_json: Json = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file instead.")
+    ] = None,
+) -> None:
+    """Compare campaigns, or the schemes of one: what differs in the set-ups, and what the runs show.
+
+    Runs of the same number and seed are compared in pairs. A difference counts as shown if it holds among all
+    comparisons together; below 6 runs on each side nothing can be shown. Campaigns whose schemes met
+    different conditions are refused.
+
+    Exit codes: 0 done, 2 usage, 3 not comparable or damaged, 5 a limit of --fail-on is broken.
+    """
+    from narrows.comparison.document import Request, compare
+    from narrows.console import say
+    from narrows.errors import EXIT_BAD_INPUT, EXIT_EXPECTATION
+
+    _check_output(folders, output, (markdown, html, as_json))
+    request = Request(
+        folders,
+        schemes=_split(schemes),
+        pairs=[_pair(text) for text in pairs or []],
+        against=against,
+        metrics=_split(metrics),
+        flow=flow,
+        across=_conditions(across or []),
+        fail_on=fail_on or [],
+        traces=traces,
+        tolerance=_share(tolerance),
+        warn=lambda text: say(f"narrows: {text}"),
+    )
+    document = _with_progress(request, compare)
+    _show(document, markdown=markdown, html=html, as_json=as_json, output=output)
+    broken = [one["limit"] for one in document["limits"] if one["broken"]]
+    if broken:
+        say(f"narrows: broken: {'; '.join(broken)}")
+        raise typer.Exit(EXIT_EXPECTATION)
+    if document["unread"]:
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _check_output(folders: list[Path], output: Path | None, forms: tuple[bool, ...]) -> None:
+    from narrows.errors import UsageError
+
+    if sum(forms) > 1:
+        raise UsageError("--json, --markdown and --html are different forms; write one of them")
+    for folder in folders:
+        if folder.suffix in (".html", ".md", ".json", ".txt") and not folder.is_dir():
+            raise UsageError(f"{folder} is not a folder of results; to write there: -o {folder}")
+    if output is not None and output.is_dir():
+        raise UsageError(f"-o {output} is a folder; name a file")
+
+
+def _split(text: str | None) -> list[str]:
+    """Names between commas; those inside of parentheses belong to the name."""
+    import re
+
+    parts = re.split(r",\s*(?![^()]*\))", text or "")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def _pair(text: str) -> tuple[str, str]:
+    from narrows.errors import UsageError
+
+    first, found, second = text.partition("=")
+    if not (found and first.strip() and second.strip()):
+        raise UsageError(f'--pair: "{text}" is no pair; write two schemes such as cubic=linux:cubic')
+    return first.strip(), second.strip()
+
+
+def _conditions(names: list[str]) -> list[str]:
+    from narrows.comparison.setups import ALL, CONDITIONS
+    from narrows.errors import UsageError
+    from narrows.text import any_of, did_you_mean
+
+    known = [*CONDITIONS, ALL]
+    for name in names:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; there is {any_of(known)}"
+            raise UsageError(f'--across: there is no condition "{name}"{hint}')
+    return names
+
+
+def _share(text: str | None) -> float | None:
+    from narrows.errors import UsageError
+    from narrows.scenario.quantity import QuantityError, convert, parse
+
+    if text is None:
+        return None
+    try:
+        return float(convert(parse(text, "ratio"), "ratio", None))
+    except QuantityError as error:
+        raise UsageError(f"--tolerance: {error}") from None
+
+
+def _with_progress(request: Request, compare: Any) -> dict[str, Any]:
+    """Compares, with a bar on a terminal for what takes time."""
+    from narrows.campaign.progress import bars
+    from narrows.console import stderr_console
+
+    console = stderr_console()
+    with bars(console, console.is_terminal) as progress:
+        task = progress.add_task("comparing", note="", total=None)
+
+        def step(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total, note=f"{done} of {total}")
+
+        request.progress = step
+        found: dict[str, Any] = compare(request)
+        return found
+
+
+def _show(
+    document: dict[str, Any], *, markdown: bool, html: bool, as_json: bool, output: Path | None
+) -> None:
+    import io
+    import json
+
+    if as_json:
+        text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    elif markdown:
+        from narrows.comparison.markdown import markdown as rendered
+
+        text = rendered(document)
+    elif html:
+        from narrows.comparison.page import page
+
+        text = page(document)
+    else:
+        from narrows.comparison.text import print_comparison
+        from narrows.console import stdout_console
+
+        console = stdout_console()
+        if output is None:
+            print_comparison(console, document)
+            return
+        console.file = io.StringIO()
+        print_comparison(console, document)
+        text = console.file.getvalue()
+    if output is None:
+        print(text, end="")
+        return
+    from narrows.campaign.store import write_atomically
+
+    write_atomically(output, text)
+    print(f"comparison: {output}")

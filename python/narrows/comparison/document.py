@@ -1,0 +1,319 @@
+"""The comparison as one plain document (`narrows/compare/1`): what `--json` prints, and all other forms are
+made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from narrows.analysis.metrics import ENDS, SUMMARY, find, has_packets, of_names
+from narrows.comparison import envelope, gate, setups, sides, traces
+from narrows.comparison.findings import BETTER, CLAIMS, ERROR_RATE, LEVEL, WORSE, Finding, judge
+from narrows.comparison.sides import Pairing, Sample, Side
+from narrows.errors import DataError, NarrowsError, UsageError
+from narrows.statistics import ranking
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL
+
+FORMAT = "narrows/compare/1"
+CAMPAIGNS, SCHEMES = "campaigns", "schemes"
+
+Json = dict[str, Any]
+#: The axes of the frontier: what should be large, and what small.
+_FRONTIER = (("throughput_bps", "delay_p95_ns"), ("goodput_bps", "rtt_p95_ns"))
+#: Traces and envelopes are looked at unasked for so few pairings; they read all packets.
+FEW = 2
+
+
+def _ignore(*_: object) -> None:
+    """Whoever is told nothing does nothing."""
+
+
+@dataclass
+class Request:
+    """What to compare, and how."""
+
+    folders: Sequence[Path]
+    schemes: Sequence[str] = ()
+    #: Schemes of different names that belong together.
+    pairs: Sequence[tuple[str, str]] = ()
+    #: Within one campaign, the scheme that the others are compared with.
+    against: str | None = None
+    #: Names of metrics, as users call them; empty for those of the summary.
+    metrics: Sequence[str] = ()
+    #: A flow's number or label, or `all`.
+    flow: str = "all"
+    #: Conditions in which the campaigns may differ.
+    across: Sequence[str] = ()
+    fail_on: Sequence[str] = ()
+    #: Traces of states and performance envelopes; None for only where few schemes are compared.
+    traces: bool | None = None
+    #: The share by which values of two traces may differ; None for the default of the planes.
+    tolerance: float | None = None
+    #: Told of a campaign that can't be read, while others can.
+    warn: Callable[[str], None] = _ignore
+    #: Told of what takes time: how many pairings have been looked behind, and of how many.
+    progress: Callable[[int, int], None] = _ignore
+
+
+def compare(request: Request) -> Json:
+    """Compares campaigns, or the schemes of one, and returns the document.
+
+    Raises `DataError` for folders that hold no campaign or are not comparable, `UsageError` for names that
+    are not there. Of three and more campaigns those that can't be read are left out, told to `warn`, and
+    listed as `unread`.
+    """
+    if request.fail_on and len(request.folders) == 1 and not (request.against or request.pairs):
+        raise UsageError("--fail-on needs a base: name two campaigns, or of one the scheme with --against")
+    opened, unread = _open(request)
+    base = opened[0]
+    metrics = _metrics(request, opened)
+    limits = [gate.read(text, base.results["metrics"]) for text in request.fail_on]
+    metrics += [limit.metric for limit in limits if limit.metric not in metrics]
+    _check_times(metrics)
+    pairings = sides.pairings(
+        opened, schemes=request.schemes, pairs=request.pairs, against=request.against, flow=request.flow
+    )
+    differences = setups.differences(opened, pairings)
+    setups.check(opened, differences, request.across)
+    findings = judge(pairings, metrics)
+    document: Json = {
+        "format": FORMAT,
+        "kind": SCHEMES if len(opened) == 1 and not request.pairs else CAMPAIGNS,
+        "sides": [_side(one) for one in opened],
+        "unread": unread,
+        "unmatched": _unmatched(opened, pairings, request),
+        "flow": request.flow,
+        "differences": [one.to_json() for one in differences],
+        "error_rate": ERROR_RATE,
+        "level": LEVEL,
+        "fewest_runs": FEWEST_FOR_INTERVAL,
+        "metrics": metrics,
+        "rows": _rows(findings),
+        "against": request.against,
+        "shown": sum(one.outcome in CLAIMS for one in findings),
+        "tests": len(findings),
+        "limits": gate.hold(limits, findings),
+    }
+    if document["kind"] == SCHEMES and request.against is None:
+        document["ranks"] = _ranks(findings, metrics)
+        document["frontiers"] = _frontiers(pairings, base)
+    looked = request.traces if request.traces is not None else len(pairings) <= FEW
+    document["looked_behind"] = looked
+    if looked:
+        document |= _behind(pairings, request)
+    return document
+
+
+def _open(request: Request) -> tuple[list[Side], list[Json]]:
+    opened: list[Side] = []
+    unread: list[Json] = []
+    if len({path.resolve() for path in request.folders}) < len(request.folders):
+        raise UsageError("a campaign is named twice; the schemes of one are compared by naming it once")
+    for number, path in enumerate(request.folders):
+        try:
+            opened.append(sides.open_side(path, number))
+        except NarrowsError as error:
+            if len(request.folders) < 3:
+                raise
+            unread.append({"folder": str(path), "why": str(error)})
+            request.warn(str(error))
+    if len(opened) < min(2, len(request.folders)):
+        raise DataError(
+            f"{len(unread)} of {len(request.folders)} campaigns can't be read, so there is nothing to compare"
+        )
+    return opened, unread
+
+
+def _metrics(request: Request, opened: Sequence[Side]) -> list[Any]:
+    """The metrics that all sides have."""
+    known = [
+        metric
+        for metric in opened[0].results["metrics"]
+        if all(any(metric["name"] == one["name"] for one in side.results["metrics"]) for side in opened[1:])
+    ]
+    if request.metrics:
+        return [find(known, name) for name in request.metrics]
+    packets = all(has_packets(side.results) for side in opened)
+    found = of_names({"metrics": known}, SUMMARY if packets else ENDS)
+    flow = request.flow
+    values = [
+        [row["metrics"] for row in side.results["rows"] if flow in (str(row["flow"]), row.get("label"))]
+        for side in opened
+    ]
+    # Without a value anywhere (the fairness of a single flow) there is nothing to say.
+    return [one for one in found if any(row.get(one["name"]) is not None for rows in values for row in rows)]
+
+
+def _check_times(metrics: Sequence[Any]) -> None:
+    for metric in metrics:
+        if metric.get("happened"):
+            raise UsageError(
+                f"{metric['name']} has no value in runs in which it did not happen, so those that have one"
+                " are not"
+                f" comparable; compare {metric['happened']}"
+            )
+
+
+def _side(side: Side) -> Json:
+    document = side.document
+    pending = sum(cell["state"] == "pending" for cell in side.folder.cells)
+    return {
+        "name": side.name,
+        "folder": str(side.folder.path),
+        "scenario": document.get("name"),
+        "hash": document.get("hash"),
+        "where": side.where,
+        "created_at": document.get("created_at"),
+        "narrows": (document.get("versions") or {}).get("narrows"),
+        "cells": len(side.folder.cells),
+        "pending": pending,
+    }
+
+
+def _unmatched(opened: Sequence[Side], pairings: Sequence[Pairing], request: Request) -> list[Json]:
+    """The schemes of each campaign that have no counterpart, where all were asked for."""
+    if len(opened) < 2 or request.schemes or request.pairs:
+        return []
+    compared = {(one.side.name, one.scheme) for pair in pairings for one in (pair.base, pair.other)}
+    found = []
+    for side in opened:
+        alone = [scheme for scheme in side.schemes if (side.name, scheme) not in compared]
+        if alone:
+            found.append({"side": side.name, "schemes": alone})
+    return found
+
+
+def _rows(findings: Sequence[Finding]) -> list[Json]:
+    rows: dict[int, Json] = {}
+    for finding in findings:
+        pairing = finding.pairing
+        row = rows.get(id(pairing))
+        if row is None:
+            row = rows[id(pairing)] = {
+                "title": pairing.title,
+                "base": _sample(pairing.base),
+                "other": _sample(pairing.other),
+                "paired": pairing.is_paired,
+                "runs": len(pairing.common) if pairing.is_paired else None,
+                "metrics": {},
+            }
+        row["metrics"][finding.metric["name"]] = finding.to_json()
+    return list(rows.values())
+
+
+def _sample(one: Sample) -> Json:
+    return {"side": one.side.name, "scheme": one.scheme, **one.counts, "skipped": one.skipped}
+
+
+def _ranks(findings: Sequence[Finding], metrics: Sequence[Any]) -> list[Json]:
+    """For each metric and each set of schemes that met the same conditions, the ranks that each may have."""
+    found = []
+    for metric in metrics:
+        if metric.get("better") not in ("higher", "lower"):
+            continue
+        groups: dict[str, list[Finding]] = {}
+        for finding in findings:
+            if finding.metric is metric:
+                groups.setdefault(_stratum(finding.pairing), []).append(finding)
+        for values, group in groups.items():
+            found.append({"metric": metric["name"], "values": values, "schemes": _rank(group)})
+    return found
+
+
+def _stratum(pairing: Pairing) -> str:
+    return next(iter(sides.strata(pairing.base.side, [pairing.base.scheme])))
+
+
+def _rank(group: Sequence[Finding]) -> list[Json]:
+    summaries: dict[str, Json | None] = {}
+    for finding in group:
+        summaries.setdefault(finding.pairing.base.scheme, finding.base)
+        summaries.setdefault(finding.pairing.other.scheme, finding.other)
+    names = [name for name, summary in summaries.items() if summary is not None]
+    better = np.zeros((len(names), len(names)), dtype=np.bool_)
+    for finding in group:
+        pair = finding.pairing.other.scheme, finding.pairing.base.scheme
+        if finding.outcome in (BETTER, WORSE):
+            first, second = pair if finding.outcome == BETTER else pair[::-1]
+            better[names.index(first), names.index(second)] = True
+    ranges = ranking.rank_ranges(better)
+    rows = [
+        {"scheme": name, "from": low, "to": high, "summary": summaries[name]}
+        for name, (low, high) in zip(names, ranges, strict=True)
+    ]
+    return rows + [
+        {"scheme": name, "from": None, "to": None, "summary": None} for name in summaries if name not in names
+    ]
+
+
+def _frontiers(pairings: Sequence[Pairing], side: Side) -> list[Json]:
+    """The Pareto frontier of each set of schemes that met the same conditions, with its support."""
+    groups: dict[str, dict[str, Sample]] = {}
+    for pairing in pairings:
+        members = groups.setdefault(_stratum(pairing), {})
+        for one in (pairing.base, pairing.other):
+            members.setdefault(one.scheme, one)
+    axes = _FRONTIER[0] if has_packets(side.results) else _FRONTIER[1]
+    return [_frontier(values, members, axes) for values, members in groups.items()]
+
+
+def _frontier(values: str, members: dict[str, Sample], axes: tuple[str, str]) -> Json:
+    runs = sorted({run for one in members.values() for run in one.runs})
+    points = np.full((len(members), len(runs), 2), np.nan)
+    for row, one in enumerate(members.values()):
+        for number, run in one.runs.items():
+            for axis, (name, sign) in enumerate(zip(axes, (1.0, -1.0), strict=True)):
+                value = run.metrics.get(name)
+                points[row, runs.index(number), axis] = np.nan if value is None else sign * value
+    there = ~np.isnan(points).any(axis=2)
+    middle = np.full((len(members), 2), np.nan)
+    for row in range(len(members)):
+        if there[row].any():
+            middle[row] = np.median(points[row][there[row]], axis=0)
+    on = ranking.on_frontier(middle)
+    enough = (
+        bool(there.any(axis=1).any())
+        and int(there[there.any(axis=1)].sum(axis=1).min()) >= FEWEST_FOR_INTERVAL
+    )
+    support = ranking.frontier_support(points) if enough else None
+    return {
+        "metrics": list(axes),
+        "values": values,
+        "schemes": [
+            {"scheme": name, "on": bool(on[row]), "support": None if support is None else float(support[row])}
+            for row, name in enumerate(members)
+        ],
+    }
+
+
+def _behind(pairings: Sequence[Pairing], request: Request) -> Json:
+    """The traces of states and the performance envelopes."""
+    flow = int(request.flow) if request.flow.isdigit() else None
+    parted, shapes = [], []
+    whole = [one for one in pairings if one.base.runs and one.other.runs]
+    for number, pairing in enumerate(whole):
+        request.progress(number, len(whole))
+        names: Json = {
+            "title": pairing.title,
+            "sides": [pairing.base.side.name, pairing.other.side.name],
+            "schemes": [pairing.base.scheme, pairing.other.scheme],
+        }
+        tolerance = traces.tolerance_of(pairing) if request.tolerance is None else request.tolerance
+        try:
+            flows = traces.divergences(pairing, tolerance)
+            shape = envelope.envelopes(pairing, flow)
+        except DataError as error:
+            # The results tell what the numbers are, also of records that were thinned out.
+            unread = {**names, "absent": str(error)}
+            parted.append({**unread, "flows": []})
+            shapes.append(unread)
+            continue
+        flows = [one for one in flows if flow in (None, one["flow"])]
+        parted.append({**names, "tolerance": tolerance, "flows": flows})
+        shapes.append({**names, **shape})
+    request.progress(len(whole), len(whole))
+    return {"traces": parted, "envelopes": shapes}

@@ -1,0 +1,265 @@
+"""What the runs show about each metric of each pairing: better, worse, no difference shown, or nothing at
+all.
+
+Three things must hold before a difference is claimed: the permutation test over *all* comparisons made
+together (`narrows.statistics.permutation`), the interval of the difference itself, and, where time is real,
+that the difference is more than the lateness by which the runs are judged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.analysis.verdicts import resolution
+from narrows.comparison.sides import Pairing
+from narrows.statistics import differences, permutation
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL, summarise
+
+Floats = NDArray[np.float64]
+Json = dict[str, Any]
+
+#: The promise: if nothing differs, at most this share of comparisons makes any claim at all.
+ERROR_RATE = 0.05
+#: The level of the test, stricter than what is promised: the runs of a campaign share a machine and an hour,
+#: so they are not quite as exchangeable as the test has it. Where the runs are too few to reach it, the least
+#: p value that they can give will do, as long as it keeps the promise.
+LEVEL = 0.01
+
+BETTER, WORSE, DIFFERENT = "better", "worse", "different"
+NOT_SHOWN, SAME, TOO_FEW, MISSING = "no difference shown", "identical", "too few runs", "missing"
+#: The outcomes that are claims.
+CLAIMS = (BETTER, WORSE, DIFFERENT)
+
+#: Units of which a difference is told as a share of the base; others are in the metric's own unit.
+_RATIO_UNITS = ("bit/s", "ns", "bytes", "packets")
+
+
+@dataclass
+class Finding:
+    """One metric of one pairing."""
+
+    pairing: Pairing
+    metric: Mapping[str, Any]
+    outcome: str
+    #: Summaries of both sides, over the runs that were compared; None where there is no value.
+    base: Json | None
+    other: Json | None
+    #: Runs that were compared: pairs, or the fewer of both sides.
+    runs: int
+    #: The difference in the metric's unit: `estimate`, and `low` and `high` of its 95 % interval or, below 6
+    #: runs and between paired runs, of the smallest and largest difference (`range`).
+    absolute: Json | None = None
+    #: The same as a share of the base; None where that is 0.
+    relative: Json | None = None
+    #: The p value among all comparisons, and that of Wilcoxon's test of this one alone.
+    p: float | None = None
+    p_alone: float | None = None
+    #: Differences below this are not resolved, in the metric's unit.
+    resolution: float = 0.0
+    #: True if all runs of each side are identical, so that the difference is no matter of chance.
+    exact: bool = False
+    why: str | None = None
+
+    @property
+    def is_relative(self) -> bool:
+        """True if the difference is best told in per cent of the base."""
+        return self.relative is not None and self.metric.get("unit") in _RATIO_UNITS
+
+    def to_json(self) -> Json:
+        """As plain data."""
+        return {
+            "outcome": self.outcome,
+            "base": self.base,
+            "other": self.other,
+            "runs": self.runs,
+            "absolute": self.absolute,
+            "relative": self.relative,
+            "told_as": "relative" if self.is_relative else "absolute",
+            "p": self.p,
+            "p_alone": self.p_alone,
+            "resolution": self.resolution,
+            "exact": self.exact,
+            "why": self.why,
+        }
+
+
+def judge(pairings: Sequence[Pairing], metrics: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """The findings of all pairings in all metrics, in this order; they are one family of tests."""
+    found = [_measured(pairing, metric) for pairing in pairings for metric in metrics]
+    groups: dict[tuple[str, str, bool], list[Finding]] = {}
+    for finding in found:
+        if finding.outcome == NOT_SHOWN and not finding.exact:
+            groups.setdefault(finding.pairing.group, []).append(finding)
+    for (_, _, paired), family in groups.items():
+        adjusted = _paired_family(family) if paired else _unpaired_family(family)
+        for finding, p in zip(family, adjusted, strict=True):
+            # Families of different campaigns are exchanged apart; Bonferroni's bound joins them.
+            finding.p = min(1.0, float(p) * len(groups))
+            _decide(finding, len(groups))
+    return found
+
+
+def _measured(pairing: Pairing, metric: Mapping[str, Any]) -> Finding:
+    """A finding with its estimates, not tested yet."""
+    first, second = pairing.values(str(metric["name"]))
+    x, y = _array(first), _array(second)
+    runs = min(len(x), len(y))
+    base = summarise(list(first.values())) if len(x) else None
+    other = summarise(list(second.values())) if len(y) else None
+    finding = Finding(pairing, metric, NOT_SHOWN, base, other, runs)
+    if base is None or other is None:
+        finding.outcome, finding.why = MISSING, _why_missing(pairing, str(metric["name"]), base is None)
+        return finding
+    paired = pairing.is_paired
+    finding.resolution = _resolution(pairing, metric, base["median"])
+    finding.absolute = _estimate(x, y, paired)
+    finding.relative = _relative(x, y, paired, finding.absolute, base["median"])
+    if (paired and np.array_equal(x, y)) or base["min"] == base["max"] == other["min"] == other["max"]:
+        finding.outcome = SAME
+    elif pairing.base.is_repeated and pairing.other.is_repeated:
+        finding.exact = True
+        finding.outcome = _way(finding)
+        if finding.outcome in CLAIMS and abs(finding.absolute["estimate"]) <= finding.resolution:
+            finding.outcome, finding.why = NOT_SHOWN, "the difference is below the lateness of the runs"
+    elif runs < FEWEST_FOR_INTERVAL:
+        finding.outcome = TOO_FEW
+        finding.why = (
+            f"{runs} {_runs_word(paired, runs)}: {FEWEST_FOR_INTERVAL} are the fewest that can show anything"
+        )
+    else:
+        finding.p_alone = differences.signed_rank_p(y - x) if paired else differences.rank_sum_p(x, y)
+    return finding
+
+
+def _array(values: Mapping[int, float]) -> Floats:
+    return np.array(list(values.values()), dtype=np.float64)
+
+
+def _estimate(x: Floats, y: Floats, paired: bool) -> Json:
+    """The shift from `x` to `y`, and its interval or range."""
+    enough = min(len(x), len(y)) >= FEWEST_FOR_INTERVAL
+    if paired:
+        apart = y - x
+        shift = differences.paired_shift(apart)
+        ends = differences.paired_interval(apart) if enough else (apart.min(), apart.max())
+    else:
+        shift = differences.unpaired_shift(x, y)
+        ends = differences.unpaired_interval(x, y) if enough else (y.min() - x.max(), y.max() - x.min())
+    kind = "interval" if enough else "range" if len(x) > 1 else "unknown"
+    if ends[0] == ends[1] and kind != "unknown":
+        kind = "identical"
+    return {"estimate": float(shift), "low": float(ends[0]), "high": float(ends[1]), "kind": kind}
+
+
+def _relative(x: Floats, y: Floats, paired: bool, absolute: Json, middle: float) -> Json | None:
+    """The shift as a share of the base: from logarithms where all values are positive, so that a half and a
+    double count alike, else from the median of the base."""
+    if x.min() > 0 and y.min() > 0:
+        found = _estimate(np.log(x), np.log(y), paired)
+        return {key: value if key == "kind" else float(np.expm1(value)) for key, value in found.items()}
+    if middle <= 0:
+        return None
+    return {key: value if key == "kind" else value / middle for key, value in absolute.items()}
+
+
+def _resolution(pairing: Pairing, metric: Mapping[str, Any], middle: float) -> float:
+    """The difference that lateness alone can make."""
+    late = max(pairing.base.lateness_ns, pairing.other.lateness_ns)
+    duration = float(pairing.base.side.settings.get("duration_ns") or 0)
+    return resolution(str(metric.get("unit")), middle, late, duration)
+
+
+def _way(finding: Finding) -> str:
+    """Which way the estimate points."""
+    better = finding.metric.get("better")
+    estimate = (finding.absolute or {}).get("estimate", 0.0)
+    if estimate == 0:
+        return NOT_SHOWN
+    if better not in ("higher", "lower"):
+        return DIFFERENT
+    return BETTER if (estimate > 0) == (better == "higher") else WORSE
+
+
+def _decide(finding: Finding, groups: int) -> None:
+    """Sets the outcome from the adjusted p value, the interval and the resolution."""
+    assert finding.absolute is not None
+    assert finding.p is not None
+    least = groups * _least_p(finding)
+    if least > ERROR_RATE:
+        finding.outcome = TOO_FEW
+        finding.why = (
+            f"{finding.runs} {_runs_word(finding.pairing.is_paired, finding.runs)}: the least p value that"
+            " they can"
+            f" give is {least:.2g}"
+        )
+        return
+    if finding.p > max(LEVEL, least) * (1 + 1e-9):
+        return
+    estimate = (finding.relative or finding.absolute) if finding.is_relative else finding.absolute
+    if estimate["low"] <= 0 <= estimate["high"]:
+        return
+    if abs(finding.absolute["estimate"]) <= finding.resolution:
+        finding.why = "the difference is below the lateness of the runs"
+        return
+    finding.outcome = _way(finding)
+
+
+def _least_p(finding: Finding) -> float:
+    if finding.pairing.is_paired:
+        return permutation.least_paired_p(finding.runs)
+    assert finding.base is not None
+    assert finding.other is not None
+    return permutation.least_unpaired_p(int(finding.base["n"]), int(finding.other["n"]))
+
+
+def _runs_word(paired: bool, count: int) -> str:
+    if paired:
+        return "pair of runs" if count == 1 else "pairs of runs"
+    return "run on a side" if count == 1 else "runs on a side"
+
+
+def _tested(finding: Finding) -> tuple[dict[int, float], dict[int, float]]:
+    """The values by run as they are tested: logarithms where a share is what is told."""
+    found = finding.pairing.values(str(finding.metric["name"]))
+    if finding.is_relative and all(value > 0 for side in found for value in side.values()):
+        base, other = ({run: float(np.log(value)) for run, value in side.items()} for side in found)
+        return base, other
+    return found
+
+
+def _paired_family(family: Sequence[Finding]) -> Floats:
+    values = [_tested(finding) for finding in family]
+    runs = sorted({run for base, _ in values for run in base})
+    apart = np.array(
+        [[other.get(run, np.nan) - base.get(run, np.nan) for run in runs] for base, other in values]
+    )
+    return permutation.paired_p(apart)
+
+
+def _unpaired_family(family: Sequence[Finding]) -> Floats:
+    values = [_tested(finding) for finding in family]
+    tables = []
+    for side in range(2):
+        runs = sorted({run for one in values for run in one[side]})
+        tables.append(np.array([[one[side].get(run, np.nan) for run in runs] for one in values]))
+    return permutation.unpaired_p(*tables)
+
+
+def _why_missing(pairing: Pairing, metric: str, in_base: bool) -> str:
+    sample = pairing.base if in_base else pairing.other
+    name = sample.side.name
+    if sample.skipped:
+        return f"skipped in {name}: {sample.skipped}"
+    if not sample.started:
+        return f"is not part of {name}"
+    if not sample.runs:
+        return f"no valid run in {name}"
+    for row in sample.side.results["rows"]:
+        if row["scheme"] == sample.scheme and metric in (row.get("absent") or {}):
+            return f"in {name}: {row['absent'][metric]}"
+    return f"no value in {name}"

@@ -1,0 +1,345 @@
+"""How the set-ups of campaigns differ, and which of these differences make their numbers incomparable.
+
+A difference is of one of three kinds. *Conditions* are what the schemes met: network, flows, duration, part
+measured. Numbers from other conditions say nothing about a scheme, a version or a place, so they are refused
+unless the user names what is to be compared. *Schemes* are their parameters and settings of the transport;
+*circumstances* are versions, kernel, machine, plane, seed and number of runs. The last two are what people
+compare, and are only told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from narrows.analysis.prose import change_in_words, element_in_words, flows_in_words, links_of
+from narrows.comparison.sides import Pairing, Side
+from narrows.errors import DataError
+from narrows.scenario import registry as registries
+from narrows.scenario.measure import part_in_words
+from narrows.scenario.quantity import show
+from narrows.text import any_of, shorten
+
+Json = dict[str, Any]
+
+CONDITION, SCHEME, CIRCUMSTANCE = "condition", "scheme", "circumstance"
+#: The conditions, as `--across` names them.
+CONDITIONS = ("network", "flows", "duration", "timeline", "measure", "draw", "metrics")
+ALL = "all"
+
+NOTHING = "none"
+#: Parts of a flow that are the scheme's own.
+_OF_SCHEME = ("scheme", "params", "profile")
+#: Refusals name so many differences.
+_MOST_NAMED = 3
+#: Members of a resolved scenario that are told elsewhere, or say nothing about the runs.
+_TOLD = (
+    *("format", "name", "title", "question", "topology", "network", "base_rtt_ns", "schemes", "duration_ns"),
+    *("timeline", "measure", "draw", "drawn", "report", "expect", "where", "runs", "seed", "transport"),
+)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One thing that is not the same in two campaigns."""
+
+    kind: str
+    #: The key or fact, and what it is on both sides, in words.
+    what: str
+    base: str
+    other: str
+    #: Letters of the campaigns.
+    sides: tuple[str, str]
+    #: The schemes for which it holds; empty for all.
+    schemes: tuple[str, ...] = ()
+    #: Of a condition the word that `--across` takes.
+    group: str | None = None
+
+    def to_json(self) -> Json:
+        """As plain data."""
+        return {**asdict(self), "sides": list(self.sides), "schemes": list(self.schemes)}
+
+
+def differences(sides: Sequence[Side], pairings: Sequence[Pairing]) -> list[Difference]:
+    """All differences between the first campaign and each other one, as far as the pairings have to do with
+    them."""
+    found: list[Difference] = []
+    if len(sides) == 1:
+        # Two rows of one campaign that a matrix has given other values.
+        found += _of_rows(sides[0], sides[0], pairings)
+    for side in sides[1:]:
+        mine = [one for one in pairings if one.other.side is side]
+        found += _circumstances(sides[0], side)
+        found += _of_rows(sides[0], side, mine)
+        found += _definitions(sides[0], side)
+    return found
+
+
+def check(sides: Sequence[Side], found: Sequence[Difference], across: Sequence[str]) -> None:
+    """Raises `DataError` if conditions differ that are not named in `across`."""
+    barred = [one for one in found if one.kind == CONDITION and not {one.group, ALL} & set(across)]
+    if not barred:
+        return
+    named = [
+        f"{one.what} is {shorten(one.base, 70)} in {one.sides[0]} and {shorten(one.other, 70)} in"
+        f" {one.sides[1]}"
+        for one in barred[:_MOST_NAMED]
+    ]
+    more = len(barred) - _MOST_NAMED
+    rest = f", and {more} more" if more > 0 else ""
+    groups = dict.fromkeys(str(one.group) for one in barred)
+    options = " ".join(f"--across {group}" for group in groups)
+    paths = {side.name: side.folder.path for side in sides}
+    first, second = (paths[name] for name in barred[0].sides)
+    raise DataError(
+        f"{first} and {second} are not comparable, since their schemes met different conditions:"
+        f" {'; '.join(named)}"
+        f"{rest}; if that is what you compare, say {options}"
+    )
+
+
+def _circumstances(base: Side, other: Side) -> Iterator[Difference]:
+    """Scenario as a whole, plane, chance, versions, machine."""
+    sides = (base.name, other.name)
+    for what, read in _FACTS:
+        first, second = read(base), read(other)
+        if first != second:
+            yield Difference(CIRCUMSTANCE, what, first or NOTHING, second or NOTHING, sides)
+    keys = dict.fromkeys([*base.settings, *other.settings])
+    for key in keys:
+        # What only one version writes is its default, which the other one had no word for.
+        if key in _TOLD or key not in base.settings or key not in other.settings:
+            continue
+        first, second = base.settings[key], other.settings[key]
+        if first != second:
+            for what, mine, theirs in _nested(key, first, second):
+                yield Difference(CIRCUMSTANCE, what, mine, theirs, sides)
+
+
+def _version(side: Side) -> str:
+    versions = side.document.get("versions") or {}
+    agent = versions.get("agent") or {}
+    git = f" ({agent['git']})" if agent.get("git") else ""
+    return f"{versions.get('narrows') or 'unknown'}{git}"
+
+
+def _machine(side: Side) -> str:
+    host = side.document.get("host") or {}
+    return ", ".join(str(part) for part in (host.get("cpu_model"), _cpus(host), host.get("machine")) if part)
+
+
+def _cpus(host: Json) -> str:
+    return f"{host['cpus']} processors" if host.get("cpus") else ""
+
+
+def _there(side: Side) -> str:
+    """The other host of a real path, as the last session found it."""
+    known = [session["hosts"] for session in side.document.get("sessions") or [] if session.get("hosts")]
+    host = known[-1].get("there") or {} if known else {}
+    kernel = f"kernel {host['kernel']}" if host.get("kernel") else ""
+    return ", ".join(part for part in (kernel, str(host.get("cpu_model") or ""), _cpus(host)) if part)
+
+
+def _of_host(name: str) -> Callable[[Side], str]:
+    return lambda side: str((side.document.get("host") or {}).get(name) or "")
+
+
+def _setting(name: str) -> Callable[[Side], str]:
+    return lambda side: str(side.settings.get(name, ""))
+
+
+_FACTS: tuple[tuple[str, Callable[[Side], str]], ...] = (
+    ("scenario", lambda side: str(side.document.get("name") or "")),
+    ("plane", lambda side: side.where),
+    ("seed", _setting("seed")),
+    ("runs", _setting("runs")),
+    ("narrows", _version),
+    ("kernel", _of_host("kernel")),
+    ("machine", _machine),
+    ("other host", _there),
+    ("clock source", _of_host("clocksource")),
+)
+
+
+def _of_rows(base: Side, other: Side, pairings: Sequence[Pairing]) -> list[Difference]:
+    """What the rows of the pairings met, and their schemes; what is the same for several rows is said
+    once."""
+    grouped: dict[tuple[str, str, str, str, str | None], list[str]] = {}
+    for pairing in pairings:
+        mine, theirs = base.settings_of(pairing.base.scheme), other.settings_of(pairing.other.scheme)
+        if not mine.get("flows") or not theirs.get("flows"):
+            continue
+        for kind, what, first, second, group in (
+            *_conditions(mine, theirs, described=not {base.where, other.where} & {"hosts", "import"}),
+            *_schemes(mine, theirs, pairing.base.scheme == pairing.other.scheme),
+        ):
+            grouped.setdefault((kind, what, first, second, group), []).append(pairing.title)
+    every = len(pairings)
+    return [
+        Difference(
+            kind,
+            what,
+            first,
+            second,
+            (base.name, other.name),
+            () if len(titles) == every else tuple(dict.fromkeys(titles)),
+            group,
+        )
+        for (kind, what, first, second, group), titles in grouped.items()
+    ]
+
+
+Entry = tuple[str, str, str, str, str | None]
+
+
+def _conditions(mine: Json, theirs: Json, *, described: bool) -> Iterator[Entry]:
+    """The conditions in which two rows differ; a network counts where both planes have one that is
+    described."""
+    if described and mine.get("network") != theirs.get("network"):
+        for what, first, second in _networks(mine["network"], theirs["network"]):
+            yield CONDITION, what, first, second, "network"
+    if mine.get("duration_ns") != theirs.get("duration_ns"):
+        yield CONDITION, "duration", _duration(mine), _duration(theirs), "duration"
+    yield from _flows(mine, theirs)
+    for key in ("timeline", "draw"):
+        if (mine.get(key) or None) != (theirs.get(key) or None):
+            yield CONDITION, key, _in_words(key, mine.get(key)), _in_words(key, theirs.get(key)), key
+    parts = [one.get("measure") or {} for one in (mine, theirs)]
+    if parts[0] != parts[1]:
+        yield CONDITION, "part measured", _measured(parts[0]), _measured(parts[1]), "measure"
+
+
+def _duration(settings: Json) -> str:
+    return show("span", settings.get("duration_ns"))
+
+
+def _measured(measure: Json) -> str:
+    links = ", ".join(measure.get("links") or [])
+    part = part_in_words(measure).removesuffix(".") or "the whole run"
+    return f"{part}, with links {links}" if links else part
+
+
+def _flows(mine: Json, theirs: Json) -> Iterator[Entry]:
+    first, second = ([_plain(flow) for flow in one["flows"]] for one in (mine, theirs))
+    # A flow that lasts as long as its run differs with the duration alone.
+    if first == second or _without_ends(first, mine) == _without_ends(second, theirs):
+        return
+    words = [flows_in_words(one["flows"]) for one in (mine, theirs)]
+    if words[0] != words[1]:
+        yield CONDITION, "flows", words[0], words[1], "flows"
+        return
+    for what, one, two in _nested("flows", first, second):
+        yield CONDITION, what, one, two, "flows"
+
+
+def _plain(flow: Json) -> Json:
+    return {key: value for key, value in flow.items() if key not in _OF_SCHEME}
+
+
+def _without_ends(flows: Sequence[Json], settings: Json) -> list[Json]:
+    end = settings.get("duration_ns")
+    return [
+        {**flow, "stop_ns": None if flow.get("stop_ns") == end else flow.get("stop_ns")} for flow in flows
+    ]
+
+
+def _in_words(key: str, value: Any) -> str:
+    if not value:
+        return NOTHING
+    if key == "timeline":
+        return "; ".join(f"at {show('span', one['at_ns'])} {change_in_words(one)}" for one in value)
+    return ", ".join(f"{name} {law}" for name, law in value.items())
+
+
+def _networks(mine: Json, theirs: Json) -> Iterator[tuple[str, str, str]]:
+    """Element by element where the links are the same, else link by link."""
+    registry = registries.load()
+    first, second = dict(links_of(mine)), dict(links_of(theirs))
+    found = False
+    for name in dict.fromkeys([*first, *second]):
+        one, two = first.get(name), second.get(name)
+        if one == two:
+            continue
+        found = True
+        if one is not None and two is not None and [e["kind"] for e in one] == [e["kind"] for e in two]:
+            for mine_of, theirs_of in zip(one, two, strict=True):
+                if mine_of != theirs_of:
+                    yield (
+                        str(mine_of.get("name") or name),
+                        element_in_words(mine_of, registry),
+                        element_in_words(theirs_of, registry),
+                    )
+            continue
+        words = [
+            NOTHING
+            if link is None
+            else " -> ".join(element_in_words(e, registry) for e in link) or "no elements"
+            for link in (one, two)
+        ]
+        yield name, words[0], words[1]
+    if not found:
+        yield from _nested("network", mine, theirs)
+
+
+def _schemes(mine: Json, theirs: Json, same_name: bool) -> Iterator[Entry]:
+    """Parameters of the schemes, if they are called the same, and settings of the transport."""
+    if same_name:
+        told: dict[tuple[str, str, str], None] = {}
+        for one, two in zip(mine["flows"], theirs["flows"], strict=False):
+            if one.get("background"):
+                continue
+            for key in _OF_SCHEME:
+                if one.get(key) != two.get(key):
+                    for what, first, second in _nested("", one.get(key), two.get(key)):
+                        told[what or key, first, second] = None
+        yield from ((SCHEME, *entry, None) for entry in told)
+    if mine.get("transport") != theirs.get("transport"):
+        for entry in _nested("transport", mine.get("transport"), theirs.get("transport"), only_both=True):
+            yield SCHEME, *entry, None
+
+
+def _nested(key: str, mine: Any, theirs: Any, *, only_both: bool = False) -> Iterator[tuple[str, str, str]]:
+    """The differences between plain data, by the path to them."""
+    if isinstance(mine, dict) and isinstance(theirs, dict):
+        for name in dict.fromkeys([*mine, *theirs]):
+            if only_both and not (name in mine and name in theirs):
+                continue
+            if mine.get(name) != theirs.get(name):
+                path = f"{key}.{name}" if key else str(name)
+                yield from _nested(path, mine.get(name), theirs.get(name), only_both=only_both)
+    elif isinstance(mine, list) and isinstance(theirs, list) and len(mine) == len(theirs):
+        for number, (one, two) in enumerate(zip(mine, theirs, strict=True)):
+            if one != two:
+                yield from _nested(f"{key}.{number}", one, two, only_both=only_both)
+    else:
+        yield key, _value(key, mine), _value(key, theirs)
+
+
+def _value(key: str, value: Any) -> str:
+    if value is None:
+        return NOTHING
+    if isinstance(value, int) and not isinstance(value, bool):
+        for end, kind in (("_ns", "span"), ("_bps", "rate"), ("_bytes", "bytes")):
+            if key.endswith(end):
+                return show(kind, value)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return shorten(str(value), 100)
+
+
+def _definitions(base: Side, other: Side) -> Iterator[Difference]:
+    """Metrics that two versions define differently; numbers by different definitions are not compared."""
+    first, second = ({m["name"]: m for m in side.results["metrics"]} for side in (base, other))
+    changed = [
+        name
+        for name in first.keys() & second.keys()
+        if (first[name].get("definition"), first[name].get("unit"))
+        != (second[name].get("definition"), second[name].get("unit"))
+    ]
+    if changed:
+        names = any_of(sorted(changed)).replace(" or ", " and ")
+        yield Difference(
+            CONDITION, f"definition of {names}", f"as in {_version(base)}", f"as in {_version(other)}",
+            (base.name, other.name), (), "metrics",
+        )  # fmt: skip

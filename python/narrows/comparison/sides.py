@@ -1,0 +1,313 @@
+"""The sides of a comparison: campaigns, the samples of runs that they have of each scheme, and which of these
+belong together."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from narrows.analysis import verdicts
+from narrows.campaign import results
+from narrows.campaign.results import INVALID
+from narrows.campaign.schema import resolved
+from narrows.campaign.store import CampaignFolder, read_json
+from narrows.errors import DataError, UsageError
+from narrows.text import did_you_mean, shorten
+
+Json = dict[str, Any]
+#: Planes on which something may be late, and which have clocks.
+_LIVE = ("emulate", "hosts")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One valid run of a scheme."""
+
+    number: int
+    seed: int | None
+    cell: str
+    verdict: str
+    metrics: Mapping[str, float | None]
+
+
+@dataclass
+class Side:
+    """A campaign, under the letter that stands for it."""
+
+    name: str
+    folder: CampaignFolder
+    results: Json
+
+    @property
+    def document(self) -> Json:
+        """The content of campaign.json."""
+        return self.folder.document
+
+    @property
+    def where(self) -> str:
+        """The plane."""
+        return str(self.document.get("where") or "unknown")
+
+    @cached_property
+    def settings(self) -> Json:
+        """The resolved scenario."""
+        return resolved(self.document)
+
+    @cached_property
+    def rows(self) -> dict[str, Json]:
+        """The rows of the resolved scenario's schemes, by label."""
+        return {row["label"]: row for row in self.settings["schemes"]}
+
+    def settings_of(self, scheme: str) -> Json:
+        """The resolved scenario as it holds for one scheme: a matrix gives each row values of its own."""
+        row = self.rows.get(scheme) or {}
+        return {**self.settings, **(row.get("overlay") or {}), "flows": row.get("flows") or []}
+
+    @cached_property
+    def schemes(self) -> list[str]:
+        """Schemes with a run of any state, as the scenario lists them."""
+        there = dict.fromkeys(cell["scheme"] for cell in self.folder.cells)
+        return [label for label in self.rows if label in there] + [
+            one for one in there if one not in self.rows
+        ]
+
+    def record_of(self, cell: str) -> Json:
+        """The run.json of a finished cell."""
+        return read_json(self.folder.cell_dir(cell) / "run.json", "narrows/run/1")
+
+
+@dataclass
+class Sample:
+    """The runs of one scheme in one campaign."""
+
+    side: Side
+    scheme: str
+    runs: dict[int, Run]
+    started: int
+    finished: int
+    degraded: int
+    skipped: str | None = None
+
+    @property
+    def counts(self) -> Json:
+        """Runs started, finished, valid, and of the valid ones those that are degraded."""
+        return {
+            "started": self.started,
+            "finished": self.finished,
+            "valid": len(self.runs),
+            "degraded": self.degraded,
+        }
+
+    @cached_property
+    def is_repeated(self) -> bool:
+        """True if all runs gave the same numbers in every metric: nothing in them was left to chance."""
+        found = [run.metrics for run in self.runs.values()]
+        return len(found) > 1 and all(one == found[0] for one in found)
+
+    @cached_property
+    def lateness_ns(self) -> float:
+        """The time (ns) by which stamps of these runs may be off."""
+        if self.side.where not in _LIVE:
+            return 0.0
+        return verdicts.lateness_ns(self.side.record_of(run.cell) for run in self.runs.values())
+
+
+@dataclass(frozen=True)
+class Pairing:
+    """Two samples that are compared; the first is what the other is measured against."""
+
+    base: Sample
+    other: Sample
+
+    @property
+    def title(self) -> str:
+        """The name of the row: the scheme, or both if they are called differently."""
+        if self.base.side is self.other.side:
+            return self.other.scheme
+        if self.base.scheme == self.other.scheme:
+            return self.base.scheme
+        return f"{self.other.scheme} for {self.base.scheme}"
+
+    @property
+    def group(self) -> tuple[str, str, bool]:
+        """What runs may be exchanged together: those of the same two campaigns."""
+        return self.base.side.name, self.other.side.name, self.is_paired
+
+    @cached_property
+    def common(self) -> list[int]:
+        """Numbers of the runs that met the same chance on both sides."""
+        mine, others = self.base.runs, self.other.runs
+        same_folder = self.base.side is self.other.side
+        return [
+            number
+            for number in sorted(mine.keys() & others.keys())
+            if (mine[number].seed is not None and mine[number].seed == others[number].seed) or same_folder
+        ]
+
+    @cached_property
+    def is_paired(self) -> bool:
+        """True if most runs have a run of the same seed on the other side."""
+        fewest = min(len(self.base.runs), len(self.other.runs))
+        return 2 * len(self.common) >= fewest > 0
+
+    def values(self, metric: str) -> tuple[dict[int, float], dict[int, float]]:
+        """The values of both sides by run; of paired runs only those that both sides have."""
+        found: list[dict[int, float]] = []
+        for sample in (self.base, self.other):
+            numbers: Sequence[int] = self.common if self.is_paired else sorted(sample.runs)
+            every = {number: sample.runs[number].metrics.get(metric) for number in numbers}
+            found.append({number: float(value) for number, value in every.items() if value is not None})
+        if self.is_paired:
+            both = found[0].keys() & found[1].keys()
+            found = [{number: values[number] for number in sorted(both)} for values in found]
+        return found[0], found[1]
+
+
+def open_side(path: Path, number: int) -> Side:
+    """Opens a campaign as the `number`-th side (from 0); of one that is still being written, the finished
+    cells."""
+    folder = CampaignFolder.read(path)
+    return Side(letter(number), folder, results.read(path))
+
+
+def letter(number: int) -> str:
+    """`A`, `B`, ... `Z`, `A1`, ..."""
+    turn, place = divmod(number, len(string.ascii_uppercase))
+    return string.ascii_uppercase[place] + (str(turn) if turn else "")
+
+
+def sample(side: Side, scheme: str, flow: str) -> Sample:
+    """The runs of a scheme, with the metrics of one flow (a number, its label, or `all`)."""
+    cells = {cell["id"]: cell for cell in side.folder.cells if cell["scheme"] == scheme}
+    runs: dict[int, Run] = {}
+    for row in side.results["rows"]:
+        if row["scheme"] != scheme or flow not in (str(row["flow"]), row.get("label")):
+            continue
+        if row["verdict"] != INVALID:
+            seed = cells.get(row["cell"], {}).get("seed")
+            runs[row["run"]] = Run(row["run"], seed, row["cell"], str(row["verdict"]), row["metrics"])
+    reasons = {one["scheme"]: one["reason"] for one in side.document.get("skipped") or []}
+    return Sample(
+        side,
+        scheme,
+        runs,
+        started=sum(cell["state"] != "pending" for cell in cells.values()),
+        finished=sum(cell["state"] == "finished" for cell in cells.values()),
+        degraded=sum(run.verdict == "degraded" for run in runs.values()),
+        skipped=reasons.get(scheme),
+    )
+
+
+def pairings(
+    sides: Sequence[Side],
+    *,
+    schemes: Sequence[str] = (),
+    pairs: Sequence[tuple[str, str]] = (),
+    against: str | None = None,
+    flow: str = "all",
+) -> list[Pairing]:
+    """What is compared with what: of several campaigns, each with the first one, scheme by scheme; of a
+    single one, all pairs of its schemes, or all with `against`. `pairs` names schemes that are called
+    differently on both sides.
+
+    Raises `DataError` where nothing can be compared, `UsageError` for a scheme that is not there.
+    """
+    for side in sides:
+        _check_flow(side, flow)
+    base = sides[0]
+    if pairs:
+        return [
+            Pairing(sample(base, _named(base, first), flow), sample(side, _named(side, second), flow))
+            for side in (sides[1:] or sides)
+            for first, second in pairs
+        ]
+    if len(sides) == 1:
+        return _within(base, schemes, against, flow)
+    found = []
+    for side in sides[1:]:
+        # A scheme that was skipped on one side, or failed there, is told and not passed over.
+        known = [*side.schemes, *(one["scheme"] for one in side.document.get("skipped") or [])]
+        common = [scheme for scheme in base.schemes if scheme in known]
+        if schemes:
+            common = [_named(base, scheme) for scheme in schemes]
+        if not common:
+            raise DataError(
+                f"{base.folder.path} ({_some(base.schemes)}) and {side.folder.path}"
+                f" ({_some(side.schemes)}) have no"
+                " scheme in common; name two that belong together with --pair ONE=OTHER"
+            )
+        found += [Pairing(sample(base, one, flow), sample(side, one, flow)) for one in common]
+    return found
+
+
+def _within(side: Side, schemes: Sequence[str], against: str | None, flow: str) -> list[Pairing]:
+    chosen = [_named(side, scheme) for scheme in schemes] or side.schemes
+    found = []
+    for members in strata(side, chosen).values():
+        base = _base_of(side, members, against)
+        ordered = members if base is None else [base, *(scheme for scheme in members if scheme != base)]
+        samples = [sample(side, scheme, flow) for scheme in ordered]
+        bases = samples[:1] if base is not None else samples
+        found += [Pairing(one, two) for place, one in enumerate(bases) for two in samples[place + 1 :]]
+    if against is not None and not any(_base_of(side, [scheme], against) for scheme in chosen):
+        _named(side, against)
+    if not found:
+        raise DataError(
+            f"{side.folder.path}: has no two schemes that met the same conditions ({_some(chosen)}), so"
+            " there is nothing"
+            " to compare; name another campaign too"
+        )
+    return found
+
+
+def strata(side: Side, schemes: Sequence[str]) -> dict[str, list[str]]:
+    """The schemes that met the same conditions, by the values that a matrix gave them (empty without a
+    matrix)."""
+    found: dict[str, list[str]] = {}
+    for scheme in schemes:
+        values = (side.rows.get(scheme) or {}).get("values") or {}
+        found.setdefault(", ".join(f"{key} {value}" for key, value in values.items()), []).append(scheme)
+    return found
+
+
+def _base_of(side: Side, schemes: Sequence[str], against: str | None) -> str | None:
+    """The scheme that is called so, with or without the values of a matrix."""
+    if against is None:
+        return None
+    for scheme in schemes:
+        flows = (side.rows.get(scheme) or {}).get("flows") or [{}]
+        values = (side.rows.get(scheme) or {}).get("values")
+        if against == scheme or (values and against == flows[0].get("scheme")):
+            return scheme
+    return None
+
+
+def _named(side: Side, scheme: str) -> str:
+    known = [*side.schemes, *(one["scheme"] for one in side.document.get("skipped") or [])]
+    if scheme not in known:
+        hint = did_you_mean(scheme, known) or f"; it has {_some(known)}"
+        raise UsageError(f'{side.folder.path}: has no scheme "{shorten(scheme)}"{hint}')
+    return scheme
+
+
+def _check_flow(side: Side, flow: str) -> None:
+    rows = side.results["rows"]
+    if not rows:
+        total = len(side.folder.cells)
+        raise DataError(
+            f"{side.folder.path}: none of its {total} runs has finished, so there is nothing to compare"
+        )
+    known = list(dict.fromkeys(str(row["flow"]) for row in rows))
+    named = [row["label"] for row in rows if row.get("label")]
+    if flow not in known and flow not in named:
+        hint = did_you_mean(flow, named) or f"; it has {_some(known)}"
+        raise UsageError(f'{side.folder.path}: has no flow "{shorten(flow)}"{hint}')
+
+
+def _some(names: Sequence[str], most: int = 6) -> str:
+    more = len(names) - most
+    return ", ".join(names[:most]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,224 @@
+"""The comparison for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from rich.text import Text
+
+from narrows.analysis.metrics import head_of, unit_of
+from narrows.analysis.terminal import Column, FittedTable, fold, no_room, width
+from narrows.comparison import words
+from narrows.comparison.findings import BETTER, WORSE
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Json = Mapping[str, Any]
+
+_STYLES = {WORSE: "red", BETTER: "green"}
+#: Columns that go first where there is no room: of equal ones those further to the right.
+_RANKS = {"utilization_ratio": 3, "queueing_delay_p95_ns": 2}
+_HOW = "a wider terminal (COLUMNS=160), --metrics or --json shows them"
+
+
+def print_comparison(console: Console, document: Json) -> None:
+    """Prints the whole comparison, in the width that there is."""
+    room = width(console.file)
+
+    def say(text: str, indent: str = "", style: str = "") -> None:
+        lines = fold(text, room - len(indent))
+        for number, line in enumerate(lines):
+            console.print(indent * bool(number) + line, soft_wrap=True, style=style or None)
+
+    for side in document["sides"]:
+        say(f"{side['name']}  {words.side_line(side)}", "   ")
+    for one in document["unread"]:
+        say(f"-  {one['why']}", "   ", "red")
+    console.print()
+    _print_set_up(console, document, room)
+    say(words.headline(document), style="bold")
+    if "ranks" not in document:
+        _print_claims(console, document)
+    console.print()
+    if "ranks" in document:
+        _print_ranks(console, document)
+    else:
+        _print_differences(console, document)
+    for note in words.notes(document) if "ranks" not in document else _short(document):
+        say(note, "  ")
+    console.print()
+    for text in words.method(document):
+        say(text)
+    for text in [*words.trace_sentences(document), *words.envelope_sentences(document)]:
+        console.print()
+        say(text, "  ")
+    if not document["looked_behind"]:
+        say(
+            "--traces compares the states of senders and the performance envelopes too; it reads all packets."
+        )
+    if document["limits"]:
+        console.print()
+        for text, one in zip(words.limit_sentences(document), document["limits"], strict=True):
+            say(text, " " * 8, "red" if one["broken"] else "")
+
+
+def _short(document: Json) -> list[str]:
+    """The reasons without the pairs of schemes, of which there are many."""
+    return list(dict.fromkeys(note.partition(": ")[2] for note in words.notes(document)))
+
+
+def _print_set_up(console: Console, document: Json, room: int) -> None:
+    if len(document["sides"]) < 2 and not document["differences"]:
+        return
+    if not document["differences"]:
+        console.print(
+            "The set-ups are the same: scenario, seed, versions, kernel and machine.", soft_wrap=True
+        )
+        console.print()
+        return
+    console.print("The set-ups differ in", soft_wrap=True)
+    for kind, entries in words.set_up(document):
+        console.print(f"  {kind}", soft_wrap=True)
+        column = min(20, max(len(what) for what, _ in entries))
+        for what, texts in entries:
+            lines = fold(f"{what:{column}}  {texts}", room - 6 - column)
+            for number, line in enumerate(lines):
+                console.print((" " * (6 + column) if number else " " * 4) + line, soft_wrap=True)
+    console.print()
+
+
+def _heads(document: Json) -> tuple[str, str]:
+    """The heads of the two columns of values."""
+    names = [side["name"] for side in document["sides"]]
+    return (names[0], names[1]) if len(names) == 2 else ("base", "other")
+
+
+def _print_claims(console: Console, document: Json) -> None:
+    """The differences that are shown, one below the other."""
+    found = words.claims(document)
+    if not found:
+        return
+    console.print()
+    first, second = _heads(document)
+    table = FittedTable(
+        Column(_name_head(document), "left"),
+        Column("metric", "left"),
+        Column(first, rank=2),
+        Column(second, rank=2),
+        Column("difference"),
+        Column("95 % interval", rank=1),
+        Column("", "left"),
+    )
+    for row, metric, finding in found:
+        unit = unit_of(metric)
+        table.add(
+            words.row_name(row, document) if document["kind"] == "campaigns" else row["other"]["scheme"],
+            head_of(metric) + (f" [{unit}]" if unit else ""),
+            words.value(finding["base"], metric),
+            words.value(finding["other"], metric),
+            words.difference(finding, metric),
+            words.interval(finding, metric),
+            Text(words.verdict(finding), style=_STYLES.get(finding["outcome"], "")),
+        )
+    table.print(console, _HOW)
+
+
+def _name_head(document: Json) -> str:
+    return f"against {document['against']}" if document["against"] else "scheme"
+
+
+def _print_differences(console: Console, document: Json) -> None:
+    """The differences of all rows in all metrics, marked where they are shown."""
+    several = len(document["sides"]) > 2
+    against = document["kind"] == "schemes"
+    first, second = _heads(document)
+    table = FittedTable(
+        Column(_name_head(document), "left"),
+        *([Column("in", "left")] if several else []),
+        *([] if against else [Column(f"runs\n{first}", "left")]),
+        Column("runs" if against else f"runs\n{second}", "left"),
+        *(Column(head_of(metric), rank=_rank(document, metric)) for metric in document["metrics"]),
+    )
+    for row in document["rows"]:
+        cells: list[str | Text] = [row["other"]["scheme"] if against else row["title"]]
+        if several:
+            cells.append(row["other"]["side"])
+        if not against:
+            cells.append(words.runs_of(row["base"]))
+        cells.append(words.runs_of(row["other"]))
+        for metric in document["metrics"]:
+            finding = row["metrics"][metric["name"]]
+            cells.append(Text(words.marked(finding, metric), style=_STYLES.get(finding["outcome"], "")))
+        table.add(*cells)
+    table.print(console, _HOW)
+    used = {finding["outcome"] for row in document["rows"] for finding in row["metrics"].values()}
+    legend = [f"{mark} {word}" for word, mark in words.MARKS.items() if word in used]
+    legend += ["= identical"] if "identical" in used else []
+    if any(metric.get("show_unit") == "%" for metric in document["metrics"]):
+        legend.append("pp percentage points")
+    if legend:
+        console.print("; ".join(legend), soft_wrap=True, style="dim")
+
+
+def _rank(document: Json, metric: Json) -> int:
+    """The first metric stays."""
+    return 0 if metric is document["metrics"][0] else _RANKS.get(metric["name"], 1)
+
+
+def _print_ranks(console: Console, document: Json) -> None:
+    """The ranks of the schemes of one campaign, as far as the runs show an order, and who is on the
+    frontier."""
+    left_out: dict[str, None] = {}
+    for frontier in document["frontiers"]:
+        if frontier["values"]:
+            console.print(frontier["values"], soft_wrap=True, style="bold")
+        table = _rank_table(document, frontier)
+        lines, missing = table.lines(width(console.file))
+        left_out |= dict.fromkeys(missing)
+        for line in lines:
+            console.print(line, soft_wrap=True)
+    axes = " and ".join(head_of({"name": name}) for name in document["frontiers"][0]["metrics"])
+    texts = [no_room(list(left_out), _HOW)] if left_out else []
+    texts.append(
+        "In parentheses: the ranks that the runs leave open; with 1-3 nobody is shown to be better, and"
+        " it is not"
+        f" shown to be better than two others. On the frontier of {axes}: no scheme is better in both, by"
+        " the medians,"
+        " and in how many of 10 000 resamples of the runs. --against SCHEME shows the differences from one."
+    )
+    for text in texts:
+        for part in fold(text, width(console.file)):
+            console.print(part, soft_wrap=True, style="dim")
+
+
+def _rank_table(document: Json, frontier: Json) -> FittedTable:
+    ranks = [one for one in document["ranks"] if one["values"] == frontier["values"]]
+    metrics = {metric["name"]: metric for metric in document["metrics"]}
+    table = FittedTable(
+        Column("scheme", "left"),
+        Column("runs", "left"),
+        *(
+            Column(_with_unit(metrics[one["metric"]]), rank=_rank(document, metrics[one["metric"]]))
+            for one in ranks
+        ),
+        Column("on the\nfrontier", "left", rank=1),
+    )
+    counts = words.samples(document)
+    for entry in frontier["schemes"]:
+        cells: list[str | Text] = [
+            words.without_values(entry["scheme"], frontier["values"]),
+            words.runs_of(counts[entry["scheme"]]),
+        ]
+        for one in ranks:
+            mine = words.entry_of(one, entry["scheme"])
+            shown = words.value(mine["summary"], metrics[one["metric"]])
+            cells.append(f"{shown} ({words.rank(mine)})" if mine["from"] else shown)
+        table.add(*cells, words.on_frontier(entry))
+    return table
+
+
+def _with_unit(metric: Json) -> str:
+    unit = unit_of(metric)
+    return f"{head_of(metric)}\n{f'[{unit}]' if unit else ''}"

@@ -1,0 +1,107 @@
+"""The first divergence of two traces of states: until when two senders did the same, and what differed first.
+
+Two simulated runs of one seed meet the same packets and chances, so the first difference of their senders'
+states is where their code, or what it was told, parts. In real time no two traces are equal to the byte;
+there, what differs by less than a tolerance is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.comparison.sides import Pairing
+from narrows.errors import DataError
+from narrows.scenario.expect import unit_of
+
+Floats = NDArray[np.float64]
+Json = dict[str, Any]
+Series = Mapping[str, Floats]
+
+#: Values that differ by less than this share of the larger are the same where time is real.
+LIVE_TOLERANCE = 0.05
+SIMULATED = "simulate"
+
+
+def tolerance_of(pairing: Pairing) -> float:
+    """The tolerance for two runs: none if both were simulated."""
+    simulated = pairing.base.side.where == pairing.other.side.where == SIMULATED
+    return 0.0 if simulated else LIVE_TOLERANCE
+
+
+def divergences(pairing: Pairing, tolerance: float | None = None) -> list[Json]:
+    """For each flow of the first run that both sides have, where the states of its senders part.
+
+    Each entry has `run`, `flow`, `samples` (how many instants were compared) and, unless the traces agree to
+    the end, `at_s` and `values`: what differed then, each with its `name`, `unit` and both values. Empty
+    without common runs or states. Raises `DataError` if a record can't be read.
+    """
+    runs = sorted(pairing.base.runs.keys() & pairing.other.runs.keys())
+    if not runs:
+        return []
+    allowed = tolerance_of(pairing) if tolerance is None else tolerance
+    first, second = (
+        _states(one.side.folder.cell_dir(one.runs[runs[0]].cell)) for one in (pairing.base, pairing.other)
+    )
+    found = []
+    for flow in sorted(first.keys() & second.keys()):
+        found.append({"run": runs[0], "flow": flow, **divergence(first[flow], second[flow], allowed)})
+    return found
+
+
+def divergence(first: Series, second: Series, tolerance: float) -> Json:
+    """Where two series part, each with `time_s` and a column per value (NaN where it is not known).
+
+    Both are compared at the instants at which either was sampled, while both last; between samples a value is
+    the one before. Values part if they differ by more than `tolerance` times the larger.
+    """
+    times = np.union1d(first["time_s"], second["time_s"])
+    if len(first["time_s"]) and len(second["time_s"]):
+        start = max(first["time_s"][0], second["time_s"][0])
+        times = times[(times >= start) & (times <= min(first["time_s"][-1], second["time_s"][-1]))]
+    else:
+        times = times[:0]
+    names = [name for name in first if name != "time_s" and name in second]
+    parted: dict[str, int] = {}
+    held: dict[str, tuple[Floats, Floats]] = {}
+    for name in names:
+        one, two = (_held(series, name, times) for series in (first, second))
+        apart = np.abs(one - two) > tolerance * np.maximum(np.abs(one), np.abs(two))
+        held[name] = one, two
+        if apart.any():
+            parted[name] = int(np.argmax(apart))
+    if not parted:
+        return {"samples": len(times), "at_s": None, "values": []}
+    index = min(parted.values())
+    values = [
+        {
+            "name": name,
+            "unit": unit_of(name)[0],
+            "base": float(held[name][0][index]),
+            "other": float(held[name][1][index]),
+        }
+        for name, place in parted.items()
+        if place == index
+    ]
+    return {"samples": len(times), "at_s": float(times[index]), "values": values}
+
+
+def _held(series: Series, name: str, times: Floats) -> Floats:
+    """The values at these times, each held until the next sample."""
+    if not len(times):
+        return times
+    found: Floats = series[name][np.searchsorted(series["time_s"], times, side="right") - 1]
+    return found
+
+
+def _states(cell: Path) -> dict[int, Series]:
+    from narrows import _native
+
+    try:
+        return {flow: cast(Series, series) for flow, series in _native.state_series(str(cell)).items()}
+    except (ValueError, OSError) as error:
+        raise DataError(f"{cell}: its states can't be read: {error}") from None

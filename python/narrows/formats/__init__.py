@@ -1,0 +1,106 @@
+"""Files of other tools: campaigns of ours written for them, and what they measured as campaigns of ours.
+
+A format is one module and one line here. An export (`narrows/formats/exports/NAME.py`) has
+`export_campaign(folder, target, say, version)`; most use `narrows.formats.cells.export_cells` and only say
+how one cell is written. An import (`narrows/formats/imports/NAME.py`) has `read(files, scheme)`, which
+gives `narrows.formats.runs.MeasuredRun`s, and `PATTERNS`, the names of its files in folders."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from narrows.campaign.imported import Imported
+
+    Cell = dict[str, Any]
+
+#: Exports, with what is written for whom.
+EXPORTS = {
+    "csv": "every table of every run as comma-separated values",
+    "flent": "one .flent.gz per run, for flent's plots",
+    "pantheon": "a data folder of Pantheon: merged logs, stats files, metadata",
+    "pcapng": "captures of both ends of every run, for Wireshark and tshark",
+    "qlog": "one qlog 0.4 (JSON-SEQ) per flow, for qvis and other tools of QUIC",
+    "qlog-0.3": "the same as qlog 0.3, the newest version that some releases of qvis read",
+}
+
+#: Imports, with what is read.
+IMPORTS = {
+    "qlog": "qlog files of any QUIC stack",
+    "ss": "logs of repeated 'ss -tin'",
+    "iperf3": "JSON documents of iperf3 (-J)",
+    "pcapng": "captures (pcapng or pcap) of one or both ends",
+    "mahimahi": "logs of mahimahi's mm-link",
+}
+
+#: An example for each import.
+EXAMPLES = {
+    "qlog": "narrows import qlog client.sqlog -o from-quic",
+    "ss": "narrows import ss ss.log -o from-ss",
+    "iperf3": "narrows import iperf3 cubic-1.json cubic-2.json bbr-1.json -o from-iperf3",
+    "pcapng": "narrows import pcapng run-sender.pcapng run-receiver.pcapng -o from-captures",
+    "mahimahi": "narrows import mahimahi uplink.log downlink.log -o from-mahimahi",
+}
+
+
+def module_name(kind: str, name: str) -> str:
+    """The module of a format; `kind` is `exports` or `imports`."""
+    return f"narrows.formats.{kind}.{name.partition('-')[0]}"
+
+
+def export(folder: Path, form: str, target: Path, say: Callable[[str], None] | None = None) -> list[Cell]:
+    """Writes the campaign in `folder` for other tools, as one of `EXPORTS`, into the new or empty folder
+    `target`; gives facts about each cell that was written, its `files` among them.
+
+    Raises `UsageError` for a format that is none, `DataError` where a record is damaged or has no packets.
+    """
+    import importlib
+
+    from narrows.campaign.store import CampaignFolder
+    from narrows.errors import UsageError
+
+    if form not in EXPORTS:
+        raise UsageError(f'unknown format "{form}"; known: {", ".join(EXPORTS)}')
+    module = importlib.import_module(module_name("exports", form))
+    cells: list[Cell] = module.export_campaign(
+        CampaignFolder.read(folder), target, say or _silent, form.partition("-")[2]
+    )
+    return cells
+
+
+def import_files(
+    tool: str,
+    files: list[Path],
+    target: Path | None = None,
+    *,
+    scheme: str | None = None,
+    argv: list[str] | None = None,
+    say: Callable[[str], None] | None = None,
+) -> Imported:
+    """Makes a campaign of what one of `IMPORTS` measured. `files` may be folders; `scheme` names the scheme
+    where the files shall not; without `target` the campaign goes under results/.
+
+    Raises `DataError` where a file is damaged or of another kind.
+    """
+    import importlib
+
+    from narrows.campaign.imported import default_folder
+    from narrows.errors import UsageError
+    from narrows.formats.cells import working
+    from narrows.formats.importing import files_of, import_runs, name_of
+
+    if tool not in IMPORTS:
+        raise UsageError(f'unknown format "{tool}"; known: {", ".join(IMPORTS)}')
+    module = importlib.import_module(module_name("imports", tool))
+    found = files_of(files, module.PATTERNS, tool)
+    name = name_of(tool, found)
+    with working("reading", None):
+        runs = module.read(found, scheme)
+    return import_runs(tool, runs, target or default_folder(name), name=name, argv=argv or [], say=say)
+
+
+def _silent(_text: str) -> None:
+    """Says nothing."""

@@ -1,0 +1,135 @@
+"""Exports that write each cell by itself."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign.store import CampaignFolder
+from narrows.errors import DataError, NarrowsError
+from narrows.filled import filled
+
+Json = dict[str, Any]
+#: Time zero of runs that depend on no clock (2000-01-01), since 1970.
+SIMULATED_NS = 946_684_800 * 1_000_000_000
+
+
+@dataclass(frozen=True)
+class CellToExport:
+    """One finished cell of a campaign."""
+
+    campaign: CampaignFolder
+    entry: Json
+    record: Json
+
+    @property
+    def id(self) -> str:
+        """Name of the cell."""
+        return str(self.entry["id"])
+
+    @property
+    def path(self) -> Path:
+        """Folder of its record."""
+        return self.campaign.cell_dir(self.id)
+
+    @property
+    def base_ns(self) -> int:
+        """Its time zero, in ns since 1970: when it started, or 2000-01-01 if no clock was involved."""
+        started = self.record.get("started_at")
+        if not started:
+            return SIMULATED_NS
+        try:
+            moment = datetime.fromisoformat(str(started).replace("Z", "+00:00")).astimezone(UTC)
+        except (ValueError, OverflowError):
+            raise DataError(f"{self.path}/run.json: {str(started)[:40]} is not a time of day") from None
+        return max(round(moment.timestamp() * 1e6) * 1000, 1000)
+
+    @property
+    def title(self) -> str:
+        """The run in a few words."""
+        return f"{self.campaign.document['name']}: {self.entry['scheme']}, run {self.entry['run']}"
+
+    @property
+    def description(self) -> str:
+        """What the run is, in a sentence or two."""
+        question = self.campaign.document["scenario"]["resolved"].get("question") or ""
+        seed = self.entry.get("seed")
+        parts = [f"plane {self.record['plane']}", f"verdict {self.record['verdict']}"]
+        parts += [] if seed is None else [f"seed {seed}"]
+        versions = self.record.get("versions") or {}
+        return f"{question} ({', '.join(parts)}; Narrows {versions.get('narrows', '?')})".strip()
+
+
+def export_cells(
+    folder: CampaignFolder,
+    target: Path,
+    write: Callable[[CellToExport, Path], Json],
+    finish: Callable[[list[CellToExport], Path], None] | None = None,
+) -> list[Json]:
+    """Writes every finished cell with `write` (which gets the folder to write into, and gives facts about
+    what it wrote) and then what is about all of them with `finish`. The folder `target` is there when all is.
+
+    Raises `DataError` where a record is damaged or is not the one that was noted.
+    """
+    entries = [entry for entry in folder.cells if entry["state"] == "finished"]
+    if not entries:
+        raise DataError(f"{folder.path}: the campaign has no finished run to export")
+    folder.check_records()
+
+    def one(cell: CellToExport, partial: Path) -> Json:
+        with said():
+            return {"cell": cell.id, **write(cell, partial)}
+
+    with filled(target, last=entries[-1]["id"]) as partial:
+        cells = [CellToExport(folder, entry, _record(folder.cell_dir(entry["id"]))) for entry in entries]
+        written: list[Json] = []
+        # The core writes without holding Python's lock, so threads use all cores; a few, for the memory.
+        with working("writing", len(cells)) as advance, ThreadPoolExecutor(max_workers=2) as pool:
+            for facts in pool.map(lambda cell: one(cell, partial), cells):
+                written.append(facts)
+                advance()
+        if finish:
+            finish(cells, partial)
+    return written
+
+
+@contextmanager
+def said() -> Iterator[None]:
+    """Errors of the core as errors that are told to the user."""
+    try:
+        yield
+    except ValueError as error:
+        raise DataError(str(error)) from None
+    except OSError as error:
+        raise NarrowsError(str(error)) from None
+
+
+def _record(cell: Path) -> Json:
+    from narrows.campaign.store import read_json
+
+    return read_json(cell / "run.json", "narrows/run/1")
+
+
+@contextmanager
+def working(text: str, count: int | None) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal while something is done, `count` times if that is known; gives what to call after
+    each."""
+    from narrows.campaign.progress import bars
+    from narrows.console import stderr_console
+
+    console = stderr_console()
+    with bars(console, console.is_terminal) as progress:
+        task = progress.add_task(text, total=count, note="")
+        yield lambda: progress.advance(task)
+
+
+def load_json(text: str) -> Json:
+    """The counts that the core gives."""
+    content: Json = json.loads(text)
+    return content

@@ -1,0 +1,1 @@
+"""Formats that campaigns are written in, one module each."""

@@ -1,0 +1,38 @@
+"""Every table of every run as comma-separated values, and the results.
+
+```text
+results.csv, results.json   as in the campaign: one row per run and flow
+CELL/packets.csv            one row per packet
+CELL/states.csv ...         and so on, a file for each table of the record
+```
+
+Columns are those of the Parquet files; absent values are empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign.store import CampaignFolder
+from narrows.formats.cells import CellToExport, export_cells, load_json
+
+
+def export_campaign(
+    folder: CampaignFolder, target: Path, _say: Callable[[str], None], _version: str
+) -> list[dict[str, Any]]:
+    """Writes the tables of all finished runs; gives the number of rows per file."""
+    from narrows import _native
+    from narrows.campaign import results
+
+    def write(cell: CellToExport, partial: Path) -> dict[str, Any]:
+        own = partial / cell.id
+        own.mkdir()
+        rows = load_json(_native.export_csv(cell.path, own))
+        return {"files": [f"{cell.id}/{name}" for name in rows], "rows": rows}
+
+    def finish(_cells: list[CellToExport], partial: Path) -> None:
+        results.write(CampaignFolder(partial, folder.document), results.read(folder.path))
+
+    return export_cells(folder, target, write, finish)

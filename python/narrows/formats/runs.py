@@ -1,0 +1,169 @@
+"""What importers read: runs of other tools, as columns.
+
+Who saw packets at both ends gives `Packets`: each packet with its time of sending and of arrival. Who saw
+one end only gives `Progress`: how many bytes of each flow were sent and acknowledged by when. Either may
+come with `States`, samples of the sender."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+#: Words at the end of names of files: which end, which flow, which run.
+_ENDING = re.compile(
+    r"([-_.](sender|receiver|client|server|flow[0-9]+|r?[0-9]+|run[-_]?[0-9]+))+$", re.IGNORECASE
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float64]
+    Times = NDArray[np.int64]
+
+#: In `arrived_ns`: the packet did not arrive.
+NEVER = np.iinfo(np.int64).min
+#: Width of bins, unless a tool measured in wider ones.
+BIN_NS = 100_000_000
+#: Bytes of a full packet, by which packets are counted where only bytes are known.
+PACKET = 1500
+#: More bytes of one bin than this are not believed.
+MOST_BYTES = 1 << 50
+#: Most bins of a flow; longer measurements have wider ones.
+MOST_BINS = 100_000
+#: Most samples of the states that are kept of a flow.
+MOST_STATES = 20_000
+#: Columns of states, all as floats with NaN for what is not known: `states.parquet` in docs/guide/records.md.
+STATES = (
+    "cwnd_bytes", "ssthresh_bytes", "pacing_bps", "rtt_ns", "srtt_ns", "min_rtt_ns", "inflight_bytes",
+    "delivered_bytes", "delivery_rate_bps", "retransmitted_bytes", "lost_packets",
+)  # fmt: skip
+
+
+@dataclass
+class Flow:
+    """One flow of a run."""
+
+    number: int
+    #: Name of the scheme, without the tool.
+    scheme: str
+    #: Facts that are shown beside it.
+    label: str = ""
+    #: Which way the tool says its data go, seen from the host that was measured.
+    facts: dict[str, Any] = field(default_factory=dict)
+    #: Counters of the sender and the receiver, as in run.json.
+    sender: dict[str, int] = field(default_factory=dict)
+    receiver: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass
+class Progress:
+    """Bytes of one flow by time, both growing: at `time_ns` so many were sent, so many had arrived."""
+
+    flow: int
+    time_ns: Times
+    sent_bytes: Floats
+    arrived_bytes: Floats
+
+
+@dataclass
+class MeasuredRun:
+    """One run of another tool."""
+
+    #: Name of the scheme, without the tool; runs of the same name are runs 1, 2, 3 ...
+    scheme: str
+    files: list[Path]
+    flows: list[Flow]
+    #: Packets with data and those back, as columns; times share one base.
+    data: dict[str, Any] | None = None
+    back: dict[str, Any] | None = None
+    progress: list[Progress] = field(default_factory=list)
+    #: Columns `flow`, `time_ns` and those of `STATES`.
+    states: dict[str, Any] | None = None
+    bin_ns: int = BIN_NS
+    started_at: str | None = None
+    #: Remarks about the run: code, severity, text.
+    reasons: list[dict[str, str]] = field(default_factory=list)
+    #: Facts about the measurement, kept in run.json.
+    facts: dict[str, Any] = field(default_factory=dict)
+    #: True if the ends may have different clocks.
+    two_clocks: bool = False
+
+
+def scheme_of(file: Path) -> str:
+    """The scheme that the name of a file tells: of `cubic-r2-sender.pcapng` and `cubic_run3.json` cubic."""
+    stem = file.name.partition(".")[0]
+    return _ENDING.sub("", stem) or stem
+
+
+def note(code: str, text: str, severity: str = "note") -> dict[str, str]:
+    """A remark about a run."""
+    return {"code": code, "severity": severity, "text": text}
+
+
+def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
+    """The bins of `bins.parquet` (forward), from the bytes by time; between two times bytes go evenly."""
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("flow", "bin_ns", "sent_bytes", "arrived_bytes", "first", "last")
+    }
+    for one in progress:
+        last = int(one.time_ns[-1]) if len(one.time_ns) else 0
+        count = max(1, -(-last // width))
+        edges = np.arange(count + 1, dtype=np.int64) * width
+        # Rounded where they are cumulative, so that no byte is lost.
+        parts = [
+            np.diff(np.round(np.interp(edges, one.time_ns, total))).clip(0, MOST_BYTES).astype(np.uint64)
+            for total in (one.sent_bytes, one.arrived_bytes)
+        ]
+        columns["flow"].append(np.full(count, one.flow, dtype=np.uint16))
+        columns["bin_ns"].append(edges[:-1].astype(np.uint64))
+        columns["sent_bytes"].append(parts[0])
+        columns["arrived_bytes"].append(parts[1])
+        grows = np.flatnonzero(np.diff(one.arrived_bytes) > 0)
+        begin = int(one.time_ns[grows[0]]) if len(grows) else 0
+        end = int(one.time_ns[grows[-1] + 1]) if len(grows) else last
+        columns["first"].append(np.clip(begin, edges[:-1], edges[1:] - 1).astype(np.uint64))
+        columns["last"].append(np.clip(end, edges[:-1], edges[1:] - 1).astype(np.uint64))
+    whole = {name: np.concatenate(parts) for name, parts in columns.items()}
+    packets = {name: (whole[f"{name}_bytes"] + (PACKET - 1)) // PACKET for name in ("sent", "arrived")}
+    # What arrives was sent: a tool may count the one later than the other.
+    late = np.maximum(whole["sent_bytes"], whole["arrived_bytes"])
+    return {
+        "flow": whole["flow"],
+        "backward": np.zeros(len(whole["flow"]), dtype=bool),
+        "bin_ns": whole["bin_ns"],
+        "sent_packets": np.maximum(packets["sent"], packets["arrived"]).astype(np.uint64),
+        "sent_bytes": late.astype(np.uint64),
+        "arrived_packets": packets["arrived"].astype(np.uint64),
+        "arrived_bytes": whole["arrived_bytes"],
+        "first_arrival_ns": whole["first"],
+        "last_arrival_ns": whole["last"],
+    }
+
+
+def states_of(flow: int, time_ns: Times, **columns: Floats) -> dict[str, Any]:
+    """States of one flow, thinned out evenly to at most `MOST_STATES` samples."""
+    keep = slice(None, None, max(1, -(-len(time_ns) // MOST_STATES)))
+    empty = np.full(len(time_ns), np.nan)
+    return {
+        "flow": np.full(len(time_ns[keep]), flow, dtype=np.uint16),
+        "time_ns": np.ascontiguousarray(time_ns[keep], dtype=np.int64),
+        **{name: np.ascontiguousarray(columns.get(name, empty)[keep], dtype=np.float64) for name in STATES},
+    }
+
+
+def joined(parts: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Columns of several flows one after the other."""
+    if not parts:
+        return None
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def carried(values: Floats) -> Floats:
+    """The last known value at each place; NaN before the first."""
+    known = np.where(np.isfinite(values), np.arange(len(values)), -1)
+    place = np.maximum.accumulate(known) if len(known) else known
+    return np.where(place >= 0, values[np.maximum(place, 0)], np.nan)

@@ -1,0 +1,18 @@
+"""Runs that others made: their plane, and the names of their schemes.
+
+A scheme of an imported run is named after the tool and what it ran: `iperf3:cubic` is the kernel's CUBIC as
+iperf3 reports it, `pantheon:cubic` what Pantheon's wrapper started. It looks like ours of that name in
+figures, and has none of the marks of ours."""
+
+from __future__ import annotations
+
+#: `where` of an imported campaign, and the plane of its runs.
+WHERE = "import"
+#: Tools whose measurements are imported.
+TOOLS = ("pantheon", "qlog", "ss", "iperf3", "pcapng", "mahimahi")
+
+
+def plain_name(scheme: str) -> str | None:
+    """The name of an imported scheme without its tool; None for schemes of ours."""
+    tool, colon, name = scheme.partition(":")
+    return name if colon and tool in TOOLS else None

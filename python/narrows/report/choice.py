@@ -1,0 +1,52 @@
+"""Which runs a report draws on paper: of each scheme the one in the middle, and what is not ok."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from narrows.report.data import Campaign, Run
+
+#: By these a run is called the one in the middle.
+_METRICS = ("throughput_bps", "delay_p95_ns", "goodput_bps", "rtt_p95_ns")
+#: At most so many runs that are not ok are drawn beside those in the middle; all of them are listed.
+MOST_ODD = 6
+
+
+def representative(runs: list[Run]) -> Run | None:
+    """The run whose numbers are nearest to the medians of its scheme's valid runs; of equal ones the first.
+    Without a valid run it is the first that left a record."""
+    recorded = [run for run in runs if run.record is not None]
+    valid = [run for run in recorded if run.valid]
+    if not valid:
+        return recorded[0] if recorded else None
+    distance = dict.fromkeys((run.cell for run in valid), 0.0)
+    for name in _METRICS:
+        values = {run.cell: _value(run, name) for run in valid}
+        known = [value for value in values.values() if value is not None]
+        if len(known) < len(valid):
+            continue
+        middle, span = median(known), max(known) - min(known)
+        for cell, value in values.items():
+            if value is not None and span > 0:
+                distance[cell] += abs(value - middle) / span
+    return min(valid, key=lambda run: (distance[run.cell], run.number))
+
+
+def _value(run: Run, name: str) -> float | None:
+    value = ((run.rows.get("all") or {}).get("metrics") or {}).get(name)
+    return None if value is None else float(value)
+
+
+def chosen(campaign: Campaign) -> list[str]:
+    """The cells of these runs, in the order of the schemes."""
+    middle = [representative(campaign.of_scheme(scheme)) for scheme in campaign.schemes]
+    cells = {run.cell for run in middle if run is not None}
+    odd = [
+        run.cell
+        for run in campaign.runs
+        if run.record is not None and run.outcome != "ok" and run.cell not in cells
+    ]
+    cells.update(odd[:MOST_ODD])
+    return [
+        run.cell for scheme in campaign.schemes for run in campaign.of_scheme(scheme) if run.cell in cells
+    ]

@@ -1,0 +1,149 @@
+"""Many comparisons at once: which differences are shown, with one bound on the chance of any false claim.
+
+A campaign of ten schemes and six metrics is sixty comparisons. Tested one by one at 5 %, three of them come
+out by chance alone. The test here is that of Westfall and Young ("Resampling-Based Multiple Testing", 1993),
+stepping down: if nothing differs, which of two runs belongs to which side is arbitrary, so the sides are
+exchanged in every possible way and the largest statistic of *all* comparisons is noted each time. A
+comparison counts if its own statistic is rarely reached by the largest of those that have not been decided
+before it. Nothing is assumed about distributions, and since a run's schemes and metrics are always exchanged
+together, nothing about how they depend on each other.
+
+The statistic is Student's t of the paired differences, or Welch's of the two samples: it makes rates and
+delays comparable. With n pairs there are 2^n exchanges, half of which give the same absolute values, so no p
+value is below 2/2^n: three pairs can't show anything at 5 %.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from narrows.statistics.runs import SEED
+
+Floats = NDArray[np.float64]
+Bools = NDArray[np.bool_]
+
+#: All exchanges are made up to so many, else so many drawn ones (with a fixed seed), the actual one among
+#: them.
+MOST_EXCHANGES = 4096
+#: So many exchanges are looked at together, which bounds the memory.
+_TOGETHER = 512
+#: Two statistics that differ by less than this share are the same number, rounded differently.
+_ROUNDING = 1e-9
+#: Variances below this share of the whole are those of rounding.
+_LEAST_VARIANCE = 1e-12
+
+
+def paired_p(differences: Floats) -> Floats:
+    """Adjusted p values of comparisons whose runs are paired.
+
+    `differences` has a row for each comparison and a column for each pair of runs (shape `(m, n)`), NaN where
+    a run is missing; the p values have the shape `(m,)`. Their order of columns must be that of the runs in
+    all rows.
+    """
+    scaled, there = _scaled(differences)
+    size = there.sum(axis=1)
+    squares = (scaled**2).sum(axis=1)
+
+    def statistic(signs: Floats) -> Floats:
+        share = (signs @ scaled.T) ** 2 / (size * squares)
+        # The square of Student's t, from the share of the squares that is the mean's.
+        found: Floats = (size - 1) * share / np.maximum(1 - share, _LEAST_VARIANCE)
+        return found
+
+    return _stepping_down(sign_exchanges(differences.shape[1]), statistic)
+
+
+def unpaired_p(base: Floats, other: Floats) -> Floats:
+    """The same for runs that are not paired: a row for each comparison, the runs of each side in the columns
+    (shapes `(m, n)` and `(m, k)`), NaN where a run is missing."""
+    scaled, there = _scaled(np.concatenate([base, other], axis=1), centred=True)
+    known = there.astype(np.float64)
+    whole, squares, count = scaled.sum(axis=1), (scaled**2).sum(axis=1), known.sum(axis=1)
+    spread = np.maximum(squares / count, np.finfo(np.float64).tiny)
+
+    def statistic(second: Floats) -> Floats:
+        of_second = [second @ part.T for part in (known, scaled, scaled**2)]
+        of_first = [total - part for total, part in zip((count, whole, squares), of_second, strict=True)]
+        means, errors = [], []
+        for size, total, square in (of_first, of_second):
+            many = np.maximum(size, 1)
+            variance = (square - total**2 / many) / np.maximum(size - 1, 1)
+            means.append(total / many)
+            errors.append(np.maximum(variance, _LEAST_VARIANCE * spread) / many)
+        found: Floats = (means[1] - means[0]) ** 2 / (errors[0] + errors[1])
+        # Too few of a side are left to know how far they scatter.
+        return np.where((of_first[0] > 1) & (of_second[0] > 1), found, 0.0)
+
+    return _stepping_down(group_exchanges(base.shape[1], other.shape[1]), statistic)
+
+
+def least_paired_p(pairs: int) -> float:
+    """The smallest p value that so many pairs of runs can give."""
+    return min(1.0, 2.0 ** (1 - pairs))
+
+
+def least_unpaired_p(base: int, other: int) -> float:
+    """The smallest p value that so many runs on each side can give."""
+    return min(1.0, (2 if base == other else 1) / math.comb(base + other, other))
+
+
+def sign_exchanges(pairs: int) -> Floats:
+    """The ways to exchange the sides within pairs, as factors 1 and -1 (shape `(ways, pairs)`), the actual
+    one first. Of two that differ in all signs one is there: they give the same absolute statistics."""
+    if 2 ** max(pairs - 1, 0) <= MOST_EXCHANGES:
+        flips = np.arange(2 ** max(pairs - 1, 0))[:, None] >> np.arange(pairs)[None, :] & 1
+    else:
+        flips = np.random.RandomState(SEED).randint(0, 2, size=(MOST_EXCHANGES, pairs))
+        flips[0] = 0
+    return np.asarray(1.0 - 2.0 * flips, dtype=np.float64)
+
+
+def group_exchanges(base: int, other: int) -> Floats:
+    """The ways to choose which runs are the other side's, as 1 and 0 (shape `(ways, base + other)`), the
+    actual one among them."""
+    runs = base + other
+    if math.comb(runs, other) <= MOST_EXCHANGES:
+        chosen = np.array(list(itertools.combinations(range(runs), other)), dtype=np.intp)
+    else:
+        chance = np.random.RandomState(SEED)
+        chosen = np.argsort(chance.random_sample((MOST_EXCHANGES, runs)), axis=1)[:, :other]
+        chosen[0] = np.arange(base, runs)
+    found = np.zeros((len(chosen), runs))
+    np.put_along_axis(found, chosen, 1.0, axis=1)
+    # The actual one first, whichever it was.
+    actual = int(np.argmax(found[:, base:].sum(axis=1)))
+    found[[0, actual]] = found[[actual, 0]]
+    return found
+
+
+def _scaled(values: Floats, *, centred: bool = False) -> tuple[Floats, Bools]:
+    """Rows without units and with 0 where there is no value, and where there is one."""
+    there = np.isfinite(values)
+    known = np.where(there, values, 0.0)
+    if centred:
+        middle = known.sum(axis=1, keepdims=True) / np.maximum(there.sum(axis=1, keepdims=True), 1)
+        known = np.where(there, known - middle, 0.0)
+    size = np.abs(known).max(axis=1, keepdims=True, initial=0.0)
+    return known / np.where(size > 0, size, 1.0), there
+
+
+def _stepping_down(exchanges: Floats, statistic: Callable[[Floats], Floats]) -> Floats:
+    """Adjusted p values from the statistics (shape `(ways, m)`) of the exchanges, the actual one first."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        actual = np.nan_to_num(statistic(exchanges[:1])[0])
+        order = np.argsort(-actual, kind="stable")
+        threshold = actual[order] * (1 - _ROUNDING)
+        reached = np.zeros(len(actual))
+        for start in range(0, len(exchanges), _TOGETHER):
+            found = np.nan_to_num(statistic(exchanges[start : start + _TOGETHER]))[:, order]
+            # The largest of a comparison and of all that come after it.
+            largest = np.maximum.accumulate(found[:, ::-1], axis=1)[:, ::-1]
+            reached += (largest >= threshold).sum(axis=0)
+    adjusted = np.empty(len(actual))
+    adjusted[order] = np.maximum.accumulate(reached / len(exchanges))
+    return adjusted

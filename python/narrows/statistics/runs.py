@@ -1,0 +1,149 @@
+"""Statistics over runs. The unit is the run: one number per run and metric, never pooled packets."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from numpy import float64, intp
+    from numpy.random import RandomState
+    from numpy.typing import ArrayLike, NDArray
+
+#: Below this many runs an interval would promise more than it knows; the single values are shown.
+FEWEST_FOR_INTERVAL = 6
+#: Resamples of the bootstrap, and the fixed seed that makes the interval repeatable.
+RESAMPLES = 10_000
+SEED = 20_010_101
+LEVEL = 0.95
+
+
+def bootstrap_interval(samples: ArrayLike) -> tuple[Any, Any]:
+    """The 95 % percentile bootstrap interval of the median (Efron and Tibshirani 1993, chapter 13).
+
+    `samples` has the values of one sample, or of many of the same size in its rows (shape `(..., n)`); lower
+    and upper ends come back with the shape `(...)`, in the unit of the values.
+
+    The generator is the frozen Mersenne Twister of NumPy, whose stream never changes between versions. The
+    same resamples serve all samples of one size, so of each only the ranks of its two middle values are kept.
+    """
+    import numpy
+
+    data = numpy.sort(numpy.asarray(samples, dtype=numpy.float64), axis=-1)
+    below, above, times = _middle_ranks(data.shape[-1])
+    medians = (data[..., below] + data[..., above]) / 2
+    order = numpy.argsort(medians, axis=-1, kind="stable")
+    reached = numpy.cumsum(times[order], axis=-1)
+    low, high = (
+        numpy.take_along_axis(
+            medians,
+            numpy.take_along_axis(order, (reached <= rank).sum(axis=-1, keepdims=True), axis=-1),
+            axis=-1,
+        )[..., 0]
+        for rank in _tails(RESAMPLES)
+    )
+    return low, high
+
+
+@lru_cache(maxsize=64)
+def _middle_ranks(size: int) -> tuple[NDArray[intp], NDArray[intp], NDArray[intp]]:
+    """Ranks (from 0) of the two middle values of resamples of a sorted sample, and how often each pair
+    comes."""
+    import numpy
+
+    picks = numpy.random.RandomState(SEED).randint(0, size, size=(RESAMPLES, size))
+    picks.sort(axis=1)
+    pairs, times = numpy.unique(picks[:, [(size - 1) // 2, size // 2]], axis=0, return_counts=True)
+    return pairs[:, 0], pairs[:, 1], times
+
+
+def bootstrap_ratio(values: Sequence[float], base: Sequence[float]) -> tuple[float, float]:
+    """The same for the median of `values` divided by that of `base`, samples that are independent."""
+    import numpy
+
+    chance = numpy.random.RandomState(SEED)
+    ratios = numpy.sort(_resampled_medians(values, chance) / _resampled_medians(base, chance))
+    low, high = (float(ratios[rank]) for rank in _tails(RESAMPLES))
+    return low, high
+
+
+def _resampled_medians(values: Sequence[float], chance: RandomState) -> NDArray[float64]:
+    import numpy
+
+    data = numpy.sort(numpy.asarray(values, dtype=numpy.float64))
+    picks = chance.randint(0, len(data), size=(RESAMPLES, len(data)))
+    medians: NDArray[float64] = numpy.median(data[picks], axis=1)
+    return medians
+
+
+def _tails(count: int) -> tuple[int, int]:
+    """Ranks (from 0) of the ends of the interval among so many ordered values."""
+    tail = (1 - LEVEL) / 2
+    return math.floor(tail * (count - 1)), math.ceil((1 - tail) * (count - 1))
+
+
+def are_identical(values: Sequence[float]) -> bool:
+    """True if several runs gave the same number to the last bit: chance had no part in it."""
+    return len(values) > 1 and bool(min(values) == max(values))
+
+
+def summarise(values: Sequence[float]) -> dict[str, Any]:
+    """Mean, median, smallest, largest and number of the runs' values and, for enough runs that are not all
+    identical, the interval of the median."""
+    identical = are_identical(values)
+    interval = None
+    if len(values) >= FEWEST_FOR_INTERVAL and not identical:
+        interval = [float(end) for end in bootstrap_interval(values)]
+    return {
+        "mean": fmean(values),
+        "median": median(values),
+        "min": min(values),
+        "max": max(values),
+        "ci95": interval,
+        "identical": identical,
+        "n": len(values),
+    }
+
+
+def summarise_happened(times: Sequence[float], outcomes: Sequence[float]) -> dict[str, Any]:
+    """Share of the runs in which something happened, and the median of the times that it took there.
+
+    There is no mean: of the other runs all that is known is that it would have taken longer than they
+    lasted, and a mean that leaves them out, or takes their length for it, says how long the runs were.
+    """
+    happened = sum(outcome > 0 for outcome in outcomes)
+    return {
+        "mean": None,
+        "median": median(times) if times else None,
+        "ci95": None,
+        "n": len(times),
+        "happened": happened,
+        "of": len(outcomes),
+        "share": happened / len(outcomes),
+    }
+
+
+class Spread(NamedTuple):
+    """What is known of how far runs lie apart."""
+
+    #: `interval`: of the median, at the level of 95 %. `range`: smallest and largest, of fewer runs.
+    #: `identical`: all runs gave the same. `unknown`: one run, or a summary that does not tell.
+    kind: Literal["interval", "range", "identical", "unknown"]
+    low: float | None = None
+    high: float | None = None
+
+
+def spread_of(summary: Mapping[str, Any]) -> Spread:
+    """The spread that may be shown beside the median of a summary; an older version noted the interval
+    alone."""
+    if summary.get("identical"):
+        return Spread("identical")
+    if interval := summary.get("ci95"):
+        return Spread("interval", interval[0], interval[1])
+    low, high = summary.get("min"), summary.get("max")
+    if summary.get("n", 0) > 1 and low is not None and high is not None:
+        return Spread("range", low, high)
+    return Spread("unknown")

@@ -1,0 +1,143 @@
+"""Campaign folders with made-up results, for tests of what is said about them: no record is simulated, and
+the numbers are those that a test chose."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import pty
+import re
+import struct
+import subprocess
+import sys
+import termios
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign import results
+from narrows.campaign.columns import Columns
+from narrows.campaign.results import metric_list
+from narrows.campaign.results_file import FORMAT, to_file
+
+#: Values of one run by metric.
+Values = Mapping[str, float | None]
+
+NETWORK = {
+    "kind": "dumbbell",
+    "forward": [
+        {
+            "name": "forward.0",
+            "kind": "bottleneck",
+            "rate": {"kind": "constant", "rate": 12_000_000},
+            "queue": {"kind": "droptail", "bytes": 60_000, "packets": None},
+        },
+        {"name": "forward.1", "kind": "delay", "delay": 20_000_000, "limit": None},
+    ],
+    "backward": [{"name": "backward.0", "kind": "delay", "delay": 20_000_000, "limit": None}],
+}
+
+
+def flow(scheme: str, number: int = 1, **changes: Any) -> dict[str, Any]:
+    """A flow of a resolved scenario."""
+    found = {"flow": number, "scheme": scheme, "params": {}, "start_ns": 0, "stop_ns": 10_000_000_000}
+    return {**found, "direction": "forward", "extra_rtt_ns": 0, **changes}
+
+
+def campaign(
+    folder: Path,
+    schemes: Mapping[str, Sequence[Values]],
+    *,
+    first_seed: int = 1000,
+    where: str = "simulate",
+    verdicts: Mapping[tuple[str, int], str] | None = None,
+    lateness_ns: int = 0,
+    changes: Mapping[str, Any] | None = None,
+    document: Mapping[str, Any] | None = None,
+    skipped: Mapping[str, str] | None = None,
+) -> Path:
+    """A finished campaign of these schemes, each with the values of its runs. A verdict may also be `failed`
+    or `pending`. `changes` are of the resolved scenario, `document` of campaign.json."""
+    folder.mkdir(parents=True)
+    cells, rows = [], []
+    for scheme, runs in schemes.items():
+        slug = "".join(letter if letter.isalnum() else "-" for letter in scheme).strip("-")
+        for number, values in enumerate(runs, 1):
+            verdict = (verdicts or {}).get((scheme, number), "ok")
+            state = verdict if verdict in ("failed", "pending") else "finished"
+            cell = {"id": f"{slug}-r{number}", "scheme": scheme, "run": number, "seed": first_seed + number}
+            cell |= {"state": state, "verdict": verdict if state == "finished" else None, "reasons": []}
+            cells.append(cell)
+            if state != "finished":
+                continue
+            (folder / "cells" / str(cell["id"])).mkdir(parents=True)
+            run = {"format": "narrows/run/1", "lateness": {"p99_ns": lateness_ns} if lateness_ns else None}
+            (folder / "cells" / str(cell["id"]) / "run.json").write_text(json.dumps(run))
+            row = {"scheme": scheme, "run": number, "flow": "all", "verdict": verdict, "cell": cell["id"]}
+            rows.append({**row, "metrics": dict(values), "absent": {}})
+    metrics = metric_list()
+    listed = [{"scheme": name, "reason": why} for name, why in (skipped or {}).items()]
+    resolved = {
+        "format": "narrows/resolved/1",
+        "name": "made-up",
+        "question": "Which?",
+        "where": where,
+        "network": NETWORK,
+        "base_rtt_ns": 40_000_000,
+        "duration_ns": 10_000_000_000,
+        "runs": max(map(len, schemes.values())),
+        "seed": first_seed,
+        "transport": {"ack_every": 2},
+        "schemes": [
+            {"label": name, "flows": [flow(name)], "values": {}} for name in [*schemes, *(skipped or {})]
+        ],
+        **(changes or {}),
+    }
+    content = {
+        "format": "narrows/campaign/1",
+        "name": "made-up",
+        "hash": "0123456789ab",
+        "where": where,
+        "scenario": {"resolved": resolved, "written": "", "overrides": []},
+        "created_at": "2026-11-24T05:36:49.665Z",
+        "versions": {"narrows": "0.1.0", "agent": {"git": "aaaaaaaaaaaa"}},
+        "host": {"kernel": "6.18.44"},
+        "skipped": listed,
+        "cells": cells,
+        **(document or {}),
+    }
+    (folder / "campaign.json").write_text(json.dumps(content))
+    found = {
+        "format": FORMAT,
+        "scenario": "made-up",
+        "hash": content["hash"],
+        "metrics": metrics,
+        "rows": rows,
+    }
+    columns = Columns(content)
+    lines = [line for scheme in schemes for line in results._summary(scheme, cells, rows, metrics, columns)]
+    found |= {"digests": {}, "summary": lines, "skipped": listed}
+    (folder / "results.json").write_text(json.dumps(to_file(found)))
+    return folder
+
+
+def on_terminal(*command: object, columns: int, cwd: Path | None = None) -> str:
+    """What a command of the program prints on a terminal of so many columns; it must succeed."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))
+    environment = {key: value for key, value in os.environ.items() if key not in ("COLUMNS", "LINES")}
+    program = subprocess.Popen(
+        [sys.executable, "-m", "narrows", *map(str, command)], cwd=cwd,
+        stdout=theirs, stderr=theirs, stdin=theirs, env={**environment, "NO_COLOR": "1", "TERM": "xterm"},
+    )  # fmt: skip
+    os.close(theirs)
+    found = b""
+    try:
+        while part := os.read(ours, 65536):
+            found += part
+    except OSError:
+        pass
+    os.close(ours)
+    assert program.wait() == 0, found.decode()
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", found.decode()).replace("\r\n", "\n")

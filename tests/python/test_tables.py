@@ -1,0 +1,127 @@
+"""Tables of `show`, `run` and `check` fit the terminal, cut nothing, and have verdicts beside numbers."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from compare_kit import Values, campaign, on_terminal
+
+LONG = "pcc-allegro latency_coefficient=900 and more of the kind=0.125, then two of linux:cubic"
+
+
+def made(place: int, spread: float = 0.01) -> list[Values]:
+    """Ten runs of one flow."""
+    return [
+        {
+            "throughput_bps": 11.123e6 * (1 + spread * ((3 * number + place) % 10)),
+            "delay_p95_ns": 61.04e6 + number * 1e5,
+            "queueing_delay_p95_ns": 41.04e6 + number * 1e5,
+            "loss_ratio": 0.01234 + number * 1e-4,
+            "utilization_ratio": 0.9434,
+            "jain_index": None,
+        }
+        for number in range(10)
+    ]
+
+
+def campaigns(tmp_path: Path, count: int) -> tuple[Path, Path, list[str]]:
+    names = [LONG, *(f"scheme-{number}" for number in range(count - 1))]
+    verdicts = {("scheme-0", 2): "degraded", (LONG, 3): "invalid"}
+    first = campaign(tmp_path / "a", {name: made(place) for place, name in enumerate(names)})
+    second = campaign(
+        tmp_path / "b", {name: made(place + 1) for place, name in enumerate(names)}, verdicts=verdicts
+    )
+    return first, second, names
+
+
+@pytest.mark.parametrize("columns", [80, 100, 120])
+@pytest.mark.parametrize("count", [2, 17, 24])
+def test_no_number_and_no_name_is_cut(tmp_path: Path, columns: int, count: int) -> None:
+    first, second, names = campaigns(tmp_path, count)
+    for folders in ((second,), (first, second)):
+        text = on_terminal("show", *folders, columns=columns)
+        assert "…" not in text
+        assert "..." not in text
+        assert "10, 1 degraded" in text
+        assert "9 of 10, 1 invalid" in text
+        # A name may be folded between its words, where it is longer than the terminal.
+        unfolded = " ".join(text.split())
+        for name in names:
+            assert name in unfolded
+        for line in text.splitlines():
+            # A word that is longer than the terminal, as a name of a folder may be, stays whole.
+            assert len(line) <= columns or " " not in line, line
+        assert not re.search(r"\d\.(?!\d)(?=[^\s])", text)
+    assert "difference" in text
+
+
+def test_the_spread_stands_beside_the_median_where_there_is_room(tmp_path: Path) -> None:
+    folder = campaign(tmp_path / "a", {"reno": made(0), "cubic": made(1)[:3], "bbr1": made(0, 0)[:3]})
+    wide = on_terminal("show", folder, columns=200)
+    assert "[" in row(wide, "reno")
+    assert "11.35 (11.12 to 11.46)" not in row(wide, "reno")
+    assert re.search(r"11\.\d\d \(11\.\d\d to 1\d\.\d\d\)", row(wide, "cubic"))
+    assert "95 % interval of the median" in wide and "smallest to largest run" in wide
+    narrow = on_terminal("show", folder, columns=80)
+    assert "11.12" in row(narrow, "bbr1")
+    # Nobody asks how one flow shares.
+    assert "Jain" not in narrow
+
+
+def row(text: str, scheme: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith(scheme))
+
+
+def test_campaigns_stand_below_each_other_with_their_difference(tmp_path: Path) -> None:
+    first = campaign(tmp_path / "a", {"reno": made(0)})
+    slower: list[Values] = [
+        {**one, "throughput_bps": 0.9 * (one["throughput_bps"] or 0), "loss_ratio": 0.0} for one in made(0)
+    ]
+    second = campaign(tmp_path / "b", {"reno": slower, "cubic": made(0)})
+    lines = on_terminal("show", first, second, columns=100).splitlines()
+    change = next(line for line in lines if "difference" in line)
+    assert change.split()[1:3] == ["-10.0", "%"]
+    assert "-100 %" in change
+    assert any("cubic (a) is not part of it" in line for line in lines)
+    assert sum("difference" in line for line in lines) == 1
+
+
+def test_of_many_runs_only_those_are_listed_that_are_not_ok(tmp_path: Path) -> None:
+    _, folder, _ = campaigns(tmp_path, 2)
+    text = on_terminal("show", folder, columns=80)
+    assert "18 of 20 runs are ok; the others:" in text
+    good = campaign(tmp_path / "good", {"reno": made(0), "cubic": made(1)})
+    assert "All 20 runs are ok." in on_terminal("show", good, columns=80)
+
+
+def test_check_and_run_fit_too(tmp_path: Path) -> None:
+    command = ["run", "first-look", "--where", "simulate", "--no-report", "--time", "5 s", "--runs", "2"]
+    command += ["--schemes", "reno,cubic,vegas", "-o", "out"]
+    for place, columns in enumerate((80, 100)):
+        command[-1] = f"out-{place}"
+        text = on_terminal(*command, columns=columns, cwd=tmp_path)
+        table = text[text.index("scheme ") :]
+        assert "2 ok" in row(table, "reno")
+        assert "…" not in table and all(len(line) <= columns for line in table.splitlines())
+        text = on_terminal("check", f"out-{place}", columns=columns, cwd=tmp_path)
+        assert re.search(r"checks on 6 records: \d+ of \d+ hold", text)
+        assert "FAIL" not in text and all(len(line) <= columns for line in text.splitlines())
+    file = tmp_path / "out-0" / "cells" / "reno-r1" / "run.json"
+    document = json.loads(file.read_text())
+    document["elements"][0]["in_packets"] += 1
+    file.write_text(json.dumps(document))
+    import subprocess
+    import sys
+
+    done = subprocess.run(
+        [sys.executable, "-m", "narrows", "check", "out-0"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 1
+    # What fails is named with its cell; what holds is only counted.
+    assert "reno-r1" in done.stdout and "digest" in done.stdout
+    assert "reno-r2" not in done.stdout
+    assert re.search(r"\d+ of \d+ hold, .*\d fail", done.stdout)
