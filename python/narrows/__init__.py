@@ -1,9 +1,56 @@
 """Narrows: an open laboratory for Internet congestion control.
 
 One scenario file, run in a simulator or in a real-time emulator, recorded packet by packet, judged and
-reported. On the command line: `narrows run first-look`.
+reported. On the command line: `narrows run first-look`. In Python:
+
+    import narrows
+
+    campaign = narrows.run("one-flow", runs=3)   # or narrows.load("results/...")
+    campaign.results                             # a row per run and flow, as an Arrow table
+    campaign.packets("cubic-r1", flow=1)         # every packet of a run
+
+Importing the package loads nothing else; each name below is loaded when it is first used.
 """
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from narrows.api.campaign import Campaign, campaigns, load
+    from narrows.api.query import query
+    from narrows.api.running import run
+    from narrows.campaign.own_metrics import metric
+    from narrows.campaign.record import Run
+    from narrows.errors import NarrowsError
 
 __version__ = "0.1.0"
 
-__all__ = ["__version__"]
+__all__ = ["Campaign", "NarrowsError", "Run", "__version__", "campaigns", "load", "metric", "query", "run"]
+
+#: The public names, each with the module that has it.
+_HOMES = {
+    "Campaign": "api.campaign",
+    "NarrowsError": "errors",
+    "Run": "campaign.record",
+    "campaigns": "api.campaign",
+    "load": "api.campaign",
+    "metric": "campaign.own_metrics",
+    "query": "api.query",
+    "run": "api.running",
+}
+
+
+if not TYPE_CHECKING:  # or every name would be one of the package for type checkers
+
+    def __getattr__(name: str) -> Any:
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(importlib.import_module(f"{__name__}.{_HOMES[name]}"), name)
+        globals()[name] = found
+        return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -29,7 +29,10 @@ def _console(terminal: bool, *, stderr: bool) -> Console:
 
     # Labels, reasons and names of files stand as they are: "[red]" and ":x:" mean nothing in them.
     width = None if terminal else WIDTH_OF_FILES
-    return Console(stderr=stderr, width=width, highlight=False, markup=False, emoji=False)
+    # In a notebook, rich would print every line as a page of its own.
+    return Console(
+        stderr=stderr, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False
+    )
 
 
 def say(text: str) -> None:

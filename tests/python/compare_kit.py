@@ -17,7 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from narrows.campaign import results
-from narrows.campaign.results import FORMAT, metric_list
+from narrows.campaign.columns import Columns
+from narrows.campaign.results import metric_list
+from narrows.campaign.results_file import FORMAT, to_file
 
 #: Values of one run by metric.
 Values = Mapping[str, float | None]
@@ -58,7 +60,7 @@ def campaign(
     """A finished campaign of these schemes, each with the values of its runs. A verdict may also be `failed`
     or `pending`. `changes` are of the resolved scenario, `document` of campaign.json."""
     folder.mkdir(parents=True)
-    cells, rows, lines = [], [], []
+    cells, rows = [], []
     for scheme, runs in schemes.items():
         slug = "".join(letter if letter.isalnum() else "-" for letter in scheme).strip("-")
         for number, values in enumerate(runs, 1):
@@ -75,8 +77,6 @@ def campaign(
             row = {"scheme": scheme, "run": number, "flow": "all", "verdict": verdict, "cell": cell["id"]}
             rows.append({**row, "metrics": dict(values), "absent": {}})
     metrics = metric_list()
-    for scheme in schemes:
-        lines += results._summary(scheme, cells, rows, metrics)
     listed = [{"scheme": name, "reason": why} for name, why in (skipped or {}).items()]
     resolved = {
         "format": "narrows/resolved/1",
@@ -115,8 +115,10 @@ def campaign(
         "metrics": metrics,
         "rows": rows,
     }
+    columns = Columns(content)
+    lines = [line for scheme in schemes for line in results._summary(scheme, cells, rows, metrics, columns)]
     found |= {"digests": {}, "summary": lines, "skipped": listed}
-    (folder / "results.json").write_text(json.dumps(found))
+    (folder / "results.json").write_text(json.dumps(to_file(found)))
     return folder
 
 

@@ -103,12 +103,14 @@ def test_a_campaign_from_start_to_end(lab: Lab) -> None:
     assert lab.states() == ["finished"] * 6
     assert "linux:cubic" in stdout and "  thr  " in stdout and "Mbit/s" in stdout
     results = json.loads((lab.out / "results.json").read_text())
-    assert results["format"] == "narrows/results/1"
-    assert [row["flow"] for row in results["rows"][:2]] == [1, "all"]
+    assert results["format"] == "narrows/results/2"
+    assert [row["flow"] for row in results["rows"][:2]] == [1, None]
     assert results["summary"][0]["started"] == 2
     assert results["rows"][0]["absent"] == {"loss_ratio": "made up"}
     csv = (lab.out / "results.csv").read_text().splitlines()
-    assert csv[0] == "scheme,run,flow,verdict,cell,throughput_bps,loss_ratio"
+    assert csv[0] == (
+        "scenario,plane,scheme,row,run,seed,duration_ns,flow,flow_scheme,background,verdict,cell,throughput_bps,loss_ratio"
+    )
     assert len(csv) == 1 + 12
     assert not lab.hidden()
     assert lab.campaign["sessions"][0]["outcome"] == "done"
@@ -212,7 +214,7 @@ def test_an_invalid_cell_gives_exit_code_6_and_enters_no_statistic(lab: Lab) -> 
     assert code == 6
     assert "made invalid" in stderr and "made degraded" in stderr
     summary = json.loads((lab.out / "results.json").read_text())["summary"]
-    reno = next(line for line in summary if line["scheme"] == "reno" and line["flow"] == "all")
+    reno = next(line for line in summary if line["scheme"] == "reno" and line["flow"] is None)
     assert (reno["started"], reno["finished"], reno["valid"]) == (2, 2, 1)
     assert reno["metrics"]["throughput_bps"]["n"] == 1
     assert "1 of 2 runs are invalid" in stdout
@@ -391,7 +393,7 @@ def test_damaged_folders(lab: Lab) -> None:
 def test_json_is_one_document_and_nothing_else(lab: Lab) -> None:
     code, stdout, stderr = lab.run("--json")
     assert code == 0
-    assert json.loads(stdout)["format"] == "narrows/results/1"
+    assert json.loads(stdout)["format"] == "narrows/results/2"
     assert stderr == ""
     assert json.loads(lab.call("show", "out", "--json")[1])["hash"] == lab.campaign["hash"]
 

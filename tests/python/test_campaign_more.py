@@ -55,10 +55,10 @@ def test_background_is_measured_but_not_summed(lab: Lab) -> None:
     assert code == 0
     results = json.loads((lab.out / "results.json").read_text())
     rows = [row for row in results["rows"] if row["cell"] == "cubic-r1"]
-    assert [row["flow"] for row in rows] == [1, 2, 3, "all"]
+    assert [row["flow"] for row in rows] == [1, 2, 3, None]
     assert [row.get("background", False) for row in rows] == [False, True, True, False]
     assert [row.get("label") for row in rows] == [None, "noise 1", "noise 2", None]
-    assert {line["flow"] for line in results["summary"]} == {1, "all"}
+    assert {line["flow"] for line in results["summary"]} == {1, None}
     assert "noise" not in stdout
 
 

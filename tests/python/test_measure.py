@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from narrows.campaign.expectations import FAILS, HOLDS, judge
-from narrows.campaign.results import _over_runs
+from narrows.campaign.results import over_runs
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.model import Scenario, cells_of, start_offset
@@ -170,7 +170,7 @@ def test_times_that_did_not_happen_enter_no_mean() -> None:
         return {"verdict": verdict, "metrics": {"convergence": time or None, "converged": happened}}
 
     # Two converged, one did not, one could not tell, one is invalid.
-    found = _over_runs([row(15.0), row(None), row(35.0), row(0), row(5.0, "invalid")], metrics)
+    found = over_runs([row(15.0), row(None), row(35.0), row(0), row(5.0, "invalid")], metrics)
     assert found["convergence"] == {
         "mean": None,
         "median": 25.0,
@@ -183,7 +183,7 @@ def test_times_that_did_not_happen_enter_no_mean() -> None:
     assert found["converged"]["mean"] == pytest.approx(2 / 3)
     never = summarise_happened([], [0.0, 0.0])
     assert (never["median"], never["share"]) == (None, 0.0)
-    assert "convergence" not in _over_runs([row(0)], metrics)
+    assert "convergence" not in over_runs([row(0)], metrics)
 
 
 def test_expectations_take_what_never_happened_for_late() -> None:

@@ -141,13 +141,13 @@ def check_cells(lab: Lab, rate_bps: int, delay_ms: int) -> None:
         codes = {reason["code"] for reason in run["reasons"] if reason["severity"] == "invalid"}
         assert codes <= STARVED, run["reasons"]
         own = {row["flow"]: row["metrics"] for row in rows if row["cell"] == cell["id"]}
-        assert list(own) == [1, 2, 3, "all"]
+        assert list(own) == [1, 2, 3, None]
         for flow in (1, 2, 3):
             # No packet is faster than the path, and the clocks say so within their own bound.
             assert own[flow]["delay_p50_ns"] >= delay_ms * 1e6 - run["clock"]["error_ns"], own[flow]
             assert own[flow]["goodput_bps"] > 0
         # The bottleneck carries the headers of the tunnel as well, so packets inside have less than it.
-        assert 0.2 * rate_bps < own["all"]["throughput_bps"] < rate_bps, own["all"]
+        assert 0.2 * rate_bps < own[None]["throughput_bps"] < rate_bps, own[None]
     for name in ("report.html", "report.pdf"):
         assert (lab.out / name).stat().st_size > 0
     checked = program("check", str(lab.out), "--json")
@@ -198,7 +198,7 @@ def a_campaign_where_only_we_can_be_reached(pair: Hosts, folder: Path) -> None:
         done = lab.run("--json", "--no-report")
     assert done.returncode in DONE, (done.stdout, done.stderr)
     results = json.loads(done.stdout)
-    assert {row["flow"] for row in results["rows"]} == {1, 2, 3, "all"}
+    assert {row["flow"] for row in results["rows"]} == {1, 2, 3, None}
     assert all(row["metrics"]["goodput_bps"] > 0 for row in results["rows"])
     lab.nothing_is_left(before)
 

@@ -117,7 +117,7 @@ def test_old_records_without_newer_fields_are_read(tmp_path: Path) -> None:
         ("campaign.json", "{", "campaign.json: is damaged"),
         ("campaign.json", "[]", "campaign.json: is not a file of the format"),
         ("campaign.json", '{"format": "narrows/campaign/2"}', "update narrows"),
-        ("results.json", '{"format": "narrows/run/1"}', "is not a file of the format narrows/results/1"),
+        ("results.json", '{"format": "narrows/run/1"}', "is not a file of the format narrows/results/2"),
     ],
 )
 def test_bad_folders_are_refused_in_one_sentence(

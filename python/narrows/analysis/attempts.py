@@ -10,6 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from narrows.campaign.results_file import to_file
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -31,7 +33,9 @@ def failed(cells: Iterable[Entry]) -> list[dict[str, Any]]:
 
 
 def with_failed(results: dict[str, Any], cells: Iterable[Entry]) -> dict[str, Any]:
-    """Results with these attempts, which are not of the records and so not in `results.json`."""
+    """Results as `results.json` has them, with these attempts, which are not of the records and so not in
+    it."""
+    results = to_file(results)
     found = failed(cells)
     return {**results, "failed_attempts": found} if found else results
 

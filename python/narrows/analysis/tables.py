@@ -22,6 +22,7 @@ from narrows.analysis.metrics import (
 )
 from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.analysis.verdicts import runs_in_words
+from narrows.campaign import own_metrics
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import NarrowsError
@@ -126,7 +127,8 @@ def print_summary(
     first in percent."""
     names = _names(campaigns, wheres or [""] * len(campaigns))
     seen = any(has_packets(results) for _, results in campaigns)
-    metrics = of_names(campaigns[0][1], SUMMARY if seen else ENDS)
+    usual = SUMMARY if seen else ENDS
+    metrics = of_names(campaigns[0][1], (*usual, *own_metrics.names(campaigns[0][1])))
     schemes = _schemes(campaigns)
     metrics = [
         one for one in metrics if _has_value(one, campaigns, schemes) or one["name"] not in _OF_SEVERAL
@@ -350,6 +352,11 @@ def print_flows(console: Console, results: dict[str, Any]) -> None:
         return
     console.print()
     metrics = of_names(results, PER_FLOW if has_packets(results) else ENDS)
+    metrics += [
+        metric
+        for metric in of_names(results, own_metrics.names(results))
+        if any(metric["name"] in line["metrics"] for line in lines)
+    ]
     rows: list[tuple[Sequence[str], Mapping[str, Any]]] = []
     before = None
     for line in lines:

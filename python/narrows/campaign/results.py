@@ -1,24 +1,24 @@
-"""results.json and results.csv: every metric of every finished cell, and the summary over runs.
+"""Results: every metric of every finished cell, and the summary over runs.
 
-Both are functions of the records alone (no time of day, no machine), so the same records give the
-same bytes.
+They are written as results.json, results.csv and results.parquet (narrows.campaign.results_file), which are
+functions of the records alone (no time of day, no machine), so the same records give the same bytes.
 """
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from narrows.campaign import own_metrics, results_file
+from narrows.campaign.columns import Columns
+from narrows.campaign.results_file import FORMAT
 from narrows.campaign.schema import resolved as resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
 from narrows.statistics.runs import summarise, summarise_happened
 
-FORMAT = "narrows/results/1"
 #: Runs with this verdict are counted and shown, but enter no statistic.
 INVALID = "invalid"
 
@@ -52,7 +52,11 @@ def metric_list() -> list[dict[str, Any]]:
 
 
 def compute(folder: CampaignFolder) -> dict[str, Any]:
-    """The results of all finished cells of a campaign."""
+    """The results of all finished cells of a campaign, metrics of the user's own included."""
+    return own_metrics.apply(_compute(folder), folder)
+
+
+def _compute(folder: CampaignFolder) -> dict[str, Any]:
     document = folder.document
     order = _scheme_order(document)
     cells = sorted(folder.cells, key=lambda cell: (order.index(cell["scheme"]), cell["run"]))
@@ -60,11 +64,16 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
     # The core measures without holding Python's lock, so threads use all cores.
     with ThreadPoolExecutor() as pool:
         measured = list(pool.map(lambda cell: measure_cell(folder.cell_dir(cell["id"])), finished))
-    of_cells = [_rows(cell, result, document) for cell, result in zip(finished, measured, strict=True)]
-    rows = [row for cell_rows in of_cells for row in cell_rows]
-    of_links = [_link_rows(cell, result) for cell, result in zip(finished, measured, strict=True)]
-    links = [row for cell_rows in of_links for row in cell_rows]
     metrics = metric_list()
+    columns = Columns(document, [metric["name"] for metric in metrics])
+    of_cells = [
+        _rows(cell, result, document, columns) for cell, result in zip(finished, measured, strict=True)
+    ]
+    rows = [row for cell_rows in of_cells for row in cell_rows]
+    of_links = [
+        _link_rows(cell, result, document, columns) for cell, result in zip(finished, measured, strict=True)
+    ]
+    links = [row for cell_rows in of_links for row in cell_rows]
     resolved = resolved_scenario(document)
     expect = resolved.get("expect", [])
     expected = _expected(folder, expect, finished, of_cells, metrics) if expect else []
@@ -73,11 +82,12 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
         "scenario": document["name"],
         "hash": document["hash"],
         "metrics": metrics,
+        **({"columns": [column.to_json() for column in columns.listed]} if columns.listed else {}),
         "rows": rows,
         "digests": {cell["id"]: cell["digest"] for cell in finished if cell.get("digest")},
-        "summary": [line for scheme in order for line in _summary(scheme, cells, rows, metrics)],
+        "summary": [line for scheme in order for line in _summary(scheme, cells, rows, metrics, columns)],
         "skipped": document["skipped"],
-        **({"links": links, "link_summary": _link_summary(order, links, metrics)} if links else {}),
+        **({"links": links, "link_summary": _link_summary(order, links, metrics, columns)} if links else {}),
         **({"expect": expected} if expected else {}),
     }
 
@@ -113,17 +123,36 @@ def _scheme_order(document: dict[str, Any]) -> list[str]:
     return listed + [cell["scheme"] for cell in document["cells"] if cell["scheme"] not in listed]
 
 
-def _rows(cell: dict[str, Any], measured: dict[str, Any], document: dict[str, Any]) -> list[dict[str, Any]]:
+def _run_of(cell: dict[str, Any], document: dict[str, Any], columns: Columns) -> dict[str, Any]:
+    """What all rows of a run have in common."""
+    return {
+        "scenario": document["name"],
+        "plane": document.get("where"),
+        "scheme": cell["scheme"],
+        "base": columns.base(cell["scheme"]),
+        "run": cell["run"],
+        "seed": cell.get("seed"),
+        "duration_ns": columns.duration_ns(cell["scheme"]),
+    }
+
+
+def _valued(columns: Columns, label: str, flow: int | None = None) -> dict[str, Any]:
+    return {"values": columns.values(label, flow)} if columns.listed else {}
+
+
+def _rows(
+    cell: dict[str, Any], measured: dict[str, Any], document: dict[str, Any], columns: Columns
+) -> list[dict[str, Any]]:
     absent = measured.get("absent", {})
     labels = _flow_labels(cell, document)
     return [
         {
-            "scheme": cell["scheme"],
-            "run": cell["run"],
+            **_run_of(cell, document, columns),
             "flow": flow["flow"] if flow["flow"] == "all" else int(flow["flow"]),
             "flow_scheme": flow.get("scheme"),
             "verdict": cell["verdict"],
             "cell": cell["id"],
+            **_valued(columns, cell["scheme"], None if flow["flow"] == "all" else int(flow["flow"])),
             "metrics": flow["metrics"],
             "absent": _absent(absent, str(flow["flow"]), flow["metrics"]),
             **({"label": labels[str(flow["flow"])]} if str(flow["flow"]) in labels else {}),
@@ -133,15 +162,17 @@ def _rows(cell: dict[str, Any], measured: dict[str, Any], document: dict[str, An
     ]
 
 
-def _link_rows(cell: dict[str, Any], measured: dict[str, Any]) -> list[dict[str, Any]]:
+def _link_rows(
+    cell: dict[str, Any], measured: dict[str, Any], document: dict[str, Any], columns: Columns
+) -> list[dict[str, Any]]:
     """One row per link that the scenario asks for."""
     return [
         {
-            "scheme": cell["scheme"],
-            "run": cell["run"],
+            **_run_of(cell, document, columns),
             "link": link["link"],
             "verdict": cell["verdict"],
             "cell": cell["id"],
+            **_valued(columns, cell["scheme"]),
             "metrics": link["metrics"],
             "absent": link["absent"],
         }
@@ -150,7 +181,7 @@ def _link_rows(cell: dict[str, Any], measured: dict[str, Any]) -> list[dict[str,
 
 
 def _link_summary(
-    order: list[str], links: list[dict[str, Any]], metrics: list[dict[str, Any]]
+    order: list[str], links: list[dict[str, Any]], metrics: list[dict[str, Any]], columns: Columns
 ) -> list[dict[str, Any]]:
     names = list(dict.fromkeys(row["link"] for row in links))
     lines = []
@@ -158,11 +189,12 @@ def _link_summary(
         for name in names:
             own = [row for row in links if row["scheme"] == scheme and row["link"] == name]
             if own:
-                lines.append({"scheme": scheme, "link": name, "metrics": _over_runs(own, metrics)})
+                named = {"scheme": scheme, "base": columns.base(scheme), "link": name}
+                lines.append({**named, **_valued(columns, scheme), "metrics": over_runs(own, metrics)})
     return lines
 
 
-def _over_runs(rows: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> dict[str, Any]:
+def over_runs(rows: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> dict[str, Any]:
     """The statistics of each metric over the valid ones of these rows."""
     valid = [row["metrics"] for row in rows if row["verdict"] != INVALID]
     found: dict[str, Any] = {}
@@ -191,7 +223,11 @@ def _absent(absent: dict[str, Any], flow: str, metrics: dict[str, Any]) -> dict[
 
 
 def _summary(
-    scheme: str, cells: list[dict[str, Any]], rows: list[dict[str, Any]], metrics: list[dict[str, Any]]
+    scheme: str,
+    cells: list[dict[str, Any]],
+    rows: list[dict[str, Any]],
+    metrics: list[dict[str, Any]],
+    columns: Columns,
 ) -> list[dict[str, Any]]:
     mine = [cell for cell in cells if cell["scheme"] == scheme]
     if not mine:
@@ -209,27 +245,50 @@ def _summary(
         of_flow.setdefault(row["flow"], []).append(row)
     lines = []
     for flow, rows_of_flow in of_flow.items():
-        found = _over_runs(rows_of_flow, metrics)
+        found = over_runs(rows_of_flow, metrics)
         label = next((row["label"] for row in rows_of_flow if "label" in row), None)
         named = {"label": label} if label else {}
-        lines.append({"scheme": scheme, "flow": flow, **named, **counts, "metrics": found})
+        values = _valued(columns, scheme, None if flow == "all" else flow)
+        head = {"scheme": scheme, "base": columns.base(scheme), "flow": flow}
+        lines.append({**head, **named, **values, **counts, "metrics": found})
     return lines
 
 
+def as_json(results: dict[str, Any]) -> dict[str, Any]:
+    """Results as results.json has them."""
+    return results_file.to_file(results)
+
+
 def write(folder: CampaignFolder, results: dict[str, Any]) -> None:
-    """Writes results.json and results.csv."""
-    text = json.dumps(results, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    """Writes results.json, results.csv and results.parquet."""
+    text = json.dumps(as_json(results), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    write_atomically(folder.path / "results.csv", results_file.csv_text(results))
+    write_atomically(folder.path / "results.parquet", results_file.parquet_bytes(results))
+    # The last one: whoever finds it finds the others as well.
     write_atomically(folder.path / "results.json", text)
-    write_atomically(folder.path / "results.csv", _csv(results))
+
+
+def stored(path: Path) -> dict[str, Any] | None:
+    """The results beside the records of a campaign, as they were written; None if there are none, or they are
+    of an older version and have to be made again."""
+    file = path / "results.json"
+    if not file.exists():
+        return None
+    document = read_json(file, FORMAT, results_file.OLDER)
+    older = str(document["format"]).partition(".")[0] in results_file.OLDER
+    return None if older else results_file.from_file(document)
 
 
 def read(path: Path) -> dict[str, Any]:
     """The results of a campaign; of an interrupted one, those of its finished cells."""
     folder = CampaignFolder.read(path)
-    if (path / "results.json").exists():
-        results = read_json(path / "results.json", FORMAT)
-        if results.get("hash") == folder.document.get("hash") and _covers(results, folder):
-            return results
+    results = stored(path)
+    if (
+        results is not None
+        and results.get("hash") == folder.document.get("hash")
+        and _covers(results, folder)
+    ):
+        return own_metrics.apply(results, folder)
     return compute(folder)
 
 
@@ -239,23 +298,3 @@ def _covers(results: dict[str, Any], folder: CampaignFolder) -> bool:
     if finished.keys() != {row["cell"] for row in results["rows"]}:
         return False
     return all(results.get("digests", {}).get(cell) == digest for cell, digest in finished.items() if digest)
-
-
-def _csv(results: dict[str, Any]) -> str:
-    names = [metric["name"] for metric in results["metrics"]]
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["scheme", "run", "flow", "verdict", "cell", *names])
-    for row in [*results["rows"], *results.get("links", [])]:
-        values = [row["metrics"].get(name) for name in names]
-        writer.writerow(
-            [
-                row["scheme"],
-                row["run"],
-                row["flow"] if "flow" in row else f"link {row['link']}",
-                row["verdict"],
-                row["cell"],
-                *("" if value is None else repr(value) for value in values),
-            ]
-        )
-    return out.getvalue()

@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -37,14 +37,14 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def write_atomically(path: Path, text: str) -> None:
+def write_atomically(path: Path, content: str | bytes) -> None:
     """Writes a file so that a reader sees either the old or the new one, also after a power cut."""
     try:
         handle, temporary = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".tmp", dir=path.parent)
         try:
             os.fchmod(handle, 0o644)
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
+            with os.fdopen(handle, "wb") as stream:
+                stream.write(content.encode() if isinstance(content, str) else content)
                 stream.flush()
                 os.fsync(stream.fileno())
             Path(temporary).replace(path)
@@ -63,8 +63,9 @@ def write_atomically(path: Path, text: str) -> None:
         ) from None
 
 
-def read_json(path: Path, expected: str) -> dict[str, Any]:
-    """Reads one of our JSON files and checks its format; newer major versions are refused."""
+def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[str, Any]:
+    """Reads one of our JSON files and checks its format; newer major versions are refused, and older ones
+    that are not in `older`."""
     try:
         document = json.loads(read_whole(path, "file of a campaign"))
     except DataError as error:
@@ -77,7 +78,7 @@ def read_json(path: Path, expected: str) -> dict[str, Any]:
         raise DataError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
     found = document.get("format") if isinstance(document, dict) else None
     # A minor version adds members only.
-    if isinstance(found, str) and found.partition(".")[0] == expected:
+    if isinstance(found, str) and found.partition(".")[0] in (expected, *older):
         check_members(path, document)
         return dict(document)
     kind = expected.rsplit("/", 1)[0]

@@ -14,6 +14,16 @@ if TYPE_CHECKING:
 
 #: Asks for a document in the place of tables.
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+#: Files with metrics of the user's own.
+Metrics = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--metrics",
+        metavar="FILE",
+        help="Metrics of your own: a file of Python with @narrows.metric functions. Repeatable; all in"
+        " ~/.config/narrows/metrics are there anyway.",
+    ),
+]
 #: Options for reaching other hosts.
 SSH = typer.Option("--ssh", metavar="COMMAND", help="The ssh program and its options, such as 'ssh -F FILE'.")
 REMOTE_FOLDER = typer.Option(
@@ -21,6 +31,14 @@ REMOTE_FOLDER = typer.Option(
     metavar="FOLDER",
     help="Where the agent is kept there. [default: .cache/narrows/agents in the home folder]",
 )
+
+
+def read_metrics(files: list[Path] | None) -> None:
+    """Reads metrics of the user's own: those of the option, and those of the configuration folder."""
+    from narrows.campaign.own_metrics import read_files
+    from narrows.console import say
+
+    read_files(files or [], say)
 
 
 def find_validation() -> None:

@@ -44,6 +44,7 @@ def pantheon(
 
     Exit codes: 0 every run counts, 3 a log or folder cannot be read, 6 some runs are missing or do not count.
     """
+    from narrows.campaign.results_file import to_file
     from narrows.cli.common import print_json
     from narrows.cli.report import Parts, build_report
     from narrows.console import say
@@ -64,7 +65,7 @@ def pantheon(
         for file in build_report(done.folder.path, Parts.ALL):
             say(f"report: {file}")
     if as_json:
-        print_json(done.results)
+        print_json(to_file(done.results))
     else:
         _print(done)
     say(f"campaign: {done.folder.path}")

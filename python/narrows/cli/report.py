@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.common import Metrics, read_metrics
 
 
 class Parts(StrEnum):
@@ -47,11 +48,13 @@ def report(
     files: Annotated[
         bool, typer.Option("--figures", help="Write each figure as SVG, PNG and CSV into figures/ too.")
     ] = False,
+    metrics: Metrics = None,
 ) -> None:
     """Write report.html and report.pdf of a campaign anew."""
     from narrows.campaign import results
     from narrows.campaign.store import CampaignFolder
 
+    read_metrics(metrics)
     opened = CampaignFolder.read(folder)
     opened.check_records()
     results.write(opened, results.read(folder))

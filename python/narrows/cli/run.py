@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import REMOTE_FOLDER, SSH, positive
+from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, positive, read_metrics
 from narrows.cli.report import Parts
 
 if TYPE_CHECKING:
@@ -97,6 +97,7 @@ def run(
         Parts, typer.Option("--report", help="The report: a page, a PDF, both or none.")
     ] = Parts.ALL,
     no_report: Annotated[bool, typer.Option("--no-report", help="Short for --report none.")] = False,
+    metrics: Metrics = None,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print results.json (or the plan) on standard output.")
     ] = False,
@@ -109,6 +110,7 @@ def run(
     """
     from narrows.scenario import load
 
+    read_metrics(metrics)
     several = _overrides(where, schemes, runs, seed, time, changes or [], bpf or [])
     loaded = load(scenario, several + _real_path(host, prepare))
     reach = _reach(ssh, remote_folder, agent)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import Json
+from narrows.cli.common import Json, Metrics, read_metrics
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,27 +24,38 @@ def show(
             " cell.",
         ),
     ],
+    metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
-    """Print the tables of finished campaigns, or the facts of one cell."""
+    """Print the tables of finished campaigns, or the facts of one cell.
+
+    Of several campaigns, one that can't be read costs one sentence; the others are shown.
+
+    Exit codes: 0 done, 3 a campaign could not be read.
+    """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
 
     console = stdout_console()
+    read_metrics(metrics)
     if len(folders) == 1 and (folders[0] / "run.json").exists():
         _show_cell(console, folders[0], as_json)
         return
-    from narrows.campaign import results
+    from narrows.campaign.gathering import readable
     from narrows.campaign.schema import resolved
-    from narrows.campaign.store import CampaignFolder
+    from narrows.console import say
+    from narrows.errors import EXIT_BAD_INPUT
 
-    opened = [CampaignFolder.read(path) for path in folders]
-    found = [(path, results.read(path)) for path in folders]
+    several = readable(folders, say)
+    opened = [folder for folder, _ in several]
+    found = [(folder.path, result) for folder, result in several]
     if as_json:
         from narrows.analysis.attempts import with_failed
 
         documents = [with_failed(result, each.cells) for (_, result), each in zip(found, opened, strict=True)]
-        print_json(documents[0] if len(documents) == 1 else documents)
+        print_json(documents[0] if len(folders) == 1 else documents)
+        if len(several) < len(folders):
+            raise typer.Exit(EXIT_BAD_INPUT)
         return
     from narrows.analysis.attempts import print_attempts
     from narrows.analysis.tables import (
@@ -73,22 +84,23 @@ def show(
     console.print()
     print_summary(console, found, [str(folder.document["where"]) for folder in opened])
     print_attempts(console, [(*one, folder.cells) for one, folder in zip(found, opened, strict=True)])
-    if len(found) == 1:
+    if len(folders) == 1:
         for part in (print_flows, print_sharing, print_links):
             part(console, found[0][1])
         print_expectations(console, found[0][1])
         console.print()
         print_cells(console, opened[0].cells)
+    if len(several) < len(folders):
+        raise typer.Exit(EXIT_BAD_INPUT)
 
 
 def _show_cell(console: Console, path: Path, as_json: bool) -> None:
     from narrows.analysis.checks import counted, word
-    from narrows.campaign.results import measure_cell
     from narrows.campaign.store import read_json
     from narrows.cli.common import print_json
 
     run = read_json(path / "run.json", "narrows/run/1")
-    measured = measure_cell(path)
+    measured = _measured(path)
     if as_json:
         print_json({"run": run, "measured": measured})
         return
@@ -128,6 +140,19 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
         console.print(f"checks: {counted(run['checks'])}")
 
 
+def _measured(path: Path) -> dict[str, Any]:
+    """The metrics of a record, the user's own included."""
+    from narrows.campaign import own_metrics
+    from narrows.campaign.record import Run
+    from narrows.campaign.results import measure_cell
+
+    measured = measure_cell(path)
+    rows = [{**row, "absent": {}} for row in measured["flows"]]
+    for one in own_metrics.registered():
+        own_metrics.add_values(one, Run(path, rows=rows), rows)
+    return {**measured, "flows": rows} if own_metrics.registered() else measured
+
+
 def _print_clock(console: Console, clock: dict[str, Any]) -> None:
     from narrows.hosts import clocks
 
@@ -146,6 +171,7 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
 def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
     from narrows.analysis.metrics import show_number
     from narrows.analysis.terminal import Column, FittedTable, width
+    from narrows.campaign.own_metrics import registered
     from narrows.campaign.results import metric_list
 
     columns = [
@@ -155,7 +181,7 @@ def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
     columns += [(link["link"], link["metrics"]) for link in measured.get("links", [])]
     metrics = [
         metric
-        for metric in metric_list()
+        for metric in [*metric_list(), *(one.description for one in registered())]
         if any(values.get(metric["name"]) is not None for _, values in columns)
     ]
 

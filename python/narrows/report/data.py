@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows.campaign.results import stored
 from narrows.campaign.store import read_document, read_json
 from narrows.errors import DataError
 from narrows.report import ReportError, networks
@@ -301,9 +302,7 @@ def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]]) -> Run:
 def load(folder: Path) -> Campaign:
     """Read `campaign.json`, `results.json` and every `run.json`; series are read later, when drawn."""
     record = read_document(folder)
-    results: Json = {}
-    if (folder / "results.json").exists():
-        results = read_json(folder / "results.json", "narrows/results/1")
+    results: Json = stored(folder) or {}
     rows: dict[str, dict[str, Json]] = {}
     for row in results.get("rows") or []:
         rows.setdefault(str(row.get("cell")), {})[str(row.get("flow"))] = row

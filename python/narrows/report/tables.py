@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.analysis.metrics import ENDS
+from narrows.campaign import own_metrics
 from narrows.files import packaged
 from narrows.report import real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
@@ -129,6 +130,7 @@ def results(campaign: Campaign) -> Table:
     """The main table: a row per scheme and flow."""
     notes = Notes()
     names = ENDS if real_path.only_ends(campaign) else _FILE["headline"]
+    names = (*names, *own_metrics.names({"metrics": campaign.metrics}))
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     head = [cell("scheme"), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
     planned = []

@@ -33,6 +33,14 @@ def load(name: str | Path, overrides: list[Override] | None = None) -> Loaded:
     return Loaded(scenario, path, text, changes)
 
 
+def load_text(text: str, overrides: list[Override] | None = None) -> Loaded:
+    """A scenario that is in no file, with changes; files that it names are relative to the working folder."""
+    path = Path("scenario.yaml")
+    changes = overrides or []
+    tree = _overrides.apply(parse(text, path.name), changes)
+    return Loaded(resolve(tree, _registry.load(), path.name, Path()), path, text, changes)
+
+
 def loads(text: str, name: str = "scenario.yaml") -> Scenario:
     """Resolves the text of a scenario."""
     return resolve(parse(text, name), _registry.load(), name)

@@ -2,28 +2,51 @@
 
 `{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}` runs every scheme once per rate and run. Each combination is
 resolved as if its values had been written in their places, and gives rows of its own in the results.
+
+A key may have a `label` for people (`{label: capacity, values: [...]}`). A name that is no address has an
+expression (narrows.scenario.derived): a value that follows from the others and is told beside them. `paired`
+lists names whose values go together one by one instead of in all combinations, `without` combinations that
+are left out.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
+from narrows.scenario.derived import evaluate, quantity_of, suffix
+from narrows.scenario.keys import KEYS
 from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
 from narrows.scenario.problems import Problems
+from narrows.scenario.quantity import QuantityError
 from narrows.scenario.slugs import free_slug, slug_of
-from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
-from narrows.text import shorten
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
 
 KEY = "matrix"
+#: Keys of the matrix that are no addresses.
+PAIRED, WITHOUT = "paired", "without"
+LABEL, VALUES = "label", "values"
+LONGEST_LABEL = 40
 #: These are the same for a whole campaign.
 FIXED = ("schema", "name", "title", "question", "where", "runs", "seed", "report", "expect", "schemes", KEY)
 MOST_COMBINATIONS = 1000
 _EXAMPLE = "{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}"
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One key of the matrix: its address, its name for people and its values."""
+
+    key: str
+    values: list[Node]
+    mark: Mark
+    label: str | None = None
+    name: str = ""
 
 
 def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenario:
@@ -31,22 +54,27 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     entries = {key: value for key, value in tree.entries.items() if key != KEY}
     base = Mapping(tree.mark, entries, tree.key_marks)
     problems = Problems()
-    axes = _axes(tree.entries[KEY], problems) if KEY in tree.entries else []
+    written = tree.entries.get(KEY)
+    axes = _axes(written, problems) if written is not None else []
     if real_path.is_wanted(tree):
         _check_for_hosts(tree, axes, problems)
     problems.raise_if_any()
     if real_path.asks_for_both(tree):
-        axes.append(real_path.both_directions())
-    found: list[tuple[dict[str, str], Scenario]] = []
-    names = _short_names([key for key, _ in axes])
-    for values in itertools.product(*(values for _, values in axes)):
+        key, directions = real_path.both_directions()
+        axes.append(Axis(key, directions, directions[0].mark))
+    axes = _named(axes, problems)
+    combinations = _combinations(axes, written, problems)
+    derived = _derived(axes, combinations, written, problems)
+    problems.raise_if_any()
+    found: list[_Combination] = []
+    for number, values in enumerate(combinations):
         changed = base.copy("")
-        words = {}
-        for (key, _), value in zip(axes, values, strict=True):
-            _place(changed, key, value)
-            words[names[key]] = in_words(value)
-        found.append((words, resolve(changed)))
-    return _merge(found)
+        for axis, value in zip(axes, values, strict=True):
+            _place(changed, axis.key, value)
+        words = {axis.name: in_words(value) for axis, value in zip(axes, values, strict=True)}
+        follows = {name: listed[number] for name, listed in derived.items()}
+        found.append(_Combination(words, follows, resolve(changed)))
+    return _merge(found, axes)
 
 
 def _place(tree: Mapping, key: str, value: Node) -> None:
@@ -58,47 +86,249 @@ def _place(tree: Mapping, key: str, value: Node) -> None:
         raise ScenarioError([Problem(option, f"{KEY}.{key}", text)]) from None
 
 
-def _axes(value: Node, problems: Problems) -> list[tuple[str, list[Node]]]:
+def _axes(value: Node, problems: Problems) -> list[Axis]:
     mapping = problems.expect_mapping(value, _EXAMPLE)
-    axes: list[tuple[str, list[Node]]] = []
-    count = 1
+    axes: list[Axis] = []
     for key, mark, written in mapping or ():
-        path = f"{KEY}.{key}"
+        if key in (PAIRED, WITHOUT) or _is_derived(key, written):
+            continue
         if key.split(".")[0] in FIXED:
             problems.add(mark, f"{key.split('.')[0]} is the same for a whole campaign; remove it")
-        elif not isinstance(written, Sequence) or not written.items:
+            continue
+        label, values = _labelled(written, problems)
+        if not isinstance(values, Sequence) or not values.items:
             problems.add(written.mark, f"must be a list of values such as in {_EXAMPLE}")
-        else:
-            shown = [in_words(item) for item in written.items]
-            for index, item in enumerate(written.items):
-                if shown[index] in shown[:index]:
-                    problems.add(item.mark.at(path), f"{shorten(shown[index])} is in the list already")
-            count *= len(written.items)
-            axes.append((key, written.items))
+            continue
+        shown = [in_words(item) for item in values.items]
+        for index, item in enumerate(values.items):
+            if shown[index] in shown[:index]:
+                at = item.mark.at(f"{KEY}.{key}")
+                problems.add(at, f"{shorten(shown[index])} is in the list already")
+        axes.append(Axis(key, values.items, mark, label))
     if mapping is not None and not axes and not problems.found:
         problems.add(mapping.mark, f"needs a key with a list of values, such as {_EXAMPLE}")
-    if count > MOST_COMBINATIONS:
-        text = f"has {count} combinations, more than {MOST_COMBINATIONS}"
-        problems.add(value.mark, text)
     return axes
 
 
-def _check_for_hosts(tree: Mapping, axes: list[tuple[str, list[Node]]], problems: Problems) -> None:
-    for key, values in axes:
-        wrong = real_path.check_axis(key)
-        if wrong is None and real_path.asks_for_both(tree) and key.startswith(real_path.KEY):
+def _is_derived(key: str, written: Node) -> bool:
+    """True for a value that follows from the others: a word that is no key of a scenario, with an
+    expression."""
+    return isinstance(written, Scalar) and "." not in key and key not in KEYS
+
+
+def _labelled(written: Node, problems: Problems) -> tuple[str | None, Node]:
+    """The label and the list of values of `{label: capacity, values: [...]}`; a bare list has no label."""
+    if not isinstance(written, Mapping) or VALUES not in written.entries:
+        return None, written
+    for _ in problems.known_keys(written, (LABEL, VALUES)):
+        pass
+    label = written.entries.get(LABEL)
+    return (_label(label, problems) if label is not None else None), written.entries[VALUES]
+
+
+def _label(written: Node, problems: Problems) -> str | None:
+    text = written.text if isinstance(written, Scalar) and not written.is_null else ""
+    if not 0 < len(text) <= LONGEST_LABEL or not text.isprintable():
+        problems.add(written.mark, f"must be a name of at most {LONGEST_LABEL} letters")
+        return None
+    return text
+
+
+def _check_for_hosts(tree: Mapping, axes: list[Axis], problems: Problems) -> None:
+    for axis in axes:
+        wrong = real_path.check_axis(axis.key)
+        if wrong is None and real_path.asks_for_both(tree) and axis.key.startswith(real_path.KEY):
             wrong = f"{real_path.KEY} says both for it already; remove one of the two"
         if wrong is not None:
-            problems.add(values[0].mark.at(f"{KEY}.{key}"), wrong)
+            problems.add(axis.values[0].mark.at(f"{KEY}.{axis.key}"), wrong)
 
 
-def _short_names(keys: list[str]) -> dict[str, str]:
-    """The last word of each key, or the whole key where that is not clear."""
-    last = {
-        key: next((part for part in reversed(key.split(".")) if not part.isdecimal()), key) for key in keys
+def _named(axes: list[Axis], problems: Problems) -> list[Axis]:
+    """The axes with their names: the label, or the last word of the key, or the whole key where that is not
+    clear."""
+    last = [
+        axis.label or next((part for part in reversed(axis.key.split(".")) if not part.isdecimal()), axis.key)
+        for axis in axes
+    ]
+    named: list[Axis] = []
+    for axis, word in zip(axes, last, strict=True):
+        name = word if last.count(word) == 1 else axis.label or axis.key
+        if any(name == other.name for other in named):
+            problems.add(
+                axis.mark, f'another key has the label "{shorten(name)}" as well; change one of them'
+            )
+        named.append(replace(axis, name=name))
+    return named
+
+
+def _beside(written: Node | None, key: str) -> Node | None:
+    return written.entries.get(key) if isinstance(written, Mapping) else None
+
+
+def _combinations(axes: list[Axis], written: Node | None, problems: Problems) -> list[tuple[Node, ...]]:
+    """The combinations of values that are run, each with a value for every axis."""
+    groups = [[axis] for axis in axes]
+    paired = _beside(written, PAIRED)
+    if paired is not None:
+        groups = _pairs(paired, axes, problems)
+    count = 1
+    for group in groups:
+        count *= len(group[0].values)
+    if count > MOST_COMBINATIONS and written is not None:
+        problems.add(written.mark, f"has {count} combinations, more than {MOST_COMBINATIONS}")
+        return []
+    places = {axis.key: number for number, group in enumerate(groups) for axis in group}
+    found = [
+        tuple(axis.values[picks[places[axis.key]]] for axis in axes)
+        for picks in itertools.product(*(range(len(group[0].values)) for group in groups))
+    ]
+    left_out = _beside(written, WITHOUT)
+    return found if left_out is None else _without(left_out, axes, found, problems)
+
+
+def _axis(node: Node, axes: list[Axis], problems: Problems, text: str | None = None) -> Axis | None:
+    """The axis that a name or an address means."""
+    word = text if text is not None else node.text if isinstance(node, Scalar) else ""
+    names = [axis.name for axis in axes]
+    for axis in axes:
+        if word in (axis.name, axis.key):
+            return axis
+    hint = did_you_mean(word, names) or f"; it has {any_of(names)}".replace(" or ", " and ")
+    problems.add(node.mark, f'the matrix has no "{shorten(word)}"{hint}')
+    return None
+
+
+def _pairs(written: Node, axes: list[Axis], problems: Problems) -> list[list[Axis]]:
+    """The axes in groups whose values go together, each group where its first axis stands."""
+    example = f"{PAIRED}: [[rate, delay]]"
+    lists = written.items if isinstance(written, Sequence) else []
+    if lists and all(isinstance(item, Scalar) for item in lists):
+        lists = [written]
+    groups: list[list[Axis]] = []
+    for one in lists:
+        items = one.items if isinstance(one, Sequence) else []
+        group = [axis for item in items if (axis := _axis(item, axes, problems)) is not None]
+        taken = {axis.key for other in groups for axis in other}
+        if len(items) < 2 or len({axis.key for axis in group}) < len(group):
+            problems.add(one.mark, f"must be a list of two names or more, such as {example}")
+        elif any(axis.key in taken for axis in group):
+            problems.add(one.mark, "names a key that is in a pair already")
+        elif len({len(axis.values) for axis in group}) > 1:
+            counts = ", ".join(f"{len(axis.values)} of {axis.name}" for axis in group)
+            problems.add(one.mark, f"these go together one by one, and their numbers differ: {counts}")
+        groups.append(group)
+    if not lists:
+        problems.add(written.mark, f"must be lists of names such as {example}")
+    first = {group[0].key: group for group in groups if group}
+    inside = {axis.key for group in groups for axis in group}
+    return [first.get(axis.key, [axis]) for axis in axes if axis.key in first or axis.key not in inside]
+
+
+def _without(
+    written: Node, axes: list[Axis], found: list[tuple[Node, ...]], problems: Problems
+) -> list[tuple[Node, ...]]:
+    """The combinations but those that are left out."""
+    example = f"{WITHOUT}: [{{rate: 1 Mbit/s, delay: 20 ms}}]"
+    if not isinstance(written, Sequence) or not written.items:
+        problems.add(written.mark, f"must be a list of combinations such as {example}")
+        return found
+    kept = found
+    for item in written.items:
+        mapping = problems.expect_mapping(item, "{rate: 1 Mbit/s, delay: 20 ms}")
+        if mapping is None or not mapping.entries:
+            continue
+        unwanted: dict[int, list[str]] = {}
+        for key, mark, value in mapping:
+            axis = _axis(Scalar(mark, key), axes, problems)
+            if axis is not None:
+                values = value.items if isinstance(value, Sequence) else [value]
+                unwanted[axes.index(axis)] = [in_words(one) for one in values]
+        if len(unwanted) < len(mapping.entries):
+            continue
+        rest = [
+            one
+            for one in kept
+            if not all(_is_one_of(in_words(one[place]), texts) for place, texts in unwanted.items())
+        ]
+        if len(rest) == len(kept):
+            problems.add(mapping.mark, "leaves nothing out; no other combination has these values")
+        kept = rest
+    if found and not kept:
+        problems.add(written.mark, "leaves all combinations out")
+    return kept
+
+
+def _is_one_of(text: str, texts: list[str]) -> bool:
+    """True if a value is one of these, whatever the unit that it is written in."""
+    if text in texts:
+        return True
+    value = quantity_of(text)
+    others = (quantity_of(other) for other in texts)
+    return value is not None and any(
+        other is not None and (other.kind, other.value) == (value.kind, value.value) for other in others
+    )
+
+
+def _derived(
+    axes: list[Axis], combinations: list[tuple[Node, ...]], written: Node | None, problems: Problems
+) -> dict[str, list[str]]:
+    """The values that follow from those of the matrix, by name, one for each combination."""
+    names = {axis.name for axis in axes}
+    found: dict[str, list[str]] = {}
+    for name, mark, value in written if isinstance(written, Mapping) else ():
+        if name in (PAIRED, WITHOUT) or not _is_derived(name, value):
+            continue
+        if name in names or not 0 < len(name) <= LONGEST_LABEL or not name.isprintable():
+            why = "is a key of the matrix already" if name in names else "is no name"
+            problems.add(mark, f'"{shorten(name)}" {why}; choose another one')
+            continue
+        assert isinstance(value, Scalar)
+        try:
+            found[name] = [
+                evaluate(
+                    value.text, {axis.name: in_words(node) for axis, node in zip(axes, one, strict=True)}
+                )
+                for one in combinations
+            ]
+        except QuantityError as error:
+            problems.add(value.mark, str(error))
+    return found
+
+
+def schema() -> dict[str, Any]:
+    """The key in the JSON Schema."""
+    values = {"type": "array", "minItems": 1}
+    word = {"type": "string", "minLength": 1}
+    label = {**word, "maxLength": LONGEST_LABEL, "description": "Name of the key for people, and in results."}
+    labelled = {
+        "type": "object",
+        "additionalProperties": False,
+        "required": [VALUES],
+        "properties": {LABEL: label, VALUES: values},
     }
-    words = list(last.values())
-    return {key: word if words.count(word) == 1 else key for key, word in last.items()}
+    varied = {"description": "An address, with the values.", "anyOf": [values, labelled]}
+    names = {"type": "array", "minItems": 2, "items": word}
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "properties": {
+            PAIRED: {
+                "description": "Names of keys whose values go together one by one.",
+                "anyOf": [names, {"type": "array", "minItems": 1, "items": names}],
+            },
+            WITHOUT: {
+                "description": "Combinations that are left out.",
+                "type": "array",
+                "minItems": 1,
+                "items": {"type": "object", "minProperties": 1},
+            },
+        },
+        "patternProperties": {rf"\.|^({'|'.join(KEYS)})$": varied},
+        "additionalProperties": {
+            "description": "A value that follows from the others, such as rtt: 2 x (2 ms + delay).",
+            "type": ["string", "number"],
+        },
+    }
 
 
 def in_words(value: Node) -> str:
@@ -110,23 +340,34 @@ def in_words(value: Node) -> str:
     return ", ".join(f"{key} {in_words(item)}".strip() for key, _, item in value)
 
 
-def _merge(found: list[tuple[dict[str, str], Scenario]]) -> Scenario:
-    first = found[0][1]
+@dataclass(frozen=True)
+class _Combination:
+    """The values of one combination by their names, those that follow from them, and what it resolves to."""
+
+    words: dict[str, str]
+    derived: dict[str, str]
+    scenario: Scenario
+
+
+def _merge(found: list[_Combination], axes: list[Axis]) -> Scenario:
+    first = found[0].scenario
     rows: list[SchemeRow] = []
     labels: dict[str, list[str]] = {}
     base = {name: getattr(first, name) for name in OVERLAID}
-    for words, scenario in found:
+    for one in found:
+        scenario = one.scenario
         overlay = {
             name: getattr(scenario, name) for name in OVERLAID if getattr(scenario, name) != base[name]
         }
         for row in scenario.schemes:
-            label = f"{row.label} ({', '.join(f'{name} {value}' for name, value in words.items())})"
-            slug = free_slug(slug_of(label), [one.slug for one in rows])
-            rows.append(SchemeRow(label, slug, row.flows, overlay, words))
+            label = f"{row.label}{suffix(one.words)}"
+            slug = free_slug(slug_of(label), [other.slug for other in rows])
+            rows.append(SchemeRow(label, slug, row.flows, overlay, one.words, one.derived))
             labels.setdefault(row.label, []).append(label)
         first.files.contents.update(scenario.files.contents)
         first.files.names.update(scenario.files.names)
     expect: list[dict[str, Any]] = []
-    for one in first.expect:
-        expect += [{**one, "scheme": label} for label in labels.get(one["scheme"], [one["scheme"]])]
-    return replace(first, schemes=rows, expect=expect)
+    for wanted in first.expect:
+        expect += [{**wanted, "scheme": label} for label in labels.get(wanted["scheme"], [wanted["scheme"]])]
+    keys = {axis.name: axis.key for axis in axes}
+    return replace(first, schemes=rows, expect=expect, matrix=keys)

@@ -14,7 +14,7 @@ from narrows.scenario.hashes import content_hash
 from narrows.scenario.real_path import NOT_OF_RESULTS
 
 #: Keys that explain a scenario to people or judge its results; changing them makes no other experiment.
-FOR_PEOPLE = ("name", "title", "question", "report", "expect")
+FOR_PEOPLE = ("name", "title", "question", "report", "expect", "matrix")
 
 
 #: The members of a scenario that a matrix may change, besides the flows.
@@ -34,7 +34,7 @@ OVERLAID = (
 )
 
 #: Members of a resolved scenario that are left out where they are empty.
-_OPTIONAL = ("timeline", "measure", "expect", "real_path", "draw", "drawn")
+_OPTIONAL = ("timeline", "measure", "expect", "real_path", "draw", "drawn", "matrix")
 #: In the flows of a resolved scenario: by how much the start may be off, either way, in each run.
 SPREAD = "start_spread_ns"
 
@@ -64,6 +64,8 @@ class SchemeRow:
     overlay: dict[str, Any] = field(default_factory=dict)
     #: The values of the matrix in this row, as they were written, by the names of their keys.
     values: dict[str, str] = field(default_factory=dict)
+    #: Values that follow from those, by their names.
+    derived: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """The row as it is stored."""
@@ -72,7 +74,8 @@ class SchemeRow:
             name: [one.to_json() for one in value] if name == "drawn" else value
             for name, value in self.overlay.items()
         }
-        return {**content, "overlay": overlay, "values": self.values} if self.values else content
+        derived = {"derived": self.derived} if self.derived else {}
+        return {**content, "overlay": overlay, "values": self.values, **derived} if self.values else content
 
     @property
     def scheme_names(self) -> list[str]:
@@ -112,6 +115,8 @@ class Scenario:
     #: The laws of what each run draws, in words, and what each has drawn. The network is that of the middle.
     draw: dict[str, str] = field(default_factory=dict)
     drawn: list[Drawn] = field(default_factory=list)
+    #: The addresses of the keys that a matrix varies, by their names.
+    matrix: dict[str, str] = field(default_factory=dict)
     #: Contents of the files that the network names.
     files: Files = field(default_factory=Files, compare=False, repr=False)
 
@@ -133,11 +138,19 @@ class Scenario:
     @property
     def hash(self) -> str:
         """The identity of the scenario: everything that can change a result, and nothing else."""
-        content = {key: value for key, value in self.to_json().items() if key not in FOR_PEOPLE}
-        if "real_path" in content:
-            items = content["real_path"].items()
-            content["real_path"] = {key: value for key, value in items if key not in NOT_OF_RESULTS}
-        return content_hash(content)
+        return hash_of(self.to_json())
+
+
+def hash_of(resolved: dict[str, Any]) -> str:
+    """The identity of a scenario as it is stored."""
+    content = {key: value for key, value in resolved.items() if key not in FOR_PEOPLE}
+    content["schemes"] = [
+        {key: value for key, value in row.items() if key != "derived"} for row in content["schemes"]
+    ]
+    if "real_path" in content:
+        items = content["real_path"].items()
+        content["real_path"] = {key: value for key, value in items if key not in NOT_OF_RESULTS}
+    return content_hash(content)
 
 
 def run_seed(seed: int, run: int) -> int:

@@ -15,6 +15,8 @@ from narrows.text import did_you_mean
 
 #: The index of an item that is not there yet.
 MORE = "+"
+#: The key whose own keys are addresses.
+MATRIX = "matrix"
 
 
 @dataclass(frozen=True)
@@ -65,8 +67,28 @@ def split_list(text: str) -> str:
     return "[" + ", ".join("'" + item.replace("'", "''") + "'" for item in items) + "]"
 
 
+def _address(tree: Mapping, path: str) -> list[str]:
+    """The steps of an address. The keys of a matrix are addresses themselves, and have names for people."""
+    parts = path.split(".")
+    if parts[0] != MATRIX or len(parts) == 1:
+        return parts
+    key = path.removeprefix(f"{MATRIX}.")
+    matrix = tree.entries.get(MATRIX)
+    keys = list(matrix.entries) if isinstance(matrix, Mapping) else []
+    named = [one for one in keys if key in _names(one, matrix)]
+    return [MATRIX, named[0] if key not in keys and len(named) == 1 else key]
+
+
+def _names(key: str, matrix: Node | None) -> tuple[str, ...]:
+    """The names of a key of a matrix: its last word, and its label."""
+    last = next((part for part in reversed(key.split(".")) if not part.isdecimal()), key)
+    value = matrix.entries[key] if isinstance(matrix, Mapping) else None
+    label = value.entries.get("label") if isinstance(value, Mapping) else None
+    return (last, label.text) if isinstance(label, Scalar) else (last,)
+
+
 def _place(tree: Mapping, override: Override, value: Node) -> None:
-    parts = override.path.split(".")
+    parts = _address(tree, override.path)
     if parts[-1] == MORE and parts[0] not in tree.entries:
         raise UsageError(
             f"{override.option}: there is no list of {parts[0]} in this scenario, every flow names its own;"
@@ -80,6 +102,11 @@ def _place(tree: Mapping, override: Override, value: Node) -> None:
     last = parts[-1]
     if isinstance(here, Mapping):
         path = here.mark.below(last)
+        old = here.entries.get(last)
+        if parts[:-1] == [MATRIX] and isinstance(value, Sequence) and isinstance(old, Mapping):
+            # The values of a key that has a label.
+            old.entries["values"] = value.copy(old.mark.below("values"))
+            return
         here.entries[last] = value.copy(path)
         here.key_marks[last] = Mark(override.option, path=path)
     elif isinstance(here, Sequence):

@@ -10,13 +10,13 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-from narrows.scenario import dscp, expect
+from narrows.scenario import dscp, expect, matrix
 from narrows.scenario.keys import FORMAT, KEYS, REAL_PATH, Key
 from narrows.scenario.params import STEPS
 from narrows.scenario.prefixes import KERNEL_PREFIX
 from narrows.scenario.quantity import EXAMPLES, UNITS
 from narrows.scenario.registry import Entry, Param, Registry
-from narrows.scenario.schemes import BPF_FILE, PROFILE, TRANSPORT, transport_of
+from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, TRANSPORT, transport_of
 
 Schema = dict[str, Any]
 
@@ -46,6 +46,7 @@ def schema(registry: Registry) -> Schema:
             **_filled(FORMAT["definitions"], registry),
             "element": _element(registry),
             "schemeName": _scheme_name(registry),
+            "ownName": _OWN_NAME,
             "scheme": _scheme(registry),
         },
     }
@@ -62,6 +63,8 @@ def _filled(part: Any, registry: Registry) -> Any:
         return [_filled(item, registry) for item in part]
     if not isinstance(part, dict):
         return _WORDS.get(part, part) if isinstance(part, str) else part
+    if "$matrix" in part:
+        return matrix.schema()
     if "$params" in part:
         return _params(getattr(registry, part["$params"]))
     if "$real_path" in part:
@@ -188,9 +191,19 @@ def _scheme_name(registry: Registry) -> Schema:
     return {"anyOf": [{"enum": [*ours, *registry.bpf]}, kernels]}
 
 
+#: The name of a scheme with its settings.
+_OWN_NAME: Schema = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": LONGEST_NAME,
+    "description": "Name in results, in place of the scheme with its parameters.",
+}
+_NAMED: Schema = {NAME: {"$ref": "#/definitions/ownName"}}
+
+
 def _beside(entry: Entry, ours: bool, registry: Registry) -> Schema:
     """Keys beside the parameters of a scheme."""
-    found: Schema = {}
+    found: Schema = dict(_NAMED)
     if entry.profiles:
         docs = "; ".join(f"{one.name}: {one.doc}" for one in entry.profiles.values())
         described = {"description": f"A set-up that others have used. {docs}"}
@@ -214,9 +227,10 @@ def _scheme(registry: Registry) -> Schema:
             model = {**_param(entry.model), "description": f"{entry.summary}. {entry.model.doc}"}
             others = _properties(param for param in entry.params if param is not entry.model)
             forms.append(_object({name: model, **_beside(entry, True, registry), **others}, (name,)))
-    forms.append(_object({"scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}}, ("scheme",)))
+    kernel = {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}
+    forms.append(_object({"scheme": kernel, **_NAMED}, ("scheme",)))
     described = {"description": "Object file of a BPF congestion control of your own (my_cc.bpf.o)."}
-    forms.append(_object({BPF_FILE: {"type": "string", "minLength": 1, **described}}, (BPF_FILE,)))
+    forms.append(_object({BPF_FILE: {"type": "string", "minLength": 1, **described}, **_NAMED}, (BPF_FILE,)))
     return {
         "description": "A scheme by name, or with parameters.",
         "anyOf": [{"$ref": "#/definitions/schemeName"}, *forms],

@@ -20,6 +20,9 @@ from narrows.text import any_of, did_you_mean, shorten
 BPF_FILE = "bpf"
 #: Keys beside the parameters of a scheme of ours: the name of a set-up, and settings of the transport.
 PROFILE, TRANSPORT = "profile", "transport"
+#: The key of the name that a scheme with these settings has in results.
+NAME = "name"
+LONGEST_NAME = 40
 #: Settings of our transport that real-time schemes take, which have one of their own.
 FOR_MEDIA = ("packet_size",)
 
@@ -89,7 +92,7 @@ def _scheme(
     transport = _read_transport(given, entry, registry, problems)
     if profile:
         params = tuple(_with_default(param, profile) for param in params)
-    beside = ("scheme", PROFILE, TRANSPORT)
+    beside = ("scheme", PROFILE, TRANSPORT, NAME)
     context = Context(problems, files=files, models=True)
     values = read_params(given, params, name, context, ignore=beside)
     model = entry.model.name if entry and entry.model else None
@@ -101,7 +104,8 @@ def _scheme(
             problems.add(at.mark.at(value.mark.below(model)), refusal)
     media = entry is not None and entry.media
     of_profile = dict(profile.transport) if profile else {}
-    label, *longer = _labels(name, given, model, values)
+    named = _read_name(given, name, registry, problems)
+    label, *longer = [named] if named else _labels(name, given, model, values)
     return Scheme(
         name,
         values,
@@ -206,6 +210,22 @@ def _read_profile(given: Mapping, entry: Entry | None, problems: Problems) -> Pr
     return known[name]
 
 
+def _read_name(given: Mapping, scheme: str, registry: Registry, problems: Problems) -> str | None:
+    """The name that the scheme has in results in place of its own and its parameters."""
+    written = given.entries.get(NAME)
+    if written is None:
+        return None
+    if not isinstance(written, Scalar) or written.is_null or not 0 < len(written.text) <= LONGEST_NAME:
+        problems.add(written.mark, f"must be a name of at most {LONGEST_NAME} letters, such as name: gentle")
+        return None
+    text = written.text
+    if not text.isprintable():
+        problems.add(written.mark, "must be on one line, without control characters")
+    elif text != scheme and (text.startswith((KERNEL_PREFIX, BPF_PREFIX)) or text in registry.schemes):
+        problems.add(written.mark, f'"{shorten(text)}" is another scheme; choose a name of your own')
+    return text
+
+
 def _read_transport(
     given: Mapping, entry: Entry | None, registry: Registry, problems: Problems
 ) -> dict[str, Any]:
@@ -251,7 +271,7 @@ def _labels(name: str, given: Mapping, model: str | None, values: dict[str, Any]
     for word in words:
         parts = [name]
         for key, _, item in given:
-            if key != "scheme":
+            if key not in ("scheme", NAME):
                 parts += [f"{key}={word}"] if word and key == model else _label_parts(key, item)
         labels.append(" ".join(parts))
     return labels
@@ -275,7 +295,7 @@ def _label_parts(key: str, value: Node) -> list[str]:
 def _read_object(value: Mapping, registry: Registry, problems: Problems, files: Files) -> Scheme | None:
     """A congestion control in an object file; it is called by the name inside."""
     for key, mark, _ in value:
-        if key != BPF_FILE:
+        if key not in (BPF_FILE, NAME):
             text = f"a program in an object file has no parameters, so {shorten(key)} can't be set; remove it"
             problems.add(mark, text)
     written = value.entries[BPF_FILE]
@@ -291,7 +311,7 @@ def _read_object(value: Mapping, registry: Registry, problems: Problems, files: 
     except ValueError as error:
         problems.add(written.mark, f"{file['name']}: {error}")
         return None
-    return Scheme(name, {}, name, file)
+    return Scheme(name, {}, _read_name(value, name, registry, problems) or name, file)
 
 
 def _plain(value: Node) -> str:
@@ -313,8 +333,11 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
     for scheme, (_, item) in zip(apart, found, strict=True):
         same = next((other for other in schemes if scheme.label == other.label), None)
         if same is not None and scheme.object != same.object:
-            text = f"another program is called {scheme.label} as well; change .name in one of the C files"
+            text = f"another program is called {scheme.label} as well; give one of them a name: of its own"
             problems.add(item.mark, text)
+        elif same is not None and isinstance(item, Mapping) and NAME in item.entries:
+            text = f"another scheme is called {scheme.label} as well; give one of them another name"
+            problems.add(item.entries[NAME].mark, text)
         elif same is not None:
             problems.add(
                 item.mark, f"{scheme.label} is in the list already; remove it (runs: repeats a scheme)"

@@ -1,0 +1,1 @@
+"""The parts of the public interface, `import narrows`; they are reached through the package itself."""

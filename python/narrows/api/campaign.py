@@ -1,0 +1,358 @@
+"""A campaign to compute with: what `narrows.load` and `narrows.run` give."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from narrows.campaign.frames import Frame, OtherFrame
+from narrows.campaign.record import Run
+from narrows.errors import DataError
+from narrows.text import any_of, did_you_mean
+
+if TYPE_CHECKING:
+    import pyarrow
+
+    from narrows.campaign.columns import Columns
+    from narrows.campaign.store import CampaignFolder
+
+
+def load(path: str | PathLike[str]) -> Campaign:
+    """The campaign in a folder. Only `campaign.json` is read now, everything else when it is asked for.
+
+    Raises `narrows.NarrowsError` with one sentence if the folder holds no campaign, a damaged one, or one of
+    a newer version.
+    """
+    return Campaign(path)
+
+
+def campaigns(folder: str | PathLike[str] = "results") -> list[Campaign]:
+    """All campaigns below a folder, the oldest first. Each that can't be read costs a warning with one
+    sentence, and is left out."""
+    import warnings
+
+    from narrows.campaign.gathering import gather
+
+    found = []
+    for one in gather([Path(folder)]):
+        if one.folder is None:
+            warnings.warn(str(one.problem), stacklevel=2)
+        else:
+            found.append(Campaign(one.path))
+    return found
+
+
+class Campaign:
+    """A campaign: its scenario, its runs with their verdicts, its results and its records."""
+
+    def __init__(self, path: str | PathLike[str]) -> None:
+        self.path = Path(path)
+        """The folder."""
+        self._folder: CampaignFolder = self._read()
+        self._results: dict[str, Any] | None = None
+        self._by_cell: dict[str, list[dict[str, Any]]] = {}
+        self._metrics_then: tuple[object, ...] = ()
+
+    def _read(self) -> CampaignFolder:
+        from narrows.campaign.store import CampaignFolder
+
+        return CampaignFolder.read(self.path)
+
+    def __repr__(self) -> str:
+        words = list(self.verdicts.values())
+        counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(sorted(words)))
+        return f"<narrows.Campaign {self.name} ({self.plane}): {counts or 'no runs'}>"
+
+    # -- what it is ------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario."""
+        return str(self._folder.document.get("name", ""))
+
+    @property
+    def plane(self) -> str:
+        """Where it ran: `simulate`, `emulate`, `hosts` or `import`."""
+        return str(self._folder.document.get("where", ""))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The whole `campaign.json`."""
+        return self._folder.document
+
+    @property
+    def scenario(self) -> dict[str, Any]:
+        """The resolved scenario: everything in base units, with defaults."""
+        from narrows.campaign.schema import resolved
+
+        return resolved(self._folder.document)
+
+    @property
+    def question(self) -> str:
+        """The question that the scenario asks."""
+        return str(self.scenario.get("question") or "")
+
+    @property
+    def written(self) -> str:
+        """The scenario as it was written."""
+        return str((self._folder.document.get("scenario") or {}).get("written") or "")
+
+    @property
+    def schemes(self) -> list[str]:
+        """The rows of its tables: schemes, with the values of a matrix if there is one, in the order of the
+        scenario."""
+        listed = [str(row["label"]) for row in self.scenario["schemes"]]
+        return listed + [
+            label for label in dict.fromkeys(run.row for run in self.runs) if label not in listed
+        ]
+
+    @property
+    def skipped(self) -> dict[str, str]:
+        """Schemes that could not run there, with the reason."""
+        return {one["scheme"]: one["reason"] for one in self._folder.document.get("skipped", ())}
+
+    @cached_property
+    def _columns(self) -> Columns:
+        from narrows.campaign.columns import Columns
+
+        return Columns(self._folder.document)
+
+    # -- runs ------------------------------------------------------------------------------------
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """All runs, in the order of the cells: finished, failed and pending ones."""
+        return [self._run(entry) for entry in self._folder.cells]
+
+    def _run(self, entry: Mapping[str, Any]) -> Run:
+        return _RunOf(self, self._folder.cell_dir(str(entry["id"])), entry)
+
+    def run(self, run: str | int | Run, scheme: str | None = None) -> Run:
+        """One run: by the name of its cell (`"cubic-r1"`), or by its number and the scheme (which may be left
+        out where there is one). Raises `DataError` with the names there are."""
+        if isinstance(run, Run):
+            return run
+        if isinstance(run, str):
+            for one in self.runs:
+                if one.cell == run:
+                    return one
+            cells = [one.cell for one in self.runs]
+            hint = did_you_mean(run, cells) or f"; there are {_some(cells)}"
+            raise DataError(f'{self.path}: there is no run "{run}"{hint}')
+        found = [one for one in self.runs if one.number == run and scheme in (None, one.row, one.scheme)]
+        if len(found) == 1:
+            return found[0]
+        if found:
+            cells = [one.cell for one in found]
+            raise DataError(
+                f"{self.path}: several runs have the number {run}; name one of them: {_some(cells)}"
+            )
+        cells = [one.cell for one in self.runs]
+        of = f" of {scheme}" if scheme else ""
+        raise DataError(f"{self.path}: there is no run {run}{of}; there are {_some(cells)}")
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """The verdict of each run by the name of its cell: `ok`, `degraded`, `invalid`; its state where it
+        has none: `failed`, `pending`."""
+        return {run.cell: run.verdict or run.state for run in self.runs}
+
+    @property
+    def cells(self) -> pyarrow.Table:
+        """A row per run: `cell`, `scheme`, `row`, `run`, `seed`, `state`, `verdict`, `reasons`."""
+        import pyarrow
+
+        columns = self._columns
+        entries = self._folder.cells
+        texts = {
+            "cell": [entry["id"] for entry in entries],
+            "scheme": [columns.base(entry["scheme"]) for entry in entries],
+            "row": [entry["scheme"] for entry in entries],
+        }
+        return pyarrow.table(
+            {
+                **texts,
+                "run": pyarrow.array([entry["run"] for entry in entries], pyarrow.int64()),
+                "seed": pyarrow.array([entry.get("seed") for entry in entries], pyarrow.int64()),
+                "state": [entry["state"] for entry in entries],
+                "verdict": pyarrow.array([entry.get("verdict") for entry in entries], pyarrow.string()),
+                "reasons": pyarrow.array(
+                    [
+                        "; ".join(str(one.get("text", "")) for one in entry.get("reasons", ()))
+                        for entry in entries
+                    ]
+                ),
+            }
+        )
+
+    # -- results ---------------------------------------------------------------------------------
+
+    @property
+    def _computed(self) -> dict[str, Any]:
+        """The results; again if metrics were defined since they were made."""
+        from narrows.campaign.own_metrics import registered
+        from narrows.campaign.results import read
+
+        now = tuple(one.function for one in registered())
+        if self._results is None or now != self._metrics_then:
+            self._results = read(self.path)
+            self._by_cell = {}
+            for row in self._results["rows"]:
+                self._by_cell.setdefault(row["cell"], []).append(row)
+            self._metrics_then = now
+        return self._results
+
+    @property
+    def results(self) -> pyarrow.Table:
+        """A row per run and flow, and one per run for all flows (`flow` is null), as in `results.csv`:
+        scenario, plane, scheme, run, seed, duration, keys of the matrix and parameters of schemes, the
+        verdict, and every metric in base units, metrics of your own included. Invalid runs are among them;
+        drop them before you compute."""
+        from narrows.campaign.results_file import table
+
+        return table(self._computed)
+
+    @property
+    def summary(self) -> pyarrow.Table:
+        """A row per row of the tables, flow and metric, over the valid runs: `scheme`, `row`, `flow`,
+        `metric`, `unit`, `n`, `median`, `mean`, `low` and `high` (the 95 % interval of the median, from 6
+        runs on)."""
+        import pyarrow
+
+        units = {metric["name"]: metric.get("unit", "") for metric in self.metrics}
+        lines = [
+            (line.get("base", line["scheme"]), line["scheme"], line["flow"], name, entry)
+            for line in self._computed["summary"]
+            for name, entry in line["metrics"].items()
+        ]
+        intervals = [entry.get("ci95") or (None, None) for *_, entry in lines]
+        number, text = pyarrow.float64(), pyarrow.string()
+        return pyarrow.table(
+            {
+                "scheme": pyarrow.array([line[0] for line in lines], text),
+                "row": pyarrow.array([line[1] for line in lines], text),
+                "flow": pyarrow.array(
+                    [None if line[2] == "all" else line[2] for line in lines], pyarrow.int64()
+                ),
+                "metric": pyarrow.array([line[3] for line in lines], text),
+                "unit": pyarrow.array([units.get(line[3]) for line in lines], text),
+                "n": pyarrow.array([entry.get("n") for *_, entry in lines], pyarrow.int64()),
+                "median": pyarrow.array([entry.get("median") for *_, entry in lines], number),
+                "mean": pyarrow.array([entry.get("mean") for *_, entry in lines], number),
+                "low": pyarrow.array([low for low, _ in intervals], number),
+                "high": pyarrow.array([high for _, high in intervals], number),
+            }
+        )
+
+    @property
+    def metrics(self) -> list[dict[str, Any]]:
+        """The metrics in results: `name`, `label`, `unit`, `definition`, `source`, `better` ...."""
+        return list(self._computed["metrics"])
+
+    @property
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of results that set its runs apart, with `name`, `label`, `of` (matrix, derived, scheme
+        or transport), `key` and `unit`."""
+        return list(self._computed.get("columns", ()))
+
+    @property
+    def expectations(self) -> list[dict[str, Any]]:
+        """The expectations of the scenario with their `outcome`."""
+        return list(self._computed.get("expect", ()))
+
+    def show(self) -> None:
+        """Prints the table that `narrows show` prints."""
+        from narrows.analysis.tables import print_summary
+        from narrows.console import stdout_console
+
+        print_summary(stdout_console(), [(self.path, self._computed)])
+
+    # -- records ---------------------------------------------------------------------------------
+
+    @overload
+    def packets(
+        self,
+        run: str | int | Run,
+        flow: int | None = ...,
+        *,
+        scheme: str | None = ...,
+        to: Literal["arrow"] = ...,
+    ) -> pyarrow.Table: ...
+    @overload
+    def packets(
+        self, run: str | int | Run, flow: int | None = ..., *, scheme: str | None = ..., to: OtherFrame
+    ) -> Any: ...
+    def packets(
+        self, run: str | int | Run, flow: int | None = None, *, scheme: str | None = None, to: Frame = "arrow"
+    ) -> Any:
+        """Every packet of a run, or of one of its flows; see `Run.packets`. `run` is what `Campaign.run`
+        takes."""
+        return self.run(run, scheme).table("packets", flow, to=to)
+
+    @overload
+    def states(
+        self,
+        run: str | int | Run,
+        flow: int | None = ...,
+        *,
+        scheme: str | None = ...,
+        to: Literal["arrow"] = ...,
+    ) -> pyarrow.Table: ...
+    @overload
+    def states(
+        self, run: str | int | Run, flow: int | None = ..., *, scheme: str | None = ..., to: OtherFrame
+    ) -> Any: ...
+    def states(
+        self, run: str | int | Run, flow: int | None = None, *, scheme: str | None = None, to: Frame = "arrow"
+    ) -> Any:
+        """Samples of the senders of a run, or of one flow's; see `Run.states`."""
+        return self.run(run, scheme).table("states", flow, to=to)
+
+    @overload
+    def queues(
+        self,
+        run: str | int | Run,
+        element: str | None = ...,
+        *,
+        scheme: str | None = ...,
+        to: Literal["arrow"] = ...,
+    ) -> pyarrow.Table: ...
+    @overload
+    def queues(
+        self, run: str | int | Run, element: str | None = ..., *, scheme: str | None = ..., to: OtherFrame
+    ) -> Any: ...
+    def queues(
+        self,
+        run: str | int | Run,
+        element: str | None = None,
+        *,
+        scheme: str | None = None,
+        to: Frame = "arrow",
+    ) -> Any:
+        """Samples of the queues of a run, or of one element's; see `Run.queues`."""
+        found = self.run(run, scheme)
+        return found.queues(element) if to == "arrow" else found.queues(element, to=to)
+
+
+class _RunOf(Run):
+    """A run of an opened campaign, whose results tell its numbers."""
+
+    def __init__(self, campaign: Campaign, path: Path, entry: Mapping[str, Any]) -> None:
+        super().__init__(path, entry)
+        self._campaign = campaign
+
+    @property
+    def scheme(self) -> str:
+        return self._campaign._columns.base(self.row)
+
+    @property
+    def _rows(self) -> list[dict[str, Any]]:
+        self._campaign._computed  # noqa: B018 - sorts the rows by their cells
+        return self._campaign._by_cell.get(self.cell, [])
+
+
+def _some(words: list[str], most: int = 8) -> str:
+    return any_of(words).replace(" or ", " and ") if len(words) <= most else f"{', '.join(words[:most])} ..."

@@ -1,0 +1,204 @@
+"""What sets the rows of a campaign apart, as columns: keys of the matrix and parameters of schemes.
+
+Names end in the unit (`rate_bps`, `delay_ns`), values are in base units. A parameter has a column if some
+scheme of the campaign has it at another value than its default, or if two set-ups of one scheme differ in it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from narrows.campaign.schema import resolved as resolved_scenario
+from narrows.scenario import registry as registries
+from narrows.scenario.derived import quantity_of, suffix
+from narrows.scenario.quantity import show
+from narrows.scenario.registry import Param
+
+#: Ends of names, and units, by the kind of value.
+_UNITS = {
+    "rate": ("bps", "bit/s"),
+    "span": ("ns", "ns"),
+    "bytes": ("bytes", "bytes"),
+    "packets": ("packets", "packets"),
+    "bdp": ("bdp", "bdp"),
+    "ratio": ("ratio", "1"),
+}
+#: Columns that every row has.
+FIXED = (
+    "scenario", "plane", "scheme", "row", "run", "seed", "duration_ns", "flow", "link", "flow_scheme",
+    "background", "verdict", "cell", "campaign",
+)  # fmt: skip
+_FLAGS = {"true": True, "false": False}
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column: its name in files, its name for people, where it comes from and the unit of its values."""
+
+    name: str
+    label: str
+    #: `matrix`, `derived` (from the matrix), `scheme` or `transport`.
+    source: str
+    #: Of the matrix: the address of the key.
+    key: str | None
+    kind: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The column as results describe it."""
+        key = {"key": self.key} if self.key else {}
+        return {"name": self.name, "label": self.label, "of": self.source, **key, "unit": self.unit}
+
+    @property
+    def unit(self) -> str:
+        """The unit of values in files; empty for text and plain numbers."""
+        return _UNITS.get(self.kind, ("", ""))[1]
+
+
+class Columns:
+    """The columns of a campaign and their values; `metrics` are names that columns may not have."""
+
+    def __init__(self, document: dict[str, Any], metrics: Collection[str] = ()) -> None:
+        self.scenario = resolved_scenario(document)
+        self.rows: dict[str, dict[str, Any]] = {row["label"]: row for row in self.scenario["schemes"]}
+        self._taken = {name.lower() for name in (*FIXED, *metrics)}
+
+    @cached_property
+    def listed(self) -> list[Column]:
+        """All columns, those of the matrix first."""
+        return [column for column, _ in self._found]
+
+    def values(self, label: str, flow: int | None = None) -> dict[str, Any]:
+        """The values of a row of the scenario by the names of columns, of one flow or of all; None where it
+        has no such value, or its flows have different ones."""
+        found = {}
+        for column, cells in self._found:
+            of_row = cells.get(label, {})
+            if None in of_row:
+                found[column.name] = of_row[None]
+            elif flow is not None:
+                found[column.name] = of_row.get(flow)
+            else:
+                found[column.name] = self._shared(label, of_row)
+        return found
+
+    def base(self, label: str) -> str:
+        """The scheme of a row without the values of the matrix."""
+        values = self.rows.get(label, {}).get("values")
+        return label.removesuffix(suffix(values)) if values else label
+
+    def duration_ns(self, label: str) -> int | None:
+        """The length of a row's runs."""
+        own = (self.rows.get(label, {}).get("overlay") or {}).get("duration_ns")
+        return own if own is not None else self.scenario.get("duration_ns")
+
+    # -- inside ----------------------------------------------------------------------------------
+
+    #: Of each column the values, by the labels of rows and the numbers of flows; None stands for all flows.
+    @cached_property
+    def _found(self) -> list[tuple[Column, dict[str, dict[int | None, Any]]]]:
+        found: list[tuple[Column, dict[str, dict[int | None, Any]]]] = []
+        for source, member in (("matrix", "values"), ("derived", "derived")):
+            names = dict.fromkeys(name for row in self.rows.values() for name in row.get(member) or {})
+            for name in names:
+                texts = {label: (row.get(member) or {}).get(name) for label, row in self.rows.items()}
+                kind, values = typed(text for text in texts.values() if text is not None)
+                key = (self.scenario.get("matrix") or {}).get(name) if source == "matrix" else None
+                column = Column(self._name(name, kind, key or f"{source}_{name}"), name, source, key, kind)
+                found.append(
+                    (column, {label: {None: values.get(text or "")} for label, text in texts.items()})
+                )
+        return found + self._parameters()
+
+    def _parameters(self) -> list[tuple[Column, dict[str, dict[int | None, Any]]]]:
+        registry = registries.load()
+        entries = {**registry.schemes, **registry.bpf}
+        of_transport = {param.name: param for param in registry.transport}
+        kinds: dict[tuple[str, str], str] = {}
+        wanted: dict[tuple[str, str], None] = {}
+        seen: dict[tuple[str, str], Any] = {}
+        values: dict[tuple[str, str], dict[str, dict[int | None, Any]]] = {}
+        for label, row in self.rows.items():
+            for flow in row.get("flows") or ():
+                entry = entries.get(flow.get("scheme", ""))
+                known = {param.name: param for param in entry.params} if entry else {}
+                general = (row.get("overlay") or {}).get("transport") or self.scenario.get("transport") or {}
+                own = flow.get("transport") or {}
+                ours = entry is not None and entry.name in registry.schemes and not entry.media
+                for source, params, found in (
+                    ("scheme", known, flow.get("params") or {}),
+                    ("transport", of_transport, {**(general if ours else {}), **own}),
+                ):
+                    for name, value in found.items():
+                        param = params.get(name) or Param(name, "text")
+                        column = (source, name)
+                        kinds.setdefault(column, param.kind)
+                        values.setdefault(column, {}).setdefault(label, {})[flow.get("flow", 0)] = _plain(
+                            value, param
+                        )
+                        if flow.get("background"):
+                            continue
+                        before = seen.setdefault((f"{source} {flow.get('scheme')}", name), value)
+                        off = source == "scheme" and name in params and value != param.default
+                        if off or value != before or (source == "transport" and name in own):
+                            wanted[column] = None
+        columns = []
+        for source, name in wanted:
+            kind = kinds[source, name]
+            # A share that is written as a number keeps its name: beta, not beta_ratio.
+            end = "number" if kind == "ratio" else kind
+            made = Column(self._name(name, end, f"{source}_{name}"), name, source, None, end)
+            columns.append((made, values[source, name]))
+        return columns
+
+    def _shared(self, label: str, of_row: dict[int | None, Any]) -> Any:
+        """The value that all flows under test of a row have."""
+        flows = self.rows.get(label, {}).get("flows") or ()
+        found = [of_row.get(flow.get("flow", 0)) for flow in flows if not flow.get("background")]
+        return found[0] if found and all(value == found[0] for value in found) else None
+
+    def _name(self, name: str, kind: str, longer: str) -> str:
+        """A name that is free, with the unit at its end."""
+        end = _UNITS.get(kind, ("", ""))[0]
+        for number in range(1, 1000):
+            word = name if number == 1 else longer if number == 2 else f"{longer}_{number}"
+            found = re.sub(r"\W+", "_", word).strip("_") or "value"
+            if end and not found.endswith(f"_{end}") and found != end:
+                found = f"{found}_{end}"
+            if found.lower() not in self._taken:
+                break
+        self._taken.add(found.lower())
+        return found
+
+
+def typed(texts: Iterable[str]) -> tuple[str, dict[str, Any]]:
+    """The kind that written values have in common, and the values in base units by their texts; of kind
+    `text`, as they are written, if they have none in common."""
+    texts = list(dict.fromkeys(texts))
+    if texts and all(text in _FLAGS for text in texts):
+        return "flag", {text: _FLAGS[text] for text in texts}
+    found = {text: quantity_of(text) for text in texts}
+    kinds = {quantity.kind if quantity else "text" for quantity in found.values()}
+    kinds -= {"number"} if kinds == {"number", "ratio"} else set()
+    kind = next(iter(kinds)) if len(kinds) == 1 else "text"
+    if kind == "text":
+        return kind, {text: text for text in texts}
+    values = {text: quantity.value for text, quantity in found.items() if quantity}
+    if all(value.denominator == 1 for value in values.values()) and kind not in ("ratio", "bdp"):
+        return kind, {text: int(value) for text, value in values.items()}
+    return kind, {text: float(value) for text, value in values.items()}
+
+
+def _plain(value: Any, param: Param) -> Any:
+    """A parameter's value as a cell of a table."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, dict):
+        return str(value.get("name", ""))
+    try:
+        return show(param.kind, value)
+    except (TypeError, ValueError):
+        return str(value)

@@ -1,0 +1,205 @@
+"""Folders of campaigns: what is in them, and what is wrong with each.
+
+A campaign that is damaged, of a newer version or being written at the moment costs one sentence and hides no
+other one.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign.store import CampaignFolder
+from narrows.errors import DataError, NarrowsError, reason
+
+#: The start of a run.json, where its format stands, and the newest major version of it that is read.
+_FORMAT = re.compile(rb'"format"\s*:\s*"narrows/run/([0-9]+)')
+_HEAD = 4096
+_RUN = 1
+_PARQUET = b"PAR1"
+#: Shortest file that has a footer between two magic numbers.
+_SHORTEST = 12
+
+
+@dataclass(frozen=True)
+class Gathered:
+    """One folder of a campaign, opened or not."""
+
+    path: Path
+    #: The campaign, unless it can't be read.
+    folder: CampaignFolder | None
+    #: What is wrong with it, as one sentence that starts with the folder.
+    problem: str | None = None
+    #: True if a process works on it now.
+    busy: bool = False
+
+    @property
+    def note(self) -> str | None:
+        """The sentence that a reader of its numbers should know."""
+        if self.folder is None or not self.busy:
+            return self.problem
+        done = sum(cell["state"] == "finished" for cell in self.folder.cells)
+        all_of = len(self.folder.cells)
+        text = f"{self.path}: is being written at the moment; {done} of {all_of} runs are finished"
+        return f"{text}, and {self.problem.removeprefix(f'{self.path}: ')}" if self.problem else text
+
+
+def gather(places: Iterable[Path]) -> list[Gathered]:
+    """All campaigns at and below these folders, the oldest first; those that can't be read come last.
+
+    Raises `DataError` if one of the folders is not there.
+    """
+    found: dict[Path, Gathered] = {}
+    for place in places:
+        if not place.is_dir():
+            raise DataError(f"{place}: there is no such folder")
+        for path in _folders(place):
+            found.setdefault(path, opened(path))
+    return sorted(found.values(), key=lambda one: (one.folder is None, _made_at(one), str(one.path)))
+
+
+def readable(
+    paths: Iterable[Path], say: Callable[[str], None]
+) -> list[tuple[CampaignFolder, dict[str, Any]]]:
+    """Campaigns with their results. What is wrong with one is said, and those that can't be read are left
+    out.
+
+    Raises `DataError` if none is left.
+    """
+    from narrows.campaign.results import read
+
+    found, problems = [], []
+    for path in paths:
+        one = opened(path)
+        if one.folder is None:
+            problems.append(str(one.problem))
+            continue
+        try:
+            results = read(path)
+        except NarrowsError as error:
+            problems.append(str(error))
+            continue
+        if one.note:
+            say(one.note)
+        found.append((one.folder, results))
+    if not found:
+        raise DataError("\n".join(problems))
+    for problem in problems:
+        say(problem)
+    return found
+
+
+def opened(path: Path) -> Gathered:
+    """The campaign in a folder, with what is wrong with its records as far as that is seen without reading
+    them whole."""
+    try:
+        folder = CampaignFolder.read(path)
+    except NarrowsError as error:
+        return Gathered(path, None, str(error))
+    return Gathered(path, folder, record_problem(folder), is_busy(folder))
+
+
+def _folders(place: Path) -> Iterator[Path]:
+    """Folders with a campaign.json; nothing below them is looked at."""
+    for root, names, files in os.walk(place):
+        if "campaign.json" in files:
+            names.clear()
+            yield Path(root)
+        names[:] = sorted(name for name in names if not name.startswith("."))
+
+
+def _made_at(one: Gathered) -> str:
+    return str(one.folder.document.get("created_at") or "") if one.folder else ""
+
+
+def is_busy(folder: CampaignFolder) -> bool:
+    """True if a process has locked the campaign for writing and has not ended its session."""
+    sessions = folder.document.get("sessions") or []
+    if not sessions or sessions[-1].get("ended_at"):
+        return False
+    try:
+        number = folder.path.stat().st_ino
+        # Trying to lock it could make a process fail that starts at this moment.
+        lines = Path("/proc/locks").read_text().splitlines()
+    except OSError:
+        return False
+    return any("FLOCK" in line and line.split()[-3].endswith(f":{number}") for line in lines)
+
+
+def record_problem(folder: CampaignFolder) -> str | None:
+    """The first problem with the records of finished runs, and how many runs have one; None if none is seen.
+
+    Only the ends of files are read. `narrows check` compares all of them with what the runs have left.
+    """
+    problems = []
+    for cell in folder.cells:
+        if cell["state"] == "finished" and (problem := _cell_problem(folder.cell_dir(cell["id"]))):
+            problems.append(problem)
+    if not problems:
+        return None
+    more = len(problems) - 1
+    others = f", and {more} more run{'s have' if more > 1 else ' has'} such a problem" if more else ""
+    return f"{folder.path}: {problems[0]}{others}"
+
+
+def _cell_problem(cell: Path) -> str | None:
+    name = f"cells/{cell.name}"
+    try:
+        with os.scandir(cell) as entries:
+            files = sorted(entry.name for entry in entries)
+    except FileNotFoundError:
+        return f"{name} is missing although the run is finished; run the same command again to make it anew"
+    except OSError as error:
+        return f"{name} can't be read: {reason(error)}"
+    if "run.json" not in files:
+        return f"{name}/run.json is missing"
+    try:
+        with (cell / "run.json").open("rb") as file:
+            version = _FORMAT.search(file.read(_HEAD))
+    except OSError as error:
+        return f"{name}/run.json can't be read: {reason(error)}"
+    if version is None:
+        return f"{name}/run.json is damaged: it does not name its format"
+    if int(version[1]) > _RUN:
+        return (
+            f"{name}/run.json is in the format narrows/run/{int(version[1])}, this version of narrows reads"
+            f" narrows/run/{_RUN}; update narrows"
+        )
+    for file_name in files:
+        if file_name.endswith(".parquet") and (problem := parquet_problem(cell / file_name)):
+            return f"{name}/{file_name} {problem}"
+    return None
+
+
+def parquet_problem(path: Path) -> str | None:
+    """The problem of a Parquet file as far as its ends tell, as the end of a sentence; None if they are
+    right."""
+    try:
+        with path.open("rb") as file:
+            start = file.read(len(_PARQUET))
+            size = file.seek(0, os.SEEK_END)
+            if size < _SHORTEST:
+                return "is cut off"
+            file.seek(-8, os.SEEK_END)
+            end = file.read(8)
+    except OSError as error:
+        return f"can't be read: {reason(error)}"
+    length = int.from_bytes(end[:4], "little")
+    if start != _PARQUET or end[4:] != _PARQUET or length + _SHORTEST > size:
+        return "is damaged or cut off: it does not end as a Parquet file does"
+    return None
+
+
+def counted(cells: Iterable[dict[str, Any]]) -> str:
+    """The verdicts of runs in words: `9 ok, 1 degraded`; runs that are not finished by their state."""
+    words = [cell["verdict"] if cell["state"] == "finished" else cell["state"] for cell in cells]
+    order = ("ok", "degraded", "invalid", "failed", "pending")
+    known = [
+        *(word for word in order if word in words),
+        *(word for word in dict.fromkeys(words) if word not in order),
+    ]
+    return ", ".join(f"{words.count(word)} {word or 'unjudged'}" for word in known)

@@ -1,0 +1,264 @@
+"""`narrows merge`: runs of one experiment that lie in several campaigns, put together in one.
+
+The network, the flows, the duration and the plane must be the same; the schemes, the number of runs and the
+seed may differ. Equal runs are kept once. A run whose number is taken by another one gets the next free
+number, the same for all schemes of its campaign, so that run k of every scheme still shares its seed. The
+campaigns that it is made of stay as they are, and are named in the member `merged` of the new
+`campaign.json`.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import shutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign import integrity
+from narrows.campaign import results as result_files
+from narrows.campaign.gathering import is_busy, record_problem
+from narrows.campaign.schema import resolved as resolved_scenario
+from narrows.campaign.store import FORMAT, CampaignFolder, now, write_atomically
+from narrows.errors import DataError, NarrowsError, UsageError, reason
+from narrows.scenario.hashes import content_hash
+from narrows.scenario.model import FOR_PEOPLE, hash_of
+from narrows.text import any_of
+
+#: Members of a resolved scenario in which campaigns may differ.
+_MAY_DIFFER = (*FOR_PEOPLE, "format", "schemes", "runs", "seed", "drawn")
+
+
+@dataclass
+class Merged:
+    """The new campaign, and what its readers should know."""
+
+    folder: CampaignFolder
+    remarks: list[str] = field(default_factory=list)
+
+
+@dataclass
+class _Copy:
+    """A cell of the new campaign: its entry there, and the record that it is made of."""
+
+    entry: dict[str, Any]
+    source: Path
+    renumbered: bool
+
+
+def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int, int], None]) -> Merged:
+    """Merges campaigns into a new folder, and measures it. `step` is told how many runs of how many are
+    copied.
+
+    Raises `UsageError` or `DataError` with one sentence, and then leaves no folder.
+    """
+    if len(paths) < 2:
+        raise UsageError("merge takes two campaigns or more")
+    if output.exists() and (not output.is_dir() or any(output.iterdir())):
+        raise UsageError(f"{output} is there already; choose another folder with -o")
+    folders = [CampaignFolder.read(path) for path in paths]
+    for folder in folders:
+        if is_busy(folder):
+            raise DataError(f"{folder.path}: is being written at the moment; merge it when it is done")
+        if problem := record_problem(folder):
+            raise DataError(problem)
+        _check_same(folders[0], folder)
+    document, copies = _planned(folders, argv)
+    partial = output.parent / f".{output.name}.partial"
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        (partial / "cells").mkdir(parents=True)
+        for number, one in enumerate(copies, 1):
+            _copy(one, partial)
+            step(number, len(copies))
+        for folder in folders:
+            _copy_files(folder, partial)
+        merged = CampaignFolder(partial, document)
+        merged.save()
+        result_files.write(merged, result_files.compute(merged))
+        if output.is_dir():
+            output.rmdir()
+        partial.replace(output)
+    except OSError as error:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise NarrowsError(f"{output}: can't be written: {reason(error)}") from None
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    merged.path = output
+    return Merged(merged, _remarks(folders))
+
+
+def _check_same(first: CampaignFolder, other: CampaignFolder) -> None:
+    """Raises `DataError` if two campaigns are not runs of one experiment."""
+    one, two = resolved_scenario(first.document), resolved_scenario(other.document)
+    keys = [key for key in {**one, **two} if key not in _MAY_DIFFER and one.get(key) != two.get(key)]
+    where = f"{first.path} and {other.path}"
+    if "where" in keys:
+        planes = f"{one.get('where')} and {two.get('where')}"
+        raise DataError(f"{where}: ran on different planes ({planes}); show them side by side: narrows show")
+    if keys:
+        names = any_of(key.removesuffix("_ns") for key in keys).replace(" or ", " and ")
+        differ = "differs" if len(keys) == 1 else "differ"
+        raise DataError(
+            f"{where}: are different experiments ({names} {differ}); only runs of one can be merged"
+        )
+    rows = {row["label"]: row for row in one["schemes"]}
+    for row in two["schemes"]:
+        mine = rows.get(row["label"])
+        if mine is not None and mine != row:
+            raise DataError(
+                f"{where}: {row['label']} is set up differently in them; only equal schemes can be merged"
+            )
+
+
+# -- what is put where ---------------------------------------------------------------------------
+
+
+def _planned(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[str, Any], list[_Copy]]:
+    first = folders[0].document
+    rows: dict[str, dict[str, Any]] = {}
+    taken: dict[tuple[str, int], dict[str, Any]] = {}
+    seeds: dict[int, Any] = {}
+    copies: list[_Copy] = []
+    merged: list[dict[str, Any]] = []
+    drawn: list[Any] = []
+    for folder in folders:
+        document = folder.document
+        resolved = resolved_scenario(document)
+        for row in resolved["schemes"]:
+            rows.setdefault(row["label"], row)
+        numbers = _numbers(folder.cells, taken, seeds)
+        for entry in folder.cells:
+            number = numbers[entry["run"]]
+            copied = _renumbered(folder, entry, number)
+            before = taken.get((entry["scheme"], number))
+            if before is not None and before["state"] == "finished":
+                continue
+            if before is not None:
+                copies = [one for one in copies if one.entry is not before]
+            taken[entry["scheme"], number] = copied
+            seeds.setdefault(number, entry.get("seed"))
+            copies.append(_Copy(copied, folder.cell_dir(entry["id"]), number != entry["run"]))
+        for run, one in enumerate(resolved.get("drawn") or (), 1):
+            number = numbers.get(run, run)
+            drawn += [None] * (number - len(drawn))
+            drawn[number - 1] = drawn[number - 1] or one
+        merged.append(
+            {
+                "folder": folder.path.resolve().name,
+                "hash": document.get("hash"),
+                "created_at": document.get("created_at"),
+                "versions": document.get("versions"),
+                "host": document.get("host"),
+                "runs": {str(before): after for before, after in numbers.items()},
+            }
+        )
+    resolved = copy.deepcopy(resolved_scenario(first))
+    resolved.update(schemes=list(rows.values()), runs=max(seeds, default=0))
+    if drawn:
+        resolved["drawn"] = drawn
+    measured = {entry["scheme"] for entry in taken.values()}
+    skipped = {one["scheme"]: one for folder in folders for one in folder.document.get("skipped", ())}
+    time = now()
+    own = hash_of(resolved)
+    if any(one.renumbered for one in copies):
+        # No scenario gives these runs, so nothing can be resumed in the folder.
+        own = content_hash({"scenario": own, "merged": [[one["hash"], one["runs"]] for one in merged]})
+    document = {
+        **{key: first.get(key) for key in ("name", "where", "versions", "host") if key in first},
+        "format": FORMAT,
+        "hash": own,
+        "scenario": {**(first.get("scenario") or {}), "resolved": resolved},
+        "created_at": time,
+        "ended_at": time,
+        "sessions": [{"argv": argv, "started_at": time, "ended_at": time, "outcome": "merged"}],
+        "skipped": [one for name, one in skipped.items() if name not in measured],
+        "cells": [one.entry for one in copies],
+        "merged": merged,
+    }
+    return document, copies
+
+
+def _numbers(
+    cells: list[dict[str, Any]], taken: dict[tuple[str, int], dict[str, Any]], seeds: dict[int, Any]
+) -> dict[int, int]:
+    """The numbers of a campaign's runs in the new one."""
+    runs: dict[int, list[dict[str, Any]]] = {}
+    for entry in cells:
+        runs.setdefault(entry["run"], []).append(entry)
+    numbers: dict[int, int] = {}
+    used = {number for _, number in taken}
+    for run, entries in sorted(runs.items()):
+        fits = all(seeds.get(run, entry.get("seed")) == entry.get("seed") for entry in entries) and all(
+            _agree(taken.get((entry["scheme"], run)), entry) for entry in entries
+        )
+        numbers[run] = run if fits and run not in numbers.values() else max([*used, *numbers.values(), 0]) + 1
+    return numbers
+
+
+def _agree(mine: dict[str, Any] | None, other: dict[str, Any]) -> bool:
+    """True if at most one of two entries of a run has a record, or both have the same."""
+    if mine is None or "finished" not in (mine["state"], other["state"]):
+        return True
+    if mine["state"] != other["state"]:
+        return True
+    return bool(mine.get("digest")) and mine["digest"] == other.get("digest")
+
+
+def _renumbered(folder: CampaignFolder, entry: dict[str, Any], number: int) -> dict[str, Any]:
+    copied = copy.deepcopy(entry)
+    origin = {"campaign": folder.path.resolve().name, "cell": entry["id"]}
+    if number != entry["run"]:
+        stem = entry["id"].removesuffix(f"-r{entry['run']}")
+        copied.update(id=f"{stem}-r{number}", run=number)
+        copied.pop("digest", None)
+        copied.pop("hash", None)
+    return {**copied, "origin": origin}
+
+
+# -- copying -------------------------------------------------------------------------------------
+
+
+def _copy(one: _Copy, target: Path) -> None:
+    if one.entry["state"] != "finished":
+        return
+    cell = target / "cells" / one.entry["id"]
+    shutil.copytree(one.source, cell)
+    if one.renumbered:
+        file = cell / "run.json"
+        run = json.loads(file.read_text(encoding="utf-8"))
+        run["cell"].update(id=one.entry["id"], run=one.entry["run"])
+        write_atomically(file, json.dumps(run, indent=2, ensure_ascii=False) + "\n")
+        one.entry["hash"] = content_hash(run["cell"])
+    one.entry["digest"] = integrity.digest(cell)
+
+
+def _copy_files(folder: CampaignFolder, target: Path) -> None:
+    """Files that cells name, by the hash of their content, so that equal names are equal files."""
+    if folder.files_dir.is_dir():
+        for path in sorted(folder.files_dir.iterdir()):
+            if path.is_file() and not path.is_symlink():
+                (target / "files").mkdir(exist_ok=True)
+                shutil.copyfile(path, target / "files" / path.name)
+
+
+def _remarks(folders: Iterable[CampaignFolder]) -> list[str]:
+    """Differences of the machines, which readers of the merged numbers should know."""
+    found = []
+    documents = [folder.document for folder in folders]
+    for words, values in (
+        ("versions of narrows", [(one.get("versions") or {}).get("narrows") for one in documents]),
+        (
+            "kernels",
+            [(one.get("host") or {}).get("kernel") for one in documents if one.get("where") != "simulate"],
+        ),
+    ):
+        listed = list(dict.fromkeys(str(value) for value in values if value))
+        if len(listed) > 1:
+            found.append(
+                f"the campaigns were made with different {words}: {any_of(listed).replace(' or ', ' and ')}"
+            )
+    return found

@@ -1,0 +1,95 @@
+"""Notes and tags of a campaign: what people say about it, in `notes.json` beside its results.
+
+They are kept apart from `campaign.json`, which belongs to the process that runs the campaign.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign.store import now, read_document, read_json, write_atomically
+from narrows.errors import DataError, UsageError
+from narrows.text import any_of, shorten
+
+FORMAT = "narrows/notes/1"
+FILE = "notes.json"
+LONGEST_NOTE = 2000
+_TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,39}")
+
+
+@dataclass
+class Notes:
+    """The tags of a campaign in the order in which they were given, and its notes with their times."""
+
+    tags: list[str] = field(default_factory=list)
+    notes: list[dict[str, str]] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The content of the file."""
+        return {"format": FORMAT, "tags": self.tags, "notes": self.notes}
+
+
+def read(campaign: Path) -> Notes:
+    """The notes of a campaign. Raises `DataError` if the file is damaged or of a newer version."""
+    file = campaign / FILE
+    if not file.exists():
+        return Notes()
+    document = read_json(file, FORMAT)
+    return Notes(list(document["tags"]), [dict(one) for one in document["notes"]])
+
+
+def write(campaign: Path, notes: Notes) -> None:
+    """Writes the notes of a campaign; the folder must hold one."""
+    read_document(campaign)
+    write_atomically(campaign / FILE, json.dumps(notes.to_json(), indent=1, ensure_ascii=False) + "\n")
+
+
+def add_note(campaign: Path, text: str) -> Notes:
+    """Adds a note. Raises `UsageError` if there is nothing to read in it."""
+    text = text.strip()
+    if not text or len(text) > LONGEST_NOTE or not all(line.isprintable() for line in text.splitlines()):
+        raise UsageError(f"a note is some text of at most {LONGEST_NOTE} letters, without control characters")
+    notes = read(campaign)
+    notes.notes.append({"at": now(), "text": text})
+    write(campaign, notes)
+    return notes
+
+
+def remove_note(campaign: Path, number: int) -> Notes:
+    """Removes a note by its number, from 1."""
+    notes = read(campaign)
+    if not 1 <= number <= len(notes.notes):
+        there = f"there are notes 1 to {len(notes.notes)}" if notes.notes else "there is none"
+        raise UsageError(f"{campaign}: has no note {number}; {there}")
+    del notes.notes[number - 1]
+    write(campaign, notes)
+    return notes
+
+
+def add_tags(campaign: Path, tags: list[str]) -> Notes:
+    """Adds tags that are not there yet. Raises `UsageError` for what can be none."""
+    for tag in tags:
+        if not _TAG.fullmatch(tag):
+            raise UsageError(
+                f'"{shorten(tag)}" is no tag; use at most 40 letters, digits and . _ + -, such as paper'
+            )
+    notes = read(campaign)
+    notes.tags = list(dict.fromkeys([*notes.tags, *tags]))
+    write(campaign, notes)
+    return notes
+
+
+def remove_tags(campaign: Path, tags: list[str]) -> Notes:
+    """Removes tags. Raises `DataError` if the campaign does not have one of them."""
+    notes = read(campaign)
+    for tag in tags:
+        if tag not in notes.tags:
+            there = f"it has {any_of(notes.tags)}".replace(" or ", " and ") if notes.tags else "it has none"
+            raise DataError(f'{campaign}: has no tag "{shorten(tag)}"; {there}')
+    notes.tags = [tag for tag in notes.tags if tag not in tags]
+    write(campaign, notes)
+    return notes

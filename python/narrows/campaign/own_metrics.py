@@ -1,0 +1,359 @@
+"""Metrics of the user's own: plain functions of one run, marked with `@narrows.metric`.
+
+They come from files: those that `--metrics FILE` names, and all in the folder `metrics` of the configuration
+folder (`~/.config/narrows/metrics/*.py`, or below `XDG_CONFIG_HOME`). In a program or notebook the decorator
+is enough. Their values stand beside those of the core in results, and so in every table, file and report. A
+function that fails costs its own number and nothing else: the value is not available, and the reason is one
+sentence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import math
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+from narrows.errors import DataError, UsageError
+from narrows.files import read_whole
+from narrows.text import shorten
+
+if TYPE_CHECKING:
+    from narrows.campaign.record import Run
+    from narrows.campaign.store import CampaignFolder
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+#: Member of a metric's description that says that it is of the user's own: the SHA-256 of the file that it
+#: comes from, or nothing if it is of the program that runs.
+OWN = "own"
+ALL = "all"
+MOST_BYTES = 1_000_000
+#: Units by the end of a function's name: in files, for people, and the factor between them.
+_UNITS = {
+    "_bps": ("bit/s", "Mbit/s", 1e-6),
+    "_ns": ("ns", "ms", 1e-6),
+    "_bytes": ("bytes", "bytes", 1.0),
+    "_packets": ("packets", "packets", 1.0),
+    "_ratio": ("1", "%", 100.0),
+}
+_BETTER = ("higher", "lower")
+#: Seconds after which a person wants to see that something goes on.
+_PATIENCE_S = 1.0
+
+
+@dataclass(frozen=True)
+class OwnMetric:
+    """A metric and the function that computes it."""
+
+    name: str
+    function: Callable[..., Any]
+    description: dict[str, Any]
+    file: Path | None
+    fingerprint: str | None
+
+
+_registered: dict[str, OwnMetric] = {}
+#: The file whose functions are being registered, and its fingerprint.
+_reading: list[tuple[Path, str]] = []
+#: Files that were read, by their fingerprints.
+_read: dict[Path, str] = {}
+
+
+@overload
+def metric(function: Function, /) -> Function: ...
+@overload
+def metric(
+    *, name: str | None = ..., label: str | None = ..., unit: str | None = ..., better: str | None = ...
+) -> Callable[[Function], Function]: ...
+def metric(
+    function: Function | None = None,
+    /,
+    *,
+    name: str | None = None,
+    label: str | None = None,
+    unit: str | None = None,
+    better: str | None = None,
+) -> Function | Callable[[Function], Function]:
+    """Makes a function of one run a metric, which is shown wherever metrics are.
+
+    The function is given a `narrows.Run` and returns a number (of all flows together), a mapping from numbers
+    of flows (and `"all"`) to numbers, or None where there is no value. `name` is the column of results and is
+    the name of the function if it is left out; one that ends in `_bps`, `_ns`, `_bytes`, `_packets` or
+    `_ratio` has that unit, and people see Mbit/s, ms or %. Otherwise `unit` is shown as it stands. `label` is
+    the title for people, `better` is "higher" or "lower". The text at the head of the function is the
+    definition.
+
+    Raises `UsageError` if the name or `better` can't be used. The function itself may raise anything: its
+    value is then not available, with the reason.
+    """
+
+    def register(one: Function) -> Function:
+        called = name or one.__name__
+        if not called.isidentifier():
+            raise UsageError(f'"{shorten(called)}" is no name of a metric; use letters, digits and "_"')
+        if better is not None and better not in _BETTER:
+            raise UsageError(f'{called}: better is "higher" or "lower", not "{shorten(str(better))}"')
+        file, fingerprint = _reading[-1] if _reading else (None, None)
+        described = _description(called, one, label, unit, better)
+        described |= {OWN: fingerprint, "source": file.name if file else "this program"}
+        _registered[called] = OwnMetric(called, one, described, file, fingerprint)
+        return one
+
+    return register if function is None else register(function)
+
+
+def _description(
+    name: str, function: Callable[..., Any], label: str | None, unit: str | None, better: str | None
+) -> dict[str, Any]:
+    end = next((end for end in _UNITS if name.endswith(end)), "")
+    base, shown, scale = ("", unit, 1.0) if unit is not None else _UNITS.get(end, ("", "", 1.0))
+    text = inspect.getdoc(function) or "A metric of your own, without a definition at its head."
+    return {
+        "name": name,
+        "label": label or name.removesuffix(end).replace("_", " ").strip() or name,
+        "unit": base or shown,
+        "show_unit": shown,
+        "show_scale": scale,
+        "better": better,
+        "scope": "both",
+        "links": False,
+        "happened": None,
+        "definition": " ".join(text.split("\n\n")[0].split()),
+    }
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def folder() -> Path:
+    """The folder of metrics that are always there (it need not exist)."""
+    # An empty or relative value is to be ignored: XDG Base Directory Specification.
+    config = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return (config if config.is_absolute() else Path.home() / ".config") / "narrows" / "metrics"
+
+
+def read_files(files: Iterable[Path], say: Callable[[str], None]) -> None:
+    """Reads the metrics of these files and of the configuration folder.
+
+    Raises `DataError` for a named file that can't be used; one of the folder costs a sentence only, since it
+    was not asked for now.
+    """
+    try:
+        found = sorted(folder().glob("*.py"))
+    except OSError:
+        found = []
+    for path in found:
+        try:
+            read_file(path)
+        except DataError as error:
+            say(f"{error}; it is left out")
+    for path in files:
+        read_file(path)
+
+
+def read_file(path: Path) -> None:
+    """Reads the metrics of one file. Raises `DataError` with one sentence if it is no program that defines
+    any."""
+    try:
+        content = read_whole(path, "file of metrics", MOST_BYTES)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    fingerprint = hashlib.sha256(content).hexdigest()
+    if _read.get(path.resolve()) == fingerprint:
+        return
+    before = dict(_registered)
+    try:
+        with _reading_of(path, fingerprint):
+            _execute(path, content, fingerprint)
+    except DataError:
+        _registered.clear()
+        _registered.update(before)
+        raise
+    if not any(one.file == path for one in _registered.values()):
+        raise DataError(f"{path}: defines no metric; write @narrows.metric above a function of one run")
+    _read[path.resolve()] = fingerprint
+
+
+@contextmanager
+def _reading_of(path: Path, fingerprint: str) -> Iterator[None]:
+    _reading.append((path, fingerprint))
+    try:
+        yield
+    finally:
+        _reading.pop()
+
+
+def _execute(path: Path, content: bytes, fingerprint: str) -> None:
+    """Runs the file as a module of its own, so that tracebacks and data classes find it."""
+    name = f"narrows_metrics_{fingerprint[:16]}"
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None:
+        raise DataError(f"{path}: is not a file of Python; its name has to end in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        exec(compile(content, str(path), "exec"), module.__dict__)
+    except SyntaxError as error:
+        raise DataError(f"{path}:{error.lineno or 1}: is not Python: {error.msg}") from None
+    except UsageError as error:
+        raise DataError(f"{path}: {error}") from None
+    except (Exception, SystemExit) as error:
+        raise DataError(f"{path}:{_line(error, path)}: can't be read: {_said(error)}") from None
+
+
+def _said(error: BaseException) -> str:
+    text = shorten(str(error), 200).rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _line(error: BaseException, path: Path | str) -> int:
+    """The last line of a file that an error came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return next((frame.lineno or 0 for frame in reversed(frames) if frame.filename == str(path)), 0)
+
+
+# -- values --------------------------------------------------------------------------------------
+
+
+def registered() -> list[OwnMetric]:
+    """The metrics that there are now, in the order in which they were defined."""
+    return list(_registered.values())
+
+
+def forget() -> None:
+    """Forgets all of them, and that files were read."""
+    _registered.clear()
+    _read.clear()
+
+
+def names(results: Mapping[str, Any]) -> tuple[str, ...]:
+    """The names of the metrics in results that are of the user's own."""
+    return tuple(str(metric["name"]) for metric in results["metrics"] if OWN in metric)
+
+
+def missing(results: Mapping[str, Any]) -> list[OwnMetric]:
+    """Those that results don't have yet, or have by another version of their file."""
+    known = {metric["name"]: metric for metric in results["metrics"]}
+    taken = [name for name in _registered if name in known and OWN not in known[name]]
+    if taken:
+        file = _registered[taken[0]].file
+        raise DataError(
+            f"{f'{file}: ' if file else ''}{taken[0]} is the name of a metric that there is already;"
+            " call yours something else"
+        )
+    return [
+        one
+        for one in _registered.values()
+        if one.fingerprint is None or known.get(one.name, {}).get(OWN) != one.fingerprint
+    ]
+
+
+def apply(results: dict[str, Any], campaign: CampaignFolder) -> dict[str, Any]:
+    """Results with the values of these metrics; the given ones if nothing is to be added.
+
+    A function is called once per finished run.
+    """
+    wanted = missing(results)
+    if not wanted:
+        return results
+    from narrows.campaign.record import Run
+    from narrows.campaign.results import over_runs
+
+    of_cell: dict[str, list[dict[str, Any]]] = {}
+    for row in results["rows"]:
+        copied = {**row, "metrics": dict(row["metrics"]), "absent": dict(row.get("absent") or {})}
+        of_cell.setdefault(row["cell"], []).append(copied)
+    entries = {entry["id"]: entry for entry in campaign.cells}
+    with _told(len(of_cell)) as step:
+        for cell, rows in of_cell.items():
+            run = Run(campaign.cell_dir(cell), entries.get(cell, {}), rows)
+            for one in wanted:
+                add_values(one, run, rows)
+            step()
+    rows = [row for listed in of_cell.values() for row in listed]
+    described = [one.description for one in wanted]
+    new = {one.name for one in wanted}
+    kept = [metric for metric in results["metrics"] if metric["name"] not in new]
+    groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    for row in rows:
+        if not row.get("background"):
+            groups.setdefault((row["scheme"], row["flow"]), []).append(row)
+    summary = []
+    for line in results["summary"]:
+        known = {name: value for name, value in line["metrics"].items() if name not in new}
+        own = over_runs(groups.get((line["scheme"], line["flow"]), []), described)
+        summary.append({**line, "metrics": {**known, **own}})
+    return {**results, "metrics": [*kept, *described], "rows": rows, "summary": summary}
+
+
+def add_values(one: OwnMetric, run: Run, rows: list[dict[str, Any]]) -> None:
+    """Adds the values of one metric to the rows of a run, or the reason why there are none."""
+    found, why = _values(one, run)
+    for row in rows:
+        value = found.get(row["flow"])
+        row["metrics"][one.name] = value
+        row["absent"].pop(one.name, None)
+        if value is None:
+            row["absent"][one.name] = why or _no_value(row["flow"], found)
+
+
+def _no_value(flow: int | str, found: Mapping[Any, float | None]) -> str:
+    if flow in found or not found:
+        return "the function gives no value"
+    return "it is computed per flow only" if flow == ALL else "it is computed for all flows only"
+
+
+def _values(one: OwnMetric, run: Run) -> tuple[dict[Any, float | None], str | None]:
+    """The values by flow, or why there are none."""
+    try:
+        given = one.function(run)
+        by_flow = given.items() if isinstance(given, Mapping) else [(ALL, given)]
+        found: dict[Any, float | None] = {}
+        for flow, value in by_flow:
+            key = flow if flow == ALL else int(flow)
+            found[key] = None if value is None else float(value)
+            if found[key] is not None and not math.isfinite(found[key] or 0):
+                found[key] = None
+                return found, f"the function gives {float(value)}, which is no number that can be compared"
+        return found, None
+    except (Exception, SystemExit) as error:
+        file = one.function.__code__.co_filename if hasattr(one.function, "__code__") else ""
+        line = _line(error, file)
+        where = (
+            f" ({Path(file).name}, line {line})" if line and one.file else f" (line {line})" if line else ""
+        )
+        return {}, f"the function {one.name} fails: {_said(error)}{where}"
+
+
+@contextmanager
+def _told(cells: int) -> Iterator[Callable[[], None]]:
+    """Tells a person at a terminal how far the functions have come, if they take their time."""
+    from narrows.campaign.progress import bars
+    from narrows.console import stderr_console
+
+    console = stderr_console()
+    progress = bars(console, console.is_terminal)
+    task = progress.add_task("metrics of your own", total=cells, note="")
+    began, done = time.monotonic(), 0
+
+    def step() -> None:
+        nonlocal done
+        done += 1
+        progress.update(task, completed=done, note=f"{done} of {cells} runs")
+        if time.monotonic() - began > _PATIENCE_S and not progress.finished:
+            progress.start()
+
+    try:
+        yield step
+    finally:
+        progress.stop()

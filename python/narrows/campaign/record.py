@@ -1,0 +1,196 @@
+"""One run of one scheme: what it was, its verdict, its numbers and its records."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from narrows.campaign.frames import Frame, OtherFrame, converted, read_parquet
+from narrows.errors import DataError
+
+if TYPE_CHECKING:
+    import pyarrow
+
+#: Tables of a record, with the key of the scenario that decides about them.
+_WANTED_BY = {
+    "packets": "record: packets",
+    "bins": "record: bins",
+    "delays": "record: bins",
+    "transfers": "transfers: all, and traffic that makes transfers",
+    "completions": "transfers: bins",
+    "traces": "a scheme that publishes more than its states",
+    "frames": "a real-time scheme with an encoder",
+    "capacity": "a rate that does not follow from the scenario alone",
+}
+
+
+class Run:
+    """One run of one scheme, which is what functions marked with `@narrows.metric` are given.
+
+    Nothing is read before it is asked for, and records are not kept: each call reads the file again.
+    """
+
+    def __init__(
+        self, path: Path, entry: Mapping[str, Any] | None = None, rows: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self.path = path
+        """The folder of the record."""
+        self._entry = entry or {}
+        self._given = rows
+
+    def __repr__(self) -> str:
+        return f"<narrows.Run {self.cell}: {self.verdict or self.state}>"
+
+    # -- what it was -----------------------------------------------------------------------------
+
+    @property
+    def cell(self) -> str:
+        """The name of the cell: `cubic-r1`."""
+        return str(self._entry.get("id") or self.path.name)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The whole `run.json`. Raises `DataError` if it is missing, damaged or of a newer version."""
+        from narrows.campaign.store import read_json
+
+        return read_json(self.path / "run.json", "narrows/run/1")
+
+    @property
+    def row(self) -> str:
+        """The row of the tables: the scheme, with the values of a matrix if there is one."""
+        return str(self._entry.get("scheme") or self.document["cell"]["scheme"])
+
+    @property
+    def scheme(self) -> str:
+        """The scheme as the scenario lists it, without the values of a matrix."""
+        return str(self._rows[0].get("base") if self._rows and self._rows[0].get("base") else self.row)
+
+    @property
+    def number(self) -> int:
+        """The number of the run, from 1; runs of one number share their seed."""
+        return int(self._entry.get("run") or self.document["cell"]["run"])
+
+    @property
+    def seed(self) -> int:
+        """The seed of all chance in the run."""
+        return int(self._entry.get("seed") or self.document["cell"]["seed"])
+
+    @property
+    def state(self) -> str:
+        """`finished`, `failed` or `pending`."""
+        return str(self._entry.get("state", "finished"))
+
+    @property
+    def verdict(self) -> str | None:
+        """`ok`, `degraded` or `invalid`; None if the run is not finished."""
+        found = self._entry["verdict"] if "verdict" in self._entry else self.document.get("verdict")
+        return None if found is None else str(found)
+
+    @property
+    def valid(self) -> bool:
+        """True if the run may enter statistics."""
+        return self.state == "finished" and self.verdict != "invalid"
+
+    @property
+    def reasons(self) -> list[str]:
+        """Why the verdict is not simply ok, in sentences."""
+        listed = self._entry["reasons"] if "reasons" in self._entry else self.document.get("reasons", [])
+        return [str(reason.get("text", "")) for reason in listed]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The cell as it was run: network, flows with all parameters, transport; in base units."""
+        return dict(self.document["cell"])
+
+    @property
+    def duration_ns(self) -> int:
+        """The length of the run, in nanoseconds."""
+        return int(self.settings["duration_ns"])
+
+    @property
+    def flows(self) -> list[int]:
+        """The numbers of the flows under test."""
+        return [int(flow["flow"]) for flow in self.settings["flows"] if not flow.get("background")]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """The values of the matrix and the parameters that set the runs of this campaign apart, in base
+        units, by the names of their columns in results."""
+        return dict(next((row.get("values") or {} for row in self._rows if row["flow"] == "all"), {}))
+
+    # -- numbers ---------------------------------------------------------------------------------
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        if self._given:
+            return [dict(row) for row in self._given]
+        from narrows.campaign.results import measure_cell
+
+        return list(measure_cell(self.path)["flows"])
+
+    def metrics(self, flow: int | str = "all") -> dict[str, float | None]:
+        """The metrics of one flow or of all flows together, in base units, by name; None where there is none.
+
+        Raises `DataError` if the run has no such flow.
+        """
+        for row in self._rows:
+            if str(row["flow"]) == str(flow):
+                return dict(row["metrics"])
+        known = ", ".join(str(row["flow"]) for row in self._rows)
+        raise DataError(f"{self.cell}: there is no flow {flow}; there are {known}")
+
+    # -- records ---------------------------------------------------------------------------------
+
+    @overload
+    def table(self, name: str, flow: int | None = ..., *, to: Literal["arrow"] = ...) -> pyarrow.Table: ...
+    @overload
+    def table(self, name: str, flow: int | None = ..., *, to: OtherFrame) -> Any: ...
+    def table(self, name: str, flow: int | None = None, *, to: Frame = "arrow") -> Any:
+        """A table of the record by the name of its file: `packets`, `states`, `queues`, `bins`, `delays`,
+        `transfers`, `frames`, `traces`, `capacity` ..., of one flow or of all.
+
+        Columns and units are those of docs/guide/records.md: times in ns since the start of the run, sizes in
+        bytes, rates in bit/s. Raises `DataError` if the run has no such table or it is damaged.
+        """
+        path = self.path / f"{name}.parquet"
+        if not path.exists():
+            there = sorted(one.stem for one in self.path.glob("*.parquet"))
+            if not there:
+                raise DataError(f"{self.path}: has no record; the run is {self.state}")
+            why = f" (they are kept with {_WANTED_BY[name]})" if name in _WANTED_BY else ""
+            raise DataError(f"{self.path}: has no {name}{why}; there are {', '.join(there)}")
+        return converted(read_parquet(path, flow), to)
+
+    @overload
+    def packets(self, flow: int | None = ..., *, to: Literal["arrow"] = ...) -> pyarrow.Table: ...
+    @overload
+    def packets(self, flow: int | None = ..., *, to: OtherFrame) -> Any: ...
+    def packets(self, flow: int | None = None, *, to: Frame = "arrow") -> Any:
+        """Every packet in the order of entering the network: `flow`, `direction`, `uid`, `size_bytes`,
+        `sent_ns`, `arrived_ns` (null if it did not arrive), `late_ns`, `fate`, `element`, `reason`,
+        `copy_of`."""
+        return self.table("packets", flow, to=to)
+
+    @overload
+    def states(self, flow: int | None = ..., *, to: Literal["arrow"] = ...) -> pyarrow.Table: ...
+    @overload
+    def states(self, flow: int | None = ..., *, to: OtherFrame) -> Any: ...
+    def states(self, flow: int | None = None, *, to: Frame = "arrow") -> Any:
+        """Samples of the senders: `flow`, `time_ns`, `cwnd_bytes`, `pacing_bps`, `srtt_ns`, `mode` ...."""
+        return self.table("states", flow, to=to)
+
+    @overload
+    def queues(self, element: str | None = ..., *, to: Literal["arrow"] = ...) -> pyarrow.Table: ...
+    @overload
+    def queues(self, element: str | None = ..., *, to: OtherFrame) -> Any: ...
+    def queues(self, element: str | None = None, *, to: Frame = "arrow") -> Any:
+        """Samples of the queues: `element`, `time_ns`, `backlog_bytes`, `backlog_packets`; of one element or
+        of all."""
+        table = self.table("queues")
+        if element is not None:
+            import pyarrow.compute
+
+            table = table.filter(pyarrow.compute.equal(table["element"], element))
+        return converted(table, to)

@@ -1,0 +1,228 @@
+"""`narrows ls`, `note`, `tag` and `merge`: folders of campaigns."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+from narrows.cli.common import Json
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from narrows.campaign.gathering import Gathered
+
+
+_TITLES = ["campaign", "made", "plane", "runs", "verdicts"]
+_RUNS = 3
+
+
+@command(example="narrows ls results --tag paper")
+def ls(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]...", help="Folders below which campaigns are. [default: results]"),
+    ] = None,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", help="Only campaigns that have this tag. Repeatable.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """List campaigns with their verdicts, tags and notes, the newest last.
+
+    A campaign that is damaged, of a newer version or being written costs one sentence; the others are listed.
+
+    Exit codes: 0 all could be read, 3 a folder is not there or some campaign could not be read.
+    """
+    from narrows.campaign.gathering import gather
+    from narrows.cli.common import print_json
+    from narrows.console import say, stdout_console
+    from narrows.errors import EXIT_BAD_INPUT
+
+    found = gather(folders or [Path("results")])
+    lines = [_line(one) for one in found]
+    wanted = set(tag or ())
+    kept = [line for line in lines if wanted <= set(line.get("tags", ()))]
+    if as_json:
+        print_json({"format": "narrows/list/1", "campaigns": kept})
+    else:
+        _print(stdout_console(), [line for line in kept if "name" in line], bool(lines), wanted)
+        for line in lines:
+            if line.get("problem"):
+                say(line["problem"])
+    if any("name" not in line for line in lines):
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _line(one: Gathered) -> dict[str, Any]:
+    """One campaign for the list."""
+    from narrows.campaign import notes
+    from narrows.campaign.gathering import counted
+    from narrows.campaign.schema import resolved
+    from narrows.errors import NarrowsError
+
+    problem = {"problem": one.note} if one.note else {}
+    if one.folder is None:
+        return {"path": str(one.path), **problem}
+    document = one.folder.document
+    try:
+        said = notes.read(one.path)
+    except NarrowsError as error:
+        said, problem = (
+            notes.Notes(),
+            {"problem": f"{problem['problem']}; {error}" if problem else str(error)},
+        )
+    cells = one.folder.cells
+    return {
+        "path": str(one.path),
+        "name": document.get("name"),
+        "title": resolved(document).get("title"),
+        "plane": document.get("where"),
+        "created_at": document.get("created_at"),
+        "running": one.busy,
+        "cells": len(cells),
+        "finished": sum(cell["state"] == "finished" for cell in cells),
+        "verdicts": counted(cells),
+        "schemes": list(dict.fromkeys(cell["scheme"] for cell in cells)),
+        "tags": said.tags,
+        "notes": said.notes,
+        **problem,
+    }
+
+
+def _print(console: Console, lines: list[dict[str, Any]], some: bool, wanted: set[str]) -> None:
+    if not lines:
+        none = f"no campaign has the tag{'s' if len(wanted) > 1 else ''} {', '.join(sorted(wanted))}"
+        console.print(
+            none if wanted and some else "there is no campaign; narrows run makes one", soft_wrap=True
+        )
+        return
+    rows = [_TITLES, *(_cells(line) for line in lines)]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    # Without room, the date goes (names of folders begin with it, unless they were chosen), and then
+    # names stand on lines of their own.
+    dated = sum(widths) + 2 * (len(widths) - 1) <= console.width
+    kept = [at for at in range(len(widths)) if dated or _TITLES[at] != "made"]
+    beside = sum(widths[at] for at in kept) + 2 * (len(kept) - 1) <= console.width
+    for row, line in zip(rows, [None, *lines], strict=True):
+        cells = [row[at].rjust(widths[at]) if at == _RUNS else row[at].ljust(widths[at]) for at in kept]
+        parts = ["  ".join(cells)] if beside else [row[0], "    " + "  ".join(cells[1:])]
+        if line is not None:
+            parts += [f"    tags: {', '.join(line['tags'])}"] if line["tags"] else []
+            parts += [f"    {one}" for note in line["notes"] for one in note["text"].splitlines()]
+        for part in parts:
+            console.print(part.rstrip(), soft_wrap=True)
+    if not dated:
+        console.print("made does not fit here; a wider terminal or --json shows it", soft_wrap=True)
+
+
+def _cells(line: dict[str, Any]) -> list[str]:
+    finished, cells = line["finished"], line["cells"]
+    runs = str(cells) if finished == cells else f"{finished} of {cells}"
+    verdicts = "being written" if line["running"] else line["verdicts"]
+    return [line["path"], str(line["created_at"] or "")[:10], str(line["plane"] or ""), runs, verdicts]
+
+
+@command(example='narrows note results/20261121T101500Z-first-look-3fa9c1 "before the kernel update"')
+def note(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
+    text: Annotated[
+        str | None, typer.Argument(help="The note to add; without it, notes are printed.")
+    ] = None,
+    remove: Annotated[
+        int | None, typer.Option("--remove", metavar="N", help="Remove the note with this number.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Add a note to a campaign, or print its notes; narrows ls shows them."""
+    from narrows.campaign import notes
+    from narrows.campaign.store import read_document
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
+    from narrows.errors import UsageError
+
+    if text is not None and remove is not None:
+        raise UsageError("give a text to add, or --remove N, not both")
+    read_document(folder)
+    if text is not None:
+        said = notes.add_note(folder, text)
+    elif remove is not None:
+        said = notes.remove_note(folder, remove)
+    else:
+        said = notes.read(folder)
+    if as_json:
+        print_json(said.to_json())
+        return
+    for number, one in enumerate(said.notes, 1):
+        stdout_console().print(f"{number}. {one['at'][:10]}  {one['text']}", soft_wrap=True)
+    if not said.notes:
+        stdout_console().print("there are no notes")
+
+
+@command(example="narrows tag results/20261121T101500Z-first-look-3fa9c1 paper good")
+def tag(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
+    tags: Annotated[list[str] | None, typer.Argument(metavar="[TAG]...", help="Tags to add.")] = None,
+    remove: Annotated[bool, typer.Option("--remove", help="Remove these tags instead.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Add tags to a campaign, or print them; narrows ls --tag finds it by them."""
+    from narrows.campaign import notes
+    from narrows.campaign.store import read_document
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
+    from narrows.errors import UsageError
+
+    read_document(folder)
+    if remove and not tags:
+        raise UsageError("name the tags to remove")
+    change = notes.remove_tags if remove else notes.add_tags
+    said = change(folder, tags) if tags else notes.read(folder)
+    if as_json:
+        print_json(said.to_json())
+    else:
+        stdout_console().print(", ".join(said.tags) or "there are no tags", soft_wrap=True)
+
+
+@command(example="narrows merge monday tuesday -o both")
+def merge(
+    folders: Annotated[
+        list[Path], typer.Argument(metavar="DIR...", help="Folders of campaigns, two or more.")
+    ],
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the new campaign.")],
+    as_json: Json = False,
+) -> None:
+    """Put runs of one experiment from several campaigns into one: more runs, more schemes, other seeds.
+
+    The campaigns themselves stay as they are. Network, flows, duration and plane must be the same.
+
+    Exit codes: 0 done, 2 the folder of the new one is there already, 3 the campaigns can't be merged.
+    """
+    from narrows.analysis.attempts import with_failed
+    from narrows.analysis.tables import print_summary
+    from narrows.campaign import merging
+    from narrows.campaign.progress import bars
+    from narrows.campaign.results import read
+    from narrows.cli.common import print_json
+    from narrows.console import say, stderr_console, stdout_console
+
+    console = stderr_console()
+    with bars(console, console.is_terminal and not as_json) as progress:
+        task = progress.add_task("copying", total=None, note="")
+
+        def step(done: int, runs: int) -> None:
+            progress.update(task, completed=done, total=runs, note=f"{done} of {runs} runs")
+
+        done = merging.merge(folders, output, ["narrows", *sys.argv[1:]], step)
+    results = read(output)
+    if as_json:
+        print_json(with_failed(results, done.folder.cells))
+    else:
+        print_summary(stdout_console(), [(output, results)])
+        say(f"{output}: {len(done.folder.cells)} runs of {len(folders)} campaigns")
+    for remark in done.remarks:
+        say(remark)

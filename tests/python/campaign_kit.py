@@ -1,0 +1,48 @@
+"""Small simulated campaigns, for tests that look at results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from typer.testing import CliRunner, Result
+
+from narrows.cli.app import app
+
+SCENARIO = """\
+schema: narrows/scenario/1
+name: small
+question: Does it work?
+where: simulate
+path: {forward: [{rate: 4 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 10 ms}]}
+schemes: [reno, cubic]
+flows: {count: 2, interval: 200 ms}
+duration: 1 s
+runs: 2
+"""
+
+
+def narrows(*arguments: object) -> Result:
+    """Calls the program inside of this process."""
+    return CliRunner().invoke(app, [str(one) for one in arguments])
+
+
+def simulate(folder: Path, text: str = SCENARIO, *options: str) -> Path:
+    """A campaign in a folder that is not there yet."""
+    file = folder.parent / f"{folder.name}.yaml"
+    file.write_text(text)
+    done = narrows("run", file, "-o", folder, "--no-report", *options)
+    assert done.exit_code == 0, (done.output, done.exception)
+    return folder
+
+
+def sentence(result: Result) -> str:
+    """The sentence of a refusal, in the place of the program's last line."""
+    assert result.exception is not None, result.output
+    return str(result.exception)
+
+
+def rows_of(table: Any, **where: Any) -> list[dict[str, Any]]:
+    """The rows of an Arrow table that have these values."""
+    rows = table.to_pylist()
+    return [row for row in rows if all(row[name] == value for name, value in where.items())]

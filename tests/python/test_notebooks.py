@@ -1,0 +1,55 @@
+"""The notebooks run from beginning to end, as Jupyter runs them."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples" / "notebooks").glob("*.ipynb"))
+#: Figures of each, by the beginning of its name.
+FIGURES = {"1-first-run": 1, "2-compare-schemes": 1, "3-sweep": 1, "4-own-metric": 0}
+
+# The packages of Jupyter warn of their own parts.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::ResourceWarning"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def test_there_are_four() -> None:
+    assert {path.stem for path in NOTEBOOKS} == set(FIGURES)
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_notebook(path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook: nbformat.NotebookNode = nbformat.reads(path.read_text(), as_version=4)  # type: ignore[no-untyped-call]
+    nbformat.validate(notebook)
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert not any(cell.outputs or cell.execution_count for cell in code), (
+        "clear the outputs before you commit"
+    )
+    # Nothing of the user who runs the tests has a say.
+    for name in ("JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "IPYTHONDIR", "XDG_CONFIG_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name.lower()))
+    monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
+    work = tmp_path / "work"
+    work.mkdir()
+    client = NotebookClient(
+        notebook, timeout=240, kernel_name="python3", resources={"metadata": {"path": work}}
+    )
+    client.execute(env={**os.environ, "MPLBACKEND": "module://matplotlib_inline.backend_inline"})
+    outputs = [output for cell in code for output in cell.outputs]
+    errors = [output for output in outputs if output.output_type == "error"]
+    assert not errors, errors
+    figures = [output for output in outputs if "image/png" in output.get("data", {})]
+    assert len(figures) == FIGURES[path.stem]
+
+
+def test_the_page_lists_all_of_them() -> None:
+    text = (NOTEBOOKS[0].parent / "README.md").read_text()
+    assert all(f"({path.name})" in text for path in NOTEBOOKS)
