@@ -79,13 +79,14 @@ explore: build ## draw other cases for the property tests, ROUNDS times; each se
 	        tests/python/test_mutated_scenarios.py; \
 	done
 
-check: build ## formatting, lints, lengths of files, types, generated files, licences, features, the example
+check: build ## formatting, lints, lengths, types, generated files, licences, features, the example, additions
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/python .ci/lints
 	$(BIN)/python .ci/lengths
 	cargo fmt --check --manifest-path examples/own-scheme/Cargo.toml
 	cargo test --release --quiet --manifest-path examples/own-scheme/Cargo.toml
+	cargo test --release --quiet $(CRATES) --test adding
 	$(BIN)/ruff format --check --quiet python validation tests/python
 	$(BIN)/ruff check python validation tests/python
 	$(BIN)/mypy

@@ -1,7 +1,6 @@
 //! Tests of whole simulated worlds: one program, since each one of its own would take seconds to link. Every file of this
 //! folder is a module here.
 
-mod adding;
 mod bbr;
 mod bounds;
 mod copa;
