@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from narrows.api.campaign import Campaign, campaigns, load
+    from narrows.api.looking import Comparison, compare, plot
     from narrows.api.query import query
     from narrows.api.running import run
     from narrows.campaign.own_metrics import metric
@@ -27,16 +28,22 @@ if TYPE_CHECKING:
 
 __version__ = "0.1.0"
 
-__all__ = ["Campaign", "NarrowsError", "Run", "__version__", "campaigns", "load", "metric", "query", "run"]
+__all__ = [
+    "Campaign", "Comparison", "NarrowsError", "Run", "__version__", "campaigns", "compare", "load", "metric",
+    "plot", "query", "run",
+]  # fmt: skip
 
 #: The public names, each with the module that has it.
 _HOMES = {
     "Campaign": "api.campaign",
+    "Comparison": "api.looking",
     "NarrowsError": "errors",
     "Run": "campaign.record",
     "campaigns": "api.campaign",
+    "compare": "api.looking",
     "load": "api.campaign",
     "metric": "campaign.own_metrics",
+    "plot": "api.looking",
     "query": "api.query",
     "run": "api.running",
 }

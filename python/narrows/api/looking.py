@@ -1,0 +1,122 @@
+"""Comparing campaigns and drawing figures out of a program or notebook: `narrows.compare`, `narrows.plot`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+    from typing_extensions import TypeIs
+
+    from narrows.api.campaign import Campaign
+
+    Place = str | os.PathLike[str] | Campaign
+
+
+def _folder(place: Place) -> Path:
+    return Path(place) if isinstance(place, str | os.PathLike) else place.path
+
+
+def _is_place(given: Place | Sequence[Place]) -> TypeIs[Place]:
+    return isinstance(given, str | os.PathLike) or hasattr(given, "path")
+
+
+class Comparison:
+    """What campaigns, or the schemes of one, show about each other; prints as `narrows compare` does."""
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        #: The whole of it, as `narrows compare --json` prints it.
+        self.document = document
+
+    @property
+    def broken(self) -> list[dict[str, Any]]:
+        """The limits of `fail_on` that are broken."""
+        return [limit for limit in self.document["limits"] if limit["broken"]]
+
+    def markdown(self) -> str:
+        """As a table for a pull request."""
+        from narrows.comparison.markdown import markdown
+
+        return markdown(self.document)
+
+    def __str__(self) -> str:
+        import io
+
+        from rich.console import Console
+
+        from narrows.comparison.text import print_comparison
+
+        text = io.StringIO()
+        print_comparison(Console(file=text, highlight=False, markup=False, emoji=False), self.document)
+        return text.getvalue()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def compare(
+    *campaigns: Place,
+    schemes: Sequence[str] = (),
+    against: str | None = None,
+    metrics: Sequence[str] = (),
+    flow: int | str = "all",
+    across: Sequence[str] = (),
+    fail_on: Sequence[str] = (),
+    traces: bool | None = None,
+) -> Comparison:
+    """Compares campaigns scheme by scheme, the first one as the base, or of one campaign its schemes.
+
+    The arguments are those of `narrows compare`: `schemes` to look at, the scheme `against` which those of
+    one campaign are compared, `metrics` by name, label or head (`"p95 OWD"`), a `flow`, conditions `across`
+    which the campaigns may differ (`"network"`), limits (`"throughput worse by 5 %"`) to `fail_on`, which
+    here raise nothing but are among `Comparison.broken`, and `traces` to compare the states of senders too.
+
+    Raises `narrows.NarrowsError` for campaigns that can't be read or are not comparable.
+    """
+    from narrows.comparison.document import Request
+    from narrows.comparison.document import compare as compared
+
+    request = Request(
+        [_folder(one) for one in campaigns],
+        schemes=tuple(schemes),
+        against=against,
+        metrics=tuple(metrics),
+        flow=str(flow),
+        across=tuple(across),
+        fail_on=tuple(fail_on),
+        traces=traces,
+    )
+    return Comparison(dict(compared(request)))
+
+
+def plot(
+    campaigns: Place | Sequence[Place],
+    figure: str,
+    *,
+    schemes: Sequence[str] | None = None,
+    runs: Sequence[str | int] | None = None,
+    flows: Sequence[int] | None = None,
+    x: tuple[float | None, float | None] = (None, None),
+    y: tuple[float | None, float | None] = (None, None),
+    width_mm: float = 180.0,
+    height_mm: float | None = None,
+    font_pt: float = 7.0,
+) -> Figure:
+    """Draws a figure of one campaign or several; `narrows plot --list` names them all.
+
+    `runs` are numbers, or names of cells such as `cubic-r1`; without them a figure over time shows of each
+    scheme the run nearest to its medians. `x` and `y` are the ends of the axes in the units that they show,
+    None where the numbers decide. The figure is Matplotlib's, to be shown, changed or saved.
+
+    Raises `narrows.NarrowsError` if there is no such figure, scheme, run or flow, or nothing to draw.
+    """
+    from narrows import report
+
+    several = [campaigns] if _is_place(campaigns) else campaigns
+    return report.plot(
+        [_folder(one) for one in several], figure, schemes=schemes, runs=runs, flows=flows, x=x, y=y,
+        width_mm=width_mm, height_mm=height_mm, font_pt=font_pt,
+    )  # fmt: skip

@@ -1,0 +1,39 @@
+"""`narrows.compare` and `narrows.plot`, as programs and notebooks call them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import narrows
+from compare_kit import Values, campaign
+
+
+def runs(factor: float) -> list[Values]:
+    return [
+        {"throughput_bps": factor * 11e6 * (1 + number / 1000), "delay_p95_ns": 6e7 + 1e5 * number}
+        for number in range(10)
+    ]
+
+
+def test_a_comparison_says_what_the_command_says(tmp_path: Path) -> None:
+    before = campaign(tmp_path / "a", {"reno": runs(1), "cubic": runs(1)})
+    after = campaign(tmp_path / "b", {"reno": runs(0.9), "cubic": runs(1)}, first_seed=1000)
+    found = narrows.compare(before, str(after), fail_on=["throughput worse by 5 %"])
+    assert [limit["broken"] for limit in found.document["limits"]] == [True]
+    assert len(found.broken) == 1
+    assert "reno" in str(found) and "-10" in str(found)
+    assert found.markdown().startswith("### ")
+    assert not narrows.compare(narrows.load(before), before).broken
+    with pytest.raises(narrows.NarrowsError, match="there is no metric"):
+        narrows.compare(before, after, metrics=["througput"])
+
+
+def test_a_figure_is_matplotlibs(tmp_path: Path) -> None:
+    folder = campaign(tmp_path / "a", {"reno": runs(1), "cubic": runs(0.8)})
+    figure = narrows.plot(folder, "summary", width_mm=88)
+    assert figure.get_figwidth() == pytest.approx(88 / 25.4)
+    assert len(figure.axes) >= 1
+    with pytest.raises(narrows.NarrowsError, match="no figure"):
+        narrows.plot([folder], "summery")
