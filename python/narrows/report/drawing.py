@@ -31,13 +31,31 @@ Numbers = Mapping[str, Sequence[Any] | NDArray[Any]]
 """The numbers a figure shows: columns of equal length, written as CSV beside it."""
 
 
+Span = tuple[float | None, float | None]
+"""Ends of an axis; `None` where the numbers decide."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Choices of the reader of a figure: width on paper, height if not the usual one, size of text."""
+    """Choices of the reader of a figure: width on paper, height if not the usual one, size of text, and the
+    ends of the axes in the units that they show."""
 
     width_mm: float = DOUBLE_MM
     height_mm: float | None = None
     font_pt: float = 7.0
+    x: Span = (None, None)
+    y: Span = (None, None)
+
+
+def limit(axes: Axes, options: Options) -> None:
+    """Gives axes the ends that were asked for; an axis that is drawn in reverse stays so."""
+    for (low, high), now, assign in (
+        (options.x, axes.get_xlim(), axes.set_xlim),
+        (options.y, axes.get_ylim(), axes.set_ylim),
+    ):
+        if low is not None or high is not None:
+            ends = [min(now) if low is None else low, max(now) if high is None else high]
+            assign(*(ends if now[0] <= now[1] else reversed(ends)))
 
 
 def paper_style(options: Options) -> AbstractContextManager[Any]:

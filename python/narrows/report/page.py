@@ -65,7 +65,7 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         path = work / f"{figure['file']}.svg"
         return Markup(drawing.inline_svg(path, prefix, figure["title"], figure["tips"]))
 
-    styles = {s: style.of(s) for s in campaign.schemes}
+    styles = style.distinct(campaign.schemes)
     marks = {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles.items()}
     template = _environment().get_template("report.html.j2")
     page: str = template.render(
