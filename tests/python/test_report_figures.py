@@ -121,19 +121,6 @@ def test_throughput_is_drawn_to_the_end_of_the_last_bin(folder: Path) -> None:
         assert y[-1] == y[-2] or np.isnan(y[-2:]).all()
 
 
-def test_plot_draws_one_figure_at_column_width(folder: Path, tmp_path: Path) -> None:
-    made = report.plot(folder, "throughput", cell="mix-r1", width_mm=88, out=tmp_path, formats=("svg", "pdf"))
-    assert [p.name for p in made] == ["throughput.svg", "throughput.pdf", "throughput.csv"]
-    with pytest.raises(
-        report.ReportError, match="there is no figure 'nonsense'; choose one of path, summary"
-    ):
-        report.plot(folder, "nonsense")
-    with pytest.raises(report.ReportError, match="choose from: cubic-r1, linux-bbr-r1, mix-r1"):
-        report.plot(folder, "delay", cell="missing")
-    with pytest.raises(report.ReportError, match="svg, png and pdf"):
-        report.plot(folder, "path", formats=("gif",))
-
-
 def test_a_path_of_many_elements_is_drawn_in_rows(tmp_path: Path) -> None:
     path = network()
     delays = [{"name": f"forward.{i}", "kind": "delay", "delay": 1_000_000} for i in range(2, 9)]

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 TITLE = "Throughput against delay"
 SCOPE = "campaign"
 ORDER = 20
+OWN_LIMITS = True  # names are placed for the ends of the axes
 
 MOST_NAMES = 8
 """Up to so many schemes have their names beside the marks; more are numbered, with a legend."""
@@ -227,7 +228,7 @@ class _Frame:
 
     def axes(self, picture: Figure, at: tuple[int, int], of: tuple[int, int], below: float) -> Axes:
         """The axes of a column and row, counted from the upper left."""
-        left, right, bottom, top = 12.0, 3.0, 11.0, 5.0
+        left, right, bottom, top = 14.0, 3.0, 11.0, 5.0
         wide, high = self.width / of[0], self.height / of[1]
         whole = self.height + below
         x, y = at[0] * wide + left, below + (of[1] - 1 - at[1]) * high + bottom
