@@ -159,7 +159,7 @@ def test_summary_reverses_the_delay_axis_and_leaves_invalid_runs_out(tmp_path: P
     assert left > right
     assert axes.get_ylim()[0] > 5, "from zero on, the two would be one"
     assert "throughput axis doesn't start at zero" in summary.caption(campaign)
-    assert len([line for line in axes.lines if line.get_gid() == "break"]) == 2
+    assert len([line for line in axes.lines if line.get_label() == "_break"]) == 2
     assert summary.upright([1.0, 9.0])[0] == 0.0
     assert "1 invalid run not drawn" in summary.caption(campaign)
     rows = summary.numbers(campaign)

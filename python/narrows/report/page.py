@@ -80,6 +80,7 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         uplot_css=Markup(_asset("assets", "uplot", "uPlot.min.css")),
         uplot_js=Markup(_asset("assets", "uplot", "uPlot.iife.min.js")),
         script=Markup(_asset("templates", "report.js")),
+        tables=Markup(_asset("templates", "tables.js")),
         help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),
         open_runs=len(content["runs"]) <= OPEN_RUNS,
     )

@@ -95,7 +95,7 @@ def break_below(axes: Axes) -> None:
             color=MUTED,
             linewidth=0.7,
             clip_on=False,
-            gid="break",
+            label="_break",
         )
 
 
