@@ -77,7 +77,8 @@ def means(data: Campaign) -> dict[str, tuple[float, float, int]]:
             sum(d.throughput_mbps for d in own) / len(own),
             len(own),
         )
-        for scheme, own in grouped.items()
+        for scheme in data.schemes
+        if (own := grouped.get(scheme))
     }
 
 
