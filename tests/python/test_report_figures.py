@@ -226,13 +226,15 @@ def test_schemes_close_together_get_a_closer_look() -> None:
 
 
 def test_the_ellipse_is_one_standard_deviation_of_the_runs() -> None:
-    x, y = scatter.ellipse([(1.0, 5.0), (3.0, 5.0), (2.0, 6.0), (2.0, 4.0)], logarithmic=False) or (0, 0)
-    assert (x.max(), x.min()) == pytest.approx((2 + 0.5**0.5, 2 - 0.5**0.5))
-    assert (y.max(), y.min()) == pytest.approx((5 + 0.5**0.5, 5 - 0.5**0.5))
+    found = scatter.ellipse([(1.0, 5.0), (3.0, 5.0), (2.0, 6.0), (2.0, 4.0)], logarithmic=False)
+    assert found is not None
+    assert (np.max(found[0]), np.min(found[0])) == pytest.approx((2 + 0.5**0.5, 2 - 0.5**0.5))
+    assert (np.max(found[1]), np.min(found[1])) == pytest.approx((5 + 0.5**0.5, 5 - 0.5**0.5))
     assert scatter.ellipse([(1.0, 5.0)] * 5, logarithmic=False) is None, "identical runs have no spread"
     assert scatter.ellipse([(1.0, 5.0), (2.0, 5.0)], logarithmic=False) is None
-    x, _ = scatter.ellipse([(1.0, 1.0), (10.0, 2.0), (100.0, 3.0)], logarithmic=True) or (0, 0)
-    assert x.max() * x.min() == pytest.approx(100.0)
+    found = scatter.ellipse([(1.0, 1.0), (10.0, 2.0), (100.0, 3.0)], logarithmic=True)
+    assert found is not None
+    assert np.max(found[0]) * np.min(found[0]) == pytest.approx(100.0)
 
 
 def test_thinning_keeps_the_extremes() -> None:
