@@ -20,7 +20,7 @@ from typer.testing import CliRunner
 from narrows import report
 from narrows.cli.app import app
 from narrows.errors import UsageError
-from narrows.report import figures, overlay, plotting
+from narrows.report import figures, overlay, plotting, style
 from narrows.report.data import load
 from narrows.report.drawing import Options
 from narrows.report.figures import pairs, parameter
@@ -260,6 +260,13 @@ def test_a_matrix_gives_lines_over_its_widest_parameter(folder: Path, tmp_path: 
     assert picture.axes[2].get_xlabel() == "rate (Mbit/s)"
     assert max(np.asarray(picture.axes[0].lines[0].get_xdata(), dtype=float)) == 8.0
     assert "A column for each value of queue" in parameter.caption(data)
+    marks = figures.registry()["summary"].figure(data, Options())
+    assert marks.axes
+    looks = style.of_matrix({s.scheme: (s.scheme.split()[0], s.scheme[6:]) for s in specs})
+    assert looks is not None
+    assert len({(look.color, look.marker) for look in looks.values()}) == 12
+    assert {look.color for look in looks.values()} == {style.of("cubic").color, style.of("reno").color}
+    assert style.of_matrix({f"a {n}": ("a", str(n)) for n in range(13)}) is None
     assert parameter.absent(load(folder)) == "The scenario has no matrix."
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from narrows.report import drawing, style, tables
 from narrows.report.data import Campaign, Run
 from narrows.report.document import Document
+from narrows.report.figures.summary import styles_of
 
 if TYPE_CHECKING:
     from narrows.report.assemble import Drawn
@@ -65,7 +66,7 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         path = work / f"{figure['file']}.svg"
         return Markup(drawing.inline_svg(path, prefix, figure["title"], figure["tips"]))
 
-    styles = style.distinct(campaign.schemes)
+    styles = styles_of(campaign)
     marks = {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles.items()}
     template = _environment().get_template("report.html.j2")
     page: str = template.render(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -109,6 +109,21 @@ def _unlike(own: Style, used: Sequence[Style]) -> Style:
     looks = ((color, marker, dash) for color in PAIRS for marker in _MARKERS for dash in _DASHES)
     color, marker, dash = min(looks, key=cost)
     return Style(own.label, color, PAIRS[color], marker, dash)
+
+
+def of_matrix(rows: Mapping[str, tuple[str, str]]) -> dict[str, Style] | None:
+    """Styles for the rows of a matrix, of which the name and the values are given by label: the colour is the
+    scheme's, the shape tells the values. `None` if there are more combinations of values than shapes."""
+    bases = distinct(list(dict.fromkeys(base for base, _ in rows.values())))
+    values = list(dict.fromkeys(value for _, value in rows.values()))
+    if len(values) > len(_MARKERS) or len({one.color for one in bases.values()}) < len(bases):
+        return None
+    return {
+        label: Style(
+            label, bases[base].color, bases[base].dark, _MARKERS[values.index(value)], bases[base].dash
+        )
+        for label, (base, value) in rows.items()
+    }
 
 
 _FLOW_COLOURS = ("blue", "orange", "green", "rose", "slate", "crimson", "sky", "olive")

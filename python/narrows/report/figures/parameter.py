@@ -36,7 +36,7 @@ class Point:
     samples: tuple[float, ...]
 
 
-def _rows(data: Campaign) -> dict[str, tuple[str, dict[str, str]]]:
+def matrix_rows(data: Campaign) -> dict[str, tuple[str, dict[str, str]]]:
     """Base name and values of every row that a matrix made, by its label."""
     found = {}
     for row in data.resolved.get("schemes") or []:
@@ -50,7 +50,7 @@ def _rows(data: Campaign) -> dict[str, tuple[str, dict[str, str]]]:
 
 def points(data: Campaign) -> list[Point]:
     """One per scheme, cell of the matrix and metric that has values."""
-    rows = _rows(data)
+    rows = matrix_rows(data)
     found = []
     for label in data.schemes:
         base, values = rows.get(label, ("", {}))
@@ -100,7 +100,7 @@ def numeric(texts: list[str]) -> tuple[list[float], str] | None:
 
 def absent(data: Campaign) -> str | None:
     """Needs a matrix with valid runs in several cells."""
-    if not _rows(data):
+    if not matrix_rows(data):
         return "The scenario has no matrix."
     return None if _axis(points(data)) else "No parameter has valid runs at two of its values."
 

@@ -21,7 +21,8 @@ from narrows.report.figures._scatter import (
     ellipse,
     names,
 )
-from narrows.report.style import MUTED, distinct
+from narrows.report.figures.parameter import matrix_rows
+from narrows.report.style import MUTED, Style, distinct, of_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -240,7 +241,7 @@ class _Frame:
 
 def _marks(data: Campaign, found: list[Dot], width_mm: float) -> list[Mark]:
     """One per scheme with valid runs, numbered if they are too many for names."""
-    mean, styles = means(data), distinct(data.schemes)
+    mean, styles = means(data), styles_of(data)
     shared = _shared(list(mean))
     marks = []
     for number, (scheme, (delay, throughput, _)) in enumerate(mean.items(), 1):
@@ -248,6 +249,16 @@ def _marks(data: Campaign, found: list[Dot], width_mm: float) -> list[Mark]:
         words = str(number) if len(mean) > MOST_NAMES else broken(_without(scheme, shared), width_mm)
         marks.append(Mark(scheme, styles[scheme], delay, throughput, runs, words))
     return marks
+
+
+def styles_of(data: Campaign) -> dict[str, Style]:
+    """Where a matrix made all rows, the colour is the scheme's and the shape tells the values."""
+    rows = matrix_rows(data)
+    if data.schemes and all(scheme in rows for scheme in data.schemes):
+        told = {label: (rows[label][0], str(rows[label][1])) for label in data.schemes}
+        if (styles := of_matrix(told)) is not None:
+            return styles
+    return distinct(data.schemes)
 
 
 def _near(found: list[Dot], marks: list[Mark]) -> list[str] | None:
