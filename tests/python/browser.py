@@ -150,7 +150,9 @@ class Browser:
 
     def press(self, key: str) -> None:
         """A key on the element that has the focus."""
-        text = {"text": key} if len(key) == 1 else {}
+        text: dict[str, Any] = {"text": key} if len(key) == 1 else {}
+        if key == "Enter":  # without the character a button is not pressed
+            text = {"text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13}
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
 

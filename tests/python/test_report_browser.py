@@ -142,3 +142,109 @@ def test_the_page_prints_with_all_charts(browser: Browser, page: Path, tmp_path:
     assert browser.run("narrowsReport.drawn()") == 8
     assert len(re.findall(rb"/Type\s*/Page\b", printed)) >= 4
     assert browser.said == []
+
+
+RESULTS = "document.querySelector('table.results')"
+SHOWN = f"""[...{RESULTS}.tBodies[0].rows].filter((row) => row.offsetParent).map((row) =>
+    [...row.cells].filter((one) => !one.hidden).map((one) => {{
+        const copy = one.cloneNode(true);
+        copy.querySelectorAll("small, sup, .status").forEach((more) => more.remove());
+        return copy.textContent.trim();
+    }}))"""
+HEAD = f"{RESULTS}.tHead.rows[0].cells[{{0}}]"
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+def test_a_click_on_a_head_sorts_and_a_third_one_restores(browser: Browser, page: Path, width: int) -> None:
+    opened(browser, page, width=width)
+    before = browser.run(SHOWN)
+    assert len(before) == 6
+    assert len(before[1]) == len(before[0]) - 1, "the scheme stands once over its flows"
+    head = HEAD.format(3)
+    for order in ("ascending", "descending"):
+        browser.run(f"{head}.querySelector('button').click()")
+        assert browser.run(f"{head}.getAttribute('aria-sort')") == order
+        values = [float(row[3]) for row in browser.run(SHOWN)]
+        assert values == sorted(values, reverse=order == "descending")
+        assert {len(row) for row in browser.run(SHOWN)} == {len(before[0])}, "each row has its scheme"
+    browser.run(f"{head}.querySelector('button').click()")
+    assert browser.run(f"{head}.getAttribute('aria-sort')") is None
+    assert browser.run(SHOWN) == before
+    assert browser.run("document.documentElement.scrollWidth") <= width
+    assert browser.said == []
+
+
+def test_the_keyboard_sorts_and_rows_without_a_value_come_last(browser: Browser, page: Path) -> None:
+    opened(browser, page)
+    head = HEAD.format(8)
+    assert browser.run(f"{head}.textContent.trim()") == "Jain"
+    browser.run(f"{head}.querySelector('button').focus()")
+    for _ in range(2):
+        browser.press("Enter")
+        found = [row[8] for row in browser.run(SHOWN)]
+        assert [value == "–" for value in found] == [False, False, True, True, True, True]
+
+
+def test_the_filter_leaves_the_rows_with_a_text(browser: Browser, page: Path) -> None:
+    opened(browser, page, width=390)
+    field = "document.querySelector('#results ~ .filter input')"
+
+    def type_in(text: str) -> None:
+        browser.run(f"{field}.value = '{text}'; {field}.dispatchEvent(new Event('input'))")
+
+    type_in("MIX")
+    found = browser.run(SHOWN)
+    assert len(found) == 3
+    status = "document.querySelector('#results ~ .filter [role=status]').textContent"
+    assert browser.run(status) == "3 of 6 rows"
+    browser.run(f"{HEAD.format(3)}.querySelector('button').click()")
+    assert len(browser.run(SHOWN)) == 3, "sorting keeps the filter"
+    type_in("nothing of this")
+    assert browser.run(SHOWN) == []
+    type_in("")
+    assert len(browser.run(SHOWN)) == 6
+    assert browser.run(status) == ""
+    assert browser.said == []
+
+
+def test_tables_that_are_unpacked_later_sort_as_well(browser: Browser, page: Path) -> None:
+    opened(browser, page)
+    table = "document.querySelector('#run-cubic-r1 table.statistics')"
+    browser.until(f"{table}?.dataset.ready")
+    first = f"{table}.tBodies[0].rows[0].cells[0].textContent.trim()"
+    browser.run(f"{table}.tHead.rows[0].cells[0].querySelector('button').click()")
+    assert browser.run(first).startswith("95th percentile")
+    empty = f"""[...{table}.tBodies[0].rows].filter((row) =>
+        [...row.cells].slice(2).every((one) => one.classList.contains('absent'))).length"""
+    assert browser.run(empty) == 0, "rows without any value are left out"
+
+
+def test_the_contents_stay_in_sight_and_tell_the_place(browser: Browser, page: Path) -> None:
+    opened(browser, page, width=390, height=700)
+    browser.run("document.documentElement.style.scrollBehavior = 'auto'")
+    browser.run("document.getElementById('system').scrollIntoView()")
+    current = "document.querySelector('nav a[aria-current]')"
+    browser.until(f"{current}?.hash === '#system'")
+    place = browser.run(
+        f"(() => {{ const r = {current}.getBoundingClientRect(); return [r.left, r.right, r.top]; }})()"
+    )
+    assert place[0] >= 0 and place[1] <= 390, "the entry is scrolled into sight"
+    assert 0 <= place[2] < 60
+    assert browser.said == []
+
+
+def test_on_a_phone_nothing_is_cut_off_that_can_not_be_scrolled_to(browser: Browser, page: Path) -> None:
+    opened(browser, page, width=390)
+    browser.run("narrowsReport.drawAll()")
+    beyond = """[...document.querySelectorAll('body *')].filter((one) => {
+        const box = one.getBoundingClientRect();
+        if (!box.width || box.right <= innerWidth + 1) return false;
+        for (let up = one; up; up = up.parentElement) {
+            if (['auto', 'scroll'].includes(getComputedStyle(up).overflowX)) return false;
+        }
+        return !one.closest('.hidden, .skip');
+    }).map((one) => one.outerHTML.slice(0, 80))"""
+    assert browser.run(beyond) == []
+    scrolls = """[...document.querySelectorAll('.table, .sideways, pre')].filter((one) =>
+        one.scrollWidth > one.clientWidth && one.tabIndex < 0).length"""
+    assert browser.run(scrolls) == 0, "what scrolls can be reached with the keyboard"

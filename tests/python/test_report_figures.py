@@ -16,6 +16,7 @@ from narrows import report
 from narrows.report import figures, labels, prose, style, units
 from narrows.report.data import load, thin
 from narrows.report.drawing import Options
+from narrows.report.figures import _scatter as scatter
 from narrows.report.figures import summary
 from narrows.report.labels import Box, Label
 from report_campaigns import Spec, network, write_campaign
@@ -120,19 +121,6 @@ def test_throughput_is_drawn_to_the_end_of_the_last_bin(folder: Path) -> None:
         assert y[-1] == y[-2] or np.isnan(y[-2:]).all()
 
 
-def test_plot_draws_one_figure_at_column_width(folder: Path, tmp_path: Path) -> None:
-    made = report.plot(folder, "throughput", cell="mix-r1", width_mm=88, out=tmp_path, formats=("svg", "pdf"))
-    assert [p.name for p in made] == ["throughput.svg", "throughput.pdf", "throughput.csv"]
-    with pytest.raises(
-        report.ReportError, match="there is no figure 'nonsense'; choose one of path, summary"
-    ):
-        report.plot(folder, "nonsense")
-    with pytest.raises(report.ReportError, match="choose from: cubic-r1, linux-bbr-r1, mix-r1"):
-        report.plot(folder, "delay", cell="missing")
-    with pytest.raises(report.ReportError, match="svg, png and pdf"):
-        report.plot(folder, "path", formats=("gif",))
-
-
 def test_a_path_of_many_elements_is_drawn_in_rows(tmp_path: Path) -> None:
     path = network()
     delays = [{"name": f"forward.{i}", "kind": "delay", "delay": 1_000_000} for i in range(2, 9)]
@@ -169,7 +157,10 @@ def test_summary_reverses_the_delay_axis_and_leaves_invalid_runs_out(tmp_path: P
     axes = summary.figure(campaign, Options()).axes[0]
     left, right = axes.get_xlim()
     assert left > right
-    assert axes.get_ylim()[0] == 0
+    assert axes.get_ylim()[0] > 5, "from zero on, the two would be one"
+    assert "throughput axis doesn't start at zero" in summary.caption(campaign)
+    assert len([line for line in axes.lines if line.get_label() == "_break"]) == 2
+    assert summary.upright([1.0, 9.0])[0] == 0.0
     assert "1 invalid run not drawn" in summary.caption(campaign)
     rows = summary.numbers(campaign)
     assert list(rows["run"]) == ["1", "1", "mean", "mean"]
@@ -215,6 +206,35 @@ def test_styles_follow_from_the_name_and_can_be_seen() -> None:
     assert len({f.marker for f in flows}) == len({f.color for f in flows}) == 3
     mixed = style.of_flows(["cubic", "reno"], ["flow 1", "flow 2"])
     assert [m.color for m in mixed] == [style.of("cubic").color, style.of("reno").color]
+
+
+def test_no_two_schemes_of_a_figure_look_alike() -> None:
+    names = ["cubic", "reno", *(f"scheme {i}" for i in range(46)), "cubic"]
+    found = style.distinct(names)
+    assert list(found) == names[:-1]
+    assert len({(s.color, s.marker) for s in found.values()}) == 48
+    assert len({(s.color, s.dash) for s in found.values()}) == 48
+    assert found["cubic"] == style.of("cubic"), "hand-picked styles stay"
+    assert style.distinct(["only"])["only"] == style.of("only")
+
+
+def test_schemes_close_together_get_a_closer_look() -> None:
+    crowd = {f"s{i}": (0.1 + 0.01 * i, 0.5) for i in range(6)}
+    assert scatter.core({**crowd, "far": (1.0, 0.4), "farther": (0.9, 0.0)}) == list(crowd)
+    assert scatter.core({f"s{i}": (i / 9, i / 9) for i in range(10)}) is None
+    assert scatter.core({"a": (0, 0), "b": (0.01, 0), "c": (1, 1)}) is None, "three can be told apart"
+
+
+def test_the_ellipse_is_one_standard_deviation_of_the_runs() -> None:
+    found = scatter.ellipse([(1.0, 5.0), (3.0, 5.0), (2.0, 6.0), (2.0, 4.0)], logarithmic=False)
+    assert found is not None
+    assert (np.max(found[0]), np.min(found[0])) == pytest.approx((2 + 0.5**0.5, 2 - 0.5**0.5))
+    assert (np.max(found[1]), np.min(found[1])) == pytest.approx((5 + 0.5**0.5, 5 - 0.5**0.5))
+    assert scatter.ellipse([(1.0, 5.0)] * 5, logarithmic=False) is None, "identical runs have no spread"
+    assert scatter.ellipse([(1.0, 5.0), (2.0, 5.0)], logarithmic=False) is None
+    found = scatter.ellipse([(1.0, 1.0), (10.0, 2.0), (100.0, 3.0)], logarithmic=True)
+    assert found is not None
+    assert np.max(found[0]) * np.min(found[0]) == pytest.approx(100.0)
 
 
 def test_thinning_keeps_the_extremes() -> None:

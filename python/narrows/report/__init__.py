@@ -6,10 +6,15 @@ loaded when a report is made, not when the command line shows its help.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from narrows.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 __all__ = ["ReportError", "ReportPaths", "Wanted", "build", "plot"]
 
@@ -53,19 +58,36 @@ def build(
 
 
 def plot(
-    campaign_dir: Path,
+    folders: Path | Sequence[Path],
     figure: str,
     *,
-    cell: str | None = None,
+    schemes: Sequence[str] | None = None,
+    runs: Sequence[str | int] | None = None,
+    flows: Sequence[int] | None = None,
+    x: tuple[float | None, float | None] = (None, None),
+    y: tuple[float | None, float | None] = (None, None),
     width_mm: float = 180.0,
-    out: Path | None = None,
-    formats: tuple[str, ...] = ("svg", "png", "pdf"),
-) -> list[Path]:
-    """Draw one figure of the registry at the given paper width; returns the files written.
+    height_mm: float | None = None,
+    font_pt: float = 7.0,
+) -> Figure:
+    """A figure of the registry (`narrows plot --list`) over one campaign or several, to be shown, changed or
+    saved as any figure of Matplotlib.
 
-    `cell` names the run for figures that show one run. Files go to `out` (default: `figures/` of the
-    campaign).
+    `runs` are numbers, or names of cells such as `cubic-r1`; a figure over time shows without them of each
+    scheme the run nearest to its medians. `flows` are numbers of flows. `x` and `y` are the ends of the axes
+    in the units that they show, `None` where the numbers decide. Raises `ReportError` if there is no such
+    figure, scheme, run or flow, or nothing to draw.
     """
-    from narrows.report.assemble import plot_figure
+    from narrows.report.drawing import Options
+    from narrows.report.plotting import Choice, compose
 
-    return plot_figure(Path(campaign_dir), figure, cell=cell, width_mm=width_mm, out=out, formats=formats)
+    chosen = Choice(_listed(folders), figure, _names(schemes), _names(runs), tuple(flows or ()))
+    return compose(chosen, Options(width_mm, height_mm, font_pt, x, y)).figure
+
+
+def _listed(folders: Path | Sequence[Path]) -> tuple[Path, ...]:
+    return tuple(map(Path, [folders] if isinstance(folders, str | Path) else folders))
+
+
+def _names(given: Sequence[str | int] | None) -> tuple[str, ...]:
+    return tuple(str(one) for one in given or ())

@@ -83,38 +83,6 @@ def _publish(work: Path, folder: Path, wanted: Wanted) -> ReportPaths:
     )
 
 
-def plot_figure(
-    folder: Path, name: str, *, cell: str | None, width_mm: float, out: Path | None, formats: tuple[str, ...]
-) -> list[Path]:
-    """Draw one figure of the registry."""
-    kind = figures.registry().get(name)
-    if kind is None:
-        raise ReportError(f"there is no figure {name!r}; choose one of {', '.join(figures.registry())}.")
-    unknown = sorted(set(formats) - {"svg", "png", "pdf"})
-    if unknown:
-        raise ReportError(f"figures can't be written as {', '.join(unknown)}; choose from svg, png and pdf.")
-    campaign = load(folder)
-    data: Campaign | Run = campaign
-    stem = (out or folder / "figures") / name
-    if kind.scope == "run":
-        found = [r for r in campaign.runs if r.cell == cell and r.record is not None]
-        if not found:
-            known = ", ".join(r.cell for r in campaign.runs if r.record is not None) or "none"
-            raise ReportError(
-                f"figure {name} shows one run, and {cell!r} is none that has a record; choose from: {known}."
-            )
-        data, stem = found[0], (out or folder / "figures" / found[0].cell) / name
-    reason = kind.absent(data)
-    if reason:
-        raise ReportError(f"figure {name} can't be drawn: {reason}")
-    options = Options(width_mm=width_mm)
-    drawing.write_numbers(kind.numbers(data), stem.with_suffix(".csv"))
-    return [
-        *drawing.write_figure(kind.figure(data, options), stem, formats, options),
-        stem.with_suffix(".csv"),
-    ]
-
-
 def _draw(
     kind: figures.FigureKind,
     data: Campaign | Run,
@@ -289,4 +257,4 @@ def work_off(task: Json) -> None:
     Path(task["answer"]).write_text(json.dumps(parts), encoding="utf-8")
 
 
-__all__ = ["DOUBLE_MM", "build_report", "draw_run", "plot_figure", "work_off"]
+__all__ = ["DOUBLE_MM", "build_report", "draw_run", "work_off"]

@@ -31,13 +31,31 @@ Numbers = Mapping[str, Sequence[Any] | NDArray[Any]]
 """The numbers a figure shows: columns of equal length, written as CSV beside it."""
 
 
+Span = tuple[float | None, float | None]
+"""Ends of an axis; `None` where the numbers decide."""
+
+
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Choices of the reader of a figure: width on paper, height if not the usual one, size of text."""
+    """Choices of the reader of a figure: width on paper, height if not the usual one, size of text, and the
+    ends of the axes in the units that they show."""
 
     width_mm: float = DOUBLE_MM
     height_mm: float | None = None
     font_pt: float = 7.0
+    x: Span = (None, None)
+    y: Span = (None, None)
+
+
+def limit(axes: Axes, options: Options) -> None:
+    """Gives axes the ends that were asked for; an axis that is drawn in reverse stays so."""
+    for (low, high), now, assign in (
+        (options.x, axes.get_xlim(), axes.set_xlim),
+        (options.y, axes.get_ylim(), axes.set_ylim),
+    ):
+        if low is not None or high is not None:
+            ends = [min(now) if low is None else low, max(now) if high is None else high]
+            assign(*(ends if now[0] <= now[1] else reversed(ends)))
 
 
 def paper_style(options: Options) -> AbstractContextManager[Any]:
@@ -147,6 +165,34 @@ def legend_above(axes: Axes, handles: list[Any], labels: list[str], most: int = 
     )
 
 
+def legend_over(figure: Figure, handles: Mapping[str, Any], options: Options, above_mm: float) -> None:
+    """One legend over several axes, with some room below it; the figure grows by the rows it needs, and its
+    axes lie within the usual margins."""
+    longest = max(map(len, handles), default=0)
+    columns = max(
+        1, min(len(handles), int((options.width_mm - LEFT_MM) / (longest * 0.2 * options.font_pt + 10)))
+    )
+    rows_mm = -(-len(handles) // columns) * 0.52 * options.font_pt
+    figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + rows_mm / 25.4)
+    figure.legend(
+        list(handles.values()),
+        list(handles),
+        loc="upper left",
+        ncols=columns,
+        frameon=False,
+        handlelength=2.6,
+        labelspacing=0.25,
+        borderpad=0.2,
+    )
+    height = figure.get_figheight() * 25.4
+    figure.subplots_adjust(
+        left=LEFT_MM / options.width_mm,
+        right=1 - RIGHT_MM / options.width_mm,
+        bottom=BOTTOM_MM / height,
+        top=1 - (rows_mm + above_mm) / height,
+    )
+
+
 @dataclass
 class TimePlot:
     """A figure over the time of a run while it is drawn; its legend and the top of its axis come last."""
@@ -203,8 +249,19 @@ def note(figure: Figure, text: str) -> None:
     figure.text(0.5, 0.5, text, ha="center", va="center", color=MUTED)
 
 
-def write_figure(figure: Figure, stem: Path, formats: Sequence[str], options: Options) -> list[Path]:
-    """Write a figure in each format; the same figure gives the same bytes."""
+_ABOUT: dict[str, tuple[str, str]] = {
+    "pdf": ("Title", "Keywords"),
+    "svg": ("Title", "Description"),
+    "png": ("Title", "Description"),
+}
+"""Where each format keeps a title and what is drawn."""
+
+
+def write_figure(
+    figure: Figure, stem: Path, formats: Sequence[str], options: Options, about: tuple[str, str] | None = None
+) -> list[Path]:
+    """Write a figure in each format; the same figure gives the same bytes. `about` is a title and what is
+    drawn, for the metadata of the file."""
     stem.parent.mkdir(parents=True, exist_ok=True)
     written = []
     with paper_style(options), warnings.catch_warnings():
@@ -214,6 +271,8 @@ def write_figure(figure: Figure, stem: Path, formats: Sequence[str], options: Op
         for name in formats:
             path = stem.with_name(f"{stem.name}.{name}")
             blank: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(name, {})
+            if about is not None:
+                blank = blank | dict(zip(_ABOUT[name], about, strict=True))
             figure.savefig(path, format=name, metadata=blank or None, dpi=PNG_DPI if name == "png" else 250)
             written.append(path)
     return written

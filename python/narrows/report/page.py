@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from narrows.report import drawing, style, tables
 from narrows.report.data import Campaign, Run
 from narrows.report.document import Document
+from narrows.report.figures.summary import styles_of
 
 if TYPE_CHECKING:
     from narrows.report.assemble import Drawn
@@ -65,7 +66,7 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         path = work / f"{figure['file']}.svg"
         return Markup(drawing.inline_svg(path, prefix, figure["title"], figure["tips"]))
 
-    styles = {s: style.of(s) for s in campaign.schemes}
+    styles = styles_of(campaign)
     marks = {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles.items()}
     template = _environment().get_template("report.html.j2")
     page: str = template.render(
@@ -80,6 +81,7 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         uplot_css=Markup(_asset("assets", "uplot", "uPlot.min.css")),
         uplot_js=Markup(_asset("assets", "uplot", "uPlot.iife.min.js")),
         script=Markup(_asset("templates", "report.js")),
+        tables=Markup(_asset("templates", "tables.js")),
         help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),
         open_runs=len(content["runs"]) <= OPEN_RUNS,
     )

@@ -9,6 +9,8 @@ blindness). All colours reach a contrast of 3:1 on their background (WCAG 2.2, n
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -74,6 +76,54 @@ def of(scheme: str) -> Style:
         colour, marker, dash = list(_COLOURS)[c], _MARKERS[m], digest % len(_DASHES)
     light, dark = _COLOURS[colour]
     return Style(scheme, light, dark, marker, _DASHES[dash])
+
+
+def distinct(schemes: Sequence[str]) -> dict[str, Style]:
+    """Styles for the schemes of one figure, no two alike: neither as marks (colour and marker) nor as lines
+    (colour and dash).
+
+    Schemes keep the style of their name where they can, hand-picked ones first. Others take what the figure
+    shows least so far. Beyond 60 schemes there are not enough dashes, and beyond 144 not enough markers.
+    """
+    found: dict[str, Style] = {}
+    for scheme in sorted(dict.fromkeys(schemes), key=lambda one: one not in _KNOWN):
+        own, used = of(scheme), list(found.values())
+        if any(own.color == one.color and (own.marker == one.marker or own.dash == one.dash) for one in used):
+            own = _unlike(own, used)
+        found[scheme] = own
+    return {scheme: found[scheme] for scheme in schemes}
+
+
+def _unlike(own: Style, used: Sequence[Style]) -> Style:
+    """The style that differs most from those in use, and of equally different ones the nearest to its own."""
+    colours = Counter(one.color for one in used)
+    markers = Counter(one.marker for one in used)
+    marks = {(one.color, one.marker) for one in used}
+    lines = {(one.color, one.dash) for one in used}
+
+    def cost(look: tuple[str, str, tuple[float, ...]]) -> tuple[int, ...]:
+        color, marker, dash = look
+        alike = 2 * ((color, marker) in marks) + ((color, dash) in lines)
+        return alike, colours[color] + markers[marker], color != own.color, marker != own.marker
+
+    looks = ((color, marker, dash) for color in PAIRS for marker in _MARKERS for dash in _DASHES)
+    color, marker, dash = min(looks, key=cost)
+    return Style(own.label, color, PAIRS[color], marker, dash)
+
+
+def of_matrix(rows: Mapping[str, tuple[str, str]]) -> dict[str, Style] | None:
+    """Styles for the rows of a matrix, of which the name and the values are given by label: the colour is the
+    scheme's, the shape tells the values. `None` if there are more combinations of values than shapes."""
+    bases = distinct(list(dict.fromkeys(base for base, _ in rows.values())))
+    values = list(dict.fromkeys(value for _, value in rows.values()))
+    if len(values) > len(_MARKERS) or len({one.color for one in bases.values()}) < len(bases):
+        return None
+    return {
+        label: Style(
+            label, bases[base].color, bases[base].dark, _MARKERS[values.index(value)], bases[base].dash
+        )
+        for label, (base, value) in rows.items()
+    }
 
 
 _FLOW_COLOURS = ("blue", "orange", "green", "rose", "slate", "crimson", "sky", "olive")

@@ -14,7 +14,7 @@ from typing import Any
 from narrows.analysis.metrics import ENDS
 from narrows.campaign import own_metrics
 from narrows.files import packaged
-from narrows.report import real_path, units, verification
+from narrows.report import prose, real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
 from narrows.statistics.runs import are_identical
@@ -74,7 +74,19 @@ def _unit(metric: Json) -> str:
 
 def _head(metric: Json) -> Cell:
     unit = _unit(metric)
-    return cell(str(metric.get("label", metric["name"])), small=unit, align="right")
+    name = str(metric["name"])
+    return cell(_FILE["heads"].get(name) or str(metric.get("label", name)), small=unit, align="right")
+
+
+def _is_meant(metric: Json, flow: str) -> bool:
+    """False if a metric is not about such a row at all: one of all flows in the row of a single one, or the
+    other way round."""
+    scope = metric.get("scope")
+    return scope not in ("all", "flow") or (scope == "all") == (flow == "all")
+
+
+def _dash() -> Cell:
+    return cell("–", align="right", kind="absent")
 
 
 def _not_available(notes: Notes, reasons: list[str]) -> Cell:
@@ -130,6 +142,7 @@ def results(campaign: Campaign) -> Table:
     """The main table: a row per scheme and flow."""
     notes = Notes()
     names = ENDS if real_path.only_ends(campaign) else _FILE["headline"]
+    names = [n for n in names if n in campaign.measured or n not in _FILE["if_measured"]]
     names = (*names, *own_metrics.names({"metrics": campaign.metrics}))
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     head = [cell("scheme"), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
@@ -169,6 +182,9 @@ def results(campaign: Campaign) -> Table:
             for metric in metrics:
                 name, scale = metric["name"], float(metric.get("show_scale") or 1)
                 centre = centres.get((scheme, key, name))
+                if centre is None and not _is_meant(metric, key):
+                    row.append(_dash())
+                    continue
                 if centre is None:
                     row.append(_not_available(notes, _reasons(runs, key, name)))
                     continue
@@ -245,33 +261,51 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
         notes.mark(f"{units.plural(hidden, 'background flow')} more: see results.csv")
     head = [cell("metric"), cell("unit"), *(cell(labels.get(k, "all flows"), align="right") for k in keys)]
     rows = []
+    without: dict[str, list[str]] = {}
     for metric in meant(campaign):
         name, scale = metric["name"], float(metric.get("show_scale") or 1)
+        label = str(metric.get("label", name))
         found: list[float | None] = []
         for key in keys:
             value = ((run.rows.get(key) or {}).get("metrics") or {}).get(name)
             found.append(None if value is None else float(value) * scale)
+        if all(value is None for value in found):
+            for reason in _why_none(run, metric, keys):
+                without.setdefault(reason, []).append(label)
+            continue
         places = units.decimals_for([v for v in found if v is not None])
-        row = [cell(str(metric.get("label", name))), cell(_unit(metric), kind="unit")]
+        row = [cell(label), cell(_unit(metric), kind="unit")]
         for key, value in zip(keys, found, strict=True):
             if value is not None:
                 marks = _doubts(notes, [run], key, name)
                 row.append(cell(units.number(value, places), align="right", marks=marks))
                 continue
-            entry = run.rows.get(key)
-            reason = (
-                "results.json has no row for it" if entry is None else (entry.get("absent") or {}).get(name)
-            )
-            scope = metric.get("scope")
-            if reason in _FILE["not_meant"]:
-                row.append(cell("–", align="right", kind="absent"))
-                continue
-            if entry is not None and ((scope == "all") == (key != "all")) and scope in ("all", "flow"):
-                row.append(cell("–", align="right", kind="absent"))  # not meant for this column at all
+            reason = _reason(run, key, name)
+            if reason in _FILE["not_meant"] or (key in run.rows and not _is_meant(metric, key)):
+                row.append(_dash())
             else:
-                row.append(_not_available(notes, [str(reason or "")]))
+                row.append(_not_available(notes, [reason]))
         rows.append(row)
-    return {"head": head, "rows": rows, "notes": notes.listed()}
+    absent = [{"mark": "", "text": f"No {', '.join(names)}: {reason}"} for reason, names in without.items()]
+    return {"head": head, "rows": rows, "notes": [*notes.listed(), *absent]}
+
+
+def _reason(run: Run, key: str, name: str) -> str:
+    """The reason for which a row has no value of a metric, in the core's words."""
+    entry = run.rows.get(key)
+    return (
+        "results.json has no row for it"
+        if entry is None
+        else str((entry.get("absent") or {}).get(name) or "")
+    )
+
+
+def _why_none(run: Run, metric: Json, keys: list[str]) -> list[str]:
+    """The reasons for which no row of a run has a value of a metric, each once; none where it is about
+    something that the run doesn't have."""
+    rows = [key for key in keys if _is_meant(metric, key)]
+    reasons = dict.fromkeys(_reason(run, key, str(metric["name"])) for key in rows)
+    return [reason for reason in reasons if reason and reason not in _FILE["not_meant"]]
 
 
 def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | None:
@@ -406,9 +440,7 @@ def fingerprints(campaign: Campaign) -> Table:
             )
             if mark.get("git") and not mark.get("kernel"):
                 version += f" ({mark['git']})"
-            params = ", ".join(
-                f"{k} {units.parameter(None, v)}" for k, v in (mark.get("params") or {}).items()
-            )
+            params = ", ".join(prose.params("schemes", str(mark.get("name")), mark.get("params") or {}))
             kind = {"native": "Narrows", "linux": "Linux kernel"}.get(
                 str(mark.get("kind")), str(mark.get("kind"))
             )

@@ -7,6 +7,7 @@ A figure module has
 - `numbers(data) -> Numbers`: the numbers it shows; they are also written as CSV beside it;
 - `figure(data, options) -> Figure`: the picture; draws nothing but what `numbers` and `data` say;
 - `caption(data) -> str`: what is seen and how to read it, in a sentence or two;
+- optionally `IN_REPORT = False`: only drawn when it is asked for (`narrows plot`), not in every report;
 - optionally `PAPER_NOTE`: a sentence that explains what only the picture has (added to the caption on paper);
 - `absent(data) -> str | None`: why there is nothing to draw, or `None`;
 - optionally `chart(data) -> Chart | None`: the interactive form for the page (without it the page shows the
@@ -44,6 +45,16 @@ class FigureKind:
     def title(self) -> str:
         """The heading over the figure."""
         return str(self.module.TITLE)
+
+    @property
+    def in_report(self) -> bool:
+        """True if reports show it."""
+        return bool(getattr(self.module, "IN_REPORT", True))
+
+    @property
+    def summary(self) -> str:
+        """A sentence on what it shows."""
+        return (self.module.__doc__ or self.title).strip().split("\n\n")[0].replace("\n", " ")
 
     @property
     def scope(self) -> str:
@@ -97,5 +108,5 @@ def registry() -> dict[str, FigureKind]:
 
 
 def of_scope(scope: str) -> list[FigureKind]:
-    """The figures of one scope, in order."""
-    return [kind for kind in registry().values() if kind.scope == scope]
+    """The figures of one scope that reports show, in order."""
+    return [kind for kind in registry().values() if kind.scope == scope and kind.in_report]

@@ -10,7 +10,7 @@ import numpy as np
 from narrows.report import drawing, units
 from narrows.report.data import Campaign, Run, floats
 from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style
-from narrows.report.style import of
+from narrows.report.style import distinct
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -93,8 +93,9 @@ def draw(options: Options, found: dict[str, tuple[Any, str]], axis_labels: tuple
         axes = picture.add_axes((0.1, 0.1, 0.8, 0.8))
         handles: list[Any] = []
         labels: list[str] = []
+        styles = distinct(list(found))
         for scheme, (times, counted) in found.items():
-            style = of(scheme)
+            style = styles[scheme]
             x, y = curve(times)
             (line,) = axes.step(
                 np.append(x[:1], x),

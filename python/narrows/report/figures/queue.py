@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TITLE = "Queue"
 SCOPE = "run"
 ORDER = 30
+OVERLAID = " Limits are not drawn."
 
 POINTS_ON_PAPER = 3_000
 POINTS_ON_PAGE = 2_000

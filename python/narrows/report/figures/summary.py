@@ -6,13 +6,23 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from narrows.report import labels as placing
 from narrows.report import real_path, units
 from narrows.report.data import Campaign, Run
-from narrows.report.drawing import SINGLE_MM, Numbers, Options, new_figure, paper_style
-from narrows.report.style import MUTED, of
+from narrows.report.drawing import DOUBLE_MM, SINGLE_MM, Numbers, Options, limit, new_figure, paper_style
+from narrows.report.figures._scatter import (
+    FEWEST_OF_ELLIPSE,
+    Mark,
+    better,
+    break_below,
+    broken,
+    core,
+    ellipse,
+    names,
+)
+from narrows.report.figures.parameter import matrix_rows
+from narrows.report.style import MUTED, Style, distinct, of_matrix
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -21,10 +31,14 @@ if TYPE_CHECKING:
 TITLE = "Throughput against delay"
 SCOPE = "campaign"
 ORDER = 20
+OWN_LIMITS = True  # names are placed for the ends of the axes
 
-#: More schemes than this need a higher figure, by so much for each.
-_CROWD, _ROOM_MM = 10, 3.0
+MOST_NAMES = 8
+"""Up to so many schemes have their names beside the marks; more are numbered, with a legend."""
+WIDE_MM = 140.0
+"""From this width on, a closer look stands beside the whole, and not below."""
 
+_SMALL, _LARGE = 6.0, 40.0
 _WEIGHT = {"*": 1.9, "P": 1.2, "X": 1.2, "D": 0.85}  # so that marks of all shapes look equally large
 
 
@@ -64,7 +78,8 @@ def means(data: Campaign) -> dict[str, tuple[float, float, int]]:
             sum(d.throughput_mbps for d in own) / len(own),
             len(own),
         )
-        for scheme, own in grouped.items()
+        for scheme in data.schemes
+        if (own := grouped.get(scheme))
     }
 
 
@@ -105,17 +120,24 @@ def numbers(data: Campaign) -> Numbers:
 def caption(data: Campaign) -> str:
     """The caption."""
     found = dots(data)
+    marks = _marks(data, found, DOUBLE_MM)
     text = (
         "All flows of a run together: throughput against the 95th percentile of one-way delay. The delay "
         "axis is reversed, so better is up and to the right. Small marks are runs, the large mark with the "
-        "name is the mean of a scheme's valid runs."
+        f"{'number' if len(marks) > MOST_NAMES else 'name'} is the mean of a scheme's valid runs."
     )
     if logarithmic([d.delay_ms for d in found]):
         text += " The delay axis is logarithmic."
+    if any(len(mark.runs) >= FEWEST_OF_ELLIPSE for mark in marks):
+        text += " Ellipses are one standard deviation of the runs."
+    if upright([d.throughput_mbps for d in found])[0] > 0:
+        text += " The throughput axis doesn't start at zero."
+    if _near(found, marks):
+        text += " The second picture is a closer look at the schemes in the rectangle."
     if any(d.degraded for d in found):
         text += " Hollow marks are runs judged degraded."
     shared = _shared(list(means(data)))
-    if shared:
+    if shared and len(marks) <= MOST_NAMES:
         text += f" Names leave out {' '.join(shared)}, which most of the schemes have."
     left_out = sum(1 for run in data.runs if run.state == "finished" and not run.valid)
     if left_out:
@@ -157,85 +179,225 @@ def tips(data: Campaign) -> dict[str, str]:
     for i, (scheme, (delay, throughput, count)) in enumerate(means(data).items()):
         of_runs = f"mean of {units.plural(count, 'run')}"
         found[f"mean-{i}"] = f"{scheme}, {of_runs}: {numbers_of(throughput, delay)}"
-    return found
+    return found | {f"near-{mark}": tip for mark, tip in found.items()}
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """The scatter with names beside the means."""
-    found, mean = dots(data), means(data)
-    narrow = options.width_mm <= SINGLE_MM + 20
+    """The scatter, with a closer look beside it where most schemes lie close together; names beside the marks
+    of a few schemes, numbers and a legend for more."""
+    found = dots(data)
+    marks = _marks(data, found, options.width_mm)
+    numbered = len(marks) > MOST_NAMES
+    near = _near(found, marks) if options.x == options.y == (None, None) else None
+    across = near is not None and options.width_mm >= WIDE_MM
+    panels = [marks] if near is None else [marks, [m for m in marks if m.scheme in near]]
     with paper_style(options):
-        # Names of many schemes need room between the marks.
-        crowd = max(0, len(mean) - _CROWD)
-        picture = new_figure(options, (66.0 if narrow else 84.0) + crowd * _ROOM_MM)
-        width, height = options.width_mm, picture.get_figheight() * 25.4
-        left, right, bottom, top = 12.0, 3.0, 11.0, 4.0
-        axes = picture.add_axes(
-            (left / width, bottom / height, (width - left - right) / width, (height - bottom - top) / height)
-        )
-        axes.set_xlabel(
-            "95th percentile one-way delay (ms), reversed"
-            if narrow
-            else "95th percentile one-way delay (ms), smaller to the right"
-        )
-        axes.set_ylabel("throughput (Mbit/s)")
-        highest = max([d.throughput_mbps for d in found] + [0.0])
-        axes.set_ylim(0, highest * 1.15 if highest > 0 else 1)
-        _delay_axis(axes, [d.delay_ms for d in found])
-        small, large = (9.0, 46.0) if narrow else (13.0, 64.0)
-        for i, dot in enumerate(found):
-            style = of(dot.run.scheme)
-            axes.scatter(
-                [dot.delay_ms],
-                [dot.throughput_mbps],
-                s=small * _WEIGHT.get(style.marker, 1.0),
-                marker=style.marker,
-                linewidths=0.8,
-                zorder=3,
-                facecolors="none" if dot.degraded else style.color,
-                edgecolors=style.color,
-                gid=f"run-{i}",
+        rows = 1 if across else len(panels)
+        frame = _Frame(options.width_mm, (70.0 if options.width_mm <= SINGLE_MM + 20 else 84.0) * rows)
+        legend_mm = _legend_height(marks, options) if numbered else 0.0
+        picture = new_figure(options, frame.height + legend_mm)
+        frame.height = picture.get_figheight() * 25.4 - legend_mm
+        for number, shown in enumerate(panels):
+            column, row = (number, 0) if across else (0, number)
+            axes = frame.axes(picture, (column, row), (2 if across else 1, rows), legend_mm)
+            own = [dot for dot in found if any(dot.run.scheme == mark.scheme for mark in shown)]
+            _axes(axes, own, options)
+            if number == 0 and near is not None:
+                _outline(axes, [dot for dot in own if dot.run.scheme in near])
+            if len(panels) > 1:
+                axes.set_title(
+                    ("all schemes", f"the {len(shown)} in the rectangle, closer")[number], loc="left"
+                )
+            _points(axes, data, shown, own, number)
+            corner = better(axes, shown) if number == 0 else None
+            named = (
+                shown
+                if number == len(panels) - 1 or near is None
+                else [m for m in shown if m.scheme not in near]
             )
-        for i, (scheme, (delay, throughput, _)) in enumerate(mean.items()):
-            style = of(scheme)
-            axes.scatter(
-                [delay],
-                [throughput],
-                s=large * _WEIGHT.get(style.marker, 1.0),
-                marker=style.marker,
-                linewidths=0.7,
-                zorder=4,
-                facecolors=style.color,
-                edgecolors="white",
-                gid=f"mean-{i}",
-            )
-        corner = _better(axes, found)
-        _names(picture, axes, found, mean, math.sqrt(large) / 2, corner)
+            names(picture, axes, named, math.sqrt(_LARGE) / 2, corner)
+        if numbered:
+            _legend(picture, marks, options)
     return picture
 
 
-def _better(axes: Axes, found: list[Dot]) -> tuple[float, float]:
-    """An arrow that says which way is better, in the corner that is farthest from all marks."""
-    corners = [(0.94, 0.92), (0.06, 0.08), (0.94, 0.08), (0.06, 0.92)]
-    to_axes = axes.transData + axes.transAxes.inverted()
-    marks = [to_axes.transform((d.delay_ms, d.throughput_mbps)) for d in found]
+@dataclass
+class _Frame:
+    """Axes in rows and columns between fixed margins, above the legend (mm)."""
 
-    def clearance(corner: tuple[float, float]) -> float:
-        return min((max(abs(x - corner[0]), 0.6 * abs(y - corner[1])) for x, y in marks), default=1.0)
+    width: float
+    height: float
 
-    x, y = max(corners, key=lambda corner: (min(clearance(corner), 0.25), -corners.index(corner)))
-    axes.annotate(
-        "better",
-        xy=(x + 0.035, y + 0.05),
-        xytext=(x, y - 0.01),
-        xycoords="axes fraction",
-        textcoords="axes fraction",
-        ha="center",
-        va="center",
-        color=MUTED,
-        arrowprops={"arrowstyle": "->", "color": MUTED, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 0},
+    def axes(self, picture: Figure, at: tuple[int, int], of: tuple[int, int], below: float) -> Axes:
+        """The axes of a column and row, counted from the upper left."""
+        left, right, bottom, top = 14.0, 3.0, 11.0, 5.0
+        wide, high = self.width / of[0], self.height / of[1]
+        whole = self.height + below
+        x, y = at[0] * wide + left, below + (of[1] - 1 - at[1]) * high + bottom
+        return picture.add_axes(
+            (x / self.width, y / whole, (wide - left - right) / self.width, (high - bottom - top) / whole)
+        )
+
+
+def _marks(data: Campaign, found: list[Dot], width_mm: float) -> list[Mark]:
+    """One per scheme with valid runs, numbered if they are too many for names."""
+    mean, styles = means(data), styles_of(data)
+    shared = _shared(list(mean))
+    marks = []
+    for number, (scheme, (delay, throughput, _)) in enumerate(mean.items(), 1):
+        runs = [(dot.delay_ms, dot.throughput_mbps) for dot in found if dot.run.scheme == scheme]
+        words = str(number) if len(mean) > MOST_NAMES else broken(_without(scheme, shared), width_mm)
+        marks.append(Mark(scheme, styles[scheme], delay, throughput, runs, words))
+    return marks
+
+
+def styles_of(data: Campaign) -> dict[str, Style]:
+    """Where a matrix made all rows, the colour is the scheme's and the shape tells the values."""
+    rows = matrix_rows(data)
+    if data.schemes and all(scheme in rows for scheme in data.schemes):
+        told = {label: (rows[label][0], str(rows[label][1])) for label in data.schemes}
+        if (styles := of_matrix(told)) is not None:
+            return styles
+    return distinct(data.schemes)
+
+
+def _near(found: list[Dot], marks: list[Mark]) -> list[str] | None:
+    """The schemes of a closer look: those near each other in the axes that show all."""
+    delays, rates = [d.delay_ms for d in found], [d.throughput_mbps for d in found]
+    across = math.log if logarithmic(delays) else float
+    (left, right), (low, high) = (across(min(delays)), across(max(delays))), upright(rates)
+    if left == right:
+        return None
+    return core(
+        {m.scheme: ((across(m.x) - left) / (right - left), (m.y - low) / (high - low)) for m in marks}
     )
-    return x, y
+
+
+def upright(rates: list[float]) -> tuple[float, float]:
+    """The ends of the throughput axis: from zero, unless that would leave the lower half empty."""
+    low, high = min(rates), max(rates)
+    if high <= 0:
+        return 0.0, 1.0
+    pad = max(0.09 * (high - low), 0.01 * high)
+    return (low - pad, high + pad) if low > 0.5 * high else (0.0, high * 1.12)
+
+
+def _axes(axes: Axes, found: list[Dot], options: Options) -> None:
+    """Labels and ends of axes for some runs."""
+    narrow = axes.get_position().width * options.width_mm <= SINGLE_MM + 10
+    axes.set_xlabel(
+        "95th percentile one-way delay (ms), reversed"
+        if narrow
+        else "95th percentile one-way delay (ms), smaller to the right"
+    )
+    axes.set_ylabel("throughput (Mbit/s)")
+    axes.set_ylim(*upright([d.throughput_mbps for d in found]))
+    _delay_axis(axes, [d.delay_ms for d in found])
+    limit(axes, options)
+    if axes.get_ylim()[0] > 0:
+        break_below(axes)
+
+
+def _outline(axes: Axes, found: list[Dot]) -> None:
+    """A thin rectangle around what the closer look shows."""
+    from matplotlib.patches import Rectangle
+
+    delays = [d.delay_ms for d in found]
+    rates = [d.throughput_mbps for d in found]
+    to_axes = axes.transData + axes.transAxes.inverted()
+    (right, low), (left, high) = (
+        to_axes.transform(p) for p in ((min(delays), min(rates)), (max(delays), max(rates)))
+    )
+    pad = 0.025
+    box = Rectangle(
+        (left - pad, low - pad),
+        right - left + 2 * pad,
+        high - low + 2 * pad,
+        transform=axes.transAxes,
+        fill=False,
+        edgecolor=MUTED,
+        linewidth=0.6,
+        linestyle=(0, (3, 2)),
+    )
+    axes.add_patch(box)
+
+
+def _points(axes: Axes, data: Campaign, marks: list[Mark], found: list[Dot], panel: int) -> None:
+    """Ellipses, runs and means, in this order from the ground up."""
+    order = {dot.run.cell: number for number, dot in enumerate(dots(data))}
+    places = {scheme: number for number, scheme in enumerate(means(data))}
+    gid = ("", "near-")[panel]
+    styles = {mark.scheme: mark.style for mark in marks}
+    for mark in marks:
+        outline = ellipse(mark.runs, axes.get_xscale() == "log")
+        if outline is not None:
+            if len(marks) <= MOST_NAMES:  # more of them would only make the middle dark
+                axes.fill(*outline, facecolor=mark.style.color, alpha=0.13, linewidth=0, zorder=2)
+            axes.plot(*outline, color=mark.style.color, linewidth=0.6, zorder=2.1, solid_joinstyle="round")
+    for dot in found:
+        style = styles[dot.run.scheme]
+        axes.scatter(
+            [dot.delay_ms],
+            [dot.throughput_mbps],
+            s=_SMALL * _WEIGHT.get(style.marker, 1.0),
+            marker=style.marker,
+            linewidths=0.6,
+            zorder=3,
+            facecolors="none" if dot.degraded else style.color,
+            edgecolors=style.color,
+            gid=f"{gid}run-{order[dot.run.cell]}",
+        )
+    for mark in marks:
+        axes.scatter(
+            [mark.x],
+            [mark.y],
+            s=_LARGE * _WEIGHT.get(mark.style.marker, 1.0),
+            marker=mark.style.marker,
+            linewidths=0.7,
+            zorder=4,
+            facecolors=mark.style.color,
+            edgecolors="white",
+            gid=f"{gid}mean-{places[mark.scheme]}",
+        )
+
+
+def _columns(marks: list[Mark], options: Options) -> int:
+    """Columns of the legend: as many as find room, each as wide as its longest name."""
+    widths = [len(mark.scheme) * 0.172 * options.font_pt + 10 for mark in marks]
+    for columns in range(min(len(marks), 8), 1, -1):
+        if sum(max(widths[column::columns]) for column in range(columns)) <= options.width_mm - 3:
+            return columns
+    return 1
+
+
+def _legend_height(marks: list[Mark], options: Options) -> float:
+    return -(-len(marks) // _columns(marks, options)) * options.font_pt * 0.48 + 1.5
+
+
+def _legend(picture: Figure, marks: list[Mark], options: Options) -> None:
+    """Numbers, marks and names below the axes, to be read row by row."""
+    from matplotlib.lines import Line2D
+
+    columns = _columns(marks, options)
+    # Matplotlib fills columns one after the other; of them the first ones are longer.
+    order = [number for column in range(columns) for number in range(column, len(marks), columns)]
+    handles = [
+        Line2D([], [], linestyle="none", color=mark.style.color, marker=mark.style.marker, markersize=4.5)
+        for mark in marks
+    ]
+    picture.legend(
+        [handles[i] for i in order],
+        [f"{marks[i].words}  {marks[i].scheme}" for i in order],
+        loc="lower left",
+        bbox_to_anchor=(0.01, 0.0),
+        ncols=columns,
+        frameon=False,
+        handlelength=1.0,
+        handletextpad=0.4,
+        columnspacing=1.2,
+        labelspacing=0.35,
+        borderpad=0.3,
+    )
 
 
 def _delay_axis(axes: Axes, delays: list[float]) -> None:
@@ -255,78 +417,3 @@ def _delay_axis(axes: Axes, delays: list[float]) -> None:
     axes.xaxis.set_major_locator(FixedLocator([2.0**k for k in range(first, last + 1)]))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
-
-
-def _broken(name: str, width_mm: float) -> str:
-    """A very long name in lines that fit beside a mark."""
-    parts = re.findall(r"[^-:_/ ]+[-:_/ ]?|[-:_/ ]", name)
-    lines = [""]
-    for part in parts:
-        if lines[-1] and len(lines[-1]) + len(part) > width_mm / 4.5:
-            lines.append("")
-        lines[-1] += part
-    return "\n".join(line.strip() for line in lines)
-
-
-def _names(
-    picture: Figure,
-    axes: Axes,
-    found: list[Dot],
-    mean: dict[str, tuple[float, float, int]],
-    radius: float,
-    corner: tuple[float, float],
-) -> None:
-    """Names beside the means, placed in points of the page."""
-    from matplotlib.lines import Line2D
-
-    renderer = picture.canvas.get_renderer()  # type: ignore[attr-defined]
-    point = picture.dpi / 72
-    texts: list[Any] = []
-    wanted = []
-    shared = _shared(list(mean))
-    for scheme, (delay, throughput, _) in mean.items():
-        text = picture.text(
-            0,
-            0,
-            _broken(_without(scheme, shared), picture.get_figwidth() * 25.4),
-            color=of(scheme).color,
-            fontweight="bold",
-            va="bottom",
-            ha="left",
-            zorder=5,
-        )
-        size = text.get_window_extent(renderer)
-        x, y = axes.transData.transform((delay, throughput)) / point
-        wanted.append(
-            placing.Label(float(x), float(y), radius, size.width / point + 1.5, size.height / point)
-        )
-        texts.append(text)
-    obstacles = []
-    for dot in found:
-        x, y = axes.transData.transform((dot.delay_ms, dot.throughput_mbps)) / point
-        obstacles.append(placing.Box(float(x) - 2, float(y) - 2, float(x) + 2, float(y) + 2))
-    inside = axes.get_window_extent(renderer)
-    frame = placing.Box(*(v / point for v in (inside.x0 + 2, inside.y0 + 2, inside.x1 - 2, inside.y1 - 2)))
-    wide, high = frame.right - frame.left, frame.top - frame.bottom
-    word_x, word_y = frame.left + corner[0] * wide, frame.bottom + corner[1] * high
-    obstacles += [placing.Box(word_x - 28, word_y - 14, word_x + 28, word_y + 14)] * 10  # the word "better"
-    size_points = (picture.get_figwidth() * 72, picture.get_figheight() * 72)
-    for text, label, spot in zip(texts, wanted, placing.place(wanted, obstacles, frame), strict=True):
-        text.set_position((spot.box.left / size_points[0], spot.box.bottom / size_points[1]))
-        if spot.far:
-            near_x = min(max(label.x, spot.box.left), spot.box.right)
-            near_y = min(max(label.y, spot.box.bottom), spot.box.top)
-            reach = math.hypot(near_x - label.x, near_y - label.y)
-            if reach > radius:
-                share = radius / reach
-                start = (label.x + share * (near_x - label.x), label.y + share * (near_y - label.y))
-                picture.add_artist(
-                    Line2D(
-                        [start[0] / size_points[0], near_x / size_points[0]],
-                        [start[1] / size_points[1], near_y / size_points[1]],
-                        transform=picture.transFigure,
-                        color=MUTED,
-                        linewidth=0.5,
-                        zorder=3.5,
-                    )
-                )

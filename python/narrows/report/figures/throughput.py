@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 TITLE = "Throughput"
 SCOPE = "run"
 ORDER = 10
+OVERLAID = " Rates are those at which packets arrived; shaded is the capacity in the first run."
 PAPER_NOTE = "The legend has the means. Markers only distinguish the flows."
 
 

@@ -231,6 +231,7 @@
     if (element.dataset.filled) return;
     element.dataset.filled = "1";
     element.innerHTML = (await pack(element.dataset.run)).table;
+    narrowsTables(element);
   }
   document.querySelectorAll("details.run").forEach((run) => {
     const tables = run.querySelectorAll(".on-demand");

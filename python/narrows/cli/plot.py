@@ -1,0 +1,193 @@
+"""`narrows plot`."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+from narrows.cli.common import Json
+
+
+class Preset(StrEnum):
+    """Sizes of figures for where they are printed."""
+
+    COLUMN = "column"
+    TEXT = "text"
+    SLIDE = "slide"
+
+
+#: Width in mm, height in mm if not the usual one, size of text in points.
+_PRESETS: dict[Preset, tuple[float, float | None, float]] = {
+    Preset.COLUMN: (88.0, None, 8.0),
+    Preset.TEXT: (180.0, None, 8.0),
+    Preset.SLIDE: (148.0, 83.0, 7.0),  # scaled to a slide of 254 mm its text has 12 pt
+}
+
+
+@command(example="narrows plot results/x --figure throughput --schemes cubic,bbr1 -o fig.pdf")
+def plot(
+    folders: Annotated[
+        list[Path] | None, typer.Argument(metavar="DIR...", help="Folders of campaigns.", show_default=False)
+    ] = None,
+    figure: Annotated[
+        str, typer.Option("--figure", metavar="NAME", help="The figure; --list names them.")
+    ] = "summary",
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Where to write it: .pdf, .svg or .png.  [default: NAME.pdf]",
+        ),
+    ] = None,
+    schemes: Annotated[
+        str | None, typer.Option(metavar="A,B", help="Only these schemes, separated by commas.")
+    ] = None,
+    runs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,M",
+            help="Runs by number or by name of their cell. Figures over time show of each scheme the run"
+            " nearest to its medians otherwise.",
+        ),
+    ] = None,
+    flows: Annotated[str | None, typer.Option(metavar="N,M", help="Only these flows, by number.")] = None,
+    x: Annotated[
+        str | None,
+        typer.Option("--x", metavar="LOW:HIGH", help="Ends of the axis in its unit; either may be empty."),
+    ] = None,
+    y: Annotated[
+        str | None, typer.Option("--y", metavar="LOW:HIGH", help="The same for the upright axis.")
+    ] = None,
+    preset: Annotated[
+        Preset,
+        typer.Option(
+            help="A column (88 mm) or the width (180 mm) of a paper's text, 8 pt, or a slide (16:9, text"
+            " of 12 pt when it fills 254 mm)."
+        ),
+    ] = Preset.TEXT,
+    width_mm: Annotated[
+        float | None, typer.Option("--width", metavar="MM", min=40, max=1000, help="Width in mm instead.")
+    ] = None,
+    height_mm: Annotated[
+        float | None, typer.Option("--height", metavar="MM", min=20, max=1000, help="Height in mm.")
+    ] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Where to write the numbers.  [default: beside the figure]"),
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Name the figures and end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Draw one figure of one campaign or several, for a paper or a slide.
+
+    Several schemes, runs or campaigns lie over each other. The numbers that are drawn are written as CSV
+    beside the figure, and the names of the runs into its metadata. In PDF files text stays text.
+
+    Exit codes: 0 done, 2 usage, 3 nothing to draw or a damaged campaign.
+    """
+    from narrows.errors import UsageError
+
+    if listing:
+        _list(as_json)
+        return
+    if not folders:
+        raise UsageError("name the folder of a campaign, or --list the figures")
+    from narrows.report.drawing import Options
+    from narrows.report.plotting import Choice, compose, kind_of, write
+
+    name = kind_of(figure).name
+    out = output or Path(f"{name.replace('_', '-')}.pdf")
+    if out.is_dir():
+        raise UsageError(f"-o {out} is a folder; name a file")
+    if out.suffix.lower() not in (".pdf", ".svg", ".png"):
+        raise UsageError(f"-o {out}: the name must end in .pdf, .svg or .png")
+    wide, high, size = _PRESETS[preset]
+    options = Options(width_mm or wide, height_mm or high, size, _span("--x", x), _span("--y", y))
+    chosen = Choice(tuple(folders), name, _split(schemes), _split(runs), _numbers(flows))
+    drawn = _with_progress(lambda: compose(chosen, options))
+    written = write(drawn, out, options, csv)
+    if as_json:
+        from narrows.cli.common import print_json
+
+        print_json(
+            {
+                "figure": name,
+                "title": drawn.title,
+                "caption": drawn.caption,
+                "files": [str(path) for path in written],
+                "runs": drawn.runs,
+            }
+        )
+        return
+    for path in written:
+        print(f"{'numbers' if path.suffix == '.csv' else 'figure'}: {path}")
+    print(drawn.caption)
+
+
+def _list(as_json: bool) -> None:
+    from narrows.cli.common import print_json
+    from narrows.report.plotting import listed
+
+    found = listed()
+    if as_json:
+        print_json([{"name": name, "scope": scope, "shows": text} for name, scope, text in found])
+        return
+    from textwrap import fill
+
+    from narrows.console import stdout_console
+
+    width = stdout_console().width
+    for name, scope, text in found:
+        left = f"{name.replace('_', '-'):<17}"
+        more = " (runs)" if scope == "run" else ""
+        print(fill(text + more, width, initial_indent=left, subsequent_indent=" " * 17))
+
+
+def _split(text: str | None) -> tuple[str, ...]:
+    from narrows.cli.compare import _split as split
+
+    return tuple(split(text))
+
+
+def _numbers(text: str | None) -> tuple[int, ...]:
+    from narrows.errors import UsageError
+
+    parts = _split(text)
+    if not all(part.isdigit() for part in parts):
+        raise UsageError(f'--flows: "{text}" are no numbers of flows; write for example --flows 1,2')
+    return tuple(int(part) for part in parts)
+
+
+def _span(option: str, text: str | None) -> tuple[float | None, float | None]:
+    from narrows.errors import UsageError
+
+    if text is None:
+        return None, None
+    low, found, high = text.partition(":")
+    try:
+        ends = (float(low) if low.strip() else None, float(high) if high.strip() else None)
+    except ValueError:
+        found = ""
+        ends = (None, None)
+    if not found:
+        raise UsageError(f'{option}: "{text}" is no pair of ends; write for example {option} 0:30')
+    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
+        raise UsageError(f"{option}: the first end must be smaller than the second one, as in {option} 0:30")
+    return ends
+
+
+def _with_progress(make: Any) -> Any:
+    """Draws, with a sign of life on a terminal."""
+    from narrows.campaign.progress import bars
+    from narrows.console import stderr_console
+
+    console = stderr_console()
+    with bars(console, console.is_terminal) as progress:
+        progress.add_task("drawing", note="", total=None)
+        return make()

@@ -1,0 +1,46 @@
+"""Delays of the packets of schemes, all valid runs together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from narrows.report import real_path
+from narrows.report.data import Campaign, Run, native
+
+
+def of_run(run: Run) -> Any:
+    """One-way delays (ms) of all data packets under test that arrived, in order; empty without packets."""
+    packets = native().packets(str(run.folder))
+    if packets is None:
+        return np.zeros(0)
+    arrived = packets["arrived_ns"] >= 0
+    own = np.zeros(len(arrived), dtype=bool)
+    for flow in run.tested:
+        own |= (packets["flow"] == flow.number) & (packets["backward"] == (flow.direction != "forward"))
+    own &= arrived
+    return np.sort(packets["arrived_ns"][own] - packets["sent_ns"][own]) / 1e6
+
+
+def of_schemes(data: Campaign) -> dict[str, Any]:
+    """Delays (ms) in order, by scheme, of its valid runs together."""
+    found = {}
+    for scheme in data.schemes:
+        runs = [run for run in data.of_scheme(scheme) if run.valid and run.record is not None]
+        delays = np.sort(np.concatenate([of_run(run) for run in runs] or [np.zeros(0)]))
+        if len(delays):
+            found[scheme] = delays
+    return found
+
+
+def absent(data: Campaign) -> str | None:
+    """Needs single packets of a valid run."""
+    if real_path.only_ends(data):
+        return real_path.NOT_SEEN
+    runs = [run for run in data.runs if run.valid and run.record is not None]
+    if not runs:
+        return "No valid run left a record."
+    if all(run.settings.get("record") == "bins" for run in runs):
+        return "The runs were recorded in bins (record: bins), which keep no delays of single packets."
+    return None

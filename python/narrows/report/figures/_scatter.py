@@ -1,0 +1,187 @@
+"""Parts of a scatter of schemes: the spread of their runs, names or numbers beside marks, the closer look."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.report import labels as placing
+from narrows.report.style import MUTED, PAPER, Style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FEWEST_OF_ELLIPSE = 3
+"""Runs of which a spread in two directions can be told."""
+CORE = 0.4
+"""A closer look shows at least this share of the schemes."""
+CLOSE = 0.3
+"""A closer look is worth its room if these schemes fill no more than this share of either axis."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A scheme in a scatter: the mean of its runs, the runs themselves and the words beside it."""
+
+    scheme: str
+    style: Style
+    x: float
+    y: float
+    runs: Sequence[tuple[float, float]]
+    words: str
+
+
+def ellipse(runs: Sequence[tuple[float, float]], logarithmic: bool) -> tuple[Any, Any] | None:
+    """The outline of one standard deviation of a normal distribution of the runs, as Remy and Pantheon draw
+    it; where x is drawn as a logarithm the distribution is that of logarithms. `None` for too few runs, and
+    for runs without a spread."""
+    points = np.asarray(runs, dtype=float)
+    if len(points) < FEWEST_OF_ELLIPSE:
+        return None
+    if logarithmic:
+        points[:, 0] = np.log(points[:, 0])
+    centre, spread = points.mean(axis=0), np.cov(points.T, bias=True)
+    values, vectors = np.linalg.eigh(spread)
+    if values[-1] <= 0:
+        return None
+    angle = np.linspace(0, 2 * np.pi, 73)
+    circle = np.stack([np.cos(angle), np.sin(angle)])
+    outline = centre[:, None] + vectors @ (np.sqrt(np.maximum(values, 0.0))[:, None] * circle)
+    return (np.exp(outline[0]) if logarithmic else outline[0]), outline[1]
+
+
+def core(places: Mapping[str, tuple[float, float]]) -> list[str] | None:
+    """The schemes that lie so near to each other, in shares of the axes, that they need a closer look; `None`
+    where all can be told apart as they are."""
+    if len(places) < 4:
+        return None
+    table = np.asarray(list(places.values()), dtype=float)
+    centre = np.median(table, axis=0)
+    away = np.abs(table - centre).max(axis=1)
+    order = np.argsort(away, kind="stable")
+    count = max(3, math.ceil(CORE * len(places)))
+    reach = float(away[order[count - 1]])
+    within = away <= max(1.5 * reach, CLOSE / 3)
+    extent = np.ptp(table[within], axis=0).max()
+    if within.all() or extent > CLOSE:
+        return None
+    return [scheme for scheme, inside in zip(places, within, strict=True) if inside]
+
+
+def broken(name: str, width_mm: float) -> str:
+    """A very long name in lines that fit beside a mark."""
+    parts = re.findall(r"[^-:_/ ]+[-:_/ ]?|[-:_/ ]", name)
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(lines[-1]) + len(part) > width_mm / 4.5:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(line.strip() for line in lines)
+
+
+def break_below(axes: Axes) -> None:
+    """Two slanted strokes at the foot of the upright axis: it doesn't start at zero."""
+    for lift in (0.0, 0.012):
+        axes.plot(
+            [-0.008, 0.008],
+            [0.018 + lift, 0.03 + lift],
+            transform=axes.transAxes,
+            color=MUTED,
+            linewidth=0.7,
+            clip_on=False,
+            label="_break",
+        )
+
+
+def names(
+    picture: Figure, axes: Axes, marks: Sequence[Mark], radius: float, corner: tuple[float, float] | None
+) -> None:
+    """Words beside the means, placed in points of the page; `corner` is the place of the word for better."""
+    from matplotlib.lines import Line2D
+    from matplotlib.patheffects import withStroke
+
+    halo = [withStroke(linewidth=1.4, foreground=PAPER)]
+    renderer = picture.canvas.get_renderer()  # type: ignore[attr-defined]
+    point = picture.dpi / 72
+    texts: list[Any] = []
+    wanted = []
+    for mark in marks:
+        text = picture.text(
+            0,
+            0,
+            mark.words,
+            color=mark.style.color,
+            fontweight="bold",
+            va="bottom",
+            ha="left",
+            zorder=5,
+            path_effects=halo,
+        )
+        size = text.get_window_extent(renderer)
+        x, y = axes.transData.transform((mark.x, mark.y)) / point
+        wanted.append(
+            placing.Label(float(x), float(y), radius, size.width / point + 1.5, size.height / point)
+        )
+        texts.append(text)
+    obstacles = []
+    for mark in marks:
+        for run in mark.runs:
+            x, y = axes.transData.transform(run) / point
+            obstacles.append(placing.Box(float(x) - 2, float(y) - 2, float(x) + 2, float(y) + 2))
+    inside = axes.get_window_extent(renderer)
+    frame = placing.Box(*(v / point for v in (inside.x0 + 2, inside.y0 + 2, inside.x1 - 2, inside.y1 - 2)))
+    if corner is not None:
+        wide, high = frame.right - frame.left, frame.top - frame.bottom
+        word_x, word_y = frame.left + corner[0] * wide, frame.bottom + corner[1] * high
+        obstacles += [placing.Box(word_x - 28, word_y - 14, word_x + 28, word_y + 14)] * 10
+    across, upright = picture.get_figwidth() * 72, picture.get_figheight() * 72
+    for text, label, spot in zip(texts, wanted, placing.place(wanted, obstacles, frame), strict=True):
+        text.set_position((spot.box.left / across, spot.box.bottom / upright))
+        if not spot.far:
+            continue
+        near_x = min(max(label.x, spot.box.left), spot.box.right)
+        near_y = min(max(label.y, spot.box.bottom), spot.box.top)
+        reach = math.hypot(near_x - label.x, near_y - label.y)
+        if reach <= radius:
+            continue
+        share = radius / reach
+        start = (label.x + share * (near_x - label.x), label.y + share * (near_y - label.y))
+        line = Line2D(
+            [start[0] / across, near_x / across],
+            [start[1] / upright, near_y / upright],
+            transform=picture.transFigure,
+            color=MUTED,
+            linewidth=0.5,
+            zorder=3.5,
+        )
+        picture.add_artist(line)
+
+
+def better(axes: Axes, marks: Sequence[Mark]) -> tuple[float, float]:
+    """An arrow that says which way is better, in the corner that is farthest from all marks."""
+    corners = [(0.94, 0.92), (0.06, 0.08), (0.94, 0.08), (0.06, 0.92)]
+    to_axes = axes.transData + axes.transAxes.inverted()
+    spots = [to_axes.transform(run) for mark in marks for run in mark.runs]
+
+    def clearance(corner: tuple[float, float]) -> float:
+        return min((max(abs(x - corner[0]), 0.6 * abs(y - corner[1])) for x, y in spots), default=1.0)
+
+    x, y = max(corners, key=lambda corner: (min(clearance(corner), 0.25), -corners.index(corner)))
+    axes.annotate(
+        "better",
+        xy=(x + 0.035, y + 0.05),
+        xytext=(x, y - 0.01),
+        xycoords="axes fraction",
+        textcoords="axes fraction",
+        ha="center",
+        va="center",
+        color=MUTED,
+        arrowprops={"arrowstyle": "->", "color": MUTED, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 0},
+    )
+    return x, y

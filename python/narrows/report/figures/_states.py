@@ -1,0 +1,93 @@
+"""Figures of what senders report over time: one quantity of every flow under test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.report import units
+from narrows.report.data import Run, floats, thin
+from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.style import Style, of_flows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+POINTS_ON_PAPER = 3_000
+POINTS_ON_PAGE = 2_000
+
+
+@dataclass(frozen=True)
+class Samples:
+    """One quantity that senders report: its column in the record, the factor to the unit that is shown, the
+    column of the numbers, the label of the axis and the words for it."""
+
+    source: str
+    scale: float
+    column: str
+    axis: str
+    noun: str
+
+    def found(self, run: Run) -> list[tuple[Style, int, Any, Any]]:
+        """Style, number, times and values of every flow whose sender reports the quantity."""
+        states = run.states
+        styles = of_flows([f.scheme for f in run.tested], [f.label for f in run.tested])
+        found = []
+        for flow, style in zip(run.tested, styles, strict=True):
+            series = states.get(flow.number)
+            if series is None or self.source not in series:
+                continue
+            time, value = floats(series["time_s"]), floats(series[self.source]) * self.scale
+            if np.any(np.isfinite(value)):
+                found.append((style, flow.number, time, value))
+        return found
+
+    def absent(self, run: Run) -> str | None:
+        """Not all schemes know the quantity."""
+        return None if self.found(run) else f"No sender of this run reported {self.noun}."
+
+    def numbers(self, run: Run) -> Numbers:
+        """One row per sample."""
+        found = self.found(run)
+        return {
+            "flow": [number for _, number, time, _ in found for _ in range(len(time))],
+            "time_s": np.concatenate([t for _, _, t, _ in found] or [np.zeros(0)]),
+            self.column: np.concatenate([v for _, _, _, v in found] or [np.zeros(0)]),
+        }
+
+    def sampled(self, run: Run) -> str:
+        """`, sampled every 10 ms`, if the record tells."""
+        sample = run.settings.get("sample_ns")
+        return f", sampled every {units.span(float(sample))}" if sample else ""
+
+    def figure(self, run: Run, options: Options) -> Figure:
+        """One line per flow, with markers against confusion."""
+        found = self.found(run)
+        with over_time(options, 38.0, run.duration_s, run.change_times_s, self.axis) as plot:
+            for index, (style, _, times, values) in enumerate(found):
+                time, value = thin(times, values, POINTS_ON_PAPER)
+                every = max(1, len(time) // 12)
+                (line,) = plot.axes.plot(
+                    time,
+                    value,
+                    color=style.color,
+                    linewidth=0.9,
+                    marker=style.marker,
+                    markersize=3.4,
+                    markeredgecolor="white",
+                    markeredgewidth=0.4,
+                    markevery=(index * every // max(1, len(found)), every),
+                )
+                plot.show(line, style.label, value)
+        return plot.figure
+
+    def chart(self, run: Run) -> dict[str, Any]:
+        """The interactive form."""
+        made = Chart(self.axis, run.change_times_s)
+        for style, _, times, values in self.found(run):
+            time, value = thin(times, values, int(run.detail * POINTS_ON_PAGE))
+            made.xs.append(time)
+            made.add(style.label, "line", value, style)
+        return made.document()

@@ -1,0 +1,208 @@
+"""A metric against a parameter of the matrix: a line per scheme, small multiples for further parameters."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from narrows.analysis.metrics import head_of, unit_of
+from narrows.report import units
+from narrows.report.data import Campaign
+from narrows.report.drawing import Numbers, Options, legend_over, limit, new_figure, paper_style
+from narrows.report.style import distinct
+from narrows.statistics.runs import spread_of, summarise
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Metrics against the matrix"
+SCOPE = "campaign"
+ORDER = 25
+
+METRICS = ("throughput_bps", "delay_p95_ns")
+"""The metrics drawn, one below the other."""
+_SHOWN = {"rate": (1e-6, "Mbit/s"), "span": (1e-6, "ms"), "bytes": (1e-3, "kB"), "ratio": (100, "%")}
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """The valid runs of a scheme in one cell of the matrix."""
+
+    scheme: str
+    values: dict[str, str]
+    metric: str
+    samples: tuple[float, ...]
+
+
+def matrix_rows(data: Campaign) -> dict[str, tuple[str, dict[str, str]]]:
+    """Base name and values of every row that a matrix made, by its label."""
+    found = {}
+    for row in data.resolved.get("schemes") or []:
+        values = row.get("values") if isinstance(row, dict) else None
+        if values:
+            words = ", ".join(f"{name} {value}" for name, value in values.items())
+            label = str(row["label"])
+            found[label] = (label.removesuffix(f" ({words})"), {str(k): str(v) for k, v in values.items()})
+    return found
+
+
+def points(data: Campaign) -> list[Point]:
+    """One per scheme, cell of the matrix and metric that has values."""
+    rows = matrix_rows(data)
+    found = []
+    for label in data.schemes:
+        base, values = rows.get(label, ("", {}))
+        if not values:
+            continue
+        for name in METRICS:
+            metric = data.metric(name)
+            measured = [
+                (run.rows.get("all") or {}).get("metrics") or {} for run in data.of_scheme(label) if run.valid
+            ]
+            samples = [float(row[name]) for row in measured if row.get(name) is not None]
+            if metric is not None and samples:
+                scale = float(metric.get("show_scale") or 1)
+                found.append(Point(base, values, name, tuple(value * scale for value in samples)))
+    return found
+
+
+def _axis(found: list[Point]) -> str | None:
+    """The parameter with the most values lies on the axis; of equals the first."""
+    keys = list(dict.fromkeys(key for point in found for key in point.values))
+    counted = {key: len({point.values.get(key) for point in found}) for key in keys}
+    best = max(keys, key=lambda key: counted[key], default=None)
+    return best if best is not None and counted[best] > 1 else None
+
+
+def numeric(texts: list[str]) -> tuple[list[float], str] | None:
+    """The values as numbers of one unit; `None` if they are not all quantities of one kind."""
+    from narrows.scenario.quantity import QuantityError, parse
+
+    first = {text.split()[0] for text in texts}
+    if len(first) == 1 and all(len(text.split()) > 2 for text in texts):  # `droptail 1 bdp`, `droptail 2 bdp`
+        texts = [text.split(maxsplit=1)[1] for text in texts]
+    found = []
+    for text in texts:
+        try:
+            found.append(parse(text))
+        except QuantityError:
+            break
+    if len(found) == len(texts) and len({quantity.kind for quantity in found}) == 1:
+        factor, unit = _SHOWN.get(found[0].kind, (1, found[0].kind))
+        return [float(quantity.value) * factor for quantity in found], unit
+    try:
+        return [float(text) for text in texts], ""
+    except ValueError:
+        return None
+
+
+def absent(data: Campaign) -> str | None:
+    """Needs a matrix with valid runs in several cells."""
+    if not matrix_rows(data):
+        return "The scenario has no matrix."
+    return None if _axis(points(data)) else "No parameter has valid runs at two of its values."
+
+
+def numbers(data: Campaign) -> Numbers:
+    """One row per scheme, cell of the matrix and metric, with the ends that are drawn."""
+    found = points(data)
+    keys = list(dict.fromkeys(key for point in found for key in point.values))
+    spreads = [spread_of(summarise(point.samples)) for point in found]
+    return {
+        "scheme": [point.scheme for point in found],
+        **{key: [point.values.get(key) for point in found] for key in keys},
+        "metric": [point.metric for point in found],
+        "unit": [unit_of(data.metric(point.metric) or {}) for point in found],
+        "median": [median(point.samples) for point in found],
+        "low": [spread.low for spread in spreads],
+        "high": [spread.high for spread in spreads],
+        "runs": [len(point.samples) for point in found],
+    }
+
+
+def caption(data: Campaign) -> str:
+    """The caption."""
+    found = points(data)
+    text = (
+        f"Medians of the valid runs against {_axis(found)}; bars are 95 % intervals of the median, below 6 "
+        "runs the smallest and largest."
+    )
+    others = [key for key in dict.fromkeys(k for p in found for k in p.values) if key != _axis(found)]
+    return text + (f" A column for each value of {' and '.join(others)}." if others else "")
+
+
+def figure(data: Campaign, options: Options) -> Figure:
+    """A row per metric, a column per combination of the other parameters."""
+    found = points(data)
+    axis = _axis(found)
+    assert axis is not None
+    groups = list(dict.fromkeys(_others(point, axis) for point in found))
+    metrics = [name for name in METRICS if any(point.metric == name for point in found)]
+    texts = list(dict.fromkeys(point.values[axis] for point in found if axis in point.values))
+    placed = numeric(texts)
+    at = dict(zip(texts, placed[0] if placed else range(len(texts)), strict=True))
+    styles = distinct(list(dict.fromkeys(point.scheme for point in found)))
+    with paper_style(options):
+        picture = new_figure(options, 44.0 * len(metrics) + 14)
+        grid = picture.subplots(len(metrics), len(groups), squeeze=False, sharex=True, sharey="row")
+        handles: dict[str, Any] = {}
+        for (row, metric), (column, group) in itertools.product(enumerate(metrics), enumerate(groups)):
+            axes = grid[row][column]
+            for scheme, style in styles.items():
+                own = [p for p in found if (p.scheme, p.metric, _others(p, axis)) == (scheme, metric, group)]
+                line = _line(axes, sorted((at[p.values[axis]], p.samples) for p in own), style)
+                handles.setdefault(scheme, line)
+            if column == 0:
+                described = data.metric(metric) or {}
+                axes.set_ylabel(f"{head_of(described)} ({unit_of(described)})")
+            if row == 0 and group:
+                axes.set_title(", ".join(f"{key} {value}" for key, value in group), loc="left")
+            if row == len(metrics) - 1:
+                axes.set_xlabel(f"{axis} ({placed[1]})" if placed and placed[1] else axis)
+            _ticks(axes, at, placed is not None)
+            axes.set_ylim(bottom=0)
+            limit(axes, options)
+        legend_over(picture, handles, options, 6.0)
+        picture.subplots_adjust(wspace=0.08, hspace=0.12)
+    return picture
+
+
+def _others(point: Point, axis: str) -> tuple[tuple[str, str], ...]:
+    return tuple((key, value) for key, value in point.values.items() if key != axis)
+
+
+def _line(axes: Any, rows: list[tuple[float, tuple[float, ...]]], style: Any) -> Any:
+    middles = [median(samples) for _, samples in rows]
+    below, above = [], []
+    for middle, (_, samples) in zip(middles, rows, strict=True):
+        spread = spread_of(summarise(samples))
+        below.append(0.0 if spread.low is None else max(0.0, middle - spread.low))
+        above.append(0.0 if spread.high is None else max(0.0, spread.high - middle))
+    return axes.errorbar(
+        [x for x, _ in rows],
+        middles,
+        yerr=[below, above],
+        color=style.color,
+        marker=style.marker,
+        linestyle=style.linestyle,
+        markersize=3.6,
+        markeredgecolor="white",
+        markeredgewidth=0.4,
+        elinewidth=0.7,
+        capsize=1.5,
+    )
+
+
+def _ticks(axes: Any, at: dict[str, float], is_numeric: bool) -> None:
+    places = sorted(at.values())
+    if is_numeric:
+        if places[0] > 0 and places[-1] > 8 * places[0]:
+            axes.set_xscale("log")
+        if len(places) <= 8:
+            axes.set_xticks(places, [units.trimmed(value) for value in places], minor=False)
+            axes.xaxis.minorticks_off()
+    else:
+        axes.set_xticks(list(at.values()), list(at))
+        axes.set_xlim(-0.4, len(at) - 0.6)

@@ -1,0 +1,95 @@
+"""Share of the delivered bits that each flow has, over time."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.report import real_path
+from narrows.report.data import Run, floats
+from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.style import of_flows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Share over time"
+SCOPE = "run"
+ORDER = 70
+IN_REPORT = False
+
+
+def _shares(run: Run) -> dict[int, Any]:
+    """Per flow under test the share (0 to 1) of what all of them got in a bin; no number where nothing
+    arrived."""
+    series = run.throughput["flows"]
+    rates = {
+        flow.number: floats(series[flow.number]["arrived_bps"])
+        for flow in run.tested
+        if flow.number in series
+    }
+    total = np.sum(list(rates.values()), axis=0)
+    filled = np.where(total > 0, total, np.nan)
+    return {number: rate / filled for number, rate in rates.items()}
+
+
+def absent(run: Run) -> str | None:
+    """A single flow has everything."""
+    if real_path.has_only_ends(run):
+        return real_path.NOT_SEEN
+    return None if len(_shares(run)) > 1 else "The run has a single flow, which shares with nobody."
+
+
+def numbers(run: Run) -> Numbers:
+    """One row per bin."""
+    shares = {f"flow_{number}_share": share for number, share in _shares(run).items()}
+    return {"time_s": run.throughput["time_s"], **shares}
+
+
+def caption(run: Run) -> str:
+    """The caption."""
+    return (
+        "Share of each flow in what all flows under test got, stacked, in bins of "
+        f"{run.bin_ns / 1e6:g} ms. With equal shares all areas of the moment are equally high."
+    )
+
+
+def figure(run: Run, options: Options) -> Figure:
+    """Areas on top of each other."""
+    shares = _shares(run)
+    flows = [flow for flow in run.tested if flow.number in shares]
+    styles = of_flows([f.scheme for f in flows], [f.label for f in flows])
+    edges = np.append(run.throughput["time_s"], run.throughput["time_s"][-1:] + run.bin_ns / 1e9)
+    hatches = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
+    with over_time(options, 46.0, run.duration_s, run.change_times_s, "share of throughput") as plot:
+        below = np.zeros(len(edges) - 1)
+        for number, (flow, style) in enumerate(zip(flows, styles, strict=True)):
+            above = below + np.nan_to_num(shares[flow.number])
+            area = plot.axes.stairs(
+                above,
+                edges,
+                baseline=below,
+                fill=True,
+                facecolor=style.color,
+                edgecolor="white",
+                linewidth=0.3,
+                hatch=hatches[number % len(hatches)],
+            )
+            plot.show(area, style.label)
+            below = above
+        plot.axes.set_ylim(0, 1)
+        plot.highest = None
+    return plot.figure
+
+
+def chart(run: Run) -> dict[str, Any]:
+    """The interactive form, not stacked."""
+    made = Chart("share of throughput", run.change_times_s)
+    made.xs.append(run.throughput["time_s"])
+    flows = {flow.number: flow for flow in run.tested}
+    shares = _shares(run)
+    styles = of_flows([flows[n].scheme for n in shares], [flows[n].label for n in shares])
+    for share, style in zip(shares.values(), styles, strict=True):
+        made.add(style.label, "step", share, style, dash=[])
+    return made.document()

@@ -1,0 +1,217 @@
+"""Single figures of any campaigns (`narrows plot`): what is chosen, drawn over each other and written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrows.report import ReportError, choice, drawing, figures, overlay
+from narrows.report.data import Campaign, Run, load
+from narrows.report.drawing import Numbers, Options
+from narrows.text import did_you_mean, shorten
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+FORMATS = ("pdf", "svg", "png")
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """What is to be drawn: campaigns, the name of a figure, and the schemes, runs (numbers or names of
+    cells) and flows that are chosen; empty means all, of runs over time those in the middle."""
+
+    folders: tuple[Path, ...]
+    figure: str
+    schemes: tuple[str, ...] = ()
+    runs: tuple[str, ...] = ()
+    flows: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """A figure with its numbers, its caption and the runs that it shows."""
+
+    figure: Figure
+    numbers: Numbers
+    title: str
+    caption: str
+    runs: list[str]
+
+
+def kind_of(name: str) -> figures.FigureKind:
+    """The figure of that name; raises `ReportError` with those there are."""
+    known = figures.registry()
+    wanted = name.replace("-", "_")
+    if wanted not in known:
+        hint = did_you_mean(name, known)
+        raise ReportError(
+            f"there is no figure {shorten(name)!r}{hint or '; choose one of ' + ', '.join(known)}"
+        )
+    return known[wanted]
+
+
+def select(chosen: Choice) -> Campaign:
+    """The chosen runs as one campaign; with several campaigns the names of schemes say whose they are."""
+    campaigns = [load(folder) for folder in chosen.folders]
+    if not campaigns:
+        raise ReportError("name the folder of a campaign")
+    names = _names(campaigns)
+    runs = []
+    for campaign, name in zip(campaigns, names, strict=True):
+        for scheme in campaign.schemes:
+            for run in campaign.of_scheme(scheme):
+                label = f"{scheme} ({name})" if len(campaigns) > 1 else scheme
+                if not chosen.schemes or scheme in chosen.schemes or label in chosen.schemes:
+                    runs.append(replace(run, scheme=label))
+    known = list(dict.fromkeys(scheme for campaign in campaigns for scheme in campaign.schemes))
+    for wanted in chosen.schemes:
+        if not any(run.scheme in (wanted, *(f"{wanted} ({name})" for name in names)) for run in runs):
+            raise ReportError(
+                f"there is no scheme {shorten(wanted)!r}"
+                f"{did_you_mean(wanted, known) or '; there is ' + ', '.join(known)}"
+            )
+    runs = _of_runs(runs, chosen.runs)
+    for run in runs:
+        _keep_flows(run, chosen.flows)
+    first = campaigns[0]
+    metrics = list({str(m["name"]): m for campaign in campaigns for m in campaign.metrics}.values())
+    return Campaign(
+        first.folder, first.record if len(campaigns) == 1 else {}, first.results, metrics, runs, []
+    )
+
+
+def _names(campaigns: Sequence[Campaign]) -> list[str]:
+    """The names of campaigns: those of their folders, with the folder above where two are equal."""
+    names = [campaign.folder.resolve().name for campaign in campaigns]
+    if len(set(names)) < len(names):
+        names = ["/".join(campaign.folder.resolve().parts[-2:]) for campaign in campaigns]
+    if len(set(names)) < len(names):
+        names = [f"{number}: {name}" for number, name in enumerate(names, 1)]
+    return names
+
+
+def _of_runs(runs: list[Run], wanted: Sequence[str]) -> list[Run]:
+    if not wanted:
+        return runs
+    for word in wanted:
+        if not any(word in (run.cell, str(run.number)) for run in runs):
+            known = [run.cell for run in runs if run.record is not None]
+            raise ReportError(
+                f"there is no run {shorten(word)!r} with a record"
+                f"{did_you_mean(word, known) or '; choose from: ' + ', '.join(known)}"
+            )
+    return [run for run in runs if run.cell in wanted or str(run.number) in wanted]
+
+
+def _keep_flows(run: Run, wanted: Sequence[int]) -> None:
+    """Leaves a run with some of its flows; of a single one its numbers stand for the run's totals."""
+    if not wanted:
+        return
+    kept = [flow for flow in run.flows if flow.number in wanted]
+    if not kept:
+        there = ", ".join(str(flow.number) for flow in run.flows)
+        raise ReportError(f"run {run.cell} has no flow {', '.join(map(str, wanted))}; it has {there}")
+    run.flows = kept
+    numbers = {str(flow.number) for flow in kept}
+    run.rows = {flow: row for flow, row in run.rows.items() if flow in numbers}
+    if len(kept) == 1 and run.rows:
+        run.rows["all"] = next(iter(run.rows.values()))
+
+
+def compose(chosen: Choice, options: Options) -> Drawing:
+    """Draws the figure. Raises `ReportError` if there is nothing to draw or a record is damaged."""
+    try:
+        return _compose(chosen, options)
+    except (ValueError, ArithmeticError, OSError) as error:  # as the core tells of damaged records
+        raise ReportError(str(error)) from error
+    except KeyError as error:
+        raise ReportError(f"figure {chosen.figure} can't be drawn: the record has no {error}") from error
+
+
+def _compose(chosen: Choice, options: Options) -> Drawing:
+    kind = kind_of(chosen.figure)
+    data = select(chosen)
+    if kind.scope == "campaign":
+        return _of_campaign(kind, data, options)
+    runs = [run for run in data.runs if run.record is not None]
+    if not chosen.runs:
+        middle = [choice.representative(data.of_scheme(scheme)) for scheme in data.schemes]
+        runs = [run for run in middle if run is not None]
+    if not runs:
+        raise ReportError(f"figure {kind.name} shows single runs, and none of these left a record")
+    drawable = [run for run in runs if kind.absent(run) is None]
+    if not drawable:
+        raise ReportError(f"figure {kind.name} can't be drawn: {kind.absent(runs[0])}")
+    drawn = (
+        _overlaid(kind, data, drawable, options)
+        if len(drawable) > 1
+        else _finished(kind, drawable[0], drawable, options)
+    )
+    left_out = ", ".join(run.cell for run in runs if run not in drawable)
+    return replace(drawn, caption=f"{drawn.caption} Nothing to show of {left_out}.") if left_out else drawn
+
+
+def _of_campaign(kind: figures.FigureKind, data: Campaign, options: Options) -> Drawing:
+    if (reason := kind.absent(data)) is not None:
+        raise ReportError(f"figure {kind.name} can't be drawn: {reason}")
+    valid = [run for run in data.runs if run.valid]
+    return _finished(kind, data, valid or data.runs, options)
+
+
+def _finished(
+    kind: figures.FigureKind, data: Campaign | Run, runs: Sequence[Run], options: Options
+) -> Drawing:
+    figure = kind.figure(data, options)
+    if not getattr(kind.module, "OWN_LIMITS", False):
+        for axes in figure.axes:
+            drawing.limit(axes, options)
+    return Drawing(figure, kind.numbers(data), kind.title, kind.caption(data), _ids(runs))
+
+
+def _overlaid(kind: figures.FigureKind, data: Campaign, runs: list[Run], options: Options) -> Drawing:
+    if not overlay.possible(kind):
+        names = ", ".join(run.cell for run in runs[:6])
+        raise ReportError(
+            f"figure {kind.name} shows one run; choose it with --runs, for example --runs {runs[0].cell}"
+            f" (there is {names})"
+        )
+    lines = overlay.lines(kind, runs, data.schemes)
+    figure = overlay.figure(lines, runs, options)
+    for axes in figure.axes:
+        drawing.limit(axes, options)
+    caption = f"{kind.title} of {len(runs)} runs over each other, in the colours of their schemes."
+    caption += str(getattr(kind.module, "OVERLAID", ""))
+    return Drawing(figure, overlay.numbers(lines), kind.title, caption, _ids(runs))
+
+
+def _ids(runs: Sequence[Run]) -> list[str]:
+    """Folder, cell and seed of every run, as far as they are known."""
+    found = []
+    for run in runs:
+        seed = run.settings.get("seed")
+        name = f"{run.folder.resolve().parent.parent.name}/{run.cell}"
+        found.append(f"{name} (seed {seed})" if seed is not None else name)
+    return found
+
+
+def write(drawn: Drawing, out: Path, options: Options, csv: Path | None = None) -> list[Path]:
+    """Writes the figure in the format of the file's ending, and its numbers as CSV beside it."""
+    form = out.suffix.removeprefix(".").lower()
+    if form not in FORMATS:
+        raise ReportError(
+            f"{out}: figures can't be written as {form or 'files without an ending'}; choose .pdf, .svg"
+            " or .png"
+        )
+    about = (drawn.title, f"{drawn.caption} Runs: {'; '.join(drawn.runs)}")
+    written = drawing.write_figure(drawn.figure, out.with_suffix(""), [form], options, about)
+    beside = csv or out.with_suffix(".csv")
+    drawing.write_numbers(drawn.numbers, beside)
+    return [*written, beside]
+
+
+def listed() -> list[tuple[str, str, Any]]:
+    """Name, scope and sentence of every figure."""
+    return [(kind.name, kind.scope, kind.summary) for kind in figures.registry().values()]
