@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 
 from narrows import report
 from narrows.cli.app import app
-from narrows.errors import UsageError
+from narrows.errors import NarrowsError, UsageError
 from narrows.report import figures, overlay, plotting, style
 from narrows.report.data import load
 from narrows.report.drawing import Options
@@ -202,6 +202,17 @@ def test_a_damaged_record_is_one_sentence(folder: Path, tmp_path: Path) -> None:
     (broken / "cells" / "mix-r1" / "packets.parquet").write_bytes(b"PAR1 nothing PAR1")
     with pytest.raises(report.ReportError, match=r"packets\.parquet"):
         narrows(broken, "--figure", "sequence", "--runs", "mix-r1", "-o", tmp_path / "x.pdf")
+
+
+def test_a_figure_that_can_not_be_written_is_one_sentence(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(NarrowsError, match="the figure can't be written"):
+        narrows(folder, "-o", tmp_path / "file" / "x.pdf")
+
+
+def test_the_list_fits_the_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    assert max(map(len, narrows("--list").splitlines())) <= 80
 
 
 def test_the_list_names_every_figure_in_a_sentence() -> None:

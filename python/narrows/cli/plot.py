@@ -140,9 +140,9 @@ def _list(as_json: bool) -> None:
         return
     from textwrap import fill
 
-    from narrows.console import stdout_console
+    from narrows.analysis.terminal import width as columns
 
-    width = stdout_console().width
+    width = columns()
     for name, scope, text in found:
         left = f"{name.replace('_', '-'):<17}"
         more = " (runs)" if scope == "run" else ""

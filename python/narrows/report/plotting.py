@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from narrows.errors import NarrowsError, reason
 from narrows.report import ReportError, choice, drawing, figures, overlay
 from narrows.report.data import Campaign, Run, load
 from narrows.report.drawing import Numbers, Options
@@ -155,8 +156,8 @@ def _compose(chosen: Choice, options: Options) -> Drawing:
 
 
 def _of_campaign(kind: figures.FigureKind, data: Campaign, options: Options) -> Drawing:
-    if (reason := kind.absent(data)) is not None:
-        raise ReportError(f"figure {kind.name} can't be drawn: {reason}")
+    if (why := kind.absent(data)) is not None:
+        raise ReportError(f"figure {kind.name} can't be drawn: {why}")
     valid = [run for run in data.runs if run.valid]
     return _finished(kind, data, valid or data.runs, options)
 
@@ -206,9 +207,12 @@ def write(drawn: Drawing, out: Path, options: Options, csv: Path | None = None) 
             " or .png"
         )
     about = (drawn.title, f"{drawn.caption} Runs: {'; '.join(drawn.runs)}")
-    written = drawing.write_figure(drawn.figure, out.with_suffix(""), [form], options, about)
     beside = csv or out.with_suffix(".csv")
-    drawing.write_numbers(drawn.numbers, beside)
+    try:
+        written = drawing.write_figure(drawn.figure, out.with_suffix(""), [form], options, about)
+        drawing.write_numbers(drawn.numbers, beside)
+    except OSError as error:
+        raise NarrowsError(f"{out}: the figure can't be written: {reason(error)}") from error
     return [*written, beside]
 
 
