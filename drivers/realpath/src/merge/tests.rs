@@ -154,10 +154,7 @@ impl Scene {
             let (packets, bytes) = of_flow(flow, !sends);
             // Samples each half second by the host's own count of time.
             let states: Vec<Value> = (0..8)
-                .map(|n| {
-                    let values: Vec<Value> = (0..11).map(|_| json!(n)).collect();
-                    json!([n * 500 * MS, values, null])
-                })
+                .map(|n| json!({"time_ns": n * 500 * MS, "cwnd_bytes": n, "srtt_ns": n, "delivered_bytes": n}))
                 .collect();
             let outcome = if sends {
                 json!({"read_back": "x", "states": states,
