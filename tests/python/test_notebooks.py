@@ -11,7 +11,7 @@ from nbclient import NotebookClient
 
 NOTEBOOKS = sorted((Path(__file__).resolve().parents[2] / "examples" / "notebooks").glob("*.ipynb"))
 #: Figures of each, by the beginning of its name.
-FIGURES = {"1-first-run": 1, "2-compare-schemes": 1, "3-sweep": 1, "4-own-metric": 0}
+FIGURES = {"1-first-run": 1, "2-compare-schemes": 1, "3-sweep": 1, "4-own-metric": 0, "5-other-tools": 5}
 
 # The packages of Jupyter warn of their own parts.
 pytestmark = [
@@ -21,7 +21,7 @@ pytestmark = [
 ]
 
 
-def test_there_are_four() -> None:
+def test_all_are_known() -> None:
     assert {path.stem for path in NOTEBOOKS} == set(FIGURES)
 
 

@@ -42,8 +42,6 @@ SENDER, RECEIVER = 0, 1
 #: Becomes the agent in a shell; run by its path, since it needs nothing of ours.
 _EXEC = Path(__file__).with_name("exec_in_shell.py")
 INVALID, FAILED = "invalid", "failed"
-#: Where the smallest RTT of a sample of a sender stands in `side.json`.
-_MIN_RTT = 5
 
 
 @dataclass(frozen=True)
@@ -282,7 +280,7 @@ class Testbed:
         ran.path = _measured(self._path, start_real_ns - began_ns, self._emulated_path.length_ns).to_json()
         for one in ends:
             if one["role"] == "sender":
-                samples = [state[1][_MIN_RTT] for state in one["outcome"]["states"]]
+                samples = [state["min_rtt_ns"] for state in one["outcome"]["states"]]
                 # Those read from timestamps, where packets were repeated, are rounded down to whole ms.
                 exact = [value for value in samples if value and value % 1_000_000]
                 ran.rtt_min_ns = min(exact, default=None)

@@ -8,12 +8,12 @@ base units: bit/s, ns, bytes, packets.
 from __future__ import annotations
 
 import re
+import tomllib
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from narrows.files import packaged
 from narrows.text import did_you_mean, shorten
 
 #: The largest value of any quantity: it must fit the integers of the core.
@@ -55,7 +55,7 @@ def _units() -> dict[str, tuple[str, Fraction]]:
 
 UNITS = _units()
 
-_WORDS = packaged(Path(__file__).with_name("quantity.yaml"))
+_WORDS = tomllib.loads(Path(__file__).with_name("quantity.toml").read_text(encoding="utf-8"))
 _HABITS: dict[str, str] = _WORDS["habits"]
 #: A value of each kind in words, for messages.
 EXAMPLES: dict[str, str] = _WORDS["examples"]
