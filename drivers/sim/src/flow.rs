@@ -146,8 +146,8 @@ impl FlowState {
             })?;
         sender.set_write_seq(0);
         let machines = [
-            Machine::Sender(Box::new(sender)),
-            Machine::Receiver(Box::new(Receiver::new(config))),
+            Machine::Sender(sender),
+            Machine::Receiver(Receiver::new(config)),
         ];
         let is_data = down == (self.class == Class::Pull);
         Ok(self.pair(machines, index, is_data, now))
