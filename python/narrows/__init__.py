@@ -19,12 +19,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from narrows.api.campaign import Campaign, campaigns, load
-    from narrows.api.looking import Comparison, compare, plot
+    from narrows.api.looking import Comparison, compare
     from narrows.api.query import query
     from narrows.api.running import run
     from narrows.campaign.own_metrics import metric
     from narrows.campaign.record import Run
     from narrows.errors import NarrowsError
+    from narrows.report import plot
 
 __version__ = "0.1.0"
 
@@ -43,7 +44,7 @@ _HOMES = {
     "compare": "api.looking",
     "load": "api.campaign",
     "metric": "campaign.own_metrics",
-    "plot": "api.looking",
+    "plot": "report",
     "query": "api.query",
     "run": "api.running",
 }

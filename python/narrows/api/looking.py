@@ -1,4 +1,4 @@
-"""Comparing campaigns and drawing figures out of a program or notebook: `narrows.compare`, `narrows.plot`."""
+"""Comparing campaigns out of a program or notebook: `narrows.compare`."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-    from typing_extensions import TypeIs
-
     from narrows.api.campaign import Campaign
 
     Place = str | os.PathLike[str] | Campaign
@@ -18,10 +15,6 @@ if TYPE_CHECKING:
 
 def _folder(place: Place) -> Path:
     return Path(place) if isinstance(place, str | os.PathLike) else place.path
-
-
-def _is_place(given: Place | Sequence[Place]) -> TypeIs[Place]:
-    return isinstance(given, str | os.PathLike) or hasattr(given, "path")
 
 
 class Comparison:
@@ -90,33 +83,3 @@ def compare(
         traces=traces,
     )
     return Comparison(dict(compared(request)))
-
-
-def plot(
-    campaigns: Place | Sequence[Place],
-    figure: str,
-    *,
-    schemes: Sequence[str] | None = None,
-    runs: Sequence[str | int] | None = None,
-    flows: Sequence[int] | None = None,
-    x: tuple[float | None, float | None] = (None, None),
-    y: tuple[float | None, float | None] = (None, None),
-    width_mm: float = 180.0,
-    height_mm: float | None = None,
-    font_pt: float = 7.0,
-) -> Figure:
-    """Draws a figure of one campaign or several; `narrows plot --list` names them all.
-
-    `runs` are numbers, or names of cells such as `cubic-r1`; without them a figure over time shows of each
-    scheme the run nearest to its medians. `x` and `y` are the ends of the axes in the units that they show,
-    None where the numbers decide. The figure is Matplotlib's, to be shown, changed or saved.
-
-    Raises `narrows.NarrowsError` if there is no such figure, scheme, run or flow, or nothing to draw.
-    """
-    from narrows import report
-
-    several = [campaigns] if _is_place(campaigns) else campaigns
-    return report.plot(
-        [_folder(one) for one in several], figure, schemes=schemes, runs=runs, flows=flows, x=x, y=y,
-        width_mm=width_mm, height_mm=height_mm, font_pt=font_pt,
-    )  # fmt: skip

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from narrows.errors import DataError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
+    #: A folder, or a campaign that was loaded from one (`path`).
+    Place = str | PathLike[str] | Any
 
 __all__ = ["ReportError", "ReportPaths", "Wanted", "build", "plot"]
 
@@ -58,7 +62,7 @@ def build(
 
 
 def plot(
-    folders: Path | Sequence[Path],
+    campaigns: Place | Sequence[Place],
     figure: str,
     *,
     schemes: Sequence[str] | None = None,
@@ -81,12 +85,14 @@ def plot(
     from narrows.report.drawing import Options
     from narrows.report.plotting import Choice, compose
 
-    chosen = Choice(_listed(folders), figure, _names(schemes), _names(runs), tuple(flows or ()))
+    chosen = Choice(_listed(campaigns), figure, _names(schemes), _names(runs), tuple(flows or ()))
     return compose(chosen, Options(width_mm, height_mm, font_pt, x, y)).figure
 
 
-def _listed(folders: Path | Sequence[Path]) -> tuple[Path, ...]:
-    return tuple(map(Path, [folders] if isinstance(folders, str | Path) else folders))
+def _listed(given: Place | Sequence[Place]) -> tuple[Path, ...]:
+    one = isinstance(given, str | PathLike) or hasattr(given, "path")
+    several: Any = [given] if one else given
+    return tuple(Path(getattr(place, "path", place)) for place in several)
 
 
 def _names(given: Sequence[str | int] | None) -> tuple[str, ...]:

@@ -26,6 +26,8 @@ from narrows.report.drawing import DOUBLE_MM, SINGLE_MM, Options
 
 RUNS_PER_WORKER = 24
 """Starting a process costs about as much as reading this many runs."""
+FULL_RUNS = 24
+"""Up to so many runs, charts have all the points that a screen can show."""
 ON_PAPER = ("throughput", "delay")
 """Figures of a run that the PDF shows side by side, unless it shows all runs."""
 
@@ -181,10 +183,6 @@ def thin_out(runs: Sequence[Run], paper: Sequence[str]) -> None:
     share = min(1.0, max(0.1, FULL_RUNS / max(1, len(runs))))
     for run in runs:
         run.detail = max(share, min(1.0, 2 * FULL_RUNS / len(paper))) if run.cell in paper else share
-
-
-FULL_RUNS = 24
-"""Up to so many runs, charts have all the points that a screen can show."""
 
 
 def _cores() -> int:
