@@ -4,12 +4,16 @@
 //! which scheme the model is. Which arrays there are depends on the kind; `docs/guide/models.md` lists them. Files come
 //! from anywhere, so nothing in them is believed.
 
+use std::fmt::Display;
+
 use narrows_units::{FileRef, Files, ParamError};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
 /// Most dimensions of an array.
 const MAX_DIMENSIONS: usize = 8;
+/// Most letters of what a file says, or is said of it, in a message.
+const MAX_EXCERPT: usize = 100;
 
 /// A model file, read. Messages of errors are one sentence without the name of the file.
 pub struct Model<'a> {
@@ -25,7 +29,8 @@ impl<'a> Model<'a> {
     pub fn parse(content: &'a [u8]) -> Result<Self, String> {
         let no_model = |error: SafeTensorError| {
             format!(
-                "it is no model file ({error}); make one from a published model with: narrows models add NAME PATH"
+                "it is no model file ({}); make one from a published model with: narrows models add NAME PATH",
+                excerpt(&error)
             )
         };
         let (_, header) = SafeTensors::read_metadata(content).map_err(no_model)?;
@@ -36,8 +41,9 @@ impl<'a> Model<'a> {
         for (name, array) in arrays.iter() {
             if array.shape().len() > MAX_DIMENSIONS || array.shape().contains(&0) {
                 return Err(format!(
-                    "its array {name:?} has the shape {:?}, where up to {MAX_DIMENSIONS} lengths of at least 1 are needed",
-                    array.shape()
+                    "its array {} has the shape {}, where up to {MAX_DIMENSIONS} lengths of at least 1 are needed",
+                    excerpt(&name),
+                    excerpt(&format_args!("{:?}", array.shape()))
                 ));
             }
         }
@@ -60,14 +66,9 @@ impl<'a> Model<'a> {
         if self.kind == wanted {
             return Ok(());
         }
-        let found: String = self
-            .kind
-            .chars()
-            .filter(|letter| !letter.is_control())
-            .take(40)
-            .collect();
         Err(format!(
-            "it is of the kind {found}, where a model of the kind {wanted} is needed"
+            "it is of the kind {}, where a model of the kind {wanted} is needed",
+            excerpt(&self.kind)
         ))
     }
 
@@ -147,6 +148,17 @@ impl<'a> Model<'a> {
         let (chunks, _) = array.data().as_chunks::<N>();
         Ok(chunks.iter().map(|chunk| read(*chunk)).collect())
     }
+}
+
+/// The start of a text that a stranger wrote, without control characters: what a message may repeat of it.
+fn excerpt(text: &dyn Display) -> String {
+    let text = text.to_string();
+    let mut letters = text.chars().filter(|letter| !letter.is_control());
+    let mut start: String = letters.by_ref().take(MAX_EXCERPT).collect();
+    if letters.next().is_some() {
+        start.push('…');
+    }
+    start
 }
 
 /// Reads the model in `file` and builds something from it.
@@ -263,6 +275,33 @@ mod tests {
         let model = Model::parse(&content).unwrap();
         assert_eq!(model.kind(), "k");
         assert_eq!(model.integers("n", &[2]).unwrap(), [0, 0]);
+    }
+
+    #[test]
+    fn a_refusal_repeats_little_of_a_strange_file() {
+        let name = "\\u0007x".repeat(1_000);
+        let kind = format!(r#"{{"__metadata__": {{"kind": "{name}"}}}}"#);
+        let length = (kind.len() as u64).to_le_bytes();
+        let kind = [&length[..], kind.as_bytes()].concat();
+        let of_kind = Model::parse(&kind).unwrap().expect_kind("remy");
+        for problem in [
+            problem(&with(&format!(
+                r#"{{"__metadata__": {{"kind": "k"}}, "{name}": {{"dtype": "F32", "shape": [0], "data_offsets": [0, 0]}}, "b": {{"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}}}}"#
+            ))),
+            problem(&with(&format!(
+                r#"{{"__metadata__": {{"kind": "k"}}, "a": {{"dtype": "F64", "shape": [{}1], "data_offsets": [0, 8]}}}}"#,
+                "1,".repeat(1_000)
+            ))),
+            problem(&with(
+                r#"{"__metadata__": {"kind": "k"}, "a": {"dtype": "F42", "shape": [1], "data_offsets": [0, 8]}}"#,
+            )),
+            of_kind.unwrap_err(),
+        ] {
+            assert!(
+                problem.len() < 250 && !problem.contains(char::is_control),
+                "{problem:?}"
+            );
+        }
     }
 
     #[test]
