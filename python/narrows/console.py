@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
@@ -28,7 +29,8 @@ def _console(terminal: bool, *, stderr: bool) -> Console:
     from rich.console import Console
 
     # Labels, reasons and names of files stand as they are: "[red]" and ":x:" mean nothing in them.
-    width = None if terminal else WIDTH_OF_FILES
+    # The library itself honours COLUMNS.
+    width = None if terminal or os.environ.get("COLUMNS", "").isdecimal() else WIDTH_OF_FILES
     # In a notebook, rich would print every line as a page of its own.
     return Console(
         stderr=stderr, width=width, highlight=False, markup=False, emoji=False, force_jupyter=False

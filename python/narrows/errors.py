@@ -32,6 +32,14 @@ class UsageError(NarrowsError):
     exit_code = EXIT_USAGE
 
 
+class ProgramError(NarrowsError):
+    """A program of the user's can't be started; exit codes are those of shells."""
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
 class DataError(NarrowsError):
     """A file or folder that does not hold what it should."""
 

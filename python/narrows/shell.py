@@ -17,13 +17,14 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
 
-from narrows.errors import DataError, UnavailableError, UsageError, reason
+from narrows.errors import DataError, ProgramError, UnavailableError, UsageError, reason
 from narrows.scenario import load
 from narrows.scenario import registry as registries
 from narrows.scenario.elements import Item, Link, list_items, same_names
 from narrows.scenario.files import Files, stored_name
 from narrows.scenario.params import Context
 from narrows.scenario.problems import Problems
+from narrows.scenario.quick import in_order, option_value, read_queue
 from narrows.scenario.registry import Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, parse_value
 
@@ -147,7 +148,7 @@ def _link(
     for key in ("rate", "queue", "delay", "loss"):
         text = getattr(options, key)
         if text is not None:
-            entries[key] = _value(text, f"--{key}")
+            entries[key] = option_value(text, f"--{key}")
     if trace is not None:
         option = Mark(f"--trace-{side}")
         file = Scalar(option, trace)
@@ -163,7 +164,7 @@ def _link(
             return link
         entries |= found.entries if found else {}
         _check_queue(entries, f"--{side}" if found and "queue" in found.entries else None)
-    link.items = [Item(written, f"{name}.{index}") for index, written in enumerate(_elements(entries))]
+    link.items = [Item(written, f"{name}.{index}") for index, written in enumerate(in_order(entries))]
     return link
 
 
@@ -180,43 +181,10 @@ def _own(text: str, option: str, problems: Problems) -> Mapping | Sequence | Non
         problems.add(Mark(option), 'must be elements such as "rate: 1 Mbit/s, loss: 2 %"')
         return None
     entries = {
-        key: _queue(value.text, value.mark) if key == "queue" and isinstance(value, Scalar) else value
+        key: read_queue(value.text, value.mark) if key == "queue" and isinstance(value, Scalar) else value
         for key, value in found.entries.items()
     }
     return Mapping(found.mark, entries, found.key_marks)
-
-
-def _value(text: str, option: str) -> Node:
-    mark = Mark(option)
-    if text.strip()[:1] in ("{", "["):
-        return parse_value(text, option, is_option=True) or Scalar(mark, "")
-    if option == "--queue":
-        return _queue(text, mark)
-    return Scalar(mark, text.strip())
-
-
-def _queue(text: str, mark: Mark) -> Node:
-    """`droptail 60 kB` is short for `{droptail: 60 kB}`."""
-    name, _, amount = text.strip().partition(" ")
-    # Where the name is missing, the amount stands first.
-    if not amount or not name[:1].isalpha():
-        return Scalar(mark, text.strip())
-    name = name.removesuffix(":")
-    return Mapping(mark, {name: Scalar(mark, amount.strip())}, {name: mark})
-
-
-def _elements(entries: dict[str, Node]) -> list[Mapping]:
-    """Queue and rate first, then the delay, then the loss, then the rest in the order given."""
-
-    def element(*keys: str) -> Mapping:
-        marks = {key: entries[key].mark for key in keys}
-        return Mapping(marks[keys[0]], {key: entries[key] for key in keys}, marks).copy("")
-
-    found: list[Mapping] = []
-    if "rate" in entries:
-        found.append(element("rate", *(["queue"] if "queue" in entries else [])))
-    rest = [key for key in entries if key not in ("rate", "queue", "delay", "loss")]
-    return found + [element(key) for key in ("delay", "loss", *rest) if key in entries]
 
 
 def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
@@ -227,7 +195,7 @@ def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
         program = [os.environ.get("SHELL") or "/bin/sh"]
         environment |= _prompt(options, program[0])
     elif shutil.which(program[0]) is None:
-        raise UsageError(f"there is no program {shlex.quote(program[0])}; check its name, or install it")
+        raise _unusable(program[0])
     folder = Path(tempfile.mkdtemp(prefix="narrows-shell-"))
     try:
         (folder / "files").mkdir()
@@ -242,6 +210,14 @@ def run(agent: Path, options: ShellOptions, program: list[str]) -> NoReturn:
     except OSError as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise UnavailableError(f"{agent} can't be started: {reason(error)}") from None
+
+
+def _unusable(program: str) -> ProgramError:
+    """Why a program can't be started, with the exit code that shells have for it."""
+    if Path(program).exists() and "/" in program:
+        what = "a folder" if Path(program).is_dir() else "a file that may not be executed"
+        return ProgramError(f"{shlex.quote(program)} is {what}; chmod +x makes a file a program", 126)
+    return ProgramError(f"there is no program {shlex.quote(program)}; check its name, or install it", 127)
 
 
 def _prompt(options: ShellOptions, shell: str) -> dict[str, str]:

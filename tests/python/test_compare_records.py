@@ -15,6 +15,7 @@ from narrows.cli.app import app
 from narrows.comparison import envelope
 from narrows.comparison.document import Request, compare
 from narrows.comparison.traces import divergence
+from narrows.errors import DataError
 
 SCENARIO = """
 schema: narrows/scenario/1
@@ -191,3 +192,16 @@ def test_records_without_packets_have_no_envelope(tmp_path: Path) -> None:
     assert result.exit_code == 0, result.output
     (shape,) = json.loads(result.stdout)["envelopes"]
     assert "packets.parquet" in shape["absent"]
+
+
+def test_two_cells_are_compared_as_two_runs(tmp_path: Path) -> None:
+    cells = simulated(tmp_path / "a", "[cubic, cubic-linux]") / "cells"
+    document = compare(Request([cells / "cubic-r1", cells / "cubic-linux-r1"]))
+    assert [side["cells"] for side in document["sides"]] == [1, 1]
+    (row,) = document["rows"]
+    assert row["title"] == "cubic-linux for cubic"
+    assert document["traces"][0]["flows"][0]["at_s"] > 0
+    (cells.parent / "cells" / "stranger").mkdir()
+    (cells / "stranger" / "run.json").write_text("{}")
+    with pytest.raises(DataError, match="is no cell of the campaign"):
+        compare(Request([cells / "stranger", cells / "cubic-r1"]))

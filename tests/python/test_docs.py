@@ -14,8 +14,9 @@ from typing import Any
 import pytest
 import typer.main
 
+from narrows.cli import quick
 from narrows.cli.app import app
-from narrows.cli.run import _overrides, _real_path
+from narrows.cli.run import _real_path
 from narrows.scenario import load, shipped
 from narrows.schemes.listing import list_schemes
 
@@ -122,7 +123,8 @@ SHOWN = sorted(set(_shown()), key=str)
 
 def _words(line: str) -> list[str]:
     words = shlex.split(line, comments=True)
-    return words[1 : words.index(">")] if ">" in words else words[1:]
+    ends = [words.index(mark) for mark in (">", "|") if mark in words]
+    return words[1 : min(ends, default=len(words))]
 
 
 def test_documents_show_commands() -> None:
@@ -151,10 +153,13 @@ def test_every_command_shown_parses(shown: Shown) -> None:
     given = context.params
     if words[0] == "scenarios" and given["name"] is not None:
         assert given["name"] in {one.name for one in shipped.shipped()}
-    if words[0] == "run" and not given["scenario"].endswith(".yaml"):
-        options = [given[key] for key in ("where", "schemes", "runs", "seed", "time", "changes")]
-        options[-1] = options[-1] or []
-        load(given["scenario"], _overrides(*options) + _real_path(given["host"], given["prepare"]))
+    if words[0] in ("run", "init") and (given.get("scenario") or "").rpartition(".")[2] not in ("yaml", "-"):
+        options = ("where", "schemes", "flows", "runs", "seed", "time")
+        values = {key: given[key] for key in options}
+        changed = quick.Changed(**values, changes=given["changes"] or [])
+        more = _real_path(given["host"], given["prepare"]) if words[0] == "run" else []
+        path = quick.QuickPath(*(given[key] for key in quick.QuickPath._fields))
+        quick.loaded(given.get("scenario"), path, changed, more)
 
 
 def test_the_readme_shows_the_first_scenario_as_it_is() -> None:

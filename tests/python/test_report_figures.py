@@ -286,3 +286,22 @@ def test_names_of_many_schemes_leave_out_what_most_of_them_have() -> None:
     # Where it is all that tells two rows apart, it stays.
     assert _shared([*labels, "copa"]) == []
     assert _shared(["copa delta=0.5", "copa delta=0.1"]) == []
+
+
+def test_harm_is_what_is_lost_beside_another(tmp_path: Path) -> None:
+    specs = [Spec("cubic", 1, ("cubic",)), Spec("cubic", 2, CUBIC), Spec("mix", 1, ("cubic", "reno"))]
+    made = load(write_campaign(tmp_path / "campaign", specs, duration_s=3.0))
+    rates = {
+        (run.cell, flow.number): float(run.rows[str(flow.number)]["metrics"]["throughput_bps"])
+        for run in made.runs
+        for flow in run.tested
+    }
+    found = figures.registry()["pairs"].module.numbers(made)
+    harm = dict(zip(zip(found["scheme"], found["beside"], strict=True), found["harm"], strict=True))
+    alone = rates["cubic-r1", 1]
+    assert harm["cubic", "reno"] == pytest.approx(1 - rates["mix-r1", 1] / alone)
+    assert harm["cubic", "cubic"] == pytest.approx(
+        1 - (rates["cubic-r2", 1] + rates["cubic-r2", 2]) / 2 / alone
+    )
+    # Reno never ran alone, so nobody knows what it would have had.
+    assert np.isnan(harm["reno", "cubic"])

@@ -79,6 +79,7 @@ def called(scheme: str | dict[str, object]) -> str:
     return scheme if isinstance(scheme, str) else str(scheme["scheme"])
 
 
+@pytest.mark.study
 @pytest.mark.timeout(1100)  # a minute or two on a quiet machine: a hundred million packets
 def test_schemes_are_as_fair_between_round_trip_times_as_is_known(tmp_path: Path) -> None:
     found: dict[str, list[float]] = {}

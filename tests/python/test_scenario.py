@@ -149,7 +149,7 @@ BAD = [
     ("interval: 2 s", "interval: 5 s", "flow 3 would start at 10 s but the duration is 10 s"),
     ("[0 ms, 10 ms, 20 ms]", "[0 ms]", "lists 1 values for 3 flows"),
     ("schema: narrows/scenario/1", "schema: narrows/scenario/2", "can't read; it reads narrows/scenario/1"),
-    ("question: Does it work?\n", "", "test.yaml:1:1: the key question is missing"),
+    ("schema: narrows/scenario/1\n", "", "test.yaml:1:1: the key schema is missing"),
     ("seed: 7", "seed: 7\nmatrix: {}", "matrix: needs a key with a list of values"),
     ("seed: 7", "seed: 7\nwhere: hosts", "real_path: needs the other host"),
     ("{delay: 20 ms}", "{delay: 20 ms, loss: 1 %}", "write each as an item of its own"),

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 from rich.text import Text
 
+from narrows.campaign.events import Tell, nobody
 from narrows.scenario.model import Cell
 
 _VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
@@ -61,13 +62,25 @@ class TimeLeft:
         return max(0.0, each * (self.left - sum(self.shares.values())) / self.workers)
 
 
+def _name(cell: Cell) -> dict[str, Any]:
+    return {"cell": cell.id, "scheme": cell.scheme, "run": cell.run}
+
+
 class ProgressView:
     """Tells the user about cells as they start, move and end."""
 
     def __init__(
-        self, console: Console, done: int, cells: int, workers: int, guess: float | None, quiet: bool = False
+        self,
+        console: Console,
+        done: int,
+        cells: int,
+        workers: int,
+        guess: float | None,
+        quiet: bool = False,
+        tell: Tell = nobody,
     ) -> None:
         self.console = console
+        self.tell = tell
         self.done = done
         self.total = done + cells
         self.time_left = TimeLeft(cells, workers, guess)
@@ -91,11 +104,13 @@ class ProgressView:
 
     def cell_started(self, cell: Cell) -> None:
         """A cell begins."""
+        self.tell("start", **_name(cell))
         self.tasks[cell.id] = self.progress.add_task(f"{cell.scheme} run {cell.run}", total=1.0, note="")
         self._note()
 
     def cell_progress(self, cell: Cell, share: float) -> None:
         """A cell has come this far."""
+        self.tell("progress", **_name(cell), share=round(share, 3))
         self.time_left.shares[cell.id] = share
         if cell.id in self.tasks:
             self.progress.update(self.tasks[cell.id], completed=share)
@@ -103,6 +118,7 @@ class ProgressView:
 
     def cell_again(self, cell: Cell, why: str) -> None:
         """A cell has failed and will be tried again."""
+        self.tell("retry", **_name(cell), why=why)
         self.time_left.shares.pop(cell.id, None)
         if cell.id in self.tasks:
             self.progress.remove_task(self.tasks.pop(cell.id))
@@ -120,6 +136,16 @@ class ProgressView:
         if self.all_task is not None:
             self.progress.update(self.all_task, completed=self.done)
         self._note()
+        left = self.time_left.estimate()
+        self.tell(
+            "end",
+            **_name(cell),
+            **{key: entry[key] for key in ("state", "verdict", "reasons", "error")},
+            seconds=round(seconds, 3),
+            done=self.done,
+            cells=self.total,
+            left_s=None if left is None else round(left, 1),
+        )
         if self.quiet:
             return
         line = Text(f"[{self.done}/{self.total}] {cell.scheme} run {cell.run}: ")
@@ -130,7 +156,6 @@ class ProgressView:
         else:
             line.append("failed", "red")
             line.append(f": {(entry['error'] or {}).get('message', 'no reason given')}")
-        left = self.time_left.estimate()
         if not self.live and left and self.time_left.left:
             line.append(f", about {show_time(left)} left")
         self.message(line)

@@ -18,6 +18,7 @@ from narrows.agent.location import Location, this_machine
 from narrows.campaign import results as result_files
 from narrows.campaign import signals
 from narrows.campaign.bpf import check_programs
+from narrows.campaign.events import Tell, nobody
 from narrows.campaign.execute import Executor
 from narrows.campaign.expectations import FAILS
 from narrows.campaign.plan import Plan, Sender, make_plan
@@ -189,9 +190,11 @@ def run_campaign(
     quiet: bool = False,
     reach: RemoteOptions | None = None,
     memory: int | None = None,
+    tell: Tell = nobody,
 ) -> Finished:
     """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says; a
-    simulated run may take `memory` bytes of memory, if not its share of the machine's."""
+    simulated run may take `memory` bytes of memory, if not its share of the machine's. Events are told to
+    `tell`."""
 
     def say(text: str) -> None:
         if not quiet:
@@ -215,7 +218,7 @@ def run_campaign(
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
-            return _run_in(folder, found, agent, console, quiet, again, memory)
+            return _run_in(folder, found, agent, console, quiet, again, memory, tell)
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
             done = sum(cell["state"] == "finished" for cell in folder.cells)
@@ -241,6 +244,7 @@ def _run_in(
     quiet: bool,
     again: bool,
     memory: int | None,
+    tell: Tell,
 ) -> Finished:
     plan = found.plan
     scenario = plan.scenario
@@ -251,7 +255,17 @@ def _run_in(
     workers = plane.workers(len(missing))
     overhead = OVERHEAD_S.get(scenario.where)
     guess = scenario.duration_ns / 1e9 + overhead if overhead is not None else None
-    view = ProgressView(console, finished, len(missing), workers, guess, quiet)
+    view = ProgressView(console, finished, len(missing), workers, guess, quiet, tell)
+    tell(
+        "campaign",
+        path=str(folder.path),
+        name=scenario.name,
+        hash=scenario.hash,
+        where=scenario.where,
+        cells=len(states),
+        finished=finished,
+        skipped=folder.document["skipped"],
+    )
     for one in folder.document["skipped"]:
         view.message(f"skipped {one['scheme']}: {one['reason']}")
     if again:
@@ -274,6 +288,7 @@ def _run_in(
         with view:
             Executor(folder, plane, view).run(missing)
     view.message("measuring")
+    tell("measure")
     results = result_files.compute(folder)
     result_files.write(folder, results)
     folder.end_session("done")

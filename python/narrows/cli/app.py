@@ -37,6 +37,19 @@ class _ExampleFirst:
 class _Group(_ExampleFirst, TyperGroup):
     example = "narrows run first-look"
 
+    def format_commands(self, _ctx: Any, formatter: Any) -> None:
+        """Called by the command line library to list the commands, which stand in sections here."""
+        width = max(map(len, self.commands))
+        for section, names in _sections.items():
+            with formatter.section(section):
+                # Written in columns of one width, so that sections stand below each other.
+                texts = ((name, self.commands[name].get_short_help_str(formatter.width)) for name in names)
+                formatter.write_dl([(name.ljust(width), text) for name, text in texts])
+
+
+#: Names of commands by the section of the help that they stand in.
+_sections: dict[str, list[str]] = {}
+
 
 app = typer.Typer(
     name="narrows",
@@ -49,6 +62,11 @@ app = typer.Typer(
 )
 
 
+def _listed(name: str) -> None:
+    """Puts a command into the section that is being filled."""
+    next(reversed(_sections.values())).append(name)
+
+
 def group(name: str, example: str, text: str, parent: typer.Typer | None = None) -> typer.Typer:
     """Registers a group of commands (`narrows NAME COMMAND`), with the example that its help starts with."""
     made = typer.Typer(
@@ -59,6 +77,8 @@ def group(name: str, example: str, text: str, parent: typer.Typer | None = None)
         rich_markup_mode=None,
     )
     (parent or app).add_typer(made)
+    if parent is None:
+        _listed(name)
     return made
 
 
@@ -74,6 +94,8 @@ def subcommand(
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         shape = type("Command", (_ExampleFirst, TyperCommand), {"example": example})
         parent.command(name, cls=shape, context_settings=context_settings)(function)
+        if parent is app:
+            _listed(name or function.__name__.replace("_", "-"))
         return function
 
     return register
@@ -129,10 +151,14 @@ def _versions() -> dict[str, Any]:
     return found
 
 
-#: Each registers its commands.
-_COMMANDS = (
-    "check", "compare", "doctor", "exporting", "hosts", "importing", "ls", "scenarios", "models", "plot",
-    "query", "report", "run", "schemes", "shell", "show", "trace", "verify_schemes", "verify_tunnel",
-)  # fmt: skip
-for _name in _COMMANDS:
-    importlib.import_module(f"narrows.cli.{_name}")
+#: Modules that register commands, by the section of the help.
+_MODULES = {
+    "Run": ("run", "scenarios", "schemes", "shell"),
+    "Look": ("show", "report", "plot", "compare", "query", "ls", "check"),
+    "Data": ("importing", "exporting", "trace", "models"),
+    "System": ("doctor", "hosts", "verify_schemes", "verify_tunnel", "manual"),
+}
+for _section, _names in _MODULES.items():
+    _sections[_section] = []
+    for _name in _names:
+        importlib.import_module(f"narrows.cli.{_name}")

@@ -19,7 +19,9 @@ def check(
     ],
     as_json: Json = False,
 ) -> None:
-    """Prove from the records alone that packets were conserved and no link was exceeded.
+    """Prove from records alone that runs are sound.
+
+    Packets were conserved, no link carried more than its rate, queues and delays were those of the path.
 
     Exit codes: 0 everything holds, 1 a check fails, 3 a record can't be read.
     """

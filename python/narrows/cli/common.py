@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,16 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+
+
+class Parts(StrEnum):
+    """The files that a report may be."""
+
+    HTML = "html"
+    PDF = "pdf"
+    ALL = "all"
+    NONE = "none"
+
 
 #: Asks for a document in the place of tables.
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
@@ -74,6 +85,14 @@ def print_expectations(console: Console, results: dict[str, Any]) -> None:
         console.print("expected:")
         for line in lines(results["expect"], results["metrics"]):
             console.print(f"  {line}", soft_wrap=True)
+
+
+def print_done(text: str, as_json: bool, form: str, **document: Any) -> None:
+    """What a command did, as a sentence or as a document of this kind on standard output."""
+    if as_json:
+        print_json({"format": f"narrows/{form}/1", **document})
+    else:
+        print(text)
 
 
 def print_json(document: Any) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import Json
+from narrows.cli.common import Json, read_metrics
 
 if TYPE_CHECKING:
     from narrows.comparison.document import Request
@@ -20,7 +20,8 @@ def compare(
         list[Path],
         typer.Argument(
             metavar="DIR...",
-            help="Campaigns; each is compared with the first one. Of a single one, its schemes are compared.",
+            help="Campaigns, or cells of them; each is compared with the first one. Of a single one, its"
+            " schemes are compared.",
         ),
     ],
     schemes: Annotated[
@@ -43,7 +44,9 @@ def compare(
     metrics: Annotated[
         str | None,
         typer.Option(
-            metavar="M,N", help='Metrics, separated by commas, by name or head: "thr,p95 OWD,jain_10s".'
+            metavar="M,N",
+            help='Metrics, separated by commas, by name or head: "thr,p95 OWD,jain_10s"; a file of Python'
+            " (mine.py) adds its own to the usual ones.",
         ),
     ] = None,
     flow: Annotated[
@@ -90,11 +93,11 @@ def compare(
         Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file instead.")
     ] = None,
 ) -> None:
-    """Compare campaigns, or the schemes of one: what differs in the set-ups, and what the runs show.
+    """Compare campaigns, or the schemes of one.
 
-    Runs of the same number and seed are compared in pairs. A difference counts as shown if it holds among all
-    comparisons together; below 6 runs on each side nothing can be shown. Campaigns whose schemes met
-    different conditions are refused.
+    What differs between the set-ups comes first, then what the runs show. Runs of the same number and seed
+    are compared in pairs. A difference counts as shown if it holds among all comparisons together; below 6
+    runs on each side nothing can be shown. Campaigns whose schemes met different conditions are refused.
 
     Exit codes: 0 done, 2 usage, 3 not comparable or damaged, 5 a limit of --fail-on is broken.
     """
@@ -102,13 +105,16 @@ def compare(
     from narrows.console import say
     from narrows.errors import EXIT_BAD_INPUT, EXIT_EXPECTATION
 
+    names = _split(metrics)
+    files = [Path(name) for name in names if name.endswith(".py")]
+    read_metrics(files)
     _check_output(folders, output, (markdown, html, as_json))
     request = Request(
         folders,
         schemes=_split(schemes),
         pairs=[_pair(text) for text in pairs or []],
         against=against,
-        metrics=_split(metrics),
+        metrics=[name for name in names if not name.endswith(".py")],
         flow=flow,
         across=_conditions(across or []),
         fail_on=fail_on or [],

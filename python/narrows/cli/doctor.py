@@ -14,7 +14,9 @@ from narrows.cli.common import Json
 def doctor(
     as_json: Json = False,
 ) -> None:
-    """Find out what this machine can do, and what to do about the rest.
+    """Find out what this machine can do.
+
+    What it can't do comes with what to do about it.
 
     Exit codes: 0 everything works, 4 something can't be done here.
     """

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import group, subcommand
-from narrows.cli.common import REMOTE_FOLDER, SSH, Json
+from narrows.cli.common import REMOTE_FOLDER, SSH, Json, print_done
 
 hosts = group("hosts", "narrows hosts check user@host", "Other hosts for runs over real paths.")
 
@@ -99,8 +99,12 @@ def clean(
     names: Annotated[list[str], typer.Argument(metavar="HOST...", help="As ssh takes them.")],
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
     ssh: Annotated[str, SSH] = "ssh",
+    as_json: Json = False,
 ) -> None:
-    """Remove the copies of the agent from other hosts, which is everything that Narrows keeps there."""
+    """Remove the copies of the agent from other hosts.
+
+    They are everything that Narrows keeps there.
+    """
     import shlex
 
     from narrows.hosts.deploy import clean as remove
@@ -111,7 +115,8 @@ def clean(
     for name in names:
         with Ssh(name, shlex.split(ssh)) as connection:
             folder, count = remove(connection, place)
-        print(f"{name}: {count} {'copy' if count == 1 else 'copies'} removed with {folder}")
+        text = f"{name}: {count} {'copy' if count == 1 else 'copies'} removed with {folder}"
+        print_done(text, as_json, "clean", host=name, folder=str(folder), removed=count)
 
 
 def _ports(text: str) -> tuple[int, ...]:

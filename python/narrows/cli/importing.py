@@ -45,8 +45,8 @@ def pantheon(
     Exit codes: 0 every run counts, 3 a log or folder cannot be read, 6 some runs are missing or do not count.
     """
     from narrows.campaign.results_file import to_file
-    from narrows.cli.common import print_json
-    from narrows.cli.report import Parts, build_report
+    from narrows.cli.common import Parts, print_json
+    from narrows.cli.report import build_report
     from narrows.console import say
     from narrows.pantheon.importing import default_folder, import_folder
     from narrows.pantheon.source import read_source
@@ -94,8 +94,8 @@ def _add(tool: str, what: str) -> None:
         as_json: Json = False,
     ) -> None:
         from narrows.analysis.tables import print_cells, print_summary
-        from narrows.cli.common import print_json
-        from narrows.cli.report import Parts, build_report
+        from narrows.cli.common import Parts, print_json
+        from narrows.cli.report import build_report
         from narrows.console import say, stdout_console
         from narrows.formats import import_files
 

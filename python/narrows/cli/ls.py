@@ -32,9 +32,10 @@ def ls(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List campaigns with their verdicts, tags and notes, the newest last.
+    """List campaigns with their verdicts, tags and notes.
 
-    A campaign that is damaged, of a newer version or being written costs one sentence; the others are listed.
+    The newest is the last. A campaign that is damaged, of a newer version or being written costs one
+    sentence; the others are listed.
 
     Exit codes: 0 all could be read, 3 a folder is not there or some campaign could not be read.
     """
@@ -138,7 +139,10 @@ def note(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Add a note to a campaign, or print its notes; narrows ls shows them."""
+    """Add a note to a campaign, or print its notes.
+
+    narrows ls shows them.
+    """
     from narrows.campaign import notes
     from narrows.campaign.store import read_document
     from narrows.cli.common import print_json
@@ -170,7 +174,10 @@ def tag(
     remove: Annotated[bool, typer.Option("--remove", help="Remove these tags instead.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Add tags to a campaign, or print them; narrows ls --tag finds it by them."""
+    """Add tags to a campaign, or print them.
+
+    narrows ls --tag finds it by them.
+    """
     from narrows.campaign import notes
     from narrows.campaign.store import read_document
     from narrows.cli.common import print_json
@@ -196,9 +203,10 @@ def merge(
     output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the new campaign.")],
     as_json: Json = False,
 ) -> None:
-    """Put runs of one experiment from several campaigns into one: more runs, more schemes, other seeds.
+    """Put the runs of several campaigns into one.
 
-    The campaigns themselves stay as they are. Network, flows, duration and plane must be the same.
+    They are of one experiment: more runs, more schemes or other seeds. The campaigns themselves stay as
+    they are. Network, flows, duration and plane must be the same.
 
     Exit codes: 0 done, 2 the folder of the new one is there already, 3 the campaigns can't be merged.
     """

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import group, subcommand
-from narrows.cli.common import Json
+from narrows.cli.common import Json, print_done
 
 if TYPE_CHECKING:
     from narrows.models.store import Installed
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 models = group(
     "models",
     "narrows models add indigo-1-32 indigo/dagger/model",
-    "Add, list, show and remove the models that schemes such as remy and indigo need.",
+    "Models that schemes such as remy and indigo need.",
 )
 
 FORMAT = "narrows/models/1"
@@ -34,8 +34,12 @@ def add(
         ),
     ],
     force: Annotated[bool, typer.Option("--force", help="Replace a model with that name.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Keep a published model in your data folder, so that scenarios find it by its name."""
+    """Keep a published model in your data folder.
+
+    Scenarios then find it by its name.
+    """
     import hashlib
 
     from narrows.errors import DataError, UsageError
@@ -62,7 +66,8 @@ def add(
     if refusal := known.scheme_refusal(kind, params, {digest: content}):
         raise DataError(f"{path}: {refusal}")
     save(place, content)
-    print(f"added {name} for {kind} ({digest[:12]}); in a scenario: {{{kind}: {name}}}")
+    text = f"added {name} for {kind} ({digest[:12]}); in a scenario: {{{kind}: {name}}}"
+    print_done(text, as_json, "model-added", name=name, kind=kind, sha256=digest, file=str(place))
 
 
 @subcommand(models, "list", example="narrows models list")
@@ -118,11 +123,16 @@ def show(
 @subcommand(models, example="narrows models remove indigo-1-32")
 def remove(
     name: Annotated[str, typer.Argument(metavar="NAME", help="An installed model.")],
+    as_json: Json = False,
 ) -> None:
-    """Delete an installed model; results that were made with it keep their copy."""
+    """Delete an installed model.
+
+    Results that were made with it keep their copy.
+    """
     from narrows.models.store import remove as delete
 
-    print(f"removed {delete(name)}")
+    removed = str(delete(name))
+    print_done(f"removed {removed}", as_json, "model-removed", name=name, file=removed)
 
 
 def in_words(one: Installed) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
+from narrows.cli.completion import figure_names
 
 
 class Preset(StrEnum):
@@ -34,7 +35,10 @@ def plot(
         list[Path] | None, typer.Argument(metavar="DIR...", help="Folders of campaigns.", show_default=False)
     ] = None,
     figure: Annotated[
-        str, typer.Option("--figure", metavar="NAME", help="The figure; --list names them.")
+        str,
+        typer.Option(
+            "--figure", metavar="NAME", help="The figure; --list names them.", autocompletion=figure_names
+        ),
     ] = "summary",
     output: Annotated[
         Path | None,
@@ -84,7 +88,7 @@ def plot(
     listing: Annotated[bool, typer.Option("--list", help="Name the figures and end.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Draw one figure of one campaign or several, for a paper or a slide.
+    """Draw a figure of campaigns, for a paper or a slide.
 
     Several schemes, runs or campaigns lie over each other. The numbers that are drawn are written as CSV
     beside the figure, and the names of the runs into its metadata. In PDF files text stays text.

@@ -11,16 +11,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import Metrics, read_metrics
-
-
-class Parts(StrEnum):
-    """The files that a report may be."""
-
-    HTML = "html"
-    PDF = "pdf"
-    ALL = "all"
-    NONE = "none"
+from narrows.cli.common import Json, Metrics, Parts, print_done, read_metrics
 
 
 class Runs(StrEnum):
@@ -49,6 +40,7 @@ def report(
         bool, typer.Option("--figures", help="Write each figure as SVG, PNG and CSV into figures/ too.")
     ] = False,
     metrics: Metrics = None,
+    as_json: Json = False,
 ) -> None:
     """Write report.html and report.pdf of a campaign anew."""
     from narrows.campaign import results
@@ -59,8 +51,8 @@ def report(
     opened.check_records()
     results.write(opened, results.read(folder))
     parts = parts if pdf else Parts.HTML
-    for file in build_report(folder, parts, all_runs=runs is Runs.ALL, files=files):
-        print(f"report: {file}")
+    written = [str(file) for file in build_report(folder, parts, all_runs=runs is Runs.ALL, files=files)]
+    print_done("\n".join(f"report: {file}" for file in written), as_json, "report", files=written)
 
 
 def build_report(folder: Path, parts: Parts, *, all_runs: bool = False, files: bool = False) -> list[Path]:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from narrows.cli import quick
 from narrows.cli.app import command
-from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, positive, read_metrics
-from narrows.cli.report import Parts
+from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, Parts, positive, read_metrics
+from narrows.cli.completion import scenario_names
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from narrows.campaign.plan import Plan
+    from narrows.campaign.run import Finished
     from narrows.hosts.remote_host import RemoteOptions
     from narrows.scenario import Loaded, Override
 
@@ -26,8 +26,18 @@ _LEAST_MEMORY = 20_000_000
 @command(example="narrows run first-look --where simulate -o look")
 def run(
     scenario: Annotated[
-        str, typer.Argument(help="A scenario file, or the name of a shipped one (narrows scenarios).")
-    ],
+        str | None,
+        typer.Argument(
+            help="A scenario file, the name of a shipped one (narrows scenarios), or - for standard input."
+            " Without it, --rate and the like describe the path.",
+            autocompletion=scenario_names,
+        ),
+    ] = None,
+    rate: quick.Rate = None,
+    delay: quick.Delay = None,
+    queue: quick.Queue = None,
+    loss: quick.Loss = None,
+    trace: quick.Trace = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -37,16 +47,13 @@ def run(
             " [default: results/TIME-NAME-HASH]",
         ),
     ] = None,
-    where: Annotated[
-        str | None, typer.Option(help="simulate, emulate or hosts, instead of what the scenario says.")
-    ] = None,
+    where: quick.Where = None,
     host: Annotated[
         str | None,
         typer.Option(metavar="USER@HOST", help="The other host of runs over a real path, as ssh takes it."),
     ] = None,
-    schemes: Annotated[
-        str | None, typer.Option(help="Schemes, separated by commas, instead of the scenario's.")
-    ] = None,
+    schemes: quick.Schemes = None,
+    flows: quick.Flows = None,
     bpf: Annotated[
         list[str] | None,
         typer.Option(
@@ -55,19 +62,10 @@ def run(
             help="Test the congestion control in this BPF object file too. Repeatable.",
         ),
     ] = None,
-    runs: Annotated[str | None, typer.Option(help="Number of runs of each scheme.", metavar="N")] = None,
-    seed: Annotated[str | None, typer.Option(help="Seed of everything random.", metavar="N")] = None,
-    time: Annotated[
-        str | None, typer.Option(help='Duration of a run, such as "10 s".', metavar="TIME")
-    ] = None,
-    changes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="KEY=VALUE",
-            help='Change any key: --set path.forward.0.rate="5 Mbit/s". Repeatable.',
-        ),
-    ] = None,
+    runs: quick.Runs = None,
+    seed: quick.Seed = None,
+    time: quick.Time = None,
+    changes: quick.Changes = None,
     prepare: Annotated[
         bool,
         typer.Option(
@@ -101,92 +99,117 @@ def run(
     as_json: Annotated[
         bool, typer.Option("--json", help="Print results.json (or the plan) on standard output.")
     ] = False,
+    events: Annotated[
+        bool,
+        typer.Option("--events", help="Print what happens as lines of JSON, for other programs."),
+    ] = False,
 ) -> None:
     """Run a scenario and report on it.
+
+    A path in a few words needs no file; the scenario that the options stand for is printed, and narrows init
+    writes it into a file:
+
+    \b
+    narrows run --rate "12 Mbit/s" --delay "20 ms" --queue "1 bdp" --schemes cubic,bbr1 -t 10
 
     Exit codes: 0 done, 1 failure, 2 usage, 3 bad scenario or data, 4 this machine can't (narrows doctor
     explains), 5 an expectation fails, 6 some cells failed or are invalid, 130/143 interrupted with
     everything finished kept.
     """
-    from narrows.scenario import load
+    from narrows.errors import UsageError
+    from narrows.scenario.overrides import Override
 
+    if events and (as_json or dry_run):
+        raise UsageError("--events tells of a campaign that runs; leave out --json and --dry-run")
     read_metrics(metrics)
-    several = _overrides(where, schemes, runs, seed, time, changes or [], bpf or [])
-    loaded = load(scenario, several + _real_path(host, prepare))
+    changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
+    more = [*(Override.from_object(file) for file in bpf or []), *_real_path(host, prepare)]
+    loaded = quick.loaded(scenario, quick.QuickPath(rate, delay, queue, loss, trace), changed, more)
+    quiet = as_json or events
+    if scenario is None and not quiet:
+        print(loaded.text)
     reach = _reach(ssh, remote_folder, agent)
     if dry_run:
         _print_plan(loaded, as_json, reach)
         return
-    from narrows.campaign.run import run_campaign
-    from narrows.cli.common import print_json
-    from narrows.console import stderr_console, stdout_console
-
-    console = stderr_console()
-    finished = run_campaign(
-        loaded,
-        output,
-        resume=resume,
-        argv=["narrows", *sys.argv[1:]],
-        console=console,
-        quiet=as_json,
-        reach=reach,
-        memory=_memory(memory),
-    )
-    cells = finished.folder.cells
-    if as_json:
-        from narrows.analysis.attempts import with_failed
-
-        print_json(with_failed(finished.results, cells))
-    else:
-        from narrows.analysis.attempts import print_attempts
-        from narrows.analysis.tables import print_summary
-        from narrows.cli.common import print_expectations
-
-        found = (finished.folder.path, finished.results)
-        print_summary(stdout_console(), [found])
-        print_attempts(stdout_console(), [(*found, cells)])
-        print_expectations(stdout_console(), finished.results)
-    if report is Parts.ALL and not loaded.scenario.report.get("pdf", True):
+    if no_report:
+        report = Parts.NONE
+    elif report is Parts.ALL and not loaded.scenario.report.get("pdf", True):
         report = Parts.HTML
-    if report is not Parts.NONE and not no_report:
-        _report(finished.folder.path, report, quiet=as_json)
-    bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in cells)
-    if bad:
-        console.print(
-            f"{bad} of {len(cells)} cells failed or are invalid; narrows show"
-            f" {finished.folder.path} tells why",
-            soft_wrap=True,
-        )
-    if finished.failed:
-        all_of = len(finished.results["expect"])
-        console.print(f"{len(finished.failed)} of {all_of} expectations fail", soft_wrap=True)
+    options: dict[str, Any] = {"resume": resume, "quiet": quiet, "reach": reach, "memory": _memory(memory)}
+    if events:
+        finished = _with_events(loaded, output, options, report)
+    else:
+        finished = _run(loaded, output, options)
+        _print_results(finished, as_json)
+        if report is not Parts.NONE:
+            _report(finished.folder.path, report, quiet=as_json)
+        _print_failures(finished)
     if finished.exit_code:
         raise typer.Exit(finished.exit_code)
 
 
-def _overrides(
-    where: str | None,
-    schemes: str | None,
-    runs: str | None,
-    seed: str | None,
-    time: str | None,
-    changes: list[str],
-    objects: Sequence[str] = (),
-) -> list[Override]:
-    from narrows.scenario.overrides import Override, split_list
+def _run(loaded: Loaded, output: Path | None, options: dict[str, Any]) -> Finished:
+    from narrows.campaign.run import run_campaign
+    from narrows.console import stderr_console
 
-    overrides = [Override.from_set(change) for change in changes]
-    for option, path, value in (
-        ("--where", "where", where),
-        ("--runs", "runs", runs),
-        ("--seed", "seed", seed),
-        ("--time", "duration", time),
-    ):
-        if value is not None:
-            overrides.append(Override(option, path, value))
-    if schemes is not None:
-        overrides.append(Override("--schemes", "schemes", split_list(schemes)))
-    return overrides + [Override.from_object(file) for file in objects]
+    return run_campaign(loaded, output, argv=["narrows", *sys.argv[1:]], console=stderr_console(), **options)
+
+
+def _with_events(loaded: Loaded, output: Path | None, options: dict[str, Any], report: Parts) -> Finished:
+    """Runs and reports, with nothing but events on standard output."""
+    from collections import Counter
+
+    from narrows.campaign.events import teller
+    from narrows.cli.report import build_report
+    from narrows.errors import NarrowsError
+
+    tell = teller(sys.stdout)
+    try:
+        finished = _run(loaded, output, {**options, "tell": tell})
+        if report is not Parts.NONE:
+            tell("report", files=list(map(str, build_report(finished.folder.path, report))))
+    except NarrowsError as error:
+        tell("error", message=str(error), exit_code=error.exit_code)
+        raise
+    words = Counter(cell["verdict"] or cell["state"] for cell in finished.folder.cells)
+    tell(
+        "done",
+        path=str(finished.folder.path),
+        exit_code=finished.exit_code,
+        verdicts=dict(words),
+        expectations_failed=len(finished.failed),
+    )
+    return finished
+
+
+def _print_results(finished: Finished, as_json: bool) -> None:
+    from narrows.analysis.attempts import print_attempts, with_failed
+    from narrows.analysis.tables import print_summary
+    from narrows.cli.common import print_expectations, print_json
+    from narrows.console import stdout_console
+
+    cells = finished.folder.cells
+    if as_json:
+        print_json(with_failed(finished.results, cells))
+        return
+    found = (finished.folder.path, finished.results)
+    print_summary(stdout_console(), [found])
+    print_attempts(stdout_console(), [(*found, cells)])
+    print_expectations(stdout_console(), finished.results)
+
+
+def _print_failures(finished: Finished) -> None:
+    """Cells that are not to be used, and expectations that do not hold, on standard error."""
+    from narrows.console import say
+
+    cells = finished.folder.cells
+    bad = sum(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in cells)
+    if bad:
+        path = finished.folder.path
+        say(f"{bad} of {len(cells)} cells failed or are invalid; narrows show {path} tells why")
+    if finished.failed:
+        say(f"{len(finished.failed)} of {len(finished.results['expect'])} expectations fail")
 
 
 def _real_path(host: str | None, prepare: bool) -> list[Override]:
@@ -274,7 +297,8 @@ def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
     from narrows.campaign.run import OVERHEAD_S
 
     scenario = plan.scenario
-    lines = [f"{scenario.name}: {scenario.question}", *network_in_words(scenario)]
+    asked = f": {scenario.question}" if scenario.question else ""
+    lines = [f"{scenario.name}{asked}", *network_in_words(scenario)]
     if joined is not None:
         lines += [f"  {joined}", "  what the scenario says of a path is for other planes, and not applied"]
     lines += [f"  {words}" for words in bounds_in_words(plan)]

@@ -1,4 +1,4 @@
-"""`narrows scenarios`, `narrows schema`: what there is to choose from."""
+"""`narrows scenarios`, `narrows init`, `narrows schema`: what there is to choose from."""
 
 from __future__ import annotations
 
@@ -7,16 +7,25 @@ from typing import Annotated
 
 import typer
 
+from narrows.cli import quick
 from narrows.cli.app import command
-from narrows.cli.common import Json
+from narrows.cli.common import Json, print_done
+from narrows.cli.completion import scenario_names
+
+_FIRST_LINES = "# Every key is described by: narrows schema --reference\n"
 
 
 @command(example="narrows scenarios first-look")
 def scenarios(
-    name: Annotated[str | None, typer.Argument(help="Print the text of this one.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(help="Print the text of this one.", autocompletion=scenario_names)
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the shipped scenarios with their questions, or print one to start your own from."""
+    """List the shipped scenarios, or print one.
+
+    A printed one is a start for your own.
+    """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
     from narrows.scenario.shipped import find, shipped
@@ -41,6 +50,42 @@ def scenarios(
     for item in found:
         listed.add_row(item["name"], item["family"], item.get("where", ""), item.get("question", ""))
     stdout_console().print(listed)
+
+
+@command(example="narrows init experiment.yaml --rate '12 Mbit/s' --delay '20 ms' --schemes cubic,bbr1")
+def init(
+    file: Annotated[Path, typer.Argument(help="The file to write; it must not be there.")] = Path(
+        "scenario.yaml"
+    ),
+    rate: quick.Rate = "12 Mbit/s",
+    delay: quick.Delay = "20 ms",
+    queue: quick.Queue = None,
+    loss: quick.Loss = None,
+    trace: quick.Trace = None,
+    schemes: quick.Schemes = None,
+    flows: quick.Flows = None,
+    runs: quick.Runs = None,
+    seed: quick.Seed = None,
+    time: quick.Time = None,
+    where: quick.Where = None,
+    changes: quick.Changes = None,
+    as_json: Json = False,
+) -> None:
+    """Write the scenario that options describe into a file.
+
+    Without options it is a small one to start from.
+    """
+    from narrows.campaign.store import write_atomically
+    from narrows.errors import UsageError
+
+    if file.exists():
+        raise UsageError(f"{file} is there already; name another file, or remove it")
+    path = quick.QuickPath(None if trace and rate == "12 Mbit/s" else rate, delay, queue, loss, trace)
+    changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
+    loaded = quick.loaded(None, path, changed, [])
+    write_atomically(file, f"{_FIRST_LINES}{loaded.text}")
+    text = f"wrote {file}; run it with: narrows run {file}"
+    print_done(text, as_json, "init", file=str(file), hash=loaded.scenario.hash)
 
 
 @command(example="narrows schema > scenario.schema.json")

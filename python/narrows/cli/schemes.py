@@ -8,6 +8,7 @@ import typer
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
+from narrows.cli.completion import scheme_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,7 +22,7 @@ WIDTH_OF_TEXT = 100
 
 @command(example="narrows schemes cubic")
 def schemes(
-    name: Annotated[str | None, typer.Argument(help="Explain this one.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Explain this one.", autocompletion=scheme_names)] = None,
     kind: Annotated[
         str | None,
         typer.Option("--kind", metavar="KIND", help="Only native, bpf or linux schemes.", show_default=False),
@@ -46,9 +47,10 @@ def schemes(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List the schemes: where they come from, where they run, what is missing to run them here.
+    """List the schemes, or describe one.
 
-    With a name: its page, with its parameters and the checks behind its status.
+    The list tells where they come from, where they run, and what is missing to run them here. With a name:
+    its page, with its parameters and the checks behind its status.
     """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from narrows.cli.app import command
+from narrows.cli.completion import scenario_names
 
 
 @command(
@@ -58,7 +59,9 @@ def shell(
     scenario: Annotated[
         str | None,
         typer.Option(
-            metavar="SCENARIO", help="Take the path (and its timeline) from a scenario; up is forward."
+            metavar="SCENARIO",
+            help="Take the path (and its timeline) from a scenario; up is forward.",
+            autocompletion=scenario_names,
         ),
     ] = None,
     congestion: Annotated[
@@ -84,11 +87,11 @@ def shell(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary at the end.")] = False,
 ) -> None:
-    """Run any program behind an emulated path, without set-up and without root.
+    """Run any program behind an emulated path.
 
-    The program sees one network interface, and everything it sends passes the path. It reaches the machine
-    outside as outside.narrows ($NARROWS_OUTSIDE), services on its loopback included, and other machines
-    under their own addresses. Shells nest: their paths follow one another.
+    It needs no set-up and no root. The program sees one network interface, and everything it sends passes
+    the path. It reaches the machine outside as outside.narrows ($NARROWS_OUTSIDE), services on its loopback
+    included, and other machines under their own addresses. Shells nest: their paths follow one another.
 
     \b
     narrows shell --delay "50 ms"                                a shell with 100 ms more round-trip time

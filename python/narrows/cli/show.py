@@ -27,7 +27,7 @@ def show(
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
-    """Print the tables of finished campaigns, or the facts of one cell.
+    """Print the tables of campaigns, or the facts of a cell.
 
     Of several campaigns, one that can't be read costs one sentence; the others are shown.
 

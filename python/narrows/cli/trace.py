@@ -132,12 +132,14 @@ def convert(
     ] = None,
     bin_text: Bin = "100 ms",
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
-    """Turn a trace into another format: mahimahi, csv, parquet, pensieve; reads mahimahi's logs too.
+    """Turn a trace into another format.
 
-    From opportunities to rates and back the amount of data stays, as docs/guide/traces.md says exactly.
+    Formats are mahimahi, csv, parquet and pensieve; logs of mahimahi are read too. From opportunities to
+    rates and back the amount of data stays, as docs/guide/traces.md says exactly.
     """
-    from narrows.console import stderr_console
+    from narrows.console import say
     from narrows.traces import find
     from narrows.traces.convert import format_for, save
     from narrows.traces.formats import read
@@ -148,7 +150,20 @@ def convert(
     text = f"{target}: {form}, {written.length_ns / 1e9:.9g} s, mean {_mean(written)}"
     if written.length_ns != found.length_ns:
         text += f" (the length was {found.length_ns / 1e9:.9g} s, mean {_mean(found)})"
-    stderr_console().print(text, soft_wrap=True)
+    if as_json:
+        print_trace(target, form, written)
+    else:
+        say(text)
+
+
+def print_trace(file: Path, form: str, written: AnyTrace) -> None:
+    """A trace that was written, as a document."""
+    from narrows.cli.common import print_json
+    from narrows.traces.trace import Delays
+
+    mean = {"mean_ns": written.mean_ns} if isinstance(written, Delays) else {"mean_bps": written.mean_bps}
+    told = {"file": str(file), "form": form, "length_ns": written.length_ns, **mean}
+    print_json({"format": "narrows/trace-written/1", **told})
 
 
 def _mean(found: AnyTrace) -> str:
@@ -165,8 +180,12 @@ def import_(
         str | None, typer.Option("--name", help="The name for scenarios. [default: the file's]")
     ] = None,
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
-    """Keep a trace in your data folder, so that scenarios find it by its name."""
+    """Keep a trace in your data folder.
+
+    Scenarios then find it by its name.
+    """
     from narrows.errors import DataError
     from narrows.traces.convert import save
     from narrows.traces.formats import FORMATS, read
@@ -185,6 +204,9 @@ def import_(
             f"{target.name}: a {form} trace is called {FORMATS[form].suffix} here; leave the ending out"
         )
     save(found, target, form, force=force)
+    if as_json:
+        print_trace(target, form, found)
+        return
     use = (
         f"{{delaytrace: {target.name}}}"
         if isinstance(found, Delays)

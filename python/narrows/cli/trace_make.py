@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from narrows.cli.app import group, subcommand
-from narrows.cli.trace import Bin, Force, _mean, _rate, _span, trace
+from narrows.cli.common import Json
+from narrows.cli.trace import Bin, Force, _mean, _rate, _span, print_trace, trace
 
 if TYPE_CHECKING:
     from narrows.traces.trace import Trace
@@ -31,18 +32,23 @@ RATE_HELP = "Mean rate of IP bits, such as '12 Mbit/s'."
 Rate = Annotated[str, typer.Option("--rate", help=RATE_HELP)]
 
 
-def _finish(made: Trace, out: Path, form: str, *, force: bool, bin_text: str = "100 ms") -> None:
-    from narrows.console import stderr_console
+def _finish(
+    made: Trace, out: Path, form: str, *, force: bool, as_json: bool, bin_text: str = "100 ms"
+) -> None:
+    from narrows.console import say
     from narrows.traces.convert import save
     from narrows.traces.trace import Opportunities
 
     written = save(made, out, form, force=force, bin_ns=_span(bin_text, "--bin"))
+    if as_json:
+        print_trace(out, form, written)
+        return
     if isinstance(written, Opportunities):
         rows = f"{len(written.times_ms)} opportunities"
     else:
         rows = f"{len(written.time_ns)} rates"
     text = f"{out}: {form}, {rows} in {written.length_ns / 1e9:.9g} s, mean {_mean(written)}"
-    stderr_console().print(text, soft_wrap=True)
+    say(text)
 
 
 @subcommand(make, example="narrows trace make constant 100.trace --rate '100 Mbit/s'")
@@ -52,6 +58,7 @@ def constant(
     length: Length = "60 s",
     form: Format = None,
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """A constant rate: opportunities spread evenly, rounded to milliseconds; csv and parquet are exact."""
     import numpy as np
@@ -64,10 +71,10 @@ def constant(
     name = format_for(out, form)
     rate_bps, length_ns = _rate(rate, "--rate"), _span(length, "--length")
     if FORMATS[name].writes == "opportunities":
-        _finish(models.constant(rate_bps, length_ns), out, name, force=force)
+        _finish(models.constant(rate_bps, length_ns), out, name, force=force, as_json=as_json)
     else:
         exact = Rates(np.array([0], dtype=np.int64), np.array([rate_bps], dtype=np.int64), length_ns)
-        _finish(exact, out, name, force=force)
+        _finish(exact, out, name, force=force, as_json=as_json)
 
 
 @subcommand(make, example="narrows trace make poisson p.trace --rate '2.64 Mbit/s' --seed 3")
@@ -79,6 +86,7 @@ def poisson(
     form: Format = None,
     bin_text: Bin = "100 ms",
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """Opportunities with independent exponential gaps: a link whose every packet waits anew."""
     from narrows.traces import models
@@ -86,7 +94,7 @@ def poisson(
 
     name = format_for(out, form)
     made = models.poisson(_rate(rate, "--rate"), _span(length, "--length"), seed)
-    _finish(made, out, name, force=force, bin_text=bin_text)
+    _finish(made, out, name, force=force, as_json=as_json, bin_text=bin_text)
 
 
 @subcommand(
@@ -103,6 +111,7 @@ def square(
     length: Length = "60 s",
     form: Format = None,
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """A rate that jumps between two values."""
     from narrows.traces import models
@@ -112,7 +121,7 @@ def square(
     low_bps = 0 if low.split() == ["0", "bit/s"] else _rate(low, "--low")
     spans = _span(period, "--period"), _span(length, "--length")
     made = models.square(low_bps, _rate(high, "--high"), spans[0], duty, spans[1])
-    _finish(made, out, name, force=force)
+    _finish(made, out, name, force=force, as_json=as_json)
 
 
 @subcommand(make, example="narrows trace make cellular drive.csv --speed '30 km/h' --seed 2")
@@ -148,6 +157,7 @@ def cellular(
         str, typer.Option("--bin", help="Width of the bins of rates in whole milliseconds.")
     ] = "20 ms",
     force: Force = False,
+    as_json: Json = False,
 ) -> None:
     """A fading cellular link: shadowing, Rayleigh fading, LTE's ladder, other users, handovers, outages.
 
@@ -175,9 +185,15 @@ def cellular(
     )
     length_ns = _span(length, "--length")
     if FORMATS[name].writes == "opportunities":
-        _finish(model.opportunities(values, seed, length_ns), out, name, force=force)
+        _finish(model.opportunities(values, seed, length_ns), out, name, force=force, as_json=as_json)
     else:
-        _finish(model.rates(values, seed, length_ns, _span(bin_text, "--bin")), out, name, force=force)
+        _finish(
+            model.rates(values, seed, length_ns, _span(bin_text, "--bin")),
+            out,
+            name,
+            force=force,
+            as_json=as_json,
+        )
 
 
 def _speed(text: str) -> float:

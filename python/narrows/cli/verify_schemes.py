@@ -43,11 +43,12 @@ def verify_schemes(
     ] = Path("results/verify-schemes"),
     as_json: Json = False,
 ) -> None:
-    """Check the schemes against theory, and against the kernel on the same emulated paths.
+    """Check the schemes against theory and the kernel.
 
-    Simulation takes about 5 minutes for all schemes on two processors, the comparison about 70 seconds for
-    each implementation: three quarters of an hour for everything. What is done is kept in the folder and not
-    done again, so that the command can be interrupted. Leave the machine alone meanwhile.
+    The kernel's run on the same emulated paths. Simulation takes about 5 minutes for all schemes on two
+    processors, the comparison about 70 seconds for each implementation: three quarters of an hour for
+    everything. What is done is kept in the folder and not done again, so that the command can be
+    interrupted. Leave the machine alone meanwhile.
 
     Exit codes: 0 every check that was made holds, 1 one does not, 4 nothing could be run here.
     """

@@ -55,13 +55,13 @@ def verify_tunnel(
     as_json: Json = False,
     within: Annotated[bool, typer.Option("--within", hidden=True)] = False,
 ) -> None:
-    """Check that the tunnel does not change what it measures: inside against outside, over an emulated path.
+    """Check that the tunnel changes nothing it measures.
 
-    The path sees packets of the same size from both and records each of them. Throughput and 95th
-    percentile of the delay of all runs are compared by the two-sample Kolmogorov-Smirnov test, and with
-    what the tunnel's own logs say. Runs that the machine spoils are repeated. What is done is kept in the
-    folder and not done again, so that the command can be interrupted. 20 runs take about 22 minutes; leave
-    the machine alone meanwhile.
+    Inside is compared with outside, over an emulated path. The path sees packets of the same size from both
+    and records each of them. Throughput and 95th percentile of the delay of all runs are compared by the
+    two-sample Kolmogorov-Smirnov test, and with what the tunnel's own logs say. Runs that the machine
+    spoils are repeated. What is done is kept in the folder and not done again, so that the command can be
+    interrupted. 20 runs take about 22 minutes; leave the machine alone meanwhile.
 
     Exit codes: 0 nothing differs, 1 something does by more than 2 %, 4 nothing could be run here.
     """

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from narrows.analysis.metrics import ENDS, SUMMARY, find, has_packets, of_names
+from narrows.campaign import own_metrics
 from narrows.comparison import envelope, gate, setups, sides, traces
 from narrows.comparison.findings import BETTER, CLAIMS, ERROR_RATE, LEVEL, WORSE, Finding, judge
 from narrows.comparison.sides import Pairing, Sample, Side
@@ -138,7 +139,8 @@ def _metrics(request: Request, opened: Sequence[Side]) -> list[Any]:
     if request.metrics:
         return [find(known, name) for name in request.metrics]
     packets = all(has_packets(side.results) for side in opened)
-    found = of_names({"metrics": known}, SUMMARY if packets else ENDS)
+    own = own_metrics.names(opened[0].results)
+    found = of_names({"metrics": known}, (*(SUMMARY if packets else ENDS), *own))
     flow = request.flow
     values = [
         [row["metrics"] for row in side.results["rows"] if flow in (str(row["flow"]), row.get("label"))]
@@ -160,16 +162,16 @@ def _check_times(metrics: Sequence[Any]) -> None:
 
 def _side(side: Side) -> Json:
     document = side.document
-    pending = sum(cell["state"] == "pending" for cell in side.folder.cells)
+    pending = sum(cell["state"] == "pending" for cell in side.cells)
     return {
         "name": side.name,
-        "folder": str(side.folder.path),
+        "folder": str(side.path),
         "scenario": document.get("name"),
         "hash": document.get("hash"),
         "where": side.where,
         "created_at": document.get("created_at"),
         "narrows": (document.get("versions") or {}).get("narrows"),
-        "cells": len(side.folder.cells),
+        "cells": len(side.cells),
         "pending": pending,
     }
 

@@ -90,7 +90,7 @@ def check(sides: Sequence[Side], found: Sequence[Difference], across: Sequence[s
     rest = f", and {more} more" if more > 0 else ""
     groups = dict.fromkeys(str(one.group) for one in barred)
     options = " ".join(f"--across {group}" for group in groups)
-    paths = {side.name: side.folder.path for side in sides}
+    paths = {side.name: side.path for side in sides}
     first, second = (paths[name] for name in barred[0].sides)
     raise DataError(
         f"{first} and {second} are not comparable, since their schemes met different conditions:"

@@ -41,11 +41,23 @@ class Side:
     name: str
     folder: CampaignFolder
     results: Json
+    #: The only cell that counts, where one was named in place of its campaign.
+    cell: str | None = None
 
     @property
     def document(self) -> Json:
         """The content of campaign.json."""
         return self.folder.document
+
+    @property
+    def path(self) -> Path:
+        """The folder that was named."""
+        return self.folder.path if self.cell is None else self.folder.cell_dir(self.cell)
+
+    @cached_property
+    def cells(self) -> list[Json]:
+        """The entries of the cells that count."""
+        return [one for one in self.folder.cells if self.cell in (None, one["id"])]
 
     @property
     def where(self) -> str:
@@ -70,7 +82,7 @@ class Side:
     @cached_property
     def schemes(self) -> list[str]:
         """Schemes with a run of any state, as the scenario lists them."""
-        there = dict.fromkeys(cell["scheme"] for cell in self.folder.cells)
+        there = dict.fromkeys(cell["scheme"] for cell in self.cells)
         return [label for label in self.rows if label in there] + [
             one for one in there if one not in self.rows
         ]
@@ -168,10 +180,17 @@ class Pairing:
 
 
 def open_side(path: Path, number: int) -> Side:
-    """Opens a campaign as the `number`-th side (from 0); of one that is still being written, the finished
-    cells."""
-    folder = CampaignFolder.read(path)
-    return Side(letter(number), folder, results.read(path))
+    """Opens a campaign, or one of its cells, as the `number`-th side (from 0); of a campaign that is still
+    being written, the finished cells."""
+    if not (path / "run.json").exists():
+        return Side(letter(number), CampaignFolder.read(path), results.read(path))
+    cell = path.resolve()
+    folder = CampaignFolder.read(cell.parent.parent)
+    if cell.name not in [one["id"] for one in folder.cells]:
+        raise DataError(f"{path}: is no cell of the campaign {folder.path}")
+    found = results.read(folder.path)
+    rows = [row for row in found["rows"] if row["cell"] == cell.name]
+    return Side(letter(number), folder, {**found, "rows": rows}, cell.name)
 
 
 def letter(number: int) -> str:
@@ -182,7 +201,7 @@ def letter(number: int) -> str:
 
 def sample(side: Side, scheme: str, flow: str) -> Sample:
     """The runs of a scheme, with the metrics of one flow (a number, its label, or `all`)."""
-    cells = {cell["id"]: cell for cell in side.folder.cells if cell["scheme"] == scheme}
+    cells = {cell["id"]: cell for cell in side.cells if cell["scheme"] == scheme}
     runs: dict[int, Run] = {}
     for row in side.results["rows"]:
         if row["scheme"] != scheme or flow not in (str(row["flow"]), row.get("label")):
@@ -234,9 +253,14 @@ def pairings(
         common = [scheme for scheme in base.schemes if scheme in known]
         if schemes:
             common = [_named(base, scheme) for scheme in schemes]
+        elif base.cell and side.cell:
+            # Two runs were named, whatever they are called.
+            one, other = base.schemes[0], side.schemes[0]
+            found.append(Pairing(sample(base, one, flow), sample(side, other, flow)))
+            continue
         if not common:
             raise DataError(
-                f"{base.folder.path} ({_some(base.schemes)}) and {side.folder.path}"
+                f"{base.path} ({_some(base.schemes)}) and {side.path}"
                 f" ({_some(side.schemes)}) have no"
                 " scheme in common; name two that belong together with --pair ONE=OTHER"
             )
@@ -257,7 +281,7 @@ def _within(side: Side, schemes: Sequence[str], against: str | None, flow: str) 
         _named(side, against)
     if not found:
         raise DataError(
-            f"{side.folder.path}: has no two schemes that met the same conditions ({_some(chosen)}), so"
+            f"{side.path}: has no two schemes that met the same conditions ({_some(chosen)}), so"
             " there is nothing"
             " to compare; name another campaign too"
         )
@@ -290,22 +314,20 @@ def _named(side: Side, scheme: str) -> str:
     known = [*side.schemes, *(one["scheme"] for one in side.document.get("skipped") or [])]
     if scheme not in known:
         hint = did_you_mean(scheme, known) or f"; it has {_some(known)}"
-        raise UsageError(f'{side.folder.path}: has no scheme "{shorten(scheme)}"{hint}')
+        raise UsageError(f'{side.path}: has no scheme "{shorten(scheme)}"{hint}')
     return scheme
 
 
 def _check_flow(side: Side, flow: str) -> None:
     rows = side.results["rows"]
     if not rows:
-        total = len(side.folder.cells)
-        raise DataError(
-            f"{side.folder.path}: none of its {total} runs has finished, so there is nothing to compare"
-        )
+        total = len(side.cells)
+        raise DataError(f"{side.path}: none of its {total} runs has finished, so there is nothing to compare")
     known = list(dict.fromkeys(str(row["flow"]) for row in rows))
     named = [row["label"] for row in rows if row.get("label")]
     if flow not in known and flow not in named:
         hint = did_you_mean(flow, named) or f"; it has {_some(known)}"
-        raise UsageError(f'{side.folder.path}: has no flow "{shorten(flow)}"{hint}')
+        raise UsageError(f'{side.path}: has no flow "{shorten(flow)}"{hint}')
 
 
 def _some(names: Sequence[str], most: int = 6) -> str:

@@ -33,7 +33,7 @@ def compose(
     return {
         "title": campaign.name,
         "subtitle": campaign.resolved.get("title") or "",
-        "question": str(campaign.resolved.get("question") or "No question was written down in the scenario."),
+        "question": str(campaign.resolved.get("question") or ""),
         "facts": _facts(campaign),
         "answer": prose.answer(campaign),
         "path": {

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from narrows.errors import DataError
 from narrows.scenario import overrides as _overrides
 from narrows.scenario import registry as _registry
 from narrows.scenario.model import Scenario
 from narrows.scenario.overrides import Override
 from narrows.scenario.resolve import resolve
 from narrows.scenario.shipped import find
-from narrows.scenario.yaml_tree import parse, read_file
+from narrows.scenario.yaml_tree import MOST_BYTES, parse, read_file
+
+#: The name of a scenario that is read from standard input.
+STANDARD_INPUT = "-"
 
 
 @dataclass(frozen=True)
@@ -25,7 +30,9 @@ class Loaded:
 
 
 def load(name: str | Path, overrides: list[Override] | None = None) -> Loaded:
-    """Reads a scenario by path or shipped name, with changes from the command line."""
+    """Reads a scenario by path or shipped name (`-`: standard input), with changes from the command line."""
+    if str(name) == STANDARD_INPUT:
+        return load_text(_read_standard_input(), overrides, "standard input")
     path = find(str(name))
     text, tree = read_file(path)
     changes = overrides or []
@@ -33,11 +40,22 @@ def load(name: str | Path, overrides: list[Override] | None = None) -> Loaded:
     return Loaded(scenario, path, text, changes)
 
 
-def load_text(text: str, overrides: list[Override] | None = None) -> Loaded:
-    """A scenario that is in no file, with changes; files that it names are relative to the working folder."""
+def _read_standard_input() -> str:
+    data = sys.stdin.buffer.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise DataError(f"standard input has more than {MOST_BYTES // 1_000_000} MB, so it is no scenario")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise DataError("standard input is not UTF-8 text") from None
+
+
+def load_text(text: str, overrides: list[Override] | None = None, source: str = "scenario.yaml") -> Loaded:
+    """A scenario that is in no file, with changes; files that it names are relative to the working folder.
+    Messages call it `source`."""
     path = Path("scenario.yaml")
     changes = overrides or []
-    tree = _overrides.apply(parse(text, path.name), changes)
+    tree = _overrides.apply(parse(text, source), changes)
     return Loaded(resolve(tree, _registry.load(), path.name, Path()), path, text, changes)
 
 

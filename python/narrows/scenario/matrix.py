@@ -19,7 +19,7 @@ from typing import Any
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, real_path
 from narrows.scenario.derived import evaluate, quantity_of, suffix
-from narrows.scenario.keys import KEYS
+from narrows.scenario.keys import KEYS, by_type
 from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import QuantityError
@@ -297,24 +297,25 @@ def _derived(
 
 def schema() -> dict[str, Any]:
     """The key in the JSON Schema."""
-    values = {"type": "array", "minItems": 1}
+    values = {"minItems": 1}
     word = {"type": "string", "minLength": 1}
     label = {**word, "maxLength": LONGEST_LABEL, "description": "Name of the key for people, and in results."}
     labelled = {
-        "type": "object",
         "additionalProperties": False,
         "required": [VALUES],
-        "properties": {LABEL: label, VALUES: values},
+        "properties": {LABEL: label, VALUES: {"type": "array", **values}},
     }
-    varied = {"description": "An address, with the values.", "anyOf": [values, labelled]}
-    names = {"type": "array", "minItems": 2, "items": word}
+    varied = {"description": "An address, with the values.", **by_type(array=values, object=labelled)}
+    names = {"minItems": 2, "items": word}
     return {
         "type": "object",
         "minProperties": 1,
         "properties": {
             PAIRED: {
                 "description": "Names of keys whose values go together one by one.",
-                "anyOf": [names, {"type": "array", "minItems": 1, "items": names}],
+                "type": "array",
+                "minItems": 1,
+                "items": by_type(string={"minLength": 1}, array=names),
             },
             WITHOUT: {
                 "description": "Combinations that are left out.",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 
 from narrows.errors import Problem, ScenarioError
+from narrows.scenario.habits import meant_key
 from narrows.scenario.yaml_tree import Mapping, Mark, Node
 from narrows.text import did_you_mean
 
@@ -43,7 +44,7 @@ class Problems:
         """Notes a problem with what was written there."""
         position, key = str(mark), mark.path
         # An option such as `--set path.forward.0.rate` or `--runs` already names the key.
-        named = position.endswith(f" {key}") or position == f"--{key}"
+        named = position.endswith(f" {key}") or position == f"--{key.rpartition('.')[2]}"
         self.found.append(Problem(position, "" if named else key, text))
 
     def noted(self) -> _Noted:
@@ -86,7 +87,7 @@ class Problems:
 def unknown_key(mark: Mark, key: str, known: Iterable[str]) -> Wrong:
     """The problem of a key that has no meaning at this place."""
     known = list(known)
-    hint = did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
+    hint = meant_key(mark.path) or did_you_mean(key, known) or f"; allowed here: {', '.join(known)}"
     return Wrong(mark, f"unknown key{hint}")
 
 

@@ -14,6 +14,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+from narrows.scenario.habits import HABITS
 from narrows.text import did_you_mean, shorten
 
 #: The largest value of any quantity: it must fit the integers of the core.
@@ -53,12 +54,14 @@ def _units() -> dict[str, tuple[str, Fraction]]:
     return units
 
 
+#: The units in our spelling.
 UNITS = _units()
-
-_WORDS = tomllib.loads(Path(__file__).with_name("quantity.toml").read_text(encoding="utf-8"))
-_HABITS: dict[str, str] = _WORDS["habits"]
+#: The same with the spellings of other tools.
+SPELLINGS = UNITS | {other: UNITS[ours] for other, ours in HABITS["units"].items()}
 #: A value of each kind in words, for messages.
-EXAMPLES: dict[str, str] = _WORDS["examples"]
+EXAMPLES: dict[str, str] = tomllib.loads(
+    Path(__file__).with_name("quantity.toml").read_text(encoding="utf-8")
+)["examples"]
 
 #: More than the largest value in its smallest unit has.
 MOST_DIGITS = 60
@@ -86,12 +89,12 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
         raise QuantityError(
             f"{shorten(text)} has no unit; write {what.split(' such as')[0]}{_examples(number, wanted)}"
         )
-    if unit not in UNITS:
-        habit = _HABITS.get(unit.lower())
-        hint = f'; did you mean "{habit}"?' if habit else did_you_mean(unit, UNITS)
+    if unit not in SPELLINGS:
+        unclear = HABITS["unclear_units"].get(unit)
+        hint = f"; write {unclear}" if unclear else did_you_mean(unit, UNITS)
         kinds = sorted(name for name, (kind, _) in UNITS.items() if wanted in (kind, None))
         raise QuantityError(f'unknown unit "{shorten(unit)}"{hint or "; known units: " + ", ".join(kinds)}')
-    kind, factor = UNITS[unit]
+    kind, factor = SPELLINGS[unit]
     return Quantity(kind, Fraction(number) * factor, text.strip())
 
 

@@ -7,14 +7,15 @@ the kernel) and has the better messages.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any
 
 from narrows.scenario import dscp, expect, matrix
-from narrows.scenario.keys import FORMAT, KEYS, REAL_PATH, Key
+from narrows.scenario.keys import FORMAT, KEYS, REAL_PATH, Key, by_type
 from narrows.scenario.params import STEPS
 from narrows.scenario.prefixes import KERNEL_PREFIX
-from narrows.scenario.quantity import EXAMPLES, UNITS
+from narrows.scenario.quantity import EXAMPLES, SPELLINGS, show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, TRANSPORT, transport_of
 
@@ -63,6 +64,9 @@ def _filled(part: Any, registry: Registry) -> Any:
         return [_filled(item, registry) for item in part]
     if not isinstance(part, dict):
         return _WORDS.get(part, part) if isinstance(part, str) else part
+    if "$by_type" in part:
+        beside = {key: _filled(value, registry) for key, value in part.items() if key != "$by_type"}
+        return {**beside, **by_type(**_filled(part["$by_type"], registry))}
     if "$matrix" in part:
         return matrix.schema()
     if "$params" in part:
@@ -88,13 +92,24 @@ def _top_key(key: Key, registry: Registry) -> Schema:
 # -- values --------------------------------------------------------------------------------------
 
 
+def _units(*kinds: str) -> str:
+    """A pattern of quantities of these kinds."""
+    own = {unit for unit, (unit_kind, _) in SPELLINGS.items() if unit_kind in kinds}
+    if "bytes" in kinds:
+        own |= {unit for unit, (unit_kind, _) in SPELLINGS.items() if unit_kind == "bdp"}
+    units = "|".join(sorted(own, key=lambda unit: (-len(unit), unit)))
+    return rf"\s*{_NUMBER}\s*({units})\s*"
+
+
 def _quantity(kind: str) -> Schema:
     """A number with a unit."""
-    own = {unit for unit, (unit_kind, _) in UNITS.items() if unit_kind == kind}
-    if kind == "bytes":
-        own |= {"bdp", "BDP"}
-    units = "|".join(sorted(own, key=lambda unit: (-len(unit), unit)))
-    return {"type": "string", "pattern": rf"^\s*{_NUMBER}\s*({units})\s*$", "description": EXAMPLES[kind]}
+    example = EXAMPLES[kind].partition(" such as ")[2]
+    return {
+        "type": "string",
+        "pattern": f"^{_units(kind)}$",
+        "description": EXAMPLES[kind],
+        "examples": [example],
+    }
 
 
 def _described(text: str, source: str) -> Schema:
@@ -103,7 +118,15 @@ def _described(text: str, source: str) -> Schema:
 
 def _param(param: Param) -> Schema:
     """A value of a parameter."""
-    return {**_described(param.doc, param.source), **_value(param)}
+    return {**_described(param.doc, param.source), **_value(param), **_default(param)}
+
+
+def _default(param: Param) -> Schema:
+    """The value that a parameter has if it is not written, as it would be written."""
+    if param.default is None or param.kind in ("file", *STEPS):
+        return {}
+    written = show(param.kind, param.default) if param.kind in ("rate", "span", "bytes", "packets") else None
+    return {"default": written or param.default}
 
 
 def _value(param: Param) -> Schema:
@@ -115,9 +138,9 @@ def _value(param: Param) -> Schema:
         return {"type": "array", "minItems": 1, "items": pair}
     if param.kind == "counts":
         number = {"type": "integer", **bounds}
-        return {"anyOf": [number, {"type": "array", "minItems": 1, "items": number}]}
+        return by_type(integer=bounds, array={"minItems": 1, "items": number})
     if param.kind == "ratio":
-        return {"anyOf": [{"$ref": "#/definitions/ratio"}, {"type": "number", **bounds}]}
+        return by_type(string={"$ref": "#/definitions/ratio"}, number=bounds)
     if param.kind in WITH_UNIT:
         return {"allOf": [{"$ref": f"#/definitions/{param.kind}"}]}
     if param.kind == "choice":
@@ -138,12 +161,24 @@ def _params(params: tuple[Param, ...]) -> Schema:
     return _object(_properties(params), (param.name for param in params if param.required))
 
 
-def _short(param: Param) -> Schema:
-    if param.kind in WITH_UNIT:
-        return {"$ref": f"#/definitions/{param.kind}"}
-    if param.kind == "counts" or param.kind in STEPS:
-        return _param(param)
-    return {"type": ["number", "boolean", "string"]}
+def _short(params: Iterable[Param]) -> dict[str, Schema]:
+    """The schemas of a value that one of several parameters may take, by the types of the value."""
+    found: dict[str, Schema] = {}
+    kinds = []
+    for param in params:
+        if param.kind in WITH_UNIT:
+            kinds.append(param.kind)
+        elif param.kind in STEPS:
+            found["array"] = {key: value for key, value in _value(param).items() if key != "type"}
+        elif param.kind == "counts":
+            found |= {"integer": {}, "array": {"items": {"type": "integer"}}}
+        else:
+            found |= {"number": {}, "boolean": {}, "string": {}}
+    if kinds and "string" not in found:
+        found["string"] = {"pattern": f"^{_units(*kinds)}$"}
+        if "ratio" in kinds:
+            found["number"] = {}
+    return found
 
 
 # -- things of the registry ----------------------------------------------------------------------
@@ -151,23 +186,24 @@ def _short(param: Param) -> Schema:
 
 def _entry(entry: Entry) -> Schema:
     """The value after the name of an entry: its parameters, or one quantity."""
-    short = [_short(param) for name in entry.shorthand if (param := entry.param(name))]
-    empty = [] if any(param.required for param in entry.params) else [{"type": "null"}]
-    described = _described(entry.summary, entry.source)
-    return {**described, "anyOf": [*short, _params(entry.params), *empty]}
+    types = _short(param for name in entry.shorthand if (param := entry.param(name)))
+    types["object"] = _params(entry.params)
+    if not any(param.required for param in entry.params):
+        types["null"] = {}
+    return {**_described(entry.summary, entry.source), **by_type(**types)}
 
 
 def _entries(family: dict[str, Entry], part: Schema) -> Schema:
     """One thing of a family of the registry; a rate alone is constant."""
     alone = [name for name, entry in family.items() if not any(param.required for param in entry.params)]
-    one = {
-        **_object({name: _entry(entry) for name, entry in family.items()}),
-        "minProperties": 1,
-        "maxProperties": 1,
-    }
-    bare = [{"$ref": "#/definitions/rate"}] if part["$entries"] == "rates" else []
-    names = [{"enum": alone}] if alone else []
-    return {"description": part["description"], "anyOf": [*bare, *names, one]}
+    one = {**_object({name: _entry(entry) for name, entry in family.items()}), "minProperties": 1}
+    word = "|".join(map(re.escape, alone))
+    if part["$entries"] == "rates":
+        named: Schema = {"pattern": f"^({_units('rate')}|{word})$" if word else f"^{_units('rate')}$"}
+    else:
+        named = {"enum": alone}
+    types = {"string": named, "object": {**one, "maxProperties": 1}}
+    return {"description": part["description"], **by_type(**types)}
 
 
 def _element(registry: Registry) -> Schema:
@@ -178,17 +214,36 @@ def _element(registry: Registry) -> Schema:
         **_properties(registry.bottleneck),
         "name": name,
     }
-    links = (_object({one: _entry(entry), "name": name}, (one,)) for one, entry in registry.links.items())
+    kinds: dict[str, Schema] = {"rate": _object(bottleneck)}
+    for kind, entry in registry.links.items():
+        kinds[kind] = _object({kind: _entry(entry), "name": name})
     return {
         "description": "One element of the path: a bottleneck (rate with queue), or a link element.",
-        "oneOf": [_object(bottleneck, ("rate",)), *links],
+        "type": "object",
+        "allOf": _by_key(kinds, _object(dict.fromkeys(kinds, True))),
     }
+
+
+def _by_key(forms: dict[str, Schema], otherwise: Schema) -> list[Schema]:
+    """Forms of a mapping by the key that each is known by; the first that is there counts."""
+    cases: list[Schema] = []
+    before: list[Schema] = []
+    for key, form in forms.items():
+        here = {"required": [key]}
+        condition = {"allOf": [here, {"not": {"anyOf": [*before]}}]} if before else here
+        cases.append({"if": condition, "then": form})
+        before.append(here)
+    return [*cases, {"if": {"not": {"anyOf": before}}, "then": {**otherwise, "minProperties": 1}}]
 
 
 def _scheme_name(registry: Registry) -> Schema:
     ours = [name for name, entry in registry.schemes.items() if not entry.model]
-    kernels = {"type": "string", "pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"}
-    return {"anyOf": [{"enum": [*ours, *registry.bpf]}, kernels]}
+    return {
+        "type": "string",
+        "if": {"pattern": f"^{KERNEL_PREFIX}"},
+        "then": {"pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"},
+        "else": {"enum": [*ours, *registry.bpf]},
+    }
 
 
 #: The name of a scheme with its settings.
@@ -216,22 +271,29 @@ def _beside(entry: Entry, ours: bool, registry: Registry) -> Schema:
 
 
 def _scheme(registry: Registry) -> Schema:
-    forms = []
+    named = []
     for name, entry in (*registry.schemes.items(), *registry.bpf.items()):
-        named = {"scheme": {"const": name, "description": entry.summary}}
+        scheme = {"scheme": {"const": name, "description": entry.summary}}
         beside = _beside(entry, name in registry.schemes, registry)
         required = ["scheme", *(param.name for param in entry.params if param.required)]
-        forms.append(_object({**named, **beside, **_properties(entry.params)}, required))
+        form = _object({**scheme, **beside, **_properties(entry.params)}, required)
+        named.append({"if": {"properties": {"scheme": {"const": name}}}, "then": form})
+    kernel = {"scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}}
+    named.append({"if": {"properties": kernel}, "then": _object({**kernel, **_NAMED})})
+    known = [*registry.schemes, *registry.bpf]
+    any_of_them = {"if": {"pattern": f"^{KERNEL_PREFIX}"}, "then": True, "else": {"enum": known}}
+    forms: dict[str, Schema] = {"scheme": {"properties": {"scheme": any_of_them}, "allOf": named}}
     for name, entry in registry.schemes.items():
         if entry.model:
             model = {**_param(entry.model), "description": f"{entry.summary}. {entry.model.doc}"}
             others = _properties(param for param in entry.params if param is not entry.model)
-            forms.append(_object({name: model, **_beside(entry, True, registry), **others}, (name,)))
-    kernel = {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}
-    forms.append(_object({"scheme": kernel, **_NAMED}, ("scheme",)))
+            forms[name] = _object({name: model, **_beside(entry, True, registry), **others})
     described = {"description": "Object file of a BPF congestion control of your own (my_cc.bpf.o)."}
-    forms.append(_object({BPF_FILE: {"type": "string", "minLength": 1, **described}, **_NAMED}, (BPF_FILE,)))
+    forms[BPF_FILE] = _object({BPF_FILE: {"type": "string", "minLength": 1, **described}, **_NAMED})
     return {
         "description": "A scheme by name, or with parameters.",
-        "anyOf": [{"$ref": "#/definitions/schemeName"}, *forms],
+        **by_type(
+            string={"$ref": "#/definitions/schemeName"},
+            object={"allOf": _by_key(forms, {"required": ["scheme"]})},
+        ),
     }

@@ -9,6 +9,7 @@ from typing import Any
 
 from narrows.errors import DataError
 from narrows.scenario.files import Files
+from narrows.scenario.habits import HABITS
 from narrows.scenario.params import Context, read_params
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
 from narrows.scenario.problems import Problems, Wrong
@@ -76,7 +77,7 @@ def _scheme(
         if BPF_FILE in value.entries and "scheme" not in value.entries:
             return _read_object(value, registry, problems, files)
         if "scheme" not in value.entries:
-            raise Wrong(value.mark, "needs the key scheme, such as {scheme: cubic, beta: 0.7}")
+            raise Wrong(value.mark, _without_scheme(value, registry))
         name_value, given = value.entries["scheme"], value
     mark = name_value.mark.at(value.mark.path)
     if not isinstance(name_value, Scalar) or name_value.is_null:
@@ -117,6 +118,17 @@ def _scheme(
     )
 
 
+def _without_scheme(value: Mapping, registry: Registry) -> str:
+    """What is wrong with a scheme with parameters that lacks its name."""
+    kernel = value.entries.get(KERNEL_PREFIX.rstrip(":"))
+    if isinstance(kernel, Scalar):
+        name = f"{KERNEL_PREFIX}{shorten(kernel.text)}"
+        return f"the kernel's schemes are one word, without a space after the colon: {name}"
+    named = next((key for key in value.entries if key in registry.schemes), None)
+    example = f"{{scheme: {named}, ...}}" if named else "{scheme: cubic, beta: 0.7}"
+    return f"needs the key scheme, such as {example}"
+
+
 def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
     """Refuses the name of a scheme that is not ours unless it may be one of the kernel's."""
     if name == UDP:
@@ -130,7 +142,8 @@ def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
         text = "is not a kernel scheme; write linux: and the kernel's name, such as linux:cubic"
         raise Wrong(mark, f'"{shorten(name)}" {text}')
     known = [*registry.schemes, *registry.bpf, *(KERNEL_PREFIX + known for known in registry.schemes)]
-    hint = did_you_mean(name, known)
+    others = HABITS["schemes"].get(name.lower())
+    hint = f"; did you mean {others}?" if others else did_you_mean(name, known)
     if not hint and name.startswith(BPF_PREFIX):
         hint = f"; known: {', '.join(registry.bpf)}, and {{bpf: FILE}} for a program of your own"
     hint = hint or f"; known: {', '.join(registry.schemes)}, linux:NAME and bpf:NAME"

@@ -1,7 +1,8 @@
-"""Heat map of pairs: the share that a scheme gets beside another one."""
+"""Heat map of pairs: the share that a scheme gets beside another one, and the harm that it takes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
@@ -21,31 +22,53 @@ ORDER = 30
 Pair = tuple[str, str]
 
 
-def _rates(run: Run) -> dict[str, float] | None:
-    """Throughput (bit/s) by scheme in a run of exactly two schemes, or of two flows of one scheme; a flow
-    rate is the mean of the scheme's flows."""
-    by_scheme: dict[str, list[float]] = {}
+def _rates(run: Run) -> dict[str, list[float]] | None:
+    """Throughputs of the flows (bit/s) by scheme in a run of one scheme or two."""
+    found: dict[str, list[float]] = {}
     for flow in run.tested:
         value = ((run.rows.get(str(flow.number)) or {}).get("metrics") or {}).get("throughput_bps")
         if value is None:
             return None
-        by_scheme.setdefault(flow.scheme, []).append(float(value))
-    if len(by_scheme) == 2:
-        return {scheme: sum(rates) / len(rates) for scheme, rates in by_scheme.items()}
-    return None
+        found.setdefault(flow.scheme, []).append(float(value))
+    return found if len(found) < 3 else None
+
+
+def _valid(data: Campaign) -> Iterator[dict[str, list[float]]]:
+    return (rates for run in data.runs if run.valid and (rates := _rates(run)))
 
 
 def _found(data: Campaign) -> dict[Pair, list[float]]:
-    """Per pair (row, column) the row's share of the rate of a flow of each, in every valid run."""
+    """Per pair (row, column) the share that a flow of the row's scheme has of one of each, in every run."""
     found: dict[Pair, list[float]] = {}
-    for run in data.runs:
-        rates = _rates(run) if run.valid else None
-        if rates is None or sum(rates.values()) <= 0:
+    for rates in _valid(data):
+        means = {scheme: sum(values) / len(values) for scheme, values in rates.items()}
+        if len(means) < 2 or sum(means.values()) <= 0:
             continue
-        one, other = rates
+        one, other = means
         for row, column in ((one, other), (other, one)):
-            found.setdefault((row, column), []).append(rates[row] / sum(rates.values()))
+            found.setdefault((row, column), []).append(means[row] / sum(means.values()))
     return found
+
+
+def _harm(data: Campaign) -> dict[Pair, float]:
+    """Per pair the share of its throughput alone that the row's scheme loses beside a flow of the column's,
+    from medians of runs (Ware et al., HotNets 2019); of schemes that ran alone too. Beside itself it is what
+    two flows of a scheme do to each other: the measure for the others (RFC 9743, section 5.2)."""
+    alone: dict[str, list[float]] = {}
+    beside: dict[Pair, list[float]] = {}
+    for rates in _valid(data):
+        schemes = list(rates)
+        flows = sum(map(len, rates.values()))
+        if flows == 1:
+            alone.setdefault(schemes[0], []).append(rates[schemes[0]][0])
+        elif flows == 2:
+            for row, column in ((schemes[0], schemes[-1]), (schemes[-1], schemes[0])):
+                beside.setdefault((row, column), []).append(sum(rates[row]) / len(rates[row]))
+    return {
+        pair: 1 - median(values) / median(alone[pair[0]])
+        for pair, values in beside.items()
+        if median(alone.get(pair[0], [0.0])) > 0
+    }
 
 
 def absent(data: Campaign) -> str | None:
@@ -54,61 +77,84 @@ def absent(data: Campaign) -> str | None:
 
 
 def numbers(data: Campaign) -> Numbers:
-    """One row per pair in either order."""
-    found = _found(data)
+    """One row per pair in either order; share and harm are each known of some pairs."""
+    found, harm = _found(data), _harm(data)
+    pairs = list(dict.fromkeys([*found, *harm]))
+    shares = [found.get(pair) or [np.nan] for pair in pairs]
     return {
-        "scheme": [row for row, _ in found],
-        "beside": [column for _, column in found],
-        "share": [median(shares) for shares in found.values()],
-        "min": [min(shares) for shares in found.values()],
-        "max": [max(shares) for shares in found.values()],
-        "runs": [len(shares) for shares in found.values()],
+        "scheme": [row for row, _ in pairs],
+        "beside": [column for _, column in pairs],
+        "share": [median(values) for values in shares],
+        "min": [min(values) for values in shares],
+        "max": [max(values) for values in shares],
+        "harm": [harm.get(pair, np.nan) for pair in pairs],
+        "runs": [len(found.get(pair, ())) for pair in pairs],
     }
 
 
 def caption(data: Campaign) -> str:
     """The caption."""
-    del data
-    return (
+    text = (
         "Share in per cent that a flow of the scheme in the row gets beside one of the scheme in the column: "
         "50 is an equal share, and more is taken from the other. Medians of the valid runs."
     )
+    if _harm(data):
+        text += (
+            " Harm in per cent is the part of its throughput alone that the scheme in the row loses beside"
+            " the one in the column; beside itself it is what two of its flows do to each other."
+        )
+    return text
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A square per pair, with its number."""
+    """A square per pair, with its number; a second map of harm where schemes ran alone too."""
     from matplotlib.colors import LinearSegmentedColormap
 
-    found = _found(data)
-    present = {name for pair in found for name in pair}
+    found, harm = _found(data), _harm(data)
+    present = {name for pair in (*found, *harm) for name in pair}
     schemes = [s for s in _in_order(data) if s in present]
-    table: Any = np.full((len(schemes), len(schemes)), np.nan)
-    for (row, column), shares in found.items():
-        table[schemes.index(row), schemes.index(column)] = median(shares) * 100
     # Light in the middle; in grey, where both ends are alike, the numbers tell.
-    shades = LinearSegmentedColormap.from_list("shares", ["#8d4f9f", "#f4f1ec", "#c78200"])
+    ends = LinearSegmentedColormap.from_list("shares", ["#8d4f9f", "#f4f1ec", "#c78200"])
+    worse = LinearSegmentedColormap.from_list("harm", ["#f4f1ec", "#8d4f9f"])
+    shares = {pair: median(values) for pair, values in found.items()}
+    # Numbers are written light where the map is dark.
+    maps = [("share of (%)", shares, ends, lambda value: value < 18)]
+    if harm:
+        maps.append(("harm to (%)", harm, worse, lambda value: value > 60))
     with paper_style(options):
-        longest = max(map(len, schemes)) * 0.2 * options.font_pt
-        left, below = longest + 8, longest + 8
-        size = min((options.width_mm - left - 3) / len(schemes), 14.0)
-        picture = new_figure(options, size * len(schemes) + below + 3)
+        margin = max(map(len, schemes)) * 0.2 * options.font_pt + 8
+        room = options.width_mm / len(maps)
+        size = min((room - margin - 3) / len(schemes), 14.0)
+        picture = new_figure(options, size * len(schemes) + margin + 3)
         height = picture.get_figheight() * 25.4
         wide = size * len(schemes)
-        axes = picture.add_axes(
-            (left / options.width_mm, below / height, wide / options.width_mm, wide / height)
-        )
-        axes.imshow(table, cmap=shades, vmin=0, vmax=100, aspect="auto")
-        for (row, column), value in np.ndenumerate(table):
-            if np.isfinite(value):
-                colour = PAPER if value < 18 else INK
-                axes.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour)
-        axes.set_xticks(range(len(schemes)), schemes, rotation=90)
-        axes.set_yticks(range(len(schemes)), schemes)
-        axes.grid(visible=False)
-        axes.tick_params(length=0)
-        axes.set_xlabel("beside", color=MUTED)
-        axes.set_ylabel("share of (%)", color=MUTED)
+        for number, (label, values, shades, dark) in enumerate(maps):
+            left = number * room + margin
+            axes = picture.add_axes(
+                (left / options.width_mm, margin / height, wide / options.width_mm, wide / height)
+            )
+            _map(axes, schemes, values, shades, dark)
+            axes.set_xlabel("beside", color=MUTED)
+            axes.set_ylabel(label, color=MUTED)
     return picture
+
+
+def _map(
+    axes: Any, schemes: list[str], values: dict[Pair, float], shades: Any, is_dark: Callable[[float], bool]
+) -> None:
+    """A map of per cents."""
+    table: Any = np.full((len(schemes), len(schemes)), np.nan)
+    for (row, column), value in values.items():
+        table[schemes.index(row), schemes.index(column)] = value * 100
+    axes.imshow(table, cmap=shades, vmin=0, vmax=100, aspect="auto")
+    for (row, column), value in np.ndenumerate(table):
+        if np.isfinite(value):
+            colour = PAPER if is_dark(value) else INK
+            axes.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour)
+    axes.set_xticks(range(len(schemes)), schemes, rotation=90)
+    axes.set_yticks(range(len(schemes)), schemes)
+    axes.grid(visible=False)
+    axes.tick_params(length=0)
 
 
 def _in_order(data: Campaign) -> list[str]:

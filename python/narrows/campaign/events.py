@@ -1,0 +1,41 @@
+"""What happens while a campaign runs, as lines of JSON for other programs: `narrows run --events`.
+
+Each line is an object with `event` and `at` (UTC). The names and what they carry:
+
+* `campaign`: `path`, `name`, `hash`, `where`, `cells` (number), `finished` (earlier), `skipped`.
+* `start`, `progress` (`share` from 0 to 1), `retry` (`why`): of `cell`, with `scheme` and `run`.
+* `end`: a cell is finished or has failed: `state`, `verdict`, `reasons`, `error`, `seconds` it took, `done`
+  and `cells`, and `left_s`, the seconds that are left as far as that is known.
+* `measure`: all cells have ended, and the results are computed.
+* `report`: `files` that were written.
+* `done`: `path`, `exit_code`, `verdicts` (counts), `expectations_failed`; or `error`: `message`, `exit_code`.
+  The last line is one of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any, TextIO
+
+FORMAT = "narrows/events/1"
+
+#: Tells of an event by its name, with its fields.
+Tell = Callable[..., None]
+
+
+def nobody(_event: str, **_fields: Any) -> None:
+    """For campaigns to which no program listens."""
+
+
+def teller(stream: TextIO) -> Tell:
+    """Writes each event as a line, at once."""
+
+    def tell(event: str, **fields: Any) -> None:
+        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        first = {"format": FORMAT} if event == "campaign" else {}
+        line = json.dumps({"event": event, "at": at, **first, **fields}, ensure_ascii=False)
+        print(line, file=stream, flush=True)
+
+    return tell

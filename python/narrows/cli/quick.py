@@ -1,0 +1,138 @@
+"""Options that describe a scenario, or change one, and the scenario that they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from narrows.cli.completion import scheme_lists
+
+if TYPE_CHECKING:
+    from narrows.scenario import Loaded, Override
+
+Rate = Annotated[
+    str | None,
+    typer.Option("--rate", metavar="RATE", help='Rate of the bottleneck, such as "12 Mbit/s".'),
+]
+Delay = Annotated[
+    str | None,
+    typer.Option(
+        "--delay", metavar="TIME", help='One-way delay, such as "20 ms"; the round-trip time is twice that.'
+    ),
+]
+Queue = Annotated[
+    str | None,
+    typer.Option(
+        "--queue",
+        metavar="QUEUE",
+        help='Queue before the rate: "1 bdp", "droptail 60 kB", codel. [default: 1 bdp; before a trace'
+        " unlimited]",
+    ),
+]
+Loss = Annotated[
+    str | None, typer.Option("--loss", metavar="SHARE", help="Share of packets lost at random, such as 1%.")
+]
+Trace = Annotated[
+    str | None,
+    typer.Option("--trace", metavar="FILE", help="The rate follows this trace (mahimahi's format or ours)."),
+]
+Schemes = Annotated[
+    str | None,
+    typer.Option(
+        "--schemes",
+        help="Schemes, separated by commas, instead of the scenario's. [default without one: cubic]",
+        autocompletion=scheme_lists,
+    ),
+]
+Flows = Annotated[
+    str | None, typer.Option("--flows", metavar="N", help="Number of flows under test, which share the path.")
+]
+Runs = Annotated[str | None, typer.Option("--runs", metavar="N", help="Number of runs of each scheme.")]
+Seed = Annotated[str | None, typer.Option("--seed", metavar="N", help="Seed of everything random.")]
+Time = Annotated[
+    str | None,
+    typer.Option(
+        "-t",
+        "--time",
+        metavar="TIME",
+        help='Duration of a run: 10 (seconds) or "2 min". [default without a scenario: 30 s]',
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option("--where", help="simulate, emulate or hosts, instead of what the scenario says."),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help='Change any key: --set path.forward.0.rate="5 Mbit/s". Repeatable.',
+    ),
+]
+
+
+class QuickPath(NamedTuple):
+    """The options that describe a path."""
+
+    rate: str | None = None
+    delay: str | None = None
+    queue: str | None = None
+    loss: str | None = None
+    trace: str | None = None
+
+
+@dataclass(frozen=True)
+class Changed:
+    """The options that change a scenario, as they were given."""
+
+    where: str | None
+    schemes: str | None
+    flows: str | None
+    runs: str | None
+    seed: str | None
+    time: str | None
+    changes: list[str]
+
+    def overrides(self) -> list[Override]:
+        """The changes, in the order in which they are made."""
+        from narrows.scenario.overrides import Override, split_list
+
+        found = [Override.from_set(change) for change in self.changes]
+        # Seconds, as with iperf3.
+        time = f"{self.time} s" if self.time and self.time.strip().isdecimal() else self.time
+        for option, path, value in (
+            ("--where", "where", self.where),
+            ("--flows", "flows.count", self.flows),
+            ("--runs", "runs", self.runs),
+            ("--seed", "seed", self.seed),
+            ("--time", "duration", time),
+        ):
+            if value is not None:
+                found.append(Override(option, path, value))
+        if self.schemes is not None:
+            found.append(Override("--schemes", "schemes", split_list(self.schemes)))
+        return found
+
+
+def loaded(scenario: str | None, path: QuickPath, changed: Changed, more: list[Override]) -> Loaded:
+    """The scenario that is named, or the one that the options describe; `more` are further changes."""
+    from narrows.scenario import quick
+
+    described = quick.QuickPath(*path)
+    changes = changed.overrides() + more
+    if scenario is None:
+        return quick.quick_scenario(described, changes)
+    if described:
+        from narrows.errors import UsageError
+
+        option = next(name for name, value in path._asdict().items() if value is not None)
+        raise UsageError(
+            f"--{option} describes a path in the place of a scenario; to change {scenario}, write --set with"
+            " the address of the key, such as --set path.forward.0.rate=..."
+        )
+    from narrows.scenario import load
+
+    return load(scenario, changes)
