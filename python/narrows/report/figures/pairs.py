@@ -129,7 +129,7 @@ def figure(data: Campaign, options: Options) -> Figure:
         height = picture.get_figheight() * 25.4
         wide = size * len(schemes)
         for number, (label, values, shades, dark) in enumerate(maps):
-            left = number * room + margin
+            left = number * (margin + wide + 6) + margin
             axes = picture.add_axes(
                 (left / options.width_mm, margin / height, wide / options.width_mm, wide / height)
             )
