@@ -29,7 +29,7 @@ _WORDS = {"$dscp": list(dscp.NAMES), "$measures": list(dict.fromkeys([*expect.OF
 
 def schema_text(registry: Registry) -> str:
     """The schema as it is committed and printed."""
-    return json.dumps(schema(registry), indent=2, ensure_ascii=False) + "\n"
+    return json.dumps(schema(registry), indent=1, ensure_ascii=False) + "\n"
 
 
 def schema(registry: Registry) -> Schema:
