@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from narrows.report.assemble import Drawn
 
 OPEN_RUNS = 12
-"""Up to this many runs are shown unfolded."""
+"""Up to this many runs are shown unfolded, and of more of them the first."""
 
 
 def asset(*parts: str) -> str:

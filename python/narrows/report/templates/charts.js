@@ -103,13 +103,12 @@ const narrowsCharts = (() => {
   }
 
   // Entries of the legend can be switched with the keyboard, and tell that they can.
-  function legend(element, plot, lines) {
+  function legend(element, plot) {
     element.querySelectorAll(".u-legend tr.u-series").forEach((row, i) => {
       if (i === 0) return;
       row.tabIndex = 0;
       row.setAttribute("role", "button");
       row.setAttribute("aria-pressed", String(plot.series[i].show !== false));
-      row.setAttribute("aria-label", `show or hide ${lines[i - 1].label}`);
       row.addEventListener("keydown", (event) => {
         if (event.key !== "Enter" && event.key !== " ") return;
         event.preventDefault();
@@ -157,11 +156,11 @@ const narrowsCharts = (() => {
     });
   }
 
-  function button(text, label, action) {
+  function button(text, label, action) { // the label says what it is about
     const made = document.createElement("button");
     made.type = "button";
     made.textContent = text;
-    made.setAttribute("aria-label", label);
+    made.setAttribute("aria-label", `${text}: ${label}`); // what is seen is part of what is heard
     made.addEventListener("click", action);
     return made;
   }

@@ -49,7 +49,7 @@
     });
     entry.plot = new uPlot(wanted, entry.data, element);
     hidden.forEach((h, i) => h && i > 0 && entry.plot.setSeries(i, { show: false }));
-    legend(element, entry.plot, entry.lines);
+    legend(element, entry.plot);
     element.dataset.drawn = "1";
   }
 
@@ -61,8 +61,8 @@
     const of = element.getAttribute("aria-label");
     const whole = () => { const [min, max] = ends(entry); entry.plot.setScale("x", { min, max }); };
     bar.append(
-      button("Show all", `Show the whole time in ${of}`, whole),
-      button("Save CSV", `Save the numbers of ${of}`, () => keep(element, entry)),
+      button("Show all", of, whole),
+      button("Save CSV", of, () => keep(element, entry)),
     );
     element.append(bar);
     element.setAttribute("aria-description", CHART_HELP);
@@ -99,6 +99,8 @@
     }
   }, { rootMargin: "600px" });
   charts.forEach((c) => watcher.observe(c));
+  // The first one is ready before anybody gets there.
+  if (charts.length && charts[0].clientWidth) (window.requestIdleCallback ?? setTimeout)(() => make(charts[0]));
 
   let waiting = 0;
   addEventListener("resize", () => {

@@ -44,7 +44,7 @@ window.narrowsSite = (() => {
     const mine = ++turn;
     scatter?.choose(chosen);
     boxes.forEach((box, cell) => { box.checked = chosen.includes(cell); });
-    list.replaceChildren(...chosen.map((cell) => narrowsCharts.button(called(runs.get(cell)), `take ${called(runs.get(cell))} out of the chart`, () => toggle(cell))));
+    list.replaceChildren(...chosen.map((cell) => narrowsCharts.button(called(runs.get(cell)), "take it out of the chart", () => toggle(cell))));
     status.textContent = chosen.length ? "loading" : "no run is chosen";
     try {
       for (const cell of chosen) {

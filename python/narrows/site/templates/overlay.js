@@ -107,7 +107,7 @@ function narrowsOverlay(element, bar) {
     wanted.scales.x.range = (_, from, to) => [from, to];
     plot = new uPlot(wanted, thinned(...span, pixels()), element);
     plot.setScale("x", { min: span[0], max: span[1] });
-    legend(element, plot, lines);
+    legend(element, plot);
     element.dataset.drawn = "1";
   }
 
@@ -120,10 +120,10 @@ function narrowsOverlay(element, bar) {
   }
 
   bar.append(
-    button("Zoom in", "Zoom in to the chosen runs", () => plot && zoom(plot, ends(), 0.5, setSpan)),
-    button("Zoom out", "Zoom out of the chosen runs", () => plot && zoom(plot, ends(), 2, setSpan)),
-    button("Show all", "Show the whole time of the chosen runs", () => plot && setSpan(...ends())),
-    button("Save CSV", "Save the numbers of the chosen runs that are seen", saved),
+    button("Zoom in", "chosen runs over time", () => plot && zoom(plot, ends(), 0.5, setSpan)),
+    button("Zoom out", "chosen runs over time", () => plot && zoom(plot, ends(), 2, setSpan)),
+    button("Show all", "chosen runs over time", () => plot && setSpan(...ends())),
+    button("Save CSV", "what is seen of the chosen runs", saved),
   );
   keys(element, () => (plot ? { plot, ends: ends(), setSpan } : null));
   narrowsTheme.onChange(draw);

@@ -48,7 +48,7 @@ function narrowsScatter(root, { schemes, runs, axes }, onRun) {
   tip.setAttribute("role", "status");
   const svg = make("svg", { tabindex: 0, role: "application", "aria-label": "Throughput against delay: arrow keys go from mark to mark, Enter puts a run into the chart below" });
   const words = (mark) => `${mark.text}: ${show(mark.y)} Mbit/s, ${show(mark.x)} ms`;
-  bar.append(button("Zoom in", "Zoom in to throughput against delay", () => zoom(0.5)), button("Zoom out", "Zoom out of throughput against delay", () => zoom(2)), button("Show all", "Show all of throughput against delay", () => look(whole)));
+  bar.append(button("Zoom in", "throughput against delay", () => zoom(0.5)), button("Zoom out", "throughput against delay", () => zoom(2)), button("Show all", "throughput against delay", () => look(whole)));
   root.append(bar, svg, tip, legend);
 
   const toX = (x) => LEFT + ((view.x[1] - across(x)) / (view.x[1] - view.x[0])) * (width - LEFT - RIGHT);
@@ -120,10 +120,10 @@ function narrowsScatter(root, { schemes, runs, axes }, onRun) {
     tip.textContent = index < 0 ? "" : words(marks[index]);
     draw();
   }
-  function nearest([x, y]) {
+  function nearest([x, y], wanted = () => true) {
     let best = -1, least = REACH ** 2;
     marks.forEach((mark, i) => {
-      if (!inside(mark)) return;
+      if (!inside(mark) || !wanted(mark)) return;
       const away = (toX(mark.x) - x) ** 2 + (toY(mark.y) - y) ** 2;
       if (away < least) { least = away; best = i; }
     });
@@ -148,7 +148,7 @@ function narrowsScatter(root, { schemes, runs, axes }, onRun) {
       return high - low > 6 ? [whence(high), whence(low)] : view[key]; // along one axis only
     };
     if (was) look({ x: part(0, fromX, "x"), y: part(1, fromY, "y") });
-    else if (svg.contains(event.target)) { point(nearest(from)); pick(); }
+    else if (svg.contains(event.target)) { point(nearest(from, (mark) => mark.run)); pick(); }
   });
   addEventListener("pointercancel", () => { drag = null; });
   svg.addEventListener("pointerleave", () => { if (!drag && document.activeElement !== svg) point(-1); });
@@ -173,15 +173,15 @@ function narrowsScatter(root, { schemes, runs, axes }, onRun) {
 
   schemes.forEach((scheme, number) => {
     if (!marks.some((mark) => mark.number === number)) return;
-    const one = button("", `show or hide ${scheme.name}`, () => {
+    const one = button(`${number + 1} ${scheme.name}`, "shown", () => {
       if (!hidden.delete(number)) hidden.add(number);
       one.setAttribute("aria-pressed", String(!hidden.has(number)));
       draw();
     });
     one.setAttribute("aria-pressed", "true");
-    const sign = make("svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" }, one);
+    const sign = make("svg", { viewBox: "-8 -8 16 16", "aria-hidden": "true" });
     make("path", { d: SHAPES[scheme.marker] ?? SHAPES.o, transform: "scale(6)", style: `fill:${colour(scheme)}` }, sign);
-    one.append(`${number + 1} ${scheme.name}`);
+    one.prepend(sign);
     legend.append(one);
   });
 
