@@ -29,7 +29,7 @@ os.execvp(sys.argv[3], sys.argv[3:])
 
 
 class Browser:
-    """One page in one browser, without a network but this machine; collects what the page says on its console."""
+    """One page in one browser, without a network; collects what the page says on its console."""
 
     def __init__(self, profile: Path) -> None:
         assert PROGRAM is not None, "no Chromium is installed (Debian package: chromium)"

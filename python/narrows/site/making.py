@@ -51,7 +51,7 @@ def make(
         assets = pages.write_assets(target)
         (target / "campaigns").mkdir(exist_ok=True)
         ids = _ids(found, known, target)
-        problems = [
+        problems: list[Json] = [
             {"id": ids.get(one.path), "folder": str(one.path), "problem": one.note, "busy": one.busy}
             for one in found
             if one.note
@@ -72,8 +72,7 @@ def make(
                     entry = campaigns.write(one.folder, home, mark, assets)
                     drawn.append(name)
             except NarrowsError as error:
-                told = {"id": name, "folder": str(one.path), "problem": str(error), "busy": False}
-                problems.append(told)
+                problems.append({"id": name, "folder": str(one.path), "problem": str(error), "busy": False})
                 continue
             made[name] = entry | {"source": _source(one.path, target)}
         seen = set(ids.values())

@@ -9,7 +9,7 @@ from narrows.analysis.metrics import show_number, unit_of
 from narrows.campaign.store import CampaignFolder
 from narrows.comparison import words
 from narrows.comparison.document import Request, compare
-from narrows.comparison.findings import MISSING, TOO_FEW
+from narrows.comparison.findings import MISSING, SAME, TOO_FEW
 from narrows.errors import NarrowsError
 from narrows.report.tables import Notes, Table, cell
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
@@ -34,12 +34,11 @@ def of_campaign(folder: CampaignFolder) -> list[Json]:
     found = []
     for one in compared.get("ranks", []):
         metric = metrics[one["metric"]]
-        judged = {
-            side["scheme"]
-            for row in compared["rows"]
-            for side in (row["base"], row["other"])
-            if row["metrics"][one["metric"]]["outcome"] not in (TOO_FEW, MISSING)
-        }
+        outcomes: dict[str, set[str]] = {}
+        for row in compared["rows"]:
+            for side in (row["base"], row["other"]):
+                outcome = row["metrics"][one["metric"]]["outcome"]
+                outcomes.setdefault(side["scheme"], set()).add(outcome)
         schemes = [
             {
                 "scheme": words.without_values(entry["scheme"], one["values"]),
@@ -48,12 +47,19 @@ def of_campaign(folder: CampaignFolder) -> list[Json]:
                 "runs": counts[entry["scheme"]]["valid"],
             }
             for entry in one["schemes"]
-            if entry["scheme"] in judged and entry["from"] is not None
+            if entry["from"] is not None and _is_judged(outcomes[entry["scheme"]])
         ]
         about = {"name": metric["name"], "label": str(metric.get("label") or metric["name"])}
         about |= {"unit": unit_of(metric), "better": metric["better"]}
         found.append({"metric": about, "values": one["values"], "schemes": schemes})
     return found
+
+
+def _is_judged(outcomes: set[str]) -> bool:
+    """True if runs were enough to say anything about a scheme; that a few of them equal those of another
+    scheme says nothing."""
+    said = outcomes - {TOO_FEW, MISSING}
+    return bool(said) and not (said == {SAME} and TOO_FEW in outcomes)
 
 
 def tables(listed: Mapping[str, Json]) -> list[Json]:

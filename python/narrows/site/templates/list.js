@@ -22,8 +22,10 @@
         table.keeps = wanted;
         table.again();
       });
-      bar.insertBefore(label, bar.lastElementChild);
-      bar.insertBefore(select, bar.lastElementChild);
+      const pair = document.createElement("span");
+      pair.className = "pair";
+      pair.append(label, select);
+      bar.insertBefore(pair, bar.lastElementChild);
     }
   }
 

@@ -94,6 +94,7 @@ function narrowsScatter(root, { schemes, runs, axes }, onRun) {
     make("rect", { class: "frame", x: LEFT, y: TOP, width: width - LEFT - RIGHT, height: bottom - TOP }, svg);
     make("text", { x: (LEFT + width - RIGHT) / 2, y: bottom + 36, "text-anchor": "middle" }, svg, width > 520 ? "95th percentile one-way delay (ms), smaller to the right" : "p95 one-way delay (ms), reversed");
     make("text", { transform: `translate(14 ${(TOP + bottom) / 2}) rotate(-90)`, "text-anchor": "middle" }, svg, "throughput (Mbit/s)");
+    const taken = []; // places of numbers; one that finds no room is told by the legend and at the cursor
     for (const large of [false, true]) {
       for (const mark of marks.filter((one) => !one.run === large && inside(one))) {
         const scheme = schemes[mark.number], size = large ? 7 : 4, hollow = mark.run?.verdict === "degraded";
@@ -102,7 +103,13 @@ function narrowsScatter(root, { schemes, runs, axes }, onRun) {
         const look = hollow ? `fill:var(--paper);stroke:${colour(scheme)};stroke-width:1.5` : `fill:${colour(scheme)};stroke:var(--paper);stroke-width:${large ? 1.2 : 0.6}`;
         const drawn = make("path", { d: SHAPES[scheme.marker] ?? SHAPES.o, transform: `${at} scale(${size})`, style: look, "vector-effect": "non-scaling-stroke" }, svg);
         if (mark.run) drawn.dataset.cell = mark.run.cell;
-        else make("text", { class: "number", x: toX(mark.x) + 9, y: toY(mark.y) - 7 }, svg, mark.number + 1);
+        else {
+          const spots = [[9, -7], [9, 16], [-23, -7], [-23, 16]].map(([dx, dy]) => [toX(mark.x) + dx, toY(mark.y) + dy]);
+          const spot = spots.find(([x, y]) => x < width - RIGHT - 12 && taken.every(([a, b]) => Math.abs(a - x) > 17 || Math.abs(b - y) > 11));
+          if (!spot) continue;
+          taken.push(spot);
+          make("text", { class: "number", x: spot[0], y: spot[1] }, svg, mark.number + 1);
+        }
       }
     }
     const mark = marks[current];
