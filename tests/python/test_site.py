@@ -161,6 +161,7 @@ def test_what_can_not_be_read_costs_one_sentence(place: Path, how: Any) -> None:
     (problem,) = made["problems"]
     assert str(place / "two") in problem["problem"] and "\n" not in problem["problem"]
     text = (target / "index.html").read_text()
+    assert str(place) not in text
     assert "Not shown" in text and ("campaign.json" in text or "packets.parquet" in text)
     shown = narrows("site", place, "-o", target)
     assert shown.exit_code == 3 and shown.stderr.count("\n") == 1

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
-from narrows.campaign import notes
+from narrows.campaign import notes, own_metrics
 from narrows.campaign.gathering import Gathered, gather
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
@@ -140,7 +140,8 @@ def _save(target: Path, listed: dict[str, Json]) -> None:
 
 def _mark(path: Path) -> str:
     """A digest of everything that a page is made of."""
-    found = hashlib.sha256(f"{__version__} {pages.digest()}".encode())
+    own = json.dumps([one.description for one in own_metrics.registered()])
+    found = hashlib.sha256(f"{__version__} {pages.digest()} {own}".encode())
     try:
         for name in _READ:
             content = (path / name).read_bytes() if (path / name).exists() else b""

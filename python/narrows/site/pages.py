@@ -107,7 +107,11 @@ def index(listed: Mapping[str, Json], problems: Sequence[Json], assets: dict[str
         marks={},
         lines=lines,
         runs=sum(one["runs"] for one in entries),
-        problems=problems,
+        # Where folders are on this machine is nobody's business on the web.
+        problems=[
+            one | {"problem": one["problem"].replace(one["folder"], Path(one["folder"]).name)}
+            for one in problems
+        ],
         pages=listed,
         rankings=ranks.tables(listed),
     )

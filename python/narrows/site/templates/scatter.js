@@ -105,7 +105,7 @@ function narrowsScatter(root, { schemes, runs, axes }, onRun) {
         if (mark.run) drawn.dataset.cell = mark.run.cell;
         else {
           const spots = [[9, -7], [9, 16], [-23, -7], [-23, 16]].map(([dx, dy]) => [toX(mark.x) + dx, toY(mark.y) + dy]);
-          const spot = spots.find(([x, y]) => x < width - RIGHT - 12 && taken.every(([a, b]) => Math.abs(a - x) > 17 || Math.abs(b - y) > 11));
+          const spot = spots.find(([x, y]) => x > LEFT + 2 && x < width - RIGHT - 12 && taken.every(([a, b]) => Math.abs(a - x) > 17 || Math.abs(b - y) > 11));
           if (!spot) continue;
           taken.push(spot);
           make("text", { class: "number", x: spot[0], y: spot[1] }, svg, mark.number + 1);
