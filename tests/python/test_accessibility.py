@@ -1,5 +1,5 @@
-"""Pages that everybody can read: axe-core finds nothing serious in a report and a site, light and dark, on a phone
-and on a desk.
+"""Pages that everybody can read: axe-core finds nothing serious in a report and a site, light and dark, on a
+phone and on a desk.
 
 axe-core comes from npm into build/axe (`.ci/programs`); nothing of it is part of the product.
 """
@@ -48,8 +48,9 @@ def browser(tmp_path: Path) -> Iterator[Browser]:
         yield opened
 
 
+DRAWN = "(narrowsReport.drawAll(), narrowsReport.drawn() === narrowsReport.total)"
 READY = {
-    "report": "narrowsReport.isReady() && (narrowsReport.drawAll(), narrowsReport.drawn() === narrowsReport.total)",
+    "report": f"narrowsReport.isReady() && {DRAWN}",
     "list": "document.readyState === 'complete'",
     "campaign": "document.getElementById('overlay').dataset.drawn === '1'",
 }
@@ -66,7 +67,8 @@ def findings(browser: Browser) -> list[dict[str, Any]]:
 
 def test_what_is_wrong_is_found(browser: Browser, tmp_path: Path) -> None:
     bad = tmp_path / "bad.html"
-    bad.write_text("<html><title>x</title><main><h1>x</h1>" + "<p><a href=x>y</a></p>" * 9 + "<button></button><img src=x></main>")
+    links = "<p><a href=x>y</a></p>" * 9
+    bad.write_text(f"<html><title>x</title><main><h1>x</h1>{links}<button></button><img src=x></main>")
     browser.open(bad)
     assert {"html-has-lang", "button-name", "image-alt"} <= {one["id"] for one in findings(browser)}
 
@@ -74,7 +76,9 @@ def test_what_is_wrong_is_found(browser: Browser, tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [390, 1200])
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("page", list(READY))
-def test_nothing_serious_is_found(browser: Browser, pages: dict[str, Path], page: str, dark: bool, width: int) -> None:
+def test_nothing_serious_is_found(
+    browser: Browser, pages: dict[str, Path], page: str, dark: bool, width: int
+) -> None:
     browser.open(pages[page], dark=dark, width=width)
     browser.until(READY[page])
     browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
