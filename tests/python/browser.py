@@ -49,7 +49,7 @@ class Browser:
             "--disable-gpu",
             "--hide-scrollbars",
             "--force-device-scale-factor=1",
-            "--host-resolver-rules=MAP * ~NOTFOUND",
+            "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
             "--remote-debugging-pipe",
             f"--user-data-dir={profile}",
         ]
@@ -155,6 +155,20 @@ class Browser:
             text = {"text": "\r", "code": "Enter", "windowsVirtualKeyCode": 13}
         self.call("Input.dispatchKeyEvent", type="keyDown", key=key, **text)
         self.call("Input.dispatchKeyEvent", type="keyUp", key=key)
+
+    def drag(self, start: tuple[float, float], end: tuple[float, float] | None = None) -> None:
+        """The mouse pressed at one place of the window and let go at another one, or a click."""
+        places = [start] if end is None else [start, ((start[0] + end[0]) / 2, (start[1] + end[1]) / 2), end]
+
+        def mouse(kind: str, place: tuple[float, float], buttons: int) -> None:
+            more = {"button": "left", "buttons": buttons, "clickCount": 1, "pointerType": "mouse"}
+            self.call("Input.dispatchMouseEvent", type=kind, x=place[0], y=place[1], **more)
+
+        mouse("mouseMoved", start, 0)
+        mouse("mousePressed", start, 1)
+        for place in places[1:]:
+            mouse("mouseMoved", place, 1)
+        mouse("mouseReleased", places[-1], 0)
 
     def picture(self, target: Path) -> Path:
         """The whole page as PNG."""

@@ -69,6 +69,14 @@ def test_charts_are_drawn_when_they_come_into_view(browser: Browser, page: Path)
     )
 
 
+def test_the_first_chart_is_drawn_before_anybody_gets_there(browser: Browser, page: Path) -> None:
+    browser.open(page, height=300)
+    browser.until("narrowsReport.drawn() === 1")
+    assert browser.run("document.querySelector('.chart').dataset.drawn") == "1"
+    assert browser.run("document.querySelector('.chart').getBoundingClientRect().top > innerHeight + 600")
+    assert browser.said == []
+
+
 @pytest.mark.parametrize(("dark", "paper", "flow"), [(False, "ffffff", "c78200"), (True, "14181d", "f3b13c")])
 def test_charts_are_seen_on_light_and_dark_pages(
     browser: Browser, page: Path, tmp_path: Path, dark: bool, paper: str, flow: str

@@ -299,10 +299,11 @@ def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]]) -> Run:
     return Run(cell, scheme, number, state, verdict, reasons, where, record, rows.get(cell, {}), entry)
 
 
-def load(folder: Path) -> Campaign:
-    """Read `campaign.json`, `results.json` and every `run.json`; series are read later, when drawn."""
+def load(folder: Path, measured: Json | None = None) -> Campaign:
+    """Read `campaign.json`, `results.json` (unless they are `measured`) and every `run.json`; series are read
+    later, when drawn."""
     record = read_document(folder)
-    results: Json = stored(folder) or {}
+    results: Json = measured or stored(folder) or {}
     rows: dict[str, dict[str, Json]] = {}
     for row in results.get("rows") or []:
         rows.setdefault(str(row.get("cell")), {})[str(row.get("flow"))] = row

@@ -17,7 +17,7 @@ from narrows.report.data import Campaign, Json, Run
 
 Document = dict[str, Any]
 
-_ORDER = ("ok", "degraded", "invalid", "failed", "pending", "skipped")
+ORDER = ("ok", "degraded", "invalid", "failed", "pending", "skipped")
 
 
 def compose(
@@ -99,8 +99,8 @@ def _in_order(campaign: Campaign) -> list[Run]:
     return [run for scheme in campaign.schemes for run in campaign.of_scheme(scheme)]
 
 
-def _moment(text: Any) -> str:
-    """A time of day without more digits than a reader wants."""
+def moment(text: Any) -> str:
+    """A time of day (UTC) without more digits than a reader wants."""
     value = str(text or "")
     return value[:19].replace("T", " ") + " UTC" if len(value) >= 19 and value.endswith("Z") else value
 
@@ -114,7 +114,7 @@ def _facts(campaign: Campaign) -> list[list[str]]:
     if record.get("where") == "import":
         # The campaign was made when it was imported, its runs long before.
         start, end = (starts[0] if starts else None), (ends[-1] if ends else None)
-    measured = f"{_moment(start)} to {_moment(end)}" if start and end else _moment(start)
+    measured = f"{moment(start)} to {moment(end)}" if start and end else moment(start)
     planes = {"simulate": "simulated", "emulate": "emulated", "hosts": "real hosts", "import": "imported"}
     facts = [
         ["Measured", measured],
@@ -134,7 +134,7 @@ def _outcomes(campaign: Campaign) -> dict[str, int]:
 
 def _count_words(campaign: Campaign) -> str:
     outcomes = _outcomes(campaign)
-    known = [o for o in _ORDER if o in outcomes] + [o for o in outcomes if o not in _ORDER]
+    known = [o for o in ORDER if o in outcomes] + [o for o in outcomes if o not in ORDER]
     parts = [f"{outcomes[o]} {o}" for o in known]
     if campaign.skipped:
         parts.append(f"{units.plural(len(campaign.skipped), 'scheme')} skipped")
@@ -156,7 +156,7 @@ def _counts(campaign: Campaign) -> list[Json]:
     if campaign.skipped:
         outcomes["skipped"] = len(campaign.skipped)
     always = ("ok", "degraded", "invalid", "failed")
-    shown = [o for o in _ORDER if o in outcomes or o in always] + [o for o in outcomes if o not in _ORDER]
+    shown = [o for o in ORDER if o in outcomes or o in always] + [o for o in outcomes if o not in ORDER]
     return [{"outcome": o, "count": outcomes.get(o, 0), "meaning": meaning.get(o, "")} for o in shown]
 
 
@@ -195,7 +195,7 @@ def _run_facts(run: Run) -> list[list[str]]:
         facts.append(["seed", str(seed)])
     started = record.get("started_at") or run.entry.get("started_at")
     if started:
-        facts.append(["started", _moment(started)])
+        facts.append(["started", moment(started)])
     late = record.get("lateness")
     if late:
         shown = ", ".join(

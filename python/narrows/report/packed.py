@@ -1,6 +1,6 @@
 """Numbers of charts inside a page, small: columns of 32-bit floats, shuffled, deflated, in base64.
 
-The page unpacks a run when it is looked at (`report.js` has the other half), so that a report of hundreds of
+The page unpacks a run when it is looked at (`charts.js` has the other half), so that a report of hundreds of
 runs opens as fast as one of two.
 """
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
@@ -17,10 +18,11 @@ if TYPE_CHECKING:
     from narrows.report.assemble import Drawn
 
 OPEN_RUNS = 12
-"""Up to this many runs are shown unfolded."""
+"""Up to this many runs are shown unfolded, and of more of them the first."""
 
 
-def _asset(*parts: str) -> str:
+def asset(*parts: str) -> str:
+    """A file of this package that pages are made of."""
     return files("narrows.report").joinpath(*parts).read_text(encoding="utf-8")
 
 
@@ -29,8 +31,23 @@ def script_json(text: str) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _colours(dark: bool) -> str:
-    return "".join(f"--c{light[1:]}:{deep if dark else light};" for light, deep in style.PAIRS.items())
+def style_sheet() -> str:
+    """The look of reports and sites, light and dark."""
+    light, dark = (
+        "".join(f"--c{light[1:]}:{deep if night else light};" for light, deep in style.PAIRS.items())
+        for night in (False, True)
+    )
+    chosen = (
+        f"@media (prefers-color-scheme: dark) {{ :root:not([data-theme='light']) {{ {dark} }} }}"
+        f" :root[data-theme='dark'] {{ {dark} }}"
+    )
+    uplot = asset("assets", "uplot", "uPlot.min.css")
+    return f":root {{ {light} }}\n@media screen {{ {chosen} }}\n{uplot}\n{asset('templates', 'report.css')}"
+
+
+def marks_of(campaign: Campaign) -> dict[str, dict[str, str]]:
+    """The colour of each scheme, for the tables of a page."""
+    return {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles_of(campaign).items()}
 
 
 def render_statistics(campaign: Campaign, run: Run) -> str:
@@ -44,17 +61,18 @@ def render_statistics(campaign: Campaign, run: Run) -> str:
 @lru_cache(maxsize=1)
 def _parts() -> Any:
     """The macros that the page and its pieces share."""
-    return _environment().get_template("parts.html.j2").module
+    return environment().get_template("parts.html.j2").module
 
 
-def _environment() -> Any:
+def environment(own: Callable[[str], str | None] | None = None) -> Any:
+    """The templates of this package, and before them those that `own` knows by their names."""
     from jinja2 import Environment, FunctionLoader
 
     return Environment(
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        loader=FunctionLoader(lambda name: _asset("templates", name)),
+        loader=FunctionLoader(lambda name: (own and own(name)) or asset("templates", name)),
     )
 
 
@@ -66,22 +84,18 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         path = work / f"{figure['file']}.svg"
         return Markup(drawing.inline_svg(path, prefix, figure["title"], figure["tips"]))
 
-    styles = styles_of(campaign)
-    marks = {s: {"color": f"var(--c{st.color[1:]})"} for s, st in styles.items()}
-    template = _environment().get_template("report.html.j2")
+    template = environment().get_template("report.html.j2")
     page: str = template.render(
         doc=content,
         picture=picture,
-        marks=marks,
+        marks=marks_of(campaign),
         charts={key for own in drawn.charts.values() for key in own},
         packs=drawn.packs,
-        css=Markup(_asset("templates", "report.css")),
-        light_colours=Markup(_colours(False)),
-        dark_colours=Markup(_colours(True)),
-        uplot_css=Markup(_asset("assets", "uplot", "uPlot.min.css")),
-        uplot_js=Markup(_asset("assets", "uplot", "uPlot.iife.min.js")),
-        script=Markup(_asset("templates", "report.js")),
-        tables=Markup(_asset("templates", "tables.js")),
+        style=Markup(style_sheet()),
+        uplot_js=Markup(asset("assets", "uplot", "uPlot.iife.min.js")),
+        theme=Markup(asset("templates", "theme.js")),
+        scripts=[Markup(asset("templates", name)) for name in ("tables.js", "charts.js")],
+        script=Markup(asset("templates", "report.js")),
         help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),
         open_runs=len(content["runs"]) <= OPEN_RUNS,
     )

@@ -4,8 +4,9 @@ const narrowsTables = (() => {
   const ENOUGH = 6; // rows from which on a filter helps
   let count = 0;
 
-  // What a cell says, without the small words below it and the marks of notes.
+  // What a cell says, without the small words below it and the marks of notes; or what it says to be sorted by.
   function said(cell) {
+    if (cell.dataset.sort !== undefined) return cell.dataset.sort;
     const copy = cell.cloneNode(true);
     copy.querySelectorAll("small, sup, .status").forEach((one) => one.remove());
     return copy.textContent.trim();
@@ -65,7 +66,7 @@ const narrowsTables = (() => {
         copies.forEach((copy) => { copy.hidden = together; });
       });
       rows.forEach((row, i) => {
-        row.hidden = wanted !== "" && !whole[i].includes(wanted);
+        row.hidden = (wanted !== "" && !whole[i].includes(wanted)) || (table.keeps?.(row) === false);
         row.classList.toggle("group", together && groups.has(row));
       });
       body.append(...order().map((i) => rows[i]));
@@ -89,7 +90,7 @@ const narrowsTables = (() => {
       head.append(button);
     });
 
-    if (rows.length < ENOUGH) return;
+    if (rows.length < ENOUGH && !table.hasAttribute("data-filter")) return;
     const bar = document.createElement("p");
     bar.className = "filter screen-only";
     const field = document.createElement("input"), label = document.createElement("label"), status = document.createElement("span");
@@ -99,10 +100,11 @@ const narrowsTables = (() => {
     label.textContent = "Filter rows ";
     status.setAttribute("role", "status");
     field.setAttribute("aria-label", `Filter rows of: ${table.caption?.textContent ?? "table"}`);
-    told = (left) => { status.textContent = wanted ? `${left} of ${rows.length} rows` : ""; };
+    told = (left) => { status.textContent = wanted || left < rows.length ? `${left} of ${rows.length} rows` : ""; };
     field.addEventListener("input", () => { wanted = field.value.trim().toLowerCase(); show(); });
     bar.append(label, field, status);
     table.closest(".table").before(bar);
+    table.again = show; // for whoever sets `table.keeps`, which says of a row whether it is wanted
   }
 
   const all = (root) => root.querySelectorAll(".table > table").forEach((table) => {

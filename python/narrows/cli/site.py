@@ -1,0 +1,76 @@
+"""`narrows site`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+from narrows.cli.common import Json, Metrics, read_metrics
+
+
+@command(example="narrows site results -o site")
+def site(
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(metavar="[DIR]...", help="Folders below which campaigns are. [default: results]"),
+    ] = None,
+    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the site.")] = Path("site"),
+    prune: Annotated[
+        bool,
+        typer.Option("--prune", help="Remove pages of campaigns that are no longer below the folders."),
+    ] = False,
+    metrics: Metrics = None,
+    as_json: Json = False,
+) -> None:
+    """Make a web site of campaigns: a list with filters, a ranking, and a page of each with charts.
+
+    It needs no server: open index.html, or copy the folder to any. Made again, it has the new campaigns too;
+    pages keep their addresses, and only those of campaigns that have changed are drawn again. A campaign that
+    is damaged, of a newer version or being written costs one sentence and is listed apart.
+
+    Exit codes: 0 all campaigns are shown, 2 the folder of the site holds something else, 3 a folder is not
+    there or some campaign could not be read.
+    """
+    from narrows.campaign.progress import bars
+    from narrows.cli.common import print_json
+    from narrows.console import say, stderr_console
+    from narrows.errors import EXIT_BAD_INPUT
+    from narrows.site import build
+
+    read_metrics(metrics)
+    console = stderr_console()
+    with bars(console, console.is_terminal and not as_json) as progress:
+        task = progress.add_task("drawing", total=None, note="")
+
+        def step(done: int, of: int, name: str) -> None:
+            progress.update(task, completed=done, total=of, note=f"{done} of {of} {name}")
+
+        made: dict[str, Any] = build(folders or [Path("results")], output, prune=prune, progress=step)
+    if as_json:
+        print_json(made)
+    else:
+        for problem in made["problems"]:
+            say(problem["problem"])
+        print(_in_words(made))
+        print(f"site: {made['index']}")
+    if not all(problem["busy"] for problem in made["problems"]):
+        raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _in_words(made: dict[str, Any]) -> str:
+    """`5 campaigns: 2 drawn, 3 unchanged`."""
+    from narrows.report.units import plural
+
+    drawn = sum(one["drawn"] for one in made["campaigns"])
+    counts = {
+        "drawn": drawn,
+        "unchanged": len(made["campaigns"]) - drawn,
+        "no longer there and kept": len(made["kept"]),
+        "removed": len(made["removed"]),
+    }
+    told = [f"{count} {what}" for what, count in counts.items() if count]
+    total = len(made["campaigns"]) + len(made["kept"])
+    return f"{plural(total, 'campaign')}: {', '.join(told)}" if told else plural(total, "campaign")

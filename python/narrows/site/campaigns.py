@@ -1,0 +1,142 @@
+"""The page of one campaign and the files beside it."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from narrows.analysis.metrics import ENDS, SUMMARY, has_packets, of_names
+from narrows.campaign import notes, results
+from narrows.campaign.schema import resolved
+from narrows.campaign.store import CampaignFolder, write_atomically
+from narrows.errors import NarrowsError, reason
+from narrows.report import ReportError, document, figures
+from narrows.report.data import Campaign, Run, load
+from narrows.report.packed import pack
+from narrows.site import pages, ranks
+
+Json = dict[str, Any]
+
+#: What is offered beside the numbers, with the words of its link.
+DOWNLOADS = {
+    "results.csv": "results as CSV",
+    "results.json": "results as JSON",
+    "results.parquet": "results as Parquet",
+    "report.html": "report",
+    "report.pdf": "report as PDF",
+}
+SCENARIO = "scenario.yaml"
+#: Charts have this many times the points of a report's, because one run is loaded at a time; fewer where
+#: there are very many runs, so that a site does not become larger than its records.
+MOST_DETAIL, DETAILED_RUNS = 8.0, 48
+
+
+def origin(folder: CampaignFolder) -> str:
+    """What tells a campaign from all others, wherever its folder is."""
+    told = [folder.document.get(key) for key in ("created_at", "name", "hash")]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
+
+
+def write(folder: CampaignFolder, home: Path, mark: str, assets: dict[str, str]) -> Json:
+    """Writes the page and its files, and returns what site.json keeps of the campaign.
+
+    Raises `NarrowsError` if the campaign can't be read or the page can't be written.
+    """
+    measured = results.read(folder.path)
+    campaign = load(folder.path, measured)
+    said = notes.read(folder.path)
+    try:
+        home.mkdir(exist_ok=True)
+        if not (home / mark).is_dir():
+            work = Path(tempfile.mkdtemp(prefix=".new.", suffix=".tmp", dir=home))
+            try:
+                _write_files(campaign, work)
+                work.chmod(0o755)
+                work.rename(home / mark)
+            finally:
+                shutil.rmtree(work, ignore_errors=True)
+        contents = json.loads((home / mark / "contents.json").read_text(encoding="utf-8"))
+    except OSError as error:
+        raise NarrowsError(f"{home}: can't be written: {reason(error)}") from None
+    metrics = of_names(measured, SUMMARY if has_packets(measured) else ENDS)
+    whole = document.compose(campaign, {}, ())
+    entry = {
+        "origin": origin(folder),
+        "mark": mark,
+        "assets": list(assets.values()),
+        "listed": _listed(folder, campaign, said),
+        "ranking": ranks.of_campaign(folder),
+    }
+    page = pages.campaign(whole, campaign, entry, contents, metrics, assets)
+    write_atomically(home / "index.html", page)
+    return entry
+
+
+def _listed(folder: CampaignFolder, campaign: Campaign, said: notes.Notes) -> Json:
+    """What the list of all campaigns tells."""
+    outcomes: dict[str, int] = {}
+    for run in campaign.runs:
+        outcomes[run.outcome] = outcomes.get(run.outcome, 0) + 1
+    return {
+        "name": campaign.name,
+        "folder": folder.path.resolve().name,
+        "title": resolved(folder.document).get("title") or "",
+        "question": resolved(folder.document).get("question") or "",
+        "made": folder.document.get("created_at") or "",
+        "plane": folder.document.get("where") or "",
+        "runs": len(campaign.runs),
+        "outcomes": outcomes,
+        "schemes": campaign.schemes,
+        "tags": said.tags,
+        "notes": said.notes,
+    }
+
+
+def _write_files(campaign: Campaign, work: Path) -> None:
+    """Downloads and numbers of runs, and `contents.json`, which lists them for the page."""
+    contents: Json = {"runs": {}, "quantities": {}, "files": []}
+    (work / "runs").mkdir()
+    runs = [run for run in campaign.runs if run.record is not None]
+    for number, run in enumerate(runs, 1):
+        run.detail = min(MOST_DETAIL, max(1.0, DETAILED_RUNS / len(runs)))
+        charts = charts_of(run)
+        run.forget()
+        if charts:
+            file = f"runs/{number:04}.js"
+            write_run(work / file, run.cell, charts)
+            contents["runs"][run.cell] = {"file": file, "charts": list(charts)}
+    shown = {name for one in contents["runs"].values() for name in one["charts"]}
+    contents["quantities"] = {name: kind.title for name, kind in figures.registry().items() if name in shown}
+    written = str((campaign.record.get("scenario") or {}).get("written") or "")
+    if written:
+        (work / SCENARIO).write_text(written, encoding="utf-8")
+        contents["files"].append([SCENARIO, "scenario as written"])
+    for name, words in DOWNLOADS.items():
+        if (campaign.folder / name).is_file():
+            shutil.copyfile(campaign.folder / name, work / name)
+            contents["files"].append([name, words])
+    (work / "contents.json").write_text(json.dumps(contents), encoding="utf-8")
+
+
+def charts_of(run: Run) -> dict[str, Json]:
+    """The interactive forms of all figures of a run, also of those that reports leave out."""
+    found = {}
+    for name, kind in figures.registry().items():
+        if kind.scope != "run":
+            continue
+        # What can't be drawn is left out, as reports leave it out with a reason.
+        with contextlib.suppress(ValueError, ReportError, ArithmeticError, KeyError):
+            if kind.absent(run) is None and (chart := kind.chart(run)) is not None:
+                found[name] = chart
+    return found
+
+
+def write_run(file: Path, cell: str, charts: dict[str, Json]) -> None:
+    """The numbers of a run, as a script: a page that was opened as a file may load nothing else."""
+    text = f"narrowsRuns.take({json.dumps(cell)}, {json.dumps(pack(charts, ''))});\n"
+    file.write_text(text, encoding="utf-8")

@@ -1,0 +1,198 @@
+"""A site, made or brought up to date.
+
+    SITE/
+      index.html                    all campaigns, the latest first, and the ranking
+      site.json                     narrows/site/1: says whose folder this is, and what each page is made of
+      assets/NAME-DIGEST.js, .css   what pages share
+      campaigns/ID/index.html       the page of a campaign; its address stays
+      campaigns/ID/MARK/            its files: numbers of runs, downloads
+
+Everything is written under a temporary name and renamed. Files are there before a page names them, and what
+no page names any more goes last: whenever the work is stopped, each page finds its files.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from narrows import __version__
+from narrows.campaign import notes, own_metrics
+from narrows.campaign.gathering import Gathered, gather
+from narrows.campaign.store import read_json, write_atomically
+from narrows.errors import DataError, NarrowsError, UsageError, reason
+from narrows.site import campaigns, pages
+from narrows.text import shorten
+
+FORMAT = "narrows/site/1"
+Json = dict[str, Any]
+
+_ID = re.compile(r"[a-z0-9][a-z0-9-]{0,90}")
+#: Files whose change makes a page change, besides its downloads.
+_READ = ("campaign.json", notes.FILE)
+
+
+def make(
+    places: Iterable[Path], target: Path, prune: bool, progress: Callable[[int, int, str], None] | None
+) -> Json:
+    """See `narrows.site.build`."""
+    found = list({one.path.resolve(): one for one in gather(places)}.values())
+    with _opened(target) as site:
+        known: dict[str, Json] = site["campaigns"]
+        assets = pages.write_assets(target)
+        (target / "campaigns").mkdir(exist_ok=True)
+        ids = _ids(found, known, target)
+        problems: list[Json] = [
+            {"id": ids.get(one.path), "folder": str(one.path), "problem": one.note, "busy": one.busy}
+            for one in found
+            if one.note
+        ]
+        fine = [one for one in found if one.note is None]
+        made: dict[str, Json] = {}
+        drawn: list[str] = []
+        for number, one in enumerate(fine):
+            name = ids[one.path]
+            if progress:
+                progress(number, len(fine), one.path.name)
+            entry = known.get(name)
+            try:
+                mark = _mark(one.path)
+                home = target / "campaigns" / name
+                if entry is None or entry["mark"] != mark or not (home / "index.html").is_file():
+                    assert one.folder is not None
+                    entry = campaigns.write(one.folder, home, mark, assets)
+                    drawn.append(name)
+            except NarrowsError as error:
+                problems.append({"id": name, "folder": str(one.path), "problem": str(error), "busy": False})
+                continue
+            made[name] = entry | {"source": _source(one.path, target)}
+        seen = set(ids.values())
+        kept = {
+            name: entry for name, entry in known.items() if name not in made and (name in seen or not prune)
+        }
+        removed = [name for name in known if name not in made and name not in kept]
+        listed = kept | made
+        write_atomically(target / "index.html", pages.index(listed, problems, assets))
+        _save(target, listed)
+        _tidy(target, listed, assets)
+    return {
+        "format": "narrows/site-made/1",
+        "site": str(target),
+        "index": str(target / "index.html"),
+        "campaigns": [
+            {
+                "id": name,
+                "folder": str(one.path),
+                "page": str(target / "campaigns" / name / "index.html"),
+                "drawn": name in drawn,
+            }
+            for one in fine
+            if (name := ids[one.path]) in made
+        ],
+        "kept": [name for name in kept if name not in seen],
+        "removed": removed,
+        "problems": problems,
+    }
+
+
+@contextmanager
+def _opened(target: Path) -> Iterator[Json]:
+    """The content of site.json while no other process works on the site; a new one in an empty folder."""
+    try:
+        target.mkdir(parents=True, exist_ok=True)
+        lock = os.open(target, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise NarrowsError(
+            f"{target}: can't be written: {reason(error)}; choose another folder with -o"
+        ) from None
+    try:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise NarrowsError(f"{target}: another narrows is writing this site; wait for it") from None
+        file = target / "site.json"
+        if not file.exists():
+            if any(not name.name.startswith(".site.json.") for name in target.iterdir()):
+                raise UsageError(f"{target}: is not empty and holds no site; choose another folder with -o")
+            _save(target, {})
+        document = read_json(file, FORMAT)
+        for name in document["campaigns"]:
+            if not _ID.fullmatch(name):
+                raise DataError(f"{file}: is damaged: {shorten(name)!r} is no name of a page")
+        yield document
+    finally:
+        os.close(lock)
+
+
+def _save(target: Path, listed: dict[str, Json]) -> None:
+    document = {"format": FORMAT, "made_by": f"Narrows {__version__}", "campaigns": listed}
+    write_atomically(target / "site.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+
+
+def _mark(path: Path) -> str:
+    """A digest of everything that a page is made of."""
+    own = json.dumps([one.description for one in own_metrics.registered()])
+    found = hashlib.sha256(f"{__version__} {pages.digest()} {own}".encode())
+    try:
+        for name in _READ:
+            content = (path / name).read_bytes() if (path / name).exists() else b""
+            found.update(hashlib.sha256(content).digest())
+        for name in campaigns.DOWNLOADS:
+            state = (path / name).stat() if (path / name).exists() else None
+            found.update(f"{name} {state and (state.st_size, state.st_mtime_ns)}".encode())
+    except OSError as error:
+        raise NarrowsError(f"{path}: can't be read: {reason(error)}") from None
+    return found.hexdigest()[:12]
+
+
+def _source(path: Path, target: Path) -> str:
+    return os.path.relpath(path.resolve(), target.resolve())
+
+
+def _ids(found: Sequence[Gathered], known: dict[str, Json], target: Path) -> dict[Path, str]:
+    """The name of the page of each campaign. One that the site has keeps its name, also if its folder was
+    moved since."""
+    sources = {entry["source"]: name for name, entry in known.items()}
+    here = {_source(one.path, target) for one in found}
+    ids = {one.path: sources[own] for one in found if (own := _source(one.path, target)) in sources}
+    for one in found:
+        if one.path in ids or one.folder is None:
+            continue
+        origin, taken = campaigns.origin(one.folder), set(ids.values())
+        moved = (
+            name
+            for name, entry in known.items()
+            if entry["origin"] == origin and entry["source"] not in here and name not in taken
+        )
+        plain = re.sub(r"[^a-z0-9]+", "-", one.path.resolve().name.lower()).strip("-")[:60]
+        base = f"{plain}-{origin[:6]}".lstrip("-")
+        fresh = itertools.chain([base], (f"{base}-{number}" for number in itertools.count(2)))
+        free = (name for name in fresh if name not in known and name not in taken)
+        ids[one.path] = next(moved, None) or next(free)
+    return ids
+
+
+def _tidy(target: Path, listed: dict[str, Json], assets: dict[str, str]) -> None:
+    """Removes what no page names. Pages that stay of an older version keep its assets."""
+    named = {*assets.values(), *(asset for entry in listed.values() for asset in entry["assets"])}
+    for asset in (target / "assets").iterdir():
+        if f"assets/{asset.name}" not in named:
+            asset.unlink(missing_ok=True)
+    for leftover in target.glob(".*.tmp"):
+        leftover.unlink(missing_ok=True)
+    for home in (target / "campaigns").iterdir():
+        if home.name not in listed:
+            shutil.rmtree(home, ignore_errors=True)
+            continue
+        for part in home.iterdir():
+            if part.name not in ("index.html", listed[home.name]["mark"]):
+                shutil.rmtree(part) if part.is_dir() else part.unlink(missing_ok=True)

@@ -1,0 +1,191 @@
+"""The pages of a site, laid out by templates, and the files that they share."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from narrows import __version__
+from narrows.analysis.metrics import head_of, show_number, unit_of
+from narrows.campaign.store import write_atomically
+from narrows.report import choice
+from narrows.report.data import Campaign
+from narrows.report.document import ORDER, moment
+from narrows.report.figures import summary
+from narrows.report.page import asset, environment, marks_of, script_json, style_sheet
+from narrows.report.style import of_flow
+from narrows.report.tables import cell
+from narrows.site import ranks
+
+Json = dict[str, Any]
+
+#: Scripts of the two kinds of pages, one after the other.
+_SCRIPTS = {
+    "index": (("templates", "tables.js"), "list.js"),
+    "campaign": (
+        ("assets", "uplot", "uPlot.iife.min.js"),
+        ("templates", "tables.js"),
+        ("templates", "charts.js"),
+        "scatter.js",
+        "overlay.js",
+        "campaign.js",
+    ),
+    "theme": (("templates", "theme.js"),),
+}
+_PALETTE = 8
+"""Colours for runs of one scheme beside each other."""
+_FIRST_RUNS = 2
+"""Runs in the chart of a page that was just opened, each of another scheme."""
+
+
+def _own(name: str) -> str | None:
+    path = files("narrows.site").joinpath("templates", name)
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+@lru_cache(maxsize=1)
+def _assets() -> dict[str, tuple[str, str]]:
+    """The shared files by what they are: the name, which follows from the content, and the content."""
+    found = {"style": ("css", style_sheet() + str(_own("site.css")))}
+    for name, parts in _SCRIPTS.items():
+        texts = [asset(*part) if isinstance(part, tuple) else str(_own(part)) for part in parts]
+        found[name] = ("js", "\n".join(texts))
+    return {
+        name: (f"assets/{name}-{hashlib.sha256(text.encode()).hexdigest()[:10]}.{kind}", text)
+        for name, (kind, text) in found.items()
+    }
+
+
+@lru_cache(maxsize=1)
+def digest() -> str:
+    """Of templates and shared files: pages of another one are made again."""
+    templates = [str(_own(name)) for name in ("base.html.j2", "index.html.j2", "campaign.html.j2")]
+    told = [asset("templates", "parts.html.j2"), *templates, *(file for file, _ in _assets().values())]
+    return hashlib.sha256("\0".join(told).encode()).hexdigest()
+
+
+def write_assets(target: Path) -> dict[str, str]:
+    """Writes what pages share; returns the files by what they are."""
+    (target / "assets").mkdir(exist_ok=True)
+    for file, text in _assets().values():
+        if not (target / file).is_file():
+            write_atomically(target / file, text)
+    return {name: file for name, (file, _) in _assets().items()}
+
+
+def _render(template: str, **content: Any) -> str:
+    made: str = environment(_own).get_template(template).render(made_by=f"Narrows {__version__}", **content)
+    return made
+
+
+def index(listed: Mapping[str, Json], problems: Sequence[Json], assets: dict[str, str]) -> str:
+    """The list of all campaigns, the latest first, and the ranking."""
+    entries = [{"id": name, **entry["listed"]} for name, entry in listed.items()]
+    entries.sort(key=lambda one: (one["made"], one["id"]), reverse=True)
+    lines = []
+    for one in entries:
+        outcomes = sorted(one["outcomes"].items(), key=lambda pair: _place(pair[0]))
+        facets = {
+            "plane": [one["plane"]],
+            "scheme": one["schemes"],
+            "tag": one["tags"],
+            "verdict": [name for name, _ in outcomes],
+        }
+        wrong = one["runs"] - one["outcomes"].get("ok", 0)
+        order = "".join(letter for letter in one["made"] if letter.isdigit())
+        lines.append(one | {"date": moment(one["made"])[:16], "order": order[:14] or "0", "wrong": wrong})
+        lines[-1] |= {"verdicts": outcomes, "facets": json.dumps(facets)}
+    return _render(
+        "index.html.j2",
+        root="",
+        assets=assets,
+        marks={},
+        lines=lines,
+        runs=sum(one["runs"] for one in entries),
+        # Where folders are on this machine is nobody's business on the web.
+        problems=[
+            one | {"problem": one["problem"].replace(one["folder"], Path(one["folder"]).name)}
+            for one in problems
+        ],
+        pages=listed,
+        rankings=ranks.tables(listed),
+    )
+
+
+def _place(outcome: str) -> int:
+    return ORDER.index(outcome) if outcome in ORDER else len(ORDER)
+
+
+def campaign(
+    doc: Json, data: Campaign, entry: Json, contents: Json, metrics: Sequence[Json], assets: dict[str, str]
+) -> str:
+    """The page of one campaign."""
+    from markupsafe import Markup
+
+    runs, numbers = _runs(data, contents, metrics), _numbers(data, entry["mark"], contents)
+    return _render(
+        "campaign.html.j2",
+        root="../../",
+        assets=assets,
+        doc=doc,
+        about=entry["listed"],
+        files=[(f"{entry['mark']}/{name}", words) for name, words in contents["files"]],
+        marks=marks_of(data),
+        runs=runs,
+        scatter=summary.absent(data),
+        quantities=contents["quantities"],
+        numbers=Markup(script_json(json.dumps(numbers, allow_nan=False))),
+    )
+
+
+def _runs(data: Campaign, contents: Json, metrics: Sequence[Json]) -> Json:
+    """The table of all runs; each row knows its cell."""
+    head = [cell(text) for text in ("scheme", "run", "verdict")]
+    head += [cell(head_of(one), small=unit_of(one), align="right") for one in metrics]
+    rows = []
+    for scheme in data.schemes:
+        for run in data.of_scheme(scheme):
+            values = (run.rows.get("all") or {}).get("metrics") or {}
+            row = [cell(scheme, kind="scheme"), cell(str(run.number), align="right")]
+            row.append(cell(run.outcome, kind=f"outcome-{run.outcome}"))
+            row += [cell(show_number(values.get(one["name"]), one), align="right") for one in metrics]
+            rows.append({"cell": run.cell, "charted": run.cell in contents["runs"], "cells": row})
+            rows[-1]["label"] = f"{scheme}, run {run.number}"
+    return {"head": head, "rows": rows}
+
+
+def _numbers(data: Campaign, mark: str, contents: Json) -> Json:
+    """What the scripts of the page know without loading a run."""
+    schemes, styles = data.schemes, summary.styles_of(data)
+    dots = {dot.run.cell: dot for dot in summary.dots(data)}
+    middle = [choice.representative(data.of_scheme(scheme)) for scheme in schemes]
+    first = [run.cell for run in middle if run is not None and run.cell in contents["runs"]][:_FIRST_RUNS]
+    runs = []
+    for run in (run for scheme in schemes for run in data.of_scheme(scheme)):
+        dot, kept = dots.get(run.cell), contents["runs"].get(run.cell)
+        told: Json = {"cell": run.cell, "scheme": schemes.index(run.scheme), "run": run.number}
+        if kept:
+            told |= {"file": f"{mark}/{kept['file']}", "charts": kept["charts"]}
+        if dot:
+            told |= {"x": dot.delay_ms, "y": dot.throughput_mbps, "verdict": run.verdict}
+        runs.append(told)
+    looks: list[Json] = []
+    drawn = {dot.run.scheme for dot in dots.values()}
+    for scheme in schemes:
+        look = styles[scheme]
+        one: Json = {"name": scheme, "color": look.color, "dark": look.dark, "marker": look.marker}
+        found = (data.summary(scheme, "all") or {}).get("metrics") or {}
+        if scheme in drawn and {"throughput_bps", "delay_p95_ns"} <= found.keys():
+            one["x"] = found["delay_p95_ns"]["median"] / 1e6
+            one["y"] = found["throughput_bps"]["median"] / 1e6
+        looks.append(one)
+    palette = [(look.color, look.dark) for look in (of_flow(number, "") for number in range(_PALETTE))]
+    delays = [dot.delay_ms for dot in dots.values()]
+    upright = summary.upright([dot.throughput_mbps for dot in dots.values()]) if dots else (0.0, 1.0)
+    axes = {"log": summary.logarithmic(delays) is not None, "upright": upright}
+    return {"schemes": looks, "runs": runs, "first": first, "palette": palette, "axes": axes}

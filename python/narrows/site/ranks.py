@@ -1,0 +1,109 @@
+"""The ranking of the schemes of a campaign, as far as its runs show one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from narrows.analysis.metrics import show_number, unit_of
+from narrows.campaign.store import CampaignFolder
+from narrows.comparison import words
+from narrows.comparison.document import Request, compare
+from narrows.comparison.findings import MISSING, SAME, TOO_FEW
+from narrows.errors import NarrowsError
+from narrows.report.tables import Notes, Table, cell
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL
+
+Json = dict[str, Any]
+
+_NO_RANK = (
+    f"no rank: not part of the campaign, no value, or fewer than {FEWEST_FOR_INTERVAL} runs, which are"
+    " the fewest that can show anything"
+)
+
+
+def of_campaign(folder: CampaignFolder) -> list[Json]:
+    """For each metric and each set of schemes that met the same conditions: the ranks that their runs leave
+    open, ties included. Empty where there is nothing to compare."""
+    try:
+        compared = compare(Request([folder.path], traces=False))
+    except NarrowsError:
+        return []
+    counts = words.samples(compared)
+    metrics = {one["name"]: one for one in compared["metrics"]}
+    found = []
+    for one in compared.get("ranks", []):
+        metric = metrics[one["metric"]]
+        outcomes: dict[str, set[str]] = {}
+        for row in compared["rows"]:
+            for side in (row["base"], row["other"]):
+                outcome = row["metrics"][one["metric"]]["outcome"]
+                outcomes.setdefault(side["scheme"], set()).add(outcome)
+        schemes = [
+            {
+                "scheme": words.without_values(entry["scheme"], one["values"]),
+                "rank": words.rank(entry),
+                "value": show_number(entry["summary"]["median"], metric),
+                "runs": counts[entry["scheme"]]["valid"],
+            }
+            for entry in one["schemes"]
+            if entry["from"] is not None and _is_judged(outcomes[entry["scheme"]])
+        ]
+        about = {"name": metric["name"], "label": str(metric.get("label") or metric["name"])}
+        about |= {"unit": unit_of(metric), "better": metric["better"]}
+        found.append({"metric": about, "values": one["values"], "schemes": schemes})
+    return found
+
+
+def _is_judged(outcomes: set[str]) -> bool:
+    """True if runs were enough to say anything about a scheme; that a few of them equal those of another
+    scheme says nothing."""
+    said = outcomes - {TOO_FEW, MISSING}
+    return bool(said) and not (said == {SAME} and TOO_FEW in outcomes)
+
+
+def tables(listed: Mapping[str, Json]) -> list[Json]:
+    """For each metric a table of experiments by schemes, from the latest campaign of each experiment: a
+    scenario on a plane. `listed` are campaigns as site.json keeps them, by the names of their pages."""
+    latest: dict[tuple[str, str], str] = {}
+    for name, entry in sorted(listed.items(), key=lambda one: (str(one[1]["listed"]["made"]), one[0])):
+        latest[str(entry["listed"]["name"]), str(entry["listed"]["plane"])] = name
+    metrics: dict[str, Json] = {}
+    for name in latest.values():
+        for one in listed[name]["ranking"]:
+            metrics.setdefault(one["metric"]["name"], one["metric"])
+    made = []
+    for metric in metrics.values():
+        rows = [
+            (key, name, one)
+            for key, name in sorted(latest.items())
+            for one in listed[name]["ranking"]
+            if one["metric"]["name"] == metric["name"] and one["schemes"]
+        ]
+        if rows:
+            made.append({"metric": metric, "table": _table(metric, rows)})
+    return made
+
+
+def _table(metric: Json, rows: list[tuple[tuple[str, str], str, Json]]) -> Table:
+    schemes = list(dict.fromkeys(entry["scheme"] for _, _, one in rows for entry in one["schemes"]))
+    notes = Notes()
+    lines = []
+    for (experiment, plane), name, one in rows:
+        own = {entry["scheme"]: entry for entry in one["schemes"]}
+        counts = sorted({entry["runs"] for entry in own.values()})
+        line = [
+            cell(experiment, kind="scheme", small=one["values"], to=f"campaigns/{name}/index.html"),
+            cell(plane),
+            cell("–".join(str(n) for n in dict.fromkeys((counts[0], counts[-1]))), align="right"),
+        ]
+        for scheme in schemes:
+            if (entry := own.get(scheme)) is None:
+                line.append(cell("–", align="right", kind="absent", marks=[notes.mark(_NO_RANK)]))
+                continue
+            value = f"{entry['value']} {metric['unit']}".strip()
+            line.append(cell(str(entry["rank"]), small=value, align="right"))
+        lines.append(line)
+    head = [cell("experiment"), cell("plane"), cell("runs", align="right")]
+    head += [cell(scheme, align="right") for scheme in schemes]
+    return {"head": head, "rows": lines, "notes": notes.listed()}

@@ -1,0 +1,91 @@
+"""Pages that everybody can read: axe-core finds nothing serious in a report and a site, light and dark, on a
+phone and on a desk.
+
+axe-core comes from npm into build/axe (`.ci/programs`); nothing of it is part of the product.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from browser import PROGRAM, Browser
+from narrows import report, site
+from test_site_browser import fill
+
+ROOT = Path(__file__).resolve().parents[2]
+AXE = ROOT / "build" / "axe" / "node_modules" / "axe-core" / "axe.min.js"
+MISSING = "axe-core is not installed (.ci/programs installs it from npm), so accessibility is not checked"
+NO_BROWSER = "no Chromium is installed, so accessibility is not checked (Debian package: chromium)"
+
+pytestmark = [
+    pytest.mark.skipif(PROGRAM is None and os.environ.get("CI") != "true", reason=NO_BROWSER),
+    pytest.mark.skipif(not AXE.is_file() and os.environ.get("CI") != "true", reason=MISSING),
+]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    root = tmp_path_factory.mktemp("accessible")
+    fill(root / "results")
+    (root / "results" / "broken").mkdir()
+    (root / "results" / "broken" / "campaign.json").write_text("{")
+    made = report.build(root / "results" / "first", pdf=False).html
+    assert made is not None
+    found = site.build([root / "results"], root / "web")
+    campaign = next(one["page"] for one in found["campaigns"] if Path(one["folder"]).name == "first")
+    return {"report": made, "list": Path(found["index"]), "campaign": Path(campaign)}
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Browser]:
+    with Browser(tmp_path / "profile") as opened:
+        yield opened
+
+
+DRAWN = "(narrowsReport.drawAll(), narrowsReport.drawn() === narrowsReport.total)"
+READY = {
+    "report": f"narrowsReport.isReady() && {DRAWN}",
+    "list": "document.readyState === 'complete'",
+    "campaign": "document.getElementById('overlay').dataset.drawn === '1'",
+}
+
+
+def findings(browser: Browser) -> list[dict[str, Any]]:
+    """What axe-core finds in the page that is open."""
+    browser.run(AXE.read_text(encoding="utf-8") + ";0")
+    found: dict[str, Any] = json.loads(browser.run("axe.run().then((found) => JSON.stringify(found))"))
+    assert len(found["passes"]) > 10, "the page was really looked at"
+    violations: list[dict[str, Any]] = found["violations"]
+    return violations
+
+
+def test_what_is_wrong_is_found(browser: Browser, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.html"
+    links = "<p><a href=x>y</a></p>" * 9
+    bad.write_text(f"<html><title>x</title><main><h1>x</h1>{links}<button></button><img src=x></main>")
+    browser.open(bad)
+    assert {"html-has-lang", "button-name", "image-alt"} <= {one["id"] for one in findings(browser)}
+
+
+@pytest.mark.parametrize("width", [390, 1200])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("page", list(READY))
+def test_nothing_serious_is_found(
+    browser: Browser, pages: dict[str, Path], page: str, dark: bool, width: int
+) -> None:
+    browser.open(pages[page], dark=dark, width=width)
+    browser.until(READY[page])
+    browser.run("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    serious = [
+        f"{one['id']}: {one['help']}: {node['html'][:120]} {node.get('failureSummary', '')}"
+        for one in findings(browser)
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"][:3]
+    ]
+    assert serious == []
