@@ -25,11 +25,12 @@ def site(
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
-    """Make a web site of campaigns: a list with filters, a ranking, and a page of each with charts.
+    """Make a web site of campaigns.
 
-    It needs no server: open index.html, or copy the folder to any. Made again, it has the new campaigns too;
-    pages keep their addresses, and only those of campaigns that have changed are drawn again. A campaign that
-    is damaged, of a newer version or being written costs one sentence and is listed apart.
+    It has a list with filters, a ranking, and a page of each campaign with charts. It needs no server: open
+    index.html, or copy the folder to any. Made again, it has the new campaigns too; pages keep their
+    addresses, and only those of campaigns that have changed are drawn again. A campaign that is damaged, of a
+    newer version or being written costs one sentence and is listed apart.
 
     Exit codes: 0 all campaigns are shown, 2 the folder of the site holds something else, 3 a folder is not
     there or some campaign could not be read.
