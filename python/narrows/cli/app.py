@@ -132,7 +132,8 @@ def _versions() -> dict[str, Any]:
 #: Each registers its commands.
 _COMMANDS = (
     "check", "compare", "doctor", "exporting", "hosts", "importing", "ls", "scenarios", "models", "plot",
-    "query", "report", "run", "schemes", "shell", "show", "trace", "verify_schemes", "verify_tunnel",
+    "programs", "query", "report", "run", "schemes", "shell", "show", "trace", "verify_schemes",
+    "verify_tunnel",
 )  # fmt: skip
 for _name in _COMMANDS:
     importlib.import_module(f"narrows.cli.{_name}")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from narrows.scenario import dscp, expect, matrix
@@ -16,7 +17,7 @@ from narrows.scenario.params import STEPS
 from narrows.scenario.prefixes import KERNEL_PREFIX
 from narrows.scenario.quantity import EXAMPLES, UNITS
 from narrows.scenario.registry import Entry, Param, Registry
-from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, TRANSPORT, transport_of
+from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, PROGRAM, TRANSPORT, transport_of
 
 Schema = dict[str, Any]
 
@@ -37,12 +38,12 @@ def schema(registry: Registry) -> Schema:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Narrows scenario",
         "description": "One experiment: the question, the network, the schemes and the flows.",
-        **_object(
+        **object_schema(
             {name: _top_key(key, registry) for name, key in KEYS.items()},
             (name for name, key in KEYS.items() if key.required),
         ),
         "definitions": {
-            **{kind: _quantity(kind) for kind in WITH_UNIT},
+            **{kind: quantity_schema(kind) for kind in WITH_UNIT},
             **_filled(FORMAT["definitions"], registry),
             "element": _element(registry),
             "schemeName": _scheme_name(registry),
@@ -52,7 +53,8 @@ def schema(registry: Registry) -> Schema:
     }
 
 
-def _object(properties: Schema, required: Iterable[str] = ()) -> Schema:
+def object_schema(properties: Schema, required: Iterable[str] = ()) -> Schema:
+    """An object with these keys and no others."""
     needed = {"required": listed} if (listed := list(required)) else {}
     return {"type": "object", "additionalProperties": False, **needed, "properties": properties}
 
@@ -68,14 +70,19 @@ def _filled(part: Any, registry: Registry) -> Any:
     if "$params" in part:
         return _params(getattr(registry, part["$params"]))
     if "$real_path" in part:
-        return _object({name: _key(key, registry) for name, key in REAL_PATH.items()})
+        return object_schema({name: _key(key, registry) for name, key in REAL_PATH.items()})
     if "$entries" in part:
         return _entries(getattr(registry, part["$entries"]), part)
     return {key: _filled(value, registry) for key, value in part.items()}
 
 
 def _key(key: Key, registry: Registry) -> Schema:
-    content = _filled(key.schema, registry) if key.schema or key.param is None else _param(key.param)
+    return key_schema(replace(key, schema=_filled(key.schema, registry)))
+
+
+def key_schema(key: Key) -> Schema:
+    """The value of a key, described; of a key without a schema by its parameter."""
+    content = key.schema if key.schema or key.param is None else _param(key.param)
     if "$ref" in content:  # draft-07 ignores whatever stands beside a reference
         content = {"allOf": [content]}
     return {"description": key.doc, **content}
@@ -88,8 +95,8 @@ def _top_key(key: Key, registry: Registry) -> Schema:
 # -- values --------------------------------------------------------------------------------------
 
 
-def _quantity(kind: str) -> Schema:
-    """A number with a unit."""
+def quantity_schema(kind: str) -> Schema:
+    """A number with a unit, as a definition of that name."""
     own = {unit for unit, (unit_kind, _) in UNITS.items() if unit_kind == kind}
     if kind == "bytes":
         own |= {"bdp", "BDP"}
@@ -135,7 +142,7 @@ def _properties(params: Iterable[Param]) -> Schema:
 
 def _params(params: tuple[Param, ...]) -> Schema:
     """Parameters by name."""
-    return _object(_properties(params), (param.name for param in params if param.required))
+    return object_schema(_properties(params), (param.name for param in params if param.required))
 
 
 def _short(param: Param) -> Schema:
@@ -161,7 +168,7 @@ def _entries(family: dict[str, Entry], part: Schema) -> Schema:
     """One thing of a family of the registry; a rate alone is constant."""
     alone = [name for name, entry in family.items() if not any(param.required for param in entry.params)]
     one = {
-        **_object({name: _entry(entry) for name, entry in family.items()}),
+        **object_schema({name: _entry(entry) for name, entry in family.items()}),
         "minProperties": 1,
         "maxProperties": 1,
     }
@@ -178,19 +185,26 @@ def _element(registry: Registry) -> Schema:
         **_properties(registry.bottleneck),
         "name": name,
     }
-    links = (_object({one: _entry(entry), "name": name}, (one,)) for one, entry in registry.links.items())
+    links = (
+        object_schema({one: _entry(entry), "name": name}, (one,)) for one, entry in registry.links.items()
+    )
     return {
         "description": "One element of the path: a bottleneck (rate with queue), or a link element.",
-        "oneOf": [_object(bottleneck, ("rate",)), *links],
+        "oneOf": [object_schema(bottleneck, ("rate",)), *links],
     }
 
 
 def _scheme_name(registry: Registry) -> Schema:
     ours = [name for name, entry in registry.schemes.items() if not entry.model]
     kernels = {"type": "string", "pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"}
-    return {"anyOf": [{"enum": [*ours, *registry.bpf]}, kernels]}
+    return {"anyOf": [{"enum": [*ours, *registry.bpf]}, kernels, _PROGRAM_NAME]}
 
 
+#: The name of a scheme that is a program: of its manifest, and of the variant.
+_PROGRAM_NAME: Schema = {
+    "type": "string",
+    "pattern": "^(?!linux:|bpf:)[a-z0-9][a-z0-9._-]{0,39}:[a-z0-9][a-z0-9._-]{0,39}$",
+}
 #: The name of a scheme with its settings.
 _OWN_NAME: Schema = {
     "type": "string",
@@ -209,7 +223,7 @@ def _beside(entry: Entry, ours: bool, registry: Registry) -> Schema:
         described = {"description": f"A set-up that others have used. {docs}"}
         found[PROFILE] = {"enum": list(entry.profiles), **described}
     if ours and entry.media:
-        found[TRANSPORT] = _object(_properties(transport_of(entry, registry)))
+        found[TRANSPORT] = object_schema(_properties(transport_of(entry, registry)))
     elif ours:
         found[TRANSPORT] = {"$ref": "#/definitions/transport"}
     return found
@@ -221,16 +235,26 @@ def _scheme(registry: Registry) -> Schema:
         named = {"scheme": {"const": name, "description": entry.summary}}
         beside = _beside(entry, name in registry.schemes, registry)
         required = ["scheme", *(param.name for param in entry.params if param.required)]
-        forms.append(_object({**named, **beside, **_properties(entry.params)}, required))
+        forms.append(object_schema({**named, **beside, **_properties(entry.params)}, required))
     for name, entry in registry.schemes.items():
         if entry.model:
             model = {**_param(entry.model), "description": f"{entry.summary}. {entry.model.doc}"}
             others = _properties(param for param in entry.params if param is not entry.model)
-            forms.append(_object({name: model, **_beside(entry, True, registry), **others}, (name,)))
+            forms.append(object_schema({name: model, **_beside(entry, True, registry), **others}, (name,)))
     kernel = {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}
-    forms.append(_object({"scheme": kernel, **_NAMED}, ("scheme",)))
+    forms.append(object_schema({"scheme": kernel, **_NAMED}, ("scheme",)))
     described = {"description": "Object file of a BPF congestion control of your own (my_cc.bpf.o)."}
-    forms.append(_object({BPF_FILE: {"type": "string", "minLength": 1, **described}, **_NAMED}, (BPF_FILE,)))
+    forms.append(
+        object_schema({BPF_FILE: {"type": "string", "minLength": 1, **described}, **_NAMED}, (BPF_FILE,))
+    )
+    parameters = {"additionalProperties": {"type": ["string", "number"]}}
+    forms.append({**object_schema({"scheme": _PROGRAM_NAME, **_NAMED}, ("scheme",)), **parameters})
+    described = {"description": "Name of a program, or its manifest (program.yaml)."}
+    program: Schema = {
+        PROGRAM: {"type": "string", "minLength": 1, **described},
+        "variant": {"type": "string"},
+    }
+    forms.append({**object_schema({**program, **_NAMED}, (PROGRAM,)), **parameters})
     return {
         "description": "A scheme by name, or with parameters.",
         "anyOf": [{"$ref": "#/definitions/schemeName"}, *forms],
