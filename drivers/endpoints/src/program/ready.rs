@@ -22,9 +22,10 @@ pub(super) fn missing(protocol: &str, port: u16) -> String {
         .flat_map(|name| ports(name).into_iter().map(move |port| (name, port)))
         .map(|(name, port)| format!("{} port {port}", upper(name)))
         .collect();
-    let instead = match others.is_empty() {
-        true => String::new(),
-        false => format!("; it listens on {}", others.join(", ")),
+    let instead = if others.is_empty() {
+        String::new()
+    } else {
+        format!("; it listens on {}", others.join(", "))
     };
     format!(
         "nothing listens on {} port {port}{instead}",
