@@ -95,6 +95,8 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	$(BIN)/narrows schema --reference | diff -u docs/guide/scenario-reference.md - || { echo "run: make generated"; exit 1; }
 	@rm -rf build/reference && $(BIN)/narrows schema --elements build/reference
 	@$(BIN)/narrows schema --schemes > build/reference/schemes.md
+	@$(BIN)/narrows programs --reference > build/reference/programs.md
+	$(BIN)/narrows schema --program | diff -u programs/program.schema.json - || { echo "run: make generated"; exit 1; }
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 	$(BIN)/python .ci/licences
 	$(BIN)/python .ci/built-once
@@ -113,13 +115,16 @@ generated: build ## rewrite the JSON Schema, the scenario reference, the referen
 	$(BIN)/narrows schema --reference > docs/guide/scenario-reference.md
 	$(BIN)/narrows schema --elements docs/reference
 	$(BIN)/narrows schema --schemes > docs/reference/schemes.md
+	$(BIN)/narrows programs --reference > docs/reference/programs.md
+	$(BIN)/narrows schema --program > programs/program.schema.json
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
+	@rm -rf python/narrows/_programs && cp -R programs python/narrows/_programs
 	@! command -v strip >/dev/null || strip --strip-debug python/narrows/_bin/narrows-agent python/narrows/_bin/narrows-bpf
 	@rm -rf build/wheels
 	$(BIN)/maturin build --release --quiet --out build/wheels
-	@rm -rf python/narrows/_scenarios
+	@rm -rf python/narrows/_scenarios python/narrows/_programs
 	@$(BIN)/python .ci/wheel build/wheels/*.whl
 
 lock: $(STAMPS)/venv ## choose new versions of the Python dependencies

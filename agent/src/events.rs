@@ -84,6 +84,7 @@ impl From<RunError> for Failure {
             RunError::Input(_) => Failure::input(message),
             RunError::Unavailable(_) => Failure::new("unavailable", message),
             RunError::Io(_) => Failure::io(message),
+            RunError::Program(_) => Failure::new("program", message),
             RunError::Internal(_) => Failure::internal(message),
             RunError::Interrupted(signal) => Failure::interrupted(signal),
         }

@@ -74,11 +74,28 @@ def packaged(path: Path) -> Any:
     return yaml.load(path.read_bytes(), getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
+def config_folder() -> Path:
+    """The folder of the user's configuration (it need not exist)."""
+    # An empty or relative value is to be ignored: XDG Base Directory Specification.
+    config = Path(os.environ.get("XDG_CONFIG_HOME", ""))
+    return (config if config.is_absolute() else Path.home() / ".config") / "narrows"
+
+
 def shipped_folder() -> Path | None:
     """The folder with the shipped scenarios."""
+    return _shipped("scenarios")
+
+
+def shipped_programs() -> Path | None:
+    """The folder with the shipped manifests of programs."""
+    return _shipped("programs")
+
+
+def _shipped(name: str) -> Path | None:
+    """A folder of the source tree, or what the package has of it."""
     package = Path(__file__).resolve().parent
     tree = package.parent.parent
-    if (tree / "pyproject.toml").is_file() and (tree / "scenarios").is_dir():
-        return tree / "scenarios"
-    installed = package / "_scenarios"
+    if (tree / "pyproject.toml").is_file() and (tree / name).is_dir():
+        return tree / name
+    installed = package / f"_{name}"
     return installed if installed.is_dir() else None

@@ -7,6 +7,7 @@ mod common;
 mod ecn;
 mod emulate;
 mod failures;
+mod programs;
 mod shell;
 mod side;
 mod traffic;

@@ -113,6 +113,9 @@ fn own(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
     if let SchemeRef::Media(scheme, _) = &flow.scheme {
         return Some(format!("the largest rate of {}", scheme.name));
     }
+    if let SchemeRef::Program(program) = &flow.scheme {
+        return Some(format!("what {} sends", program.name));
+    }
     if let SchemeRef::Native(_, params) = &flow.scheme
         && let Some(packets) = params.integer("max_window").filter(|&packets| packets > 0)
         && packets.saturating_mul(1500 * u64::from(flow.connections)) <= MAX_BYTES

@@ -227,6 +227,7 @@ impl Cell {
             SchemeRef::Media(..)
             | SchemeRef::Kernel(_)
             | SchemeRef::Bpf(_)
+            | SchemeRef::Program(_)
             | SchemeRef::Datagrams => &[],
         };
         let mut own = flow.transport.clone();

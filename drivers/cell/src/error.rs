@@ -15,6 +15,9 @@ pub enum RunError {
     /// A file could not be read or written.
     #[error("{0}")]
     Io(String),
+    /// A program of somebody else could not take part.
+    #[error("{0}")]
+    Program(String),
     /// Something that should not happen.
     #[error("{0}")]
     Internal(String),

@@ -1,6 +1,6 @@
 //! The flows of a cell: who sends what to whom, and how.
 
-use crate::CellError;
+use crate::{CellError, program};
 use narrows_bpf_programs::Program;
 use narrows_cc::{Scheme, schemes};
 use narrows_media::Media;
@@ -30,6 +30,8 @@ pub enum SchemeRef {
     Kernel(String),
     /// A program that is loaded into the running kernel.
     Bpf(BpfRef),
+    /// A program of somebody else, which is both ends of the flow.
+    Program(Box<program::Program>),
     /// Nobody: the flow sends datagrams.
     Datagrams,
 }
@@ -147,6 +149,8 @@ pub(crate) struct WrittenFlow {
     #[serde(default)]
     object: Option<WrittenFile>,
     #[serde(default)]
+    program: Option<Box<program::Program>>,
+    #[serde(default)]
     transport: Map<String, Value>,
     #[serde(default)]
     traffic: Option<Map<String, Value>>,
@@ -218,6 +222,10 @@ fn hosts_of(written: &WrittenFlow, hosts: &[String]) -> Result<(u16, u16), CellE
 }
 
 fn scheme(written: &WrittenFlow) -> Result<SchemeRef, CellError> {
+    if let Some(program) = &written.program {
+        program.check(written.flow)?;
+        return Ok(SchemeRef::Program(program.clone()));
+    }
     if let Some(name) = written.scheme.strip_prefix(BPF) {
         return bpf(written, name).map(SchemeRef::Bpf);
     }
@@ -365,6 +373,17 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
     }
     if let SchemeRef::Media(..) = scheme {
         check_media(&written, kind)?;
+    }
+    if let SchemeRef::Program(_) = scheme
+        && (kind != "bulk"
+            || written.connections != 1
+            || written.dscp != 0
+            || !written.transport.is_empty())
+    {
+        return conflict(format!(
+            "{} sends what it sends; leave out traffic, connections, dscp and transport",
+            written.scheme
+        ));
     }
     if let Err(error) = Params::from_json(narrows_transport::PARAMS, &written.transport) {
         let at = format!("flow {number} (transport)");

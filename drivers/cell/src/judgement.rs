@@ -4,10 +4,12 @@
 //! about the machine and not about the scheme; "degraded" that a careful reader would want to know.
 
 mod pair;
+mod program;
 
 use crate::outcome::{EndpointOutcome, Role, TcpLimits};
 use narrows_record::{Lateness, RunDocument, Severity};
 pub use pair::{DirectionMeasurements, HostMeasurements, PairMeasurements, judge_pair};
+pub use program::{Conversation, ProgramMeasurements, ProgramTraffic, SentTraffic, judge_program};
 use std::collections::BTreeMap;
 
 /// Processor time and waits of the emulator.

@@ -15,6 +15,7 @@ mod machine;
 mod media;
 mod noise;
 mod outcome;
+mod program;
 mod registry;
 mod results;
 mod summary;
@@ -33,6 +34,10 @@ pub use noise::{Delays, NOISES, Noise};
 pub use outcome::{
     EndpointOutcome, OfferedLoad, Role, SentFrame, StateSample, TcpLimits, TransferReport,
     WakeupDelay, WakeupDelays,
+};
+pub use program::{
+    EndPlan, EndsWith, Program, ProgramFile, ProgramLimits, ProgramReport, Readiness, Side,
+    SidePlan, StandardInput,
 };
 pub use registry::registry;
 pub use results::{EndpointResults, FlowDeliveries, FlowEnd};

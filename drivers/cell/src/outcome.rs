@@ -1,6 +1,6 @@
 //! Reports of the ends of a flow when it is over, as documents of JSON.
 
-use crate::{state_row, trace_rows};
+use crate::{ProgramReport, state_row, trace_rows};
 use narrows_media::FrameSent;
 use narrows_record::{Histogram, ReceiverCounters, SenderCounters, StateRow, TraceRow};
 use narrows_transport::SenderSnapshot;
@@ -65,6 +65,8 @@ pub struct EndpointOutcome {
     pub frames: Vec<SentFrame>,
     /// Frames of which everything arrived, and when, by number, from the receiver of one.
     pub whole: Vec<(u64, u64)>,
+    /// The process of a program, where that is the end of the flow.
+    pub program: Option<Box<ProgramReport>>,
 }
 
 /// Wake-up delays of an endpoint.

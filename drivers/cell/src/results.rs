@@ -4,7 +4,7 @@
 use crate::error::RunError;
 use crate::judgement::EndpointMeasurements;
 use crate::outcome::{EndpointOutcome, OfferedLoad, Role};
-use crate::{Cell, Flow, RecordFolder, judge_frames, merge_frames};
+use crate::{Cell, Flow, RecordFolder, SchemeRef, judge_frames, merge_frames};
 use narrows_media::{FrameArrived, FrameSent};
 use narrows_record::{
     FlowSummary, FrameRow, Offered, RunDocument, StateRow, TraceRow, TransferRow,
@@ -104,15 +104,19 @@ impl EndpointResults {
                     at: Time::from_ns(at),
                 }));
                 offer = offer.or(outcome.offer.take());
-                let woken = summary.other.entry("woken").or_insert_with(|| json!({}));
-                woken[end.role.name()] = json!(outcome.woken);
+                // Of programs nobody knows when they wake up.
+                if outcome.program.is_none() {
+                    let woken = summary.other.entry("woken").or_insert_with(|| json!({}));
+                    woken[end.role.name()] = json!(outcome.woken);
+                }
                 match end.role {
                     Role::Sender => {
                         summary.sender = outcome.sender.clone();
                         summary.fingerprint.read_back.clone_from(&outcome.read_back);
-                        summary
-                            .other
-                            .insert("limits".to_owned(), json!(outcome.limits));
+                        if outcome.program.is_none() {
+                            let limits = json!(outcome.limits);
+                            summary.other.insert("limits".to_owned(), limits);
+                        }
                     }
                     Role::Receiver => summary.receiver = outcome.receiver.clone(),
                 }
@@ -166,8 +170,11 @@ impl EndpointResults {
 
 /// True if packets of a flow must have arrived: not where the application never asked for anything.
 fn wanted(flow: &Flow, offer: Option<&OfferedLoad>) -> bool {
+    // What programs have to send is judged by what they are.
+    let program = matches!(flow.scheme, SchemeRef::Program(_));
     let datagrams = flow.traffic.kind.class == Class::Datagrams;
-    !flow.is_paused()
+    !program
+        && !flow.is_paused()
         && offer.is_none_or(|offer| {
             if datagrams {
                 offer.datagrams > 0

@@ -162,6 +162,12 @@ pub fn described(flow: &Flow) -> FlowSummary {
             name: flow.name.trim_start_matches("bpf:").into(),
             ..Fingerprint::default()
         },
+        // Its version, and which files it was, its endpoints report.
+        SchemeRef::Program(_) => Fingerprint {
+            kind: "program".into(),
+            name: flow.name.clone(),
+            ..Fingerprint::default()
+        },
         SchemeRef::Datagrams => Fingerprint {
             kind: "native".into(),
             name: flow.name.clone(),

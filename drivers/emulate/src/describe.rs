@@ -1,6 +1,7 @@
 //! From what was measured to the document and the smaller files of the record.
 
 use super::SupervisedRun;
+use super::programs::ProgramReports;
 use super::sizing::Sizing;
 use narrows_cell::judgement::{RunMeasurements, judge};
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
@@ -143,6 +144,7 @@ pub(super) fn describe(
         delivered: report.delivered[usize::from(flow)],
         damaged: report.damaged[usize::from(flow)],
     };
+    let reports = ProgramReports::take(&mut supervised.supervisor);
     let members = supervised.supervisor.endpoints.iter_mut().zip(&processes);
     let ends = members.map(|(member, (_, failure))| FlowEnd {
         flow: member.flow,
@@ -160,5 +162,6 @@ pub(super) fn describe(
         folder.bins(log)?;
     }
     judge(run, &measured);
+    reports.describe(run, cell, &report.programs);
     Ok(())
 }

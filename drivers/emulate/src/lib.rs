@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod describe;
+mod programs;
 mod sizing;
 
 use describe::{Wires, describe, describe_hosts};
@@ -20,7 +21,6 @@ use narrows_cell::{Cell, GIT, RecordFolder, RecordKind, VERSION, element_names};
 use narrows_cell::{Context, RunError};
 use narrows_emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
 use narrows_endpoints::bpf::Programs;
-use narrows_endpoints::host_at;
 use narrows_endpoints::supervisor::{
     EndpointSetup, EndpointSpec, HEAD_START_NS, PRIORITY, READY_LIMIT, REPORT_LIMIT, SIGNALS,
     Supervisor, check_kernel_schemes, mask, share_cpus,
@@ -68,7 +68,8 @@ pub struct RunContext<'a> {
 /// Whatever keeps a record from being written. A bad run is no error: its record says so.
 pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunDocument, RunError> {
     let network: Network<narrows_emulator::Handle> = cell.network()?;
-    let plans = HostPlan::of(cell, network.hosts());
+    let mut plans = HostPlan::of(cell, network.hosts());
+    plans.extend(HostPlan::of_programs(cell, &plans));
     let mtu = plans.iter().filter_map(|plan| plan.mtu).max();
     let sizing = Sizing::of(cell, &network, mtu);
     let elements = element_names(&network);
@@ -250,7 +251,7 @@ impl Supervision<'_, '_> {
         let specs = specs.map(|(flow, role)| EndpointSpec {
             flow,
             role,
-            netns: Some(&self.hosts.host(host_at(flow, role)).netns),
+            netns: Some(&self.hosts.host(self.cell.host_at(flow, role)).netns),
             unsent: self.sizing.unsent(self.cell, flow),
         });
         let setup = EndpointSetup {
@@ -258,11 +259,16 @@ impl Supervision<'_, '_> {
             programs: self.programs,
             files: self.context.files,
             cpus,
-            logs: &self.folder.path().join("logs"),
+            logs: &std::path::absolute(self.folder.path().join("logs"))
+                .could_not("find the folder of the record")?,
             addresses: None,
         };
         let mut supervisor = Supervisor::start(specs, setup, &epoll)?;
-        let limit = Instant::now() + READY_LIMIT;
+        let slowest = self
+            .cell
+            .programs()
+            .map(|(_, program)| program.ready_limit());
+        let limit = Instant::now() + READY_LIMIT + slowest.max().unwrap_or_default();
         let mut warmed: Option<Instant> = None;
         while !(supervisor.is_ready() && self.control.is_warm()) {
             if !self.control.is_warm() && warmed.is_none_or(|at| at.elapsed() > TICK / 2) {

@@ -122,7 +122,8 @@ impl Sizing {
         // send faster than the bottleneck for a while.
         let mtu = mtu.unwrap_or(ETHERNET_MTU).max(packet_size(cell));
         let slot = (mtu as usize + 256).next_power_of_two();
-        let most = RINGS / slot / network.hosts().len().max(1);
+        let hosts = network.hosts().len() + 2 * cell.programs().count();
+        let most = RINGS / slot / hosts.max(1);
         let ring = (fastest / 8 / 1500 / 20).clamp(8 * 1024, 32 * 1024) as usize;
         Sizing {
             base_rtt: base_rtt.unwrap_or_default(),

@@ -3,10 +3,11 @@
 use super::core::CoreConfig;
 use super::frame::{self, Header, Kind};
 use super::handle::Handle;
-use narrows_cell::addressing;
-use narrows_cell::judgement::RefusedFrames;
+use narrows_cell::judgement::{Conversation, ProgramTraffic, RefusedFrames};
+use narrows_cell::{Role, addressing};
 use narrows_net::{Network, PathDirection};
 use narrows_units::Time;
+use std::collections::BTreeMap;
 
 /// The rule by which the destination of a packet is found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +29,31 @@ pub struct FlowEntry {
     pub stop: Time,
     /// True if our own transport carries it.
     pub native: bool,
+    /// Hosts that it has for itself, if it has any.
+    pub own: Option<OwnHosts>,
+}
+
+/// Hosts of a single flow: every packet between them is the flow's, whatever it is.
+#[derive(Clone, Copy, Debug)]
+pub struct OwnHosts {
+    /// Their ports, behind those of the network's hosts: the host that sends the data, and the other.
+    pub ports: [u16; 2],
+    /// The hosts of the network in whose places they are.
+    pub places: [u16; 2],
+    /// When the flow starts.
+    pub start: Time,
+}
+
+/// A host that a flow has for itself.
+#[derive(Clone, Copy, Debug)]
+struct OwnPort {
+    flow: u16,
+    role: Role,
+    /// The host in whose place it is.
+    place: u16,
+    /// The other host of the flow.
+    partner: u16,
+    start: Time,
 }
 
 /// No way from one host to another.
@@ -65,6 +91,12 @@ pub(crate) struct Admission {
     pub(crate) routes: Vec<RouteEntry>,
     /// `route_of[from * hosts + to]`, or [`NO_ROUTE`].
     route_of: Vec<u16>,
+    /// Number of the network's own hosts, whose ports come first.
+    hosts: usize,
+    /// The other ports.
+    own: Vec<OwnPort>,
+    /// What these have sent, by flow number.
+    traffic: Vec<ProgramTraffic>,
     /// By port: when the last packet of its host entered.
     entered: Vec<Time>,
     pub(crate) refused: RefusedFrames,
@@ -83,12 +115,23 @@ impl Admission {
             to: route.to,
             direction: route.direction,
         });
+        let own = own_ports(&config.flows);
         Admission {
+            hosts,
+            traffic: vec![
+                ProgramTraffic::default();
+                if own.is_empty() {
+                    0
+                } else {
+                    config.flows.len()
+                }
+            ],
             flows: config.flows.clone(),
             forwarding: config.forwarding,
             routes: routes.collect(),
             route_of,
-            entered: vec![Time::ZERO; hosts],
+            entered: vec![Time::ZERO; hosts + own.len()],
+            own,
             refused: RefusedFrames::default(),
         }
     }
@@ -96,6 +139,9 @@ impl Admission {
     /// Looks at a frame that left the host at `port` at `stamp`.
     #[inline]
     pub(crate) fn admit(&mut self, port: u16, stamp: Time, bytes: &[u8]) -> Option<Admitted> {
+        if usize::from(port) >= self.hosts {
+            return self.admit_own(port, stamp, bytes);
+        }
         let header = match frame::classify(bytes) {
             Kind::Packet(header) => header,
             Kind::WarmUp(header) if self.forwarding == Forwarding::Across => header,
@@ -112,7 +158,9 @@ impl Admission {
         let mut direction = self.routes[usize::from(route)].direction;
         let mut flow = 0;
         let mut is_ack = header.tcp_ack;
-        if let Some(Some(known)) = self.flows.get(usize::from(header.flow)) {
+        if let Some(Some(known)) = self.flows.get(usize::from(header.flow))
+            && known.own.is_none()
+        {
             flow = header.flow;
             // A stopped sender is silent, as in the simulator, whatever the kernel repeats.
             if known.from == port && stamp >= known.stop {
@@ -122,11 +170,7 @@ impl Admission {
             direction = known.direction_from(port);
             is_ack |= known.native && header.udp_ack;
         }
-        // Two processors of one host can stamp in one order and enqueue in the other, a
-        // microsecond apart; the wire keeps the order of the queue.
-        let entered = &mut self.entered[usize::from(port)];
-        let at = stamp.max(*entered);
-        *entered = at;
+        let at = self.entry_time(port, stamp);
         Some(Admitted {
             header,
             flow,
@@ -137,6 +181,94 @@ impl Admission {
         })
     }
 
+    /// When a frame enters that the host at `port` sent at `stamp`.
+    #[inline]
+    fn entry_time(&mut self, port: u16, stamp: Time) -> Time {
+        // Two processors of one host can stamp in one order and enqueue in the other, a
+        // microsecond apart; the wire keeps the order of the queue.
+        let entered = &mut self.entered[usize::from(port)];
+        let at = stamp.max(*entered);
+        *entered = at;
+        at
+    }
+
+    /// The same for a host that a flow has for itself. Only what goes to its partner enters the network.
+    fn admit_own(&mut self, port: u16, stamp: Time, bytes: &[u8]) -> Option<Admitted> {
+        let own = self.own[usize::from(port) - self.hosts];
+        let flow = self.flows[usize::from(own.flow)]?;
+        let to = match frame::classify(bytes) {
+            // Nothing is warmed up once the run has begun, and programs use whatever ports they like.
+            Kind::Packet(header) | Kind::WarmUp(header) => {
+                Some(header).filter(|header| addressing::host_of(header.to) == Some(own.partner))
+            }
+            Kind::Foreign => None,
+        };
+        let partner = self.own[usize::from(own.partner) - self.hosts];
+        let route = self.route_between(own.place, partner.place);
+        let (Some(header), Some(route)) = (to, route) else {
+            self.traffic[usize::from(own.flow)].stray += 1;
+            return None;
+        };
+        if own.role == Role::Sender && stamp >= flow.stop {
+            self.refused.after_stop += 1;
+            return None;
+        }
+        let at = self.entry_time(port, stamp);
+        let (protocol, [from, to], payload) = frame::contents(bytes);
+        let (sender_port, receiver_port) = match own.role {
+            Role::Sender => (from, to),
+            Role::Receiver => (to, from),
+        };
+        let traffic = &mut self.traffic[usize::from(own.flow)];
+        traffic.add(
+            own.role,
+            at.ns(),
+            u64::from(header.size),
+            payload,
+            at >= own.start,
+        );
+        traffic.note(Conversation {
+            protocol,
+            sender_port,
+            receiver_port,
+        });
+        Some(Admitted {
+            header,
+            flow: own.flow,
+            route,
+            direction: flow.direction_from(port),
+            at,
+            is_ack: header.tcp_ack,
+        })
+    }
+
+    /// Number of ports: those of the network's hosts, then those of hosts that a flow has for itself.
+    pub(crate) fn ports(&self) -> usize {
+        self.hosts + self.own.len()
+    }
+
+    /// The port at which a packet leaves the network.
+    #[inline]
+    pub(crate) fn exit(&self, flow: u16, route: RouteEntry) -> u16 {
+        if self.own.is_empty() {
+            return route.to;
+        }
+        let known = self.flows.get(usize::from(flow)).copied().flatten();
+        match known.and_then(|known| known.own) {
+            Some(own) if own.places[0] == route.to => own.ports[0],
+            Some(own) => own.ports[1],
+            None => route.to,
+        }
+    }
+
+    /// What the hosts have sent that flows have for themselves, by flow number.
+    pub(crate) fn traffic(&self) -> BTreeMap<u16, ProgramTraffic> {
+        let flows = self.own.iter().map(|own| own.flow);
+        flows
+            .map(|flow| (flow, self.traffic[usize::from(flow)].clone()))
+            .collect()
+    }
+
     /// The route from the host at `port` to an address.
     #[inline]
     fn route(&self, port: u16, to: [u8; 4]) -> Option<u16> {
@@ -144,11 +276,16 @@ impl Admission {
             Forwarding::ByAddress => addressing::host_of(to)?,
             Forwarding::Across => 1 - port.min(1),
         };
-        let hosts = self.entered.len();
-        if usize::from(to) >= hosts {
+        self.route_between(port, to)
+    }
+
+    /// The route from one host of the network to another.
+    #[inline]
+    fn route_between(&self, from: u16, to: u16) -> Option<u16> {
+        if usize::from(to) >= self.hosts {
             return None;
         }
-        let route = self.route_of[usize::from(port) * hosts + usize::from(to)];
+        let route = self.route_of[usize::from(from) * self.hosts + usize::from(to)];
         (route != NO_ROUTE).then_some(route)
     }
 
@@ -156,8 +293,37 @@ impl Admission {
     pub(crate) fn direction_of(&self, flow: u16, route: u16) -> PathDirection {
         let route = self.routes[usize::from(route)];
         let known = self.flows.get(usize::from(flow)).copied().flatten();
-        known.map_or(route.direction, |known| known.direction_from(route.from))
+        known.map_or(route.direction, |known| {
+            let from = match known.own {
+                Some(own) if own.places[0] == route.from => own.ports[0],
+                Some(own) => own.ports[1],
+                None => route.from,
+            };
+            known.direction_from(from)
+        })
     }
+}
+
+/// The ports of hosts that flows have for themselves, in their order.
+fn own_ports(flows: &[Option<FlowEntry>]) -> Vec<OwnPort> {
+    let mut found: Vec<(u16, OwnPort)> = Vec::new();
+    for (flow, entry) in (0..).zip(flows) {
+        let Some(own) = entry.and_then(|entry| entry.own) else {
+            continue;
+        };
+        for (end, role) in [Role::Sender, Role::Receiver].into_iter().enumerate() {
+            let port = OwnPort {
+                flow,
+                role,
+                place: own.places[end],
+                partner: own.ports[1 - end],
+                start: own.start,
+            };
+            found.push((own.ports[end], port));
+        }
+    }
+    found.sort_by_key(|(port, _)| *port);
+    found.into_iter().map(|(_, port)| port).collect()
 }
 
 impl FlowEntry {

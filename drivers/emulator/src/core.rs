@@ -4,13 +4,13 @@
 //! All decisions are made here in model time, so a script can stand in for the machine's clock in
 //! tests. The thread around it only reads rings, sends what is due and sleeps.
 
-use super::admission::{Admission, Admitted, FlowEntry, Forwarding};
+use super::admission::{Admission, Admitted, FlowEntry, Forwarding, OwnHosts};
 use super::frame;
 use super::handle::{ACK, CORRUPT, Handle, REMARKED};
 use super::hooks::{Hooks, Transit};
 use super::pool::Pool;
 use narrows_cell::{
-    Cell, CellError, RecordKind, SchemeRef, element_counters, element_names, recorded,
+    Cell, CellError, RecordKind, Role, SchemeRef, element_counters, element_names, recorded,
 };
 use narrows_net::{Backlog, Network, Outcomes};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
@@ -89,10 +89,15 @@ impl Core {
         let mut flows = vec![None; most];
         for flow in &cell.flows {
             flows[usize::from(flow.flow)] = Some(FlowEntry {
-                from: flow.from,
+                from: cell.host_at(flow, Role::Sender),
                 direction: flow.direction,
                 stop: flow.stop,
                 native: matches!(flow.scheme, SchemeRef::Native(..) | SchemeRef::Media(..)),
+                own: cell.own_hosts(flow.flow).map(|ports| OwnHosts {
+                    ports,
+                    places: [flow.from, flow.to],
+                    start: flow.start,
+                }),
             });
         }
         let log = match cell.record {
@@ -115,7 +120,8 @@ impl Core {
 impl<H: Hooks> Core<H> {
     /// Puts frames on `network`.
     pub fn with(network: Network<Handle>, config: CoreConfig, pool: Pool, hooks: H) -> Self {
-        let hosts = network.hosts().len();
+        let admission = Admission::new(&network, &config);
+        let ports = admission.ports();
         let queues = queues_of(&network).count();
         let samples = match config.sample.ns() {
             0 => 0,
@@ -123,7 +129,7 @@ impl<H: Hooks> Core<H> {
             distance => (config.end.ns() / distance + 2).min(1 << 20),
         };
         Core {
-            admission: Admission::new(&network, &config),
+            admission,
             hooks,
             outcomes: Outcomes::new(),
             pool,
@@ -133,8 +139,8 @@ impl<H: Hooks> Core<H> {
             queues: Vec::with_capacity(samples as usize * queues),
             delivered: vec![0; config.flows.len().max(1)],
             damaged: vec![0; config.flows.len().max(1)],
-            outboxes: vec![VecDeque::with_capacity(1024); hosts],
-            pending: Vec::with_capacity(hosts),
+            outboxes: vec![VecDeque::with_capacity(1024); ports],
+            pending: Vec::with_capacity(ports),
             sample: config.sample,
             next_sample: if config.sample.is_zero() {
                 Time::FAR
@@ -232,9 +238,10 @@ impl<H: Hooks> Core<H> {
                     at: due,
                 };
                 self.hooks.leave(&transit, &self.network);
-                let outbox = &mut self.outboxes[usize::from(route.to)];
+                let port = self.admission.exit(handle.flow, route);
+                let outbox = &mut self.outboxes[usize::from(port)];
                 if outbox.is_empty() {
-                    self.pending.push(route.to);
+                    self.pending.push(port);
                 }
                 outbox.push_back((due, handle));
             }

@@ -81,6 +81,29 @@ pub fn classify(frame: &[u8]) -> Kind {
     Kind::Packet(header)
 }
 
+/// Protocol, ports (0 where there are none) and bytes behind the headers, of a frame that is an IPv4 packet.
+pub fn contents(frame: &[u8]) -> (u8, [u16; 2], u64) {
+    let ip = frame.get(ETHERNET..).unwrap_or_default();
+    if ip.len() < 20 {
+        return (0, [0, 0], 0);
+    }
+    let length = usize::from(ip[0] & 15) * 4;
+    let size = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+    let inner = ip.get(length..size.min(ip.len())).unwrap_or_default();
+    let ports = ports(ip, length);
+    let header = match (ip[9], ports) {
+        (TCP, Some(_)) => inner
+            .get(12)
+            .map_or(20, |offset| usize::from(offset >> 4) * 4),
+        (UDP, Some(_)) => 8,
+        _ => 0,
+    };
+    let payload = inner.len().saturating_sub(header) as u64;
+    let ports = ports.unwrap_or_default();
+    let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
+    (ip[9], [port(0), port(2)], payload)
+}
+
 /// Mixes the fields that tell connections apart (multiply and fold, in the manner of FxHash and
 /// wyhash; the constants are odd digits of pi and of the golden ratio).
 #[inline]
@@ -183,6 +206,19 @@ mod tests {
         let mut cut = sample(64, UDP, 1, 1, 0);
         cut.pop();
         assert_eq!(classify(&cut), Kind::Foreign);
+    }
+
+    #[test]
+    fn the_contents_of_packets_are_told() {
+        let mut segment = sample(152, TCP, 7, 9, 0);
+        segment[ETHERNET + 32] = 8 << 4;
+        assert_eq!(contents(&segment), (TCP, [7, 9], 100));
+        assert_eq!(contents(&sample(128, UDP, 7, 9, 0)), (UDP, [7, 9], 100));
+        assert_eq!(contents(&sample(120, 1, 7, 9, 0)), (1, [0, 0], 100), "ICMP");
+        let mut padded = sample(30, UDP, 7, 9, 0);
+        padded.resize(60, 0);
+        assert_eq!(contents(&padded), (UDP, [7, 9], 2));
+        assert_eq!(contents(&[0; 20]), (0, [0, 0], 0));
     }
 
     #[test]

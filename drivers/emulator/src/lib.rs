@@ -18,7 +18,7 @@ mod thread;
 mod writer;
 
 pub use self::core::{Core, CoreConfig};
-pub use admission::{FlowEntry, Forwarding};
+pub use admission::{FlowEntry, Forwarding, OwnHosts};
 pub use clock::Clock;
 pub use handle::Handle;
 pub use hooks::{Hooks, Injection, Transit};

@@ -1,5 +1,7 @@
 //! The emulator on a scripted clock.
 
+mod programs;
+
 use super::core::Core;
 use super::frame::ETHERNET;
 use super::pool::Pool;

@@ -10,13 +10,14 @@ use super::frame::{self, Kind};
 use super::hooks::{Hooks, Injection};
 use super::sleep::Sleep;
 use super::writer::Writer;
-use narrows_cell::judgement::{EmulatorEffort, RefusedFrames};
+use narrows_cell::judgement::{EmulatorEffort, ProgramTraffic, RefusedFrames};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_sys::mmsg::{SendBatch, is_busy};
 use narrows_sys::poll::Waker;
 use narrows_sys::ring::{Received, RxRing, TxPort};
 use narrows_sys::{clock, cpu};
 use narrows_units::{Span, Time};
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -109,6 +110,8 @@ pub struct Report<H = ()> {
     pub damaged: Vec<u64>,
     /// Frames that were not let in.
     pub refused: RefusedFrames,
+    /// Traffic of the flows that have hosts of their own, by flow number.
+    pub programs: BTreeMap<u16, ProgramTraffic>,
     /// The rings and ports, whose counters are read when the hosts are silent.
     pub wires: Vec<Wire>,
     /// Frames handed to the hosts, per host.
@@ -448,6 +451,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
             delivered: self.core.delivered,
             damaged: self.core.damaged,
             refused: self.core.admission.refused,
+            programs: self.core.admission.traffic(),
             wires: self.rings.wires,
             sent: self.sent,
             effort,

@@ -5,7 +5,7 @@ use narrows_cell::{EndpointOutcome, Role};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::io::{self, Read, Write};
-use std::net::Ipv4Addr;
+use std::net::{Ipv4Addr, Shutdown};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
@@ -33,6 +33,8 @@ pub enum AgentCommand {
         loaded: Option<String>,
         /// Addresses of the hosts, by their index, where they are not those of emulated ones.
         addresses: Option<[Ipv4Addr; 2]>,
+        /// Folder of the logs.
+        logs: PathBuf,
     },
     /// The run starts at these times of the two clocks (or has just started).
     Start {
@@ -55,6 +57,8 @@ pub enum EndpointMessage {
         message: String,
         /// True if the machine, and not the program, stands in the way.
         unavailable: bool,
+        /// True if a program of somebody else stands in the way.
+        program: bool,
     },
     /// The flow is over.
     Done(Box<EndpointOutcome>),
@@ -97,6 +101,12 @@ impl Channel {
             stream: fd.into(),
             received: Vec::new(),
         }
+    }
+
+    /// Lets the other side see the end.
+    pub fn close(&self) {
+        // Only what is closed already cannot be closed.
+        let _ = self.stream.shutdown(Shutdown::Both);
     }
 
     /// Sends a document, waiting until the other side has room for it.

@@ -9,6 +9,7 @@ pub mod bpf;
 mod channel;
 mod clock;
 mod link;
+mod program;
 mod receiver;
 mod sender;
 mod single;
@@ -62,11 +63,15 @@ impl EndpointTask<'_> {
 
     /// The flow's port on the host with this index.
     fn port_at(&self, host: u16) -> SocketAddrV4 {
-        let address = match &self.addresses {
+        SocketAddrV4::new(self.address_at(host), FLOW_PORTS + self.flow.flow)
+    }
+
+    /// Address of the host with this index.
+    fn address_at(&self, host: u16) -> Ipv4Addr {
+        match &self.addresses {
             Some(addresses) => addresses[usize::from(host)],
             None => addressing::address(host),
-        };
-        SocketAddrV4::new(address, FLOW_PORTS + self.flow.flow)
+        }
     }
 
     /// Where the server of the flow listens, by which the emulator knows its packets.
@@ -112,6 +117,7 @@ pub fn endpoint_main(fd: i32) -> Result<(), RunError> {
         let _ = channel.send(&EndpointMessage::Failed {
             message: error.to_string(),
             unavailable,
+            program: matches!(error, RunError::Program(_)),
         });
     }
     result
@@ -126,6 +132,7 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         unsent,
         loaded,
         addresses,
+        logs,
     } = wait_for_command(channel)?
     else {
         return Err(RunError::Internal(
@@ -164,6 +171,7 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
             let clock = get_ready(channel, Need::Nothing)?;
             clock.with_delays(node.run(&clock, channel)?)
         }
+        (SchemeRef::Program(program), _) => program::run(&task, program, &logs, channel)?,
         (SchemeRef::Native(..), _) => {
             let node = udp::Node::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;

@@ -31,6 +31,8 @@ pub const HEAD_START_NS: u64 = 30_000_000;
 pub const PRIORITY: i32 = -11;
 /// An endpoint that has reported has nothing left to do but to end.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
+/// Time to end a program with all its descendants.
+const DISMISSAL_LIMIT: Duration = Duration::from_secs(25);
 
 /// The last processor for whatever moves packets, the others for the endpoints (and the agent itself). With
 /// only one there is no choice.
@@ -87,6 +89,8 @@ pub struct EndpointProcess {
     channel: Channel,
     listening: bool,
     log: PathBuf,
+    /// True if it looks after a program and takes that with it when it ends.
+    tends: bool,
 }
 
 /// One endpoint to be started.
@@ -221,8 +225,11 @@ impl Supervisor {
                 EndpointMessage::Failed {
                     message,
                     unavailable,
+                    program,
                 } if !started => {
-                    return Err(if unavailable {
+                    return Err(if program {
+                        RunError::Program(message)
+                    } else if unavailable {
                         RunError::Unavailable(message)
                     } else {
                         RunError::Internal(message)
@@ -260,6 +267,8 @@ impl EndpointProcess {
         let log = setup.logs.join(name);
         let file = File::create(&log)
             .map_err(|error| RunError::Io(format!("{}: {error}", log.display())))?;
+        // What looks after a program must be able to end it, whatever happens to us.
+        let tends = matches!(flow.scheme, SchemeRef::Program(_));
         let (mut channel, theirs) = Channel::pair().could_not("open a channel")?;
         let arguments = ["endpoint".to_owned(), theirs.as_raw_fd().to_string()];
         let process = Process::spawn(Spawn {
@@ -268,6 +277,7 @@ impl EndpointProcess {
             cpus: setup.cpus,
             inherit: Some(theirs.as_fd()),
             log: file,
+            outlives: tends,
         })
         .could_not("start an endpoint")?;
         drop(theirs);
@@ -282,6 +292,7 @@ impl EndpointProcess {
                 .and_then(|programs| programs.kernel_name(flow.flow))
                 .map(str::to_owned),
             addresses: setup.addresses,
+            logs: setup.logs.to_owned(),
         };
         channel.send(&command).could_not("instruct an endpoint")?;
         Ok(EndpointProcess {
@@ -295,13 +306,16 @@ impl EndpointProcess {
             channel,
             listening: true,
             log,
+            tends,
         })
     }
 
     fn stop(&mut self) -> (ProcessRecord, Option<String>) {
         let reported = self.outcome.is_some();
         let silent = self.listening && !reported;
-        if !silent {
+        if self.tends {
+            self.dismiss();
+        } else if !silent {
             // Waiting can only fail for want of descriptors, and then it is ended a bit early.
             let _ = self.process.wait_at_most(EXIT_LIMIT);
         }
@@ -332,11 +346,26 @@ impl EndpointProcess {
         )
     }
 
+    /// Asks what looks after a program to end, and waits until it has ended that.
+    fn dismiss(&mut self) {
+        self.channel.close();
+        let _ = self.process.wait_at_most(DISMISSAL_LIMIT);
+    }
+
     /// The last line of its log, as a part of a sentence.
     fn last_log_line(&self) -> String {
         let text = std::fs::read_to_string(&self.log).unwrap_or_default();
         text.lines()
             .rfind(|line| !line.trim().is_empty())
             .map_or_else(String::new, |line| format!(" ({line})"))
+    }
+}
+
+impl Drop for EndpointProcess {
+    fn drop(&mut self) {
+        // The run was given up: the process would be killed next, and a program left behind.
+        if self.tends && self.process.status().is_none() {
+            self.dismiss();
+        }
     }
 }

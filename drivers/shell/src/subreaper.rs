@@ -83,7 +83,7 @@ pub fn subreaper_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> 
             }
         }
         // An error would mean that there is no program any more, for which nobody could wait.
-        while let Some(ExitedChild { pid, code }) =
+        while let Some(ExitedChild { pid, code, .. }) =
             subreaper::reap().could_not("wait for the program")?
         {
             if pid == program {

@@ -64,6 +64,12 @@ impl FlowState {
         let scheme = match &flow.scheme {
             SchemeRef::Native(scheme, params) => Some((*scheme, params.clone())),
             SchemeRef::Media(..) | SchemeRef::Datagrams => None,
+            SchemeRef::Program(_) => {
+                return Err(CellError::Conflict(format!(
+                    "flow {}: {} is a program and cannot be simulated; use where: emulate",
+                    flow.flow, flow.name
+                )));
+            }
             SchemeRef::Kernel(_) | SchemeRef::Bpf(_) => {
                 return Err(CellError::Conflict(format!(
                     "flow {}: {} runs inside a kernel and cannot be simulated; use where: emulate",

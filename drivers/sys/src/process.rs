@@ -30,6 +30,8 @@ pub struct Spawn<'a> {
     pub inherit: Option<BorrowedFd<'a>>,
     /// Where standard output and standard error go.
     pub log: File,
+    /// True if it notices the end of this process by itself and cleans up, so that the kernel must not kill it.
+    pub outlives: bool,
 }
 
 /// A running child, addressed by a descriptor and therefore never confused with a later process
@@ -44,8 +46,8 @@ pub struct Process {
 impl Process {
     /// Starts this program again with other arguments.
     ///
-    /// The kernel kills the child when the calling *thread* ends, so the calling thread must be
-    /// one that lives as long as the agent.
+    /// Unless it outlives us, the kernel kills the child when the calling *thread* ends, so the calling thread
+    /// must be one that lives as long as the agent.
     pub fn spawn(spawn: Spawn) -> io::Result<Process> {
         // The link keeps working when the file is replaced or deleted meanwhile.
         let mut command = Command::new("/proc/self/exe");
@@ -55,11 +57,14 @@ impl Process {
         let netns = spawn.netns.map(NetNs::try_clone).transpose()?;
         let cpus = spawn.cpus.to_vec();
         let inherit = spawn.inherit.map(|fd| fd.as_raw_fd());
+        let outlives = spawn.outlives;
         // SAFETY: the closure runs in the child between fork and exec. It makes system calls on
         // values captured before and does not allocate; the inherited descriptor is still open there.
         unsafe {
             command.pre_exec(move || {
-                end_with(parent)?;
+                if !outlives {
+                    end_with(parent)?;
+                }
                 // A session of its own: Ctrl-C reaches the agent, which stops the children itself,
                 // and the scheduler does not count the endpoint as a part of somebody else's work.
                 setsid()?;

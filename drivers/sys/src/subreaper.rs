@@ -2,7 +2,9 @@
 //! finds all of them, and takes note of how each has ended.
 
 use super::process::end_with;
-use rustix::process::{Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, wait};
+use rustix::process::{
+    Pid, Signal, WaitOptions, getpid, kill_process, kill_process_group, set_child_subreaper, wait,
+};
 use std::fs;
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -36,6 +38,8 @@ pub struct ExitedChild {
     pub pid: u32,
     /// Exit code, or 128 plus the number of the signal that ended it.
     pub code: i32,
+    /// The signal that ended it.
+    pub signal: Option<i32>,
 }
 
 /// Takes note of one child that has ended: `Ok(None)` when all still run, an error when there are
@@ -47,10 +51,12 @@ pub fn reap() -> io::Result<Option<ExitedChild>> {
     let Some((pid, status)) = wait(WaitOptions::NOHANG)? else {
         return Ok(None);
     };
-    let by_signal = status.terminating_signal().map(|signal| 128 + signal);
+    let signal = status.terminating_signal();
+    let by_signal = signal.map(|signal| 128 + signal);
     Ok(Some(ExitedChild {
         pid: pid.as_raw_nonzero().get() as u32,
         code: by_signal.or(status.exit_status()).unwrap_or(0),
+        signal,
     }))
 }
 
@@ -58,6 +64,15 @@ pub fn reap() -> io::Result<Option<ExitedChild>> {
 pub fn send_signal(pid: u32, signal: i32) {
     if let (Some(pid), Some(signal)) = (Pid::from_raw(pid as i32), Signal::from_named_raw(signal)) {
         let _ = kill_process(pid, signal);
+    }
+}
+
+/// Sends a signal to all processes of a group.
+pub fn signal_group(group: u32, signal: i32) {
+    if let (Some(group), Some(signal)) =
+        (Pid::from_raw(group as i32), Signal::from_named_raw(signal))
+    {
+        let _ = kill_process_group(group, signal);
     }
 }
 

@@ -13,7 +13,6 @@ import hashlib
 import importlib.util
 import inspect
 import math
-import os
 import sys
 import time
 import traceback
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
 from narrows.errors import DataError, UsageError
-from narrows.files import read_whole
+from narrows.files import config_folder, read_whole
 from narrows.text import shorten
 
 if TYPE_CHECKING:
@@ -137,9 +136,7 @@ def _description(
 
 def folder() -> Path:
     """The folder of metrics that are always there (it need not exist)."""
-    # An empty or relative value is to be ignored: XDG Base Directory Specification.
-    config = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return (config if config.is_absolute() else Path.home() / ".config") / "narrows" / "metrics"
+    return config_folder() / "metrics"
 
 
 def read_files(files: Iterable[Path], say: Callable[[str], None]) -> None:

@@ -110,7 +110,7 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
             reasons = [
                 reason for name in row.scheme_names if (reason := why_not(name, scenario.where, facts))
             ]
-        reasons += _missing_models(row)
+        reasons += _missing_models(row) or _missing_programs(row, scenario.where)
         if reasons:
             skipped.append(Skipped(row.label, reasons[0]))
     left_out = {one.scheme for one in skipped}
@@ -172,6 +172,21 @@ def _missing_models(row: SchemeRow) -> list[str]:
     from narrows.models.store import how_to_add
 
     return [how_to_add(name) for name in dict.fromkeys(names)]
+
+
+def _missing_programs(row: SchemeRow, where: str) -> list[str]:
+    """Why the programs of a row can't run."""
+    programs = [(flow["scheme"], flow["program"]) for flow in row.flows if "program" in flow]
+    if not programs:
+        return []
+    name, _ = programs[0]
+    if where == "simulate":
+        return [f"{name} is a program and needs a real machine; use --where emulate"]
+    if where == WHERE:
+        return [f"{name} is a program, and programs run on emulated paths only; use --where emulate"]
+    from narrows.programs.missing import why_missing
+
+    return [f"{name}: {reason}" for name, program in programs if (reason := why_missing(program))]
 
 
 def _order(seed: int, cell: Cell) -> tuple[int, bytes]:

@@ -96,6 +96,9 @@ def schema(
     schemes: Annotated[
         bool, typer.Option("--schemes", help="Print the reference of schemes as Markdown.")
     ] = False,
+    program: Annotated[
+        bool, typer.Option("--program", help="Print the JSON Schema of manifests of programs.")
+    ] = False,
     elements: Annotated[
         Path | None,
         typer.Option(
@@ -110,6 +113,11 @@ def schema(
         from narrows.reference.elements import write
 
         write(registry.load(), elements)
+        return
+    if program:
+        from narrows.programs.schema import schema_text as schema_of_programs
+
+        print(schema_of_programs(), end="")
         return
     if schemes:
         from narrows.schemes.reference import markdown as markdown_of_schemes

@@ -71,6 +71,7 @@ class Flow:
             "scheme": scheme.name,
             "params": scheme.params,
             **({"object": scheme.object} if scheme.object else {}),
+            **({"program": scheme.program} if scheme.program else {}),
             **({"transport": scheme.transport} if scheme.transport else {}),
             **({"from": self.hosts[0], "to": self.hosts[1]} if graph else {}),
             "start_ns": self.start_ns,
@@ -174,7 +175,7 @@ class FlowReader:
         direction = value("direction", _DIRECTION, FORWARD)
         extras = self._extra_rtts(mapping, count, context)
         first, stop = value("start", _SPAN, 0), value("stop", _SPAN, duration)
-        odd = {"traffic": traffic != BULK, "connections": connections != 1}
+        odd = {"traffic": traffic != BULK, "connections": connections != 1, "dscp": dscp != 0}
         special = {key: mapping.key_marks[key] for key, is_odd in odd.items() if is_odd}
         if len(self.found.items) + count > MOST_FLOWS:
             raise Wrong(mapping.mark, f"makes more than {MOST_FLOWS} flows in all")

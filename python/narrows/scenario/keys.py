@@ -34,9 +34,10 @@ def by_type(**schemas: dict[str, Any]) -> dict[str, Any]:
     return {"type": list(schemas), **({"allOf": cases} if cases else {})}
 
 
-def _keys(section: str) -> dict[str, Key]:
+def keys_of(section: dict[str, Any]) -> dict[str, Key]:
+    """The keys of a section of a format, by their names."""
     found = {}
-    for name, entry in FORMAT[section].items():
+    for name, entry in section.items():
         own = {key: entry[key] for key in ("doc", "example", "required", "schema", "values") if key in entry}
         if "kind" in entry:
             choices = tuple(entry.get("choices", ()))
@@ -47,8 +48,8 @@ def _keys(section: str) -> dict[str, Key]:
 
 
 #: Keys of the top level, and of `real_path`.
-KEYS = _keys("keys")
-REAL_PATH = _keys("real_path")
+KEYS = keys_of(FORMAT["keys"])
+REAL_PATH = keys_of(FORMAT["real_path"])
 SCHEMA = KEYS["schema"].example
 #: Keys of a flow, an expectation, and `measure`.
 FLOW = tuple(FORMAT["definitions"]["flow"]["properties"])

@@ -263,8 +263,8 @@ def _rows(
     for scheme in tested:
         used = [flow.scheme or scheme for flow in flows.items]
         for flow, one in zip(flows.items, used, strict=True):
-            if one is not None and one.media:
-                _check_media(one, flow, problems)
+            if one is not None and (one.media or one.program):
+                _check_special(one, flow, problems)
         tests = [one for flow, one in zip(flows.items, used, strict=True) if one and not flow.background]
         # Datagrams have no scheme that could be under test.
         labels = list(dict.fromkeys(one.label for one in told_apart(tests) if one.name != UDP)) or [UDP]
@@ -276,11 +276,16 @@ def _rows(
     return rows
 
 
-def _check_media(scheme: Scheme, flow: Flow, problems: Problems) -> None:
-    """A real-time scheme is the application as well: it has nothing to carry, and one connection."""
+def _check_special(scheme: Scheme, flow: Flow, problems: Problems) -> None:
+    """A real-time scheme is the application as well: it has nothing to carry, and one connection. A program
+    does whatever it does."""
+    ours = {"connections": "one connection", "traffic": "no traffic but its own media"}
+    whose = dict.fromkeys(("connections", "traffic", "dscp"), "what it sends from its own program")
+    known = whose if scheme.program else ours
     for key, mark in flow.special.items():
-        what = "one connection" if key == "connections" else "no traffic but its own media"
-        text = f"{scheme.name} has {what}; remove {key}, or give the flow another scheme"
+        if key not in known:
+            continue
+        text = f"{scheme.name} has {known[key]}; remove {key}, or give the flow another scheme"
         if not any(known.key == mark.path and known.text == text for known in problems.found):
             problems.add(mark, text)
 

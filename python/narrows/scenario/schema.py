@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 from narrows.scenario import dscp, expect, matrix
@@ -17,7 +18,7 @@ from narrows.scenario.params import STEPS
 from narrows.scenario.prefixes import KERNEL_PREFIX
 from narrows.scenario.quantity import EXAMPLES, SPELLINGS, show
 from narrows.scenario.registry import Entry, Param, Registry
-from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, TRANSPORT, transport_of
+from narrows.scenario.schemes import BPF_FILE, LONGEST_NAME, NAME, PROFILE, PROGRAM, TRANSPORT, transport_of
 
 Schema = dict[str, Any]
 
@@ -38,12 +39,12 @@ def schema(registry: Registry) -> Schema:
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Narrows scenario",
         "description": "One experiment: the question, the network, the schemes and the flows.",
-        **_object(
+        **object_schema(
             {name: _top_key(key, registry) for name, key in KEYS.items()},
             (name for name, key in KEYS.items() if key.required),
         ),
         "definitions": {
-            **{kind: _quantity(kind) for kind in WITH_UNIT},
+            **{kind: quantity_schema(kind) for kind in WITH_UNIT},
             **_filled(FORMAT["definitions"], registry),
             "element": _element(registry),
             "schemeName": _scheme_name(registry),
@@ -53,7 +54,8 @@ def schema(registry: Registry) -> Schema:
     }
 
 
-def _object(properties: Schema, required: Iterable[str] = ()) -> Schema:
+def object_schema(properties: Schema, required: Iterable[str] = ()) -> Schema:
+    """An object with these keys and no others."""
     needed = {"required": listed} if (listed := list(required)) else {}
     return {"type": "object", "additionalProperties": False, **needed, "properties": properties}
 
@@ -72,14 +74,19 @@ def _filled(part: Any, registry: Registry) -> Any:
     if "$params" in part:
         return _params(getattr(registry, part["$params"]))
     if "$real_path" in part:
-        return _object({name: _key(key, registry) for name, key in REAL_PATH.items()})
+        return object_schema({name: _key(key, registry) for name, key in REAL_PATH.items()})
     if "$entries" in part:
         return _entries(getattr(registry, part["$entries"]), part)
     return {key: _filled(value, registry) for key, value in part.items()}
 
 
 def _key(key: Key, registry: Registry) -> Schema:
-    content = _filled(key.schema, registry) if key.schema or key.param is None else _param(key.param)
+    return key_schema(replace(key, schema=_filled(key.schema, registry)))
+
+
+def key_schema(key: Key) -> Schema:
+    """The value of a key, described; of a key without a schema by its parameter."""
+    content = key.schema if key.schema or key.param is None else _param(key.param)
     if "$ref" in content:  # draft-07 ignores whatever stands beside a reference
         content = {"allOf": [content]}
     return {"description": key.doc, **content}
@@ -101,8 +108,8 @@ def _units(*kinds: str) -> str:
     return rf"\s*{_NUMBER}\s*({units})\s*"
 
 
-def _quantity(kind: str) -> Schema:
-    """A number with a unit."""
+def quantity_schema(kind: str) -> Schema:
+    """A number with a unit, as a definition of that name."""
     example = EXAMPLES[kind].partition(" such as ")[2]
     return {
         "type": "string",
@@ -158,7 +165,7 @@ def _properties(params: Iterable[Param]) -> Schema:
 
 def _params(params: tuple[Param, ...]) -> Schema:
     """Parameters by name."""
-    return _object(_properties(params), (param.name for param in params if param.required))
+    return object_schema(_properties(params), (param.name for param in params if param.required))
 
 
 def _short(params: Iterable[Param]) -> dict[str, Schema]:
@@ -196,7 +203,7 @@ def _entry(entry: Entry) -> Schema:
 def _entries(family: dict[str, Entry], part: Schema) -> Schema:
     """One thing of a family of the registry; a rate alone is constant."""
     alone = [name for name, entry in family.items() if not any(param.required for param in entry.params)]
-    one = {**_object({name: _entry(entry) for name, entry in family.items()}), "minProperties": 1}
+    one = {**object_schema({name: _entry(entry) for name, entry in family.items()}), "minProperties": 1}
     word = "|".join(map(re.escape, alone))
     if part["$entries"] == "rates":
         named: Schema = {"pattern": f"^({_units('rate')}|{word})$" if word else f"^{_units('rate')}$"}
@@ -214,13 +221,13 @@ def _element(registry: Registry) -> Schema:
         **_properties(registry.bottleneck),
         "name": name,
     }
-    kinds: dict[str, Schema] = {"rate": _object(bottleneck)}
+    kinds: dict[str, Schema] = {"rate": object_schema(bottleneck)}
     for kind, entry in registry.links.items():
-        kinds[kind] = _object({kind: _entry(entry), "name": name})
+        kinds[kind] = object_schema({kind: _entry(entry), "name": name})
     return {
         "description": "One element of the path: a bottleneck (rate with queue), or a link element.",
         "type": "object",
-        "allOf": _by_key(kinds, _object(dict.fromkeys(kinds, True))),
+        "allOf": _by_key(kinds, object_schema(dict.fromkeys(kinds, True))),
     }
 
 
@@ -242,10 +249,15 @@ def _scheme_name(registry: Registry) -> Schema:
         "type": "string",
         "if": {"pattern": f"^{KERNEL_PREFIX}"},
         "then": {"pattern": f"^{KERNEL_PREFIX}[a-z0-9_-]{{1,15}}$"},
-        "else": {"enum": [*ours, *registry.bpf]},
+        "else": {"if": _PROGRAM_NAME, "then": True, "else": {"enum": [*ours, *registry.bpf]}},
     }
 
 
+#: The name of a scheme that is a program: of its manifest, and of the variant.
+_PROGRAM_NAME: Schema = {
+    "type": "string",
+    "pattern": "^(?!linux:|bpf:)[a-z0-9][a-z0-9._-]{0,39}:[a-z0-9][a-z0-9._-]{0,39}$",
+}
 #: The name of a scheme with its settings.
 _OWN_NAME: Schema = {
     "type": "string",
@@ -264,7 +276,7 @@ def _beside(entry: Entry, ours: bool, registry: Registry) -> Schema:
         described = {"description": f"A set-up that others have used. {docs}"}
         found[PROFILE] = {"enum": list(entry.profiles), **described}
     if ours and entry.media:
-        found[TRANSPORT] = _object(_properties(transport_of(entry, registry)))
+        found[TRANSPORT] = object_schema(_properties(transport_of(entry, registry)))
     elif ours:
         found[TRANSPORT] = {"$ref": "#/definitions/transport"}
     return found
@@ -276,20 +288,31 @@ def _scheme(registry: Registry) -> Schema:
         scheme = {"scheme": {"const": name, "description": entry.summary}}
         beside = _beside(entry, name in registry.schemes, registry)
         required = ["scheme", *(param.name for param in entry.params if param.required)]
-        form = _object({**scheme, **beside, **_properties(entry.params)}, required)
+        form = object_schema({**scheme, **beside, **_properties(entry.params)}, required)
         named.append({"if": {"properties": {"scheme": {"const": name}}}, "then": form})
     kernel = {"scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}}
-    named.append({"if": {"properties": kernel}, "then": _object({**kernel, **_NAMED})})
+    named.append({"if": {"properties": kernel}, "then": object_schema({**kernel, **_NAMED})})
+    # What a program takes, its manifest says.
+    parameters = {"additionalProperties": {"type": ["string", "number"]}}
+    ours = {"scheme": _PROGRAM_NAME}
+    named.append({"if": {"properties": ours}, "then": {**object_schema({**ours, **_NAMED}), **parameters}})
     known = [*registry.schemes, *registry.bpf]
-    any_of_them = {"if": {"pattern": f"^{KERNEL_PREFIX}"}, "then": True, "else": {"enum": known}}
+    foreign = f"^{KERNEL_PREFIX}|{_PROGRAM_NAME['pattern']}"
+    any_of_them = {"if": {"pattern": foreign}, "then": True, "else": {"enum": known}}
     forms: dict[str, Schema] = {"scheme": {"properties": {"scheme": any_of_them}, "allOf": named}}
     for name, entry in registry.schemes.items():
         if entry.model:
             model = {**_param(entry.model), "description": f"{entry.summary}. {entry.model.doc}"}
             others = _properties(param for param in entry.params if param is not entry.model)
-            forms[name] = _object({name: model, **_beside(entry, True, registry), **others})
+            forms[name] = object_schema({name: model, **_beside(entry, True, registry), **others})
     described = {"description": "Object file of a BPF congestion control of your own (my_cc.bpf.o)."}
-    forms[BPF_FILE] = _object({BPF_FILE: {"type": "string", "minLength": 1, **described}, **_NAMED})
+    forms[BPF_FILE] = object_schema({BPF_FILE: {"type": "string", "minLength": 1, **described}, **_NAMED})
+    described = {"description": "Name of a program, or its manifest (program.yaml)."}
+    program: Schema = {
+        PROGRAM: {"type": "string", "minLength": 1, **described},
+        "variant": {"type": "string"},
+    }
+    forms[PROGRAM] = {**object_schema({**program, **_NAMED}), **parameters}
     return {
         "description": "A scheme by name, or with parameters.",
         **by_type(

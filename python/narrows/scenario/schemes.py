@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from narrows.errors import DataError
@@ -19,6 +19,8 @@ from narrows.text import any_of, did_you_mean, shorten
 
 #: The key that names an object file in the place of a scheme.
 BPF_FILE = "bpf"
+#: The key that names the manifest of a program in the place of a scheme.
+PROGRAM = "program"
 #: Keys beside the parameters of a scheme of ours: the name of a set-up, and settings of the transport.
 PROFILE, TRANSPORT = "profile", "transport"
 #: The key of the name that a scheme with these settings has in results.
@@ -47,6 +49,8 @@ class Scheme:
     longer: tuple[str, ...] = ()
     #: True if it makes the media that it sends, so that its flows carry no other traffic.
     media: bool = False
+    #: The program that is both ends of its flows, as cells have it.
+    program: dict[str, Any] | None = None
 
 
 def read_scheme(
@@ -76,6 +80,8 @@ def _scheme(
     if isinstance(value, Mapping):
         if BPF_FILE in value.entries and "scheme" not in value.entries:
             return _read_object(value, registry, problems, files)
+        if PROGRAM in value.entries and "scheme" not in value.entries:
+            return _read_program(value, registry, problems, files)
         if "scheme" not in value.entries:
             raise Wrong(value.mark, _without_scheme(value, registry))
         name_value, given = value.entries["scheme"], value
@@ -83,6 +89,8 @@ def _scheme(
     if not isinstance(name_value, Scalar) or name_value.is_null:
         raise Wrong(mark, "must be the name of a scheme; narrows schemes lists them")
     name = name_value.text
+    if _is_program(name):
+        return _read_program(value, registry, problems, files)
     params: tuple[Param, ...] = ()
     if name in registry.schemes or name in registry.bpf:
         params = (registry.schemes.get(name) or registry.bpf[name]).params
@@ -142,11 +150,15 @@ def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
         text = "is not a kernel scheme; write linux: and the kernel's name, such as linux:cubic"
         raise Wrong(mark, f'"{shorten(name)}" {text}')
     known = [*registry.schemes, *registry.bpf, *(KERNEL_PREFIX + known for known in registry.schemes)]
+    if ":" in name:
+        from narrows.programs import store
+
+        known += store.schemes()
     others = HABITS["schemes"].get(name.lower())
     hint = f"; did you mean {others}?" if others else did_you_mean(name, known)
     if not hint and name.startswith(BPF_PREFIX):
         hint = f"; known: {', '.join(registry.bpf)}, and {{bpf: FILE}} for a program of your own"
-    hint = hint or f"; known: {', '.join(registry.schemes)}, linux:NAME and bpf:NAME"
+    hint = hint or f"; known: {', '.join(registry.schemes)}, linux:NAME, bpf:NAME and PROGRAM:VARIANT"
     raise Wrong(mark, f'unknown scheme "{shorten(name)}"{hint}')
 
 
@@ -325,6 +337,35 @@ def _read_object(value: Mapping, registry: Registry, problems: Problems, files: 
         problems.add(written.mark, f"{file['name']}: {error}")
         return None
     return Scheme(name, {}, _read_name(value, name, registry, problems) or name, file)
+
+
+def _is_program(name: str) -> bool:
+    """True if a scheme is called `NAME:variant` and there is a program of that name."""
+    if ":" not in name:
+        return False
+    from narrows.programs import store
+
+    return store.is_name(name) and name.partition(":")[0] in {one.name for one in store.listed()}
+
+
+def _read_program(value: Node, registry: Registry, problems: Problems, files: Files) -> Scheme:
+    """A program of others, by `NAME:variant` or by its manifest."""
+    from narrows.programs import scheme as programs
+
+    # What the command line names is meant relative to where the command runs.
+    base = files.base if value.mark.line is not None else Path()
+    program, variant = programs.program_of(value, base)
+    name = f"{program.name}:{variant.name}"
+    beside = ("scheme", PROGRAM, programs.VARIANT, NAME)
+    values = programs.values_of(value, program, variant, beside)
+    given = value if isinstance(value, Mapping) else Mapping(value.mark)
+    label = [name, *(f"{key}={_plain(item)}" for key, _, item in given if key not in beside)]
+    return Scheme(
+        name,
+        {},
+        _read_name(given, name, registry, problems) or " ".join(label),
+        program=programs.document(program, variant, values),
+    )
 
 
 def _plain(value: Node) -> str:

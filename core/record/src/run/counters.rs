@@ -42,11 +42,11 @@ pub struct Offered {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Fingerprint {
-    /// `native`, `linux` or `bpf`.
+    /// `native`, `linux`, `bpf` or `program`.
     pub kind: String,
     /// Name of the algorithm.
     pub name: String,
-    /// Version of Narrows, for native schemes.
+    /// Version of Narrows, for native schemes; what programs print as theirs.
     pub version: Option<String>,
     /// Hash of its source, for native schemes.
     pub git: Option<String>,

@@ -44,6 +44,18 @@ impl HostPlan {
         names.iter().zip(&cell.hosts).map(plan).collect()
     }
 
+    /// Hosts that flows of programs have for themselves, with the settings of those in whose place they are.
+    pub fn of_programs(cell: &Cell, plans: &[Self]) -> Vec<Self> {
+        let ends = cell
+            .programs()
+            .flat_map(|(flow, _)| [(flow, "sender", flow.from), (flow, "receiver", flow.to)]);
+        ends.map(|(flow, end, place)| HostPlan {
+            name: format!("flow-{}-{end}", flow.flow),
+            ..plans[usize::from(place)].clone()
+        })
+        .collect()
+    }
+
     /// Makes our settings and those of the cell in the calling thread's namespace.
     pub(super) fn configure(&self, buffer: u64, receive_cpus: u64) -> Result<(), RunError> {
         silence_ipv6();

@@ -348,7 +348,7 @@ impl FlowStops {
 fn last_word(cell: &Cell, flow: &Flow) -> u64 {
     let stop = flow.stop.min(cell.duration).ns();
     match flow.scheme {
-        SchemeRef::Kernel(_) | SchemeRef::Bpf(_) => stop,
+        SchemeRef::Kernel(_) | SchemeRef::Bpf(_) | SchemeRef::Program(_) => stop,
         SchemeRef::Native(..) | SchemeRef::Media(..) | SchemeRef::Datagrams => {
             stop.saturating_add(GRACE_NS)
         }

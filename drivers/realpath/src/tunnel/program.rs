@@ -77,6 +77,7 @@ impl<'a, 'b> ProgramObserver<'a, 'b> {
             cpus: &[],
             inherit: Some(theirs.as_fd()),
             log,
+            outlives: false,
         })
         .could_not("start the program")?;
         Ok(Some(InnerProgram {

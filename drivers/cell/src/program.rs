@@ -1,0 +1,323 @@
+//! A program of somebody else as both ends of a flow: what is started in its two hosts, when it is ready, and how it
+//! ends. Manifests (`narrows/program/1`) are read and checked in Python; cells hold plain data.
+
+use crate::{Cell, CellError, Flow, Role, SchemeRef};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// The two processes of a program, by who waits for whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Side {
+    /// Starts ahead and waits to be called.
+    Listener,
+    /// Starts with the flow and calls the other.
+    Connector,
+}
+
+impl Side {
+    /// The word in manifests and sentences.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Side::Listener => "listener",
+            Side::Connector => "connector",
+        }
+    }
+
+    /// The other one.
+    pub const fn other(self) -> Side {
+        match self {
+            Side::Listener => Side::Connector,
+            Side::Connector => Side::Listener,
+        }
+    }
+}
+
+/// The sign by which a process is known to be ready.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Readiness {
+    /// It listens on this TCP port, or on that of the flow.
+    Tcp(Option<u16>),
+    /// It has bound this UDP port, or that of the flow.
+    Udp(Option<u16>),
+    /// A line of its output contains this text.
+    Line(String),
+}
+
+/// The standard input of a process.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StandardInput {
+    /// Empty.
+    #[default]
+    Null,
+    /// Open, without anything in it.
+    Open,
+    /// As much as is read.
+    Endless,
+}
+
+/// One process of a program.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SidePlan {
+    /// Program and arguments, with placeholders.
+    pub command: Vec<String>,
+    /// Variables that are set for it, with placeholders.
+    #[serde(default)]
+    pub env: BTreeMap<String, String>,
+    /// Working folder; that of its logs if there is none.
+    #[serde(default)]
+    pub folder: Option<String>,
+    /// Standard input.
+    #[serde(default)]
+    pub stdin: StandardInput,
+    /// Sign that it is ready; of the listener alone.
+    #[serde(default)]
+    pub ready: Option<Readiness>,
+}
+
+/// The event after which a program has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EndsWith {
+    /// A signal when the flow stops; before that it must not end.
+    Signal,
+    /// The duration that it was told.
+    Duration,
+    /// Everything that it had to send, whenever that was.
+    Done,
+}
+
+/// How a program ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EndPlan {
+    /// After which event.
+    pub when: EndsWith,
+    /// Number of the signal.
+    pub signal: i32,
+    /// Time that it then has until it is killed.
+    pub grace_ns: u64,
+}
+
+/// Limits of each process of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProgramLimits {
+    /// Longest time until the listener is ready.
+    pub ready_ns: u64,
+    /// Private memory (`RLIMIT_DATA`).
+    #[serde(default)]
+    pub memory_bytes: Option<u64>,
+    /// Processor time (`RLIMIT_CPU`, whole seconds).
+    #[serde(default)]
+    pub cpu_ns: Option<u64>,
+    /// Size of each file that it writes (`RLIMIT_FSIZE`).
+    pub file_bytes: u64,
+    /// Output that is kept, of each of its two streams.
+    pub output_bytes: u64,
+}
+
+/// A program with one of its variants.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Program {
+    /// Name of the program.
+    pub name: String,
+    /// Name of the variant.
+    pub variant: String,
+    /// SHA-256 of the manifest.
+    pub manifest: String,
+    /// The side that sends the data.
+    pub data: Side,
+    /// Command that prints the version; none if empty.
+    #[serde(default)]
+    pub version: Vec<String>,
+    /// Files that it needs, whose hashes are recorded.
+    #[serde(default)]
+    pub files: Vec<String>,
+    /// The process that starts ahead.
+    pub listener: SidePlan,
+    /// The process that calls it.
+    pub connector: SidePlan,
+    /// How it ends.
+    pub end: EndPlan,
+    /// Limits of each process.
+    pub limits: ProgramLimits,
+}
+
+impl Program {
+    /// The side at one end of the flow.
+    pub fn side_at(&self, role: Role) -> Side {
+        match role {
+            Role::Sender => self.data,
+            Role::Receiver => self.data.other(),
+        }
+    }
+
+    /// The process of a side.
+    pub fn plan(&self, side: Side) -> &SidePlan {
+        match side {
+            Side::Listener => &self.listener,
+            Side::Connector => &self.connector,
+        }
+    }
+
+    /// Longest time until the listener is ready.
+    pub fn ready_limit(&self) -> Duration {
+        Duration::from_nanos(self.limits.ready_ns)
+    }
+
+    /// Refuses what cannot be started.
+    pub(crate) fn check(&self, flow: u16) -> Result<(), CellError> {
+        let refuse = |text: &str| Err(CellError::Conflict(format!("flow {flow}: {text}")));
+        if self.listener.command.is_empty() || self.connector.command.is_empty() {
+            return refuse("each side of a program needs a command");
+        }
+        if self.listener.ready.is_none() {
+            return refuse("the listener of a program needs a sign that it is ready");
+        }
+        if !(1..=64).contains(&self.end.signal) {
+            return refuse("signals go from 1 to 64");
+        }
+        Ok(())
+    }
+}
+
+impl Cell {
+    /// The flows whose ends are programs, with these.
+    pub fn programs(&self) -> impl Iterator<Item = (&Flow, &Program)> {
+        self.flows.iter().filter_map(|flow| match &flow.scheme {
+            SchemeRef::Program(program) => Some((flow, &**program)),
+            _ => None,
+        })
+    }
+
+    /// Hosts that a flow has for itself, sender and receiver: numbered behind those of the network, and attached to it
+    /// where the flow's hosts are. Flows of programs have them, so that every packet is known whatever ports they use.
+    pub fn own_hosts(&self, flow: u16) -> Option<[u16; 2]> {
+        let place = self.programs().position(|(other, _)| other.flow == flow)?;
+        let first = self.hosts.len() + 2 * place;
+        Some([first as u16, first as u16 + 1])
+    }
+
+    /// Index of the host on which one end of a flow runs.
+    pub fn host_at(&self, flow: &Flow, role: Role) -> u16 {
+        match (self.own_hosts(flow.flow), role) {
+            (Some([sender, _]), Role::Sender) => sender,
+            (Some([_, receiver]), Role::Receiver) => receiver,
+            (None, Role::Sender) => flow.from,
+            (None, Role::Receiver) => flow.to,
+        }
+    }
+}
+
+/// The report on one process of a program.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ProgramReport {
+    /// The command line as it was started.
+    pub command: Vec<String>,
+    /// Variables that were set for it.
+    pub env: BTreeMap<String, String>,
+    /// Working folder.
+    pub folder: String,
+    /// The file that was started, the files that the manifest names, then the libraries that were mapped, with hashes.
+    pub files: Vec<ProgramFile>,
+    /// What the version command has printed.
+    pub version: Option<String>,
+    /// When it was started, from the start of the run (negative: before).
+    pub started_ns: Option<i64>,
+    /// Time from its start until it was ready; of listeners.
+    pub ready_ns: Option<u64>,
+    /// When it ended, from the start of the run.
+    pub ended_ns: Option<i64>,
+    /// Exit code, if it ended by itself.
+    pub exit: Option<i32>,
+    /// Signal that ended it.
+    pub signal: Option<i32>,
+    /// True if it was still running when it was to stop.
+    pub stopped: bool,
+    /// True if it had to be killed, because it did not end within its grace.
+    pub killed: bool,
+    /// Names of processes that it left behind, which were killed.
+    pub left: Vec<String>,
+    /// Bytes that it printed: standard output and standard error.
+    pub printed: [u64; 2],
+    /// Bytes of these that were kept.
+    pub kept: [u64; 2],
+    /// The last line that it printed.
+    pub last_line: Option<String>,
+}
+
+/// A file that was part of a program.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProgramFile {
+    /// `program`, `needed` or `library`.
+    pub part: String,
+    /// Its path.
+    pub path: String,
+    /// SHA-256 of its content; none if it could not be read.
+    pub sha256: Option<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    fn cell(program: Value) -> Result<Cell, CellError> {
+        let flow = |number: u16, scheme: &str| json!({"flow": number, "scheme": scheme, "stop_ns": 1_000_000_000});
+        let mut flows = vec![flow(1, "reno"), flow(2, "x:y"), flow(3, "x:y")];
+        flows[1]["program"] = program.clone();
+        flows[1]["direction"] = "backward".into();
+        flows[2]["program"] = program;
+        let cell = json!({
+            "format": "narrows/cell/1", "id": "c", "seed": 1, "duration_ns": 1_000_000_000, "record": "packets",
+            "bin_ns": 1_000_000, "sample_ns": 1_000_000, "flows": flows,
+            "network": {"kind": "dumbbell", "forward": [], "backward": []},
+        });
+        Cell::parse(&cell.to_string())
+    }
+
+    fn program() -> Value {
+        json!({
+            "name": "x", "variant": "y", "manifest": "00", "data": "connector",
+            "listener": {"command": ["a"], "ready": {"tcp": 5000}},
+            "connector": {"command": ["b", "{address}"], "stdin": "endless"},
+            "end": {"when": "signal", "signal": 15, "grace_ns": 1000},
+            "limits": {"ready_ns": 1_000, "file_bytes": 1, "output_bytes": 1},
+        })
+    }
+
+    #[test]
+    fn flows_of_programs_have_hosts_of_their_own() {
+        let cell = cell(program()).unwrap();
+        assert_eq!(cell.own_hosts(1), None);
+        assert_eq!(cell.own_hosts(2), Some([2, 3]));
+        assert_eq!(cell.own_hosts(3), Some([4, 5]));
+        let at = |flow: usize, role| cell.host_at(&cell.flows[flow], role);
+        assert_eq!((at(0, Role::Sender), at(0, Role::Receiver)), (0, 1));
+        assert_eq!((at(1, Role::Sender), at(1, Role::Receiver)), (2, 3));
+        let (flow, program) = cell.programs().next().unwrap();
+        assert_eq!((flow.flow, flow.from), (2, 1), "its data travel backward");
+        assert_eq!(program.side_at(Role::Sender), Side::Connector);
+        assert_eq!(program.listener.ready, Some(Readiness::Tcp(Some(5000))));
+    }
+
+    #[test]
+    fn each_mistake_has_its_sentence() {
+        let refused = |change: &dyn Fn(&mut Value)| {
+            let mut program = program();
+            change(&mut program);
+            cell(program).unwrap_err().to_string()
+        };
+        assert!(refused(&|p| p["listener"]["command"] = json!([])).contains("needs a command"));
+        assert!(refused(&|p| p["listener"]["ready"] = Value::Null).contains("ready"));
+        assert!(refused(&|p| p["end"]["signal"] = 65.into()).contains("signals"));
+        assert!(refused(&|p| p["wrong"] = 1.into()).contains("wrong"));
+    }
+}

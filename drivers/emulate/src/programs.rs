@@ -1,0 +1,85 @@
+//! Flows whose ends are programs, in the record and in its judgement.
+
+use narrows_cell::judgement::{ProgramMeasurements, ProgramTraffic, judge_program};
+use narrows_cell::{Cell, Flow, Program, ProgramReport, Role};
+use narrows_endpoints::supervisor::Supervisor;
+use narrows_record::RunDocument;
+use serde_json::json;
+use std::collections::BTreeMap;
+
+/// The reports of the programs' processes, by flow and end.
+pub(super) struct ProgramReports(BTreeMap<(u16, &'static str), ProgramReport>);
+
+impl ProgramReports {
+    /// Takes them out of what the endpoints have reported.
+    pub(super) fn take(supervisor: &mut Supervisor) -> Self {
+        let ends = supervisor.endpoints.iter_mut();
+        let reports = ends.filter_map(|end| {
+            let report = end.outcome.as_mut()?.program.take()?;
+            Some(((end.flow, end.role.name()), *report))
+        });
+        ProgramReports(reports.collect())
+    }
+
+    fn of(&self, flow: &Flow, role: Role) -> Option<&ProgramReport> {
+        self.0.get(&(flow.flow, role.name()))
+    }
+
+    /// Describes the programs in the summaries of their flows, and judges them.
+    pub(super) fn describe(
+        &self,
+        run: &mut RunDocument,
+        cell: &Cell,
+        traffic: &BTreeMap<u16, ProgramTraffic>,
+    ) {
+        let none = ProgramTraffic::default();
+        for (flow, program) in cell.programs() {
+            let traffic = traffic.get(&flow.flow).unwrap_or(&none);
+            let reports = [Role::Sender, Role::Receiver].map(|role| (role, self.of(flow, role)));
+            let summary = run.flows.iter_mut().find(|one| one.flow == flow.flow);
+            if let Some(summary) = summary {
+                let version = reports
+                    .iter()
+                    .find_map(|(_, report)| report.as_ref()?.version.as_ref());
+                let first = version.and_then(|text| text.lines().next());
+                summary.fingerprint.version = first.map(str::to_owned);
+                let described = description(flow, program, reports, traffic);
+                summary.other.insert("program".to_owned(), described);
+            }
+            judge_program(
+                run,
+                &ProgramMeasurements {
+                    flow: flow.flow,
+                    name: &flow.name,
+                    program,
+                    stop_ns: flow.stop.min(cell.duration).ns(),
+                    reports,
+                    traffic,
+                },
+            );
+        }
+    }
+}
+
+/// A program in the summary of its flow.
+fn description(
+    flow: &Flow,
+    program: &Program,
+    reports: [(Role, Option<&ProgramReport>); 2],
+    traffic: &ProgramTraffic,
+) -> serde_json::Value {
+    let first = traffic.sender.first_ns;
+    let mut described = json!({
+        "name": program.name,
+        "variant": program.variant,
+        "manifest": program.manifest,
+        "data": program.data,
+        "first_data_ns": first,
+        "start_up_ns": first.map(|first| first.saturating_sub(flow.start.ns())),
+        "traffic": traffic,
+    });
+    for (role, report) in reports {
+        described[program.side_at(role).name()] = json!(report);
+    }
+    described
+}

@@ -1,0 +1,393 @@
+//! One end of a flow that is a program of somebody else: started in its host, watched, and ended with everything that
+//! it has started.
+//!
+//! The listener starts as soon as the endpoint is told of it and is ready before the run begins; the connector starts
+//! with the flow. Whoever sends the data is stopped when the flow stops, the other when the run is over, so that what
+//! is under way can arrive. This process adopts the orphans of the program (`PR_SET_CHILD_SUBREAPER`), so that nothing
+//! of it can stay, and ends it when the agent is gone.
+
+mod files;
+mod output;
+mod process;
+mod ready;
+mod words;
+
+use super::{AgentCommand, Channel, EndpointMessage, EndpointTask, Received, gone};
+use narrows_cell::{
+    Context, EndpointOutcome, Program, ProgramReport, Readiness, Role, RunError, Side, SidePlan,
+};
+use narrows_sys::poll::{Epoll, Events, Signals, punctual};
+use narrows_sys::{clock, subreaper};
+use process::Started;
+use std::fs;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use words::Words;
+
+/// Time between looks at whether the listener is ready.
+const LOOK: u64 = 10_000_000;
+/// Time after which a program has mapped its libraries.
+const SETTLED_NS: u64 = 200_000_000;
+/// Keys of the things waited for.
+const AGENT: u64 = 0;
+const CHILDREN: u64 = 1;
+
+/// Plays one end of a flow with a process of `program`.
+///
+/// # Errors
+/// [`RunError::Program`] before the run if the program cannot take part.
+pub(super) fn run(
+    task: &EndpointTask,
+    program: &Program,
+    logs: &Path,
+    channel: &mut Channel,
+) -> Result<EndpointOutcome, RunError> {
+    if task.addresses.is_some() {
+        return Err(RunError::Input(format!(
+            "flow {}: programs run between emulated hosts only",
+            task.flow.flow
+        )));
+    }
+    subreaper::become_subreaper();
+    let mut runner = Runner::new(task, program, logs, channel)?;
+    let played = runner.play(channel);
+    if let Err(error) = played {
+        runner.end_now();
+        return Err(error);
+    }
+    Ok(runner.outcome())
+}
+
+/// The process of one side, and what is known of it.
+struct Runner<'a> {
+    task: &'a EndpointTask<'a>,
+    program: &'a Program,
+    side: Side,
+    plan: &'a SidePlan,
+    words: Words,
+    /// The file of the program.
+    path: PathBuf,
+    /// Folder of its own files, and its working folder if it names none.
+    folder: PathBuf,
+    /// Files for its output, without their ending.
+    logs: PathBuf,
+    epoll: Epoll,
+    signals: Signals,
+    started: Option<Started>,
+    report: ProgramReport,
+    /// Start of the run by `CLOCK_MONOTONIC`.
+    zero_ns: Option<u64>,
+}
+
+impl<'a> Runner<'a> {
+    fn new(
+        task: &'a EndpointTask<'a>,
+        program: &'a Program,
+        logs: &Path,
+        channel: &Channel,
+    ) -> Result<Self, RunError> {
+        let side = program.side_at(task.role);
+        let plan = program.plan(side);
+        let name = format!("flow-{}-{}", task.flow.flow, side.name());
+        let folder = logs.join(&name);
+        fs::create_dir_all(&folder)
+            .map_err(|error| RunError::Io(format!("{}: {error}", folder.display())))?;
+        let epoll = Epoll::new().could_not("wait for events")?;
+        let signals = Signals::block(&[libc::SIGCHLD]).could_not("block signals")?;
+        epoll
+            .add(channel.as_fd(), AGENT)
+            .could_not("wait for the agent")?;
+        epoll
+            .add(signals.as_fd(), CHILDREN)
+            .could_not("wait for signals")?;
+        Ok(Runner {
+            task,
+            program,
+            side,
+            plan,
+            words: Words::of(task, program, &folder),
+            path: PathBuf::new(),
+            logs: logs.join(name),
+            folder,
+            epoll,
+            signals,
+            started: None,
+            report: ProgramReport::default(),
+            zero_ns: None,
+        })
+    }
+
+    /// The end of the flow that this is, at the beginning of a sentence.
+    fn who(&self) -> String {
+        let flow = self.task.flow;
+        format!(
+            "flow {} ({}): the {}",
+            flow.flow,
+            flow.name,
+            self.side.name()
+        )
+    }
+
+    fn play(&mut self, channel: &mut Channel) -> Result<(), RunError> {
+        self.prepare()?;
+        if self.side == Side::Listener {
+            self.start()?;
+            self.until_ready(channel)?;
+        }
+        channel
+            .send(&EndpointMessage::Ready)
+            .could_not("report to the agent")?;
+        self.until_start(channel)?;
+        if self.side == Side::Connector {
+            self.until(self.at(self.task.flow.start.ns()), channel)?;
+            self.start()?;
+        }
+        let stop = self.at(self.task.end().ns());
+        self.until(stop.min(clock::mono_ns() + SETTLED_NS), channel)?;
+        self.look_at_libraries();
+        self.until(stop, channel)?;
+        self.stop(channel)?;
+        // Nothing is read or hashed while others are still measured.
+        self.until(self.at(self.task.cell.duration.ns()), channel)
+    }
+
+    /// A time of the run by `CLOCK_MONOTONIC`.
+    fn at(&self, time_ns: u64) -> u64 {
+        self.zero_ns.unwrap_or_default() + time_ns
+    }
+
+    /// Finds the program, its version and the words of its command.
+    fn prepare(&mut self) -> Result<(), RunError> {
+        let refused = |text: String| RunError::Program(format!("{} {text}", self.who()));
+        let command = self.words.fill_all(&self.plan.command);
+        let env: Vec<(String, String)> = self
+            .plan
+            .env
+            .iter()
+            .map(|(name, value)| (name.clone(), self.words.fill(value)))
+            .collect();
+        let folder = self.plan.folder.as_ref().map_or_else(
+            || self.folder.clone(),
+            |folder| PathBuf::from(self.words.fill(folder)),
+        );
+        if !folder.is_dir() {
+            return Err(refused(format!(
+                "cannot be started: its working folder {} is not there",
+                folder.display()
+            )));
+        }
+        self.path = files::find(&command[0], &env).ok_or_else(|| {
+            refused(format!(
+                "cannot be started: there is no program {}",
+                command[0]
+            ))
+        })?;
+        if self.task.role == Role::Sender && !self.program.version.is_empty() {
+            let words = self.words.fill_all(&self.program.version);
+            self.report.version = process::version(&words, &env, &folder);
+        }
+        self.report.folder = folder.display().to_string();
+        self.report.command = command;
+        self.report.env = env.into_iter().collect();
+        Ok(())
+    }
+
+    fn start(&mut self) -> Result<(), RunError> {
+        let wanted = match &self.plan.ready {
+            Some(Readiness::Line(text)) => Some(text.clone()),
+            _ => None,
+        };
+        let started = Started::new(
+            &self.path,
+            &self.report,
+            self.plan.stdin,
+            self.program.limits,
+            wanted,
+        );
+        let started = started.map_err(|error| {
+            let path = self.path.display();
+            RunError::Program(format!("{} cannot be started: {path}: {error}", self.who()))
+        })?;
+        self.started = Some(started);
+        Ok(())
+    }
+
+    /// Waits until `time` by `CLOCK_MONOTONIC`, or until the agent says something, or a child ends.
+    fn wait(&mut self, time: u64, channel: &mut Channel) -> Result<Option<AgentCommand>, RunError> {
+        let mut events = Events::default();
+        let left = Duration::from_nanos(time.saturating_sub(clock::mono_ns()));
+        self.epoll
+            .wait(&mut events, Some(punctual(left)))
+            .could_not("wait for events")?;
+        while self.signals.next().is_some() {}
+        if let Some(started) = &mut self.started {
+            started.reap();
+        }
+        match channel.receive().could_not("hear from the agent")? {
+            Received::Document(command) => Ok(Some(command)),
+            Received::Nothing => Ok(None),
+            Received::End => Err(gone()),
+        }
+    }
+
+    fn until(&mut self, time: u64, channel: &mut Channel) -> Result<(), RunError> {
+        while clock::mono_ns() < time {
+            self.wait(time, channel)?;
+        }
+        Ok(())
+    }
+
+    fn has_ended(&self) -> bool {
+        self.started.as_ref().is_some_and(Started::has_ended)
+    }
+
+    fn until_ready(&mut self, channel: &mut Channel) -> Result<(), RunError> {
+        let limit = clock::mono_ns() + self.program.limits.ready_ns;
+        loop {
+            let Some(started) = &self.started else {
+                return Ok(());
+            };
+            let is_ready = match &self.plan.ready {
+                None => true,
+                Some(Readiness::Line(_)) => started.has_said_it(),
+                Some(Readiness::Tcp(port)) => ready::listens(ready::TCP, self.port(*port)),
+                Some(Readiness::Udp(port)) => ready::listens(ready::UDP, self.port(*port)),
+            };
+            let now = clock::mono_ns();
+            if self.has_ended() {
+                return Err(self.ended_too_soon("was ready"));
+            }
+            if is_ready {
+                self.report.ready_ns = Some(now - started.at_ns);
+                return Ok(());
+            }
+            if now >= limit {
+                return Err(self.never_ready());
+            }
+            self.wait(now + LOOK, channel)?;
+        }
+    }
+
+    /// The port that a manifest names, or that of the flow.
+    fn port(&self, named: Option<u16>) -> u16 {
+        named.unwrap_or(self.words.port)
+    }
+
+    /// The error of a listener that ended before something.
+    fn ended_too_soon(&mut self, before: &str) -> RunError {
+        let who = self.who();
+        let Some(started) = &mut self.started else {
+            return RunError::Internal(format!("{who} was never started"));
+        };
+        let left = subreaper::descendants().len();
+        let still = match left {
+            0 => "",
+            _ => " and left processes in the background; it must stay in the foreground",
+        };
+        let how = started.ending();
+        RunError::Program(format!(
+            "{who} {how} before it {before}{still}{}",
+            started.last_words()
+        ))
+    }
+
+    fn never_ready(&mut self) -> RunError {
+        let missing = match &self.plan.ready {
+            Some(Readiness::Line(text)) => format!("it has printed no line with \"{text}\""),
+            Some(Readiness::Tcp(port)) => ready::missing(ready::TCP, self.port(*port)),
+            Some(Readiness::Udp(port)) => ready::missing(ready::UDP, self.port(*port)),
+            None => String::new(),
+        };
+        let limit = self.program.limits.ready_ns as f64 / 1e9;
+        let who = self.who();
+        let last = self.started.as_mut().map(Started::last_words);
+        RunError::Program(format!(
+            "{who} was not ready within {limit} s: {missing}{}",
+            last.unwrap_or_default()
+        ))
+    }
+
+    /// Waits for the start of the run.
+    fn until_start(&mut self, channel: &mut Channel) -> Result<(), RunError> {
+        loop {
+            match self.wait(clock::mono_ns() + 1_000_000_000, channel)? {
+                Some(AgentCommand::Start { mono_ns, .. }) => {
+                    self.zero_ns = Some(mono_ns);
+                    return Ok(());
+                }
+                Some(AgentCommand::Prepare { .. }) => {
+                    return Err(RunError::Internal("the endpoint was prepared twice".into()));
+                }
+                None if self.has_ended() => return Err(self.ended_too_soon("was called")),
+                None => {}
+            }
+        }
+    }
+
+    /// Notes which files the program has mapped.
+    fn look_at_libraries(&mut self) {
+        if let Some(started) = self.started.as_mut().filter(|one| !one.has_ended()) {
+            started.note_libraries();
+        }
+    }
+
+    /// Ends the program as its manifest says, and whatever it leaves.
+    fn stop(&mut self, channel: &mut Channel) -> Result<(), RunError> {
+        self.look_at_libraries();
+        let end = self.program.end;
+        self.report.stopped = !self.has_ended();
+        if self.report.stopped {
+            if let Some(started) = &self.started {
+                started.signal(end.signal);
+            }
+            let limit = clock::mono_ns() + end.grace_ns;
+            while !self.has_ended() && clock::mono_ns() < limit {
+                self.wait(limit, channel)?;
+            }
+            self.report.killed = !self.has_ended();
+        }
+        if let Some(started) = &mut self.started {
+            self.report.left = started.end_all();
+        }
+        Ok(())
+    }
+
+    /// Ends everything without asking.
+    fn end_now(&mut self) {
+        if let Some(started) = &mut self.started {
+            started.kill();
+            started.end_all();
+            started.keep_output(&self.logs, self.program.limits.output_bytes);
+        }
+        let _ = fs::remove_dir(&self.folder);
+    }
+
+    /// The report, once everything has ended.
+    fn outcome(mut self) -> EndpointOutcome {
+        let mut report = std::mem::take(&mut self.report);
+        let zero = self.zero_ns.unwrap_or_default();
+        let mut mapped = Vec::new();
+        if let Some(started) = &mut self.started {
+            let output = started.keep_output(&self.logs, self.program.limits.output_bytes);
+            report.printed = output.printed;
+            report.kept = output.kept;
+            report.last_line = output.last_line;
+            let from_zero = |at: u64| at as i64 - zero as i64;
+            report.started_ns = Some(from_zero(started.at_ns));
+            if let Some(ended) = started.ended() {
+                report.ended_ns = Some(from_zero(ended.at_ns));
+                (report.exit, report.signal) = (ended.exit, ended.signal);
+            }
+            mapped.clone_from(&started.mapped);
+        }
+        let needed = self.words.fill_all(&self.program.files);
+        report.files = files::identify(&self.path, &needed, &mapped);
+        // An empty folder says nothing.
+        let _ = fs::remove_dir(&self.folder);
+        EndpointOutcome {
+            program: Some(Box::new(report)),
+            ..EndpointOutcome::default()
+        }
+    }
+}

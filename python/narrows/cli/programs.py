@@ -1,0 +1,163 @@
+"""`narrows programs`: programs of others as schemes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import group, subcommand
+from narrows.cli.common import Json
+
+if TYPE_CHECKING:
+    from narrows.programs.manifest import Program
+    from narrows.programs.trial import Trial
+
+programs = group(
+    "programs",
+    "narrows programs check iperf3:cubic",
+    "List the programs that can be schemes, and check that one runs.",
+)
+programs.info.no_args_is_help = False
+
+
+@programs.callback(invoke_without_command=True)
+def list_(
+    context: typer.Context,
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Print the reference of manifests as Markdown.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the programs that can be schemes, and check that one runs."""
+    if context.invoked_subcommand is not None:
+        return
+    if reference:
+        from narrows.programs.reference import markdown
+
+        print(markdown(), end="")
+        return
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console, table
+    from narrows.programs.store import user_folder
+
+    found = [_described(*one) for one in _all()]
+    if as_json:
+        print_json({"format": "narrows/programs/1", "programs": found})
+        return
+    if not found:
+        print(f"there are no programs; put a manifest into {user_folder()}")
+        return
+    made = table("program", "variants", "from", "what it is", "missing here", whole=("program", "from"))
+    for one in found:
+        missing = one["problem"] or one["missing"] or ""
+        made.add_row(one["name"], ", ".join(one["variants"]), one["origin"], one["what"], missing)
+    stdout_console().print(made)
+
+
+def _all() -> list[tuple[Any, Program | None, str]]:
+    """Every manifest, with its program or what is wrong in it."""
+    from narrows.errors import DataError
+    from narrows.programs.store import listed, load
+
+    found: list[tuple[Any, Program | None, str]] = []
+    for one in listed():
+        try:
+            found.append((one, load(one.path), ""))
+        except DataError as error:
+            found.append((one, None, str(error).split("\n", maxsplit=1)[0]))
+    return found
+
+
+def _described(one: Any, program: Program | None, problem: str) -> dict[str, Any]:
+    from narrows.programs.missing import why_missing
+    from narrows.programs.scheme import document, values_of
+    from narrows.scenario.yaml_tree import Mapping, Mark
+
+    missing = None
+    if program is not None:
+        first = next(iter(program.variants.values()))
+        values = values_of(Mapping(Mark("")), program, first, ())
+        missing = why_missing(document(program, first, values))
+    return {
+        "name": one.name,
+        "origin": one.origin,
+        "path": str(one.path),
+        "what": program.what if program else "",
+        "source": program.source if program else "",
+        "licence": program.licence if program else "",
+        "variants": list(program.variants) if program else [],
+        "data": program.data if program else None,
+        "missing": missing,
+        "problem": problem or None,
+    }
+
+
+@subcommand(programs, example="narrows programs check iperf3:cubic")
+def check(
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME[:VARIANT] | FILE", help="A program, one of its variants, or a manifest."
+        ),
+    ],
+    as_json: Json = False,
+) -> None:
+    """Run a program for two seconds over an emulated path (10 Mbit/s, 20 ms), and say what was seen.
+
+    Without a variant, all variants run, one after the other. The exit code is 6 if one of them is not fit
+    for a campaign.
+    """
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
+    from narrows.errors import EXIT_SOME_INVALID
+    from narrows.programs.trial import in_words
+
+    trials = _try(*_named(name), quiet=as_json)
+    if as_json:
+        print_json({"format": "narrows/program-check/1", "checks": [one.to_json() for one in trials]})
+    else:
+        console = stdout_console()
+        for trial in trials:
+            for line in in_words(trial):
+                console.print(line, soft_wrap=True)
+    if any(one.verdict in ("invalid", "failed") for one in trials):
+        raise typer.Exit(EXIT_SOME_INVALID)
+
+
+def _named(name: str) -> tuple[Program, list[str]]:
+    """The program that a user has named, and its variants."""
+    from narrows.errors import DataError
+    from narrows.programs.store import find, is_name, load
+    from narrows.text import did_you_mean, shorten
+
+    program, _, variant = name.partition(":") if is_name(name) else (name, "", "")
+    found = load(find(program, Path()))
+    if not variant:
+        return found, list(found.variants)
+    if variant not in found.variants:
+        hint = did_you_mean(variant, found.variants) or f"; there are {', '.join(found.variants)}"
+        raise DataError(f'{found.name} has no variant "{shorten(variant)}"{hint}')
+    return found, [variant]
+
+
+def _try(program: Program, variants: list[str], *, quiet: bool) -> list[Trial]:
+    from narrows.campaign.progress import bars
+    from narrows.console import stderr_console
+    from narrows.programs.trial import check as trial_of
+
+    console = stderr_console()
+    trials = []
+    with bars(console, console.is_terminal and not quiet) as progress:
+        task = progress.add_task("checking", total=len(variants), note="")
+        for done, variant in enumerate(variants):
+            progress.update(task, note=f"{program.name}:{variant}")
+            trials.append(
+                trial_of(
+                    program,
+                    variant,
+                    lambda share, done=done: progress.update(task, completed=done + share),  # type: ignore[misc]
+                )
+            )
+    return trials

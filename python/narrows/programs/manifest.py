@@ -1,0 +1,385 @@
+"""Manifests of programs (`narrows/program/1`): read as strictly as scenarios are."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import shlex
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError, Problem, ScenarioError
+from narrows.files import packaged, read_whole
+from narrows.scenario.keys import Key, keys_of
+from narrows.scenario.params import Context, read_value
+from narrows.scenario.problems import Problems, Wrong, mapping_of
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse_value
+from narrows.text import any_of, did_you_mean, shorten
+
+FORMAT: dict[str, Any] = packaged(Path(__file__).with_name("format.yaml"))
+#: Keys of each part of a manifest.
+MANIFEST, SIDE, VARIANT, PARAMETER, END, LIMITS = (
+    keys_of(FORMAT[name]) for name in ("manifest", "side", "variant", "parameter", "end", "limits")
+)
+SCHEMA = MANIFEST["schema"].example
+LISTENER, CONNECTOR = "listener", "connector"
+#: The variant of a manifest that names none.
+ONLY_VARIANT = "default"
+#: Placeholders that need no parameter, with their meanings.
+PLACEHOLDERS: dict[str, str] = FORMAT["placeholders"]
+PORT = "{port}"
+#: Names of programs, variants and parameters.
+NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}$")
+#: A manifest that is longer was named by mistake.
+MOST_BYTES = 100_000
+
+_PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}$")
+
+
+@dataclass(frozen=True)
+class SideOf:
+    """One process of a program, as its manifest says; texts have their placeholders."""
+
+    command: tuple[str, ...]
+    env: dict[str, str]
+    folder: str | None
+    stdin: str
+    #: `{"tcp": None}` (the flow's port), `{"udp": 5000}` or `{"line": "ready"}`.
+    ready: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A variant of a program."""
+
+    name: str
+    what: str
+    values: dict[str, str]
+    listener: tuple[str, ...] = ()
+    connector: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a program."""
+
+    name: str
+    default: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program, as its manifest says. Times are in ns, amounts in bytes."""
+
+    name: str
+    path: Path
+    sha256: str
+    what: str
+    source: str
+    licence: str
+    version: tuple[str, ...]
+    data: str
+    listener: SideOf
+    connector: SideOf
+    variants: dict[str, Variant]
+    parameters: dict[str, Parameter]
+    files: tuple[str, ...]
+    end: dict[str, Any]
+    limits: dict[str, int | None]
+    #: Names of the schemes.
+    schemes: tuple[str, ...] = field(default=())
+
+
+def read(path: Path, name: str | None = None) -> Program:
+    """The program of a manifest; raises `DataError`, with everything that is wrong in it."""
+    try:
+        data = read_whole(path, "manifest", MOST_BYTES)
+        text = data.decode("utf-8-sig")
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: is not UTF-8 text; save the file as UTF-8") from None
+    return read_text(text, path, name or path.stem)
+
+
+def read_text(text: str, path: Path, name: str) -> Program:
+    """The same for the text of a manifest that is, or would be, at `path`."""
+    source = str(path)
+    tree = parse_value(text, source)
+    if not isinstance(tree, Mapping):
+        wrong = f"a manifest is keys with values, and starts with schema: {SCHEMA}"
+        raise ScenarioError([Problem(f"{source}:1:1", "", wrong)])
+    return _Reader(tree, path).program(name, hashlib.sha256(text.encode()).hexdigest())
+
+
+class _Reader:
+    """Reads one manifest and collects what is wrong in it."""
+
+    def __init__(self, tree: Mapping, path: Path) -> None:
+        self.tree = tree
+        self.path = path
+        self.problems = Problems()
+        #: Placeholders that may be used.
+        self.words: set[str] = set(PLACEHOLDERS)
+
+    def program(self, name: str, sha256: str) -> Program:
+        tree = self.tree
+        self._keys(tree, MANIFEST)
+        self._schema()
+        if not NAME.match(name):
+            text = f'the program would be called "{shorten(name)}"; name the file with lower-case letters,'
+            self.problems.add(tree.mark, f'{text} digits, "-", "." and "_"')
+        parameters = self._parameters()
+        self.words |= parameters.keys()
+        data = self._data()
+        sides = {side: self._side(side) for side in (LISTENER, CONNECTOR)}
+        found = Program(
+            name=name,
+            path=self.path,
+            sha256=sha256,
+            what=self._text(tree, "what"),
+            source=self._text(tree, "source"),
+            licence=self._text(tree, "licence"),
+            version=self._words(tree, "version"),
+            data=data,
+            listener=sides[LISTENER],
+            connector=sides[CONNECTOR],
+            variants=(variants := self._variants(parameters)),
+            parameters=parameters,
+            files=self._files(),
+            end=self._values("end", END),
+            limits=self._values("limits", LIMITS),
+            schemes=tuple(f"{name}:{variant}" for variant in variants),
+        )
+        self.problems.raise_if_any()
+        return found
+
+    def _keys(self, mapping: Mapping, keys: dict[str, Key]) -> None:
+        for _ in self.problems.known_keys(mapping, keys):
+            pass
+        for name, key in keys.items():
+            if key.required and name not in mapping.entries:
+                text = f"the key {name} is missing; write for example {name}: {key.example}"
+                self.problems.add(mapping.mark, text)
+
+    def _schema(self) -> None:
+        value = self.tree.entries.get("schema")
+        if value is not None and (not isinstance(value, Scalar) or value.text != SCHEMA):
+            self.problems.add(value.mark, f"must be {SCHEMA}")
+
+    def _text(self, mapping: Mapping, key: str) -> str:
+        value = mapping.entries.get(key)
+        if value is None:
+            return ""
+        if not isinstance(value, Scalar) or value.is_null or not value.text.strip():
+            self.problems.add(value.mark, "must be a text")
+            return ""
+        return " ".join(value.text.split())
+
+    def _word(self, value: Node, known: bool = True) -> str:
+        """One word of a command or a variable, whose placeholders are looked at."""
+        if isinstance(value, Mapping) and len(value.entries) == 1:
+            # An unquoted placeholder is a mapping in YAML.
+            name = next(iter(value.entries))
+            raise Wrong(value.mark, f'must be a word; write "{{{name}}}" in quotes')
+        if not isinstance(value, Scalar) or value.is_null:
+            raise Wrong(value.mark, "must be a word")
+        if "\0" in value.text:
+            raise Wrong(value.mark, "has the character NUL in it")
+        for name in _PLACEHOLDER.findall(value.text) if known else ():
+            if name not in self.words:
+                hint = did_you_mean(name, self.words) or f"; there are {', '.join(sorted(self.words))}"
+                raise Wrong(value.mark, f"unknown placeholder {{{name}}}{hint}")
+        return value.text
+
+    def _words(self, mapping: Mapping, key: str) -> tuple[str, ...]:
+        """A command: a list of words, or a line that is split."""
+        value = mapping.entries.get(key)
+        if value is None:
+            return ()
+        with self.problems.noted():
+            if isinstance(value, Sequence):
+                words = [self._word(item) for item in value.items]
+            else:
+                try:
+                    words = shlex.split(self._word(value))
+                except ValueError as error:
+                    raise Wrong(value.mark, f"can't be split into words: {str(error).lower()}") from None
+            if not words:
+                raise Wrong(value.mark, "needs at least one word")
+            return tuple(words)
+        return ()
+
+    def _data(self) -> str:
+        value = self.tree.entries.get("data")
+        if value is None:
+            return CONNECTOR
+        text = value.text if isinstance(value, Scalar) else ""
+        if text not in (LISTENER, CONNECTOR):
+            hint = did_you_mean(text, (LISTENER, CONNECTOR))
+            self.problems.add(value.mark, f'"{shorten(text)}" is not listener or connector{hint}')
+            return CONNECTOR
+        return text
+
+    def _side(self, name: str) -> SideOf:
+        nothing = SideOf((), {}, None, "null", None)
+        value = self.tree.entries.get(name)
+        if value is None:
+            return nothing
+        with self.problems.noted():
+            mapping = mapping_of(value, MANIFEST[name].example)
+            self._keys(mapping, SIDE)
+            return SideOf(
+                self._words(mapping, "command"),
+                self._env(mapping),
+                self._folder(mapping),
+                self._stdin(mapping),
+                self._ready(mapping, name),
+            )
+        return nothing
+
+    def _env(self, mapping: Mapping) -> dict[str, str]:
+        found = {}
+        with self.problems.noted():
+            if "env" in mapping.entries:
+                for name, mark, value in mapping_of(mapping.entries["env"], SIDE["env"].example):
+                    with self.problems.noted():
+                        if not name or "=" in name:
+                            raise Wrong(mark, "is not the name of a variable")
+                        found[name] = self._word(value)
+        return found
+
+    def _folder(self, mapping: Mapping) -> str | None:
+        with self.problems.noted():
+            if "folder" in mapping.entries:
+                return self._word(mapping.entries["folder"])
+        return None
+
+    def _stdin(self, mapping: Mapping) -> str:
+        value = mapping.entries.get("stdin")
+        choices = ("null", "open", "endless")
+        if value is None or (isinstance(value, Scalar) and value.is_null):
+            return "null"
+        text = value.text if isinstance(value, Scalar) else ""
+        if text not in choices:
+            hint = did_you_mean(text, choices)
+            self.problems.add(value.mark, f'"{shorten(text)}" is not one of {any_of(choices)}{hint}')
+        return text
+
+    def _ready(self, mapping: Mapping, side: str) -> dict[str, Any] | None:
+        value = mapping.entries.get("ready")
+        if side == CONNECTOR:
+            if value is not None:
+                text = "is for the listener; the connector begins with its flow; remove it"
+                self.problems.add(mapping.key_marks["ready"], text)
+            return None
+        example = "ready: tcp, ready: {tcp: 5000} or ready: {line: listening}"
+        if value is None:
+            self.problems.add(mapping.mark, f"needs the key ready, such as {example}")
+            return None
+        with self.problems.noted():
+            if isinstance(value, Scalar) and value.text in ("tcp", "udp"):
+                return {value.text: None}
+            if not isinstance(value, Mapping) or len(value.entries) != 1:
+                raise Wrong(value.mark, f"must be one sign that it is ready, such as {example}")
+            ((kind, mark, inner),) = value
+            if kind == "line":
+                text = self._word(inner, known=False)
+                if not text.strip() or "\n" in text:
+                    raise Wrong(inner.mark, "must be a part of one line")
+                return {kind: text}
+            if kind not in ("tcp", "udp"):
+                raise Wrong(
+                    mark, f"unknown sign{did_you_mean(kind, ('tcp', 'udp', 'line'))}; write {example}"
+                )
+            if self._word(inner, known=False) == PORT:
+                return {kind: None}
+            port = inner.integer if isinstance(inner, Scalar) else None
+            if port is None or not 1 <= port <= 65535:
+                raise Wrong(inner.mark, f'must be a port from 1 to 65535, or "{PORT}"')
+            return {kind: port}
+        return None
+
+    def _parameters(self) -> dict[str, Parameter]:
+        found: dict[str, Parameter] = {}
+        for name, mark, value in self._section("parameters"):
+            with self.problems.noted():
+                if not _PARAMETER.match(name) or name in (*PLACEHOLDERS, "program", "scheme", "name"):
+                    raise Wrong(mark, "can't be the name of a parameter; use another word of a-z, 0-9 and _")
+                mapping = mapping_of(value, "{default: cubic}")
+                self._keys(mapping, PARAMETER)
+                default = mapping.entries.get("default")
+                text = self._word(default, known=False) if default is not None else ""
+                found[name] = Parameter(name, text, self._text(mapping, "what"))
+        return found
+
+    def _section(self, key: str) -> Mapping:
+        value = self.tree.entries.get(key)
+        empty = Mapping(self.tree.mark)
+        if value is None:
+            return empty
+        return self.problems.expect_mapping(value, MANIFEST[key].example) or empty
+
+    def _variants(self, parameters: dict[str, Parameter]) -> dict[str, Variant]:
+        found: dict[str, Variant] = {}
+        written = self._section("variants")
+        if "variants" in self.tree.entries and not written.entries and not self.problems.found:
+            self.problems.add(self.tree.entries["variants"].mark, "needs at least one variant")
+        for name, mark, value in written:
+            with self.problems.noted():
+                if not NAME.match(name):
+                    raise Wrong(mark, 'is not a name; use lower-case letters, digits, "-", "." and "_"')
+                plain = isinstance(value, Scalar) and value.is_null
+                mapping = Mapping(value.mark) if plain else mapping_of(value, "{set: {cc: cubic}}")
+                self._keys(mapping, VARIANT)
+                found[name] = Variant(
+                    name,
+                    self._text(mapping, "what"),
+                    self._set(mapping, parameters),
+                    self._words(mapping, LISTENER),
+                    self._words(mapping, CONNECTOR),
+                )
+        return found or {ONLY_VARIANT: Variant(ONLY_VARIANT, "", {})}
+
+    def _set(self, mapping: Mapping, parameters: dict[str, Parameter]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        if "set" not in mapping.entries:
+            return found
+        for name, mark, value in mapping_of(mapping.entries["set"], VARIANT["set"].example):
+            with self.problems.noted():
+                if name not in parameters:
+                    hint = did_you_mean(name, parameters) or "; the key parameters lists those that there are"
+                    raise Wrong(mark, f"unknown parameter{hint}")
+                found[name] = self._word(value, known=False)
+        return found
+
+    def _files(self) -> tuple[str, ...]:
+        value = self.tree.entries.get("files")
+        if value is None:
+            return ()
+        with self.problems.noted():
+            if not isinstance(value, Sequence):
+                raise Wrong(value.mark, "must be a list of files such as [server.py]")
+            return tuple(self._word(item) for item in value.items)
+        return ()
+
+    def _values(self, key: str, keys: dict[str, Key]) -> dict[str, Any]:
+        """Single values, with their defaults."""
+        mapping = self._section(key)
+        self._keys(mapping, keys)
+        context = Context(self.problems)
+        found = {}
+        for name, one in keys.items():
+            assert one.param is not None
+            value = mapping.entries.get(name)
+            read = None if value is None else read_value(value, one.param, context)
+            found[name] = one.param.default if read is None else read
+        return found
+
+
+def placeholders(text: str) -> list[str]:
+    """The placeholders in a text."""
+    return _PLACEHOLDER.findall(text)

@@ -1,0 +1,61 @@
+"""What is missing to run a program on this machine, found before anything runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from narrows.programs.manifest import CONNECTOR, LISTENER
+from narrows.programs.scheme import is_filled
+
+#: The beginning of programs in machine code.
+_ELF = b"\x7fELF"
+_NOT_FOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
+#: The dynamic linker answers at once, or not at all.
+_LIMIT_S = 5.0
+
+
+def why_missing(program: dict[str, Any]) -> str | None:
+    """Why a program, as cells have it, can't run here; None if nothing speaks against it."""
+    for path in program.get("files", ()):
+        if is_filled(path) and not Path(path).exists():
+            return f"its file {path} is not there"
+    for side in (LISTENER, CONNECTOR):
+        plan = program[side]
+        name = plan["command"][0]
+        if not is_filled(name):
+            continue
+        env = plan.get("env", {})
+        path = shutil.which(name, path=env.get("PATH"))
+        if path is None:
+            where = "" if "/" in name else " on PATH"
+            return f"there is no program {name}{where} (the {side})"
+        library = env.get("LD_LIBRARY_PATH", "")
+        missing = _libraries(path, library if is_filled(library) else "")
+        if missing:
+            several = "libraries" if len(missing) > 1 else "library"
+            return f"{path} needs the {several} {', '.join(missing)}, which can't be found (the {side})"
+    return None
+
+
+@lru_cache(maxsize=64)
+def _libraries(path: str, library_path: str) -> tuple[str, ...]:
+    """The libraries that the dynamic linker would not find for a program."""
+    ldd = shutil.which("ldd")
+    try:
+        with Path(path).open("rb") as stream:
+            if ldd is None or stream.read(4) != _ELF:
+                return ()
+        env = {**os.environ, "LC_ALL": "C", **({"LD_LIBRARY_PATH": library_path} if library_path else {})}
+        done = subprocess.run(
+            [ldd, path], env=env, capture_output=True, text=True, timeout=_LIMIT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
+        # Not knowing it is no reason to refuse the program.
+        return ()
+    return tuple(dict.fromkeys(_NOT_FOUND.findall(done.stdout)))

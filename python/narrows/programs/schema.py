@@ -1,0 +1,72 @@
+"""The JSON Schema (draft-07) of manifests, generated from `format.yaml`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from narrows.programs.manifest import (
+    CONNECTOR,
+    END,
+    LIMITS,
+    MANIFEST,
+    NAME,
+    PARAMETER,
+    SIDE,
+    VARIANT,
+)
+from narrows.scenario.keys import Key
+from narrows.scenario.schema import Schema, key_schema, object_schema, quantity_schema
+
+_PARTS = {"end": END, "limits": LIMITS}
+
+
+def schema_text() -> str:
+    """The schema as it is committed and printed."""
+    return json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
+
+
+def schema() -> Schema:
+    """The schema as data."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Narrows program",
+        "description": "A program of others as a scheme: how its two processes start and how they end.",
+        **_object(MANIFEST),
+        "definitions": {kind: quantity_schema(kind) for kind in ("span", "bytes")},
+    }
+
+
+def _object(keys: dict[str, Key], without: tuple[str, ...] = ()) -> Schema:
+    listed = {name: key for name, key in keys.items() if name not in without}
+    properties = {name: _key(key) for name, key in listed.items()}
+    return object_schema(properties, (name for name, key in listed.items() if key.required))
+
+
+def _key(key: Key) -> Schema:
+    part = key.schema
+    if "$side" in part:
+        connects = part["$side"] == CONNECTOR
+        side = _object(SIDE, ("ready",) if connects else ())
+        if not connects:
+            side["required"] = [*side["required"], "ready"]
+        return {"description": key.doc, **side}
+    if "$keys" in part:
+        return {"description": key.doc, **_object(_PARTS[part["$keys"]])}
+    if "$variants" in part:
+        return _named(key, {"anyOf": [_object(VARIANT), {"type": "null"}]})
+    if "$parameters" in part:
+        return _named(key, _object(PARAMETER))
+    return {**key_schema(key), "examples": [key.example]}
+
+
+def _named(key: Key, one: dict[str, Any]) -> Schema:
+    """Things by their names."""
+    names = {"pattern": f"^{NAME.pattern}"}
+    return {
+        "description": key.doc,
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": names,
+        "additionalProperties": one,
+    }

@@ -1,0 +1,149 @@
+"""Programs in scenarios: a variant with its parameters, as cells have it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError
+from narrows.programs import store
+from narrows.programs.manifest import (
+    CONNECTOR,
+    LISTENER,
+    PLACEHOLDERS,
+    Program,
+    SideOf,
+    Variant,
+    placeholders,
+)
+from narrows.scenario.problems import Wrong
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar
+from narrows.text import did_you_mean, shorten
+
+#: Keys that name a program in the place of a scheme.
+PROGRAM, VARIANT = "program", "variant"
+#: The placeholder that is known here; the agent knows the others.
+_HERE = "here"
+
+
+def program_of(value: Node, base: Path) -> tuple[Program, Variant]:
+    """The program that a scheme names: `iperf3:cubic`, `{scheme: iperf3:cubic, ...}` or `{program: FILE,
+    variant: cubic, ...}`, relative to the folder `base`. Raises `Wrong` for what the scenario says wrong, and
+    `DataError` for a manifest that is wrong."""
+    if isinstance(value, Mapping) and PROGRAM in value.entries:
+        return _by_keys(value, base)
+    written = value.entries["scheme"] if isinstance(value, Mapping) else value
+    assert isinstance(written, Scalar)
+    name, _, variant = written.text.partition(":")
+    try:
+        path = store.find(name, base)
+    except DataError as error:
+        raise Wrong(written.mark, str(error)) from None
+    program = store.load(path)
+    return program, _variant(program, variant, written)
+
+
+def _by_keys(value: Mapping, base: Path) -> tuple[Program, Variant]:
+    written = value.entries[PROGRAM]
+    if not isinstance(written, Scalar) or written.is_null or not written.text:
+        raise Wrong(written.mark, "must be the name of a program, or the path of its manifest (program.yaml)")
+    try:
+        path = store.find(written.text, base)
+    except DataError as error:
+        raise Wrong(written.mark, str(error)) from None
+    program = store.load(path)
+    if VARIANT not in value.entries:
+        if len(program.variants) > 1:
+            text = f"needs the key variant: {program.name} has {', '.join(program.variants)}"
+            raise Wrong(value.mark, text)
+        return program, next(iter(program.variants.values()))
+    named = value.entries[VARIANT]
+    if not isinstance(named, Scalar) or named.is_null:
+        raise Wrong(named.mark, "must be the name of a variant")
+    return program, _variant(program, named.text, named)
+
+
+def _variant(program: Program, name: str, written: Scalar) -> Variant:
+    if name not in program.variants:
+        hint = did_you_mean(name, program.variants) or f"; there are {', '.join(program.variants)}"
+        raise Wrong(written.mark, f'{program.name} has no variant "{shorten(name)}"{hint}')
+    return program.variants[name]
+
+
+def values_of(value: Node, program: Program, variant: Variant, ignore: tuple[str, ...]) -> dict[str, str]:
+    """The values of all parameters: those written beside the scheme, those of the variant, the defaults."""
+    values = {name: one.default for name, one in program.parameters.items()} | variant.values
+    if not isinstance(value, Mapping):
+        return values
+    for name, mark, written in value:
+        if name in ignore:
+            continue
+        if name not in program.parameters:
+            known = did_you_mean(name, program.parameters)
+            known = known or f"; it has {', '.join(program.parameters) or 'none'}"
+            raise Wrong(mark, f"unknown parameter of {program.name}{known}")
+        if not isinstance(written, Scalar) or written.is_null:
+            raise Wrong(written.mark, "must be a word or a number")
+        values[name] = written.text
+    return values
+
+
+def document(program: Program, variant: Variant, values: dict[str, str]) -> dict[str, Any]:
+    """A program as cells have it: plain data, with the placeholders that only the agent knows."""
+    here = program.path.resolve().parent
+    words = {**values, _HERE: str(here)}
+
+    def fill(text: str) -> str:
+        # A value may itself have placeholders, such as {log}/trace.
+        for _ in range(2):
+            for name in placeholders(text):
+                if name in words:
+                    text = text.replace(f"{{{name}}}", words[name])
+        return text
+
+    def file(text: str) -> str:
+        text = fill(text)
+        return text if text.startswith("{") else str(here / text)
+
+    def command(words: tuple[str, ...]) -> list[str]:
+        filled = [fill(word) for word in words]
+        return [file(words[0]) if "/" in filled[0] else filled[0], *filled[1:]] if filled else []
+
+    def side(one: SideOf, more: tuple[str, ...]) -> dict[str, Any]:
+        return {
+            "command": command((*one.command, *more)),
+            **({"env": {name: fill(text) for name, text in one.env.items()}} if one.env else {}),
+            **({"folder": file(one.folder)} if one.folder is not None else {}),
+            **({"stdin": one.stdin} if one.stdin != "null" else {}),
+            **({"ready": one.ready} if one.ready is not None else {}),
+        }
+
+    signals = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
+    limits = program.limits
+    optional = {"memory_bytes": limits["memory"], "cpu_ns": limits["cpu"]}
+    return {
+        "name": program.name,
+        "variant": variant.name,
+        "manifest": program.sha256,
+        "data": program.data,
+        **({"version": command(program.version)} if program.version else {}),
+        **({"files": [file(one) for one in program.files]} if program.files else {}),
+        LISTENER: side(program.listener, variant.listener),
+        CONNECTOR: side(program.connector, variant.connector),
+        "end": {
+            "when": program.end["when"],
+            "signal": signals[program.end["signal"]],
+            "grace_ns": program.end["grace"],
+        },
+        "limits": {
+            "ready_ns": limits["ready"],
+            "file_bytes": limits["files"],
+            "output_bytes": limits["output"],
+            **{name: value for name, value in optional.items() if value is not None},
+        },
+    }
+
+
+def is_filled(text: str) -> bool:
+    """True if no placeholder is left in a text that only the agent can fill."""
+    return not any(name in PLACEHOLDERS for name in placeholders(text))

@@ -1,0 +1,92 @@
+"""Where manifests are: shipped ones, those of the user, and files that scenarios name."""
+
+from __future__ import annotations
+
+import contextlib
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+from narrows.errors import DataError, NarrowsError, reason
+from narrows.files import config_folder, named_path, shipped_programs
+from narrows.programs.manifest import NAME, Program, read
+from narrows.scenario import registry
+from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
+from narrows.text import did_you_mean, shorten
+
+SUFFIXES = (".yaml", ".yml")
+SHIPPED, USERS = "shipped", "yours"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A manifest in one of the folders, which need not be right."""
+
+    name: str
+    path: Path
+    origin: str
+
+
+def user_folder() -> Path:
+    """The folder with the manifests of the user (it need not exist)."""
+    return config_folder() / "programs"
+
+
+def listed() -> list[Found]:
+    """All manifests by name; one of the user hides a shipped one of the same name."""
+    found: dict[str, Found] = {}
+    for origin, folder in ((USERS, user_folder()), (SHIPPED, shipped_programs())):
+        if folder is None or not folder.is_dir():
+            continue
+        try:
+            paths = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
+        except OSError as error:
+            raise NarrowsError(f"{folder}: can't be read: {reason(error)}") from None
+        for path in paths:
+            found.setdefault(path.stem, Found(path.stem, path, origin))
+    return sorted(found.values(), key=lambda one: one.name)
+
+
+def find(name: str, base: Path) -> Path:
+    """The manifest that is named by its path, relative to `base`, or by its name alone."""
+    if "/" in name or name.endswith(SUFFIXES):
+        path = named_path(name, base)
+        if not path.is_file():
+            raise DataError(f'there is no manifest "{shorten(name)}" (looked for at {path})')
+        return path
+    known = {one.name: one.path for one in listed()}
+    if name in known:
+        return known[name]
+    hint = did_you_mean(name, known) or f"; there are {', '.join(known)}" if known else ""
+    text = f'there is no program "{shorten(name)}"{hint}'
+    raise DataError(f"{text}; narrows programs lists them, and a file is named with its ending")
+
+
+def is_name(scheme: str) -> bool:
+    """True if a scheme may be a program's: `NAME:variant`."""
+    name, colon, variant = scheme.partition(":")
+    ours = scheme.startswith((KERNEL_PREFIX, BPF_PREFIX))
+    return bool(colon) and not ours and bool(NAME.match(name) and NAME.match(variant))
+
+
+def schemes() -> list[str]:
+    """The schemes of all manifests that are right."""
+    found: list[str] = []
+    for one in listed():
+        with contextlib.suppress(DataError):
+            found += load(one.path).schemes
+    return found
+
+
+def load(path: Path) -> Program:
+    """The program of a manifest. Raises `DataError` with everything that is wrong in it."""
+    program = _load(path.resolve(), path.stat().st_mtime_ns, path)
+    taken = {KERNEL_PREFIX.rstrip(":"), BPF_PREFIX.rstrip(":"), UDP, *registry.load().schemes}
+    if program.name in taken:
+        raise DataError(f"{path}: {program.name} is the name of other schemes; call the file otherwise")
+    return program
+
+
+@lru_cache(maxsize=64)
+def _load(_real: Path, _changed_ns: int, path: Path) -> Program:
+    return read(path)

@@ -1,0 +1,129 @@
+"""A trial of a program over an emulated path, and what was seen of it (`narrows programs check`)."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows.agent.cell import CellRun
+from narrows.agent.location import this_machine
+from narrows.errors import UnavailableError
+from narrows.programs.manifest import CONNECTOR, LISTENER, Program
+from narrows.programs.missing import why_missing
+from narrows.programs.scheme import document
+from narrows.scenario.loading import loads
+from narrows.scenario.model import cells_of
+
+#: The path: slow enough that every program can fill it, and that it costs little.
+_SCENARIO = """\
+schema: narrows/scenario/1
+question: Does the program run?
+where: emulate
+path: {forward: [{rate: 10 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 10 ms}]}
+schemes: [reno]
+duration: 2 s
+"""
+PROTOCOLS = {1: "ICMP", 6: "TCP", 17: "UDP", 33: "DCCP", 132: "SCTP"}
+OK, INVALID = "ok", "invalid"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What was seen of a program."""
+
+    scheme: str
+    #: `ok`, `degraded`, `invalid`, or `failed` if there was no run.
+    verdict: str
+    #: Sentences that speak against it.
+    reasons: tuple[str, ...]
+    #: The program in the record of the run: its processes and its traffic.
+    seen: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        reasons = list(self.reasons)
+        return {"scheme": self.scheme, "verdict": self.verdict, "reasons": reasons, "seen": self.seen}
+
+
+def check(program: Program, variant: str, progress: Callable[[float], None]) -> Trial:
+    """Runs a variant of a program; raises `UnavailableError` if something is missing for that."""
+    one = program.variants[variant]
+    values = {name: parameter.default for name, parameter in program.parameters.items()} | one.values
+    plan = document(program, one, values)
+    scheme = f"{program.name}:{variant}"
+    if reason := why_missing(plan):
+        raise UnavailableError(f"{scheme}: {reason}")
+    cell = cells_of(loads(_SCENARIO, "check"))[0].content
+    cell["flows"][0] |= {"scheme": scheme, "params": {}, "program": plan}
+    cell["flows"][0].pop("transport", None)
+    with tempfile.TemporaryDirectory(prefix="narrows-check-") as name:
+        folder = Path(name)
+        cell_file, out = folder / "cell.json", folder / "run"
+        cell_file.write_text(json.dumps(cell), encoding="utf-8")
+        log = folder / "log"
+        outcome = CellRun(this_machine(), "emulate", cell_file, out, log, progress, folder).run()
+        if outcome.state != "finished":
+            if outcome.kind == "unavailable":
+                raise UnavailableError(outcome.message)
+            return Trial(scheme, "failed", (outcome.message or "it was interrupted",), {})
+        run = json.loads((out / "run.json").read_text(encoding="utf-8"))
+    reasons = tuple(reason["text"] for reason in run["reasons"])
+    return Trial(scheme, run["verdict"], reasons, run["flows"][0].get("program", {}))
+
+
+def in_words(trial: Trial) -> list[str]:
+    """What was seen, line by line."""
+    lines = [f"{trial.scheme}: {trial.verdict}", *(f"  {reason}" for reason in trial.reasons)]
+    if not trial.seen:
+        return lines
+    data = trial.seen["data"]
+    for side in (LISTENER, CONNECTOR):
+        process = trial.seen[side]
+        if process is not None:
+            lines += [f"  {side:10} {' '.join(process['command'])}", f"  {'':10} {_life(process)}"]
+    traffic = trial.seen["traffic"]
+    there, back = traffic["sender"], traffic["receiver"]
+    other = LISTENER if data == CONNECTOR else CONNECTOR
+    first = trial.seen["first_data_ns"]
+    begins = f"; the first after {first / 1e6:.0f} ms" if first is not None else ""
+    lines.append(f"  data       {data} to {other}: {_amount(there)}{begins}; back: {_amount(back)}")
+    listed = [_conversation(one, data) for one in traffic["conversations"]]
+    lines.append(f"  ports      {', '.join(listed) or 'none'}")
+    for process in (trial.seen[LISTENER], trial.seen[CONNECTOR]):
+        if process and process["version"]:
+            lines.append(f"  version    {process['version'].splitlines()[0]}")
+    return lines
+
+
+def _life(process: dict[str, Any]) -> str:
+    """How a process began and ended."""
+    parts = []
+    if process["ready_ns"] is not None:
+        parts.append(f"ready after {process['ready_ns'] / 1e6:.0f} ms")
+    elif process["started_ns"] is not None:
+        parts.append(f"started at {process['started_ns'] / 1e6:.0f} ms")
+    how = f"signal {process['signal']}" if process["signal"] else f"exit code {process['exit']}"
+    if process["killed"]:
+        parts.append("killed")
+    elif process["stopped"]:
+        parts.append(f"told to stop, ended with {how}")
+    else:
+        parts.append(f"ended by itself at {(process['ended_ns'] or 0) / 1e6:.0f} ms with {how}")
+    printed = sum(process["printed"])
+    parts.append(f"printed {printed} bytes")
+    return ", ".join(parts)
+
+
+def _amount(sent: dict[str, Any]) -> str:
+    return f"{sent['packets']} packets, {sent['payload_bytes'] / 1e3:.1f} kB of payload"
+
+
+def _conversation(one: dict[str, Any], data: str) -> str:
+    protocol = PROTOCOLS.get(one["protocol"], f"protocol {one['protocol']}")
+    ports = (one["sender_port"], one["receiver_port"])
+    port = ports[1] if data == CONNECTOR else ports[0]
+    return f"{protocol} {ports[0]} to {ports[1]}" if port else protocol
