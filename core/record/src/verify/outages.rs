@@ -97,8 +97,6 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         return bins_only();
     };
     let mut faults = CheckFaults::default();
-    let mut held = Vec::new();
-    let mut skipped = Vec::new();
     for (lane, layout) in evidence.lanes.iter().enumerate() {
         for (place, stage) in layout.stages.iter().enumerate() {
             let element = evidence.cell.network.element(&stage.name);
@@ -111,16 +109,10 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             } else {
                 passages(evidence, packets, at, &closed, &mut faults)
             };
-            match done {
-                Ok(count) => held.push(format!("{count} packets at {}", stage.name)),
-                Err(reason) => skipped.push(reason),
-            }
+            faults.note(done.map(|count| format!("{count} packets at {}", stage.name)));
         }
     }
-    if held.is_empty() && skipped.is_empty() {
-        return CheckOutcome::Holds("no link can be cut".into());
-    }
-    faults.conclude(held, &skipped, "")
+    faults.conclude(CheckOutcome::Holds("no link can be cut".into()))
 }
 
 /// Packets at an element that drops them while it is closed.
