@@ -54,7 +54,7 @@ pub use outcomes::{Copied, DropReason, Outcomes, PacketDrop};
 pub use path::ElementCounters;
 use path::LinkPath;
 pub use registry::{BuildError, ElementSetup};
-pub use topology::{FlowSetup, LinkPlan, NetworkError, PathDirection, Route, Topology};
+pub use topology::{Direction, FlowSetup, LinkPlan, NetworkError, Route, Topology};
 
 pub use describe::check_element;
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};

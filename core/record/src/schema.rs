@@ -3,8 +3,8 @@
 
 use crate::RecordError;
 use crate::rows::rows;
+pub use narrows_net::Direction;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The document that describes the run.
 pub const RUN_FILE: &str = "run.json";
@@ -28,52 +28,6 @@ pub const CAPACITY_FILE: &str = "capacity.parquet";
 pub const BINS_FILE: &str = "bins.parquet";
 /// Delay histograms, kept in place of packets for `record: bins`.
 pub const DELAYS_FILE: &str = "delays.parquet";
-
-/// Direction of a packet. Forward is from the senders' side of the topology to the receivers'.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Along `path.forward`.
-    #[default]
-    Forward = 0,
-    /// Along `path.backward`.
-    Backward = 1,
-}
-
-impl Direction {
-    /// The word used in files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Direction::Forward => "forward",
-            Direction::Backward => "backward",
-        }
-    }
-
-    /// The direction that `word` names.
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "forward" => Some(Direction::Forward),
-            "backward" => Some(Direction::Backward),
-            _ => None,
-        }
-    }
-
-    /// The other direction.
-    pub const fn reverse(self) -> Self {
-        match self {
-            Direction::Forward => Direction::Backward,
-            Direction::Backward => Direction::Forward,
-        }
-    }
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
 
 /// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

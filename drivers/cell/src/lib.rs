@@ -38,10 +38,18 @@ pub use registry::registry;
 pub use results::{EndpointResults, FlowDeliveries, FlowEnd};
 pub use summary::{
     capacity_rows, described, element_counters, element_names, offered, receiver_counters,
-    recorded, sender_counters, sink_counters, state_row, trace_rows,
+    sender_counters, sink_counters, state_row, trace_rows,
 };
 
 /// Version of Narrows.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Hash of the source tree that was built, if it was known at build time.
 pub const GIT: Option<&str> = option_env!("NARROWS_GIT");
+
+/// The version of Narrows and its source, as records keep them.
+pub fn versions() -> narrows_record::Versions {
+    narrows_record::Versions {
+        narrows: VERSION.to_owned(),
+        git: GIT.map(str::to_owned),
+    }
+}
