@@ -11,7 +11,7 @@
 
 use super::layout::StageNature;
 use super::record_data::Packets;
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, element_times};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "lines",
@@ -44,7 +44,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let lanes = evidence.lanes.iter().enumerate();
         let places = lanes.filter_map(|(lane, layout)| Some((lane, layout.place(stage.index)?)));
         let places: Vec<(usize, usize)> = places.collect();
-        let left = passing::departures(evidence, packets, places.iter().copied());
+        let left = element_times::departures(evidence, packets, places.iter().copied());
         let part = left.map(|left| {
             let places = usize::try_from(limit).unwrap_or(usize::MAX);
             let later = left.iter().skip(places);
@@ -96,7 +96,7 @@ fn arrivals(
         if let Some(stage) = stages.find(|stage| stage.copies) {
             return Err(format!("{} may copy packets", stage.name));
         }
-        for entry in passing::entries(evidence, packets, (lane, place))? {
+        for entry in element_times::entries(evidence, packets, (lane, place))? {
             if entry.dropped {
                 dropped.push((entry.time_ns, entry.row));
             } else {

@@ -46,8 +46,8 @@ checks!(
     frames,
 );
 
+mod element_times;
 mod layout;
-mod passing;
 mod record_data;
 mod timeline;
 

@@ -5,7 +5,7 @@
 //! [`Evidence::slack_ns`]).
 
 use super::timeline::access_table;
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, element_times};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "order",
@@ -26,7 +26,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         }
         let access = access_table(evidence.cell, layout);
         // Entry into the shared path, in the order of uids. A copy starts in the middle of the way.
-        let came = passing::entries(evidence, packets, (lane, 0)).into_iter();
+        let came = element_times::entries(evidence, packets, (lane, 0)).into_iter();
         let arrived = came.flatten().filter_map(|entry| {
             Some((entry.time_ns, packets.model_arrival(entry.row)?, entry.row))
         });

@@ -6,7 +6,7 @@
 //! cannot have met another state. Elements that hold packets let none out before their time ends.
 
 use super::record_data::Packets;
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, element_times};
 use crate::cell::{Cell, CellElement};
 use serde_json::Value;
 
@@ -127,7 +127,7 @@ fn passages(
     let slack = evidence.slack_ns();
     let slack = if evidence.simulated() { 0 } else { slack };
     let mut count = 0;
-    for entry in passing::entries(evidence, packets, (lane, place))? {
+    for entry in element_times::entries(evidence, packets, (lane, place))? {
         let time = entry.time_ns;
         let (shut, until) = closed.at(time);
         if until <= time.saturating_add(slack) && slack > 0 {
@@ -154,7 +154,7 @@ fn departures(
 ) -> Result<u64, String> {
     let name = &evidence.lanes[at.0].stages[at.1].name;
     let mut count = 0;
-    for (left, row) in passing::departures(evidence, packets, [at])? {
+    for (left, row) in element_times::departures(evidence, packets, [at])? {
         let Some(left) = u64::try_from(left)
             .ok()
             .filter(|_| packets.copy_of[row] == 0)

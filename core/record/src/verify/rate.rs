@@ -22,7 +22,7 @@
 use super::layout::{Layout, Server, StageNature};
 use super::record_data::Queueing;
 use super::timeline::{BottleneckPass, NEVER, NS, Timeline};
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, passing};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, element_times};
 use crate::cell::RateLaw;
 use crate::schema::BinRow;
 
@@ -131,7 +131,7 @@ pub(super) fn departed(
     let Some(packets) = &evidence.packets else {
         return Err("there are no packets".into());
     };
-    let rows = passing::departures(evidence, packets, queueing.lanes.iter().copied())?;
+    let rows = element_times::departures(evidence, packets, queueing.lanes.iter().copied())?;
     let leave = |(left, row)| (u64::try_from(left).unwrap_or(0), row);
     Ok(rows.into_iter().map(leave).collect())
 }
