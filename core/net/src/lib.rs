@@ -25,8 +25,8 @@ mod access;
 pub mod aqm;
 mod bottleneck;
 mod change;
+mod declared_effects;
 mod describe;
-mod effects;
 mod fifo;
 pub mod links;
 mod modulated;
@@ -47,7 +47,7 @@ pub mod trace;
 
 pub use bottleneck::{Bottleneck, PARAMS as BOTTLENECK_PARAMS};
 pub use change::Change;
-pub use effects::{DelayEffect, LinkEffects, PacketOrder, QueueDrops, QueueEffects};
+pub use declared_effects::{DelayEffect, LinkEffects, PacketOrder, QueueDrops, QueueEffects};
 pub use fifo::Fifo;
 pub use network::{ElementView, Network, Plan};
 pub use outcomes::{Copied, DropReason, Outcomes, PacketDrop};
