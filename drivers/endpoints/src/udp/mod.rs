@@ -336,7 +336,9 @@ impl<'a> Node<'a> {
             .iter()
             .filter_map(|(&key, link)| idle(link).then_some(key))
             .collect();
-        gone.into_iter().for_each(|key| self.close(key));
+        for key in gone {
+            self.close(key);
+        }
         self.peers.retain(|_, key| self.links.contains_key(key));
     }
 
