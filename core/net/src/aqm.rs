@@ -14,7 +14,7 @@ mod stamped;
 mod table;
 
 pub(crate) use cobalt::{CobaltSettings, CobaltState};
-pub(crate) use codel::{Codel, CodelSettings, CodelState, PARAMS as CODEL_PARAMS};
+pub(crate) use codel::{Codel, CodelParams, CodelState};
 pub(crate) use flows::{FlowList, Flows};
 pub(crate) use law::LawQueue;
 pub(crate) use stamped::Stamped;
@@ -81,6 +81,33 @@ pub trait AqmLaw {
     /// # Errors
     /// Values that contradict each other; nothing has changed then.
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError>;
+}
+
+/// Does what `law` says about a packet that arrived at `at`, is about to leave and has `left` behind it; `None` if it
+/// was dropped.
+#[inline]
+pub(crate) fn obey<P: Packet>(
+    now: Time,
+    (at, mut packet): (Time, P),
+    left: Backlog,
+    outcomes: &mut Outcomes<P>,
+    law: impl FnOnce(&Departure) -> AqmVerdict,
+) -> Option<P> {
+    let departure = Departure {
+        size: packet.size(),
+        ect: can_be_marked(&packet),
+        sojourn: now.since(at),
+        left,
+    };
+    match law(&departure) {
+        AqmVerdict::Drop(reason) => {
+            outcomes.drop(now, packet, reason);
+            return None;
+        }
+        AqmVerdict::Mark => mark(&mut packet, outcomes),
+        AqmVerdict::Pass => {}
+    }
+    Some(packet)
 }
 
 /// True if marks mean anything to the sender of `packet`.

@@ -1,46 +1,27 @@
 //! Queue + rate server = the element that makes packets wait.
 
 use crate::{Backlog, Change, Element, Outcomes, Packet, Queue, RateServer};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+use narrows_units::{ParamError, ParamSpec, Params, Time, params};
 use std::collections::VecDeque;
 
 /// Parameters of a bottleneck besides its rate and its queue.
-pub const PARAMS: &[ParamSpec] = &[
-    ParamSpec::new(
-        "overhead",
-        Kind::Bytes,
-        "Bytes of the link layer that each packet costs.",
-    )
-    .default("0")
-    .range(0.0, 1000.0)
-    .source("rates are IP bits by default; Ethernet with preamble and gap: 38 bytes"),
-    ParamSpec::new(
-        "atm",
-        Kind::Flag,
-        "Whether packets are cut into cells of 48 bytes that cost 53.",
-    )
-    .default("false")
-    .source("ITU-T I.363.5 (AAL5); add its 8-byte trailer to the overhead"),
-];
+pub const PARAMS: &[ParamSpec] = Framing::PARAMS;
 
-/// Bytes of a packet on the wire.
-#[derive(Clone, Copy, Debug, Default)]
-struct Framing {
-    overhead: u32,
-    atm: bool,
+params! {
+    /// Bytes of a packet on the wire.
+    struct Framing {
+        /// Bytes of the link layer that each packet costs.
+        overhead: Bytes(0.0..=1000.0) = 0,
+            "rates are IP bits by default; Ethernet with preamble and gap: 38 bytes";
+        /// Whether packets are cut into cells of 48 bytes that cost 53.
+        atm: Flag = false, "ITU-T I.363.5 (AAL5); add its 8-byte trailer to the overhead";
+    }
 }
 
 impl Framing {
-    fn new(params: &Params) -> Self {
-        Framing {
-            overhead: params.integer("overhead").unwrap_or_default() as u32,
-            atm: params.flag("atm").unwrap_or_default(),
-        }
-    }
-
     #[inline]
-    fn wire_bytes(self, size: u32) -> u32 {
-        let bytes = size + self.overhead;
+    fn wire_bytes(&self, size: u32) -> u32 {
+        let bytes = size + self.overhead.get() as u32;
         if self.atm {
             bytes.div_ceil(48) * 53
         } else {
@@ -92,7 +73,7 @@ impl<P: Packet> Bottleneck<P> {
             slotted: server.is_slotted(),
             aggregating: server.is_aggregating(),
             server,
-            framing: Framing::new(params),
+            framing: Framing::read(params),
             in_service: None,
             aggregate: VecDeque::new(),
             did_not_fit: None,
@@ -232,7 +213,7 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
     ) -> Result<(), ParamError> {
         match change {
             Change::Queue(params) => return self.queue.change(now, &params, outcomes),
-            Change::Params(params) => self.framing = Framing::new(&params),
+            Change::Params(params) => self.framing = Framing::read(&params),
             Change::Rate(server) => {
                 let old = std::mem::replace(&mut self.server, server);
                 self.slotted = self.server.is_slotted();

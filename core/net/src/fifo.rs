@@ -94,11 +94,14 @@ impl QueueLimit {
 
     /// From the parameters `bytes` and `packets`; what is absent does not limit.
     pub(crate) fn optional(params: &Params) -> Self {
-        let most = |packets| u32::try_from(packets).unwrap_or(u32::MAX);
-        QueueLimit {
-            bytes: params.integer("bytes").unwrap_or(u64::MAX),
-            packets: params.integer("packets").map_or(u32::MAX, most),
-        }
+        let most = |name| params.integer(name).unwrap_or(u64::MAX);
+        QueueLimit::of(most("bytes"), most("packets"))
+    }
+
+    /// At most so many bytes and packets.
+    pub(crate) fn of(bytes: u64, packets: u64) -> Self {
+        let packets = u32::try_from(packets).unwrap_or(u32::MAX);
+        QueueLimit { bytes, packets }
     }
 
     /// True if `backlog` keeps to it.

@@ -25,8 +25,8 @@ mod access;
 pub mod aqm;
 mod bottleneck;
 mod change;
+mod declared_effects;
 mod describe;
-mod effects;
 mod fifo;
 pub mod links;
 mod modulated;
@@ -47,14 +47,14 @@ pub mod trace;
 
 pub use bottleneck::{Bottleneck, PARAMS as BOTTLENECK_PARAMS};
 pub use change::Change;
-pub use effects::{DelayEffect, LinkEffects, PacketOrder, QueueDrops, QueueEffects};
+pub use declared_effects::{DelayEffect, LinkEffects, PacketOrder, QueueDrops, QueueEffects};
 pub use fifo::Fifo;
 pub use network::{ElementView, Network, Plan};
 pub use outcomes::{Copied, DropReason, Outcomes, PacketDrop};
 pub use path::ElementCounters;
 use path::LinkPath;
 pub use registry::{BuildError, ElementSetup};
-pub use topology::{FlowSetup, LinkPlan, NetworkError, PathDirection, Route, Topology};
+pub use topology::{Direction, FlowSetup, LinkPlan, NetworkError, Route, Topology};
 
 pub use describe::check_element;
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};

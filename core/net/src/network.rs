@@ -4,8 +4,8 @@ use crate::access::Access;
 use crate::describe::{build_element, plan_changes};
 use crate::topology::read_timeline;
 use crate::{
-    Change, Element, ElementCounters, ElementSetup, Files, FlowSetup, LinkPath, NetworkError,
-    Outcomes, Packet, PathDirection, Route, Topology,
+    Change, Direction, Element, ElementCounters, ElementSetup, Files, FlowSetup, LinkPath,
+    NetworkError, Outcomes, Packet, Route, Topology,
 };
 use narrows_units::{Span, Time, Wakeups};
 use serde_json::{Map, Value};
@@ -33,7 +33,7 @@ struct DirectedLink<P> {
     name: String,
     /// Its part in the wake-ups.
     part: u16,
-    direction: PathDirection,
+    direction: Direction,
     path: LinkPath<P>,
 }
 
@@ -59,7 +59,7 @@ pub struct ElementView<'a, P> {
     /// Index of that link.
     pub link_index: u16,
     /// Direction of the link.
-    pub direction: PathDirection,
+    pub direction: Direction,
     /// The element.
     pub element: &'a dyn Element<P>,
     /// Its counters.
@@ -277,7 +277,7 @@ impl<P: Packet + 'static> Network<P> {
     /// The least time that any packet of a direction takes through the network, by the elements as they are now: what
     /// enters at an instant comes out of it no earlier than that.
     #[inline]
-    pub fn propagation(&self, direction: PathDirection) -> Span {
+    pub fn propagation(&self, direction: Direction) -> Span {
         self.propagation[direction as usize]
     }
 
@@ -291,7 +291,7 @@ impl<P: Packet + 'static> Network<P> {
     fn propagation_now(&self) -> [Span; 2] {
         let link = |&link: &u16| self.links[usize::from(link)].path.propagation();
         let route = |route: &Route| route.links.iter().map(link).fold(Span::ZERO, Add::add);
-        PathDirection::BOTH.map(|direction| {
+        Direction::BOTH.map(|direction| {
             let routes = self.routes.iter().filter(|r| r.direction == direction);
             routes.map(route).min().unwrap_or_default()
         })
@@ -382,10 +382,10 @@ fn setup(plan: &Plan, name: &str, hosts: &Arc<[(u16, u16)]>) -> ElementSetup {
 
 /// The access links of a direction, if any flow has an extra round-trip time: half of it, the odd
 /// nanosecond on the way back.
-fn access<P: Packet>(flows: &[FlowSetup], direction: PathDirection) -> Option<Access<P>> {
+fn access<P: Packet>(flows: &[FlowSetup], direction: Direction) -> Option<Access<P>> {
     let half = |flow: &FlowSetup| match direction {
-        PathDirection::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
-        PathDirection::Backward => Span::from_ns(flow.extra_rtt.ns().div_ceil(2)),
+        Direction::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
+        Direction::Backward => Span::from_ns(flow.extra_rtt.ns().div_ceil(2)),
     };
     let wanted = flows.iter().any(|flow| !flow.extra_rtt.is_zero());
     wanted.then(|| Access::new(flows.iter().map(|flow| (flow.flow, half(flow)))))

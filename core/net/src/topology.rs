@@ -2,36 +2,55 @@
 
 use crate::BuildError;
 use narrows_units::{Span, Time};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use std::fmt;
 
 /// Direction of a packet or a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(rename_all = "lowercase")]
 #[repr(u8)]
-pub enum PathDirection {
+pub enum Direction {
     /// From the senders' side to the receivers' side.
+    #[default]
     Forward = 0,
     /// From the receivers' side to the senders' side.
     Backward = 1,
 }
 
-impl PathDirection {
+impl Direction {
     /// Both directions.
-    pub const BOTH: [PathDirection; 2] = [PathDirection::Forward, PathDirection::Backward];
+    pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Backward];
 
-    /// The name used in records.
-    pub const fn name(self) -> &'static str {
+    /// The word used in files.
+    pub const fn word(self) -> &'static str {
         match self {
-            PathDirection::Forward => "forward",
-            PathDirection::Backward => "backward",
+            Direction::Forward => "forward",
+            Direction::Backward => "backward",
         }
+    }
+
+    /// The direction that `word` names.
+    pub fn from_word(word: &str) -> Option<Self> {
+        Self::BOTH
+            .into_iter()
+            .find(|direction| direction.word() == word)
     }
 
     /// The other direction.
     pub const fn reverse(self) -> Self {
         match self {
-            PathDirection::Forward => PathDirection::Backward,
-            PathDirection::Backward => PathDirection::Forward,
+            Direction::Forward => Direction::Backward,
+            Direction::Backward => Direction::Forward,
         }
+    }
+}
+
+impl fmt::Display for Direction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.word())
     }
 }
 
@@ -84,7 +103,7 @@ pub struct LinkPlan<'a> {
     /// Node at which they leave.
     pub to: String,
     /// Its direction: from nodes that are described earlier to later ones is forward.
-    pub direction: PathDirection,
+    pub direction: Direction,
     /// Descriptions of its elements, with their names.
     pub elements: Vec<(String, &'a Map<String, Value>)>,
 }
@@ -97,7 +116,7 @@ pub struct Route {
     /// Index of the host at which it ends.
     pub to: u16,
     /// Direction recorded for packets of no flow.
-    pub direction: PathDirection,
+    pub direction: Direction,
     /// Indices of its links, in order.
     pub links: Vec<u16>,
 }
@@ -140,11 +159,11 @@ impl<'a> Topology<'a> {
         let hosts = vec!["sender".to_owned(), "receiver".to_owned()];
         let mut links = Vec::new();
         let mut routes = Vec::new();
-        for direction in PathDirection::BOTH {
-            let name = direction.name();
+        for direction in Direction::BOTH {
+            let name = direction.word();
             let (from, to) = match direction {
-                PathDirection::Forward => (0, 1),
-                PathDirection::Backward => (1, 0),
+                Direction::Forward => (0, 1),
+                Direction::Backward => (1, 0),
             };
             links.push(LinkPlan {
                 name: name.to_owned(),
@@ -205,9 +224,9 @@ impl<'a> Topology<'a> {
                 return Err(NetworkError::shape(&name, "two links have this name"));
             }
             let direction = if place(&from, &name)? < place(&to, &name)? {
-                PathDirection::Forward
+                Direction::Forward
             } else {
-                PathDirection::Backward
+                Direction::Backward
             };
             let elements = elements(link.get("elements"), &format!("network.{name}"), &name)?;
             links.push(LinkPlan {
@@ -277,9 +296,9 @@ fn read_route(json: &Value, hosts: &[String], links: &[LinkPlan]) -> Result<Rout
         return Err(NetworkError::shape(&at, format!("it ends at {here}")));
     }
     let direction = if from < to {
-        PathDirection::Forward
+        Direction::Forward
     } else {
-        PathDirection::Backward
+        Direction::Backward
     };
     Ok(Route {
         from,

@@ -1,7 +1,7 @@
 //! Paths and networks: exact departure times, drops, order, counters, late drivers.
 
 use narrows_net::testing::TestPacket;
-use narrows_net::{Files, FlowSetup, Network, NetworkError, Outcomes, PathDirection, Plan};
+use narrows_net::{Direction, Files, FlowSetup, Network, NetworkError, Outcomes, Plan};
 use narrows_units::{Span, Stream, Time};
 use serde_json::{Value, json};
 
@@ -156,7 +156,7 @@ fn extra_round_trip_time_is_split_and_reorders_only_between_flows() {
             extra_rtt: Span::from_ns(ns),
         })
         .collect();
-    for direction in PathDirection::BOTH {
+    for direction in Direction::BOTH {
         let path = &mut build(&json, &Value::Null, &setups).unwrap();
         let mut outcomes = Outcomes::new();
         let route = direction as u16;
@@ -173,7 +173,7 @@ fn extra_round_trip_time_is_split_and_reorders_only_between_flows() {
         path.push(us(1), TestPacket { route, ..first }, &mut outcomes);
         path.advance(us(100_000), &mut outcomes);
         assert_eq!(path.pop().map(|(at, p)| (at, p.uid)), Some((us(1), 1)));
-        let expected = if direction == PathDirection::Forward {
+        let expected = if direction == Direction::Forward {
             5_000_000
         } else {
             5_000_001
@@ -370,7 +370,7 @@ fn propagation_is_that_of_the_fastest_route_as_it_is_now() {
     let timeline = json!([{"at_ns": 2_000_000, "element": "one", "set": {"delay": 50_000}}]);
     let mut network = build(&json, &timeline, &[]).unwrap();
     assert_eq!(network.least_propagation(), Span::from_us(900));
-    let each = |network: &Network<_>| PathDirection::BOTH.map(|d| network.propagation(d));
+    let each = |network: &Network<_>| Direction::BOTH.map(|d| network.propagation(d));
     assert_eq!(each(&network), [Span::from_us(900), Span::from_us(5_000)]);
     network.advance(us(1_999), &mut Outcomes::new());
     assert_eq!(network.least_propagation(), Span::from_us(900));

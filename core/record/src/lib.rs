@@ -47,7 +47,4 @@ pub use schema::{
     QueueRow, RUN_FILE, STATES_FILE, StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
 };
 pub use steps::{PARQUET_MAGIC, StepSeries};
-pub use write::{
-    BinFile, CapacityFile, CompletionFile, DelayFile, FrameFile, PacketFile, QueueFile, StateFile,
-    TraceFile, TransferFile,
-};
+pub use write::{PacketFile, Row, RowFile};

@@ -6,24 +6,31 @@
 use crate::RecordError;
 use crate::read::{TableReader, whole};
 use crate::schema::Direction;
-use crate::write::{Coding, Column};
+use crate::write::{Coding, Column, TableWriter};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt16Array,
     UInt32Array, UInt64Array,
 };
 use arrow_schema::DataType;
 use bytes::Bytes;
+use std::io::Write;
 use std::sync::Arc;
 
 /// Rows that are encoded together.
 pub(crate) const BATCH: usize = 8192;
 
-/// A row type with its columns.
-pub(crate) trait Row: Sized {
+/// A kind of rows, as `rows!` declares them in `schema.rs`.
+pub trait Row: Sized {
+    /// Name of its file.
     const FILE: &'static str;
+    /// Its columns.
+    #[doc(hidden)]
     fn columns() -> Vec<Column>;
+    /// Its columns with the values of `rows`.
+    #[doc(hidden)]
     fn arrays(rows: &[Self]) -> Vec<ArrayRef>;
     /// Appends the rows of a batch, which has the columns of [`Row::columns`].
+    #[doc(hidden)]
     fn decode(
         batch: &RecordBatch,
         columns: &[Column],
@@ -201,6 +208,53 @@ pub(crate) fn values<'a, R: Row, F: Field>(
     whole(R::FILE, batch, columns, index)
 }
 
+/// Writes a file of rows of one kind.
+pub struct RowFile<W: Write + Send, R> {
+    table: TableWriter<W>,
+    rows: Vec<R>,
+}
+
+impl<W: Write + Send, R: Row> RowFile<W, R> {
+    /// Begins a file on `output`.
+    ///
+    /// # Errors
+    /// What writing meets.
+    pub fn create(output: W) -> Result<Self, RecordError> {
+        let table = TableWriter::create(output, &R::columns())?;
+        let rows = Vec::new();
+        Ok(RowFile { table, rows })
+    }
+
+    /// Appends a row.
+    ///
+    /// # Errors
+    /// What writing meets.
+    pub fn push(&mut self, row: R) -> Result<(), RecordError> {
+        self.rows.push(row);
+        if self.rows.len() == BATCH {
+            self.encode()?;
+        }
+        Ok(())
+    }
+
+    fn encode(&mut self) -> Result<(), RecordError> {
+        if !self.rows.is_empty() {
+            self.table.write(R::arrays(&self.rows))?;
+            self.rows.clear();
+        }
+        Ok(())
+    }
+
+    /// Completes the file and returns the output, flushed.
+    ///
+    /// # Errors
+    /// What writing meets.
+    pub fn finish(mut self) -> Result<W, RecordError> {
+        self.encode()?;
+        self.table.finish()
+    }
+}
+
 /// The rows of a file.
 pub(crate) fn read<R: Row>(bytes: Bytes) -> Result<Vec<R>, RecordError> {
     let columns = R::columns();
@@ -212,11 +266,11 @@ pub(crate) fn read<R: Row>(bytes: Bytes) -> Result<Vec<R>, RecordError> {
     Ok(rows)
 }
 
-/// Declares kinds of rows: `struct NAME in FILE, written by WRITER, read by READER { fields }`.
+/// Declares kinds of rows: `struct NAME in FILE, read by READER { fields }`.
 macro_rules! rows {
     ($(
         $(#[$meta:meta])*
-        pub struct $row:ident in $file:ident, $writer:ident, $read:vis $reader:ident {
+        pub struct $row:ident in $file:ident, $read:vis $reader:ident {
             $($(#[$doc:meta])* pub $field:ident: $kind:ty,)*
         }
     )*) => {$(
@@ -276,41 +330,6 @@ macro_rules! rows {
                     });
                 }
                 Ok(())
-            }
-        }
-
-        #[doc = concat!("Writes a file of [`", stringify!($row), "`]s.")]
-        pub struct $writer<W: std::io::Write + Send> {
-            table: $crate::write::TableWriter<W>,
-            rows: Vec<$row>,
-        }
-
-        impl<W: std::io::Write + Send> $writer<W> {
-            /// Begins a file on `output`.
-            pub fn create(output: W) -> Result<Self, $crate::RecordError> {
-                let columns = <$row as $crate::rows::Row>::columns();
-                let table = $crate::write::TableWriter::create(output, &columns)?;
-                Ok($writer { table, rows: Vec::new() })
-            }
-
-            /// Appends a row.
-            pub fn push(&mut self, row: $row) -> Result<(), $crate::RecordError> {
-                self.rows.push(row);
-                if self.rows.len() == $crate::rows::BATCH { self.encode() } else { Ok(()) }
-            }
-
-            fn encode(&mut self) -> Result<(), $crate::RecordError> {
-                if !self.rows.is_empty() {
-                    self.table.write(<$row as $crate::rows::Row>::arrays(&self.rows))?;
-                    self.rows.clear();
-                }
-                Ok(())
-            }
-
-            /// Completes the file and returns the output, flushed.
-            pub fn finish(mut self) -> Result<W, $crate::RecordError> {
-                self.encode()?;
-                self.table.finish()
             }
         }
 

@@ -134,12 +134,7 @@ impl RunDocument {
 
     /// Adds a reason and lowers the verdict to its severity.
     pub fn judge(&mut self, severity: Severity, code: &str, text: impl Into<String>) {
-        let verdict = match severity {
-            Severity::Note => Verdict::Ok,
-            Severity::Degraded => Verdict::Degraded,
-            Severity::Invalid => Verdict::Invalid,
-        };
-        self.verdict = self.verdict.max(verdict);
+        self.verdict = self.verdict.max(severity.verdict());
         self.reasons.push(Reason {
             code: code.to_owned(),
             severity,
@@ -318,6 +313,26 @@ pub enum Severity {
     Degraded,
     /// Makes the run invalid.
     Invalid,
+}
+
+impl Severity {
+    /// The verdict on a run with such a reason and no worse one.
+    pub const fn verdict(self) -> Verdict {
+        match self {
+            Severity::Note => Verdict::Ok,
+            Severity::Degraded => Verdict::Degraded,
+            Severity::Invalid => Verdict::Invalid,
+        }
+    }
+
+    /// Invalid if something is beyond a limit, else degraded.
+    pub const fn invalid_if(beyond: bool) -> Severity {
+        if beyond {
+            Severity::Invalid
+        } else {
+            Severity::Degraded
+        }
+    }
 }
 
 /// One reason of a verdict.

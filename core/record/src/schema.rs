@@ -3,8 +3,8 @@
 
 use crate::RecordError;
 use crate::rows::rows;
+pub use narrows_net::Direction;
 use serde::{Deserialize, Serialize};
-use std::fmt;
 
 /// The document that describes the run.
 pub const RUN_FILE: &str = "run.json";
@@ -28,52 +28,6 @@ pub const CAPACITY_FILE: &str = "capacity.parquet";
 pub const BINS_FILE: &str = "bins.parquet";
 /// Delay histograms, kept in place of packets for `record: bins`.
 pub const DELAYS_FILE: &str = "delays.parquet";
-
-/// Direction of a packet. Forward is from the senders' side of the topology to the receivers'.
-#[derive(
-    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum Direction {
-    /// Along `path.forward`.
-    #[default]
-    Forward = 0,
-    /// Along `path.backward`.
-    Backward = 1,
-}
-
-impl Direction {
-    /// The word used in files.
-    pub const fn word(self) -> &'static str {
-        match self {
-            Direction::Forward => "forward",
-            Direction::Backward => "backward",
-        }
-    }
-
-    /// The direction that `word` names.
-    pub fn from_word(word: &str) -> Option<Self> {
-        match word {
-            "forward" => Some(Direction::Forward),
-            "backward" => Some(Direction::Backward),
-            _ => None,
-        }
-    }
-
-    /// The other direction.
-    pub const fn reverse(self) -> Self {
-        match self {
-            Direction::Forward => Direction::Backward,
-            Direction::Backward => Direction::Forward,
-        }
-    }
-}
-
-impl fmt::Display for Direction {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
-    }
-}
 
 /// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,7 +93,7 @@ rows! {
     /// kernel does not tell.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
-    pub struct StateRow in STATES_FILE, StateFile, pub read_states {
+    pub struct StateRow in STATES_FILE, pub read_states {
         /// Flow of the sender.
         pub flow: u16,
         /// When it was sampled.
@@ -172,7 +126,7 @@ rows! {
 
     /// One sample of a queue (`queues.parquet`). The packet in service is not counted.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct QueueRow in QUEUES_FILE, QueueFile, pub read_queues {
+    pub struct QueueRow in QUEUES_FILE, pub read_queues {
         /// The element that holds the queue.
         pub element: String,
         /// When it was sampled.
@@ -185,7 +139,7 @@ rows! {
 
     /// One value that a scheme publishes beyond the common state (`traces.parquet`).
     #[derive(Clone, Debug, PartialEq)]
-    pub struct TraceRow in TRACES_FILE, TraceFile, pub read_traces {
+    pub struct TraceRow in TRACES_FILE, pub read_traces {
         /// Flow of the scheme.
         pub flow: u16,
         /// When it was sampled.
@@ -198,7 +152,7 @@ rows! {
 
     /// One transfer of an application (`transfers.parquet`).
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct TransferRow in TRANSFERS_FILE, TransferFile, pub read_transfers {
+    pub struct TransferRow in TRANSFERS_FILE, pub read_transfers {
         /// Flow it belongs to.
         pub flow: u16,
         /// Connection of the flow that carried it, from 0.
@@ -216,7 +170,7 @@ rows! {
     /// One bucket of the histogram of the completion times of one flow (`completions.parquet`). Both bounds
     /// are inclusive, and exact at either end of a flow's histogram.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct CompletionRow in COMPLETIONS_FILE, CompletionFile, read_completion_rows {
+    pub struct CompletionRow in COMPLETIONS_FILE, read_completion_rows {
         /// Flow.
         pub flow: u16,
         /// Shortest time counted here; absent in the row of the transfers that were not complete.
@@ -235,7 +189,7 @@ rows! {
     /// One frame of video that a real-time scheme sent (`frames.parquet`, flow by flow in order of
     /// `frame`).
     #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-    pub struct FrameRow in FRAMES_FILE, FrameFile, pub read_frames {
+    pub struct FrameRow in FRAMES_FILE, pub read_frames {
         /// Flow it belongs to.
         pub flow: u16,
         /// 0, 1, 2... in the order in which the encoder made them, without gaps.
@@ -254,7 +208,7 @@ rows! {
 
     /// Capacity of one server during one bin of time (`capacity.parquet`).
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct CapacityRow in CAPACITY_FILE, CapacityFile, pub read_capacity {
+    pub struct CapacityRow in CAPACITY_FILE, pub read_capacity {
         /// The bottleneck.
         pub element: String,
         /// Start of the bin; the next one of the element, or the end of the run, ends it.
@@ -265,7 +219,7 @@ rows! {
 
     /// Traffic of one flow in one direction during one bin of time (`bins.parquet`).
     #[derive(Clone, Debug, Default, PartialEq, Eq)]
-    pub struct BinRow in BINS_FILE, BinFile, pub read_bins {
+    pub struct BinRow in BINS_FILE, pub read_bins {
         /// Flow.
         pub flow: u16,
         /// Direction of the packets.
@@ -295,7 +249,7 @@ rows! {
     /// One bucket of a delay histogram (`delays.parquet`). Both bounds are inclusive; the lowest bound
     /// of a flow is its exact minimum, the highest its exact maximum.
     #[derive(Clone, Debug, PartialEq, Eq)]
-    pub struct DelayRow in DELAYS_FILE, DelayFile, pub read_delays {
+    pub struct DelayRow in DELAYS_FILE, pub read_delays {
         /// Flow.
         pub flow: u16,
         /// Direction of the packets.

@@ -213,24 +213,18 @@ pub fn encode(header: Header, body: &Body<'_>, size: usize, key: &Key, out: &mut
     out.resize(HEADER, 0);
     let kind = match body {
         Body::Hello { version, dialer } => {
-            extend_handshake(out, *version, dialer, &[0; 16]);
-            KIND_HELLO
+            put_handshake(out, KIND_HELLO, *version, dialer, &[0; 16])
         }
         Body::Welcome {
             version,
             dialer,
             listener,
-        } => {
-            extend_handshake(out, *version, dialer, listener);
-            KIND_WELCOME
-        }
+        } => put_handshake(out, KIND_WELCOME, *version, dialer, listener),
         Body::Confirm { dialer, listener } => {
-            extend_handshake(out, VERSION, dialer, listener);
-            KIND_CONFIRM
+            put_handshake(out, KIND_CONFIRM, VERSION, dialer, listener)
         }
         Body::Accept { dialer, listener } => {
-            extend_handshake(out, VERSION, dialer, listener);
-            KIND_ACCEPT
+            put_handshake(out, KIND_ACCEPT, VERSION, dialer, listener)
         }
         Body::Packet(packet) => {
             out.extend_from_slice(packet);
@@ -259,10 +253,12 @@ pub fn encode(header: Header, body: &Body<'_>, size: usize, key: &Key, out: &mut
     out.extend(tag);
 }
 
-fn extend_handshake(out: &mut Vec<u8>, version: u8, dialer: &Nonce, listener: &Nonce) {
+/// Appends the body that all messages of the handshake have; returns their kind.
+fn put_handshake(out: &mut Vec<u8>, kind: u8, version: u8, dialer: &Nonce, listener: &Nonce) -> u8 {
     out.extend([version, 0, 0, 0, 0, 0, 0, 0]);
     out.extend(dialer);
     out.extend(listener);
+    kind
 }
 
 /// Turns a buffer that holds an IP packet between room for the header and room for the tag into a

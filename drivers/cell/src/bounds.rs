@@ -150,7 +150,7 @@ fn own(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
 /// The least round trip; at least a nanosecond if some element delays by what is not known.
 fn round_trip(path: &narrows_record::Cell, flow: &Flow) -> Span {
     let least = |direction| path.propagation_ns(flow.flow, direction);
-    let [there, back] = directions(flow);
+    let (there, back) = (flow.direction, flow.direction.reverse());
     let delays = |element: &Element| match element.kind.as_str() {
         "jitter" | "jittertrace" | "delaytrace" | "drift" | "delaysteps" | "bottleneck" => 1_000,
         _ => 0,
@@ -158,12 +158,6 @@ fn round_trip(path: &narrows_record::Cell, flow: &Flow) -> Span {
     let way = |direction| path.elements(flow.flow, direction).map(delays).sum::<u64>();
     let sum = least(there).saturating_add(least(back));
     Span::from_ns(sum.max(way(there)).max(way(back)))
-}
-
-fn directions(flow: &Flow) -> [narrows_record::Direction; 2] {
-    let data = crate::recorded(flow.direction);
-    let acks = crate::recorded(flow.direction.reverse());
-    [data, acks]
 }
 
 /// By the buffers of its hosts.
@@ -180,15 +174,10 @@ fn window(cell: &Cell, path: &narrows_record::Cell, flow: &Flow) -> Option<Strin
 
 /// By what its data meet on their way.
 fn way(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
-    let [there, _] = directions(flow);
+    let elements = path.elements(flow.flow, flow.direction);
+    let found = elements.filter_map(|element| by_element(path, element, flow));
     // A link says most; loss least.
-    let elements: Vec<&Element> = path.elements(flow.flow, there).collect();
-    let mut found: Vec<(u8, String)> = elements
-        .iter()
-        .filter_map(|element| by_element(path, element, flow))
-        .collect();
-    found.sort_by_key(|(rank, _)| *rank);
-    found.into_iter().next().map(|(_, by)| by)
+    found.min_by_key(|(rank, _)| *rank).map(|(_, by)| by)
 }
 
 /// An element through the whole run: its parameters, and those after each change.

@@ -4,9 +4,9 @@ use crate::{CellError, program};
 use narrows_bpf_programs::Program;
 use narrows_cc::{Scheme, schemes};
 use narrows_media::Media;
-use narrows_net::PathDirection;
+use narrows_net::Direction;
 use narrows_traffic::{Application, Class, Traffic, TrafficSetup};
-use narrows_units::{FileRef, ParamError, Params, Span, Time};
+use narrows_units::{FileRef, ParamError, ParamSpec, Params, Span, Time};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
@@ -76,7 +76,7 @@ pub struct Flow {
     /// When it stops.
     pub stop: Time,
     /// Direction in which its data travel.
-    pub direction: PathDirection,
+    pub direction: Direction,
     /// Index of the host that sends the data.
     pub from: u16,
     /// Index of the host that receives them.
@@ -164,7 +164,7 @@ pub(crate) struct WrittenFlow {
     start_ns: u64,
     stop_ns: u64,
     #[serde(default)]
-    direction: WrittenDirection,
+    direction: Direction,
     #[serde(default)]
     extra_rtt_ns: u64,
     #[serde(default)]
@@ -181,14 +181,6 @@ struct WrittenFile {
 
 fn one() -> u32 {
     1
-}
-
-#[derive(Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum WrittenDirection {
-    #[default]
-    Forward,
-    Backward,
 }
 
 /// The hosts of a flow: those that it names, or the two of a dumbbell.
@@ -208,8 +200,8 @@ fn hosts_of(written: &WrittenFlow, hosts: &[String]) -> Result<(u16, u16), CellE
         }
     };
     let (first, second) = match written.direction {
-        WrittenDirection::Forward => (0, 1),
-        WrittenDirection::Backward => (1, 0),
+        Direction::Forward => (0, 1),
+        Direction::Backward => (1, 0),
     };
     let pair = (find(&written.from, first)?, find(&written.to, second)?);
     if pair.0 == pair.1 {
@@ -248,11 +240,7 @@ fn scheme(written: &WrittenFlow) -> Result<SchemeRef, CellError> {
         }));
     }
     if let Some(scheme) = narrows_media::schemes::find(&written.scheme) {
-        let params = Params::from_json(scheme.params, &written.params);
-        let params = params.map_err(|error| CellError::Params {
-            at: format!("flow {} ({})", written.flow, scheme.name),
-            error,
-        })?;
+        let params = read_params(written, scheme.name, scheme.params, &written.params)?;
         return Ok(SchemeRef::Media(scheme, params));
     }
     let Some(scheme) = schemes::find(&written.scheme) else {
@@ -265,12 +253,21 @@ fn scheme(written: &WrittenFlow) -> Result<SchemeRef, CellError> {
             known: known.join(", "),
         });
     };
-    let params =
-        Params::from_json(scheme.params, &written.params).map_err(|error| CellError::Params {
-            at: format!("flow {} ({})", written.flow, scheme.name),
-            error,
-        })?;
+    let params = read_params(written, scheme.name, scheme.params, &written.params)?;
     Ok(SchemeRef::Native(scheme, params))
+}
+
+/// The parameters `given` to what a flow calls `name`.
+fn read_params(
+    written: &WrittenFlow,
+    name: &str,
+    specs: &[ParamSpec],
+    given: &Map<String, Value>,
+) -> Result<Params, CellError> {
+    Params::from_json(specs, given).map_err(|error| CellError::Params {
+        at: format!("flow {} ({name})", written.flow),
+        error,
+    })
 }
 
 /// The program of `bpf:name`: the object that the flow names, or one of ours.
@@ -285,20 +282,14 @@ fn bpf(written: &WrittenFlow, name: &str) -> Result<BpfRef, CellError> {
         return Ok(BpfRef::Object(FileRef { name, sha256 }));
     }
     let Some(program) = narrows_bpf_programs::find(name) else {
-        let known: Vec<&str> = narrows_bpf_programs::ALL
-            .iter()
-            .map(|known| known.name)
-            .collect();
+        let programs = narrows_bpf_programs::ALL.iter();
+        let known: Vec<&str> = programs.map(|known| known.name).collect();
         return Err(CellError::Conflict(format!(
             "flow {flow}: there is no BPF program '{name}'; known: {}",
             known.join(", ")
         )));
     };
-    let params = Params::from_json(&program.params(), &written.params);
-    let params = params.map_err(|error| CellError::Params {
-        at: format!("flow {flow} ({scheme})"),
-        error,
-    })?;
+    let params = read_params(written, scheme, &program.params(), &written.params)?;
     Ok(BpfRef::Program(program, params))
 }
 
@@ -320,11 +311,8 @@ fn traffic(written: &WrittenFlow) -> Result<TrafficRef, CellError> {
             known.join(", ")
         )));
     };
-    let params =
-        Params::from_json(kind.entry.params, &params).map_err(|error| CellError::Params {
-            at: format!("flow {} ({name} traffic)", written.flow),
-            error,
-        })?;
+    let what = format!("{name} traffic");
+    let params = read_params(written, &what, kind.entry.params, &params)?;
     Ok(TrafficRef { kind, params })
 }
 
@@ -385,10 +373,8 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
             written.scheme
         ));
     }
-    if let Err(error) = Params::from_json(narrows_transport::PARAMS, &written.transport) {
-        let at = format!("flow {number} (transport)");
-        return Err(CellError::Params { at, error });
-    }
+    let transport = narrows_transport::PARAMS;
+    read_params(&written, "transport", transport, &written.transport)?;
     if traffic.kind.whole && written.transport.get("reliable") == Some(&Value::Bool(false)) {
         return conflict(format!(
             "traffic of the kind '{kind}' waits until everything has arrived, so that losses have to be repaired; leave out reliable"
@@ -410,10 +396,7 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
         background: written.background,
         start: Time::from_ns(written.start_ns),
         stop: Time::from_ns(written.stop_ns),
-        direction: match written.direction {
-            WrittenDirection::Forward => PathDirection::Forward,
-            WrittenDirection::Backward => PathDirection::Backward,
-        },
+        direction: written.direction,
         from,
         to,
         extra_rtt: Span::from_ns(written.extra_rtt_ns),

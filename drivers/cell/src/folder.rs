@@ -3,11 +3,9 @@
 use crate::{Cell, read_regular};
 use narrows_record::completions::binned;
 use narrows_record::{
-    BINS_FILE, BinFile, BinLog, BinRow, CAPACITY_FILE, COMPLETIONS_FILE, CapacityFile, CapacityRow,
-    CompletionFile, CompletionRow, DELAYS_FILE, DelayFile, DelayRow, FRAMES_FILE, FrameFile,
-    FrameRow, KeptTransfers, PACKETS_FILE, PacketFile, QUEUES_FILE, QueueFile, QueueRow, RUN_FILE,
-    Record, RecordError, RunDocument, STATES_FILE, Severity, StateFile, StateRow, TRACES_FILE,
-    TRANSFERS_FILE, TraceFile, TraceRow, TransferFile, TransferRow,
+    BinLog, BinRow, CapacityRow, DelayRow, FrameRow, KeptTransfers, PACKETS_FILE, PacketFile,
+    QueueRow, RUN_FILE, Record, RecordError, Row, RowFile, RunDocument, Severity, StateRow,
+    TraceRow, TransferRow,
 };
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -154,19 +152,11 @@ impl RecordFolder {
     /// Writes bins and delays that somebody else counted.
     pub fn bin_rows(
         &self,
-        mut bins: impl Iterator<Item = BinRow>,
-        mut delays: impl Iterator<Item = DelayRow>,
+        bins: impl Iterator<Item = BinRow>,
+        delays: impl Iterator<Item = DelayRow>,
     ) -> Result<(), FolderError> {
-        let mut write = || -> Result<(), RecordError> {
-            let mut file = BinFile::create(self.open(BINS_FILE).map_err(lower)?)?;
-            bins.try_for_each(|row| file.push(row))?;
-            file.finish()?.flush()?;
-            let mut file = DelayFile::create(self.open(DELAYS_FILE).map_err(lower)?)?;
-            delays.try_for_each(|row| file.push(row))?;
-            file.finish()?.flush()?;
-            Ok(())
-        };
-        write().map_err(self.record(BINS_FILE))
+        self.rows(bins)?;
+        self.rows(delays)
     }
 
     /// Writes the sampled states, and what schemes published beyond them.
@@ -175,18 +165,8 @@ impl RecordFolder {
         states: impl IntoIterator<Item = StateRow>,
         traces: Vec<TraceRow>,
     ) -> Result<(), FolderError> {
-        let write = || -> Result<(), RecordError> {
-            let mut file = StateFile::create(self.open(STATES_FILE).map_err(lower)?)?;
-            states.into_iter().try_for_each(|row| file.push(row))?;
-            file.finish()?.flush()?;
-            if !traces.is_empty() {
-                let mut file = TraceFile::create(self.open(TRACES_FILE).map_err(lower)?)?;
-                traces.into_iter().try_for_each(|row| file.push(row))?;
-                file.finish()?.flush()?;
-            }
-            Ok(())
-        };
-        write().map_err(self.record(STATES_FILE))
+        self.rows(states)?;
+        self.rows_if_any(traces)
     }
 
     /// Writes of the transfers of applications what `cell` wants to keep; nothing if there were none.
@@ -195,75 +175,47 @@ impl RecordFolder {
         cell: &Cell,
         rows: impl IntoIterator<Item = TransferRow>,
     ) -> Result<(), FolderError> {
-        let mut rows = rows.into_iter().peekable();
         match cell.transfers {
-            KeptTransfers::All => {}
-            KeptTransfers::Bins => return self.completions(&binned(rows, &cell.measure)),
-            KeptTransfers::None => return Ok(()),
+            KeptTransfers::All => self.rows_if_any(rows),
+            KeptTransfers::Bins => self.rows_if_any(binned(rows.into_iter(), &cell.measure)),
+            KeptTransfers::None => Ok(()),
         }
-        if rows.peek().is_none() {
-            return Ok(());
-        }
-        let mut write = || -> Result<(), RecordError> {
-            let mut file = TransferFile::create(self.open(TRANSFERS_FILE).map_err(lower)?)?;
-            rows.try_for_each(|row| file.push(row))?;
-            file.finish()?.flush()?;
-            Ok(())
-        };
-        write().map_err(self.record(TRANSFERS_FILE))
-    }
-
-    fn completions(&self, rows: &[CompletionRow]) -> Result<(), FolderError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let write = || -> Result<(), RecordError> {
-            let mut file = CompletionFile::create(self.open(COMPLETIONS_FILE).map_err(lower)?)?;
-            rows.iter().try_for_each(|row| file.push(row.clone()))?;
-            file.finish()?.flush()?;
-            Ok(())
-        };
-        write().map_err(self.record(COMPLETIONS_FILE))
     }
 
     /// Writes the frames of video; nothing if there were none.
     pub fn frames(&self, rows: &[FrameRow]) -> Result<(), FolderError> {
-        if rows.is_empty() {
-            return Ok(());
-        }
-        let write = || -> Result<(), RecordError> {
-            let mut file = FrameFile::create(self.open(FRAMES_FILE).map_err(lower)?)?;
-            rows.iter().try_for_each(|row| file.push(*row))?;
-            file.finish()?.flush()?;
-            Ok(())
-        };
-        write().map_err(self.record(FRAMES_FILE))
+        self.rows_if_any(rows.iter().copied())
     }
 
     /// Writes what servers could have carried over time; nothing if the cell tells it for all.
     pub fn capacity(&self, rows: impl IntoIterator<Item = CapacityRow>) -> Result<(), FolderError> {
-        let mut rows = rows.into_iter().peekable();
-        if rows.peek().is_none() {
-            return Ok(());
-        }
-        let mut write = || -> Result<(), RecordError> {
-            let mut file = CapacityFile::create(self.open(CAPACITY_FILE).map_err(lower)?)?;
-            rows.try_for_each(|row| file.push(row))?;
-            file.finish()?.flush()?;
-            Ok(())
-        };
-        write().map_err(self.record(CAPACITY_FILE))
+        self.rows_if_any(rows)
     }
 
     /// Writes the sampled queues.
     pub fn queues(&self, rows: impl IntoIterator<Item = QueueRow>) -> Result<(), FolderError> {
+        self.rows(rows)
+    }
+
+    /// Writes the file of one kind of rows.
+    fn rows<R: Row>(&self, rows: impl IntoIterator<Item = R>) -> Result<(), FolderError> {
+        let output = self.open(R::FILE)?;
         let write = || -> Result<(), RecordError> {
-            let mut file = QueueFile::create(self.open(QUEUES_FILE).map_err(lower)?)?;
+            let mut file = RowFile::create(output)?;
             rows.into_iter().try_for_each(|row| file.push(row))?;
             file.finish()?.flush()?;
             Ok(())
         };
-        write().map_err(self.record(QUEUES_FILE))
+        write().map_err(self.record(R::FILE))
+    }
+
+    /// Writes the file of one kind of rows; none if there are no rows.
+    fn rows_if_any<R: Row>(&self, rows: impl IntoIterator<Item = R>) -> Result<(), FolderError> {
+        let mut rows = rows.into_iter().peekable();
+        match rows.peek() {
+            Some(_) => self.rows(rows),
+            None => Ok(()),
+        }
     }
 
     /// Verifies what was written, completes `run` with the checks, writes it, and gives the
@@ -305,13 +257,6 @@ impl Drop for RecordFolder {
             // Nothing half-written stays; if even that fails, the next attempt removes it.
             let _ = fs::remove_dir_all(&self.partial);
         }
-    }
-}
-
-fn lower(error: FolderError) -> RecordError {
-    match error {
-        FolderError::Io { error, .. } => RecordError::Io(error),
-        other => RecordError::Encode(other.to_string()),
     }
 }
 

@@ -3,200 +3,136 @@
 
 use crate::{CellError, NOISES, Noise};
 use narrows_transport::Config;
-use narrows_units::{Kind, ParamSpec, Params, Span};
+use narrows_units::{Bytes, Kind, ParamSpec, Params, Span, params};
 use serde_json::{Map, Value, json};
 
-/// One setting that a scenario may give a host.
-#[derive(Clone, Copy, Debug)]
-pub struct HostSetting {
-    /// Name in scenarios, kind of its value, range and meaning. Settings have no default: the
-    /// kernel's own stays in force.
-    pub spec: ParamSpec,
-    /// Path of the kernel's setting below `/proc/sys`; `None` for those that are none.
-    pub sysctl: Option<&'static str>,
-    /// Its effect on our own transport; `None` if it has none.
-    pub mirrored: Option<&'static str>,
+params! {
+    /// Settings that a scenario may give a host. Without one the kernel's own stays in force. Those whose names begin
+    /// with `tcp_` are the kernel's, in `net.ipv4`.
+    #[derive(Default, PartialEq)]
+    pub struct HostSettings {
+        /// Selective acknowledgements (0 or 1).
+        tcp_sack: Option<Count>(0.0..=1.0);
+        /// Report of data received twice (0 or 1).
+        tcp_dsack: Option<Count>(0.0..=1.0);
+        /// Packets that may overtake before one is taken to be lost.
+        tcp_reordering: Option<Count>(1.0..=300.0);
+        /// How far reordering that is seen raises the number of packets that may overtake.
+        tcp_max_reordering: Option<Count>(1.0..=1e6);
+        /// Loss detection by time: bit 0 switches RACK on, bits 1 and 2 change its window.
+        tcp_recovery: Option<Count>(0.0..=7.0);
+        /// 0: no ECN; 1: ask for it and accept it; 2: accept it.
+        tcp_ecn: Option<Count>(0.0..=2.0);
+        /// Receive buffer of a connection in bytes: least, initial and most.
+        tcp_rmem: Option<Counts>;
+        /// Send buffer of a connection in bytes: least, initial and most.
+        tcp_wmem: Option<Counts>;
+        /// Most payload bytes that a connection from or to this host may have under way.
+        window: Option<Bytes>(2000.0..=1e12);
+        /// Largest IP packet of the host.
+        mtu: Option<Bytes>(576.0..=9000.0);
+        /// Whether the window shrinks while a connection is idle (0 or 1).
+        tcp_slow_start_after_idle: Option<Count>(0.0..=1.0);
+        /// Tail-loss probes: 0 switches them off, 3 on.
+        tcp_early_retrans: Option<Count>(0.0..=4.0);
+        /// Smallest retransmission timeout in microseconds.
+        tcp_rto_min_us: Option<Count>(1.0..=6e7);
+        /// TCP time stamps (0 or 1).
+        tcp_timestamps: Option<Count>(0.0..=1.0);
+        /// Whether the kernel forgets what it has learnt of a path when a connection ends (0 or 1).
+        tcp_no_metrics_save: Option<Count>(0.0..=1.0);
+        /// Unsent bytes above which a socket takes no more.
+        tcp_notsent_lowat: Option<Count>(0.0..=4_294_967_295.0);
+    }
 }
 
-const fn flag(name: &'static str, doc: &'static str) -> ParamSpec {
-    ParamSpec::new(name, Kind::Count, doc).range(0.0, 1.0)
-}
-
-const fn count(name: &'static str, doc: &'static str, most: f64) -> ParamSpec {
-    ParamSpec::new(name, Kind::Count, doc).range(0.0, most)
-}
-
-const KERNEL: &str = "Linux, Documentation/networking/ip-sysctl.rst";
+const NOISE: ParamSpec = ParamSpec::new(
+    "noise",
+    Kind::Choice(NOISES),
+    "How late the processes of a simulated host act on datagrams and timers: not at all, or as measured on a kind of \
+     machine. Real hosts have their own and take none.",
+);
 
 /// Everything that the settings of a host may name.
-pub const HOST_SETTINGS: &[HostSetting] = &[
-    HostSetting {
-        spec: flag("tcp_sack", "Selective acknowledgements (0 or 1)."),
-        sysctl: Some("net/ipv4/tcp_sack"),
-        mirrored: Some("transport parameter sack: off if either end of a connection has 0"),
-    },
-    HostSetting {
-        spec: flag("tcp_dsack", "Report of data received twice (0 or 1)."),
-        sysctl: Some("net/ipv4/tcp_dsack"),
-        mirrored: None,
-    },
-    HostSetting {
-        spec: count(
-            "tcp_reordering",
-            "Packets that may overtake before one is taken to be lost.",
-            300.0,
-        )
-        .range(1.0, 300.0),
-        sysctl: Some("net/ipv4/tcp_reordering"),
-        mirrored: Some("transport parameter packet_threshold of the sender"),
-    },
-    HostSetting {
-        spec: count(
-            "tcp_max_reordering",
-            "How far reordering that is seen raises the number of packets that may overtake.",
-            1e6,
-        )
-        .range(1.0, 1e6),
-        sysctl: Some("net/ipv4/tcp_max_reordering"),
-        mirrored: Some("transport parameter max_packet_threshold of the sender"),
-    },
-    HostSetting {
-        spec: count(
-            "tcp_recovery",
-            "Loss detection by time: bit 0 switches RACK on, bits 1 and 2 change its window.",
-            7.0,
-        ),
-        sysctl: Some("net/ipv4/tcp_recovery"),
-        mirrored: Some("transport parameter rack of the sender: bit 0"),
-    },
-    HostSetting {
-        spec: count(
-            "tcp_ecn",
-            "0: no ECN; 1: ask for it and accept it; 2: accept it.",
-            2.0,
-        ),
-        sysctl: Some("net/ipv4/tcp_ecn"),
-        mirrored: Some(
-            "transport parameter ecn: on if the client has 1 and the server has not 0; off if either has 0",
-        ),
-    },
-    HostSetting {
-        spec: ParamSpec::new(
-            "tcp_rmem",
-            Kind::Counts,
-            "Receive buffer of a connection in bytes: least, initial and most.",
-        ),
-        sysctl: Some("net/ipv4/tcp_rmem"),
-        mirrored: Some(
-            "transport parameter window: half of the most at the receiver, as the kernel keeps half for its own use",
-        ),
-    },
-    HostSetting {
-        spec: ParamSpec::new(
-            "tcp_wmem",
-            Kind::Counts,
-            "Send buffer of a connection in bytes: least, initial and most.",
-        ),
-        sysctl: Some("net/ipv4/tcp_wmem"),
-        mirrored: Some(
-            "transport parameter window: half of the most at the sender, as the kernel keeps half for its own use",
-        ),
-    },
-    HostSetting {
-        spec: ParamSpec::new(
-            "window",
-            Kind::Bytes,
-            "Most payload bytes that a connection from or to this host may have under way.",
-        )
-        .range(2000.0, 1e12),
-        sysctl: None,
-        mirrored: Some("transport parameter window: the smaller one of both ends"),
-    },
-    HostSetting {
-        spec: ParamSpec::new("mtu", Kind::Bytes, "Largest IP packet of the host.")
-            .range(576.0, 9000.0),
-        sysctl: None,
-        mirrored: Some(
-            "transport parameter packet_size: the smaller one of both ends, where an end without the setting has the scenario's packet_size",
-        ),
-    },
-    HostSetting {
-        spec: flag(
-            "tcp_slow_start_after_idle",
-            "Whether the window shrinks while a connection is idle (0 or 1).",
-        ),
-        sysctl: Some("net/ipv4/tcp_slow_start_after_idle"),
-        mirrored: None,
-    },
-    HostSetting {
-        spec: count(
-            "tcp_early_retrans",
-            "Tail-loss probes: 0 switches them off, 3 on.",
-            4.0,
-        ),
-        sysctl: Some("net/ipv4/tcp_early_retrans"),
-        mirrored: Some("transport parameter tail_loss_probe of the sender: off with 0"),
-    },
-    HostSetting {
-        spec: count(
-            "tcp_rto_min_us",
-            "Smallest retransmission timeout in microseconds.",
-            6e7,
-        )
-        .range(1.0, 6e7),
-        sysctl: Some("net/ipv4/tcp_rto_min_us"),
-        mirrored: Some("transport parameter min_rto of the sender"),
-    },
-    HostSetting {
-        spec: flag("tcp_timestamps", "TCP time stamps (0 or 1)."),
-        sysctl: Some("net/ipv4/tcp_timestamps"),
-        mirrored: None,
-    },
-    HostSetting {
-        spec: flag(
-            "tcp_no_metrics_save",
-            "Whether the kernel forgets what it has learnt of a path when a connection ends (0 or 1).",
-        ),
-        sysctl: Some("net/ipv4/tcp_no_metrics_save"),
-        mirrored: None,
-    },
-    HostSetting {
-        spec: count(
-            "tcp_notsent_lowat",
-            "Unsent bytes above which a socket takes no more.",
-            4_294_967_295.0,
-        ),
-        sysctl: Some("net/ipv4/tcp_notsent_lowat"),
-        mirrored: None,
-    },
-    HostSetting {
-        spec: ParamSpec::new(
-            "noise",
-            Kind::Choice(NOISES),
-            "How late the processes of a simulated host act on datagrams and timers: not at all, or as measured on a \
-             kind of machine. Real hosts have their own and take none.",
-        ),
-        sysctl: None,
-        mirrored: Some(
-            "in simulation, sockets are read in batches and packets leave when the process runs",
-        ),
-    },
+const SPECS: [ParamSpec; 17] = ParamSpec::join(&[HostSettings::PARAMS, &[NOISE]]);
+
+/// Where the settings come from.
+const KERNEL: &str = "Linux, Documentation/networking/ip-sysctl.rst";
+
+/// What our own transport makes of settings, by their names.
+const MIRRORED: [(&str, &str); 12] = [
+    (
+        "tcp_sack",
+        "transport parameter sack: off if either end of a connection has 0",
+    ),
+    (
+        "tcp_reordering",
+        "transport parameter packet_threshold of the sender",
+    ),
+    (
+        "tcp_max_reordering",
+        "transport parameter max_packet_threshold of the sender",
+    ),
+    (
+        "tcp_recovery",
+        "transport parameter rack of the sender: bit 0",
+    ),
+    (
+        "tcp_ecn",
+        "transport parameter ecn: on if the client has 1 and the server has not 0; off if either has 0",
+    ),
+    (
+        "tcp_rmem",
+        "transport parameter window: half of the most at the receiver, as the kernel keeps half for its own use",
+    ),
+    (
+        "tcp_wmem",
+        "transport parameter window: half of the most at the sender, as the kernel keeps half for its own use",
+    ),
+    (
+        "window",
+        "transport parameter window: the smaller one of both ends",
+    ),
+    (
+        "mtu",
+        "transport parameter packet_size: the smaller one of both ends, where an end without the setting has the scenario's packet_size",
+    ),
+    (
+        "tcp_early_retrans",
+        "transport parameter tail_loss_probe of the sender: off with 0",
+    ),
+    (
+        "tcp_rto_min_us",
+        "transport parameter min_rto of the sender",
+    ),
+    (
+        "noise",
+        "in simulation, sockets are read in batches and packets leave when the process runs",
+    ),
 ];
 
-impl HostSetting {
-    /// The setting as JSON, for scenario validation and the reference.
-    pub fn to_json(&self) -> Value {
-        let mut json = self.spec.source(KERNEL).to_json();
-        json["sysctl"] = json!(self.sysctl.map(|path| path.replace('/', ".")));
-        json["mirrored"] = json!(self.mirrored);
+/// Name of the kernel's setting that is called `name` in scenarios; `None` for those that are none.
+fn sysctl(name: &str) -> Option<String> {
+    name.starts_with("tcp_").then(|| format!("net.ipv4.{name}"))
+}
+
+/// All settings as JSON, for scenario validation and the reference.
+pub(crate) fn host_settings_json() -> Value {
+    let setting = |spec: ParamSpec| {
+        let mut json = spec.source(KERNEL).to_json();
+        let mirrored = MIRRORED.iter().find(|(name, _)| *name == spec.name);
+        json["sysctl"] = json!(sysctl(spec.name));
+        json["mirrored"] = json!(mirrored.map(|(_, effect)| effect));
         json
-    }
+    };
+    SPECS.into_iter().map(setting).collect()
 }
 
 /// The settings of one host.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Host {
-    settings: Params,
+    written: Params,
+    settings: HostSettings,
 }
 
 impl Host {
@@ -206,18 +142,17 @@ impl Host {
     /// # Errors
     /// A setting that does not exist, or a value that it cannot have.
     pub fn new(name: &str, settings: &Map<String, Value>) -> Result<Self, CellError> {
-        let specs: Vec<ParamSpec> = HOST_SETTINGS.iter().map(|setting| setting.spec).collect();
         let written = settings
             .iter()
-            .map(|(key, value)| (key.clone(), plain(&specs, key, value)))
+            .map(|(key, value)| (key.clone(), plain(key, value)))
             .collect();
         let refuse = |error| CellError::Params {
             at: format!("settings of host {name}"),
             error,
         };
-        let settings = Params::from_json(&specs, &written).map_err(refuse)?;
+        let written = Params::from_json(&SPECS, &written).map_err(refuse)?;
         for name in ["tcp_rmem", "tcp_wmem"] {
-            let Some(list) = settings.counts(name) else {
+            let Some(list) = written.counts(name) else {
                 continue;
             };
             if list.len() != 3 || list.windows(2).any(|pair| pair[0] > pair[1]) || list[2] < 4096 {
@@ -226,51 +161,45 @@ impl Host {
                 ))));
             }
         }
-        Ok(Host { settings })
+        let settings = HostSettings::read(&written);
+        Ok(Host { written, settings })
     }
 
-    /// Kernel settings to write in an emulated host: path below `/proc/sys`, and value.
-    pub fn sysctls(&self) -> Vec<(&'static str, String)> {
-        let written = HOST_SETTINGS.iter().filter_map(|setting| {
-            let (path, name) = (setting.sysctl?, setting.spec.name);
-            let value = match self.settings.counts(name) {
+    /// Kernel settings to make in an emulated host: their names and values.
+    pub fn sysctls(&self) -> Vec<(String, String)> {
+        let set = SPECS.iter().filter_map(|&ParamSpec { name, .. }| {
+            let value = match self.written.counts(name) {
                 Some(list) => {
                     let words: Vec<String> = list.iter().map(u64::to_string).collect();
                     words.join(" ")
                 }
-                None => self.settings.integer(name)?.to_string(),
+                None => self.written.integer(name)?.to_string(),
             };
-            Some((path, value))
+            Some((sysctl(name)?, value))
         });
-        written.collect()
+        set.collect()
     }
 
     /// The largest IP packet, if it is set.
     pub fn mtu(&self) -> Option<u32> {
-        self.settings.integer("mtu").map(|mtu| mtu as u32)
-    }
-
-    /// Half of the most of `tcp_rmem` or `tcp_wmem`.
-    fn buffer(&self, name: &str) -> Option<u64> {
-        let most = *self.settings.counts(name)?.last()?;
-        Some(most / 2)
+        self.settings.mtu.map(|mtu| mtu.get() as u32)
     }
 
     /// Most payload bytes that a connection may have under way, if that is set. Emulated hosts set
     /// it on the sockets that receive data (TCP_WINDOW_CLAMP).
     pub fn window(&self) -> Option<u64> {
-        self.settings.integer("window")
+        self.settings.window.map(Bytes::get)
     }
 
     /// Scheduling delays of its processes in simulation, if they have any.
     pub fn noise(&self) -> Option<&'static Noise> {
-        Noise::named(self.settings.word("noise")?)
+        Noise::named(self.written.word("noise")?)
     }
 }
 
 /// Text as one would write it to the kernel becomes the number or the list that it says; what is
 /// neither stays as it is, for the check to refuse.
-fn plain(specs: &[ParamSpec], key: &str, value: &Value) -> Value {
+fn plain(key: &str, value: &Value) -> Value {
     let Some(text) = value.as_str() else {
         return value.clone();
     };
@@ -278,7 +207,7 @@ fn plain(specs: &[ParamSpec], key: &str, value: &Value) -> Value {
         .split_whitespace()
         .map(|word| word.parse().ok())
         .collect();
-    let list = specs
+    let list = SPECS
         .iter()
         .any(|spec| spec.name == key && spec.kind == Kind::Counts);
     match numbers.as_deref() {
@@ -292,35 +221,39 @@ fn plain(specs: &[ParamSpec], key: &str, value: &Value) -> Value {
 /// `client` opened (it is one of the two).
 pub(crate) fn transport(base: &Config, from: &Host, to: &Host, client_sends: bool) -> Config {
     let mut config = base.clone();
-    let sender = |name: &str| from.settings.integer(name);
-    if let Some(threshold) = sender("tcp_reordering") {
+    let (sender, receiver) = (&from.settings, &to.settings);
+    if let Some(threshold) = sender.tcp_reordering {
         config.packet_threshold = threshold;
     }
-    if let Some(threshold) = sender("tcp_max_reordering") {
+    if let Some(threshold) = sender.tcp_max_reordering {
         config.max_packet_threshold = threshold;
     }
-    if let Some(mode) = sender("tcp_recovery") {
+    if let Some(mode) = sender.tcp_recovery {
         config.rack = mode & 1 != 0;
     }
-    let no_sack = |host: &Host| host.settings.integer("tcp_sack") == Some(0);
-    config.sack &= !no_sack(from) && !no_sack(to);
+    config.sack &= sender.tcp_sack != Some(0) && receiver.tcp_sack != Some(0);
+    // Half of the most.
+    let buffer = |sizes: &Option<Vec<u64>>| Some(sizes.as_ref()?.last()? / 2);
     let limits = [
         from.window(),
         to.window(),
-        from.buffer("tcp_wmem"),
-        to.buffer("tcp_rmem"),
+        buffer(&sender.tcp_wmem),
+        buffer(&receiver.tcp_rmem),
     ];
     let least = limits.into_iter().flatten().min();
     config.window = config.window.min(least.unwrap_or(u64::MAX));
-    if let Some(mode) = sender("tcp_early_retrans") {
+    if let Some(mode) = sender.tcp_early_retrans {
         config.tail_loss_probe = mode != 0;
     }
-    if let Some(us) = sender("tcp_rto_min_us") {
+    if let Some(us) = sender.tcp_rto_min_us {
         config.min_rto = Span::from_us(us);
     }
-    let (client, server) = if client_sends { (from, to) } else { (to, from) };
-    let ecn = |host: &Host| host.settings.integer("tcp_ecn");
-    config.ecn = match (ecn(client), ecn(server)) {
+    let (client, server) = if client_sends {
+        (sender, receiver)
+    } else {
+        (receiver, sender)
+    };
+    config.ecn = match (client.tcp_ecn, server.tcp_ecn) {
         (Some(0), _) | (_, Some(0)) => false,
         (Some(1), _) => true,
         (Some(_), _) => false,
@@ -352,9 +285,12 @@ mod tests {
         assert_eq!(
             sysctls,
             [
-                ("net/ipv4/tcp_sack", "0".to_owned()),
-                ("net/ipv4/tcp_reordering", "10".to_owned()),
-                ("net/ipv4/tcp_rmem", "4096 131072 6291456".to_owned()),
+                ("net.ipv4.tcp_sack".to_owned(), "0".to_owned()),
+                ("net.ipv4.tcp_reordering".to_owned(), "10".to_owned()),
+                (
+                    "net.ipv4.tcp_rmem".to_owned(),
+                    "4096 131072 6291456".to_owned()
+                ),
             ]
         );
         assert_eq!((host.mtu(), host.window()), (Some(1400), None));

@@ -155,11 +155,7 @@ fn judge_emulator(run: &mut RunDocument, measured: &RunMeasurements) {
     let [first, .., last] = measured.late_by_tenth_ns;
     if work > 0.97 {
         let growing = last > 4 * first.max(100 * US);
-        let severity = if growing || measured.lateness.p50_ns > MS {
-            Severity::Invalid
-        } else {
-            Severity::Degraded
-        };
+        let severity = Severity::invalid_if(growing || measured.lateness.p50_ns > MS);
         let text = format!(
             "The emulator was busy {:.0} % of the time and was itself the limit of the path.",
             work * 100.0
@@ -267,11 +263,7 @@ fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointMeasurements) {
     }
     let waited = outcome.wait_ns as f64 / endpoint.active_ns.max(1) as f64;
     if waited > 0.10 {
-        let severity = if waited > 0.25 {
-            Severity::Invalid
-        } else {
-            Severity::Degraded
-        };
+        let severity = Severity::invalid_if(waited > 0.25);
         let text = format!(
             "The {role} of flow {flow} had to wait for a processor {:.0} % of the time, so the \
              machine was the limit and not the path.",
@@ -294,11 +286,7 @@ fn judge_limits(run: &mut RunDocument, flow: u16, limits: &TcpLimits, capped: bo
     if limits.samples >= 20 {
         let share = limits.starved as f64 / limits.samples as f64;
         if share > 0.05 {
-            let severity = if share > 0.25 {
-                Severity::Invalid
-            } else {
-                Severity::Degraded
-            };
+            let severity = Severity::invalid_if(share > 0.25);
             let text = format!(
                 "Flow {flow} had no data ready in {:.0} % of the samples: the sending program was \
                  the limit.",

@@ -27,7 +27,7 @@ pub use error::{Context, RunError};
 pub use files::{as_text, keep_file, load_files, read_regular, sha256};
 pub use flow::{BpfRef, Flow, SchemeRef, TrafficRef};
 pub use folder::{FolderError, RecordFolder, open_record};
-pub use hosts::{HOST_SETTINGS, Host, HostSetting};
+pub use hosts::{Host, HostSettings};
 pub use machine::Machine;
 pub use media::{judge_frames, media_receiver, media_sender, merge_frames};
 pub use noise::{Delays, NOISES, Noise};
@@ -43,10 +43,18 @@ pub use registry::registry;
 pub use results::{EndpointResults, FlowDeliveries, FlowEnd};
 pub use summary::{
     capacity_rows, described, element_counters, element_names, offered, receiver_counters,
-    recorded, sender_counters, sink_counters, state_row, trace_rows,
+    sender_counters, sink_counters, state_row, trace_rows,
 };
 
 /// Version of Narrows.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Hash of the source tree that was built, if it was known at build time.
 pub const GIT: Option<&str> = option_env!("NARROWS_GIT");
+
+/// The version of Narrows and its source, as records keep them.
+pub fn versions() -> narrows_record::Versions {
+    narrows_record::Versions {
+        narrows: VERSION.to_owned(),
+        git: GIT.map(str::to_owned),
+    }
+}

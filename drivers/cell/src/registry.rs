@@ -1,6 +1,6 @@
 //! Everything that scenarios may name, as one JSON document.
 
-use crate::{HOST_SETTINGS, HostSetting};
+use crate::hosts::host_settings_json;
 use narrows_bpf_programs::Program;
 use narrows_cc::{Profile, Scheme, schemes};
 use narrows_media::Media;
@@ -87,6 +87,6 @@ pub fn registry() -> Value {
         "bottleneck": params(BOTTLENECK_PARAMS),
         "transport": params(narrows_transport::PARAMS),
         "traffic": kinds::ALL.iter().map(Traffic::to_json).collect::<Vec<_>>(),
-        "host_settings": HOST_SETTINGS.iter().map(HostSetting::to_json).collect::<Vec<_>>(),
+        "host_settings": host_settings_json(),
     })
 }

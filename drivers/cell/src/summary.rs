@@ -1,7 +1,7 @@
 //! From the core's counters and snapshots to the rows and members of records.
 
 use crate::{Cell, Flow, GIT, SchemeRef, VERSION};
-use narrows_net::{Network, Packet, PathDirection};
+use narrows_net::{Network, Packet};
 use narrows_record::{
     CapacityRow, ElementCounters, Fingerprint, FlowSummary, ReceiverCounters, SenderCounters,
     StateRow, TraceRow,
@@ -19,14 +19,6 @@ pub fn element_names<P: Packet + 'static>(network: &Network<P>) -> Vec<String> {
         .collect()
 }
 
-/// The record's word for a direction.
-pub const fn recorded(direction: PathDirection) -> narrows_record::Direction {
-    match direction {
-        PathDirection::Forward => narrows_record::Direction::Forward,
-        PathDirection::Backward => narrows_record::Direction::Backward,
-    }
-}
-
 /// Counters of every element until `end`. Servers that the timeline replaced (`replaced`, see
 /// [`crate::Cell::replaced_rates`]) do not tell what they could have carried together.
 pub fn element_counters<P: Packet + 'static>(
@@ -42,7 +34,7 @@ pub fn element_counters<P: Packet + 'static>(
             name: stage.name.to_owned(),
             kind: stage.kind.to_owned(),
             link: Some(stage.link.to_owned()),
-            direction: recorded(stage.direction),
+            direction: stage.direction,
             in_packets: counters.in_packets,
             in_bytes: counters.in_bytes,
             out_packets: counters.out_packets,

@@ -17,7 +17,7 @@ mod sizing;
 
 use describe::{Wires, describe, describe_hosts};
 use narrows_cell::Role;
-use narrows_cell::{Cell, GIT, RecordFolder, RecordKind, VERSION, element_names};
+use narrows_cell::{Cell, RecordFolder, RecordKind, element_names, versions};
 use narrows_cell::{Context, RunError};
 use narrows_emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
 use narrows_endpoints::bpf::Programs;
@@ -28,7 +28,7 @@ use narrows_endpoints::supervisor::{
 use narrows_net::Network;
 use narrows_netns::host_info;
 use narrows_netns::{Host, HostDefaults, HostPlan, Hosts, enter_private_network};
-use narrows_record::{RunDocument, Versions};
+use narrows_record::RunDocument;
 use narrows_sys::cpu::{self, CpuTicks};
 use narrows_sys::poll::{Epoll, Signals};
 use narrows_sys::privileges::{self, Need};
@@ -161,14 +161,7 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
         ));
     }
     let after = hosts.counters().could_not("read the wires' counters")?;
-    let mut run = RunDocument::new(
-        cell.json.clone(),
-        "emulate",
-        Versions {
-            narrows: VERSION.to_owned(),
-            git: GIT.map(str::to_owned),
-        },
-    );
+    let mut run = RunDocument::new(cell.json.clone(), "emulate", versions());
     describe_hosts(&mut run, &hosts);
     run.other
         .insert("privilege".to_owned(), json!(privilege.name()));

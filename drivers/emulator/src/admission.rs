@@ -3,9 +3,10 @@
 use super::core::CoreConfig;
 use super::frame::{self, Header, Kind};
 use super::handle::Handle;
+use super::hooks::Transit;
 use narrows_cell::judgement::{Conversation, ProgramTraffic, RefusedFrames};
 use narrows_cell::{Role, addressing};
-use narrows_net::{Network, PathDirection};
+use narrows_net::{Direction, Network};
 use narrows_units::Time;
 use std::collections::BTreeMap;
 
@@ -24,7 +25,7 @@ pub struct FlowEntry {
     /// The host that sends the data.
     pub from: u16,
     /// The direction in which these are said to travel.
-    pub direction: PathDirection,
+    pub direction: Direction,
     /// When they end.
     pub stop: Time,
     /// True if our own transport carries it.
@@ -66,7 +67,7 @@ pub(crate) struct Admitted {
     /// Number of its flow, or 0.
     pub(crate) flow: u16,
     pub(crate) route: u16,
-    pub(crate) direction: PathDirection,
+    pub(crate) direction: Direction,
     /// Model time at which it enters.
     pub(crate) at: Time,
     /// True if it carries an acknowledgement and nothing else.
@@ -80,7 +81,7 @@ pub(crate) struct RouteEntry {
     from: u16,
     /// Port of the host at which it ends.
     pub(crate) to: u16,
-    pub(crate) direction: PathDirection,
+    pub(crate) direction: Direction,
 }
 
 /// The rules of a run, and what they have kept out.
@@ -289,8 +290,19 @@ impl Admission {
         (route != NO_ROUTE).then_some(route)
     }
 
+    /// A packet in the network, as hooks see it at `at`.
+    #[inline]
+    pub(crate) fn transit(&self, packet: &Handle, at: Time) -> Transit {
+        Transit {
+            slot: packet.slot,
+            direction: self.routes[usize::from(packet.route)].direction,
+            size: u32::from(packet.size),
+            at,
+        }
+    }
+
     /// The way in which a packet is said to travel: acknowledgements of a flow against its data.
-    pub(crate) fn direction_of(&self, flow: u16, route: u16) -> PathDirection {
+    pub(crate) fn direction_of(&self, flow: u16, route: u16) -> Direction {
         let route = self.routes[usize::from(route)];
         let known = self.flows.get(usize::from(flow)).copied().flatten();
         known.map_or(route.direction, |known| {
@@ -329,7 +341,7 @@ fn own_ports(flows: &[Option<FlowEntry>]) -> Vec<OwnPort> {
 impl FlowEntry {
     /// The way in which its packets travel that the host at `port` sends.
     #[inline]
-    fn direction_from(&self, port: u16) -> PathDirection {
+    fn direction_from(&self, port: u16) -> Direction {
         if self.from == port {
             self.direction
         } else {

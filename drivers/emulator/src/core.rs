@@ -9,9 +9,7 @@ use super::frame;
 use super::handle::{ACK, CORRUPT, Handle, REMARKED};
 use super::hooks::{Hooks, Transit};
 use super::pool::Pool;
-use narrows_cell::{
-    Cell, CellError, RecordKind, Role, SchemeRef, element_counters, element_names, recorded,
-};
+use narrows_cell::{Cell, CellError, RecordKind, Role, SchemeRef, element_counters, element_names};
 use narrows_net::{Backlog, Network, Outcomes};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_units::{Span, Time};
@@ -184,7 +182,7 @@ impl<H: Hooks> Core<H> {
             at,
         };
         let flow = self.hooks.enter(&transit, bytes).unwrap_or(packet.flow);
-        let uid = self.log.enter(flow, recorded(direction), size, at.ns());
+        let uid = self.log.enter(flow, direction, size, at.ns());
         let handle = Handle {
             uid,
             slot,
@@ -230,14 +228,9 @@ impl<H: Hooks> Core<H> {
                 if handle.state & (REMARKED | CORRUPT) != 0 {
                     self.rewrite(&mut handle);
                 }
-                let route = self.admission.routes[usize::from(handle.route)];
-                let transit = Transit {
-                    slot: handle.slot,
-                    direction: route.direction,
-                    size: u32::from(handle.size),
-                    at: due,
-                };
+                let transit = self.admission.transit(&handle, due);
                 self.hooks.leave(&transit, &self.network);
+                let route = self.admission.routes[usize::from(handle.route)];
                 let port = self.admission.exit(handle.flow, route);
                 let outbox = &mut self.outboxes[usize::from(port)];
                 if outbox.is_empty() {
@@ -246,12 +239,7 @@ impl<H: Hooks> Core<H> {
                 outbox.push_back((due, handle));
             }
             for drop in self.outcomes.drops.drain(..) {
-                let transit = Transit {
-                    slot: drop.packet.slot,
-                    direction: self.admission.routes[usize::from(drop.packet.route)].direction,
-                    size: u32::from(drop.packet.size),
-                    at: drop.at,
-                };
+                let transit = self.admission.transit(&drop.packet, drop.at);
                 self.hooks.dropped(&transit, drop.element, drop.reason.0);
                 self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
                 self.pool.release(drop.packet.slot);
@@ -288,7 +276,7 @@ impl<H: Hooks> Core<H> {
             copy.uid = self.log.copy(
                 copied.packet.uid,
                 copy.flow,
-                recorded(direction),
+                direction,
                 u32::from(copy.size),
                 copied.at.ns(),
             );

@@ -2,7 +2,7 @@
 //! costs nothing; a shell counts packets, numbers connections, and keeps frames until somebody is there to take them.
 
 use super::handle::Handle;
-use narrows_net::{Network, PathDirection};
+use narrows_net::{Direction, Network};
 use narrows_units::Time;
 
 /// A packet at the edge of the network.
@@ -11,7 +11,7 @@ pub struct Transit {
     /// Number of its frame among those that are in the network.
     pub slot: u32,
     /// The way it goes.
-    pub direction: PathDirection,
+    pub direction: Direction,
     /// IP size in bytes.
     pub size: u32,
     /// Model time.

@@ -8,11 +8,11 @@
 pub mod bpf;
 mod channel;
 mod clock;
+mod connectionless;
 mod link;
 mod program;
 mod receiver;
 mod sender;
-mod single;
 mod source;
 pub mod supervisor;
 mod tcp;
@@ -167,7 +167,7 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
         // What receives on another host than it was loaded on does without.
         (SchemeRef::Bpf(_), _) => kernel_tcp(&task, loaded.as_deref(), channel)?,
         (SchemeRef::Media(..) | SchemeRef::Datagrams, _) => {
-            let node = single::Node::prepare(&task)?;
+            let node = connectionless::Node::prepare(&task)?;
             let clock = get_ready(channel, Need::Nothing)?;
             clock.with_delays(node.run(&clock, channel)?)
         }

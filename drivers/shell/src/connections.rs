@@ -1,7 +1,7 @@
 //! Numbers for connections, so that a record can tell them apart.
 
 use super::packet::Tuple;
-use narrows_net::PathDirection;
+use narrows_net::Direction;
 use narrows_units::Time;
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -50,13 +50,7 @@ impl Connection {
 impl Connections {
     /// The number of the connection to which a packet belongs; `tuple` as the program sends it.
     #[inline]
-    pub(super) fn note(
-        &mut self,
-        tuple: Tuple,
-        direction: PathDirection,
-        at: Time,
-        size: u32,
-    ) -> u16 {
+    pub(super) fn note(&mut self, tuple: Tuple, direction: Direction, at: Time, size: u32) -> u16 {
         let number = match self.numbers.get(&tuple) {
             Some(&number) => number,
             None if self.all.len() < MAX_CONNECTIONS => self.add(tuple, at),
@@ -120,16 +114,10 @@ mod tests {
             to: "198.18.0.1:80".parse().unwrap(),
         };
         let at = Time::from_ns;
+        assert_eq!(connections.note(tuple(7), Direction::Forward, at(1), 60), 1);
+        assert_eq!(connections.note(tuple(8), Direction::Forward, at(2), 60), 2);
         assert_eq!(
-            connections.note(tuple(7), PathDirection::Forward, at(1), 60),
-            1
-        );
-        assert_eq!(
-            connections.note(tuple(8), PathDirection::Forward, at(2), 60),
-            2
-        );
-        assert_eq!(
-            connections.note(tuple(7), PathDirection::Backward, at(3), 1500),
+            connections.note(tuple(7), Direction::Backward, at(3), 1500),
             1
         );
         let first = connections.iter().next().unwrap().1.clone();
@@ -143,10 +131,10 @@ mod tests {
             (Some(60), Some(1))
         );
         for port in 0..MAX_CONNECTIONS as u16 + 5 {
-            connections.note(tuple(port), PathDirection::Forward, at(4), 1);
+            connections.note(tuple(port), Direction::Forward, at(4), 1);
         }
         assert_eq!(
-            connections.note(tuple(60_000), PathDirection::Forward, at(5), 1),
+            connections.note(tuple(60_000), Direction::Forward, at(5), 1),
             0
         );
     }

@@ -1,6 +1,6 @@
 //! Counters of a shell, shown live and at its end.
 
-use narrows_net::PathDirection;
+use narrows_net::Direction;
 use narrows_record::Histogram;
 use narrows_units::{Span, Time};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,7 +58,7 @@ pub(super) struct DroppedPackets(pub(super) Vec<Dropped>);
 pub(super) struct Dropped {
     /// Index of the element.
     pub(super) element: u16,
-    pub(super) direction: PathDirection,
+    pub(super) direction: Direction,
     /// The element's word for it.
     pub(super) reason: &'static str,
     pub(super) packets: u64,
@@ -70,7 +70,7 @@ impl DroppedPackets {
     pub(super) fn add(
         &mut self,
         element: u16,
-        direction: PathDirection,
+        direction: Direction,
         reason: &'static str,
         size: u32,
     ) {

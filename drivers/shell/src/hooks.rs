@@ -5,7 +5,7 @@ use super::connections::Connections;
 use super::counts::{DirectionCounts, DroppedPackets, Meter};
 use super::packet::{self, Admission, Tuple};
 use narrows_emulator::{Control, Handle, Hooks, Injection, Report, Transit};
-use narrows_net::{Network, PathDirection};
+use narrows_net::{Direction, Network};
 use narrows_record::{ElementCounters, Histogram, QueueRow};
 use narrows_sys::poll::Waker;
 use narrows_units::{Span, Time};
@@ -104,8 +104,8 @@ impl Hooks for ShellHooks<'_> {
         let connections = self.connections.as_mut()?;
         let tuple = packet::read(frame)?.tuple;
         let tuple = match direction {
-            PathDirection::Forward => tuple,
-            PathDirection::Backward => tuple.reversed(),
+            Direction::Forward => tuple,
+            Direction::Backward => tuple.reversed(),
         };
         Some(connections.note(tuple, direction, at, size))
     }
@@ -158,7 +158,7 @@ impl Hooks for ShellHooks<'_> {
             return;
         }
         self.next_meter = now + METER;
-        for direction in PathDirection::BOTH {
+        for direction in Direction::BOTH {
             let stages = network.stages().filter(|at| at.direction == direction);
             let backlog = stages.map(|stage| stage.element.queued().bytes).sum();
             self.meters[direction as usize].set(&self.counts[direction as usize], backlog);

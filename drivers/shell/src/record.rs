@@ -5,9 +5,9 @@ use super::hooks::ShellResult;
 use super::plan::ShellPlan;
 use super::report::ShellSummary;
 use narrows_cell::RunError;
-use narrows_cell::{GIT, RecordFolder, VERSION};
+use narrows_cell::{RecordFolder, versions};
 use narrows_netns::host_info;
-use narrows_record::{Cpu, FlowSummary, Process, Ring, RunDocument, Versions};
+use narrows_record::{Cpu, FlowSummary, Process, Ring, RunDocument};
 use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs;
@@ -45,11 +45,7 @@ pub(super) fn complete(
         summaries.push(summary);
     }
     let cell = cell(plan, &words.join(" "), duration, &flows);
-    let versions = Versions {
-        narrows: VERSION.to_owned(),
-        git: GIT.map(str::to_owned),
-    };
-    let mut run = RunDocument::new(cell, "emulate", versions);
+    let mut run = RunDocument::new(cell, "emulate", versions());
     run.host = Some(host_info::host());
     run.started_at = Some(host_info::wall_clock(finished.start_real_ns));
     run.ended_at = Some(host_info::wall_clock(finished.start_real_ns + duration));

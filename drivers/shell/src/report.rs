@@ -4,8 +4,8 @@ use super::addresses::OUTSIDE;
 use super::counts::{DirectionCounts, Dropped};
 use super::hooks::ShellResult;
 use narrows_cell::RunError;
-use narrows_net::PathDirection as Flow;
-use narrows_record::{Lateness, Severity};
+use narrows_net::Direction;
+use narrows_record::{Lateness, Severity, Verdict};
 use narrows_sys::cpu::{self, CpuTicks};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -41,7 +41,7 @@ struct DirectionSummary {
 
 impl ShellSummary {
     pub(super) fn new(finished: &ShellResult, elements: &[String], before: &[CpuTicks]) -> Self {
-        let direction = |name: &'static str, which: Flow, counts: &DirectionCounts| {
+        let direction = |name: &'static str, which: Direction, counts: &DirectionCounts| {
             let element = |drop: &Dropped| elements[usize::from(drop.element)].clone();
             let dropped = finished.drops.0.iter().map(|drop| (element(drop), *drop));
             DirectionSummary {
@@ -61,8 +61,8 @@ impl ShellSummary {
             }
         };
         let directions = [
-            direction("up", Flow::Forward, &finished.counts[0]),
-            direction("down", Flow::Backward, &finished.counts[1]),
+            direction("up", Direction::Forward, &finished.counts[0]),
+            direction("down", Direction::Backward, &finished.counts[1]),
         ];
         let ticks = cpu::ticks();
         let passed = ticks.iter().zip(before).map(|(now, then)| now.since(*then));
@@ -109,15 +109,9 @@ impl ShellSummary {
     }
 
     /// `ok`, `degraded` or `invalid`.
-    fn verdict(&self) -> &'static str {
-        let has = |severity| self.reasons.iter().any(|(one, ..)| *one == severity);
-        if has(Severity::Invalid) {
-            "invalid"
-        } else if has(Severity::Degraded) {
-            "degraded"
-        } else {
-            "ok"
-        }
+    fn verdict(&self) -> Verdict {
+        let verdicts = self.reasons.iter().map(|(severity, ..)| severity.verdict());
+        verdicts.max().unwrap_or_default()
     }
 
     /// For people.

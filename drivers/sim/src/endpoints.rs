@@ -6,7 +6,7 @@
 use crate::packet::SimPacket;
 use crate::world::World;
 use narrows_cell::Machine;
-use narrows_net::PathDirection;
+use narrows_net::Direction;
 use narrows_transport::Endpoint;
 use narrows_units::{Span, Time};
 
@@ -24,7 +24,7 @@ pub(crate) struct SimEndpoint {
     /// faster than writing field by field.
     pub(crate) packet: SimPacket,
     /// Direction in which its packets travel.
-    pub(crate) direction: PathDirection,
+    pub(crate) direction: Direction,
     /// Index of the process that it is part of, among those that may run late.
     pub(crate) process: u32,
     /// True if the pair carries the flow's data, not requests for them.

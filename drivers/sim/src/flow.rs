@@ -11,7 +11,7 @@ use crate::endpoints::SimEndpoint;
 use crate::packet::SimPacket;
 use narrows_cc::Scheme;
 use narrows_cell::{Cell, CellError, Flow, Machine, SchemeRef};
-use narrows_net::PathDirection;
+use narrows_net::Direction;
 use narrows_record::{FrameRow, TransferRow};
 use narrows_traffic::{Application, Class, Offered, Transfer};
 use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
@@ -28,7 +28,7 @@ pub(crate) struct FlowState {
     /// Its place among all flows.
     place: u16,
     pub(crate) class: Class,
-    pub(crate) direction: PathDirection,
+    pub(crate) direction: Direction,
     /// Routes in the direction of its data, and back.
     pub(crate) routes: [u16; 2],
     dscp: u8,
@@ -103,7 +103,7 @@ impl FlowState {
 
     /// The direction in which packets on `route` travel.
     #[inline]
-    pub(crate) fn direction_of(&self, route: u16) -> PathDirection {
+    pub(crate) fn direction_of(&self, route: u16) -> Direction {
         if route == self.routes[0] {
             self.direction
         } else {

@@ -1,8 +1,8 @@
 //! Runs a cell and writes its record.
 
 use crate::World;
-use narrows_cell::{Cell, CellError, FolderError, GIT, RecordFolder, SchemeRef, VERSION};
-use narrows_record::{Log, PacketFile, RunDocument, Severity, Versions};
+use narrows_cell::{Cell, CellError, FolderError, RecordFolder, SchemeRef, versions};
+use narrows_record::{Log, PacketFile, RunDocument, Severity};
 use narrows_units::{Span, Time};
 use std::fs::File;
 use std::io::BufWriter;
@@ -110,11 +110,7 @@ fn drain(
 }
 
 fn describe(cell: &Cell, world: &World) -> RunDocument {
-    let versions = Versions {
-        narrows: VERSION.into(),
-        git: GIT.map(str::to_owned),
-    };
-    let mut document = RunDocument::new(cell.json.clone(), "simulate", versions);
+    let mut document = RunDocument::new(cell.json.clone(), "simulate", versions());
     document.elements =
         narrows_cell::element_counters(&world.network, cell.duration, &cell.replaced_rates());
     for (flow, state) in cell.flows.iter().zip(&world.flows) {

@@ -5,10 +5,8 @@ use crate::flow::FlowState;
 use crate::packet::SimPacket;
 use crate::payloads::Payloads;
 use crate::scheduling_noise::DelayedProcesses;
-use narrows_cell::{
-    Cell, CellError, Machine, RecordKind, merge_frames, recorded, state_row, trace_rows,
-};
-use narrows_net::{Copied, Network, Outcomes, PathDirection};
+use narrows_cell::{Cell, CellError, Machine, RecordKind, merge_frames, state_row, trace_rows};
+use narrows_net::{Copied, Direction, Network, Outcomes};
 use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Class, DatagramReport, TrafficAction, TrafficEvent};
 use narrows_transport::{Body, ConnectionTotals};
@@ -329,13 +327,10 @@ impl World {
 
     /// Puts a packet into the network.
     #[inline]
-    pub(crate) fn enter(&mut self, now: Time, direction: PathDirection, mut packet: SimPacket) {
-        packet.uid = self.log.enter(
-            packet.flow,
-            recorded(direction),
-            u32::from(packet.size),
-            now.ns(),
-        );
+    pub(crate) fn enter(&mut self, now: Time, direction: Direction, mut packet: SimPacket) {
+        packet.uid = self
+            .log
+            .enter(packet.flow, direction, u32::from(packet.size), now.ns());
         self.network.push(now, packet, &mut self.outcomes);
         self.collect_results();
     }
@@ -366,8 +361,7 @@ impl World {
         while let Some(copied) = self.copies.pop() {
             let mut packet = copied.packet;
             let flow = &self.flows[usize::from(self.index[usize::from(packet.flow)])];
-            let direction = flow.direction_of(packet.route);
-            let (direction, at) = (recorded(direction), copied.at.ns());
+            let (direction, at) = (flow.direction_of(packet.route), copied.at.ns());
             packet.uid = self.log.copy(
                 packet.uid,
                 packet.flow,

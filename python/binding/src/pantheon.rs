@@ -7,7 +7,7 @@ use narrows_pantheon::{
     LogError, NoRun, Offsets, Outcome, RawLogSide, Reading, Statistics, Task, export, import, join,
     merge, read_merged, read_tunnel, write_merged,
 };
-use narrows_record::{Reason, Severity, Versions};
+use narrows_record::{Reason, Severity};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use serde::Deserialize;
@@ -62,11 +62,7 @@ impl Logs {
             .map(|name| name.to_string_lossy())
             .collect();
         task.source.insert("logs".into(), json!(names));
-        let versions = Versions {
-            narrows: narrows_cell::VERSION.to_owned(),
-            git: narrows_cell::GIT.map(str::to_owned),
-        };
-        import(task, versions, data, ack)
+        import(task, narrows_cell::versions(), data, ack)
     }
 }
 

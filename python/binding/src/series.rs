@@ -2,14 +2,36 @@
 
 use crate::errors::record_error;
 use crate::open;
-use narrows_record::series;
+use narrows_record::{Record, RecordError, series};
 use numpy::PyArray1;
+use pyo3::IntoPyObject;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 fn array(py: Python<'_>, values: Vec<f64>) -> Bound<'_, PyArray1<f64>> {
     PyArray1::from_vec(py, values)
+}
+
+/// Columns by their names.
+fn arrays<'py, K: IntoPyObject<'py>>(
+    py: Python<'py>,
+    columns: impl IntoIterator<Item = (K, Vec<f64>)>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let all = PyDict::new(py);
+    for (name, values) in columns {
+        all.set_item(name, array(py, values))?;
+    }
+    Ok(all)
+}
+
+/// What `of` reads from the record in a folder, without the interpreter's lock.
+fn read<T: Send>(
+    py: Python<'_>,
+    cell_dir: &Path,
+    of: impl FnOnce(&Record) -> Result<T, RecordError> + Send,
+) -> PyResult<T> {
+    py.detach(|| of(&open(cell_dir)?).map_err(|e| record_error(cell_dir, e)))
 }
 
 /// Throughput in bins of `bin_ns`: `time_s`, `capacity_bps` (or None), and per flow `sent_bps` and
@@ -20,22 +42,15 @@ pub(crate) fn throughput_series(
     cell_dir: PathBuf,
     bin_ns: u64,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let series = py.detach(|| {
-        series::throughput(&open(&cell_dir)?, bin_ns).map_err(|e| record_error(&cell_dir, e))
-    })?;
+    let series = read(py, &cell_dir, |record| series::throughput(record, bin_ns))?;
     let flows = PyDict::new(py);
     for (flow, (sent, arrived)) in series.flows {
-        let entry = PyDict::new(py);
-        entry.set_item("sent_bps", array(py, sent))?;
-        entry.set_item("arrived_bps", array(py, arrived))?;
+        let entry = arrays(py, [("sent_bps", sent), ("arrived_bps", arrived)])?;
         flows.set_item(flow, entry)?;
     }
-    let all = PyDict::new(py);
-    all.set_item("time_s", array(py, series.time_s))?;
-    all.set_item(
-        "capacity_bps",
-        series.capacity_bps.map(|bps| array(py, bps)),
-    )?;
+    let all = arrays(py, [("time_s", series.time_s)])?;
+    let capacity = series.capacity_bps.map(|bps| array(py, bps));
+    all.set_item("capacity_bps", capacity)?;
     all.set_item("flows", flows)?;
     Ok(all)
 }
@@ -48,19 +63,16 @@ pub(crate) fn delay_points(
     cell_dir: PathBuf,
     max_points: usize,
 ) -> PyResult<Option<Bound<'_, PyDict>>> {
-    let points = py.detach(|| {
-        let record = open(&cell_dir)?;
-        series::delay_points(&record, max_points).map_err(|e| record_error(&cell_dir, e))
+    let points = read(py, &cell_dir, |record| {
+        series::delay_points(record, max_points)
     })?;
     let Some(points) = points else {
         return Ok(None);
     };
     let all = PyDict::new(py);
     for (flow, points) in points {
-        let entry = PyDict::new(py);
-        entry.set_item("time_s", array(py, points.time_s))?;
-        entry.set_item("delay_ms", array(py, points.delay_ms))?;
-        all.set_item(flow, entry)?;
+        let columns = [("time_s", points.time_s), ("delay_ms", points.delay_ms)];
+        all.set_item(flow, arrays(py, columns)?)?;
     }
     Ok(Some(all))
 }
@@ -68,15 +80,14 @@ pub(crate) fn delay_points(
 /// The samples of each queue: `time_s`, `backlog_bytes`, `backlog_packets`.
 #[pyfunction]
 pub(crate) fn queue_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let queues =
-        py.detach(|| series::queues(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
     let all = PyDict::new(py);
-    for (element, series) in queues {
-        let entry = PyDict::new(py);
-        entry.set_item("time_s", array(py, series.time_s))?;
-        entry.set_item("backlog_bytes", array(py, series.backlog_bytes))?;
-        entry.set_item("backlog_packets", array(py, series.backlog_packets))?;
-        all.set_item(element, entry)?;
+    for (element, series) in read(py, &cell_dir, series::queues)? {
+        let columns = [
+            ("time_s", series.time_s),
+            ("backlog_bytes", series.backlog_bytes),
+            ("backlog_packets", series.backlog_packets),
+        ];
+        all.set_item(element, arrays(py, columns)?)?;
     }
     Ok(all)
 }
@@ -84,16 +95,10 @@ pub(crate) fn queue_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<
 /// The states of each sender: `time_s` and one array per quantity, NaN where it was not reported.
 #[pyfunction]
 pub(crate) fn state_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let states =
-        py.detach(|| series::states(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
     let all = PyDict::new(py);
-    for (flow, series) in states {
-        let entry = PyDict::new(py);
-        entry.set_item("time_s", array(py, series.time_s))?;
-        for (name, column) in series.columns {
-            entry.set_item(name, array(py, column))?;
-        }
-        all.set_item(flow, entry)?;
+    for (flow, series) in read(py, &cell_dir, series::states)? {
+        let time = std::iter::once(("time_s", series.time_s));
+        all.set_item(flow, arrays(py, time.chain(series.columns))?)?;
     }
     Ok(all)
 }
@@ -102,26 +107,14 @@ pub(crate) fn state_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<
 /// `arrived_s` (NaN if it was never whole).
 #[pyfunction]
 pub(crate) fn frames(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let columns =
-        py.detach(|| series::frames(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
-    let all = PyDict::new(py);
-    for (name, values) in columns {
-        all.set_item(name, array(py, values))?;
-    }
-    Ok(all)
+    arrays(py, read(py, &cell_dir, series::frames)?)
 }
 
 /// The transfers of applications as columns: `flow`, `connection`, `transfer`, `bytes`, `started_s`,
 /// and `ended_s`, NaN where a transfer was not complete at the end.
 #[pyfunction]
 pub(crate) fn transfers(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let columns =
-        py.detach(|| series::transfers(&open(&cell_dir)?).map_err(|e| record_error(&cell_dir, e)))?;
-    let all = PyDict::new(py);
-    for (name, values) in columns {
-        all.set_item(name, array(py, values))?;
-    }
-    Ok(all)
+    arrays(py, read(py, &cell_dir, series::transfers)?)
 }
 
 /// What each bottleneck could carry in bins of `bin_ns`: `time_s`, and `elements` with an array of
@@ -132,15 +125,8 @@ pub(crate) fn capacity_series(
     cell_dir: PathBuf,
     bin_ns: u64,
 ) -> PyResult<Bound<'_, PyDict>> {
-    let (time, rates) = py.detach(|| {
-        series::capacities(&open(&cell_dir)?, bin_ns).map_err(|e| record_error(&cell_dir, e))
-    })?;
-    let elements = PyDict::new(py);
-    for (name, bps) in rates {
-        elements.set_item(name, array(py, bps))?;
-    }
-    let all = PyDict::new(py);
-    all.set_item("time_s", array(py, time))?;
-    all.set_item("elements", elements)?;
+    let (time, rates) = read(py, &cell_dir, |record| series::capacities(record, bin_ns))?;
+    let all = arrays(py, [("time_s", time)])?;
+    all.set_item("elements", arrays(py, rates)?)?;
     Ok(all)
 }

@@ -9,68 +9,28 @@
 
 use super::{AqmLaw, AqmVerdict, Departure};
 use crate::DropReason;
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, Params, Span, Time, params};
 
 const CODEL: DropReason = DropReason("codel");
 
-/// The parameters of the law.
-pub(crate) const PARAMS: [ParamSpec; 5] = [
-    ParamSpec::new("target", Kind::Span, "Waiting time that may persist.")
-        .default("5000000")
-        .range(1.0, 1e10)
-        .source("RFC 8289, section 4.4: 5 ms"),
-    ParamSpec::new(
-        "interval",
-        Kind::Span,
-        "How long the waiting time must stay above the target before the first signal.",
-    )
-    .default("100000000")
-    .range(1.0, 1e12)
-    .source("RFC 8289, section 4.3: 100 ms"),
-    ParamSpec::new(
-        "mtu",
-        Kind::Bytes,
-        "While no more than this waits, nothing is dropped.",
-    )
-    .default("1500")
-    .range(0.0, 1e9)
-    .source("RFC 8289, section 5.3: the MTU of the interface"),
-    ParamSpec::new(
-        "ecn",
-        Kind::Flag,
-        "Whether packets that can be marked are marked in place of dropped.",
-    )
-    .default("true")
-    .source("RFC 8290, section 5.2.6: on"),
-    ParamSpec::new(
-        "ce_threshold",
-        Kind::Span,
-        "Packets that can be marked and have waited longer than this are marked; absent: none.",
-    )
-    .source("RFC 8290, section 5.2.7: off"),
-];
-
-/// The values of [`PARAMS`], shared by all queues under the law.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CodelSettings {
-    target: Span,
-    interval: Span,
-    mtu: u64,
-    ecn: bool,
-    ce_threshold: Option<Span>,
+params! {
+    /// Parameters of the law, shared by all queues under it.
+    #[derive(Copy)]
+    pub(crate) struct CodelParams {
+        /// Waiting time that may persist.
+        target: Span(1.0..=1e10) = "5 ms", "RFC 8289, section 4.4: 5 ms";
+        /// How long the waiting time must stay above the target before the first signal.
+        interval: Span(1.0..=1e12) = "100 ms", "RFC 8289, section 4.3: 100 ms";
+        /// While no more than this waits, nothing is dropped.
+        mtu: Bytes(0.0..=1e9) = 1500, "RFC 8289, section 5.3: the MTU of the interface";
+        /// Whether packets that can be marked are marked in place of dropped.
+        ecn: Flag = true, "RFC 8290, section 5.2.6: on";
+        /// Packets that can be marked and have waited longer than this are marked; absent: none.
+        ce_threshold: Option<Span>, "RFC 8290, section 5.2.7: off";
+    }
 }
 
-impl CodelSettings {
-    pub(crate) fn new(params: &Params) -> Self {
-        CodelSettings {
-            target: params.span("target").unwrap_or_default(),
-            interval: params.span("interval").unwrap_or_default(),
-            mtu: params.integer("mtu").unwrap_or_default(),
-            ecn: params.flag("ecn").unwrap_or_default(),
-            ce_threshold: params.span("ce_threshold"),
-        }
-    }
-
+impl CodelParams {
     /// When to signal next, after `count` signals.
     fn next(&self, from: Time, count: u32) -> Time {
         from + Span::from_ns((self.interval.ns() as f64 / f64::from(count).sqrt()) as u64)
@@ -112,8 +72,8 @@ impl CodelState {
     }
 
     /// True if the waiting time has been above the target for a whole interval.
-    fn stands(&mut self, set: &CodelSettings, now: Time, packet: &Departure) -> bool {
-        if packet.sojourn < set.target || packet.left.bytes <= set.mtu {
+    fn stands(&mut self, set: &CodelParams, now: Time, packet: &Departure) -> bool {
+        if packet.sojourn < set.target || packet.left.bytes <= set.mtu.get() {
             self.first_above = None;
             return false;
         }
@@ -128,7 +88,7 @@ impl CodelState {
 
     pub(crate) fn leaving(
         &mut self,
-        set: &CodelSettings,
+        set: &CodelParams,
         now: Time,
         packet: &Departure,
     ) -> AqmVerdict {
@@ -140,7 +100,7 @@ impl CodelState {
         verdict
     }
 
-    fn decide(&mut self, set: &CodelSettings, now: Time, packet: &Departure) -> AqmVerdict {
+    fn decide(&mut self, set: &CodelParams, now: Time, packet: &Departure) -> AqmVerdict {
         let stands = self.stands(set, now, packet);
         let marks = set.ecn && packet.ect;
         match std::mem::replace(&mut self.pending, Pending::Nothing) {
@@ -181,14 +141,14 @@ impl CodelState {
 
 /// The law over one queue.
 pub(crate) struct Codel {
-    pub(crate) settings: CodelSettings,
+    pub(crate) settings: CodelParams,
     pub(crate) state: CodelState,
 }
 
 impl Codel {
     pub(crate) fn new(params: &Params) -> Self {
         Codel {
-            settings: CodelSettings::new(params),
+            settings: CodelParams::read(params),
             state: CodelState::new(),
         }
     }
@@ -200,7 +160,7 @@ impl AqmLaw for Codel {
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        self.settings = CodelSettings::new(params);
+        self.settings = CodelParams::read(params);
         Ok(())
     }
 }

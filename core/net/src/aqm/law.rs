@@ -1,6 +1,6 @@
 //! A FIFO with a limit that does what a law says.
 
-use super::{AqmLaw, AqmVerdict, ArrivingPacket, Departure, Stamped, can_be_marked, mark};
+use super::{AqmLaw, AqmVerdict, ArrivingPacket, Departure, Stamped, can_be_marked, mark, obey};
 use crate::fifo::{QUEUE_FULL, QueueLimit};
 use crate::{Backlog, Outcomes, Packet, Queue};
 use narrows_units::{ParamError, Params, Time};
@@ -41,22 +41,12 @@ impl<P: Packet, L: AqmLaw> Queue<P> for LawQueue<P, L> {
     }
 
     fn dequeue(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
-        while let Some((at, mut packet)) = self.store.pop() {
-            let departure = Departure {
-                size: packet.size(),
-                ect: can_be_marked(&packet),
-                sojourn: now.since(at),
-                left: self.store.backlog(),
-            };
-            match self.law.leaving(now, &departure) {
-                AqmVerdict::Drop(reason) => {
-                    outcomes.drop(now, packet, reason);
-                    continue;
-                }
-                AqmVerdict::Mark => mark(&mut packet, outcomes),
-                AqmVerdict::Pass => {}
+        while let Some(entry) = self.store.pop() {
+            let left = self.store.backlog();
+            let law = |departure: &Departure| self.law.leaving(now, departure);
+            if let Some(packet) = obey(now, entry, left, outcomes, law) {
+                return Some(packet);
             }
-            return Some(packet);
         }
         self.law.drained(now);
         None

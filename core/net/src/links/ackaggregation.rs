@@ -9,29 +9,14 @@
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+use narrows_units::{ParamError, Params, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "ackaggregation",
     summary: "Lets packets (acknowledgements, on a way back) pass in groups at fixed times only",
     source: "the aggregation paths of Pantheon (Yan et al., USENIX ATC 2018): 1 opportunity per 100 ms, and 10 per 200 ms",
-    params: &[
-        ParamSpec::new("packets", Kind::Packets, "Opportunities at each of the times.")
-            .range(1.0, 1e6)
-            .required(),
-        ParamSpec::new("time", Kind::Span, "Time from one group to the next.")
-            .range(1000.0, 1e15)
-            .required(),
-        ParamSpec::new(
-            "bytes",
-            Kind::Bytes,
-            "IP bytes that an opportunity moves, shared by small packets; 0: one packet each, of any size.",
-        )
-        .default("1500")
-        .range(0.0, 1e6)
-        .source("a full Ethernet packet, as mahimahi's opportunities"),
-    ],
+    params: AckGroupsParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{ackaggregation: {packets: 10 packets, time: 50 ms}}",
@@ -45,6 +30,18 @@ pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
 
 crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(AckGroups::new(params)));
 
+params! {
+    /// Parameters.
+    struct AckGroupsParams {
+        /// Opportunities at each of the times.
+        packets: PacketCount(1.0..=1e6);
+        /// Time from one group to the next.
+        time: Span(1000.0..=1e15);
+        /// IP bytes that an opportunity moves, shared by small packets; 0: one packet each, of any size.
+        bytes: Bytes(0.0..=1e6) = 1500, "a full Ethernet packet, as mahimahi's opportunities";
+    }
+}
+
 struct AckGroups {
     time: u64,
     /// Room of one group, in bytes, or in packets when `whole` is set.
@@ -57,11 +54,11 @@ struct AckGroups {
 
 impl AckGroups {
     fn new(params: &Params) -> Self {
-        let packets = params.integer("packets").unwrap_or(1);
-        let bytes = params.integer("bytes").unwrap_or_default();
+        let params = AckGroupsParams::read(params);
+        let bytes = params.bytes.get();
         AckGroups {
-            time: params.integer("time").unwrap_or(1),
-            room: packets * bytes.max(1),
+            time: params.time.ns(),
+            room: params.packets * bytes.max(1),
             whole: bytes == 0,
             group: 0,
             left: 0,

@@ -8,7 +8,7 @@
 
 use crate::per_packet::DelayLine;
 use crate::{Backlog, Change, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder, DropReason};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, Time, params};
 use std::collections::VecDeque;
 
 /// Registry entry.
@@ -16,18 +16,7 @@ pub const ENTRY: Entry = Entry {
     name: "ackdecimation",
     summary: "Thins out pure acknowledgements: keeps every n-th of each connection and drops the others",
     source: "ACK filtering and decimation as described in RFC 3449, sections 5.2.1 and 5.2.2",
-    params: &[
-        ParamSpec::new("keep", Kind::Packets, "Of so many acknowledgements one is kept.")
-            .range(1.0, 1e6)
-            .required(),
-        ParamSpec::new(
-            "hold",
-            Kind::Span,
-            "How long an acknowledgement waits for a newer one, counted from the first of its group.",
-        )
-        .default("25000000")
-        .range(0.0, 3.6e12),
-    ],
+    params: AckDecimationParams::PARAMS,
     shorthand: &["keep"],
     example: Example::new(
         "{ackdecimation: 4 packets}",
@@ -48,23 +37,19 @@ pub const EFFECTS: LinkEffects = LinkEffects {
 pub const ACK_THINNED: DropReason = DropReason("ack_thinned");
 
 crate::registry::build!(dyn Element<P>: |params, _| Decimation {
-    settings: AckDecimationSettings::new(params),
+    params: AckDecimationParams::read(params),
     line: DelayLine::new(),
     groups: VecDeque::new(),
     held: Backlog::default(),
 });
 
-struct AckDecimationSettings {
-    keep: u64,
-    hold: Span,
-}
-
-impl AckDecimationSettings {
-    fn new(params: &Params) -> Self {
-        AckDecimationSettings {
-            keep: params.integer("keep").unwrap_or(1),
-            hold: params.span("hold").unwrap_or_default(),
-        }
+params! {
+    /// Parameters.
+    struct AckDecimationParams {
+        /// Of so many acknowledgements one is kept.
+        keep: PacketCount(1.0..=1e6);
+        /// How long an acknowledgement waits for a newer one, counted from the first of its group.
+        hold: Span(0.0..=3.6e12) = "25 ms";
     }
 }
 
@@ -79,7 +64,7 @@ struct AckGroup<P> {
 }
 
 struct Decimation<P> {
-    settings: AckDecimationSettings,
+    params: AckDecimationParams,
     line: DelayLine<P>,
     /// Of connections of which one waits, in the order of their times; few at any moment.
     groups: VecDeque<AckGroup<P>>,
@@ -88,7 +73,7 @@ struct Decimation<P> {
 
 impl<P: Packet> Element<P> for Decimation<P> {
     fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        if !packet.is_ack() || self.settings.keep == 1 {
+        if !packet.is_ack() || self.params.keep == 1 {
             self.line.push(now, packet);
             return;
         }
@@ -98,7 +83,7 @@ impl<P: Packet> Element<P> for Decimation<P> {
             .iter()
             .position(|group| group.connection == connection);
         let Some(index) = found else {
-            let due = now + self.settings.hold;
+            let due = now + self.params.hold;
             // After a change of the settings the later one still comes later.
             let due = self.groups.back().map_or(due, |last| due.max(last.due));
             self.held.add(packet.size());
@@ -113,7 +98,7 @@ impl<P: Packet> Element<P> for Decimation<P> {
         let group = &mut self.groups[index];
         let older = std::mem::replace(&mut group.newest, packet);
         group.count += 1;
-        let full = group.count >= self.settings.keep;
+        let full = group.count >= self.params.keep;
         outcomes.drop(now, older, ACK_THINNED);
         self.held.remove(older.size());
         if full {
@@ -151,7 +136,7 @@ impl<P: Packet> Element<P> for Decimation<P> {
     }
 
     fn change(&mut self, _: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
-        self.settings = AckDecimationSettings::new(&change.into_params()?);
+        self.params = AckDecimationParams::read(&change.into_params()?);
         Ok(())
     }
 }

@@ -6,31 +6,31 @@
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, Params, Span, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "delay",
     summary: "Delivers each packet a fixed time after it arrived",
     source: "propagation only: nothing is queued, and order is kept; limit: Linux tc-netem(8)",
-    params: &[
-        ParamSpec::new("delay", Kind::Span, "One-way propagation delay.")
-            .range(0.0, 3.6e12)
-            .required(),
-        ParamSpec::new(
-            "limit",
-            Kind::Packets,
-            "Most packets under way at once; what comes beyond is dropped; absent: no limit.",
-        )
-        .range(1.0, 4e9)
-        .source("Linux tc-netem(8): its limit, 1000 packets where none is given, counts packets that are being delayed"),
-    ],
+    params: DelayParams::PARAMS,
     shorthand: &["delay"],
     example: Example::new("{delay: 20 ms}", "Every packet takes 20 ms."),
 };
 
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Fixed);
+
+params! {
+    /// Parameters.
+    struct DelayParams {
+        /// One-way propagation delay.
+        delay: Span(0.0..=3.6e12);
+        /// Most packets under way at once; what comes beyond is dropped; absent: no limit.
+        limit: Option<PacketCount>(1.0..=4e9),
+            "Linux tc-netem(8): its limit, 1000 packets where none is given, counts packets that are being delayed";
+    }
+}
 
 crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(FixedDelay::new(params)));
 
@@ -49,11 +49,8 @@ pub(crate) struct FixedDelay {
 
 impl FixedDelay {
     fn new(params: &Params) -> Self {
-        let most = |packets| u32::try_from(packets).unwrap_or(u32::MAX);
-        FixedDelay {
-            delay: params.span("delay").unwrap_or_default(),
-            most: params.integer("limit").map_or(u32::MAX, most),
-        }
+        let DelayParams { delay, limit } = DelayParams::read(params);
+        FixedDelay { delay, most: limit.map_or(u32::MAX, |packets| packets as u32) }
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::piecewise::Piecewise;
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, ParamSpec, Params, Span, Time, params};
 use serde_json::{Map, Value};
 
 /// Registry entry.
@@ -11,23 +11,7 @@ pub const ENTRY: Entry = Entry {
     name: "delaysteps",
     summary: "Delays by an amount that changes at given times, once or again and again",
     source: "a change of route; packets under way keep the delay with which they set out",
-    params: &[
-        ParamSpec::new(
-            "steps",
-            Kind::SpanSteps,
-            "Times since the start of the run and the delays from then on, for packets that arrive then; before the first time the first delay holds.",
-        )
-        .range(0.0, 3.6e12)
-        .required(),
-        ParamSpec::new(
-            "period",
-            Kind::Span,
-            "After this long everything repeats; without it the last delay holds for ever.",
-        )
-        .trial(&["2000000000"])
-        .range(1.0, 1e18),
-        super::REORDER,
-    ],
+    params: &ParamSpec::join::<3>(&[SteppedParams::PARAMS, &[super::REORDER]]),
     shorthand: &["steps"],
     example: Example::new(
         "{delaysteps: [[0 s, 20 ms], [400 ms, 50 ms], [700 ms, 30 ms]]}",
@@ -47,6 +31,18 @@ fn least_ns(sets: &[&Map<String, Value>]) -> u64 {
 
 crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(Stepped::new(params)?));
 
+params! {
+    /// Parameters.
+    struct SteppedParams {
+        /// Times since the start of the run and the delays from then on, for packets that arrive then; before the first
+        /// time the first delay holds.
+        steps: SpanSteps(0.0..=3.6e12);
+        /// After this long everything repeats; without it the last delay holds for ever.
+        #[trial("2000000000")]
+        period: Option<Span>(1.0..=1e18);
+    }
+}
+
 struct Stepped {
     steps: Piecewise,
     reorder: bool,
@@ -54,11 +50,10 @@ struct Stepped {
 
 impl Stepped {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let steps = params.steps("steps").unwrap_or_default();
-        Ok(Stepped {
-            steps: Piecewise::new(steps, params.integer("period"))?,
-            reorder: params.flag("reorder").unwrap_or_default(),
-        })
+        let reorder = params.read("reorder");
+        let params = SteppedParams::read(params);
+        let steps = Piecewise::new(&params.steps, params.period.map(Span::ns))?;
+        Ok(Stepped { steps, reorder })
     }
 }
 

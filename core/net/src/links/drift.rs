@@ -2,7 +2,7 @@
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, ParamSpec, Params, Span, Time, params};
 use serde_json::{Map, Value};
 use std::f64::consts::TAU;
 
@@ -11,31 +11,7 @@ pub const ENTRY: Entry = Entry {
     name: "drift",
     summary: "Delays by an amount that grows or shrinks steadily, swings, or both",
     source: "delay + slope x t + amplitude x sin(2 pi t / period), never below zero; clocks drift by some 10 ppm, paths over low orbits by some 10 ms within minutes",
-    params: &[
-        ParamSpec::new("delay", Kind::Span, "Delay at the start of the run.")
-            .range(0.0, 3.6e12)
-            .required(),
-        ParamSpec::new(
-            "slope",
-            Kind::Number,
-            "Growth in seconds per second (0.00001 is 10 ppm); may be negative.",
-        )
-        .trial(&["0.001"])
-        .default("0")
-        .range(-0.1, 0.1),
-        ParamSpec::new(
-            "amplitude",
-            Kind::Span,
-            "Greatest distance of the swing from its middle; at most the delay.",
-        )
-        .trial(&["2000000", "5000000"])
-        .default("0")
-        .range(0.0, 3.6e12),
-        ParamSpec::new("period", Kind::Span, "Length of one swing; it begins upwards.")
-            .default("60000000000")
-            .range(1e6, 1e18),
-        super::REORDER,
-    ],
+    params: &ParamSpec::join::<5>(&[DriftParams::PARAMS, &[super::REORDER]]),
     shorthand: &["delay"],
     example: Example::new(
         "{drift: {delay: 20 ms, amplitude: 10 ms, period: 500 ms}}",
@@ -58,39 +34,46 @@ fn least_ns(sets: &[&Map<String, Value>]) -> u64 {
 
 crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(DelayDrift::new(params)?));
 
+params! {
+    /// Parameters besides the order.
+    struct DriftParams {
+        /// Delay at the start of the run.
+        delay: Span(0.0..=3.6e12);
+        /// Growth in seconds per second (0.00001 is 10 ppm); may be negative.
+        #[trial("0.001")]
+        slope: Number(-0.1..=0.1) = 0;
+        /// Greatest distance of the swing from its middle; at most the delay.
+        #[trial("2000000", "5000000")]
+        amplitude: Span(0.0..=3.6e12) = 0;
+        /// Length of one swing; it begins upwards.
+        period: Span(1e6..=1e18) = "60 s";
+    }
+}
+
 struct DelayDrift {
-    /// All in ns.
-    delay: f64,
-    slope: f64,
-    amplitude: f64,
-    period: f64,
+    params: DriftParams,
     reorder: bool,
 }
 
 impl DelayDrift {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let real = |name: &str| params.real(name).unwrap_or_default();
-        let drift = DelayDrift {
-            delay: real("delay"),
-            slope: real("slope"),
-            amplitude: real("amplitude"),
-            period: real("period"),
-            reorder: params.flag("reorder").unwrap_or_default(),
-        };
-        if drift.amplitude > drift.delay {
+        let reorder = params.read("reorder");
+        let params = DriftParams::read(params);
+        if params.amplitude > params.delay {
             return Err(ParamError::Conflict(format!(
                 "the amplitude ({} ns) must not be above the delay ({} ns)",
-                drift.amplitude, drift.delay
+                params.amplitude.ns(), params.delay.ns()
             )));
         }
-        Ok(drift)
+        Ok(DelayDrift { params, reorder })
     }
 
     fn at(&self, now: Time) -> Span {
+        let params = &self.params;
         let t = now.ns() as f64;
-        let swing = self.amplitude * (t / self.period * TAU).sin();
+        let swing = params.amplitude.ns() as f64 * (t / params.period.ns() as f64 * TAU).sin();
         // `as` makes zero of what is below it.
-        Span::from_ns((self.delay + self.slope * t + swing).round() as u64)
+        Span::from_ns((params.delay.ns() as f64 + params.slope * t + swing).round() as u64)
     }
 }
 
@@ -104,10 +87,10 @@ impl<P: Packet> PacketRule<P> for DelayDrift {
     }
 
     fn propagation(&self) -> Span {
-        if self.slope < 0.0 {
+        if self.params.slope < 0.0 {
             return Span::ZERO;
         }
-        Span::from_ns((self.delay - self.amplitude) as u64)
+        self.params.delay.saturating_sub(self.params.amplitude)
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {

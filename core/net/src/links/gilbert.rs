@@ -8,29 +8,14 @@
 use super::loss::RANDOM_LOSS;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
+use narrows_units::{ParamError, Params, Stream, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "gilbert",
     summary: "Drops in bursts: a channel that changes at random between good and bad",
     source: "E. N. Gilbert, Capacity of a burst-noise channel, BSTJ 39, 1960; E. O. Elliott, BSTJ 42, 1963; one step per packet",
-    params: &[
-        ParamSpec::new("p", Kind::Ratio, "Probability per packet of changing from good to bad.")
-            .required(),
-        ParamSpec::new(
-            "r",
-            Kind::Ratio,
-            "Probability per packet of changing from bad to good: bad runs are 1/r packets long on average.",
-        )
-        .required(),
-        ParamSpec::new("good", Kind::Ratio, "Probability of loss while good.")
-            .default("0")
-            .source("Gilbert 1960: none"),
-        ParamSpec::new("bad", Kind::Ratio, "Probability of loss while bad.")
-            .default("1")
-            .source("the simple Gilbert model: everything"),
-    ],
+    params: GilbertParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{gilbert: {p: 2 %, r: 20 %}}",
@@ -43,38 +28,37 @@ pub const ENTRY: Entry = Entry {
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS]);
 
 crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Gilbert {
-    chances: Chances::new(params),
+    params: GilbertParams::read(params),
     is_bad: false,
     stream: setup.stream(),
 }));
 
-struct Chances {
-    /// By state: of loss, and of a change of state.
-    loss: [f64; 2],
-    change: [f64; 2],
-}
-
-impl Chances {
-    fn new(params: &Params) -> Self {
-        let real = |name: &str| params.real(name).unwrap_or_default();
-        Chances {
-            loss: [real("good"), real("bad")],
-            change: [real("p"), real("r")],
-        }
+params! {
+    /// Parameters.
+    struct GilbertParams {
+        /// Probability per packet of changing from good to bad.
+        p: Ratio;
+        /// Probability per packet of changing from bad to good: bad runs are 1/r packets long on average.
+        r: Ratio;
+        /// Probability of loss while good.
+        good: Ratio = 0, "Gilbert 1960: none";
+        /// Probability of loss while bad.
+        bad: Ratio = 1, "the simple Gilbert model: everything";
     }
 }
 
 struct Gilbert {
-    chances: Chances,
+    params: GilbertParams,
     is_bad: bool,
     stream: Stream,
 }
 
 impl<P: Packet> PacketRule<P> for Gilbert {
     fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
-        let state = usize::from(self.is_bad);
-        let lost = self.stream.chance(self.chances.loss[state]);
-        self.is_bad ^= self.stream.chance(self.chances.change[state]);
+        let GilbertParams { p, r, good, bad } = self.params;
+        let (loss, change) = if self.is_bad { (bad, r) } else { (good, p) };
+        let lost = self.stream.chance(loss);
+        self.is_bad ^= self.stream.chance(change);
         if lost {
             PacketDecision::Drop(RANDOM_LOSS)
         } else {
@@ -83,7 +67,7 @@ impl<P: Packet> PacketRule<P> for Gilbert {
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        self.chances = Chances::new(params);
+        self.params = GilbertParams::read(params);
         Ok(())
     }
 }

@@ -15,57 +15,14 @@
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Params, Rate, Span, Stream, Time};
+use narrows_units::{Bytes, ParamError, ParamSpec, Params, Rate, Span, Stream, Time, choice, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "jitter",
     summary: "Delays each packet by a random time, without reordering unless asked to",
     source: "RFC 8868 (truncated law); a packet that draws a short delay waits for its predecessor",
-    params: &[
-        ParamSpec::new(
-            "law",
-            Kind::Choice(&["truncated", "uniform", "normal", "pareto"]),
-            "Law of the delays.",
-        )
-        .default("truncated"),
-        ParamSpec::new(
-            "spread",
-            Kind::Span,
-            "Scale of the law: standard deviation (truncated, normal), largest delay (uniform), or scale (pareto).",
-        )
-        .default("5000000")
-        .range(1.0, 6e10)
-        .source("RFC 8868: 5 ms"),
-        ParamSpec::new(
-            "mean",
-            Kind::Span,
-            "Centre of the normal law; without it three times the spread, so that hardly a draw is below zero.",
-        )
-        .range(0.0, 3.6e12),
-        ParamSpec::new(
-            "shape",
-            Kind::Number,
-            "Exponent of the tail (pareto): small is heavy; the mean is spread / (shape - 1).",
-        )
-        .default("3")
-        .range(1.01, 100.0),
-        ParamSpec::new(
-            "most",
-            Kind::Span,
-            "Larger draws are made again; not below spread and mean. Without it three times the spread (truncated) or an hour.",
-        )
-        .trial(&["20000000", "9000000"])
-        .range(1.0, 3.6e12)
-        .source("RFC 8868: 3 standard deviations"),
-        ParamSpec::new(
-            "rate",
-            Kind::Rate,
-            "Packets that keep their order leave at least their transmission time at this rate after the one ahead; without it at the same instant at the earliest.",
-        )
-        .range(1.0, 1e13),
-        super::REORDER,
-    ],
+    params: &ParamSpec::join::<7>(&[JitterParams::PARAMS, &[super::REORDER]]),
     shorthand: &["spread"],
     example: Example::new(
         "{jitter: {law: truncated, spread: 5 ms}}",
@@ -85,17 +42,39 @@ crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Jitter {
     last: Time::ZERO,
 }));
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Shape {
-    Uniform,
-    Normal { mean: f64 },
-    Truncated,
-    Pareto { shape: f64 },
+choice! {
+    /// Law of the delays.
+    enum Law { Truncated = "truncated", Uniform = "uniform", Normal = "normal", Pareto = "pareto" }
+}
+
+params! {
+    /// Parameters besides the order.
+    struct JitterParams {
+        /// Law of the delays.
+        law: Law = "truncated";
+        /// Scale of the law: standard deviation (truncated, normal), largest delay (uniform), or scale (pareto).
+        spread: Span(1.0..=6e10) = "5 ms", "RFC 8868: 5 ms";
+        /// Centre of the normal law; without it three times the spread, so that hardly a draw is below zero.
+        mean: Option<Span>(0.0..=3.6e12);
+        /// Exponent of the tail (pareto): small is heavy; the mean is spread / (shape - 1).
+        shape: Number(1.01..=100.0) = 3;
+        /// Larger draws are made again; not below spread and mean. Without it three times the spread (truncated) or an
+        /// hour.
+        #[trial("20000000", "9000000")]
+        most: Option<Span>(1.0..=3.6e12), "RFC 8868: 3 standard deviations";
+        /// Packets that keep their order leave at least their transmission time at this rate after the one ahead;
+        /// without it at the same instant at the earliest.
+        rate: Option<Rate>(1.0..=1e13);
+    }
 }
 
 struct JitterSettings {
-    shape: Shape,
+    law: Law,
+    /// Scale and centre of the law, in ns.
     spread: f64,
+    mean: f64,
+    shape: f64,
+    /// Larger draws are made again.
     most: f64,
     rate: Option<Rate>,
     reorder: bool,
@@ -103,39 +82,23 @@ struct JitterSettings {
 
 impl JitterSettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let spread = params.real("spread").unwrap_or_default();
-        let shape = match params.word("law") {
-            Some("uniform") => Shape::Uniform,
-            Some("normal") => Shape::Normal {
-                mean: params.real("mean").unwrap_or(3.0 * spread),
-            },
-            Some("pareto") => Shape::Pareto {
-                shape: params.real("shape").unwrap_or_default(),
-            },
-            _ => Shape::Truncated,
+        let reorder = params.read("reorder");
+        let params = JitterParams::read(params);
+        let ns = |span: Span| span.ns() as f64;
+        let spread = ns(params.spread);
+        let (mean, usual) = match params.law {
+            Law::Truncated => (0.0, 3.0 * spread),
+            Law::Normal => (params.mean.map_or(3.0 * spread, ns), MAX_DRAW_NS),
+            Law::Uniform | Law::Pareto => (0.0, MAX_DRAW_NS),
         };
-        let default = match shape {
-            Shape::Truncated => 3.0 * spread,
-            _ => MAX_DRAW_NS,
-        };
-        let most = params.real("most").unwrap_or(default);
-        let centre = match shape {
-            Shape::Normal { mean } => mean,
-            _ => 0.0,
-        };
+        let most = params.most.map_or(usual, ns);
         // Otherwise nearly every draw would have to be made again.
-        if most < spread.max(centre) {
+        if most < spread.max(mean) {
             return Err(ParamError::Conflict(format!(
-                "'most' ({most} ns) must not be below the spread ({spread} ns) or the mean ({centre} ns)"
+                "'most' ({most} ns) must not be below the spread ({spread} ns) or the mean ({mean} ns)"
             )));
         }
-        Ok(JitterSettings {
-            shape,
-            spread,
-            most,
-            rate: params.rate("rate"),
-            reorder: params.flag("reorder").unwrap_or_default(),
-        })
+        Ok(JitterSettings { law: params.law, spread, mean, shape: params.shape, most, rate: params.rate, reorder })
     }
 }
 
@@ -151,11 +114,11 @@ impl Jitter {
         let (settings, stream) = (&self.settings, &mut self.stream);
         loop {
             let delay = settings.spread
-                * match settings.shape {
-                    Shape::Uniform => stream.uniform(),
-                    Shape::Normal { mean } => mean / settings.spread + stream.normal(),
-                    Shape::Truncated => stream.normal().abs(),
-                    Shape::Pareto { shape } => (1.0 - stream.uniform()).powf(-1.0 / shape) - 1.0,
+                * match settings.law {
+                    Law::Uniform => stream.uniform(),
+                    Law::Normal => settings.mean / settings.spread + stream.normal(),
+                    Law::Truncated => stream.normal().abs(),
+                    Law::Pareto => (1.0 - stream.uniform()).powf(-1.0 / settings.shape) - 1.0,
                 };
             if (0.0..=settings.most).contains(&delay) {
                 return delay;

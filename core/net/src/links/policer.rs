@@ -8,35 +8,14 @@
 use crate::token_bucket::TokenBucket;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+use narrows_units::{ParamError, Params, Time, choice, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "policer",
     summary: "Drops or remarks what exceeds a token bucket, without any queue",
     source: "RFC 2697 with EBS = 0; RFC 2475, section 2.3.3",
-    params: &[
-        ParamSpec::new("rate", Kind::Rate, "Rate at which the bucket fills, in IP bits per second.")
-            .range(1.0, 1e13)
-            .required(),
-        ParamSpec::new(
-            "burst",
-            Kind::Bytes,
-            "Size of the bucket; larger packets never conform. It is full at the start.",
-        )
-        .range(1.0, 1e12)
-        .required(),
-        ParamSpec::new(
-            "action",
-            Kind::Choice(&["drop", "remark"]),
-            "What becomes of packets that exceed it.",
-        )
-        .default("drop"),
-        ParamSpec::new("dscp", Kind::Count, "The DSCP that exceeding packets get (remark).")
-            .default("0")
-            .range(0.0, 63.0)
-            .source("RFC 2474: 0, the default forwarding"),
-    ],
+    params: PolicerParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{policer: {rate: 4 Mbit/s, burst: 75 kB}}",
@@ -52,27 +31,32 @@ pub const EFFECTS: LinkEffects = LinkEffects::drops(&[POLICED]);
 pub const POLICED: DropReason = DropReason("policed");
 
 crate::registry::build!(dyn Element<P>: |params, _| {
-    let (rate, burst, remark) = settings(params);
-    PerPacket::new(Policer {
-        bucket: TokenBucket::new(rate, burst),
-        remark,
-    })
+    let params = PolicerParams::read(params);
+    PerPacket::new(Policer { bucket: TokenBucket::new(params.rate.bps(), params.burst.get()), params })
 });
 
-/// Rate, burst and the DSCP for exceeding packets, if they are not dropped.
-fn settings(params: &Params) -> (u64, u64, Option<u8>) {
-    let whole = |name: &str| params.integer(name).unwrap_or_default();
-    let remark = params.word("action") == Some("remark");
-    (
-        whole("rate"),
-        whole("burst"),
-        remark.then_some(whole("dscp") as u8),
-    )
+choice! {
+    /// What becomes of packets that exceed it.
+    enum Action { Drop = "drop", Remark = "remark" }
+}
+
+params! {
+    /// Parameters.
+    struct PolicerParams {
+        /// Rate at which the bucket fills, in IP bits per second.
+        rate: Rate(1.0..=1e13);
+        /// Size of the bucket; larger packets never conform. It is full at the start.
+        burst: Bytes(1.0..=1e12);
+        /// What becomes of packets that exceed it.
+        action: Action = "drop";
+        /// The DSCP that exceeding packets get (remark).
+        dscp: Count(0.0..=63.0) = 0, "RFC 2474: 0, the default forwarding";
+    }
 }
 
 struct Policer {
     bucket: TokenBucket,
-    remark: Option<u8>,
+    params: PolicerParams,
 }
 
 impl<P: Packet> PacketRule<P> for Policer {
@@ -80,8 +64,8 @@ impl<P: Packet> PacketRule<P> for Policer {
         self.bucket.fill(now);
         if self.bucket.holds(packet.size()) {
             self.bucket.take(packet.size());
-        } else if let Some(dscp) = self.remark {
-            packet.set_dscp(dscp);
+        } else if self.params.action == Action::Remark {
+            packet.set_dscp(self.params.dscp as u8);
         } else {
             return PacketDecision::Drop(POLICED);
         }
@@ -89,9 +73,8 @@ impl<P: Packet> PacketRule<P> for Policer {
     }
 
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError> {
-        let (rate, burst, remark) = settings(params);
-        self.bucket.change(now, rate, burst);
-        self.remark = remark;
+        self.params = PolicerParams::read(params);
+        self.bucket.change(now, self.params.rate.bps(), self.params.burst.get());
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::per_packet::DelayLine;
 use crate::{Backlog, Change, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{ParamError, Stream, Time, params};
 use std::collections::VecDeque;
 
 /// Registry entry.
@@ -10,18 +10,7 @@ pub const ENTRY: Entry = Entry {
     name: "reorder",
     summary: "Holds single packets back, so that later ones overtake them",
     source: "chosen packets keep their order among themselves; the extent in packets is that of RFC 4737, section 4.2",
-    params: &[
-        ParamSpec::new("ratio", Kind::Ratio, "Probability that a packet is held back.").required(),
-        ParamSpec::new("delay", Kind::Span, "How long it is held back at most.")
-            .default("10000000")
-            .range(1.0, 3.6e12),
-        ParamSpec::new(
-            "gap",
-            Kind::Packets,
-            "It goes on as soon as so many packets have overtaken it; without it only the delay counts.",
-        )
-        .range(1.0, 1e9),
-    ],
+    params: ReorderParams::PARAMS,
     shorthand: &["ratio"],
     example: Example::new(
         "{reorder: {ratio: 5 %, delay: 10 ms}}",
@@ -36,7 +25,7 @@ pub const EFFECTS: LinkEffects = LinkEffects {
 };
 
 crate::registry::build!(dyn Element<P>: |params, setup| Reorder {
-    settings: ReorderSettings::new(params),
+    params: ReorderParams::read(params),
     stream: setup.stream(),
     line: DelayLine::new(),
     back: VecDeque::new(),
@@ -44,19 +33,15 @@ crate::registry::build!(dyn Element<P>: |params, setup| Reorder {
     passed: 0,
 });
 
-struct ReorderSettings {
-    ratio: f64,
-    delay: Span,
-    gap: Option<u64>,
-}
-
-impl ReorderSettings {
-    fn new(params: &Params) -> Self {
-        ReorderSettings {
-            ratio: params.real("ratio").unwrap_or_default(),
-            delay: params.span("delay").unwrap_or_default(),
-            gap: params.integer("gap"),
-        }
+params! {
+    /// Parameters.
+    struct ReorderParams {
+        /// Probability that a packet is held back.
+        ratio: Ratio;
+        /// How long it is held back at most.
+        delay: Span(1.0..=3.6e12) = "10 ms";
+        /// It goes on as soon as so many packets have overtaken it; without it only the delay counts.
+        gap: Option<PacketCount>(1.0..=1e9);
     }
 }
 
@@ -70,7 +55,7 @@ struct Held<P> {
 }
 
 struct Reorder<P> {
-    settings: ReorderSettings,
+    params: ReorderParams,
     stream: Stream,
     line: DelayLine<P>,
     /// In the order in which they go on.
@@ -82,9 +67,9 @@ struct Reorder<P> {
 
 impl<P: Packet> Element<P> for Reorder<P> {
     fn push(&mut self, now: Time, packet: P, _: &mut Outcomes<P>) {
-        if self.stream.chance(self.settings.ratio) {
-            let after = self.settings.gap.map_or(u64::MAX, |gap| self.passed + gap);
-            let due = now + self.settings.delay;
+        if self.stream.chance(self.params.ratio) {
+            let after = self.params.gap.map_or(u64::MAX, |gap| self.passed + gap);
+            let due = now + self.params.delay;
             // After a change of the settings the later one still stays behind.
             let (due, after) = match self.back.back() {
                 Some(last) => (due.max(last.due), after.max(last.after)),
@@ -135,7 +120,7 @@ impl<P: Packet> Element<P> for Reorder<P> {
     }
 
     fn change(&mut self, _: Time, change: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
-        self.settings = ReorderSettings::new(&change.into_params()?);
+        self.params = ReorderParams::read(&change.into_params()?);
         Ok(())
     }
 }

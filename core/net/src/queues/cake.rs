@@ -15,12 +15,10 @@
 //! shaper with its overheads (the bottleneck's `overhead` and `atm`), the filter of acknowledgements, GSO splitting,
 //! DSCP washing, and NAT lookup. A class is hashed by its own 1024 queues, hosts are known exactly and not hashed.
 
-use crate::aqm::{
-    CobaltSettings, CobaltState, Departure, Flows, FlowList, AqmVerdict, can_be_marked, mark, mix,
-};
+use crate::aqm::{CobaltSettings, CobaltState, Departure, FlowList, Flows, mix, obey};
 use crate::fifo::QUEUE_FULL;
 use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{ParamError, Params, Span, Stream, Time, choice, params};
 use std::sync::Arc;
 
 /// Registry entry.
@@ -28,37 +26,7 @@ pub const ENTRY: Entry = Entry {
     name: "cake",
     summary: "CAKE: classes by DSCP, fair shares for hosts and their connections, COBALT in each queue; no shaper",
     source: "Høiland-Jørgensen, Täht and Morton, Piece of CAKE, LANMAN 2018; Linux tc-cake(8)",
-    params: &[
-        ParamSpec::new("memory", Kind::Bytes, "Most bytes that may wait in all queues.")
-            .default("15360000")
-            .range(1.0, 1e15)
-            .source("Linux without bandwidth: 10240 packets of an Ethernet frame; here of 1500 IP bytes"),
-        ParamSpec::new("rtt", Kind::Span, "Round-trip time to expect: COBALT's interval; its target is a twentieth.")
-            .default("100000000")
-            .range(1000.0, 1e12)
-            .source("tc-cake(8): 100 ms (internet)"),
-        ParamSpec::new(
-            "classes",
-            Kind::Choice(&["diffserv3", "diffserv4", "besteffort"]),
-            "Which classes there are.",
-        )
-        .default("diffserv3")
-        .source("tc-cake(8)"),
-        ParamSpec::new(
-            "isolation",
-            Kind::Choice(&["triple", "source", "destination", "flows"]),
-            "Whose shares are equal before those of connections: hosts that send and receive, one of them, or nobody's.",
-        )
-        .default("triple")
-        .source("tc-cake(8): triple-isolate, dual-srchost, dual-dsthost, flows"),
-        ParamSpec::new(
-            "ecn",
-            Kind::Flag,
-            "Whether packets that can be marked are marked in place of dropped.",
-        )
-        .default("true")
-        .source("tc-cake(8): always"),
-    ],
+    params: CakeParams::PARAMS,
     shorthand: &["memory", "rtt"],
     example: Example::new(
         "cake",
@@ -117,10 +85,33 @@ crate::registry::build!(dyn Queue<P>: |params, setup| {
     cake
 });
 
-#[derive(Clone, Copy, Debug)]
+choice! {
+    /// Set of classes.
+    enum Classes { Three = "diffserv3", Four = "diffserv4", BestEffort = "besteffort" }
+
+    /// Hosts whose shares are equal.
+    enum Isolation { Triple = "triple", Source = "source", Destination = "destination", Flows = "flows" }
+}
+
+params! {
+    /// Parameters.
+    struct CakeParams {
+        /// Most bytes that may wait in all queues.
+        memory: Bytes(1.0..=1e15) = 15360000,
+            "Linux without bandwidth: 10240 packets of an Ethernet frame; here of 1500 IP bytes";
+        /// Round-trip time to expect: COBALT's interval; its target is a twentieth.
+        rtt: Span(1000.0..=1e12) = "100 ms", "tc-cake(8): 100 ms (internet)";
+        /// Which classes there are.
+        classes: Classes = "diffserv3", "tc-cake(8)";
+        /// Whose shares are equal before those of connections: hosts that send and receive, one of them, or nobody's.
+        isolation: Isolation = "triple", "tc-cake(8): triple-isolate, dual-srchost, dual-dsthost, flows";
+        /// Whether packets that can be marked are marked in place of dropped.
+        ecn: Flag = true, "tc-cake(8): always";
+    }
+}
+
 struct CakeSettings {
     memory: u64,
-    classes: usize,
     weights: &'static [i64],
     /// True if hosts that send, and hosts that receive, get equal shares.
     isolate: (bool, bool),
@@ -129,26 +120,24 @@ struct CakeSettings {
 
 impl CakeSettings {
     fn new(params: &Params) -> Self {
-        let weights = match params.word("classes") {
-            Some("besteffort") => &WEIGHTS_3[..1],
-            Some("diffserv4") => WEIGHTS_4,
-            _ => WEIGHTS_3,
-        };
-        let interval = params.span("rtt").unwrap_or_default();
+        let params = CakeParams::read(params);
         CakeSettings {
-            memory: params.integer("memory").unwrap_or(u64::MAX),
-            classes: weights.len(),
-            weights,
-            isolate: match params.word("isolation") {
-                Some("flows") => (false, false),
-                Some("source") => (true, false),
-                Some("destination") => (false, true),
-                _ => (true, true),
+            memory: params.memory.get(),
+            weights: match params.classes {
+                Classes::Three => WEIGHTS_3,
+                Classes::Four => WEIGHTS_4,
+                Classes::BestEffort => &WEIGHTS_3[..1],
+            },
+            isolate: match params.isolation {
+                Isolation::Triple => (true, true),
+                Isolation::Source => (true, false),
+                Isolation::Destination => (false, true),
+                Isolation::Flows => (false, false),
             },
             cobalt: CobaltSettings {
-                target: Span::from_ns(interval.ns() / 20),
-                interval,
-                ecn: params.flag("ecn").unwrap_or_default(),
+                target: Span::from_ns(params.rtt.ns() / 20),
+                interval: params.rtt,
+                ecn: params.ecn,
             },
         }
     }
@@ -227,7 +216,7 @@ struct Cake<P> {
 
 impl<P: Packet> Cake<P> {
     fn grow(&mut self) {
-        while self.queues.len() < QUEUES * self.set.classes as u32 {
+        while self.queues.len() < QUEUES * self.set.weights.len() as u32 {
             self.queues.add(CakeFlow::new());
         }
     }
@@ -367,23 +356,13 @@ impl<P: Packet> Cake<P> {
 
     /// The oldest packet of a queue that its law does not drop.
     fn let_go(&mut self, queue: u32, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
-        while let Some((at, mut packet)) = self.queues.pop(queue) {
-            let departure = Departure {
-                size: packet.size(),
-                ect: can_be_marked(&packet),
-                sojourn: now.since(at),
-                left: self.queues.of(queue),
-            };
-            let law = &mut self.queues.state(queue).cobalt;
-            match law.leaving(&self.set.cobalt, now, &departure, &mut self.chance) {
-                AqmVerdict::Drop(reason) => {
-                    outcomes.drop(now, packet, reason);
-                    continue;
-                }
-                AqmVerdict::Mark => mark(&mut packet, outcomes),
-                AqmVerdict::Pass => {}
+        while let Some(entry) = self.queues.pop(queue) {
+            let left = self.queues.of(queue);
+            let (state, chance) = (&mut self.queues.state(queue).cobalt, &mut self.chance);
+            let law = |departure: &Departure| state.leaving(&self.set.cobalt, now, departure, chance);
+            if let Some(packet) = obey(now, entry, left, outcomes, law) {
+                return Some(packet);
             }
-            return Some(packet);
         }
         None
     }
@@ -391,7 +370,7 @@ impl<P: Packet> Cake<P> {
 
 impl<P: Packet> Queue<P> for Cake<P> {
     fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        let tin = class_of(packet.dscp() & 63, self.set.classes);
+        let tin = class_of(packet.dscp() & 63, self.set.weights.len());
         let queue = self.queue_of(tin, &packet, now);
         self.queues.push(queue, now, packet);
         let route = self.hosts.get(usize::from(packet.route()));

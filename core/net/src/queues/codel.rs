@@ -3,9 +3,10 @@
 //! Source: RFC 8289. The law is in `aqm/codel.rs`, with its parameters and deviations. The RFC leaves
 //! the buffer to the operator: without `bytes` or `packets` it is unlimited.
 
-use crate::aqm::{CODEL_PARAMS, Codel, LawQueue};
+use crate::aqm::{Codel, CodelParams, LawQueue};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
 use crate::{Entry, Example, Queue, QueueDrops, QueueEffects};
+use narrows_units::ParamSpec;
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -13,15 +14,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Controlled delay: drops or marks at the head, ever more often, while the waiting time \
               stands above a target",
     source: "RFC 8289",
-    params: &[
-        CODEL_PARAMS[0],
-        CODEL_PARAMS[1],
-        CODEL_PARAMS[2],
-        CODEL_PARAMS[3],
-        CODEL_PARAMS[4],
-        OPTIONAL_LIMIT[0],
-        OPTIONAL_LIMIT[1],
-    ],
+    params: &ParamSpec::join::<7>(&[CodelParams::PARAMS, &OPTIONAL_LIMIT]),
     shorthand: &["target", "packets", "bytes"],
     example: Example::new(
         "{codel: {packets: 100 packets}}",

@@ -17,7 +17,7 @@
 use crate::aqm::{Stamped, can_be_marked, mark};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
 use crate::{Backlog, Ecn, Entry, Example, Outcomes, Packet, Queue, QueueEffects, DropReason};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{ParamError, ParamSpec, Params, Span, Stream, Time, choice, params};
 
 const DUALPI2: DropReason = DropReason("dualpi2");
 
@@ -26,59 +26,7 @@ pub const ENTRY: Entry = Entry {
     name: "dualpi2",
     summary: "Coupled dual queue (L4S): ECT(1) and CE in a low-latency queue, the rest in a classic one",
     source: "RFC 9332, appendix A",
-    params: &[
-        ParamSpec::new("target", Kind::Span, "Waiting time to hold in the classic queue.")
-            .default("15000000")
-            .range(1.0, 1e10)
-            .source("RFC 9332, appendix A.1"),
-        ParamSpec::new("tupdate", Kind::Span, "Time between updates of the probability.")
-            .default("16000000")
-            .range(1e5, 1e10)
-            .source("RFC 9332, appendix A.1: not above the target or a third of 100 ms; 16 ms as in Linux"),
-        ParamSpec::new("alpha", Kind::Number, "Gain on the distance from the target, in Hz.")
-            .default("0.16")
-            .range(0.0, 1e6)
-            .source("RFC 9332, appendix A.1: 0.1 tupdate / (100 ms)^2"),
-        ParamSpec::new("beta", Kind::Number, "Gain on the change of the waiting time, in Hz.")
-            .default("3.2")
-            .range(0.0, 1e6)
-            .source("RFC 9332, appendix A.1: about 0.3 / 100 ms; 3.2 as in Linux"),
-        ParamSpec::new("coupling", Kind::Number, "k: signals to scalable traffic are k p'.")
-            .default("2")
-            .range(0.01, 100.0)
-            .source("RFC 9332, appendix A.1"),
-        ParamSpec::new("step", Kind::Span, "Waiting time at which the low-latency queue marks by itself.")
-            .default("1000000")
-            .range(0.0, 1e10)
-            .source("RFC 9332, appendix A.1: middle of its ramp from 0.8 to 1.2 ms"),
-        ParamSpec::new("ramp", Kind::Span, "Width of the ramp around the step; zero: a step.")
-            .default("0")
-            .range(0.0, 1e10)
-            .source("the step of Linux and of DCTCP; RFC 9332, appendix A.1: 400 us"),
-        ParamSpec::new(
-            "classic_max",
-            Kind::Ratio,
-            "p_Cmax: from this probability on classic packets are dropped even if they could be \
-             marked; absent: 1 / coupling^2, that is 25 %.",
-        )
-        .source("RFC 9332, appendix A.1"),
-        ParamSpec::new(
-            "classic_share",
-            Kind::Ratio,
-            "Share of the bytes that is left to the classic queue while both have packets.",
-        )
-        .default("0.1")
-        .source("RFC 9332 leaves it open; Linux sch_dualpi2: 10 %"),
-        ParamSpec::new(
-            "signals",
-            Kind::Choice(&["regular", "random"]),
-            "How packets are picked: at regular intervals or by chance.",
-        )
-        .default("regular")
-        .source("RFC 9332, appendix A.1: recur()"),
-        OPTIONAL_LIMIT[0],
-        OPTIONAL_LIMIT[1],
-    ],
+    params: &ParamSpec::join::<12>(&[DualPi2Params::PARAMS, &OPTIONAL_LIMIT]),
     shorthand: &["target", "packets", "bytes"],
     example: Example::new(
         "{dualpi2: {packets: 100 packets}}",
@@ -101,51 +49,69 @@ crate::registry::build!(dyn Queue<P>: |params, setup| {
         credit: 0.0,
         base: 0.0,
         old_delay: Span::ZERO,
-        next_update: Time::ZERO + set.tupdate,
+        next_update: Time::ZERO + set.params.tupdate,
         set,
     }
 });
 
-#[derive(Clone, Copy, Debug)]
+choice! {
+    /// Choice of the packets that carry a signal.
+    enum Signals { Regular = "regular", Random = "random" }
+}
+
+params! {
+    /// Parameters besides the limit.
+    struct DualPi2Params {
+        /// Waiting time to hold in the classic queue.
+        target: Span(1.0..=1e10) = "15 ms", "RFC 9332, appendix A.1";
+        /// Time between updates of the probability.
+        tupdate: Span(1e5..=1e10) = "16 ms",
+            "RFC 9332, appendix A.1: not above the target or a third of 100 ms; 16 ms as in Linux";
+        /// Gain on the distance from the target, in Hz.
+        alpha: Number(0.0..=1e6) = 0.16, "RFC 9332, appendix A.1: 0.1 tupdate / (100 ms)^2";
+        /// Gain on the change of the waiting time, in Hz.
+        beta: Number(0.0..=1e6) = 3.2, "RFC 9332, appendix A.1: about 0.3 / 100 ms; 3.2 as in Linux";
+        /// k: signals to scalable traffic are k p'.
+        coupling: Number(0.01..=100.0) = 2, "RFC 9332, appendix A.1";
+        /// Waiting time at which the low-latency queue marks by itself.
+        step: Span(0.0..=1e10) = "1 ms", "RFC 9332, appendix A.1: middle of its ramp from 0.8 to 1.2 ms";
+        /// Width of the ramp around the step; zero: a step.
+        ramp: Span(0.0..=1e10) = 0, "the step of Linux and of DCTCP; RFC 9332, appendix A.1: 400 us";
+        /// p_Cmax: from this probability on classic packets are dropped even if they could be marked; absent: 1 /
+        /// coupling^2, that is 25 %.
+        classic_max: Option<Ratio>, "RFC 9332, appendix A.1";
+        /// Share of the bytes that is left to the classic queue while both have packets.
+        classic_share: Ratio = 0.1, "RFC 9332 leaves it open; Linux sch_dualpi2: 10 %";
+        /// How packets are picked: at regular intervals or by chance.
+        signals: Signals = "regular", "RFC 9332, appendix A.1: recur()";
+    }
+}
+
+#[derive(Clone, Debug)]
 struct DualPi2Settings {
     limit: QueueLimit,
-    target: Span,
-    tupdate: Span,
-    alpha: f64,
-    beta: f64,
-    coupling: f64,
+    /// Where the ramp begins.
     ramp_from: Span,
-    ramp: Span,
     classic_max: f64,
-    classic_share: f64,
-    regular: bool,
+    params: DualPi2Params,
 }
 
 impl DualPi2Settings {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let span = |name| params.span(name).unwrap_or_default();
-        let real = |name| params.real(name).unwrap_or_default();
-        let (step, ramp) = (span("step"), span("ramp"));
-        if ramp.scale(1, 2) > step {
+        let limit = QueueLimit::optional(params);
+        let params = DualPi2Params::read(params);
+        let half = params.ramp.scale(1, 2);
+        if half > params.step {
             return Err(ParamError::Conflict(
                 "the ramp would begin below zero: make it at most twice the step".into(),
             ));
         }
-        let coupling = real("coupling");
+        let coupled = (params.coupling * params.coupling).recip().min(1.0);
         Ok(DualPi2Settings {
-            limit: QueueLimit::optional(params),
-            target: span("target"),
-            tupdate: span("tupdate"),
-            alpha: real("alpha"),
-            beta: real("beta"),
-            coupling,
-            ramp_from: step.saturating_sub(ramp.scale(1, 2)),
-            ramp,
-            classic_max: params
-                .real("classic_max")
-                .unwrap_or((coupling * coupling).recip().min(1.0)),
-            classic_share: real("classic_share"),
-            regular: params.word("signals") != Some("random"),
+            limit,
+            ramp_from: params.step.saturating_sub(half),
+            classic_max: params.classic_max.unwrap_or(coupled),
+            params,
         })
     }
 
@@ -154,10 +120,10 @@ impl DualPi2Settings {
         let above = sojourn.saturating_sub(self.ramp_from);
         if sojourn < self.ramp_from {
             0.0
-        } else if above >= self.ramp {
+        } else if above >= self.params.ramp {
             1.0
         } else {
-            above.secs() / self.ramp.secs()
+            above.secs() / self.params.ramp.secs()
         }
     }
 }
@@ -209,9 +175,9 @@ impl<P: Packet> DualPi2<P> {
     fn catch_up(&mut self, now: Time) {
         while self.next_update <= now {
             self.update(self.next_update);
-            self.next_update += self.set.tupdate;
+            self.next_update += self.set.params.tupdate;
             if self.next_update <= now && self.is_settled() {
-                let step = self.set.tupdate;
+                let step = self.set.params.tupdate;
                 let missed = now.since(self.next_update).ns() / step.ns() + 1;
                 self.next_update += step * missed;
                 self.old_delay = self.delay(self.next_update - step);
@@ -226,7 +192,7 @@ impl<P: Packet> DualPi2<P> {
         if empty {
             self.base == 0.0 && self.old_delay.is_zero()
         } else {
-            self.base == 1.0 && self.old_delay >= self.set.target
+            self.base == 1.0 && self.old_delay >= self.set.params.target
         }
     }
 
@@ -237,9 +203,9 @@ impl<P: Packet> DualPi2<P> {
 
     fn update(&mut self, now: Time) {
         let delay = self.delay(now);
-        let error = delay.secs() - self.set.target.secs();
+        let error = delay.secs() - self.set.params.target.secs();
         let change = delay.secs() - self.old_delay.secs();
-        let base = self.base + self.set.alpha * error + self.set.beta * change;
+        let base = self.base + self.set.params.alpha * error + self.set.params.beta * change;
         self.base = base.clamp(0.0, 1.0);
         self.old_delay = delay;
     }
@@ -251,7 +217,7 @@ impl<P: Packet> DualPi2<P> {
 
     /// True if a classic signal (p'^2) is due for a packet of the given side.
     fn squared(&mut self, low: bool) -> bool {
-        if self.set.regular {
+        if self.set.params.signals == Signals::Regular {
             let side = if low { &mut self.low } else { &mut self.classic };
             return side.recur(self.base * self.base);
         }
@@ -260,7 +226,7 @@ impl<P: Packet> DualPi2<P> {
     }
 
     fn linear(&mut self, probability: f64) -> bool {
-        if self.set.regular {
+        if self.set.params.signals == Signals::Regular {
             return self.low.recur(probability);
         }
         self.stream.chance(probability)
@@ -270,9 +236,9 @@ impl<P: Packet> DualPi2<P> {
     fn serve_low(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
         let (at, mut packet) = self.low.store.pop()?;
         if !self.classic.is_empty() {
-            self.credit += self.set.classic_share * f64::from(packet.size());
+            self.credit += self.set.params.classic_share * f64::from(packet.size());
         }
-        let coupled = (self.set.coupling * self.base).min(1.0);
+        let coupled = (self.set.params.coupling * self.base).min(1.0);
         let picked = if coupled < 1.0 {
             let native = if self.low.is_empty() {
                 0.0
@@ -304,7 +270,7 @@ impl<P: Packet> DualPi2<P> {
             mark(&mut packet, outcomes);
         }
         if !self.low.is_empty() {
-            self.credit -= (1.0 - self.set.classic_share) * f64::from(packet.size());
+            self.credit -= (1.0 - self.set.params.classic_share) * f64::from(packet.size());
         }
         Some(packet)
     }

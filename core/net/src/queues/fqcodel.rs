@@ -10,13 +10,10 @@
 //! packet is 1500 bytes, where Linux counts an Ethernet header more (quantum 1514). `memory` counts
 //! IP bytes, Linux the kernel's buffers.
 
-use crate::aqm::{
-    CODEL_PARAMS, CodelSettings, CodelState, Departure, Flows, FlowList, AqmVerdict, can_be_marked, mark,
-    place,
-};
-use crate::fifo::QUEUE_FULL;
+use crate::aqm::{CodelParams, CodelState, Departure, FlowList, Flows, obey, place};
+use crate::fifo::{QUEUE_FULL, QueueLimit};
 use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+use narrows_units::{ParamError, ParamSpec, Params, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -24,37 +21,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Flow queueing with controlled delay: connections are hashed to queues, sparse ones are \
               served first, each queue has its own CoDel law",
     source: "RFC 8290",
-    params: &[
-        ParamSpec::new("packets", Kind::Packets, "Most packets that may wait in all queues.")
-            .default("10240")
-            .range(1.0, 4e9)
-            .source("RFC 8290, section 5.2.3"),
-        ParamSpec::new("memory", Kind::Bytes, "Most bytes that may wait in all queues.")
-            .default("33554432")
-            .range(1.0, 1e15)
-            .source("Linux tc-fq_codel(8): memory_limit, 32 MiB"),
-        ParamSpec::new("flows", Kind::Count, "Number of queues.")
-            .default("1024")
-            .range(1.0, 65536.0)
-            .source("RFC 8290, section 5.2.5"),
-        ParamSpec::new("quantum", Kind::Bytes, "Bytes that a queue may send in its turn.")
-            .default("1500")
-            .range(64.0, 1e9)
-            .source("RFC 8290, section 5.2.4: 1514 with the Ethernet header"),
-        ParamSpec::new(
-            "drop_batch",
-            Kind::Packets,
-            "Most packets dropped at once when there is no room.",
-        )
-        .default("64")
-        .range(1.0, 1e6)
-        .source("RFC 8290, section 4.1"),
-        CODEL_PARAMS[0],
-        CODEL_PARAMS[1],
-        CODEL_PARAMS[2],
-        CODEL_PARAMS[3],
-        CODEL_PARAMS[4],
-    ],
+    params: &ParamSpec::join::<10>(&[FqCodelParams::PARAMS, CodelParams::PARAMS]),
     shorthand: &["packets", "target"],
     example: Example::new(
         "{fqcodel: {packets: 100 packets}}",
@@ -78,27 +45,40 @@ crate::registry::build!(dyn Queue<P>: |params, setup| {
     queue
 });
 
-#[derive(Clone, Copy, Debug)]
+params! {
+    /// Parameters besides those of the law.
+    struct FqCodelParams {
+        /// Most packets that may wait in all queues.
+        packets: PacketCount(1.0..=4e9) = 10240, "RFC 8290, section 5.2.3";
+        /// Most bytes that may wait in all queues.
+        memory: Bytes(1.0..=1e15) = "32 MiB", "Linux tc-fq_codel(8): memory_limit, 32 MiB";
+        /// Number of queues.
+        flows: Count(1.0..=65536.0) = 1024, "RFC 8290, section 5.2.5";
+        /// Bytes that a queue may send in its turn.
+        quantum: Bytes(64.0..=1e9) = 1500, "RFC 8290, section 5.2.4: 1514 with the Ethernet header";
+        /// Most packets dropped at once when there is no room.
+        drop_batch: PacketCount(1.0..=1e6) = 64, "RFC 8290, section 4.1";
+    }
+}
+
 struct FqCodelSettings {
-    packets: u32,
-    memory: u64,
+    limit: QueueLimit,
     flows: u32,
     quantum: i64,
     drop_batch: u32,
-    codel: CodelSettings,
+    codel: CodelParams,
 }
 
 impl FqCodelSettings {
     fn new(params: &Params) -> Self {
-        let number = |name| params.integer(name).unwrap_or_default();
-        let small = |name| u32::try_from(number(name)).unwrap_or(u32::MAX);
+        let codel = CodelParams::read(params);
+        let params = FqCodelParams::read(params);
         FqCodelSettings {
-            packets: small("packets"),
-            memory: number("memory"),
-            flows: small("flows").max(1),
-            quantum: number("quantum") as i64,
-            drop_batch: small("drop_batch"),
-            codel: CodelSettings::new(params),
+            limit: QueueLimit::of(params.memory.get(), params.packets),
+            flows: params.flows as u32,
+            quantum: params.quantum.get() as i64,
+            drop_batch: params.drop_batch as u32,
+            codel,
         }
     }
 }
@@ -132,8 +112,7 @@ impl<P: Packet> FqCodel<P> {
     }
 
     fn fits(&self) -> bool {
-        let backlog = self.queues.backlog();
-        backlog.packets <= self.set.packets && backlog.bytes <= self.set.memory
+        self.set.limit.holds(self.queues.backlog())
     }
 
     /// Drops a batch from the queue with most bytes.
@@ -169,23 +148,13 @@ impl<P: Packet> FqCodel<P> {
 
     /// The next packet that the law of `queue` lets go; `None` when the queue is empty.
     fn serve(&mut self, queue: u32, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
-        while let Some((at, mut packet)) = self.queues.pop(queue) {
-            let departure = Departure {
-                size: packet.size(),
-                ect: can_be_marked(&packet),
-                sojourn: now.since(at),
-                left: self.queues.of(queue),
-            };
-            let law = &mut self.queues.state(queue).codel;
-            match law.leaving(&self.set.codel, now, &departure) {
-                AqmVerdict::Drop(reason) => {
-                    outcomes.drop(now, packet, reason);
-                    continue;
-                }
-                AqmVerdict::Mark => mark(&mut packet, outcomes),
-                AqmVerdict::Pass => {}
+        while let Some(entry) = self.queues.pop(queue) {
+            let left = self.queues.of(queue);
+            let state = &mut self.queues.state(queue).codel;
+            let law = |departure: &Departure| state.leaving(&self.set.codel, now, departure);
+            if let Some(packet) = obey(now, entry, left, outcomes, law) {
+                return Some(packet);
             }
-            return Some(packet);
         }
         None
     }

@@ -14,7 +14,7 @@
 use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
 use crate::{Entry, Example, Queue, QueueDrops, QueueEffects, DropReason};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{ParamError, ParamSpec, Params, Span, Stream, Time, params};
 
 const PIE_EARLY: DropReason = DropReason("pie_early");
 
@@ -24,63 +24,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Proportional integral controller enhanced: drops or marks arrivals at random so that \
               the waiting time stays at a target",
     source: "RFC 8033",
-    params: &[
-        ParamSpec::new("target", Kind::Span, "Waiting time to hold.")
-            .default("15000000")
-            .range(1.0, 1e10)
-            .source("RFC 8033, section 4.2: QDELAY_REF"),
-        ParamSpec::new("tupdate", Kind::Span, "Time between updates of the probability.")
-            .default("15000000")
-            .range(1e5, 1e10)
-            .source("RFC 8033, section 4.2: T_UPDATE"),
-        ParamSpec::new("alpha", Kind::Number, "Gain on the distance from the target, in Hz.")
-            .default("0.125")
-            .range(0.0, 1e6)
-            .source("RFC 8033, section 4.2: 1/8"),
-        ParamSpec::new("beta", Kind::Number, "Gain on the change of the waiting time, in Hz.")
-            .default("1.25")
-            .range(0.0, 1e6)
-            .source("RFC 8033, section 4.2: 1 + 1/4"),
-        ParamSpec::new(
-            "burst",
-            Kind::Span,
-            "How long after a quiet time nothing is dropped.",
-        )
-        .default("150000000")
-        .range(0.0, 1e12)
-        .source("RFC 8033, section 4.4: MAX_BURST"),
-        ParamSpec::new(
-            "mean_packet",
-            Kind::Bytes,
-            "While no more than two packets of this size wait, nothing is dropped.",
-        )
-        .default("1500")
-        .range(0.0, 1e6)
-        .source("RFC 8033, section 4.1: MEAN_PKTSIZE"),
-        ParamSpec::new(
-            "derandomize",
-            Kind::Flag,
-            "Whether drops neither cluster nor stay out for long.",
-        )
-        .default("true")
-        .source("RFC 8033, section 5.4"),
-        ParamSpec::new(
-            "ecn",
-            Kind::Flag,
-            "Whether packets that can be marked are marked in place of dropped.",
-        )
-        .default("true")
-        .source("RFC 8033, section 5.1"),
-        ParamSpec::new(
-            "mark_ecnth",
-            Kind::Ratio,
-            "Above this probability, packets that could be marked are dropped as well.",
-        )
-        .default("0.1")
-        .source("RFC 8033, section 5.1: 10 %"),
-        OPTIONAL_LIMIT[0],
-        OPTIONAL_LIMIT[1],
-    ],
+    params: &ParamSpec::join::<11>(&[PieParams::PARAMS, &OPTIONAL_LIMIT]),
     shorthand: &["target", "packets", "bytes"],
     example: Example::new(
         "{pie: {packets: 100 packets}}",
@@ -93,39 +37,31 @@ pub const ENTRY: Entry = Entry {
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Arriving);
 
 crate::registry::build!(dyn Queue<P>: |params, setup| {
-    let law = Pie::new(PieSettings::new(params), setup.stream());
+    let law = Pie::new(PieParams::read(params), setup.stream());
     LawQueue::new(QueueLimit::optional(params), law)
 });
 
-#[derive(Clone, Copy, Debug)]
-struct PieSettings {
-    target: Span,
-    tupdate: Span,
-    alpha: f64,
-    beta: f64,
-    burst: Span,
-    mean_packet: u64,
-    derandomize: bool,
-    ecn: bool,
-    mark_ecnth: f64,
-}
-
-impl PieSettings {
-    fn new(params: &Params) -> Self {
-        let span = |name| params.span(name).unwrap_or_default();
-        let real = |name| params.real(name).unwrap_or_default();
-        let flag = |name| params.flag(name).unwrap_or_default();
-        PieSettings {
-            target: span("target"),
-            tupdate: span("tupdate"),
-            alpha: real("alpha"),
-            beta: real("beta"),
-            burst: span("burst"),
-            mean_packet: params.integer("mean_packet").unwrap_or_default(),
-            derandomize: flag("derandomize"),
-            ecn: flag("ecn"),
-            mark_ecnth: real("mark_ecnth"),
-        }
+params! {
+    /// Parameters.
+    struct PieParams {
+        /// Waiting time to hold.
+        target: Span(1.0..=1e10) = "15 ms", "RFC 8033, section 4.2: QDELAY_REF";
+        /// Time between updates of the probability.
+        tupdate: Span(1e5..=1e10) = "15 ms", "RFC 8033, section 4.2: T_UPDATE";
+        /// Gain on the distance from the target, in Hz.
+        alpha: Number(0.0..=1e6) = 0.125, "RFC 8033, section 4.2: 1/8";
+        /// Gain on the change of the waiting time, in Hz.
+        beta: Number(0.0..=1e6) = 1.25, "RFC 8033, section 4.2: 1 + 1/4";
+        /// How long after a quiet time nothing is dropped.
+        burst: Span(0.0..=1e12) = "150 ms", "RFC 8033, section 4.4: MAX_BURST";
+        /// While no more than two packets of this size wait, nothing is dropped.
+        mean_packet: Bytes(0.0..=1e6) = 1500, "RFC 8033, section 4.1: MEAN_PKTSIZE";
+        /// Whether drops neither cluster nor stay out for long.
+        derandomize: Flag = true, "RFC 8033, section 5.4";
+        /// Whether packets that can be marked are marked in place of dropped.
+        ecn: Flag = true, "RFC 8033, section 5.1";
+        /// Above this probability, packets that could be marked are dropped as well.
+        mark_ecnth: Ratio = 0.1, "RFC 8033, section 5.1: 10 %";
     }
 }
 
@@ -141,7 +77,7 @@ const TUNING: [(f64, f64); 6] = [
 ];
 
 struct Pie {
-    set: PieSettings,
+    set: PieParams,
     stream: Stream,
     probability: f64,
     /// Sum of the probabilities since the last drop (derandomisation).
@@ -154,7 +90,7 @@ struct Pie {
 }
 
 impl Pie {
-    fn new(set: PieSettings, stream: Stream) -> Self {
+    fn new(set: PieParams, stream: Stream) -> Self {
         Pie {
             stream,
             probability: 0.0,
@@ -209,7 +145,7 @@ impl Pie {
     /// True if chance picks a packet that arrives behind `waiting` bytes.
     fn picks(&mut self, waiting: u64) -> bool {
         let half = self.set.target.scale(1, 2);
-        if (self.old_delay < half && self.probability < 0.2) || waiting <= 2 * self.set.mean_packet
+        if (self.old_delay < half && self.probability < 0.2) || waiting <= 2 * self.set.mean_packet.get()
         {
             return false;
         }
@@ -262,7 +198,7 @@ impl AqmLaw for Pie {
 
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError> {
         self.catch_up(now);
-        self.set = PieSettings::new(params);
+        self.set = PieParams::read(params);
         Ok(())
     }
 }
@@ -274,7 +210,7 @@ mod tests {
 
     fn pie() -> Pie {
         let params = Params::from_json(ENTRY.params, &Map::new()).unwrap();
-        Pie::new(PieSettings::new(&params), Stream::new(1, "pie"))
+        Pie::new(PieParams::read(&params), Stream::new(1, "pie"))
     }
 
     fn close(got: f64, expected: f64) {

@@ -6,7 +6,7 @@
 
 use crate::fifo::{QueueLimit, QUEUE_FULL};
 use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueEffects};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+use narrows_units::{Bytes, ParamError, Params, Time, params};
 
 const MAX_BANDS: usize = 8;
 
@@ -15,23 +15,7 @@ pub const ENTRY: Entry = Entry {
     name: "priority",
     summary: "Strict priority by DSCP: one drop-tail queue for each band, earlier bands first",
     source: "code points of RFC 4594 and RFC 8622",
-    params: &[
-        ParamSpec::new("bytes", Kind::Bytes, "Most bytes that may wait in each band; absent: no limit.")
-            .range(1.0, 1e15),
-        ParamSpec::new("packets", Kind::Packets, "Most packets that may wait in each band; absent: no limit.")
-            .range(1.0, 4e9),
-        ParamSpec::new("bands", Kind::Count, "Number of bands.")
-            .default("3")
-            .range(1.0, MAX_BANDS as f64)
-            .source("Linux tc-prio(8): 3"),
-        ParamSpec::new(
-            "map",
-            Kind::Counts,
-            "Exceptions from the default mapping: DSCP, band, DSCP, band ...; bands count from 0.",
-        )
-        .trial(&["[46, 0, 8, 2]"])
-        .range(0.0, 63.0),
-    ],
+    params: PriorityParams::PARAMS,
     shorthand: &["packets", "bytes"],
     example: Example::new(
         "{priority: {packets: 60 packets}}",
@@ -49,6 +33,21 @@ crate::registry::build!(dyn Queue<P>: |params, _| Priority {
     set: PrioritySettings::new(params)?,
 });
 
+params! {
+    /// Parameters.
+    struct PriorityParams {
+        /// Most bytes that may wait in each band; absent: no limit.
+        bytes: Option<Bytes>(1.0..=1e15);
+        /// Most packets that may wait in each band; absent: no limit.
+        packets: Option<PacketCount>(1.0..=4e9);
+        /// Number of bands.
+        bands: Count(1.0..=MAX_BANDS as f64) = 3, "Linux tc-prio(8): 3";
+        /// Exceptions from the default mapping: DSCP, band, DSCP, band ...; bands count from 0.
+        #[trial("[46, 0, 8, 2]")]
+        map: Option<Counts>(0.0..=63.0);
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct PrioritySettings {
     limit: QueueLimit,
@@ -62,14 +61,16 @@ const CS5: u64 = 40;
 
 impl PrioritySettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let bands = params.integer("bands").unwrap_or(3);
-        let last = bands - 1;
+        let params = PriorityParams::read(params);
+        let bytes = params.bytes.map_or(u64::MAX, Bytes::get);
+        let limit = QueueLimit::of(bytes, params.packets.unwrap_or(u64::MAX));
+        let last = params.bands - 1;
         let mut map: [u8; 64] = std::array::from_fn(|dscp| match dscp as u64 {
             CS5.. => 0,
             CS1 | LE => last as u8,
             _ => last.min(1) as u8,
         });
-        let exceptions = params.counts("map").unwrap_or_default();
+        let exceptions = params.map.unwrap_or_default();
         if !exceptions.len().is_multiple_of(2) {
             return Err(ParamError::Conflict(
                 "'map' must list pairs of a DSCP and a band, so an even number of values".into(),
@@ -85,10 +86,7 @@ impl PrioritySettings {
             // The range of the parameter keeps code points below 64.
             map[dscp as usize & 63] = band as u8;
         }
-        Ok(PrioritySettings {
-            limit: QueueLimit::optional(params),
-            map,
-        })
+        Ok(PrioritySettings { limit, map })
     }
 }
 

@@ -15,7 +15,7 @@
 use crate::aqm::{AqmLaw, ArrivingPacket, LawQueue, AqmVerdict};
 use crate::fifo::QueueLimit;
 use crate::{Entry, Example, Queue, QueueDrops, QueueEffects, DropReason};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{Bytes, ParamError, ParamSpec, Params, Span, Stream, Time, params};
 
 const RED_EARLY: DropReason = DropReason("red_early");
 
@@ -25,87 +25,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Random early detection: drops or marks arrivals at random, the more often the longer \
               the queue is on average",
     source: "Floyd and Jacobson 1993; gentle: Floyd 2000; adaptive: Floyd, Gummadi and Shenker 2001",
-    params: &[
-        super::droptail::ENTRY.params[0],
-        super::droptail::ENTRY.params[1],
-        ParamSpec::new(
-            "min_threshold",
-            Kind::Packets,
-            "Average number of packets below which nothing is dropped early; absent: a third of the \
-             upper one.",
-        )
-        .trial(&["2"])
-        .source("Floyd, RED: Discussions of Setting Parameters, 1997: max_th three times min_th"),
-        ParamSpec::new(
-            "max_threshold",
-            Kind::Packets,
-            "Average number of packets at which the probability reaches max_p; absent: a quarter of \
-             the limit.",
-        )
-        .trial(&["6"])
-        .range(1.0, 4e9),
-        ParamSpec::new(
-            "min_bytes",
-            Kind::Bytes,
-            "The lower threshold in bytes; the average then counts bytes.",
-        )
-        .trial(&["2000"]),
-        ParamSpec::new(
-            "max_bytes",
-            Kind::Bytes,
-            "The upper threshold in bytes; the average then counts bytes.",
-        )
-        .trial(&["9000"])
-        .range(1.0, 1e15),
-        ParamSpec::new("max_p", Kind::Ratio, "Probability at the upper threshold.")
-            .default("0.1")
-            .source("Floyd, RED: Discussions of Setting Parameters, 1997"),
-        ParamSpec::new(
-            "weight",
-            Kind::Ratio,
-            "Weight of a new length in the average; absent: 0.002, or with adaptive \
-             1 - exp(-1 / packets per second) by packet_time.",
-        )
-        .source("Floyd and Jacobson 1993; Floyd, Gummadi and Shenker 2001"),
-        ParamSpec::new(
-            "gentle",
-            Kind::Flag,
-            "Whether the probability rises from max_p to 1 between the upper threshold and twice \
-             that, instead of jumping.",
-        )
-        .default("true")
-        .source("Floyd 2000"),
-        ParamSpec::new(
-            "adaptive",
-            Kind::Flag,
-            "Whether max_p follows the average (ARED).",
-        )
-        .default("false"),
-        ParamSpec::new(
-            "ecn",
-            Kind::Flag,
-            "Whether packets that can be marked are marked in place of dropped.",
-        )
-        .default("true")
-        .source("RFC 3168"),
-        ParamSpec::new(
-            "packet_time",
-            Kind::Span,
-            "Time that a typical packet takes at the rate of the link: by how much the average falls \
-             while the link is idle.",
-        )
-        .default("1200000")
-        .range(1.0, 1e12)
-        .source("1500 bytes at 10 Mbit/s"),
-        ParamSpec::new(
-            "mean_packet",
-            Kind::Bytes,
-            "Size of a packet that has the plain probability where bytes count.",
-        )
-        .default("1500")
-        .range(1.0, 1e6)
-        .source("Floyd and Jacobson 1993, where it is the largest packet"),
-    ],
+    params: &ParamSpec::join::<13>(&[super::droptail::ENTRY.params, RedParams::PARAMS]),
     shorthand: &["packets", "bytes"],
     example: Example::new(
         "{red: {packets: 100 packets, min_threshold: 10 packets, max_threshold: 30 packets}}",
@@ -123,24 +43,57 @@ crate::registry::build!(dyn Queue<P>: |params, setup| {
     LawQueue::new(limit, law)
 });
 
-#[derive(Clone, Copy, Debug)]
+params! {
+    /// Parameters besides the limit.
+    struct RedParams {
+        /// Average number of packets below which nothing is dropped early; absent: a third of the upper one.
+        #[trial("2")]
+        min_threshold: Option<Packets>,
+            "Floyd, RED: Discussions of Setting Parameters, 1997: max_th three times min_th";
+        /// Average number of packets at which the probability reaches max_p; absent: a quarter of the limit.
+        #[trial("6")]
+        max_threshold: Option<Packets>(1.0..=4e9);
+        /// The lower threshold in bytes; the average then counts bytes.
+        #[trial("2000")]
+        min_bytes: Option<Bytes>;
+        /// The upper threshold in bytes; the average then counts bytes.
+        #[trial("9000")]
+        max_bytes: Option<Bytes>(1.0..=1e15);
+        /// Probability at the upper threshold.
+        max_p: Ratio = 0.1, "Floyd, RED: Discussions of Setting Parameters, 1997";
+        /// Weight of a new length in the average; absent: 0.002, or with adaptive 1 - exp(-1 / packets per second) by
+        /// packet_time.
+        weight: Option<Ratio>, "Floyd and Jacobson 1993; Floyd, Gummadi and Shenker 2001";
+        /// Whether the probability rises from max_p to 1 between the upper threshold and twice that, instead of
+        /// jumping.
+        gentle: Flag = true, "Floyd 2000";
+        /// Whether max_p follows the average (ARED).
+        adaptive: Flag = false;
+        /// Whether packets that can be marked are marked in place of dropped.
+        ecn: Flag = true, "RFC 3168";
+        /// Time that a typical packet takes at the rate of the link: by how much the average falls while the link is
+        /// idle.
+        packet_time: Span(1.0..=1e12) = "1.2 ms", "1500 bytes at 10 Mbit/s";
+        /// Size of a packet that has the plain probability where bytes count.
+        mean_packet: Bytes(1.0..=1e6) = 1500, "Floyd and Jacobson 1993, where it is the largest packet";
+    }
+}
+
+#[derive(Clone, Debug)]
 struct RedSettings {
     count_bytes: bool,
     min: f64,
     max: f64,
-    max_p: f64,
     weight: f64,
-    gentle: bool,
-    adaptive: bool,
-    ecn: bool,
-    packet_time: f64,
-    mean_packet: f64,
+    params: RedParams,
 }
 
 impl RedSettings {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let packets = (params.real("min_threshold"), params.real("max_threshold"));
-        let bytes = (params.real("min_bytes"), params.real("max_bytes"));
+        let own = RedParams::read(params);
+        let real = |bytes: Option<Bytes>| bytes.map(|bytes| bytes.get() as f64);
+        let packets = (own.min_threshold, own.max_threshold);
+        let bytes = (real(own.min_bytes), real(own.max_bytes));
         let given = |pair: (Option<f64>, Option<f64>)| pair.0.is_some() || pair.1.is_some();
         if given(packets) && given(bytes) {
             return Err(ParamError::Conflict(
@@ -167,11 +120,8 @@ impl RedSettings {
                 "the lower threshold ({min}) must be below the upper one ({max})"
             )));
         }
-        let flag = |name| params.flag(name).unwrap_or_default();
-        let packet_time = params.span("packet_time").unwrap_or_default().secs();
-        let adaptive = flag("adaptive");
-        let weight = if adaptive {
-            1.0 - (-packet_time).exp()
+        let weight = if own.adaptive {
+            1.0 - (-own.packet_time.secs()).exp()
         } else {
             0.002
         };
@@ -179,13 +129,8 @@ impl RedSettings {
             count_bytes,
             min,
             max,
-            max_p: params.real("max_p").unwrap_or_default(),
-            weight: params.real("weight").unwrap_or(weight),
-            gentle: flag("gentle"),
-            adaptive,
-            ecn: flag("ecn"),
-            packet_time,
-            mean_packet: params.real("mean_packet").unwrap_or_default(),
+            weight: own.weight.unwrap_or(weight),
+            params: own,
         })
     }
 }
@@ -214,7 +159,7 @@ impl Red {
             average: 0.0,
             count: None,
             idle_since: Some(Time::ZERO),
-            max_p: set.max_p,
+            max_p: set.params.max_p,
             next_step: Time::ZERO + INTERVAL,
             set,
         }
@@ -250,7 +195,7 @@ impl Red {
         match self.idle_since.take() {
             // As if so many small lengths of zero had been seen.
             Some(since) if length == 0.0 => {
-                let missed = now.since(since).secs() / self.set.packet_time;
+                let missed = now.since(since).secs() / self.set.params.packet_time.secs();
                 self.average *= (1.0 - self.set.weight).powf(missed);
             }
             _ => self.average += self.set.weight * (length - self.average),
@@ -268,7 +213,7 @@ impl Red {
     }
 
     fn picks(&mut self, packet: &ArrivingPacket) -> bool {
-        let certain = if self.set.gentle {
+        let certain = if self.set.params.gentle {
             2.0 * self.set.max
         } else {
             self.set.max
@@ -284,7 +229,7 @@ impl Red {
         let count = self.count.map_or(0.0, |count| count + 1.0);
         let mut base = self.base();
         if self.set.count_bytes {
-            base *= f64::from(packet.size) / self.set.mean_packet;
+            base *= f64::from(packet.size) / self.set.params.mean_packet.get() as f64;
         }
         let room = 1.0 - count * base;
         let picked = room <= 0.0 || self.stream.chance(base / room);
@@ -295,14 +240,14 @@ impl Red {
 
 impl AqmLaw for Red {
     fn arriving(&mut self, now: Time, packet: &ArrivingPacket) -> AqmVerdict {
-        if self.set.adaptive {
+        if self.set.params.adaptive {
             self.adapt(now);
         }
         self.average(now, packet);
         if !self.picks(packet) {
             return AqmVerdict::Pass;
         }
-        if self.set.ecn && packet.ect {
+        if self.set.params.ecn && packet.ect {
             AqmVerdict::Mark
         } else {
             AqmVerdict::Drop(RED_EARLY)
@@ -316,14 +261,14 @@ impl AqmLaw for Red {
 
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError> {
         let set = RedSettings::new(params)?;
-        if set.adaptive && self.set.adaptive {
+        if set.params.adaptive && self.set.params.adaptive {
             self.adapt(now);
         } else {
             self.next_step = now + INTERVAL;
         }
         // What adaptation has found stays unless the scenario says otherwise.
-        if set.max_p != self.set.max_p || !set.adaptive {
-            self.max_p = set.max_p;
+        if set.params.max_p != self.set.params.max_p || !set.params.adaptive {
+            self.max_p = set.params.max_p;
         }
         self.set = set;
         Ok(())

@@ -15,39 +15,14 @@
 use crate::aqm::{Flows, FlowList, mix, place};
 use crate::fifo::{QueueLimit, QUEUE_FULL};
 use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueEffects};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{Bytes, ParamError, Params, Span, Stream, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "sfq",
     summary: "Stochastic fairness queueing: connections are hashed to queues that are served in turn",
     source: "McKenney 1990",
-    params: &[
-        ParamSpec::new("bytes", Kind::Bytes, "Most bytes that may wait; absent: no limit.")
-            .range(1.0, 1e15),
-        ParamSpec::new("packets", Kind::Packets, "Most packets that may wait.")
-            .default("127")
-            .range(1.0, 4e9)
-            .source("Linux tc-sfq(8): 127"),
-        ParamSpec::new("depth", Kind::Packets, "Most packets that may wait in one queue.")
-            .default("127")
-            .range(1.0, 4e9)
-            .source("Linux tc-sfq(8): 127"),
-        ParamSpec::new("buckets", Kind::Count, "Number of queues.")
-            .default("1024")
-            .range(1.0, 65536.0)
-            .source("Linux tc-sfq(8): 1024"),
-        ParamSpec::new("ways", Kind::Count, "How many queues a connection may choose from.")
-            .default("8")
-            .range(1.0, 64.0)
-            .source("as in CAKE (Hoeiland-Joergensen, Taht and Morton 2018); McKenney: 1"),
-        ParamSpec::new("quantum", Kind::Bytes, "Bytes that a queue may send in its turn.")
-            .default("1500")
-            .range(64.0, 1e9)
-            .source("one packet, McKenney 1990; in bytes as Linux tc-sfq(8)"),
-        ParamSpec::new("perturb", Kind::Span, "Time between changes of the hash; absent: never.")
-            .range(1e6, 1e15),
-    ],
+    params: SfqParams::PARAMS,
     shorthand: &["packets", "bytes"],
     example: Example::new(
         "{sfq: {packets: 60 packets}}",
@@ -73,7 +48,26 @@ crate::registry::build!(dyn Queue<P>: |params, setup| {
     queue
 });
 
-#[derive(Clone, Copy, Debug)]
+params! {
+    /// Parameters.
+    struct SfqParams {
+        /// Most bytes that may wait; absent: no limit.
+        bytes: Option<Bytes>(1.0..=1e15);
+        /// Most packets that may wait.
+        packets: PacketCount(1.0..=4e9) = 127, "Linux tc-sfq(8): 127";
+        /// Most packets that may wait in one queue.
+        depth: PacketCount(1.0..=4e9) = 127, "Linux tc-sfq(8): 127";
+        /// Number of queues.
+        buckets: Count(1.0..=65536.0) = 1024, "Linux tc-sfq(8): 1024";
+        /// How many queues a connection may choose from.
+        ways: Count(1.0..=64.0) = 8, "as in CAKE (Hoeiland-Joergensen, Taht and Morton 2018); McKenney: 1";
+        /// Bytes that a queue may send in its turn.
+        quantum: Bytes(64.0..=1e9) = 1500, "one packet, McKenney 1990; in bytes as Linux tc-sfq(8)";
+        /// Time between changes of the hash; absent: never.
+        perturb: Option<Span>(1e6..=1e15);
+    }
+}
+
 struct SfqSettings {
     limit: QueueLimit,
     depth: u32,
@@ -85,15 +79,15 @@ struct SfqSettings {
 
 impl SfqSettings {
     fn new(params: &Params) -> Self {
-        let number = |name| params.integer(name).unwrap_or_default();
-        let buckets = number("buckets").max(1) as u32;
+        let params = SfqParams::read(params);
+        let buckets = params.buckets as u32;
         SfqSettings {
-            limit: QueueLimit::optional(params),
-            depth: number("depth") as u32,
+            limit: QueueLimit::of(params.bytes.map_or(u64::MAX, Bytes::get), params.packets),
+            depth: params.depth as u32,
             buckets,
-            ways: (number("ways") as u32).clamp(1, buckets),
-            quantum: number("quantum") as i64,
-            perturb: params.span("perturb"),
+            ways: (params.ways as u32).min(buckets),
+            quantum: params.quantum.get() as i64,
+            perturb: params.perturb,
         }
     }
 }

@@ -9,44 +9,14 @@
 use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
 use crate::{Backlog, Entry, Example, Queue, QueueDrops, QueueEffects, DropReason};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
+use narrows_units::{ParamError, ParamSpec, Params, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "step",
     summary: "Marks every packet while more than a threshold waits, and drops those that cannot be marked",
     source: "Alizadeh et al., Data Center TCP (DCTCP), SIGCOMM 2010, section 3.1; RFC 8257, section 3.1",
-    params: &[
-        ParamSpec::new(
-            "threshold",
-            Kind::Packets,
-            "A packet that finds more packets than this waiting is marked.",
-        )
-        .trial(&["3"])
-        .range(0.0, 4e9)
-        .source("K; SIGCOMM 2010, section 3.5: 20 packets at 1 Gbit/s, 65 at 10 Gbit/s"),
-        ParamSpec::new(
-            "threshold_bytes",
-            Kind::Bytes,
-            "A packet that finds more bytes than this waiting is marked.",
-        )
-        .trial(&["9000"])
-        .range(0.0, 1e15),
-        ParamSpec::new(
-            "threshold_time",
-            Kind::Span,
-            "A packet that has waited longer than this is marked when it leaves.",
-        )
-        .range(0.0, 1e12),
-        ParamSpec::new(
-            "ecn",
-            Kind::Flag,
-            "Whether packets that can be marked are marked in place of dropped.",
-        )
-        .default("true"),
-        OPTIONAL_LIMIT[0],
-        OPTIONAL_LIMIT[1],
-    ],
+    params: &ParamSpec::join::<6>(&[StepParams::PARAMS, &OPTIONAL_LIMIT]),
     shorthand: &["threshold", "threshold_bytes", "threshold_time"],
     example: Example::new(
         "{step: {threshold: 20 packets, packets: 100 packets}}",
@@ -66,38 +36,44 @@ crate::registry::build!(dyn Queue<P>: |params, _| {
     LawQueue::new(QueueLimit::optional(params), law)
 });
 
-#[derive(Clone, Copy, Debug)]
-struct StepMarking {
-    packets: Option<u64>,
-    bytes: Option<u64>,
-    time: Option<Span>,
-    ecn: bool,
+params! {
+    /// Parameters.
+    struct StepParams {
+        /// A packet that finds more packets than this waiting is marked.
+        #[trial("3")]
+        threshold: Option<PacketCount>(0.0..=4e9),
+            "K; SIGCOMM 2010, section 3.5: 20 packets at 1 Gbit/s, 65 at 10 Gbit/s";
+        /// A packet that finds more bytes than this waiting is marked.
+        #[trial("9000")]
+        threshold_bytes: Option<Bytes>(0.0..=1e15);
+        /// A packet that has waited longer than this is marked when it leaves.
+        threshold_time: Option<Span>(0.0..=1e12);
+        /// Whether packets that can be marked are marked in place of dropped.
+        ecn: Flag = true;
+    }
 }
+
+struct StepMarking(StepParams);
 
 impl StepMarking {
     fn new(params: &Params) -> Result<Self, ParamError> {
-        let step = StepMarking {
-            packets: params.integer("threshold"),
-            bytes: params.integer("threshold_bytes"),
-            time: params.span("threshold_time"),
-            ecn: params.flag("ecn").unwrap_or_default(),
-        };
-        if step.packets.is_none() && step.bytes.is_none() && step.time.is_none() {
+        let params = StepParams::read(params);
+        if params.threshold.is_none() && params.threshold_bytes.is_none() && params.threshold_time.is_none() {
             return Err(ParamError::Conflict(
                 "a threshold is missing: give threshold (packets), threshold_bytes or threshold_time"
                     .into(),
             ));
         }
-        Ok(step)
+        Ok(StepMarking(params))
     }
 
     fn exceeded(&self, backlog: Backlog) -> bool {
-        self.packets.is_some_and(|most| u64::from(backlog.packets) > most)
-            || self.bytes.is_some_and(|most| backlog.bytes > most)
+        self.0.threshold.is_some_and(|most| u64::from(backlog.packets) > most)
+            || self.0.threshold_bytes.is_some_and(|most| backlog.bytes > most.get())
     }
 
     fn signal(&self, ect: bool) -> AqmVerdict {
-        if self.ecn && ect { AqmVerdict::Mark } else { AqmVerdict::Drop(STEP) }
+        if self.0.ecn && ect { AqmVerdict::Mark } else { AqmVerdict::Drop(STEP) }
     }
 }
 
@@ -111,7 +87,7 @@ impl AqmLaw for StepMarking {
     }
 
     fn leaving(&mut self, _: Time, packet: &Departure) -> AqmVerdict {
-        if self.time.is_some_and(|most| packet.sojourn > most) {
+        if self.0.threshold_time.is_some_and(|most| packet.sojourn > most) {
             return self.signal(packet.ect);
         }
         AqmVerdict::Pass

@@ -2,38 +2,14 @@
 
 use crate::rate_schedule::{ScheduledRate, RateSchedule, RateTable};
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Kind, ParamError, ParamSpec, Stream, Time};
+use narrows_units::{ParamError, Stream, Time, choice, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "onoff",
     summary: "Serves at a rate while on and not at all while off; what waits stays in the queue",
     source: "the on-off links of mahimahi (Netravali et al., USENIX ATC 2015), which drop while off: for that use an outage",
-    params: &[
-        ParamSpec::new("rate", Kind::Rate, "Rate while on, in IP bits per second.")
-            .range(1000.0, 1e13)
-            .required(),
-        ParamSpec::new("on", Kind::Span, "Length of an on time, or its mean.")
-            .range(1e6, 1e15)
-            .required(),
-        ParamSpec::new("off", Kind::Span, "Length of an off time, or its mean.")
-            .range(1e6, 1e15)
-            .required(),
-        ParamSpec::new(
-            "law",
-            Kind::Choice(&["fixed", "exponential"]),
-            "Whether times are all the same or drawn from an exponential law.",
-        )
-        .default("fixed"),
-        ParamSpec::new(
-            "phase",
-            Kind::Span,
-            "How far into an on and an off time the run begins (fixed law); it begins off if this is not shorter than the on time (both laws).",
-        )
-        .trial(&["3000000", "10000000"])
-        .default("0")
-        .range(0.0, 1e15),
-    ],
+    params: OnOffParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{onoff: {rate: 10 Mbit/s, on: 300 ms, off: 200 ms, law: exponential}}",
@@ -42,16 +18,39 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 4, "bin_ms": 20}"#),
 };
 
+choice! {
+    /// Law of the times.
+    enum Law { Fixed = "fixed", Exponential = "exponential" }
+}
+
+params! {
+    /// Parameters.
+    struct OnOffParams {
+        /// Rate while on, in IP bits per second.
+        rate: Rate(1000.0..=1e13);
+        /// Length of an on time, or its mean.
+        on: Span(1e6..=1e15);
+        /// Length of an off time, or its mean.
+        off: Span(1e6..=1e15);
+        /// Whether times are all the same or drawn from an exponential law.
+        law: Law = "fixed";
+        /// How far into an on and an off time the run begins (fixed law); it begins off if this is not shorter than the
+        /// on time (both laws).
+        #[trial("3000000", "10000000")]
+        phase: Span(0.0..=1e15) = 0;
+    }
+}
+
 crate::registry::build!(dyn RateServer: |params, setup| {
-    let whole = |name: &str| params.integer(name).unwrap_or_default();
-    let (rate, on, off, phase) = (whole("rate"), whole("on"), whole("off"), whole("phase"));
+    let OnOffParams { rate, on, off, law, phase } = OnOffParams::read(params);
+    let (rate, on, off, phase) = (rate.bps(), on.ns(), off.ns(), phase.ns());
     if phase >= on + off {
         return Err(ParamError::Conflict(format!(
             "the phase ({phase} ns) must be shorter than an on and an off time together ({} ns)",
             on + off
         )));
     }
-    if params.word("law") == Some("exponential") {
+    if law == Law::Exponential {
         return Ok(Box::new(ScheduledRate::new(Random {
             rate,
             means: [on as f64, off as f64],

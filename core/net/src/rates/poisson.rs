@@ -8,26 +8,14 @@
 
 use crate::opportunities::{ByOpportunity, Opportunities};
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Kind, ParamSpec, Stream, Time};
+use narrows_units::{Stream, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "poisson",
     summary: "Moves one packet's worth of bytes at each event of a Poisson process",
     source: "the varying-rate link of Yan et al., Pantheon, USENIX ATC 2018, section 4",
-    params: &[
-        ParamSpec::new("rate", Kind::Rate, "Mean rate in IP bits per second.")
-            .range(1.0, 1e12)
-            .required(),
-        ParamSpec::new(
-            "packet",
-            Kind::Bytes,
-            "Bytes that one opportunity moves; several small packets may share one, what is left over is lost.",
-        )
-        .default("1500")
-        .range(64.0, 1e6)
-        .source("a full Ethernet packet, as mahimahi's opportunities"),
-    ],
+    params: PoissonParams::PARAMS,
     shorthand: &["rate"],
     example: Example::new(
         "{poisson: 12 Mbit/s}",
@@ -36,10 +24,20 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 4}"#),
 };
 
+params! {
+    /// Parameters.
+    struct PoissonParams {
+        /// Mean rate in IP bits per second.
+        rate: Rate(1.0..=1e12);
+        /// Bytes that one opportunity moves; several small packets may share one, what is left over is lost.
+        packet: Bytes(64.0..=1e6) = 1500, "a full Ethernet packet, as mahimahi's opportunities";
+    }
+}
+
 crate::registry::build!(dyn RateServer: |params, setup| {
-    let packet = params.integer("packet").unwrap_or_default() as u32;
-    let rate = params.integer("rate").unwrap_or_default();
-    let gap = f64::from(packet) * 8e9 / rate as f64;
+    let params = PoissonParams::read(params);
+    let packet = params.packet.get() as u32;
+    let gap = f64::from(packet) * 8e9 / params.rate.bps() as f64;
     let process = PoissonProcess {
         key: setup.stream().bits(),
         gap,

@@ -8,7 +8,7 @@
 use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Kind, ParamSpec, Stream};
+use narrows_units::{Stream, params};
 use std::cell::RefCell;
 
 /// Registry entry.
@@ -18,36 +18,7 @@ pub const ENTRY: Entry = Entry {
     source: "Cox 1955, Some statistical methods connected with series of events (doubly stochastic Poisson process); \
              the rate under it wanders as the packet-delivery rate in Winstein et al., Sprout, NSDI 2013, section 3.1, \
              but returns to a mean",
-    params: &[
-        ParamSpec::new("rate", Kind::Rate, "Mean rate in IP bits per second.")
-            .range(1.0, 1e12)
-            .required(),
-        ParamSpec::new(
-            "deviation",
-            Kind::Ratio,
-            "Standard deviation of the drifting rate, as a share of its mean.",
-        )
-        .range(0.0, 3.0)
-        .required(),
-        ParamSpec::new(
-            "time",
-            Kind::Span,
-            "Time constant of the drift: the correlation of the logarithm of the rate with itself falls to 1/e.",
-        )
-        .range(1e6, 1e14)
-        .required(),
-        ParamSpec::new("step", Kind::Span, "How often the rate changes.")
-            .default("100000000")
-            .range(1e7, 1e14),
-        ParamSpec::new(
-            "packet",
-            Kind::Bytes,
-            "Bytes that one opportunity moves; several small packets may share one, what is left over is lost.",
-        )
-        .default("1500")
-        .range(64.0, 1e6)
-        .source("a full Ethernet packet, as mahimahi's opportunities"),
-    ],
+    params: PoissonDriftParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{poissondrift: {rate: 12 Mbit/s, deviation: 30 %, time: 2 s}}",
@@ -59,19 +30,27 @@ pub const ENTRY: Entry = Entry {
 /// Steps after which the drift begins anew: a day of the shortest.
 const MAX_STEPS: u64 = 8_640_000;
 
+params! {
+    /// Parameters.
+    struct PoissonDriftParams {
+        /// Mean rate in IP bits per second.
+        rate: Rate(1.0..=1e12);
+        /// Standard deviation of the drifting rate, as a share of its mean.
+        deviation: Ratio(0.0..=3.0);
+        /// Time constant of the drift: the correlation of the logarithm of the rate with itself falls to 1/e.
+        time: Span(1e6..=1e14);
+        /// How often the rate changes.
+        step: Span(1e7..=1e14) = "100 ms";
+        /// Bytes that one opportunity moves; several small packets may share one, what is left over is lost.
+        packet: Bytes(64.0..=1e6) = 1500, "a full Ethernet packet, as mahimahi's opportunities";
+    }
+}
+
 crate::registry::build!(dyn RateServer: |params, setup| {
-    let packet = params.integer("packet").unwrap_or_default() as u32;
-    let mut stream = setup.stream();
-    let key = stream.bits();
-    let integer = |name: &str| params.integer(name).unwrap_or_default();
-    let deviation = params.real("deviation").unwrap_or_default();
-    let drift = RateDrift::new(
-        integer("rate") as f64,
-        deviation,
-        integer("time"),
-        integer("step"),
-        Stream::new(key, "drift"),
-    );
+    let params = PoissonDriftParams::read(params);
+    let packet = params.packet.get() as u32;
+    let key = setup.stream().bits();
+    let drift = RateDrift::new(&params, Stream::new(key, "drift"));
     ByOpportunity::new(Modulated::new(drift, key, packet), packet)
 });
 
@@ -97,12 +76,13 @@ struct Past {
 }
 
 impl RateDrift {
-    fn new(mean: f64, deviation: f64, time: u64, step: u64, stream: Stream) -> Self {
+    fn new(params: &PoissonDriftParams, stream: Stream) -> Self {
+        let (deviation, step) = (params.deviation, params.step.ns());
         RateDrift {
-            mean,
+            mean: params.rate.bps() as f64,
             step,
             s: (deviation * deviation).ln_1p().sqrt(),
-            a: (-(step as f64) / time as f64).exp(),
+            a: (-(step as f64) / params.time.ns() as f64).exp(),
             past: RefCell::new(Past { stream, values: Vec::with_capacity(1024), last: 0.0 }),
         }
     }
@@ -136,11 +116,23 @@ impl Pieces for RateDrift {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use narrows_units::{Bytes, Rate, Span};
+
+    fn drift(bps: u64, deviation: f64, time_ms: u64) -> RateDrift {
+        let params = PoissonDriftParams {
+            rate: Rate::from_bps(bps),
+            deviation,
+            time: Span::from_ms(time_ms),
+            step: Span::from_ms(100),
+            packet: Bytes::new(1500),
+        };
+        RateDrift::new(&params, Stream::new(3, "drift"))
+    }
 
     #[test]
     fn the_rate_has_the_moments_and_the_memory_that_it_is_given() {
         // A deviation of 0.3, forgotten with a time constant of 5 steps.
-        let drift = RateDrift::new(1e7, 0.3, 500_000_000, 100_000_000, Stream::new(3, "drift"));
+        let drift = drift(10_000_000, 0.3, 500);
         let n = 200_000;
         let rates: Vec<f64> = (0..n).map(|k| drift.rate(k) / 1e7).collect();
         let mean = rates.iter().sum::<f64>() / n as f64;
@@ -169,7 +161,7 @@ mod tests {
 
     #[test]
     fn without_deviation_it_stands_still() {
-        let drift = RateDrift::new(5e6, 0.0, 1_000_000_000, 100_000_000, Stream::new(3, "drift"));
+        let drift = drift(5_000_000, 0.0, 1000);
         assert!((0..100).all(|k| drift.rate(k) == 5e6));
     }
 }

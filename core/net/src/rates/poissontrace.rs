@@ -1,10 +1,11 @@
 //! A Poisson link over a trace: opportunities to send as of `poisson`, at the mean rate that a trace tells.
 
+use super::trace::LOOP;
 use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
 use crate::trace::{self, RateTrace};
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Kind, ParamSpec};
+use narrows_units::{Kind, ParamSpec, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -19,23 +20,9 @@ pub const ENTRY: Entry = Entry {
         )
         .trial(&["rates", "rates-2"])
         .required(),
-        ParamSpec::new(
-            "loop",
-            Kind::Flag,
-            "Whether the trace begins anew at its end; if not, nothing is sent from then on.",
-        )
-        .default("true"),
-        ParamSpec::new(
-            "packet",
-            Kind::Bytes,
-            "Bytes that one opportunity moves; several small packets may share one, what is left over is lost.",
-        )
-        .default("1500")
-        .range(64.0, 1e6)
-        .source("a full Ethernet packet, as mahimahi's opportunities"),
-        ParamSpec::new("scale", Kind::Number, "Factor on each rate.")
-            .default("1")
-            .range(0.001, 1000.0),
+        LOOP,
+        PoissonTraceParams::PARAMS[0],
+        PoissonTraceParams::PARAMS[1],
     ],
     shorthand: &["file"],
     example: Example::new(
@@ -45,19 +32,26 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 60, "bin_ms": 250}"#),
 };
 
+params! {
+    /// Parameters besides the trace.
+    struct PoissonTraceParams {
+        /// Bytes that one opportunity moves; several small packets may share one, what is left over is lost.
+        packet: Bytes(64.0..=1e6) = 1500, "a full Ethernet packet, as mahimahi's opportunities";
+        /// Factor on each rate.
+        scale: Number(0.001..=1000.0) = 1;
+    }
+}
+
 crate::registry::build!(dyn RateServer: |params, setup| {
     let read = trace::named(params, &setup.files, trace::parse_rates)?;
     let RateTrace::Rates { steps, end } = read else {
         let why = "it has opportunities to send, and rates over time are wanted";
         return Err(trace::refused(params, &why));
     };
-    let packet = params.integer("packet").unwrap_or_default() as u32;
-    let told = TracedPoissonRate {
-        steps,
-        end,
-        looped: params.flag("loop").unwrap_or(true),
-        scale: params.real("scale").unwrap_or(1.0),
-    };
+    let looped = params.read("loop");
+    let params = PoissonTraceParams::read(params);
+    let packet = params.packet.get() as u32;
+    let told = TracedPoissonRate { steps, end, looped, scale: params.scale };
     let process = Modulated::new(told, setup.stream().bits(), packet);
     ByOpportunity::new(process, packet)
 });

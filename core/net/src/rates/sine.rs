@@ -2,7 +2,7 @@
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Kind, ParamError, ParamSpec};
+use narrows_units::{ParamError, params};
 use std::f64::consts::TAU;
 
 /// Registry entry.
@@ -10,19 +10,7 @@ pub const ENTRY: Entry = Entry {
     name: "sine",
     summary: "Serves at a rate that swings around a mean",
     source: "360 steps per period; each holds the mean of the sine over itself, rounded to bits per second",
-    params: &[
-        ParamSpec::new("mean", Kind::Rate, "Mean rate in IP bits per second.")
-            .range(1.0, 1e13)
-            .required(),
-        ParamSpec::new("amplitude", Kind::Rate, "Greatest distance from the mean; at most the mean.")
-            .trial(&["2000000", "3000000"])
-            .range(0.0, 1e13)
-            .required(),
-        ParamSpec::new("period", Kind::Span, "Length of one swing; it begins at the mean, upwards.")
-            .trial(&["200000000", "500000000"])
-            .range(360_000.0, 1e18)
-            .required(),
-    ],
+    params: SineParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{sine: {mean: 6 Mbit/s, amplitude: 4 Mbit/s, period: 2 s}}",
@@ -33,9 +21,23 @@ pub const ENTRY: Entry = Entry {
 
 const STEPS: u64 = 360;
 
+params! {
+    /// Parameters.
+    struct SineParams {
+        /// Mean rate in IP bits per second.
+        mean: Rate(1.0..=1e13);
+        /// Greatest distance from the mean; at most the mean.
+        #[trial("2000000", "3000000")]
+        amplitude: Rate(0.0..=1e13);
+        /// Length of one swing; it begins at the mean, upwards.
+        #[trial("200000000", "500000000")]
+        period: Span(360_000.0..=1e18);
+    }
+}
+
 crate::registry::build!(dyn RateServer: |params, _| {
-    let whole = |name: &str| params.integer(name).unwrap_or_default();
-    let (mean, amplitude, period) = (whole("mean"), whole("amplitude"), whole("period"));
+    let params = SineParams::read(params);
+    let (mean, amplitude, period) = (params.mean.bps(), params.amplitude.bps(), params.period.ns());
     if amplitude > mean {
         return Err(ParamError::Conflict(format!(
             "the amplitude ({amplitude} bit/s) must not be above the mean ({mean} bit/s)"

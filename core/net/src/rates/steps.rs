@@ -2,29 +2,14 @@
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Kind, ParamSpec};
+use narrows_units::{Span, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "steps",
     summary: "Serves at a rate that changes at given times, once or again and again",
     source: "the capacity steps of RFC 8867, section 5.1; a packet in service goes on at the new rate",
-    params: &[
-        ParamSpec::new(
-            "steps",
-            Kind::RateSteps,
-            "Times since the start of the run and the rates (IP bits per second) from then on; before the first time the first rate holds.",
-        )
-        .range(0.0, 1e13)
-        .required(),
-        ParamSpec::new(
-            "period",
-            Kind::Span,
-            "After this long everything repeats; without it the last rate holds for ever.",
-        )
-        .trial(&["2000000000"])
-        .range(1.0, 1e18),
-    ],
+    params: StepsParams::PARAMS,
     shorthand: &["steps"],
     example: Example::new(
         "{steps: [[0 s, 4 Mbit/s], [2 s, 2 Mbit/s], [4 s, 3.5 Mbit/s], [6 s, 1 Mbit/s], [8 s, 2 Mbit/s]]}",
@@ -33,7 +18,19 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
 };
 
+params! {
+    /// Parameters.
+    struct StepsParams {
+        /// Times since the start of the run and the rates (IP bits per second) from then on; before the first time the
+        /// first rate holds.
+        steps: RateSteps(0.0..=1e13);
+        /// After this long everything repeats; without it the last rate holds for ever.
+        #[trial("2000000000")]
+        period: Option<Span>(1.0..=1e18);
+    }
+}
+
 crate::registry::build!(dyn RateServer: |params, _| {
-    let steps = params.steps("steps").unwrap_or_default();
-    ScheduledRate::new(RateTable::new(steps, params.integer("period"))?)
+    let StepsParams { steps, period } = StepsParams::read(params);
+    ScheduledRate::new(RateTable::new(&steps, period.map(Span::ns))?)
 });

@@ -9,7 +9,7 @@
 //! rate alone would have kept it a little longer: up to a tick either way.
 
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Bytes, Kind, ParamSpec, Rate, Span, Time};
+use narrows_units::{Bytes, Rate, Span, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -17,15 +17,7 @@ pub const ENTRY: Entry = Entry {
     summary: "Serves packets at multiples of a tick only, with the credit of a rate, as dummynet does",
     source: "Rizzo, Dummynet: a simple approach to the evaluation of network protocols, ACM CCR 27(1), 1997: at every \
              tick a pipe moves as many bytes as its bandwidth carries in one, and keeps what is left over",
-    params: &[
-        ParamSpec::new("rate", Kind::Rate, "Rate in IP bits per second.")
-            .range(1.0, 1e13)
-            .required(),
-        ParamSpec::new("tick", Kind::Span, "Time from one tick to the next.")
-            .default("1000000")
-            .range(1000.0, 1e10)
-            .source("FreeBSD's HZ = 1000; 10 ms at HZ = 100, as in the paper"),
-    ],
+    params: TicksParams::PARAMS,
     shorthand: &["rate"],
     example: Example::new(
         "{ticks: {rate: 12 Mbit/s, tick: 10 ms}}",
@@ -34,10 +26,19 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 0.2, "bin_ms": 1}"#),
 };
 
+params! {
+    /// Parameters.
+    struct TicksParams {
+        /// Rate in IP bits per second.
+        rate: Rate(1.0..=1e13);
+        /// Time from one tick to the next.
+        tick: Span(1000.0..=1e10) = "1 ms", "FreeBSD's HZ = 1000; 10 ms at HZ = 100, as in the paper";
+    }
+}
+
 crate::registry::build!(dyn RateServer: |params, _| {
-    let rate = params.integer("rate").unwrap_or(1);
-    let tick = params.integer("tick").unwrap_or(1);
-    Ticks { rate, tick, credit: 0, last: None }
+    let params = TicksParams::read(params);
+    Ticks { rate: params.rate.bps(), tick: params.tick.ns(), credit: 0, last: None }
 });
 
 /// Work that a byte is; it is measured in bits times nanoseconds per second, so that it is a whole number.

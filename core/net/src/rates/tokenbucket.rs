@@ -8,28 +8,14 @@
 
 use crate::token_bucket::TokenBucket;
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Bytes, Kind, ParamError, ParamSpec, Rate, RateClock, Time};
+use narrows_units::{Bytes, ParamError, Rate, RateClock, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "tokenbucket",
     summary: "Shapes to a mean rate while letting bursts of a given size through at once",
     source: "the token bucket of RFC 3290, section 5.1.3, and RFC 2697, as a shaper; tc-tbf's burst and peakrate",
-    params: &[
-        ParamSpec::new("rate", Kind::Rate, "Rate at which the bucket fills, in IP bits per second.")
-            .range(1.0, 1e13)
-            .required(),
-        ParamSpec::new("burst", Kind::Bytes, "Size of the bucket; it is full at the start.")
-            .range(1.0, 1e12)
-            .required(),
-        ParamSpec::new(
-            "peak",
-            Kind::Rate,
-            "Rate of the line behind the bucket; without it a burst leaves at one instant.",
-        )
-        .trial(&["20000000"])
-        .range(1.0, 1e13),
-    ],
+    params: TokenBucketParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{tokenbucket: {rate: 4 Mbit/s, burst: 200 kB, peak: 20 Mbit/s}}",
@@ -38,18 +24,29 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"bin_ms": 20}"#),
 };
 
+params! {
+    /// Parameters.
+    struct TokenBucketParams {
+        /// Rate at which the bucket fills, in IP bits per second.
+        rate: Rate(1.0..=1e13);
+        /// Size of the bucket; it is full at the start.
+        burst: Bytes(1.0..=1e12);
+        /// Rate of the line behind the bucket; without it a burst leaves at one instant.
+        #[trial("20000000")]
+        peak: Option<Rate>(1.0..=1e13);
+    }
+}
+
 crate::registry::build!(dyn RateServer: |params, _| {
-    let rate = params.integer("rate").unwrap_or_default();
-    let burst = params.integer("burst").unwrap_or_default();
-    let peak = params.integer("peak");
+    let TokenBucketParams { rate, burst, peak } = TokenBucketParams::read(params);
     if peak.is_some_and(|peak| peak < rate) {
         return Err(ParamError::Conflict(
             "the peak rate must not be below the rate at which the bucket fills".into(),
         ));
     }
     Shaper {
-        bucket: TokenBucket::new(rate, burst),
-        peak: peak.map(|peak| RateClock::new(Rate::from_bps(peak))),
+        bucket: TokenBucket::new(rate.bps(), burst.get()),
+        peak: peak.map(RateClock::new),
     }
 });
 

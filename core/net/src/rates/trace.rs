@@ -4,7 +4,7 @@ use crate::rate_schedule::{ScheduledRate, RateTable};
 use crate::opportunities::{ByOpportunity, Opportunities};
 use crate::trace::{self, RateTrace};
 use crate::{Entry, Example, RateServer, ElementSetup};
-use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
+use narrows_units::{Kind, ParamError, ParamSpec, Params, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -19,27 +19,9 @@ pub const ENTRY: Entry = Entry {
         )
         .trial(&["opportunities", "opportunities-2", "rates"])
         .required(),
-        ParamSpec::new(
-            "loop",
-            Kind::Flag,
-            "Whether the trace begins anew at its end; if not, nothing is sent from then on.",
-        )
-        .default("true"),
-        ParamSpec::new(
-            "packet",
-            Kind::Bytes,
-            "IP bytes that one opportunity moves; several small packets may share one, what is left over is lost.",
-        )
-        .default("1500")
-        .range(1.0, 1e6)
-        .source("mm-link(1): one packet of the maximum size"),
-        ParamSpec::new(
-            "scale",
-            Kind::Number,
-            "Factor on the rate: on the bytes of each opportunity (rounded), or on each rate. Times stay.",
-        )
-        .default("1")
-        .range(0.001, 1000.0),
+        LOOP,
+        TraceParams::PARAMS[0],
+        TraceParams::PARAMS[1],
     ],
     shorthand: &["file"],
     example: Example::new(
@@ -49,14 +31,31 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 60, "bin_ms": 250}"#),
 };
 
+/// The parameter of traces that begin anew.
+pub(super) const LOOP: ParamSpec = ParamSpec::new(
+    "loop",
+    Kind::Flag,
+    "Whether the trace begins anew at its end; if not, nothing is sent from then on.",
+)
+.default("true");
+
+params! {
+    /// Parameters besides the trace.
+    struct TraceParams {
+        /// IP bytes that one opportunity moves; several small packets may share one, what is left over is lost.
+        packet: Bytes(1.0..=1e6) = 1500, "mm-link(1): one packet of the maximum size";
+        /// Factor on the rate: on the bytes of each opportunity (rounded), or on each rate. Times stay.
+        scale: Number(0.001..=1000.0) = 1;
+    }
+}
+
 /// Builds the server.
 pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer>, ParamError> {
-    let looped = params.flag("loop").unwrap_or(true);
-    let scale = params.real("scale").unwrap_or(1.0);
+    let looped = params.read("loop");
+    let TraceParams { packet, scale } = TraceParams::read(params);
     match trace::named(params, &setup.files, trace::parse_rates)? {
         RateTrace::Opportunities(times) => {
-            let packet = params.integer("packet").unwrap_or_default() as f64;
-            let size = (packet * scale).round().max(1.0) as u32;
+            let size = (packet.get() as f64 * scale).round().max(1.0) as u32;
             Ok(Box::new(ByOpportunity::new(RecordedRate::new(times, looped), size)))
         }
         RateTrace::Rates { mut steps, end } => {

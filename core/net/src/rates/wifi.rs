@@ -15,57 +15,14 @@
 //! use the same air. Losses and jitter are elements of their own.
 
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Bytes, Kind, ParamSpec, Rate, Span, Time};
+use narrows_units::{Bytes, Rate, Span, Time, params};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "wifi",
     summary: "Sends packets in aggregates (A-MPDU), each of which costs a fixed airtime besides that of its frames",
     source: "Høiland-Jørgensen et al., Ending the Anomaly, USENIX ATC 2017, section 2.2.1; IEEE 802.11-2016",
-    params: &[
-        ParamSpec::new("rate", Kind::Rate, "Rate of the radio (PHY), in bits per second of frames.")
-            .range(1e3, 1e12)
-            .required(),
-        ParamSpec::new(
-            "overhead",
-            Kind::Span,
-            "Airtime of a transmission that depends neither on its frames nor on the rate.",
-        )
-        .default("166000")
-        .range(1.0, 1e10)
-        .source(
-            "ATC 2017, section 2.2.1: preamble 32 us, DIFS 34 us, SIFS 16 us twice, mean backoff 68 us (half of 15 slots of 9 us)",
-        ),
-        ParamSpec::new("ack", Kind::Bytes, "Size of the block acknowledgement, which is sent at the same rate.")
-            .default("58")
-            .range(0.0, 1e6)
-            .source("ATC 2017, section 2.2.1"),
-        ParamSpec::new(
-            "frame",
-            Kind::Bytes,
-            "Bytes that a frame has besides its packet; frames are filled up to a multiple of 4 bytes.",
-        )
-        .default("42")
-        .range(0.0, 1e6)
-        .source("ATC 2017: MAC header 34, FCS 4, delimiter 4"),
-        ParamSpec::new("frames", Kind::Count, "Most frames in an aggregate.")
-            .default("64")
-            .range(1.0, 4096.0)
-            .source("IEEE 802.11n: the window of a block acknowledgement"),
-        ParamSpec::new("bytes", Kind::Bytes, "Most bytes of frames in an aggregate; a single frame may be larger.")
-            .trial(&["65535", "4000"])
-            .default("65535")
-            .range(1.0, 1e9)
-            .source("IEEE 802.11n: largest A-MPDU; 802.11ac: 1048575"),
-        ParamSpec::new(
-            "time",
-            Kind::Span,
-            "Most airtime of the frames of an aggregate; a single frame may take longer.",
-        )
-        .default("4000000")
-        .range(1.0, 1e10)
-        .source("Linux ath9k: 4 ms"),
-    ],
+    params: WifiParams::PARAMS,
     shorthand: &["rate"],
     example: Example::new(
         "{wifi: {rate: 14.4 Mbit/s}}",
@@ -74,17 +31,39 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 0.1, "bin_ms": 1}"#),
 };
 
+params! {
+    /// Parameters.
+    struct WifiParams {
+        /// Rate of the radio (PHY), in bits per second of frames.
+        rate: Rate(1e3..=1e12);
+        /// Airtime of a transmission that depends neither on its frames nor on the rate.
+        overhead: Span(1.0..=1e10) = "166 µs",
+            "ATC 2017, section 2.2.1: preamble 32 us, DIFS 34 us, SIFS 16 us twice, mean backoff 68 us (half of 15 slots of 9 us)";
+        /// Size of the block acknowledgement, which is sent at the same rate.
+        ack: Bytes(0.0..=1e6) = 58, "ATC 2017, section 2.2.1";
+        /// Bytes that a frame has besides its packet; frames are filled up to a multiple of 4 bytes.
+        frame: Bytes(0.0..=1e6) = 42, "ATC 2017: MAC header 34, FCS 4, delimiter 4";
+        /// Most frames in an aggregate.
+        frames: Count(1.0..=4096.0) = 64, "IEEE 802.11n: the window of a block acknowledgement";
+        /// Most bytes of frames in an aggregate; a single frame may be larger.
+        #[trial("65535", "4000")]
+        bytes: Bytes(1.0..=1e9) = 65535, "IEEE 802.11n: largest A-MPDU; 802.11ac: 1048575";
+        /// Most airtime of the frames of an aggregate; a single frame may take longer.
+        time: Span(1.0..=1e10) = "4 ms", "Linux ath9k: 4 ms";
+    }
+}
+
 crate::registry::build!(dyn RateServer: |params, _| {
-    let number = |name: &str| params.integer(name).unwrap_or_default();
-    let rate = number("rate").max(1);
+    let params = WifiParams::read(params);
+    let rate = params.rate.bps();
+    // What may be sent in the time, as bytes.
+    let in_time = u128::from(params.time.ns()) * u128::from(rate) / BYTE;
     let mut wifi = Wifi {
         rate,
-        overhead: number("overhead") + airtime(number("ack"), rate),
-        frame: number("frame"),
-        frames: number("frames").max(1),
-        // What may be sent in the time, as bytes.
-        bytes: number("bytes")
-            .min(u64::try_from(u128::from(number("time")) * u128::from(rate) / BYTE).unwrap_or(u64::MAX)),
+        overhead: params.overhead.ns() + airtime(params.ack.get(), rate),
+        frame: params.frame.get(),
+        frames: params.frames,
+        bytes: params.bytes.get().min(u64::try_from(in_time).unwrap_or(u64::MAX)),
         full: (1, 1),
         began: Time::ZERO,
         count: 0,

@@ -5,16 +5,16 @@ use crate::schema::{Direction, RUN_FILE};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-mod effects;
 mod measure;
 mod network;
 mod rate;
+mod run_effects;
 
-pub use effects::REAL;
 pub use measure::Measure;
 pub(crate) use network::CellFraming;
 pub use network::{CellElement, CellLink, CellNetwork, CellQueueLimit, CellRoute};
 pub use rate::RateLaw;
+pub use run_effects::REAL;
 
 /// A cell, as far as it bears on its record. All quantities in base units.
 #[derive(Clone, Debug, Deserialize)]

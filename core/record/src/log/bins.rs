@@ -14,24 +14,10 @@ struct PacketInBins {
     open: bool,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-struct Bin {
-    sent_packets: u64,
-    sent_bytes: u64,
-    arrived_packets: u64,
-    arrived_bytes: u64,
-    dropped_packets: u64,
-    dropped_bytes: u64,
-    delay_sum_ns: u64,
-    /// Valid if packets arrived.
-    first_arrival_ns: u64,
-    last_arrival_ns: u64,
-}
-
 /// The bins of one flow in one direction.
 #[derive(Debug, Default)]
 struct Series {
-    bins: Vec<Bin>,
+    bins: Vec<BinRow>,
     delays: Histogram,
     sends: Cursor,
     arrivals: Cursor,
@@ -129,15 +115,12 @@ impl BinLog {
             series.delays.add(delay);
         }
         let bin = series.bin(index);
-        if bin.arrived_packets == 0 {
-            bin.first_arrival_ns = arrived_ns;
-            bin.last_arrival_ns = arrived_ns;
-        }
         bin.arrived_packets += 1;
         bin.arrived_bytes += u64::from(row.size);
         bin.delay_sum_ns += delay;
-        bin.first_arrival_ns = bin.first_arrival_ns.min(arrived_ns);
-        bin.last_arrival_ns = bin.last_arrival_ns.max(arrived_ns);
+        let first = bin.first_arrival_ns.unwrap_or(arrived_ns);
+        bin.first_arrival_ns = Some(first.min(arrived_ns));
+        bin.last_arrival_ns = bin.last_arrival_ns.max(Some(arrived_ns));
     }
 
     /// An element drops a packet.
@@ -165,7 +148,8 @@ impl BinLog {
     pub fn bins(&self) -> impl Iterator<Item = BinRow> + '_ {
         let bin_ns = self.bin_ns;
         self.each().flat_map(move |(flow, direction, series)| {
-            let used = |bin: &Bin| bin.sent_packets + bin.arrived_packets + bin.dropped_packets > 0;
+            let used =
+                |bin: &BinRow| bin.sent_packets + bin.arrived_packets + bin.dropped_packets > 0;
             series
                 .bins
                 .iter()
@@ -175,15 +159,7 @@ impl BinLog {
                     flow,
                     direction,
                     bin_ns: index as u64 * bin_ns,
-                    sent_packets: bin.sent_packets,
-                    sent_bytes: bin.sent_bytes,
-                    arrived_packets: bin.arrived_packets,
-                    arrived_bytes: bin.arrived_bytes,
-                    dropped_packets: bin.dropped_packets,
-                    dropped_bytes: bin.dropped_bytes,
-                    delay_sum_ns: bin.delay_sum_ns,
-                    first_arrival_ns: (bin.arrived_packets > 0).then_some(bin.first_arrival_ns),
-                    last_arrival_ns: (bin.arrived_packets > 0).then_some(bin.last_arrival_ns),
+                    ..bin.clone()
                 })
         })
     }
@@ -231,9 +207,9 @@ impl BinLog {
 
 impl Series {
     #[inline]
-    fn bin(&mut self, index: usize) -> &mut Bin {
+    fn bin(&mut self, index: usize) -> &mut BinRow {
         if index >= self.bins.len() {
-            self.bins.resize(index + 1, Bin::default());
+            self.bins.resize(index + 1, BinRow::default());
         }
         &mut self.bins[index]
     }

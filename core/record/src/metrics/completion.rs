@@ -15,7 +15,7 @@ const P50: Metric = Metric {
                  the end. Read it beside the number of those that were not. Transfers count if they \
                  began in the part of the run that is measured.",
     source: "RFC 5166, section 2.1.1 (per-flow transfer times)",
-    compute: p50,
+    compute: |subject| percentile(subject, 0.5),
     ..Metric::TIME
 };
 
@@ -23,7 +23,7 @@ const P95: Metric = Metric {
     name: "completion_p95_ns",
     label: "95th percentile of completion times",
     definition: "95th percentile, by nearest rank, of the completion times of transfers.",
-    compute: p95,
+    compute: |subject| percentile(subject, 0.95),
     ..P50
 };
 
@@ -44,7 +44,7 @@ const COMPLETE: Metric = Metric {
     better: None,
     definition: "Transfers of applications that were complete at the end.",
     source: "count of the record",
-    compute: complete,
+    compute: |subject| Ok(times(subject)?.0.count() as f64),
     ..P50
 };
 
@@ -53,7 +53,7 @@ const INCOMPLETE: Metric = Metric {
     label: "incomplete transfers",
     definition: "Transfers of applications that had begun and were not complete at the end. They \
                  count in no completion time.",
-    compute: incomplete,
+    compute: |subject| Ok(times(subject)?.1 as f64),
     ..COMPLETE
 };
 
@@ -116,23 +116,7 @@ fn percentile(subject: &Subject<'_>, share: f64) -> Measured {
         .ok_or_else(|| "no transfer was complete".into())
 }
 
-fn p50(subject: &Subject<'_>) -> Measured {
-    percentile(subject, 0.5)
-}
-
-fn p95(subject: &Subject<'_>) -> Measured {
-    percentile(subject, 0.95)
-}
-
 fn mean(subject: &Subject<'_>) -> Measured {
     let mean = done(subject)?.mean();
     mean.ok_or_else(|| "no transfer was complete".into())
-}
-
-fn complete(subject: &Subject<'_>) -> Measured {
-    Ok(times(subject)?.0.count() as f64)
-}
-
-fn incomplete(subject: &Subject<'_>) -> Measured {
-    Ok(times(subject)?.1 as f64)
 }

@@ -28,7 +28,6 @@ type Left = (u64, i128, usize);
 
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let mut faults = CheckFaults::default();
-    let (mut held, mut skipped) = (Vec::new(), Vec::new());
     for queueing in &evidence.servers {
         let name = &evidence.stages[queueing.index].name;
         let Some(rate) = rate_of(evidence, name) else {
@@ -44,21 +43,18 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         }
         let mut changes = evidence.cell.changes_of(name);
         if changes.any(|change| change.set.contains_key("rate")) {
-            skipped.push(format!("the timeline changes the rate of {name}"));
+            faults.note(Err(format!("the timeline changes the rate of {name}")));
             continue;
         }
-        match left(evidence, queueing) {
-            Ok(left) => {
-                check(name, rate, &left, &mut faults);
-                held.push(format!("{} departures of {name}", left.len()));
-            }
-            Err(why) => skipped.push(why),
-        }
+        let part = left(evidence, queueing).map(|left| {
+            check(name, rate, &left, &mut faults);
+            format!("{} departures of {name}", left.len())
+        });
+        faults.note(part);
     }
-    if held.is_empty() && skipped.is_empty() {
-        return CheckOutcome::Holds("no server lets packets out in groups".into());
-    }
-    faults.conclude(held, &skipped, "")
+    faults.conclude(CheckOutcome::Holds(
+        "no server lets packets out in groups".into(),
+    ))
 }
 
 fn rate_of<'a>(evidence: &'a Evidence<'_>, name: &str) -> Option<&'a Value> {

@@ -11,7 +11,7 @@
 
 use super::layout::StageNature;
 use super::record_data::Packets;
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, element_times};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "lines",
@@ -21,7 +21,6 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
 
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let mut faults = CheckFaults::default();
-    let (mut held, mut skipped) = (Vec::new(), Vec::new());
     let limited = evidence.stages.iter().filter_map(|stage| {
         let element = evidence.cell.network.element(&stage.name)?;
         let sets = evidence
@@ -37,7 +36,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             return bins_only();
         };
         let StageNature::Delay(delay) = stage.nature else {
-            skipped.push(format!("the timeline changes {}", stage.name));
+            faults.note(Err(format!("the timeline changes {}", stage.name)));
             continue;
         };
         let slack = evidence.slack_ns();
@@ -45,46 +44,42 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let lanes = evidence.lanes.iter().enumerate();
         let places = lanes.filter_map(|(lane, layout)| Some((lane, layout.place(stage.index)?)));
         let places: Vec<(usize, usize)> = places.collect();
-        match passing::departures(evidence, packets, places.iter().copied()) {
-            Ok(left) => {
-                let places = usize::try_from(limit).unwrap_or(usize::MAX);
-                let later = left.iter().skip(places);
-                for (before, &(last, row)) in left.iter().zip(later) {
-                    if before.0 > last - i128::from(delay) + i128::from(slack) {
-                        let row = row + 1;
-                        faults.add(|| {
-                            format!("{name} took a packet (row {row}) while {limit} were under way in it")
-                        });
-                    }
+        let left = element_times::departures(evidence, packets, places.iter().copied());
+        let part = left.map(|left| {
+            let places = usize::try_from(limit).unwrap_or(usize::MAX);
+            let later = left.iter().skip(places);
+            for (before, &(last, row)) in left.iter().zip(later) {
+                if before.0 > last - i128::from(delay) + i128::from(slack) {
+                    let row = row + 1;
+                    faults.add(|| {
+                        format!(
+                            "{name} took a packet (row {row}) while {limit} were under way in it"
+                        )
+                    });
                 }
-                held.push(format!("{} packets of {name}", left.len()));
             }
-            Err(why) => skipped.push(why),
-        }
-        match arrivals(evidence, packets, &places) {
-            Ok((came, dropped)) => {
-                let until = |time: Option<u64>| {
-                    time.map_or(0, |time| came.partition_point(|&entry| entry <= time))
-                };
-                for &(at, row) in &dropped {
-                    let gone = at.checked_sub(slack.saturating_add(delay));
-                    let inside = until(Some(at.saturating_add(slack))) - until(gone);
-                    if (inside as u64) < limit {
-                        let row = row + 1;
-                        faults.add(|| {
-                            format!("{name} dropped a packet (row {row}) with {inside} of {limit} under way in it")
-                        });
-                    }
+            format!("{} packets of {name}", left.len())
+        });
+        faults.note(part);
+        let part = arrivals(evidence, packets, &places).map(|(came, dropped)| {
+            let until = |time: Option<u64>| {
+                time.map_or(0, |time| came.partition_point(|&entry| entry <= time))
+            };
+            for &(at, row) in &dropped {
+                let gone = at.checked_sub(slack.saturating_add(delay));
+                let inside = until(Some(at.saturating_add(slack))) - until(gone);
+                if (inside as u64) < limit {
+                    let row = row + 1;
+                    faults.add(|| {
+                        format!("{name} dropped a packet (row {row}) with {inside} of {limit} under way in it")
+                    });
                 }
-                held.push(format!("{} drops of {name}", dropped.len()));
             }
-            Err(why) => skipped.push(why),
-        }
+            format!("{} drops of {name}", dropped.len())
+        });
+        faults.note(part);
     }
-    if held.is_empty() && skipped.is_empty() {
-        return CheckOutcome::Holds("no delay line has a limit".into());
-    }
-    faults.conclude(held, &skipped, "")
+    faults.conclude(CheckOutcome::Holds("no delay line has a limit".into()))
 }
 
 /// When the packets that the element took came to it, in order, and those that it dropped, with their rows.
@@ -101,7 +96,7 @@ fn arrivals(
         if let Some(stage) = stages.find(|stage| stage.copies) {
             return Err(format!("{} may copy packets", stage.name));
         }
-        for entry in passing::entries(evidence, packets, (lane, place))? {
+        for entry in element_times::entries(evidence, packets, (lane, place))? {
             if entry.dropped {
                 dropped.push((entry.time_ns, entry.row));
             } else {

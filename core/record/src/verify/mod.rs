@@ -46,14 +46,15 @@ checks!(
     frames,
 );
 
+mod element_times;
 mod layout;
-mod passing;
 mod record_data;
 mod timeline;
 
 use crate::read::Record;
 use crate::run;
 use record_data::Evidence;
+use serde::Serialize;
 use serde_json::{Value, json};
 
 /// One check.
@@ -76,7 +77,7 @@ enum CheckOutcome {
 }
 
 /// The result of one check.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Finding {
     /// Name of the check.
     pub name: &'static str,
@@ -99,47 +100,39 @@ pub struct VerifierReport {
 
 /// Checks everything that can be checked about `record`.
 pub fn verify(record: &Record) -> VerifierReport {
-    let readable = "every file can be read and is whole";
+    let of_files =
+        |outcome: CheckOutcome| outcome.finding("files", "every file can be read and is whole");
     let evidence = match Evidence::gather(record) {
         Ok(evidence) => evidence,
         Err(error) => {
             // Nothing else can be said about a record that cannot be read.
-            let detail = format!("{error}.");
-            let finding = Finding {
-                name: "files",
-                claim: readable,
-                ok: false,
-                skipped: false,
-                detail,
-            };
-            return VerifierReport {
-                findings: vec![finding],
-            };
+            let findings = vec![of_files(CheckOutcome::Fails(error.to_string()))];
+            return VerifierReport { findings };
         }
     };
-    let files = Finding {
-        name: "files",
-        claim: readable,
-        ok: true,
-        skipped: false,
-        detail: evidence.summary(),
-    };
-    let rest = CHECKS.iter().map(|check| {
-        let (ok, skipped, detail) = match (check.run)(&evidence) {
-            CheckOutcome::Holds(detail) => (true, false, format!("{detail}.")),
-            CheckOutcome::Fails(detail) => (false, false, format!("{detail}.")),
-            CheckOutcome::Skipped(detail) => (true, true, format!("{detail}.")),
-        };
-        Finding {
-            name: check.name,
-            claim: check.claim,
-            ok,
-            skipped,
-            detail,
-        }
-    });
+    let files = of_files(CheckOutcome::Holds(evidence.summary()));
+    let rest = CHECKS
+        .iter()
+        .map(|check| (check.run)(&evidence).finding(check.name, check.claim));
     VerifierReport {
         findings: std::iter::once(files).chain(rest).collect(),
+    }
+}
+
+impl CheckOutcome {
+    fn finding(self, name: &'static str, claim: &'static str) -> Finding {
+        let (ok, skipped, detail) = match self {
+            CheckOutcome::Holds(detail) => (true, false, detail),
+            CheckOutcome::Fails(detail) => (false, false, detail),
+            CheckOutcome::Skipped(detail) => (true, true, detail),
+        };
+        Finding {
+            name,
+            claim,
+            ok,
+            skipped,
+            detail: format!("{detail}."),
+        }
     }
 }
 
@@ -162,15 +155,7 @@ impl VerifierReport {
 
     /// `{"ok", "checks": [{"name", "claim", "ok", "skipped", "detail"}]}`.
     pub fn to_json(&self) -> Value {
-        let checks: Vec<Value> = self
-            .findings
-            .iter()
-            .map(|f| {
-                json!({"name": f.name, "claim": f.claim, "ok": f.ok, "skipped": f.skipped,
-                       "detail": f.detail})
-            })
-            .collect();
-        json!({ "ok": self.ok(), "checks": checks })
+        json!({ "ok": self.ok(), "checks": self.findings })
     }
 }
 
@@ -179,6 +164,10 @@ impl VerifierReport {
 struct CheckFaults {
     first: Option<String>,
     count: u64,
+    /// What held, part by part.
+    held: Vec<String>,
+    /// Why parts were skipped.
+    skipped: Vec<String>,
 }
 
 impl CheckFaults {
@@ -189,20 +178,35 @@ impl CheckFaults {
         }
     }
 
-    /// The outcome of a check made part by part: what `held`, and why parts were `skipped`. Without
-    /// any part, `nothing` says what was missing.
-    fn conclude(self, mut held: Vec<String>, skipped: &[String], nothing: &str) -> CheckOutcome {
-        match (self.count, held.is_empty(), skipped.is_empty()) {
-            (0, true, true) => CheckOutcome::Skipped(nothing.to_owned()),
-            (0, true, false) => CheckOutcome::Skipped(skipped.join("; ")),
-            _ => self.outcome(|| {
-                let parts = skipped
-                    .iter()
-                    .map(|reason| format!("not checked: {reason}"));
-                held.extend(parts);
-                held.join("; ")
-            }),
+    /// Notes about one part of a check what held, or why it was skipped.
+    fn note(&mut self, part: Result<String, String>) {
+        match part {
+            Ok(held) => self.held.push(held),
+            Err(reason) => self.skipped.push(reason),
         }
+    }
+
+    /// The outcome of a check made part by part; `nothing` if there was no part.
+    fn conclude(mut self, nothing: CheckOutcome) -> CheckOutcome {
+        match (self.count, self.held.is_empty(), self.skipped.is_empty()) {
+            (0, true, true) => nothing,
+            (0, true, false) => CheckOutcome::Skipped(self.skipped.join("; ")),
+            _ => {
+                let skipped = self.skipped.iter();
+                let skipped = skipped.map(|reason| format!("not checked: {reason}"));
+                self.held.extend(skipped);
+                let held = self.held.join("; ");
+                self.outcome(|| held)
+            }
+        }
+    }
+
+    /// The outcome of a check of so many `things`; skipped if there were none for the reasons noted.
+    fn conclude_counted(mut self, checked: u64, things: &str) -> CheckOutcome {
+        if checked > 0 || self.count > 0 || self.skipped.is_empty() {
+            self.held.push(format!("{checked} {things}"));
+        }
+        self.conclude(CheckOutcome::Holds(String::new()))
     }
 
     /// The outcome: `holds` unless something was added.

@@ -5,7 +5,7 @@
 //! [`Evidence::slack_ns`]).
 
 use super::timeline::access_table;
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, element_times};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "order",
@@ -18,21 +18,20 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         return bins_only();
     };
     let mut faults = CheckFaults::default();
-    let mut skipped = Vec::new();
     let mut checked = 0;
     for (lane, layout) in evidence.lanes.iter().enumerate() {
         if let Err(reason) = layout.keeps_order() {
-            skipped.push(reason);
+            faults.note(Err(reason));
             continue;
         }
         let access = access_table(evidence.cell, layout);
         // Entry into the shared path, in the order of uids. A copy starts in the middle of the way.
-        let came = passing::entries(evidence, packets, (lane, 0)).into_iter();
+        let came = element_times::entries(evidence, packets, (lane, 0)).into_iter();
         let arrived = came.flatten().filter_map(|entry| {
             Some((entry.time_ns, packets.model_arrival(entry.row)?, entry.row))
         });
         let mut entries: Vec<(u64, i128, usize)> = arrived.collect();
-        checked += entries.len();
+        checked += entries.len() as u64;
         let mixed = access.iter().any(|&ns| ns > 0);
         let slack = if mixed { evidence.slack_ns() } else { 0 };
         let overtakes = |row: usize, other: usize| {
@@ -78,16 +77,5 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             }
         }
     }
-    if checked == 0 && !skipped.is_empty() {
-        return CheckOutcome::Skipped(skipped.join("; "));
-    }
-    faults.outcome(|| {
-        let mut parts = vec![format!("{checked} arrivals")];
-        parts.extend(
-            skipped
-                .iter()
-                .map(|reason| format!("not checked: {reason}")),
-        );
-        parts.join("; ")
-    })
+    faults.conclude_counted(checked, "arrivals")
 }

@@ -6,7 +6,7 @@
 //! cannot have met another state. Elements that hold packets let none out before their time ends.
 
 use super::record_data::Packets;
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, passing};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, element_times};
 use crate::cell::{Cell, CellElement};
 use serde_json::Value;
 
@@ -97,8 +97,6 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         return bins_only();
     };
     let mut faults = CheckFaults::default();
-    let mut held = Vec::new();
-    let mut skipped = Vec::new();
     for (lane, layout) in evidence.lanes.iter().enumerate() {
         for (place, stage) in layout.stages.iter().enumerate() {
             let element = evidence.cell.network.element(&stage.name);
@@ -111,16 +109,10 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             } else {
                 passages(evidence, packets, at, &closed, &mut faults)
             };
-            match done {
-                Ok(count) => held.push(format!("{count} packets at {}", stage.name)),
-                Err(reason) => skipped.push(reason),
-            }
+            faults.note(done.map(|count| format!("{count} packets at {}", stage.name)));
         }
     }
-    if held.is_empty() && skipped.is_empty() {
-        return CheckOutcome::Holds("no link can be cut".into());
-    }
-    faults.conclude(held, &skipped, "")
+    faults.conclude(CheckOutcome::Holds("no link can be cut".into()))
 }
 
 /// Packets at an element that drops them while it is closed.
@@ -135,7 +127,7 @@ fn passages(
     let slack = evidence.slack_ns();
     let slack = if evidence.simulated() { 0 } else { slack };
     let mut count = 0;
-    for entry in passing::entries(evidence, packets, (lane, place))? {
+    for entry in element_times::entries(evidence, packets, (lane, place))? {
         let time = entry.time_ns;
         let (shut, until) = closed.at(time);
         if until <= time.saturating_add(slack) && slack > 0 {
@@ -162,7 +154,7 @@ fn departures(
 ) -> Result<u64, String> {
     let name = &evidence.lanes[at.0].stages[at.1].name;
     let mut count = 0;
-    for (left, row) in passing::departures(evidence, packets, [at])? {
+    for (left, row) in element_times::departures(evidence, packets, [at])? {
         let Some(left) = u64::try_from(left)
             .ok()
             .filter(|_| packets.copy_of[row] == 0)

@@ -88,8 +88,6 @@ pub(super) fn over_queues(
     mut check: impl FnMut(&Timeline, u64, &mut CheckFaults) -> Result<String, String>,
 ) -> CheckOutcome {
     let mut faults = CheckFaults::default();
-    let mut held = Vec::new();
-    let mut skipped = Vec::new();
     for queueing in &evidence.servers {
         let StageNature::Bottleneck(server) = &evidence.stages[queueing.index].nature else {
             continue;
@@ -101,18 +99,14 @@ pub(super) fn over_queues(
         {
             continue;
         }
-        match &queueing.timeline {
-            Ok(timeline) => {
-                let slack = evidence.slack_ns().max(timeline.uncertain_ns);
-                match check(timeline, slack, &mut faults) {
-                    Ok(detail) => held.push(detail),
-                    Err(reason) => skipped.push(reason),
-                }
-            }
-            Err(reason) => skipped.push(reason.clone()),
-        }
+        let timeline = queueing.timeline.as_ref().map_err(String::clone);
+        let part = timeline.and_then(|timeline| {
+            let slack = evidence.slack_ns().max(timeline.uncertain_ns);
+            check(timeline, slack, &mut faults)
+        });
+        faults.note(part);
     }
-    faults.conclude(held, &skipped, "no queue has a limit")
+    faults.conclude(CheckOutcome::Skipped("no queue has a limit".into()))
 }
 
 /// Packets that wait, in order, as (start of service, size).

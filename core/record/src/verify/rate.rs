@@ -22,7 +22,7 @@
 use super::layout::{Layout, Server, StageNature};
 use super::record_data::Queueing;
 use super::timeline::{BottleneckPass, NEVER, NS, Timeline};
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, passing};
+use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, element_times};
 use crate::cell::RateLaw;
 use crate::schema::BinRow;
 
@@ -35,8 +35,6 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
 
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let mut faults = CheckFaults::default();
-    let mut held = Vec::new();
-    let mut skipped = Vec::new();
     for queueing in &evidence.servers {
         let stage = &evidence.stages[queueing.index];
         let StageNature::Bottleneck(server) = &stage.nature else {
@@ -50,12 +48,9 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             }
             (Err(_), Ok(law), None) => arrivals(evidence, queueing, (server, law), &mut faults),
         };
-        match done {
-            Ok(detail) => held.push(detail),
-            Err(reason) => skipped.push(reason),
-        }
+        faults.note(done);
     }
-    faults.conclude(held, &skipped, "no path has a bottleneck")
+    faults.conclude(CheckOutcome::Skipped("no path has a bottleneck".into()))
 }
 
 /// Departures with known starts of service.
@@ -136,7 +131,7 @@ pub(super) fn departed(
     let Some(packets) = &evidence.packets else {
         return Err("there are no packets".into());
     };
-    let rows = passing::departures(evidence, packets, queueing.lanes.iter().copied())?;
+    let rows = element_times::departures(evidence, packets, queueing.lanes.iter().copied())?;
     let leave = |(left, row)| (u64::try_from(left).unwrap_or(0), row);
     Ok(rows.into_iter().map(leave).collect())
 }
@@ -209,20 +204,10 @@ impl<'a> RateWindow<'a> {
         let excess = at - lowest - self.rate;
         if excess > 0 {
             self.lowest = Some(at);
-            return Some(excess.div_ceil_positive(NS));
+            return Some((excess + NS - 1) / NS);
         }
         self.lowest = Some(lowest.min(at));
         None
-    }
-}
-
-trait CeilDiv {
-    fn div_ceil_positive(self, by: Self) -> Self;
-}
-
-impl CeilDiv for i128 {
-    fn div_ceil_positive(self, by: i128) -> i128 {
-        (self + by - 1) / by
     }
 }
 

@@ -195,7 +195,7 @@ impl<'a> Evidence<'a> {
             (None, None) => "nothing".to_owned(),
         };
         format!(
-            "{what}, {} states, {} queue samples.",
+            "{what}, {} states, {} queue samples",
             self.states.len(),
             self.queues.len()
         )

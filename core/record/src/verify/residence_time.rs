@@ -32,7 +32,6 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         return bins_only();
     };
     let mut faults = CheckFaults::default();
-    let mut skipped = Vec::new();
     let mut checked = 0_u64;
     let slack = evidence.slack_ns();
     let grace = if evidence.simulated() {
@@ -47,18 +46,15 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
                 let seen = (packets, slack, end);
                 checked += behind_queue(evidence, queueing, timeline, seen, &mut faults);
             }
-            Err(reason) => skipped.push(reason.clone()),
+            Err(reason) => faults.note(Err(reason.clone())),
         }
     }
     for lane in 0..evidence.lanes.len() {
         checked += on_fixed_delays(evidence, packets, lane, (slack, end), &mut faults);
     }
-    skipped.sort();
-    skipped.dedup();
-    if checked == 0 && faults.count == 0 && !skipped.is_empty() {
-        return CheckOutcome::Skipped(skipped.join("; "));
-    }
-    faults.conclude(vec![format!("{checked} packets")], &skipped, "")
+    faults.skipped.sort();
+    faults.skipped.dedup();
+    faults.conclude_counted(checked, "packets")
 }
 
 /// The last thing that happened by the model's time.

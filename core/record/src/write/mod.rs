@@ -9,9 +9,7 @@ mod table;
 pub use packets::PacketFile;
 
 pub(crate) use packets::columns as packet_columns;
-pub(crate) use table::{Coding, Column, TableWriter, column};
+pub use table::Column;
+pub(crate) use table::{Coding, TableWriter, column};
 
-pub use crate::schema::{
-    BinFile, CapacityFile, CompletionFile, DelayFile, FrameFile, QueueFile, StateFile, TraceFile,
-    TransferFile,
-};
+pub use crate::rows::{Row, RowFile};

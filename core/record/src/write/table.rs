@@ -30,7 +30,7 @@ pub(crate) enum Coding {
 }
 
 /// One column of a schema.
-pub(crate) struct Column {
+pub struct Column {
     pub(crate) name: &'static str,
     pub(crate) kind: DataType,
     pub(crate) nullable: bool,

@@ -9,8 +9,8 @@ use narrows_record::read::{
     read_transfers,
 };
 use narrows_record::{
-    Direction, FrameFile, FrameRow, Log, PacketFile, PacketLog, PacketRow, RecordError,
-    RunDocument, TraceFile, TraceRow, TransferFile, TransferRow,
+    Direction, FrameRow, Log, PacketFile, PacketLog, PacketRow, RecordError, RowFile, RunDocument,
+    TraceRow, TransferRow,
 };
 use proptest::prelude::*;
 use std::sync::LazyLock;
@@ -105,7 +105,7 @@ fn transfers_survive() {
         ended_ns,
     };
     let rows = [row(0, Some(9)), row(1, None)];
-    let mut file = TransferFile::create(Vec::new()).unwrap();
+    let mut file = RowFile::create(Vec::new()).unwrap();
     for row in &rows {
         file.push(row.clone()).unwrap();
     }
@@ -124,7 +124,7 @@ fn frames_survive() {
         arrived_ns,
     };
     let rows = [row(0, Some(9)), row(1, None), row(2, Some(90_000_000))];
-    let mut file = FrameFile::create(Vec::new()).unwrap();
+    let mut file = RowFile::create(Vec::new()).unwrap();
     for row in &rows {
         file.push(*row).unwrap();
     }
@@ -148,7 +148,7 @@ fn states_queues_traces_and_bins_survive() {
         name: "delta".into(),
         value: 0.1,
     };
-    let mut file = TraceFile::create(Vec::new()).unwrap();
+    let mut file = RowFile::create(Vec::new()).unwrap();
     file.push(row.clone()).unwrap();
     assert_eq!(read_traces(file.finish().unwrap().into()).unwrap(), [row]);
     let record = draft.record_of_bins(100_000_000);

@@ -4,9 +4,7 @@
 use crate::reference::{Dice, Draft, Plan};
 use narrows_record::completions::binned;
 use narrows_record::metrics::measure;
-use narrows_record::{
-    Cell, CompletionFile, Direction, Fate, Measure, PacketRow, StateRow, TransferRow,
-};
+use narrows_record::{Cell, Direction, Fate, Measure, PacketRow, RowFile, StateRow, TransferRow};
 use serde_json::{Value, json};
 
 const MS: u64 = 1_000_000;
@@ -376,7 +374,7 @@ fn binned_completion_times_tell_what_transfers_do() {
         let exact = measure(&d.record()).unwrap();
         d.run.cell["transfers"] = "bins".into();
         let kept: Measure = Cell::parse(&d.run.cell).unwrap().measure;
-        let mut file = CompletionFile::create(Vec::new()).unwrap();
+        let mut file = RowFile::create(Vec::new()).unwrap();
         for row in binned(d.transfers.clone().into_iter(), &kept) {
             file.push(row).unwrap();
         }

@@ -10,8 +10,10 @@ use crate::{Bytes, Rate, Span};
 /// The sentence is the field's documentation. The kind is the name of a [`Kind`](crate::Kind), or of an enum that
 /// [`choice!`](crate::choice) declares, with the words that are allowed if not all are. The range is in base units (ns,
 /// bit/s, bytes), and a unit is given where the kind has none. The default is written as in scenarios; a parameter
-/// without one is required. Packets are real numbers, as windows in packets are. The struct has `PARAMS` for the
-/// registry and `read` for the constructor.
+/// without one is required, unless its kind is an `Option`: then it may be absent. `Packets` are real numbers, as
+/// windows in packets are, and a `PacketCount` is whole. `#[trial("...")]` gives values for test kits that fit the other
+/// parameters (see [`ParamSpec::trial`](crate::ParamSpec::trial)). The struct has `PARAMS` for the registry and `read`
+/// for the constructor.
 ///
 /// ```
 /// use narrows_units::{Params, Span, choice, params};
@@ -47,27 +49,30 @@ macro_rules! params {
         $vis:vis struct $name:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $field:ident : $kind:ident $([$($word:literal),+])? $(($range:expr $(, $unit:literal)?))? $(= $default:literal)? $(, $source:expr)?;
+                $(#[trial($($trial:literal),+)])?
+                $field:ident : $kind:ident $(<$inner:ident>)? $([$($word:literal),+])? $(($range:expr $(, $unit:literal)?))? $(= $default:literal)? $(, $source:expr)?;
             )+
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug)]
         $vis struct $name {
-            $($(#[doc = $doc])+ $vis $field: $crate::params!(@value $kind),)+
+            $($(#[doc = $doc])+ $vis $field: $crate::params!(@value $kind $($inner)?),)+
         }
 
         impl $name {
             /// Their descriptions, for the registry.
             $vis const PARAMS: &'static [$crate::ParamSpec] = &[$({
                 let doc: &str = concat!($($doc),+);
-                let spec = $crate::ParamSpec::new(stringify!($field), $crate::params!(@kind $kind $($($word)+)?), doc.trim_ascii());
+                let kind = $crate::params!(@kind $kind $($inner)? $($($word)+)?);
+                let spec = $crate::ParamSpec::new(stringify!($field), kind, doc.trim_ascii());
                 $(let spec = spec.source($source);)?
+                $(let spec = spec.trial(&[$($trial),+]);)?
                 $(
                     let spec = spec.range(*$range.start(), *$range.end());
                     $(let spec = spec.unit($unit);)?
                 )?
-                $crate::params!(@default spec $($default)?)
+                $crate::params!(@default spec $($inner)? $($default)?)
             }),+];
 
             /// Their values.
@@ -78,24 +83,35 @@ macro_rules! params {
     };
     (@default $spec:ident $default:literal) => { $spec.default(concat!($default)) };
     (@default $spec:ident) => { $spec.required() };
+    (@default $spec:ident $optional:ident) => { $spec };
+    (@value Option $kind:ident) => { Option<$crate::params!(@value $kind)> };
     (@value Rate) => { $crate::Rate };
     (@value Span) => { $crate::Span };
     (@value Bytes) => { $crate::Bytes };
     (@value Packets) => { f64 };
+    (@value PacketCount) => { u64 };
     (@value Count) => { u64 };
     (@value Ratio) => { f64 };
     (@value Number) => { f64 };
     (@value Flag) => { bool };
+    (@value Counts) => { Vec<u64> };
+    (@value RateSteps) => { Vec<(u64, u64)> };
+    (@value SpanSteps) => { Vec<(u64, u64)> };
     (@value File) => { $crate::FileRef };
     (@value $choice:ident) => { $choice };
+    (@kind Option $kind:ident) => { $crate::params!(@kind $kind) };
     (@kind Rate) => { $crate::Kind::Rate };
     (@kind Span) => { $crate::Kind::Span };
     (@kind Bytes) => { $crate::Kind::Bytes };
     (@kind Packets) => { $crate::Kind::Packets };
+    (@kind PacketCount) => { $crate::Kind::Packets };
     (@kind Count) => { $crate::Kind::Count };
     (@kind Ratio) => { $crate::Kind::Ratio };
     (@kind Number) => { $crate::Kind::Number };
     (@kind Flag) => { $crate::Kind::Flag };
+    (@kind Counts) => { $crate::Kind::Counts };
+    (@kind RateSteps) => { $crate::Kind::RateSteps };
+    (@kind SpanSteps) => { $crate::Kind::SpanSteps };
     (@kind File) => { $crate::Kind::File };
     (@kind $choice:ident $($word:literal)+) => { $crate::Kind::Choice(&[$($word),+]) };
     (@kind $choice:ident) => { $crate::Kind::Choice($choice::WORDS) };
@@ -130,6 +146,21 @@ macro_rules! choice {
 pub trait ReadParam: Sized {
     /// The value, if it is of this type.
     fn read_param(value: &Value) -> Option<Self>;
+
+    /// What an absent parameter is, if it may be absent.
+    fn absent() -> Option<Self> {
+        None
+    }
+}
+
+impl<T: ReadParam> ReadParam for Option<T> {
+    fn read_param(value: &Value) -> Option<Self> {
+        T::read_param(value).map(Some)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
 }
 
 macro_rules! read_param {
@@ -152,6 +183,8 @@ read_param! {
     Rate: Value::Integer(bps) => Rate::from_bps(*bps);
     Span: Value::Integer(ns) => Span::from_ns(*ns);
     Bytes: Value::Integer(bytes) => Bytes::new(*bytes);
+    Vec<u64>: Value::Counts(list) => list.clone();
+    Vec<(u64, u64)>: Value::Steps(steps) => steps.clone();
     FileRef: Value::File(file) => file.clone();
 }
 
@@ -162,7 +195,7 @@ impl Params {
     /// Where the parameters were not resolved against a declaration of `name` with this type.
     pub fn read<T: ReadParam>(&self, name: &str) -> T {
         self.get(name)
-            .and_then(T::read_param)
+            .map_or_else(T::absent, T::read_param)
             .unwrap_or_else(|| panic!("parameter '{name}' is not declared with this type"))
     }
 }

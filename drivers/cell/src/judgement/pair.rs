@@ -247,11 +247,7 @@ fn judge_host(run: &mut RunDocument, host: &HostMeasurements) {
     ];
     for (lost, of, which) in losses.into_iter().filter(|loss| loss.0 > 0) {
         let share = lost as f64 / (lost + of) as f64;
-        let severity = if share > LOST_SHARE {
-            Severity::Invalid
-        } else {
-            Severity::Degraded
-        };
+        let severity = Severity::invalid_if(share > LOST_SHARE);
         let text = format!("The {name} itself lost {lost} packets {which}.");
         run.judge(severity, "lost_here", text);
     }

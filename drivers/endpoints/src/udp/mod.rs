@@ -319,15 +319,10 @@ impl<'a> Node<'a> {
 
     /// Forgets connections that are to end and have nothing left to do.
     fn retire(&mut self, hot: &[u64], now: Time) {
-        for key in hot {
-            let Some(link) = self.links.get(key) else {
-                continue;
-            };
-            if !link.endpoint.is_idle() || !link.endpoint.closing {
-                continue;
-            }
-            if let Some(link) = self.links.remove(key) {
-                self.count(&link);
+        let done = |link: &Link<Connection>| link.endpoint.is_idle() && link.endpoint.closing;
+        for &key in hot {
+            if self.links.get(&key).is_some_and(done) {
+                self.close(key);
             }
         }
         if self.client || self.links.len() < 64 {
@@ -342,11 +337,16 @@ impl<'a> Node<'a> {
             .filter_map(|(&key, link)| idle(link).then_some(key))
             .collect();
         for key in gone {
-            if let Some(link) = self.links.remove(&key) {
-                self.count(&link);
-            }
+            self.close(key);
         }
         self.peers.retain(|_, key| self.links.contains_key(key));
+    }
+
+    /// Counts what a connection did, and forgets it.
+    fn close(&mut self, key: u64) {
+        if let Some(link) = self.links.remove(&key) {
+            self.count(&link);
+        }
     }
 
     fn count(&mut self, link: &Link<Connection>) {

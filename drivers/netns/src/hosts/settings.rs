@@ -31,15 +31,10 @@ impl HostPlan {
 
     /// The hosts of `cell`, whose network calls them `names`.
     pub fn of(cell: &Cell, names: &[String]) -> Vec<Self> {
-        let plan = |(name, host): (&String, &narrows_cell::Host)| {
-            let settings = host.sysctls().into_iter();
-            HostPlan {
-                name: name.clone(),
-                mtu: host.mtu(),
-                settings: settings
-                    .map(|(path, value)| (path.replace('/', "."), value))
-                    .collect(),
-            }
+        let plan = |(name, host): (&String, &narrows_cell::Host)| HostPlan {
+            name: name.clone(),
+            mtu: host.mtu(),
+            settings: host.sysctls(),
         };
         names.iter().zip(&cell.hosts).map(plan).collect()
     }

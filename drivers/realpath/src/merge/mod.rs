@@ -25,8 +25,8 @@ use describe::{SenderHost, copy_logs, describe, facts_of};
 use narrows_cell::EndpointResults;
 use narrows_cell::RunError;
 use narrows_cell::judgement::judge_pair;
-use narrows_cell::{Cell, GIT, RecordFolder, VERSION};
-use narrows_record::{REAL, RunDocument, Versions};
+use narrows_cell::{Cell, RecordFolder, versions};
+use narrows_record::{REAL, RunDocument};
 use packets::Packets;
 use peer::PeerFolder;
 use std::path::Path;
@@ -52,14 +52,7 @@ pub fn side_record(
     let relation = ClockRelation::of(&peers, cell.duration)?;
     let packets = Packets::gather(cell, &peers, &relation)?;
     let elements = packets.write(cell, &relation, &names, &folder, progress)?;
-    let mut run = RunDocument::new(
-        cell.json.clone(),
-        "hosts",
-        Versions {
-            narrows: VERSION.to_owned(),
-            git: GIT.map(str::to_owned),
-        },
-    );
+    let mut run = RunDocument::new(cell.json.clone(), "hosts", versions());
     run.elements = elements;
     let facts = facts_of(cell, &peers, &relation, &packets);
     describe(&mut run, &peers, &relation, &packets);

@@ -1,7 +1,7 @@
 //! Records of runs whose truth is known, because two folders are written as two peers would have.
 
 use super::*;
-use narrows_cell::open_record;
+use narrows_cell::{VERSION, open_record};
 use narrows_record::read::PacketReader;
 use narrows_record::{Chunk, Direction, Fate, PacketRow, Verdict, metrics, read};
 use narrows_tunnel::log::{Columns, Content, LogKind, TunnelLogRow};

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use narrows_pantheon::{Outcome, Task};
 use narrows_record::read::Record;
-use narrows_record::{CapacityFile, PacketFile};
+use narrows_record::{PacketFile, RowFile};
 
 /// What is known about a run besides its logs.
 pub(crate) fn task() -> Task {
@@ -21,7 +21,7 @@ pub(crate) fn record(outcome: &Outcome) -> Record {
     let mut file = PacketFile::create(Vec::new()).unwrap();
     outcome.packets.chunks(|chunk| file.write(chunk)).unwrap();
     let packets = Bytes::from(file.finish().unwrap());
-    let mut file = CapacityFile::create(Vec::new()).unwrap();
+    let mut file = RowFile::create(Vec::new()).unwrap();
     for row in &outcome.capacity {
         file.push(row.clone()).unwrap();
     }

@@ -1,10 +1,7 @@
 //! Drafts as the files of a record.
 
 use super::Draft;
-use narrows_record::{
-    BinFile, BinLog, Cell, DelayFile, Fate, FrameFile, PacketFile, PacketLog, QueueFile, Record,
-    RunDocument, StateFile, TraceFile, TransferFile,
-};
+use narrows_record::{BinLog, Cell, Fate, PacketFile, PacketLog, Record, RowFile, RunDocument};
 
 impl Draft {
     /// Feeds the rows through the log that drivers use, in an order of events.
@@ -55,7 +52,7 @@ impl Draft {
     }
 
     pub fn states(&self) -> Vec<u8> {
-        let mut file = StateFile::create(Vec::new()).unwrap();
+        let mut file = RowFile::create(Vec::new()).unwrap();
         self.states
             .iter()
             .for_each(|row| file.push(row.clone()).unwrap());
@@ -63,7 +60,7 @@ impl Draft {
     }
 
     pub fn queues(&self) -> Vec<u8> {
-        let mut file = QueueFile::create(Vec::new()).unwrap();
+        let mut file = RowFile::create(Vec::new()).unwrap();
         self.queues
             .iter()
             .for_each(|row| file.push(row.clone()).unwrap());
@@ -71,7 +68,7 @@ impl Draft {
     }
 
     pub fn transfers(&self) -> Vec<u8> {
-        let mut file = TransferFile::create(Vec::new()).unwrap();
+        let mut file = RowFile::create(Vec::new()).unwrap();
         self.transfers
             .iter()
             .for_each(|row| file.push(row.clone()).unwrap());
@@ -79,13 +76,13 @@ impl Draft {
     }
 
     pub fn frames(&self) -> Vec<u8> {
-        let mut file = FrameFile::create(Vec::new()).unwrap();
+        let mut file = RowFile::create(Vec::new()).unwrap();
         self.frames.iter().for_each(|row| file.push(*row).unwrap());
         file.finish().unwrap()
     }
 
     pub fn traces(&self) -> Vec<u8> {
-        let mut file = TraceFile::create(Vec::new()).unwrap();
+        let mut file = RowFile::create(Vec::new()).unwrap();
         self.traces
             .iter()
             .for_each(|row| file.push(row.clone()).unwrap());
@@ -125,9 +122,9 @@ impl Draft {
             }
         }
         log.finish();
-        let mut bins = BinFile::create(Vec::new()).unwrap();
+        let mut bins = RowFile::create(Vec::new()).unwrap();
         log.bins().for_each(|row| bins.push(row).unwrap());
-        let mut delays = DelayFile::create(Vec::new()).unwrap();
+        let mut delays = RowFile::create(Vec::new()).unwrap();
         log.delays().for_each(|row| delays.push(row).unwrap());
         Record {
             packets: None,
