@@ -11,6 +11,7 @@ mod transmit;
 
 pub use stats::{SenderCounters, SenderSnapshot};
 
+use crate::config::PacingChoice;
 use crate::delivery_rate::RateEstimator;
 use crate::pacing::Pacer;
 use crate::prr::Prr;
@@ -165,7 +166,7 @@ impl Sender {
         random: Stream,
         files: &Files,
     ) -> Result<Self, ParamError> {
-        let mss = Bytes::new(u64::from(config.mss));
+        let mss = Bytes::new(config.mss());
         let setup = Setup {
             mss,
             initial_window: config.initial_window,
@@ -289,7 +290,7 @@ impl Sender {
             CongestionState::Recovery(Some(reduction)) => reduction.cwnd(),
             _ => self.allowance.cwnd.map_or(u64::MAX, Bytes::get),
         };
-        window.max(u64::from(self.config.mss))
+        window.max(self.config.mss())
     }
 
     /// Stream byte at which the peer's window or the send buffer ends (RFC 9293: SND.UNA + SND.WND).
@@ -310,7 +311,7 @@ impl Sender {
             self.pacer.apply_rate_now(rate);
         }
         self.pacing_rate = self.allowance.pacing;
-        if self.pacing_rate.is_none() && self.config.pace_by_window {
+        if self.pacing_rate.is_none() && self.config.pacing == PacingChoice::Window {
             self.pacing_rate = self.pacing_rate_from_cwnd();
         }
     }

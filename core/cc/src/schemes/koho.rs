@@ -16,6 +16,7 @@
 //! all; on paths of less than some milliseconds any jitter is more than 45 %.
 
 use crate::parts::LivenessTimer;
+use crate::parts::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, settings, timeout};
 use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile,
     Recovery, Scheme, SendEvent, Setup,
@@ -30,8 +31,13 @@ pub const SCHEME: Scheme = Scheme {
     source: "greghill/koho_cc f0f2e69",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    transport: DATAGRAMS,
-    profiles: PROFILES,
+    transport: &settings::<4>(&[&DATAGRAMS, &timeout("60000000000")]),
+    profiles: &[Profile {
+        name: "pantheon",
+        doc: "Pantheon's set-up: whole milliseconds, 1388 bytes of UDP payload, one packet after each 50 ms of silence.",
+        params: &[("patient", "false")],
+        transport: &settings::<6>(&[&[("clock", "1000000"), ("packet_size", "1416")], &GAPS_ARE_LOSSES]),
+    }],
     params: KohoParams::PARAMS,
     build,
 };
@@ -51,29 +57,6 @@ params! {
         patient: Flag = true, "false: koho_cc; true keeps slow paths from being flooded";
     }
 }
-
-/// The transport of both versions.
-pub(super) const DATAGRAMS: &[(&str, &str)] = &[
-    ("reliable", "false"),
-    ("ack_every", "1"),
-    ("rto_rule", "rfc6298"),
-    ("min_rto", "60000000000"),
-];
-
-/// Parameters with which Pantheon ran both versions.
-pub(super) const PROFILES: &[Profile] = &[Profile {
-    name: "pantheon",
-    doc: "Pantheon's set-up: whole milliseconds, 1388 bytes of UDP payload, one packet after each 50 ms of silence.",
-    params: &[("patient", "false")],
-    transport: &[
-        ("clock", "1000000"),
-        ("packet_size", "1416"),
-        ("packet_threshold", "1"),
-        ("max_packet_threshold", "1"),
-        ("rack", "false"),
-        ("tail_loss_probe", "false"),
-    ],
-}];
 
 /// Window at birth and the smallest one, in packets.
 const INITIAL: f64 = 16.0;

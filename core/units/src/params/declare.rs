@@ -10,8 +10,8 @@ use crate::{Bytes, Rate, Span};
 /// The sentence is the field's documentation. The kind is the name of a [`Kind`](crate::Kind), or of an enum that
 /// [`choice!`](crate::choice) declares, with the words that are allowed if not all are. The range is in base units (ns,
 /// bit/s, bytes), and a unit is given where the kind has none. The default is written as in scenarios; a parameter
-/// without one is required. Packets are real numbers, as windows in packets are. The struct has `PARAMS` for the
-/// registry and `read` for the constructor.
+/// without one is required, or an `Option` where `| none` follows. Packets are real numbers, as windows in packets are,
+/// unless another type follows (`Packets as u64`). The struct has `PARAMS` for the registry and `read` for the constructor.
 ///
 /// ```
 /// use narrows_units::{Params, Span, choice, params};
@@ -32,13 +32,15 @@ use crate::{Bytes, Rate, Span};
 ///         min_rtt_window: Span = "10 s", "Linux tcp_bbr.c";
 ///         /// Rule by which the window grows.
 ///         growth: Growth = "cubic", "RFC 9438";
+///         /// Largest window, if there is one.
+///         max_cwnd: Packets(2.0..=1e6) | none;
 ///     }
 /// }
 ///
 /// let params = ExampleParams::read(&Params::resolve(ExampleParams::PARAMS, []).unwrap());
 /// assert_eq!((params.beta, params.step), (0.5, 1.0));
 /// assert_eq!(params.min_rtt_window, Span::from_ms(10_000));
-/// assert_eq!(params.growth, Growth::Cubic);
+/// assert_eq!((params.growth, params.max_cwnd), (Growth::Cubic, None));
 /// ```
 #[macro_export]
 macro_rules! params {
@@ -47,14 +49,14 @@ macro_rules! params {
         $vis:vis struct $name:ident {
             $(
                 $(#[doc = $doc:literal])+
-                $field:ident : $kind:ident $([$($word:literal),+])? $(($range:expr $(, $unit:literal)?))? $(= $default:literal)? $(, $source:expr)?;
+                $field:ident : $kind:ident $(as $as:ident)? $([$($word:literal),+])? $(($range:expr $(, $unit:literal)?))? $(= $default:literal)? $(| $none:ident)? $(, $source:expr)?;
             )+
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug)]
         $vis struct $name {
-            $($(#[doc = $doc])+ $vis $field: $crate::params!(@value $kind),)+
+            $($(#[doc = $doc])+ $vis $field: $crate::params!(@value $kind $($as)? $($none)?),)+
         }
 
         impl $name {
@@ -67,7 +69,7 @@ macro_rules! params {
                     let spec = spec.range(*$range.start(), *$range.end());
                     $(let spec = spec.unit($unit);)?
                 )?
-                $crate::params!(@default spec $($default)?)
+                $crate::params!(@default spec $($default)? $($none)?)
             }),+];
 
             /// Their values.
@@ -77,7 +79,10 @@ macro_rules! params {
         }
     };
     (@default $spec:ident $default:literal) => { $spec.default(concat!($default)) };
+    (@default $spec:ident none) => { $spec };
     (@default $spec:ident) => { $spec.required() };
+    (@value $kind:ident none) => { Option<$crate::params!(@value $kind)> };
+    (@value $kind:ident $as:ident) => { $as };
     (@value Rate) => { $crate::Rate };
     (@value Span) => { $crate::Span };
     (@value Bytes) => { $crate::Bytes };
@@ -130,6 +135,21 @@ macro_rules! choice {
 pub trait ReadParam: Sized {
     /// The value, if it is of this type.
     fn read_param(value: &Value) -> Option<Self>;
+
+    /// The value of an optional parameter that was not given.
+    fn absent() -> Option<Self> {
+        None
+    }
+}
+
+impl<T: ReadParam> ReadParam for Option<T> {
+    fn read_param(value: &Value) -> Option<Self> {
+        T::read_param(value).map(Some)
+    }
+
+    fn absent() -> Option<Self> {
+        Some(None)
+    }
 }
 
 macro_rules! read_param {
@@ -147,6 +167,7 @@ macro_rules! read_param {
 
 read_param! {
     u64: Value::Integer(number) => *number;
+    u32: Value::Integer(number) => *number as u32;
     f64: Value::Real(number) => *number, Value::Integer(number) => *number as f64;
     bool: Value::Flag(flag) => *flag;
     Rate: Value::Integer(bps) => Rate::from_bps(*bps);
@@ -162,7 +183,7 @@ impl Params {
     /// Where the parameters were not resolved against a declaration of `name` with this type.
     pub fn read<T: ReadParam>(&self, name: &str) -> T {
         self.get(name)
-            .and_then(T::read_param)
+            .map_or_else(T::absent, T::read_param)
             .unwrap_or_else(|| panic!("parameter '{name}' is not declared with this type"))
     }
 }
