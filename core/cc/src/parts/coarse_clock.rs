@@ -141,8 +141,9 @@ impl CongestionControl for CoarseClock {
 
 // The scheme under test and the test share an ear.
 #[cfg(test)]
-#[allow(clippy::disallowed_types)]
 mod tests {
+    #![allow(clippy::disallowed_types)]
+
     use super::*;
     use narrows_units::Bytes;
     use std::sync::{Arc, Mutex};

@@ -52,10 +52,10 @@ mod sender;
 mod tests;
 mod trend;
 
-use narrows_cc::parts::StepClock;
 use crate::encoder::{EncoderConfig, EncoderParams};
 use crate::{Media, MediaReceiver, MediaSender, MediaSetup, rtp};
 use narrows_cc::Profile;
+use narrows_cc::parts::StepClock;
 use narrows_units::{ParamError, ParamSpec, Params, params};
 
 /// Registry line.

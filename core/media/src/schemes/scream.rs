@@ -33,10 +33,10 @@ mod sent;
 mod tests;
 mod window;
 
-use narrows_cc::parts::StepClock;
 use crate::encoder::{EncoderConfig, EncoderParams};
 use crate::{Media, MediaReceiver, MediaSender, MediaSetup, rtp};
 use narrows_cc::Profile;
+use narrows_cc::parts::StepClock;
 use narrows_units::{ParamError, ParamSpec, Params, params};
 
 /// Registry line.

@@ -51,16 +51,12 @@ mod receiver;
 mod sender;
 mod sleep;
 #[cfg(test)]
-mod blackouts;
-#[cfg(test)]
-mod paths;
-#[cfg(test)]
 mod tests;
 
-use narrows_cc::parts::StepClock;
 use crate::{Media, MediaReceiver, MediaSender, MediaSetup};
 use model::RateModel;
 use narrows_cc::Profile;
+use narrows_cc::parts::StepClock;
 use narrows_units::{ParamError, Params, Rate, Span, choice, params};
 
 /// Registry line.

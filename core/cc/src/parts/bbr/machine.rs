@@ -1,5 +1,5 @@
 //! BBR version 3: state machine and model. What its two descriptions do differently is in
-//! [`Profile`]; what they share is here.
+//! [`BbrProfile`]; what they share is here.
 //!
 //! `cycle` has the states of PROBE_BW, `model` what losses teach, `control` rate and window, `ecn` the
 //! marks that the published code reacts to.
