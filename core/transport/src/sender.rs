@@ -64,6 +64,8 @@ struct Retransmission {
 /// The sending state machine: one stream, one congestion control.
 pub struct Sender {
     config: Config,
+    /// Payload of a full packet.
+    mss: u64,
     scheme: Box<dyn CongestionControl>,
     recovery_rule: Recovery,
     ecn: Ecn,
@@ -186,6 +188,7 @@ impl Sender {
             (true, EcnUse::Scalable) => Ecn::Ect1,
         };
         Ok(Sender {
+            mss: mss.get(),
             scheme: built,
             recovery_rule: scheme.recovery,
             ecn,
@@ -290,7 +293,7 @@ impl Sender {
             CongestionState::Recovery(Some(reduction)) => reduction.cwnd(),
             _ => self.allowance.cwnd.map_or(u64::MAX, Bytes::get),
         };
-        window.max(self.config.mss())
+        window.max(self.mss)
     }
 
     /// Stream byte at which the peer's window or the send buffer ends (RFC 9293: SND.UNA + SND.WND).

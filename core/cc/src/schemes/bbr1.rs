@@ -364,7 +364,7 @@ impl CongestionControl for Bbr1 {
     }
 
     fn allowance(&self) -> Allowance {
-        self.flow.allowance(self.quantum() as f64)
+        self.flow.allowance(Bytes::new(self.quantum()))
     }
 
     fn holds_back(&self) -> bool {

@@ -203,11 +203,12 @@ impl BbrFlow {
     }
 
     /// Window, rate and `quantum`, the most bytes that may leave at once.
-    pub fn allowance(&self, quantum: f64) -> Allowance {
+    #[inline]
+    pub fn allowance(&self, quantum: Bytes) -> Allowance {
         Allowance {
             cwnd: Some(whole(self.cwnd)),
             pacing: Some(self.pacing),
-            quantum: Some(whole(quantum)),
+            quantum: Some(quantum),
             ..Allowance::default()
         }
     }

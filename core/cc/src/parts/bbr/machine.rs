@@ -11,7 +11,7 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use super::{BbrFlow, BbrProfile, MIN_PACKETS, MaxFilter, Memory, MinRtt, bandwidth};
+use super::{BbrFlow, BbrProfile, MIN_PACKETS, MaxFilter, Memory, MinRtt, bandwidth, whole};
 use crate::{
     AckEvent, Allowance, CongestionControl, Fields, LossEvent, RateSample, SendEvent, Setup,
     SpuriousLossEvent,
@@ -305,7 +305,7 @@ impl CongestionControl for Machine {
     }
 
     fn allowance(&self) -> Allowance {
-        self.flow.allowance(self.quantum())
+        self.flow.allowance(whole(self.quantum()))
     }
 
     fn holds_back(&self) -> bool {
