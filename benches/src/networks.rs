@@ -2,7 +2,8 @@
 
 use crate::repeat;
 use narrows_cc::parts::Lstm;
-use narrows_cc::parts::model_file::{Model, Writer};
+use narrows_cc::parts::model_file::Model;
+use narrows_cc::testing::ModelWriter;
 use narrows_units::Stream;
 
 /// Layers, units, and inputs: Indigo's three sizes, and Muses.
@@ -17,7 +18,7 @@ fn network(layers: usize, units: usize, inputs: usize) -> Lstm {
             .map(|_| chance.uniform() as f32 * 0.2 - 0.1)
             .collect()
     };
-    let mut writer = Writer::new("bench")
+    let mut writer = ModelWriter::new("bench")
         .singles("output_bias", &[SCORES], &weights(SCORES))
         .singles("output_weights", &[units, SCORES], &weights(units * SCORES));
     for layer in 0..layers {

@@ -50,7 +50,7 @@ pub enum CaState {
 }
 
 /// An acknowledgement that acknowledges new packets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct AckEvent<'a> {
     /// Now.
@@ -100,24 +100,9 @@ impl AckEvent<'_> {
     pub fn new(now: Time) -> Self {
         AckEvent {
             now,
-            packets: &[],
-            bytes: Bytes::ZERO,
-            ce_bytes: Bytes::ZERO,
-            latest_rtt: None,
-            smoothed_rtt: Span::ZERO,
-            min_rtt: Span::ZERO,
-            rate: None,
-            delivered: Bytes::ZERO,
-            lost: Bytes::ZERO,
-            lost_total: Bytes::ZERO,
-            round: 0,
-            round_start: false,
-            in_flight_before: Bytes::ZERO,
-            in_flight: Bytes::ZERO,
             cwnd_limited: true,
             may_grow: true,
-            in_recovery: false,
-            phase: CaState::Open,
+            ..AckEvent::default()
         }
     }
 }

@@ -1,12 +1,16 @@
 //! The conformance kit for schemes, and a small script language for their unit tests.
 
+#[cfg(test)]
+pub(crate) mod bbr_profiles;
 mod decisions;
 mod examples;
 mod history;
 #[cfg(test)]
 pub(crate) mod listener;
+mod model_writer;
 
 pub use examples::{example_file, example_files, example_params, example_setup};
+pub use model_writer::ModelWriter;
 
 use crate::{AckEvent, CongestionControl, Fields, LossCause, LossEvent, Scheme, Setup};
 use history::{Decisions, History};

@@ -11,13 +11,10 @@ mod params;
 #[cfg(test)]
 mod tests;
 
-pub use params::{
-    CONTENT_RATE, FRAME_RATE, KEY_INTERVAL, KEY_SIZE, LEAST_FRAME, MAX_RATE, MIN_RATE, NOISE,
-    PAUSE_AT, PAUSE_FOR, REACTION, RESOLUTION, START_RATE,
-};
+pub use params::{EncoderParams, Ladder};
 
 use crate::rtp;
-use narrows_units::{Bytes, ParamError, Params, Rate, Span, Stream, Time};
+use narrows_units::{ParamError, Params, Rate, Span, Stream, Time};
 
 /// The least that a frame's share may be in bit/s: SCReAM's sample program gives 5 bytes at 25 frames/s.
 const MIN_BPS: f64 = 1000.0;
@@ -73,28 +70,14 @@ const VGA: &[Resolution] = &[
 /// Configuration of an encoder.
 #[derive(Clone, Debug)]
 pub struct EncoderConfig {
-    /// Frames per second.
-    pub frame_rate: f64,
+    /// The parameters from which the rest follows.
+    pub params: EncoderParams,
     /// Smallest target in bit/s.
     pub min_bps: f64,
     /// Largest target in bit/s.
     pub max_bps: f64,
     /// Target before any report in bit/s.
     pub start_bps: f64,
-    /// Amplitude of the innovation of the noise, as a share of the frame.
-    pub noise: f64,
-    /// Time between key frames; zero for key frames on request only.
-    pub key_interval: Span,
-    /// Size of a key frame in ordinary frames; zero: what is asked for is answered by a frame of next to nothing.
-    pub key_size: f64,
-    /// Smallest ordinary frame worth coding in bytes: what is saved by leaving frames out goes to the next.
-    pub least_frame: f64,
-    /// The encoder takes over a new target at most this often.
-    pub reaction: Span,
-    /// When it pauses, counted from its start.
-    pub pause_at: Span,
-    /// For how long; zero: never.
-    pub pause_for: Span,
     /// Largest rate that the pictures need in bit/s, infinity for any: those of a screen that hardly changes need little.
     pub content_bps: f64,
     /// Resolutions, largest first; none: the target alone rules.
@@ -109,37 +92,28 @@ impl EncoderConfig {
     /// # Errors
     /// When the smallest rate is above the largest.
     pub fn new(params: &Params, payload: u32) -> Result<Self, ParamError> {
-        let rate = |name| params.read::<Rate>(name).bps() as f64;
-        let real = |name| params.read::<f64>(name);
-        let span = |name| params.read::<Span>(name);
-        let min_bps = rate("min_rate");
-        let max_bps = rate("max_rate");
+        let set = EncoderParams::read(params);
+        let bps = |rate: Rate| rate.bps() as f64;
+        let (min_bps, max_bps) = (bps(set.min_rate), bps(set.max_rate));
         if min_bps > max_bps {
             return Err(ParamError::Conflict(format!(
                 "min_rate {min_bps} bit/s must not be above max_rate {max_bps} bit/s"
             )));
         }
         Ok(EncoderConfig {
-            frame_rate: real("frame_rate").max(0.1),
             min_bps,
             max_bps,
-            start_bps: rate("start_rate").clamp(min_bps, max_bps),
-            noise: real("noise"),
-            key_interval: span("key_interval"),
-            key_size: real("key_size"),
-            least_frame: params.read::<Bytes>("least_frame").get() as f64,
-            reaction: span("reaction"),
-            pause_at: span("pause_at"),
-            pause_for: span("pause_for"),
-            content_bps: Some(rate("content_rate"))
+            start_bps: bps(set.start_rate).clamp(min_bps, max_bps),
+            content_bps: Some(bps(set.content_rate))
                 .filter(|bps| *bps > 0.0)
                 .unwrap_or(f64::INFINITY),
-            ladder: match params.word("resolution") {
-                Some("hd") => HD,
-                Some("vga") => VGA,
-                _ => &[],
+            ladder: match set.resolution {
+                Ladder::Hd => HD,
+                Ladder::Vga => VGA,
+                Ladder::Any => &[],
             },
             payload: payload.max(1),
+            params: set,
         })
     }
 
@@ -202,7 +176,8 @@ impl Encoder {
     /// An encoder that captures its first frame at `now`.
     pub fn new(config: EncoderConfig, now: Time, random: Stream) -> Self {
         let (told, smallest) = (config.start_bps, config.ladder.len().saturating_sub(1));
-        let fits = |of: &Resolution| told >= MANY_BITS * f64::from(of.pixels()) * config.frame_rate;
+        let fits =
+            |of: &Resolution| told >= MANY_BITS * f64::from(of.pixels()) * config.params.frame_rate;
         let level = config.ladder.iter().position(fits).unwrap_or(smallest);
         Encoder {
             random,
@@ -265,8 +240,11 @@ impl Encoder {
         } else {
             self.next
         };
-        self.next = at + Span::from_secs(1.0 / self.config.frame_rate);
-        let (pause, resume) = (self.born + self.config.pause_at, self.config.pause_for);
+        self.next = at + Span::from_secs(1.0 / self.config.params.frame_rate);
+        let (pause, resume) = (
+            self.born + self.config.params.pause_at,
+            self.config.params.pause_for,
+        );
         if at >= pause && at < pause + resume {
             self.next = pause + resume;
             // Decoders start again from a frame that needs no other.
@@ -275,7 +253,7 @@ impl Encoder {
         }
         if self
             .taken_over
-            .is_none_or(|then| at - then >= self.config.reaction)
+            .is_none_or(|then| at - then >= self.config.params.reaction)
         {
             self.target = self.told;
             self.taken_over = Some(at);
@@ -291,7 +269,7 @@ impl Encoder {
             return;
         }
         let per_pixel =
-            |of: Resolution| self.target / (f64::from(of.pixels()) * self.config.frame_rate);
+            |of: Resolution| self.target / (f64::from(of.pixels()) * self.config.params.frame_rate);
         let larger = self
             .level
             .checked_sub(1)
@@ -314,22 +292,23 @@ impl Encoder {
             .resolution()
             .map_or(f64::INFINITY, Resolution::limit_bps);
         let limit = limit.min(self.config.content_bps);
-        let (rate, payload) = (self.config.frame_rate, self.config.payload);
+        let (rate, payload) = (self.config.params.frame_rate, self.config.payload);
         let budget = frame_budget(self.target.min(limit), rate, payload);
-        let regular =
-            !self.config.key_interval.is_zero() && at - self.last_key >= self.config.key_interval;
+        let regular = !self.config.params.key_interval.is_zero()
+            && at - self.last_key >= self.config.params.key_interval;
         let asked = self.wanted || regular;
         let key = asked || self.number == 0;
-        if !key && budget + self.saved < self.config.least_frame {
+        if !key && budget + self.saved < self.config.params.least_frame.get() as f64 {
             self.saved += budget;
             return None;
         }
-        self.noise = 0.8 * self.noise + 2.0 * self.config.noise * (self.random.uniform() - 0.5);
+        self.noise =
+            0.8 * self.noise + 2.0 * self.config.params.noise * (self.random.uniform() - 0.5);
         let share = budget + std::mem::take(&mut self.saved);
-        let size = if asked && self.config.key_size == 0.0 {
+        let size = if asked && self.config.params.key_size == 0.0 {
             frame_budget(-1.0, rate, payload)
         } else if key {
-            let size = share * self.config.key_size.max(1.0);
+            let size = share * self.config.params.key_size.max(1.0);
             self.debt += size - share;
             size * (1.0 + self.noise)
         } else {

@@ -10,9 +10,9 @@
 // Constructors in a registry share one signature, whether or not they need all of it.
 #![allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
 
-pub mod clock;
 pub mod encoder;
 pub mod packetizer;
+pub mod rate_meter;
 pub mod reassembly;
 pub mod rtp;
 pub mod schemes;

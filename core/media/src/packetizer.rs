@@ -54,9 +54,7 @@ impl Packetizer {
                 index: index as u16,
                 count: self.count(frame) as u16,
                 key: frame.key,
-                padding: false,
-                repeated: false,
-                sequence: 0,
+                ..Rtp::default()
             },
             payload: rest.min(self.payload),
         }

@@ -9,20 +9,13 @@ const FRAMES: usize = 256;
 const WORDS: usize = MAX_PACKETS as usize / 64;
 
 /// One frame: which of its packets have arrived.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct PartialFrame {
     frame: Option<u32>,
     count: u16,
     got: u16,
     packets: [u64; WORDS],
 }
-
-const EMPTY: PartialFrame = PartialFrame {
-    frame: None,
-    count: 0,
-    got: 0,
-    packets: [0; WORDS],
-};
 
 /// Effect of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +38,7 @@ pub struct Reassembly {
 impl Default for Reassembly {
     fn default() -> Self {
         Reassembly {
-            ring: vec![EMPTY; FRAMES],
+            ring: vec![PartialFrame::default(); FRAMES],
             complete: Vec::new(),
         }
     }
@@ -59,9 +52,11 @@ impl Reassembly {
             Some(frame) if frame == packet.frame => {}
             Some(frame) if frame > packet.frame => return Inserted::Old,
             _ => {
-                *slot = EMPTY;
-                slot.frame = Some(packet.frame);
-                slot.count = packet.count;
+                *slot = PartialFrame {
+                    frame: Some(packet.frame),
+                    count: packet.count,
+                    ..PartialFrame::default()
+                };
             }
         }
         let (word, bit) = (usize::from(packet.index) / 64, 1 << (packet.index % 64));

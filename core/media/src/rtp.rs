@@ -46,15 +46,12 @@ pub struct Rtp {
 
 impl Rtp {
     /// A packet of padding.
-    pub const PADDING: Rtp = Rtp {
-        frame: 0,
-        index: 0,
-        count: 0,
-        key: false,
-        padding: true,
-        repeated: false,
-        sequence: 0,
-    };
+    pub fn padding() -> Rtp {
+        Rtp {
+            padding: true,
+            ..Rtp::default()
+        }
+    }
 
     /// Writes the content.
     pub fn write(&self, out: &mut Vec<u8>) {
@@ -131,7 +128,7 @@ mod tests {
                 key: false,
                 ..packet
             },
-            Rtp::PADDING,
+            Rtp::padding(),
         ] {
             let mut bytes = vec![];
             packet.write(&mut bytes);

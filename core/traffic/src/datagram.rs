@@ -4,7 +4,7 @@
 //! order). Its number is its position in the flow.
 
 use narrows_transport::wire::MEDIA_HEADER;
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing};
+use narrows_transport::{Body, Endpoint, Header, Outgoing};
 use narrows_units::{Ecn, Time};
 use std::collections::VecDeque;
 
@@ -51,13 +51,8 @@ impl Endpoint for DatagramSource {
         self.sent_bytes += u64::from(size);
         let length = size.saturating_sub(IP_UDP + MEDIA_HEADER).max(8) as u16;
         Some(Outgoing {
-            header: Header::Media(Media {
-                number,
-                length,
-                feedback: false,
-            }),
             size,
-            ecn: Ecn::NotEct,
+            ..Outgoing::media(number, length, false, body)
         })
     }
 
@@ -74,6 +69,7 @@ impl Endpoint for DatagramSource {
 mod tests {
     use super::*;
     use crate::DatagramSink;
+    use narrows_transport::Media;
     use narrows_transport::wire;
 
     #[test]

@@ -203,6 +203,18 @@ pub enum TrafficAction {
     },
 }
 
+impl TrafficAction {
+    /// The only transfer of a connection, with its number: so many bytes up, none down.
+    pub(crate) fn upload(connection: u32, bytes: u64) -> Self {
+        TrafficAction::Transfer(Transfer {
+            connection,
+            transfer: connection,
+            up: bytes,
+            down: 0,
+        })
+    }
+}
+
 /// A source of traffic.
 ///
 /// Times never decrease. After the stop of its flow an application is not called any more.

@@ -1,52 +1,45 @@
 //! Sizes of transfers: a mean and a law.
 
 use crate::TransferHeader;
-use narrows_units::{Distribution, Kind, ParamError, ParamSpec, Params, Stream};
+use narrows_units::{Distribution, ParamError, Params, Stream, choice, params};
 
-pub(crate) const LAW: ParamSpec = ParamSpec::new(
-    "law",
-    Kind::Choice(&["fixed", "uniform", "exponential", "lognormal", "pareto"]),
-    "Law of the sizes around their mean.",
-)
-.default("fixed");
+choice! {
+    /// Laws of sizes.
+    pub(crate) enum SizeLaw {
+        Fixed = "fixed",
+        Uniform = "uniform",
+        Exponential = "exponential",
+        Lognormal = "lognormal",
+        Pareto = "pareto",
+    }
+}
 
-pub(crate) const SIGMA: ParamSpec = ParamSpec::new(
-    "sigma",
-    Kind::Number,
-    "Lognormal: standard deviation of the natural logarithm of the size.",
-)
-.default("1.318")
-.range(0.01, 10.0)
-.source("body of web files, Barford and Crovella 1998");
+params! {
+    /// Parameters of the sizes besides their mean.
+    pub(crate) struct SizeParams {
+        /// Law of the sizes around their mean.
+        law: SizeLaw = "fixed";
+        /// Lognormal: standard deviation of the natural logarithm of the size.
+        sigma: Number(0.01..=10.0) = 1.318, "body of web files, Barford and Crovella 1998";
+        /// Pareto: exponent of the tail.
+        alpha: Number(0.1..=10.0) = 1.2, "between 1.1 and 1.3 for files of the web, Crovella and Bestavros 1997";
+        /// Uniform: smallest size; the largest lies as far above the mean.
+        least: Option<Bytes>;
+        /// Pareto: largest size; the smallest follows from it and the mean.
+        most: Bytes = 100000000;
+    }
+}
 
-pub(crate) const ALPHA: ParamSpec =
-    ParamSpec::new("alpha", Kind::Number, "Pareto: exponent of the tail.")
-        .default("1.2")
-        .range(0.1, 10.0)
-        .source("between 1.1 and 1.3 for files of the web, Crovella and Bestavros 1997");
-
-pub(crate) const MIN_SIZE: ParamSpec = ParamSpec::new(
-    "least",
-    Kind::Bytes,
-    "Uniform: smallest size; the largest lies as far above the mean.",
-);
-
-pub(crate) const MAX_SIZE: ParamSpec = ParamSpec::new(
-    "most",
-    Kind::Bytes,
-    "Pareto: largest size; the smallest follows from it and the mean.",
-)
-.default("100000000");
-
-/// The law of sizes with the mean `mean`, by the parameters above.
+/// The law of sizes with the mean `mean`, by [`SizeParams`].
 ///
 /// # Errors
 /// A mean that the bounds do not allow.
 pub(crate) fn law(params: &Params, mean: f64) -> Result<Distribution, ParamError> {
-    let real = |name| params.real(name).unwrap_or_default();
-    let law = match params.word("law") {
-        Some("uniform") => {
-            let low = params.integer("least").unwrap_or(0) as f64;
+    let params = SizeParams::read(params);
+    let law = match params.law {
+        SizeLaw::Fixed => Distribution::Fixed(mean),
+        SizeLaw::Uniform => {
+            let low = params.least.unwrap_or_default().get() as f64;
             if low > mean {
                 return Err(ParamError::Conflict(
                     "least must not be above the mean size".into(),
@@ -57,16 +50,12 @@ pub(crate) fn law(params: &Params, mean: f64) -> Result<Distribution, ParamError
                 high: 2.0 * mean - low,
             }
         }
-        Some("exponential") => Distribution::Exponential { mean },
-        Some("lognormal") => {
-            let sigma = real("sigma");
-            Distribution::Lognormal {
-                mu: mean.ln() - sigma * sigma / 2.0,
-                sigma,
-            }
-        }
-        Some("pareto") => bounded(mean, real("most"), real("alpha"))?,
-        _ => Distribution::Fixed(mean),
+        SizeLaw::Exponential => Distribution::Exponential { mean },
+        SizeLaw::Lognormal => Distribution::Lognormal {
+            mu: mean.ln() - params.sigma * params.sigma / 2.0,
+            sigma: params.sigma,
+        },
+        SizeLaw::Pareto => bounded(mean, params.most.get() as f64, params.alpha)?,
     };
     Ok(law)
 }
@@ -104,8 +93,8 @@ mod tests {
     fn every_law_has_the_mean_that_was_asked_for() {
         for name in ["fixed", "uniform", "exponential", "lognormal", "pareto"] {
             let params = serde_json::json!({"law": name, "least": 30_000, "alpha": 1.5});
-            let specs = [LAW, SIGMA, ALPHA, MIN_SIZE, MAX_SIZE];
-            let params = Params::from_json(&specs, params.as_object().unwrap()).unwrap();
+            let params =
+                Params::from_json(SizeParams::PARAMS, params.as_object().unwrap()).unwrap();
             let law = law(&params, 40_000.0).unwrap();
             assert!((law.mean() / 40_000.0 - 1.0).abs() < 1e-6, "{law:?}");
         }

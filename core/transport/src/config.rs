@@ -4,22 +4,23 @@ use crate::{RtoRule, wire};
 use narrows_units::{ParamSpec, Params, Span, choice, params};
 
 /// Parameters of the transport that a scenario may set.
-pub const PARAMS: &[ParamSpec] = TransportParams::PARAMS;
+pub const PARAMS: &[ParamSpec] = Config::PARAMS;
 
 choice! {
     /// Schemes that are paced.
-    enum PacingChoice { Scheme = "scheme", Window = "window" }
+    pub enum PacingChoice { Scheme = "scheme", Window = "window" }
 }
 
 params! {
-    /// The transport's parameters as a scenario sets them.
-    struct TransportParams {
+    /// The transport's parameters. As [`Config::new`] makes them, they agree with each other.
+    #[derive(PartialEq)]
+    pub struct Config {
         /// IP size of a full data packet.
         packet_size: Bytes(128.0..=9000.0) = 1500, "Ethernet MTU";
         /// Initial congestion window.
-        initial_window: Packets(1.0..=1000.0) = 10, "RFC 6928";
+        initial_window: PacketCount(1.0..=1000.0) = 10, "RFC 6928";
         /// The receiver acknowledges every n-th packet.
-        ack_every: Packets(1.0..=1000.0) = 2, "RFC 5681, section 4.2";
+        ack_every: Packets as u32(1.0..=1000.0) = 2, "RFC 5681, section 4.2";
         /// Most acknowledgements per smallest round trip (TACK): the receiver then acknowledges when `ack_every`
         /// packets have arrived and that part of a round trip has passed, and at once only when a gap opens. 0 for no
         /// such limit; needs `sack`.
@@ -29,7 +30,7 @@ params! {
         max_ack_delay: Span(0.0..=5e8) = "40 ms", "Linux: 40 ms";
         /// Packets acknowledged one by one at the start and after data that had arrived before; unless it is 0, the
         /// closing of the last gap is acknowledged at once, too.
-        quick_acks: Packets(0.0..=1e6) = 16, "Linux: 16; RFC 5681, section 4.2; QUIC has neither";
+        quick_acks: PacketCount(0.0..=1e6) = 16, "Linux: 16; RFC 5681, section 4.2; QUIC has neither";
         /// Rule for the variance term.
         rto_rule: RtoRule = "linux", "Linux tcp_input; RFC 6298";
         /// Smallest timeout (rfc6298) or variance term (linux).
@@ -39,10 +40,10 @@ params! {
         timer_granularity: Span(0.0..=1e8) = "4 ms",
             "Linux: 2 ms are TCP_TIMEOUT_MIN_US, and with CONFIG_HZ=250 such timers run out 4 to 8 ms after the round trip, measured";
         /// Packets that overtake before one is lost.
-        packet_threshold: Packets(1.0..=300.0) = 3, "RFC 5681, RFC 8985";
+        packet_threshold: PacketCount(1.0..=300.0) = 3, "RFC 5681, RFC 8985";
         /// Largest value to which reordering raises the packet threshold, which becomes the distance by which a packet
         /// was overtaken that arrived after all. It stays what it is where this is no larger, and without `sack`.
-        max_packet_threshold: Packets(1.0..=1e6) = 300, "Linux tcp_max_reordering";
+        max_packet_threshold: PacketCount(1.0..=1e6) = 300, "Linux tcp_max_reordering";
         /// Probe after two silent round trips.
         tail_loss_probe: Flag = true, "RFC 8985, section 7";
         /// Pace at the scheme's rate, if it has one, or all schemes at 2 (slow start) or 1.2 windows per round trip.
@@ -56,7 +57,7 @@ params! {
         sack: Flag = true, "RFC 2018; without it RFC 6582 (NewReno)";
         /// Acknowledgements tell what has arrived up to this many full packets beyond the one that is missing first,
         /// and nothing about what lies further; 0 for no limit.
-        sack_reach: Packets(0.0..=1e6) = 0, "libutp: a mask of 30 packets";
+        sack_reach: PacketCount(0.0..=1e6) = 0, "libutp: a mask of 30 packets";
         /// Data found lost because later packets have arrived is sent again at once, also where the window is
         /// full. Without it repairs wait for room in the window.
         repair_at_once: Flag = false, "libutp: selective_ack; of the first gap RFC 6675, section 5, step 4.3";
@@ -69,66 +70,8 @@ params! {
         rack: Flag = true, "RFC 8985; without it RFC 6675";
         /// Most payload bytes from the oldest unacknowledged to the newest one sent, as socket buffers and the peer's
         /// window set them; 0 means no limit.
-        window: Bytes(0.0..=1e12) = 0;
+        window: Bytes as u64(0.0..=1e12) = 0;
     }
-}
-
-/// The transport's parameters, typed.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Config {
-    /// Payload of a full packet in bytes.
-    pub mss: u16,
-    /// Initial window in packets.
-    pub initial_window: u64,
-    /// Acknowledge every n-th packet.
-    pub ack_every: u32,
-    /// Most acknowledgements per smallest round trip; 0 for no such limit.
-    pub acks_per_rtt: u64,
-    /// Longest delay of an acknowledgement.
-    pub max_ack_delay: Span,
-    /// Packets acknowledged one by one at the start and after data that had arrived before.
-    pub quick_acks: u64,
-    /// Variance rule of the timeout.
-    pub rto_rule: RtoRule,
-    /// See [`PARAMS`].
-    pub min_rto: Span,
-    /// Step of the clock behind the timers of loss detection.
-    pub timer_granularity: Span,
-    /// Packet threshold of loss detection before any reordering is seen.
-    pub packet_threshold: u64,
-    /// Largest value, in packets, to which reordering raises it.
-    pub max_packet_threshold: u64,
-    /// Tail-loss probes are sent.
-    pub tail_loss_probe: bool,
-    /// Schemes without a pacing rate of their own are paced by window and RTT.
-    pub pace_by_window: bool,
-    /// Longest burst of a paced sender.
-    pub pacing_burst: Span,
-    /// ECN is asked for.
-    pub ecn: bool,
-    /// Acknowledgements tell what has arrived beyond a gap (SACK).
-    pub sack: bool,
-    /// Packets beyond the first gap that are told of; 0 for all.
-    pub sack_reach: u64,
-    /// Retransmissions leave also where the window is full.
-    pub repair_at_once: bool,
-    /// Lost data is sent again.
-    pub reliable: bool,
-    /// Steps of the scheme's clock; zero for none.
-    pub clock: Span,
-    /// Losses are detected by time (RACK).
-    pub rack: bool,
-    /// Most payload bytes between the oldest unacknowledged and the newest one sent.
-    pub window: u64,
-}
-
-/// Rule by which a receiver acknowledges the packet that closes the last gap.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum AckRule {
-    /// At once (RFC 5681, section 4.2).
-    Tcp,
-    /// As any other: packet numbers are acknowledged, not the stream (RFC 9000, section 13.2.1).
-    Quic,
 }
 
 impl Config {
@@ -142,70 +85,46 @@ impl Config {
         Self::MIN_LOSS_TIMER + self.timer_granularity
     }
 
-    /// The receiver's rule: one without quick acknowledgements is QUIC's.
-    pub(crate) fn ack_rule(&self) -> AckRule {
-        if self.quick_acks > 0 {
-            AckRule::Tcp
-        } else {
-            AckRule::Quic
-        }
+    /// True if the packet that closes the last gap is acknowledged at once (RFC 5681, section 4.2). To a receiver without
+    /// quick acknowledgements, QUIC's, it is as any other: packet numbers are acknowledged, not the stream (RFC 9000,
+    /// section 13.2.1).
+    pub(crate) fn acks_closing_of_gaps(&self) -> bool {
+        self.quick_acks > 0
     }
 
     /// Bytes of a full packet that are not payload: IP, UDP and our header.
+    #[inline]
     pub fn overhead(&self) -> u32 {
-        overhead(self.acks_per_rtt)
+        let interval = if self.acks_per_rtt > 0 {
+            wire::ACK_INTERVAL
+        } else {
+            0
+        };
+        wire::IP_UDP + wire::DATA_HEADER + interval
+    }
+
+    /// Payload of a full packet in bytes.
+    #[inline]
+    pub fn mss(&self) -> u64 {
+        self.packet_size.get() - u64::from(self.overhead())
     }
 
     /// From checked parameters.
     pub fn new(params: &Params) -> Self {
-        let params = TransportParams::read(params);
-        let packet_size = params.packet_size.get();
-        Config {
-            mss: packet_size
-                .saturating_sub(u64::from(overhead(params.acks_per_rtt)))
-                .clamp(1, 65_000) as u16,
-            initial_window: params.initial_window as u64,
-            ack_every: params.ack_every as u32,
-            acks_per_rtt: params.acks_per_rtt,
-            max_ack_delay: params.max_ack_delay,
-            quick_acks: params.quick_acks as u64,
-            rto_rule: params.rto_rule,
-            min_rto: params.min_rto,
-            timer_granularity: params.timer_granularity,
-            packet_threshold: params.packet_threshold as u64,
-            max_packet_threshold: params.max_packet_threshold as u64,
-            tail_loss_probe: params.tail_loss_probe,
-            pace_by_window: params.pacing == PacingChoice::Window,
-            pacing_burst: params.pacing_burst,
-            ecn: params.ecn,
-            sack: params.sack,
+        let mut config = Config::read(params);
+        if !config.sack {
             // Where all of it is missing there is nothing to limit.
-            sack_reach: if params.sack {
-                params.sack_reach as u64
-            } else {
-                0
-            },
-            repair_at_once: params.repair_at_once,
+            config.sack_reach = 0;
             // Without selective acknowledgements nobody says what arrived beyond a gap: it has to be filled.
-            reliable: params.reliable || !params.sack,
-            clock: params.clock,
-            rack: params.rack,
-            // At least one packet, or nothing could ever be sent.
-            window: match params.window.get() {
-                0 => u64::MAX,
-                window => window.max(packet_size),
-            },
+            config.reliable = true;
         }
+        config.window = match config.window {
+            0 => u64::MAX,
+            // At least one packet, or nothing could ever be sent.
+            window => window.max(config.packet_size.get()),
+        };
+        config
     }
-}
-
-fn overhead(acks_per_rtt: u64) -> u32 {
-    let interval = if acks_per_rtt > 0 {
-        wire::ACK_INTERVAL
-    } else {
-        0
-    };
-    wire::IP_UDP + wire::DATA_HEADER + interval
 }
 
 impl Default for Config {

@@ -3,7 +3,7 @@
 //! A message is a small fixed [`Header`], which drivers may copy freely, and a [`Body`] with the
 //! variable parts of acknowledgements, whose buffers drivers reuse.
 
-use crate::Range;
+use crate::{Range, wire};
 use narrows_units::{Ecn, Span, Time};
 
 /// Data of a bulk flow.
@@ -111,4 +111,26 @@ pub struct Outgoing {
     pub size: u32,
     /// ECN field to send it with.
     pub ecn: Ecn,
+}
+
+impl Outgoing {
+    /// A message that its IP packet carries without an ECN codepoint.
+    #[inline]
+    pub fn new(header: Header, body: &Body) -> Self {
+        Outgoing {
+            size: wire::size(&header, body),
+            header,
+            ecn: Ecn::NotEct,
+        }
+    }
+
+    /// A message of a media flow: its number, its length in bytes, and whether it is feedback.
+    pub fn media(number: u64, length: u16, feedback: bool, body: &Body) -> Self {
+        let media = Media {
+            number,
+            length,
+            feedback,
+        };
+        Outgoing::new(Header::Media(media), body)
+    }
 }

@@ -1,6 +1,5 @@
 //! The receiving end of a bulk flow: reassembly and (delayed) acknowledgements.
 
-use crate::config::AckRule;
 use crate::sack_limit::SackLimit;
 use crate::{Ack, Arrival, Body, Config, Data, Endpoint, Header, Outgoing, Range, RangeSet, wire};
 use narrows_units::{Ecn, Span, Time};
@@ -23,6 +22,16 @@ pub struct ReceiverCounters {
     pub goodput_bytes: u64,
 }
 
+impl ReceiverCounters {
+    /// A data packet of `size` bytes arrived.
+    #[inline]
+    pub fn on_packet(&mut self, size: u32, ecn: Ecn) {
+        self.received_packets += 1;
+        self.received_bytes += u64::from(size);
+        self.marked_packets += u64::from(ecn == Ecn::Ce);
+    }
+}
+
 /// Receives data and acknowledges it.
 ///
 /// An acknowledgement is sent for every n-th packet (RFC 5681, section 4.2), at the latest after the
@@ -34,15 +43,9 @@ pub struct ReceiverCounters {
 /// interval since the last one has passed, which gives min(rate/n, 1/interval) of them, and at once when a gap opens.
 #[derive(Debug)]
 pub struct Receiver {
-    ack_every: u32,
-    max_ack_delay: Span,
-    ack_rule: AckRule,
-    /// Packets acknowledged one by one at the start and after data that had arrived before.
-    quick_acks: u64,
+    config: Config,
     /// Acknowledgements left that do not wait for a second packet (Linux: quick).
     quick_acks_left: u64,
-    sack: bool,
-    reliable: bool,
     sack_limit: SackLimit,
     /// The packet that last advanced `rcv_nxt`.
     last_in_order: Option<Arrival>,
@@ -70,14 +73,9 @@ impl Receiver {
     /// A receiver that has seen nothing.
     pub fn new(config: &Config) -> Self {
         Receiver {
-            ack_every: config.ack_every,
-            max_ack_delay: config.max_ack_delay,
-            ack_rule: config.ack_rule(),
-            quick_acks: config.quick_acks,
+            config: config.clone(),
             quick_acks_left: config.quick_acks,
-            sack: config.sack,
-            reliable: config.reliable,
-            sack_limit: SackLimit::new(config.sack_reach, config.mss),
+            sack_limit: SackLimit::new(config.sack_reach, config.mss()),
             last_in_order: None,
             received_numbers: RangeSet::default(),
             out_of_order: RangeSet::default(),
@@ -120,9 +118,9 @@ impl Receiver {
         let interval = interval.min(MAX_ACK_INTERVAL);
         if self.unacked_packets == 1 {
             // The last packets before a pause are not to wait for others.
-            self.delayed_ack_timer = now + self.max_ack_delay.max(interval);
+            self.delayed_ack_timer = now + self.config.max_ack_delay.max(interval);
         }
-        if self.unacked_packets >= self.ack_every {
+        if self.unacked_packets >= self.config.ack_every {
             self.delayed_ack_timer = self.delayed_ack_timer.min(self.last_ack_at + interval);
         }
         self.ack_now |= gap || self.quick_acks_left > 0;
@@ -133,19 +131,15 @@ impl Receiver {
         self.arrivals.clear();
         self.on_ack_sent(now);
         let echoed = self.last_in_order.unwrap_or(largest);
-        let header = Header::Ack(Ack {
+        let ack = Ack {
             largest: echoed.number,
             delay: now.since(echoed.at),
             largest_arrived: echoed.at,
             received: self.counters.received_packets,
             marked: self.counters.marked_packets,
             cumulative: Some(self.rcv_nxt),
-        });
-        Outgoing {
-            size: wire::size(&header, body),
-            header,
-            ecn: Ecn::NotEct,
-        }
+        };
+        Outgoing::new(Header::Ack(ack), body)
     }
 
     /// A packet is to be reported, and when it came.
@@ -169,12 +163,9 @@ impl Receiver {
     }
 
     fn on_data(&mut self, now: Time, ecn: Ecn, data: &Data) {
-        let counters = &mut self.counters;
-        counters.received_packets += 1;
-        counters.received_bytes +=
-            u64::from(wire::IP_UDP + wire::data_header(data) + u32::from(data.length));
+        let size = wire::IP_UDP + wire::data_header(data) + u32::from(data.length);
+        self.counters.on_packet(size, ecn);
         let marked = ecn == Ecn::Ce;
-        counters.marked_packets += u64::from(marked);
 
         let mut new = false;
         let arrival = Arrival {
@@ -182,7 +173,7 @@ impl Receiver {
             at: now,
         };
         self.received_numbers.remove_below(data.least_unacked);
-        let hidden = self.reliable && self.sack_limit.hides(self.rcv_nxt, data.offset);
+        let hidden = self.config.reliable && self.sack_limit.hides(self.rcv_nxt, data.offset);
         if hidden {
             new = self.sack_limit.hold(arrival, data.offset);
         } else if data.number >= data.least_unacked {
@@ -190,7 +181,7 @@ impl Receiver {
                 .insert(data.number, data.number, |_, _| new = true);
         }
         if !new {
-            counters.duplicate_packets += 1;
+            self.counters.duplicate_packets += 1;
             self.ack_now = true;
             return;
         }
@@ -207,7 +198,7 @@ impl Receiver {
 
         let before = self.rcv_nxt;
         let incomplete = !self.out_of_order.is_empty();
-        if !self.reliable {
+        if !self.config.reliable {
             // Gaps are never filled: everything new counts, and the stream is where its last byte is.
             self.counters.goodput_bytes += u64::from(data.length);
             self.rcv_nxt = self.rcv_nxt.max(data.offset + u64::from(data.length));
@@ -230,11 +221,11 @@ impl Receiver {
         // What had arrived before is sent again because an acknowledgement was lost or a timeout was hasty (RFC 9293,
         // section 3.10.7.4; Linux, tcp_enter_quickack_mode).
         if data.length > 0 && data.offset + u64::from(data.length) <= before {
-            self.ack_now |= !self.sack;
-            self.quick_acks_left = self.quick_acks;
+            self.ack_now |= !self.config.sack;
+            self.quick_acks_left = self.config.quick_acks;
         }
         let gap_closed =
-            self.ack_rule == AckRule::Tcp && incomplete && self.out_of_order.is_empty();
+            self.config.acks_closing_of_gaps() && incomplete && self.out_of_order.is_empty();
         if self.rcv_nxt > before {
             self.last_in_order = Some(arrival);
             let numbers = &mut self.received_numbers;
@@ -258,9 +249,9 @@ impl Receiver {
             return;
         }
         if self.unacked_packets == 1 {
-            self.delayed_ack_timer = now + self.max_ack_delay;
+            self.delayed_ack_timer = now + self.config.max_ack_delay;
         }
-        self.ack_now |= self.unacked_packets >= self.ack_every
+        self.ack_now |= self.unacked_packets >= self.config.ack_every
             || self.quick_acks_left > 0
             || gap_closed
             || !in_order
@@ -289,7 +280,7 @@ impl Endpoint for Receiver {
             return None;
         };
         body.clear();
-        if !self.sack {
+        if !self.config.sack {
             return Some(self.cumulative_ack(now, largest, body));
         }
         body.ranges.extend(
@@ -308,19 +299,15 @@ impl Endpoint for Receiver {
         }
         body.arrivals.append(&mut self.arrivals);
         self.on_ack_sent(now);
-        let header = Header::Ack(Ack {
+        let ack = Ack {
             largest: largest.number,
             delay: now.since(largest.at),
             largest_arrived: largest.at,
             received: self.counters.received_packets,
             marked: self.counters.marked_packets,
             cumulative: None,
-        });
-        Some(Outgoing {
-            size: wire::size(&header, body),
-            header,
-            ecn: Ecn::NotEct,
-        })
+        };
+        Some(Outgoing::new(Header::Ack(ack), body))
     }
 
     #[inline]

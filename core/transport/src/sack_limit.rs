@@ -16,11 +16,11 @@ pub(crate) struct SackLimit {
 
 impl SackLimit {
     /// Reports `packets` full packets of `mss` bytes beyond the one that is missing; 0 for all.
-    pub(crate) fn new(packets: u64, mss: u16) -> Self {
+    pub(crate) fn new(packets: u64, mss: u64) -> Self {
         SackLimit {
             max_distance_bytes: match packets {
                 0 => u64::MAX,
-                packets => (packets + 1) * u64::from(mss),
+                packets => (packets + 1) * mss,
             },
             held: Vec::new(),
         }

@@ -11,6 +11,7 @@ mod transmit;
 
 pub use stats::{SenderCounters, SenderSnapshot};
 
+use crate::config::PacingChoice;
 use crate::delivery_rate::RateEstimator;
 use crate::pacing::Pacer;
 use crate::prr::Prr;
@@ -63,6 +64,8 @@ struct Retransmission {
 /// The sending state machine: one stream, one congestion control.
 pub struct Sender {
     config: Config,
+    /// Payload of a full packet.
+    mss: u64,
     scheme: Box<dyn CongestionControl>,
     recovery_rule: Recovery,
     ecn: Ecn,
@@ -165,7 +168,7 @@ impl Sender {
         random: Stream,
         files: &Files,
     ) -> Result<Self, ParamError> {
-        let mss = Bytes::new(u64::from(config.mss));
+        let mss = Bytes::new(config.mss());
         let setup = Setup {
             mss,
             initial_window: config.initial_window,
@@ -185,6 +188,7 @@ impl Sender {
             (true, EcnUse::Scalable) => Ecn::Ect1,
         };
         Ok(Sender {
+            mss: mss.get(),
             scheme: built,
             recovery_rule: scheme.recovery,
             ecn,
@@ -289,7 +293,7 @@ impl Sender {
             CongestionState::Recovery(Some(reduction)) => reduction.cwnd(),
             _ => self.allowance.cwnd.map_or(u64::MAX, Bytes::get),
         };
-        window.max(u64::from(self.config.mss))
+        window.max(self.mss)
     }
 
     /// Stream byte at which the peer's window or the send buffer ends (RFC 9293: SND.UNA + SND.WND).
@@ -310,7 +314,7 @@ impl Sender {
             self.pacer.apply_rate_now(rate);
         }
         self.pacing_rate = self.allowance.pacing;
-        if self.pacing_rate.is_none() && self.config.pace_by_window {
+        if self.pacing_rate.is_none() && self.config.pacing == PacingChoice::Window {
             self.pacing_rate = self.pacing_rate_from_cwnd();
         }
     }

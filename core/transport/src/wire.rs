@@ -155,21 +155,50 @@ pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+/// A message that is being read: what is left of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a>(pub &'a [u8]);
 
 impl Reader<'_> {
-    fn take<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+    /// Takes bytes from the front.
+    ///
+    /// # Errors
+    /// [`WireError::Short`] when there are not as many left; so with the numbers below.
+    pub fn take<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let (head, rest) = self.0.split_first_chunk::<N>().ok_or(WireError::Short)?;
         self.0 = rest;
         Ok(*head)
     }
-    fn u8(&mut self) -> Result<u8, WireError> {
+
+    /// Takes a number of one byte.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn u8(&mut self) -> Result<u8, WireError> {
         Ok(self.take::<1>()?[0])
     }
-    fn u32(&mut self) -> Result<u32, WireError> {
+
+    /// Takes a number of two bytes, in network byte order.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn u16(&mut self) -> Result<u16, WireError> {
+        Ok(u16::from_be_bytes(self.take()?))
+    }
+
+    /// Takes a number of four bytes, in network byte order.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn u32(&mut self) -> Result<u32, WireError> {
         Ok(u32::from_be_bytes(self.take()?))
     }
-    fn u64(&mut self) -> Result<u64, WireError> {
+
+    /// Takes a number of eight bytes, in network byte order.
+    ///
+    /// # Errors
+    /// See [`Reader::take`].
+    pub fn u64(&mut self) -> Result<u64, WireError> {
         Ok(u64::from_be_bytes(self.take()?))
     }
 }
@@ -211,7 +240,7 @@ pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
         KIND_MEDIA => {
             let feedback = reader.u8()? & 1 != 0;
             reader.take::<2>()?;
-            let content = usize::from(u16::from_be_bytes(reader.take()?));
+            let content = usize::from(reader.u16()?);
             reader.take::<2>()?;
             let number = reader.u64()?;
             let length = u16::try_from(reader.0.len()).map_err(|_| WireError::Inconsistent)?;

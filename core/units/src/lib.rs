@@ -16,7 +16,7 @@ mod wakeups;
 pub use distributions::{Distribution, Zipf};
 pub use ecn::Ecn;
 pub use files::Files;
-pub use params::{FileRef, Kind, ParamError, ParamSpec, Params, ReadParam, Value};
+pub use params::{FileRef, Kind, ParamError, ParamSpec, Params, ReadParam, Value, join};
 pub use quantity::{Bytes, Rate, RateClock, Span, Time};
 pub use random::Stream;
 pub use registry_entry::{Entry, Example};

@@ -20,7 +20,7 @@ pub fn check_scheme(
     };
     let config = Config::default();
     let setup = Setup {
-        mss: Bytes::new(u64::from(config.mss)),
+        mss: Bytes::new(config.mss()),
         initial_window: config.initial_window,
         now: Time::ZERO,
         random: Stream::new(0, "check"),

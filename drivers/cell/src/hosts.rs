@@ -259,12 +259,9 @@ pub(crate) fn transport(base: &Config, from: &Host, to: &Host, client_sends: boo
         (Some(_), _) => false,
         (None, _) => config.ecn,
     };
-    let overhead = config.overhead();
-    let usual = u32::from(config.mss) + overhead;
-    if from.mtu().is_some() || to.mtu().is_some() {
-        let size = from.mtu().unwrap_or(usual).min(to.mtu().unwrap_or(usual));
-        config.mss = (size - overhead) as u16;
-    }
+    let usual = config.packet_size.get() as u32;
+    let size = from.mtu().unwrap_or(usual).min(to.mtu().unwrap_or(usual));
+    config.packet_size = Bytes::new(u64::from(size));
     config
 }
 
@@ -348,12 +345,12 @@ mod tests {
         )
         .unwrap();
         let config = transport(&base, &set, &plain, true);
-        assert_eq!((config.packet_threshold, config.mss), (50, 948));
+        assert_eq!((config.packet_threshold, config.mss()), (50, 948));
         assert_eq!(config.max_packet_threshold, 60);
         assert_eq!(config.min_rto, Span::from_ms(5));
         assert!(config.ecn && !config.tail_loss_probe);
         let config = transport(&base, &plain, &set, true);
-        assert_eq!((config.packet_threshold, config.mss), (3, 948));
+        assert_eq!((config.packet_threshold, config.mss()), (3, 948));
         assert!(!config.ecn && config.tail_loss_probe);
         // The receiving host opened the connection and asks for ECN.
         assert!(transport(&base, &plain, &set, false).ecn);

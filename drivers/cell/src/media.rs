@@ -38,11 +38,11 @@ fn scheme_of(flow: &Flow) -> Result<(&'static Media, &Params), CellError> {
 }
 
 fn setup(cell: &Cell, flow: &Flow, stream: &str) -> MediaSetup {
-    let payload = cell.transport(flow, flow.from).mss;
+    let payload = cell.transport(flow, flow.from).mss();
     MediaSetup {
         now: flow.start,
         // What our transport would send in a full packet over the same hosts.
-        packet_size: wire::IP_UDP + wire::DATA_HEADER + u32::from(payload),
+        packet_size: wire::IP_UDP + wire::DATA_HEADER + payload as u32,
         random: Stream::new(cell.seed, stream),
     }
 }

@@ -222,7 +222,7 @@ fn packet_size(cell: &Cell) -> u32 {
     let size = |flow: &Flow| {
         let ends = [flow.from, flow.to].map(|from| {
             let config = cell.transport(flow, from);
-            u32::from(config.mss) + config.overhead()
+            config.packet_size.get() as u32
         });
         ends[0].max(ends[1])
     };

@@ -5,6 +5,7 @@
 
 mod aggregation;
 mod departures;
+mod flow;
 mod full_pipe;
 mod machine;
 mod max_filter;
@@ -15,12 +16,13 @@ mod rounds;
 
 pub use aggregation::{Aggregation, Memory};
 pub use departures::Departures;
+pub use flow::{BbrFlow, MIN_PACKETS};
 pub use full_pipe::FullPipe;
 pub use machine::Machine;
 pub use max_filter::MaxFilter;
 pub use min_rtt::MinRtt;
 pub use policer::{PolicerDetector, PolicerTally};
-pub use profile::{BbrProfile, Quantum};
+pub use profile::{BbrParams, BbrProfile, Quantum};
 pub use rounds::Rounds;
 
 use crate::RateSample;
@@ -42,12 +44,6 @@ pub fn bdp(bandwidth: f64, rtt: Span) -> f64 {
 #[inline]
 pub fn rate(bytes_per_second: f64) -> Rate {
     Rate::from_bps(((bytes_per_second * 8.0) as u64).max(1))
-}
-
-/// Bytes per second of `rate`.
-#[inline]
-pub fn bytes_per_second(rate: Rate) -> f64 {
-    rate.bps() as f64 / 8.0
 }
 
 /// A real amount as whole bytes.

@@ -1,5 +1,6 @@
 //! A clock with steps, put around a scheme: what programs that count whole milliseconds see.
 
+use super::StepClock;
 use crate::{
     AckEvent, AckedPacket, Allowance, CongestionControl, EcnEvent, Fields, LossEvent, LostPacket,
     SendEvent, SpuriousLossEvent,
@@ -12,7 +13,7 @@ use narrows_units::{Span, Time};
 /// packets with such a clock, so that it may be zero. Delivery-rate samples are the transport's and stay as they are.
 pub struct CoarseClock {
     scheme: Box<dyn CongestionControl>,
-    step: u64,
+    clock: StepClock,
     min_rtt: Option<Span>,
     /// Copies with rounded times; kept for their capacity.
     packets: Vec<AckedPacket>,
@@ -24,27 +25,19 @@ impl CoarseClock {
     pub fn new(scheme: Box<dyn CongestionControl>, step: Span) -> Self {
         CoarseClock {
             scheme,
-            step: step.ns().max(1),
+            clock: StepClock::new(step),
             min_rtt: None,
             packets: Vec::with_capacity(64),
             lost: Vec::with_capacity(64),
         }
     }
 
-    fn time(&self, time: Time) -> Time {
-        Time::from_ns(time.ns() / self.step * self.step)
-    }
-
-    fn span(&self, span: Span) -> Span {
-        Span::from_ns(span.ns() / self.step * self.step)
-    }
-
     /// The event by this clock, but for its packets and the latest RTT.
     fn coarse<'a>(&self, ack: &AckEvent<'a>) -> AckEvent<'a> {
         AckEvent {
-            now: self.time(ack.now),
-            smoothed_rtt: self.span(ack.smoothed_rtt),
-            min_rtt: self.min_rtt.unwrap_or(self.span(ack.min_rtt)),
+            now: self.clock.read(ack.now),
+            smoothed_rtt: self.clock.span(ack.smoothed_rtt),
+            min_rtt: self.min_rtt.unwrap_or(self.clock.span(ack.min_rtt)),
             ..ack.clone()
         }
     }
@@ -55,13 +48,15 @@ impl CongestionControl for CoarseClock {
         let mut packets = std::mem::take(&mut self.packets);
         packets.clear();
         packets.extend(ack.packets.iter().map(|packet| AckedPacket {
-            sent: self.time(packet.sent),
-            arrived: packet.arrived.map(|at| self.time(at)),
+            sent: self.clock.read(packet.sent),
+            arrived: packet.arrived.map(|at| self.clock.read(at)),
             ..*packet
         }));
-        let now = self.time(ack.now);
+        let now = self.clock.read(ack.now);
         let newest = packets.last().map(|packet| now.since(packet.sent));
-        let latest_rtt = ack.latest_rtt.map(|rtt| newest.unwrap_or(self.span(rtt)));
+        let latest_rtt = ack
+            .latest_rtt
+            .map(|rtt| newest.unwrap_or(self.clock.span(rtt)));
         if let Some(rtt) = latest_rtt {
             self.min_rtt = Some(self.min_rtt.map_or(rtt, |least| least.min(rtt)));
         }
@@ -81,14 +76,14 @@ impl CongestionControl for CoarseClock {
         let mut lost = std::mem::take(&mut self.lost);
         lost.clear();
         lost.extend(loss.lost.iter().map(|packet| LostPacket {
-            sent: self.time(packet.sent),
+            sent: self.clock.read(packet.sent),
             ..*packet
         }));
         self.scheme.on_loss(&LossEvent {
-            now: self.time(loss.now),
+            now: self.clock.read(loss.now),
             lost: &lost,
-            newest_sent: self.time(loss.newest_sent),
-            smoothed_rtt: self.span(loss.smoothed_rtt),
+            newest_sent: self.clock.read(loss.newest_sent),
+            smoothed_rtt: self.clock.span(loss.smoothed_rtt),
             ..loss.clone()
         });
         self.lost = lost;
@@ -99,8 +94,8 @@ impl CongestionControl for CoarseClock {
     }
 
     fn on_send(&mut self, send: &SendEvent) {
-        let now = self.time(send.now);
-        let idle = send.idle.map(|idle| self.span(idle));
+        let now = self.clock.read(send.now);
+        let idle = send.idle.map(|idle| self.clock.span(idle));
         self.scheme.on_send(&SendEvent {
             now,
             idle,
@@ -109,12 +104,12 @@ impl CongestionControl for CoarseClock {
     }
 
     fn on_ecn(&mut self, ecn: &EcnEvent) {
-        let now = self.time(ecn.now);
+        let now = self.clock.read(ecn.now);
         self.scheme.on_ecn(&EcnEvent { now, ..ecn.clone() });
     }
 
     fn on_spurious_loss(&mut self, spurious: &SpuriousLossEvent) {
-        let now = self.time(spurious.now);
+        let now = self.clock.read(spurious.now);
         self.scheme.on_spurious_loss(&SpuriousLossEvent {
             now,
             ..spurious.clone()
@@ -122,22 +117,17 @@ impl CongestionControl for CoarseClock {
     }
 
     fn on_recovery_exit(&mut self, now: Time) {
-        self.scheme.on_recovery_exit(self.time(now));
+        self.scheme.on_recovery_exit(self.clock.read(now));
     }
 
     fn next_timer(&self) -> Option<Time> {
         // Rounded up: a timer that is woken before its time by its own clock would be asked for again at once.
         let timer = self.scheme.next_timer()?;
-        let steps = timer.ns().div_ceil(self.step);
-        Some(
-            steps
-                .checked_mul(self.step)
-                .map_or(Time::FAR, Time::from_ns),
-        )
+        Some(self.clock.reached(timer))
     }
 
     fn on_timer(&mut self, now: Time) {
-        self.scheme.on_timer(self.time(now));
+        self.scheme.on_timer(self.clock.read(now));
     }
 
     fn holds_back(&self) -> bool {
@@ -151,8 +141,9 @@ impl CongestionControl for CoarseClock {
 
 // The scheme under test and the test share an ear.
 #[cfg(test)]
-#[allow(clippy::disallowed_types)]
 mod tests {
+    #![allow(clippy::disallowed_types)]
+
     use super::*;
     use narrows_units::Bytes;
     use std::sync::{Arc, Mutex};

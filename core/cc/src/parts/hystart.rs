@@ -2,6 +2,7 @@
 //! 2008) as in Linux net/ipv4/tcp_cubic.c: slow start ends at once when acknowledgements have followed
 //! each other closely for long enough (the train fills the path), or when the RTT has risen.
 
+use crate::AckEvent;
 use narrows_units::{Span, Time};
 
 /// Acknowledgements further apart than this are no train.
@@ -37,23 +38,6 @@ pub struct HyStart {
     samples: u32,
 }
 
-/// One acknowledgement in slow start.
-#[derive(Clone, Copy, Debug)]
-pub struct HyStartSample {
-    /// Now.
-    pub now: Time,
-    /// True if a round trip begins with it.
-    pub round_start: bool,
-    /// Its RTT.
-    pub rtt: Span,
-    /// The smallest RTT so far.
-    pub min_rtt: Span,
-    /// Longest time for which the peer's and the machine's aggregation hold acknowledgements back.
-    pub ack_delay: Span,
-    /// The window in packets.
-    pub window: f64,
-}
-
 impl HyStart {
     /// State for a connection born at `now`.
     pub fn new(detect: Detect, low_window: u64, paced: bool, now: Time) -> Self {
@@ -76,38 +60,47 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// True if slow start should end here.
-    pub fn ends(&mut self, sample: &HyStartSample) -> bool {
-        if sample.round_start {
-            self.restart(sample.now);
+    /// True if slow start should end with `ack`, whose RTT is `rtt`: `min_rtt` is the smallest so far, `ack_delay` the
+    /// longest time for which the peer's and the machine's aggregation hold acknowledgements back, and `window` in
+    /// packets.
+    pub fn ends(
+        &mut self,
+        ack: &AckEvent<'_>,
+        rtt: Span,
+        min_rtt: Span,
+        ack_delay: Span,
+        window: f64,
+    ) -> bool {
+        if ack.round_start {
+            self.restart(ack.now);
         }
-        if sample.window < self.low_window {
+        if window < self.low_window {
             return false;
         }
-        let by_train = self.detect != Detect::Delay && self.train_is_long(sample);
-        let by_delay = self.detect != Detect::Train && self.delay_has_risen(sample);
+        let by_train =
+            self.detect != Detect::Delay && self.train_is_long(ack.now, min_rtt + ack_delay);
+        let by_delay = self.detect != Detect::Train && self.delay_has_risen(rtt, min_rtt);
         by_train || by_delay
     }
 
-    fn train_is_long(&mut self, sample: &HyStartSample) -> bool {
-        if sample.now.since(self.train_end) > TRAIN_GAP {
+    fn train_is_long(&mut self, now: Time, mut threshold: Span) -> bool {
+        if now.since(self.train_end) > TRAIN_GAP {
             return false;
         }
-        self.train_end = sample.now;
-        let mut threshold = sample.min_rtt + sample.ack_delay;
+        self.train_end = now;
         if !self.paced {
             threshold = threshold.scale(1, 2);
         }
-        sample.now.since(self.round_start) > threshold
+        now.since(self.round_start) > threshold
     }
 
-    fn delay_has_risen(&mut self, sample: &HyStartSample) -> bool {
-        self.round_min = self.round_min.min(sample.rtt);
+    fn delay_has_risen(&mut self, rtt: Span, min_rtt: Span) -> bool {
+        self.round_min = self.round_min.min(rtt);
         if self.samples < SAMPLES {
             self.samples += 1;
             return false;
         }
-        self.round_min > sample.min_rtt + sample.min_rtt.scale(1, 8).clamp(RISE.0, RISE.1)
+        self.round_min > min_rtt + min_rtt.scale(1, 8).clamp(RISE.0, RISE.1)
     }
 }
 
@@ -115,33 +108,28 @@ impl HyStart {
 mod tests {
     use super::*;
 
-    fn sample(now_us: u64, rtt: Span, min_rtt: Span) -> HyStartSample {
-        HyStartSample {
-            now: Time::from_ns(now_us * 1000),
-            round_start: now_us == 0,
-            rtt,
-            min_rtt,
-            ack_delay: Span::from_ms(1),
-            window: 100.0,
-        }
+    fn ends(hystart: &mut HyStart, now_us: u64, rtt: Span, min_rtt: Span, window: f64) -> bool {
+        let mut ack = AckEvent::new(Time::from_ns(now_us * 1000));
+        ack.round_start = now_us == 0;
+        hystart.ends(&ack, rtt, min_rtt, Span::from_ms(1), window)
     }
 
     #[test]
     fn the_rtt_may_rise_by_an_eighth_within_bounds() {
         // Smallest RTT 10/40/100/200 ms: +4, +5, +12.5, +16 ms.
         for (base_ms, rise_us) in [(10, 4_000), (40, 5_000), (100, 12_500), (200, 16_000)] {
-            for (extra_us, ends) in [(0, false), (1, true)] {
+            for (extra_us, ended) in [(0, false), (1, true)] {
                 let mut hystart = HyStart::new(Detect::Delay, 16, false, Time::ZERO);
                 let base = Span::from_ms(base_ms);
                 let rtt = base + Span::from_us(rise_us + extra_us);
                 let answers: Vec<bool> = (0..10)
-                    .map(|index| hystart.ends(&sample(index * 100, rtt, base)))
+                    .map(|index| ends(&mut hystart, index * 100, rtt, base, 100.0))
                     .collect();
                 // Eight samples are gathered before the ninth decides.
                 assert_eq!(answers[..8], [false; 8]);
                 assert_eq!(
                     answers[8..],
-                    [ends; 2],
+                    [ended; 2],
                     "{base_ms} ms + {rise_us} us + {extra_us}"
                 );
             }
@@ -154,7 +142,7 @@ mod tests {
         let base = Span::from_ms(40);
         (0..100_000 / gap_us)
             .map(|index| index * gap_us)
-            .find(|&now_us| hystart.ends(&sample(now_us, base, base)))
+            .find(|&now_us| ends(&mut hystart, now_us, base, base, 100.0))
     }
 
     #[test]
@@ -172,11 +160,7 @@ mod tests {
         let mut hystart = HyStart::new(Detect::Both, 16, false, Time::ZERO);
         let base = Span::from_ms(40);
         for index in 0..100 {
-            let sample = HyStartSample {
-                window: 15.0,
-                ..sample(index * 1000, base * 2, base)
-            };
-            assert!(!hystart.ends(&sample));
+            assert!(!ends(&mut hystart, index * 1000, base * 2, base, 15.0));
         }
     }
 }

@@ -146,19 +146,17 @@ impl<R: WindowRules> CongestionControl for LossBased<R> {
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
-        match (loss.cause, loss.new_epoch) {
-            (LossCause::Reordering, true) => {
-                self.reduce(loss.now, ReductionCause::Loss, loss.in_flight);
-            }
-            (LossCause::Timeout | LossCause::Persistent, true) => {
-                self.reduce(loss.now, ReductionCause::Timeout, loss.in_flight);
-            }
-            (LossCause::Reordering, false) => self.rules.on_further_loss(&mut self.window, loss),
-            (LossCause::Timeout | LossCause::Persistent, false) => {
+        let timeout = loss.cause != LossCause::Reordering;
+        if loss.new_epoch && timeout {
+            self.reduce(loss.now, ReductionCause::Timeout, loss.in_flight);
+        } else if loss.new_epoch {
+            self.reduce(loss.now, ReductionCause::Loss, loss.in_flight);
+        } else {
+            if timeout {
                 // The threshold stays: this data has timed out before (RFC 5681, section 3.1).
                 self.window.restart_again();
-                self.rules.on_further_loss(&mut self.window, loss);
             }
+            self.rules.on_further_loss(&mut self.window, loss);
         }
     }
 

@@ -164,7 +164,7 @@ fn tanh(x: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::model_file::Writer;
+    use crate::testing::ModelWriter;
 
     #[test]
     fn the_functions_are_as_exact_as_they_say() {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     fn network(inputs: usize, units: usize, layers: usize) -> Vec<u8> {
-        let mut writer = Writer::new("test")
+        let mut writer = ModelWriter::new("test")
             .singles("output_bias", &[3], &numbers(3, 1))
             .singles("output_weights", &[units, 3], &numbers(units * 3, 2));
         for layer in 0..layers {
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn one_unit_by_hand() {
         // Only j hears the input: i = f = o = 0, so that the gates are s(0) = 1/2 and s(1) = 0.731059.
-        let content = Writer::new("test")
+        let content = ModelWriter::new("test")
             .singles("output_bias", &[1], &[0.25])
             .singles("output_weights", &[1, 1], &[2.0])
             .singles("bias0", &[4], &[0.0; 4])

@@ -176,69 +176,13 @@ pub fn load<T>(
     })
 }
 
-/// Composes model files for tests and examples.
-pub struct Writer {
-    kind: String,
-    arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)>,
-}
-
-impl Writer {
-    /// A model of `kind` with no arrays yet.
-    pub fn new(kind: &str) -> Self {
-        Writer {
-            kind: kind.to_owned(),
-            arrays: Vec::new(),
-        }
-    }
-
-    /// Adds an array of single precision, row by row.
-    #[must_use]
-    pub fn singles(self, name: &str, shape: &[usize], values: &[f32]) -> Self {
-        let data = values.iter().flat_map(|value| value.to_le_bytes());
-        self.array(name, Dtype::F32, shape, data.collect())
-    }
-
-    /// The same of double precision.
-    #[must_use]
-    pub fn doubles(self, name: &str, shape: &[usize], values: &[f64]) -> Self {
-        let data = values.iter().flat_map(|value| value.to_le_bytes());
-        self.array(name, Dtype::F64, shape, data.collect())
-    }
-
-    /// The same of whole numbers.
-    #[must_use]
-    pub fn integers(self, name: &str, shape: &[usize], values: &[i32]) -> Self {
-        let data = values.iter().flat_map(|value| value.to_le_bytes());
-        self.array(name, Dtype::I32, shape, data.collect())
-    }
-
-    fn array(mut self, name: &str, kind: Dtype, shape: &[usize], data: Vec<u8>) -> Self {
-        self.arrays
-            .push((name.to_owned(), kind, shape.to_vec(), data));
-        self
-    }
-
-    /// The content of the file.
-    ///
-    /// # Panics
-    /// When values and shape of an array do not fit.
-    pub fn finish(self) -> Vec<u8> {
-        let arrays = self.arrays.iter().map(|(name, kind, shape, data)| {
-            let array = TensorView::new(*kind, shape.clone(), data);
-            (name, array.expect("as many values as the shape has"))
-        });
-        let metadata = [("kind".to_owned(), self.kind.clone())];
-        safetensors::serialize(arrays, Some(metadata.into_iter().collect()))
-            .expect("arrays that have been checked")
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::ModelWriter;
 
     fn small() -> Vec<u8> {
-        Writer::new("test")
+        ModelWriter::new("test")
             .singles("a", &[2, 2], &[1.0, -2.0, 0.5, 1e-3])
             .doubles("b", &[1], &[0.1])
             .integers("c", &[3], &[-1, 0, i32::MAX])
@@ -353,7 +297,9 @@ mod tests {
                 .contains("2 dimensions, where 1")
         );
         assert!(model.expect_kind("remy").unwrap_err().contains("kind test"));
-        let wild = Writer::new("test").singles("a", &[1], &[f32::NAN]).finish();
+        let wild = ModelWriter::new("test")
+            .singles("a", &[1], &[f32::NAN])
+            .finish();
         let wild = Model::parse(&wild).unwrap();
         assert!(refusal(wild.singles("a", &[1])).contains("not finite"));
     }

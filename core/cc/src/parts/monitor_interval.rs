@@ -35,7 +35,7 @@ struct MonitoredPacket {
 }
 
 /// An interval that is being sent or judged.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Interval {
     id: u64,
     rate: f64,
@@ -92,13 +92,6 @@ pub struct IntervalReport {
     pub rise: f64,
     /// True if the application limited the sender meanwhile, so that the interval says nothing of the path.
     pub app_limited: bool,
-}
-
-impl IntervalReport {
-    /// Share of the packets that was lost.
-    pub fn loss(&self) -> f64 {
-        self.lost as f64 / self.packets as f64
-    }
 }
 
 /// Keeps the accounts of all intervals that are not closed.
@@ -173,11 +166,7 @@ impl Monitors {
             begun: now,
             last_sent: now,
             first: self.base + self.packets.len() as u64,
-            packets: 0,
-            settled: 0,
-            rtts: (0.0, 0),
-            app_limited: false,
-            over: false,
+            ..Interval::default()
         });
         id
     }

@@ -2,24 +2,19 @@
 //! of each packet, and averages over a step.
 
 use super::Lstm;
+use super::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, Setting, settings, timeout};
 use super::model_file::{self, Model};
 use crate::{AckedPacket, Fields, LossEvent, SendEvent};
 use narrows_units::{Bytes, FileRef, Files, ParamError, Span, Time};
 use std::collections::VecDeque;
 
 /// The transport of their senders: datagrams, each acknowledged, on a clock of milliseconds.
-pub const TRANSPORT: &[(&str, &str)] = &[
-    ("reliable", "false"),
-    ("ack_every", "1"),
-    ("packet_threshold", "1"),
-    ("max_packet_threshold", "1"),
-    ("rack", "false"),
-    ("tail_loss_probe", "false"),
-    ("clock", "1000000"),
-    // The sender's own alarm is the only one.
-    ("rto_rule", "rfc6298"),
-    ("min_rto", "60000000000"),
-];
+pub const TRANSPORT: &[Setting] = &settings::<9>(&[
+    &DATAGRAMS,
+    &GAPS_ARE_LOSSES,
+    &[("clock", "1000000")],
+    &timeout("60000000000"),
+]);
 
 /// Decisions are more than this apart.
 const STEP: Span = Span::from_ms(10);

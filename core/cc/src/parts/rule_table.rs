@@ -172,7 +172,7 @@ fn fills(rules: &[TableRule], lowest: &Signals, end: &Signals) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parts::model_file::Writer;
+    use crate::testing::ModelWriter;
 
     /// Lower and upper bounds, and the increment by which a rule is recognised.
     type Given = ([f64; 4], [f64; 4], i32);
@@ -181,7 +181,7 @@ mod tests {
         let count = rules.len();
         let all =
             |pick: fn(&Given) -> [f64; 4]| -> Vec<f64> { rules.iter().flat_map(pick).collect() };
-        let content = Writer::new("remy")
+        let content = ModelWriter::new("remy")
             .doubles("lower", &[count, 4], &all(|rule| rule.0))
             .doubles("upper", &[count, 4], &all(|rule| rule.1))
             .integers(

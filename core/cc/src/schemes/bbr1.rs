@@ -17,15 +17,12 @@
 //! in buffers of less than about one bandwidth-delay product BBR keeps losing packets and starves others;
 //! in deep ones several flows keep one bandwidth-delay product queued; flows with long RTTs get more.
 
-use crate::parts::bbr::{
-    Aggregation, Departures, FullPipe, MaxFilter, Memory, MinRtt, PolicerDetector, Rounds, PolicerTally, bandwidth, bdp,
-    rate,
-};
+use crate::parts::bbr::{BbrFlow, MIN_PACKETS, MaxFilter, Memory, MinRtt, PolicerDetector, PolicerTally, bandwidth};
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, CaState, RateSample, Recovery,
+    AckEvent, Allowance, CaState, CongestionControl, EcnUse, Fields, LossCause, LossEvent, RateSample, Recovery,
     Scheme, SendEvent, Setup, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, Rate, Span, Stream, Time, params};
+use narrows_units::{Bytes, Span, Stream, Time, params};
 
 mod bursts;
 mod probing;
@@ -73,12 +70,6 @@ const DRAIN_GAIN: f64 = 88.0 / 256.0;
 const AGGREGATION_ROUNDS: u64 = 5;
 /// That allowance is not more than the bandwidth delivers in this time.
 const AGGREGATION_LIMIT: Span = Span::from_ms(100);
-/// Smallest window in packets: enough for delayed acknowledgements at both ends of the path.
-const MIN_PACKETS: u64 = 4;
-/// The rate stays one percent below the bandwidth, so that queues can drain.
-const MARGIN: f64 = 0.99;
-/// RTT assumed for the first pacing rate.
-const FIRST_RTT: Span = Span::from_ms(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
@@ -91,80 +82,41 @@ enum Mode {
 /// The state; FillP is made of it, too.
 pub(super) struct Bbr1 {
     mss: u64,
-    initial: u64,
+    flow: BbrFlow,
     params: Bbr1Params,
     probing: Probing,
     random: Stream,
 
     mode: Mode,
     bandwidth: MaxFilter,
-    rounds: Rounds,
-    round_start: bool,
-    full: FullPipe,
     rtt: MinRtt,
     policer: PolicerDetector,
     /// Totals at the last event.
     tally: PolicerTally,
-    aggregation: Aggregation,
-    departures: Departures,
     /// Phase of PROBE_BW, and when it began.
     phase: usize,
     phase_start: Time,
-    /// When PROBE_RTT may end, once its few packets are in flight; and whether a round has passed.
-    probe_rtt_end: Option<Time>,
-    probe_rtt_round: bool,
-    /// Sending has begun again after the application had been silent.
-    restarted: bool,
-
-    cwnd: u64,
-    /// Window before a recovery or PROBE_RTT.
-    prior_cwnd: u64,
-    /// State of the transport at the last acknowledgement.
-    prior: CaState,
     /// The first round of a recovery: as much is sent as is acknowledged.
     conserve: bool,
-    pacing: Rate,
-    seen_rtt: bool,
 }
 
 impl Bbr1 {
     pub(super) fn new(params: Bbr1Params, setup: Setup, probing: Probing) -> Self {
-        let initial = setup.initial_cwnd().get();
-        let mut scheme = Bbr1 {
+        Bbr1 {
             mss: setup.mss.get(),
-            initial,
+            flow: BbrFlow::new(&setup, params.startup_gain, Memory::slots()),
             random: setup.random,
             mode: Mode::Startup,
             bandwidth: MaxFilter::new(probing.rounds),
             probing,
-            rounds: Rounds::default(),
-            round_start: false,
-            full: FullPipe::default(),
             rtt: MinRtt::new(params.min_rtt_window, setup.now),
             params,
             policer: PolicerDetector::default(),
             tally: PolicerTally::default(),
-            aggregation: Aggregation::new(setup.now, Memory::slots()),
-            departures: Departures::default(),
             phase: 0,
             phase_start: setup.now,
-            probe_rtt_end: None,
-            probe_rtt_round: false,
-            restarted: false,
-            cwnd: initial,
-            prior_cwnd: 0,
-            prior: CaState::Open,
             conserve: false,
-            pacing: Rate::from_bps(1),
-            seen_rtt: false,
-        };
-        scheme.pacing = scheme.first_pacing(FIRST_RTT);
-        scheme
-    }
-
-    /// The rate that sends a window in a round, with the gain of STARTUP.
-    fn first_pacing(&self, rtt: Span) -> Rate {
-        rate(self.cwnd as f64 / rtt.max(Span::from_us(1)).secs() * self.params.startup_gain * MARGIN)
+        }
     }
 
     /// The bandwidth that the model goes by: the policer's if there is one.
@@ -190,15 +142,11 @@ impl Bbr1 {
     }
 
     fn quantum(&self) -> u64 {
-        quantum(self.pacing, self.mss, MAX_BURST)
+        quantum(self.flow.pacing, self.mss, MAX_BURST)
     }
 
-    /// `gain` bandwidth-delay products; the initial window before any RTT.
     fn bdp(&self, bandwidth: f64, gain: f64) -> f64 {
-        match self.rtt.get() {
-            None => self.initial as f64,
-            Some(rtt) => gain * bdp(bandwidth, rtt),
-        }
+        self.flow.bdp(bandwidth, self.rtt.get(), gain)
     }
 
     fn budget(&self, bytes: f64) -> u64 {
@@ -217,40 +165,32 @@ impl Bbr1 {
         if self.pacing_gain() > 1.0 {
             bytes += self.quantum() as f64;
         }
-        self.departures.in_flight_then(now, bytes, self.bandwidth())
+        self.flow.departures.in_flight_then(now, bytes, self.bandwidth())
     }
 
     fn sample_bandwidth(&mut self, ack: &AckEvent<'_>, sample: &RateSample) {
-        self.round_start = self.rounds.update(sample.prior_delivered, ack.delivered);
-        if self.round_start {
+        self.flow.round_start = self.flow.rounds.update(sample.prior_delivered, ack.delivered);
+        if self.flow.round_start {
             self.conserve = false;
         }
         if self.params.policer {
-            let round = self.mode == Mode::ProbeBw && self.round_start;
+            let round = self.mode == Mode::ProbeBw && self.flow.round_start;
             if self.policer.rate().is_none() {
                 let loss = ack.lost > Bytes::ZERO;
-                self.policer.sample(self.tally, self.round_start, loss, sample.app_limited);
+                self.policer.sample(self.tally, self.flow.round_start, loss, sample.app_limited);
             } else if round && self.policer.used_long_enough(self.tally) {
                 self.enter_probe_bw(ack.now);
             }
         }
         let measured = bandwidth(sample);
         if !sample.app_limited || measured >= self.bandwidth.max() {
-            self.bandwidth.update(self.rounds.count(), measured);
+            self.bandwidth.update(self.flow.rounds.count(), measured);
         }
         if self.params.aggregation && ack.bytes > Bytes::ZERO {
-            self.aggregation.update(
-                ack.now,
-                ack.bytes.get() as f64,
-                self.mss as f64,
-                self.bandwidth(),
-                self.cwnd as f64,
-                (self.rounds.count(), self.round_start),
-                AGGREGATION_ROUNDS,
-            );
+            self.flow.update_aggregation(ack, self.bandwidth(), AGGREGATION_ROUNDS);
         }
-        if !self.full.reached() && self.round_start && !sample.app_limited {
-            self.full.observe(self.bandwidth.max(), true);
+        if !self.flow.full.reached() && self.flow.round_start && !sample.app_limited {
+            self.flow.full.observe(self.bandwidth.max(), true);
         }
     }
 
@@ -289,7 +229,7 @@ impl Bbr1 {
     }
 
     fn check_drain(&mut self, ack: &AckEvent<'_>) {
-        if self.mode == Mode::Startup && self.full.reached() {
+        if self.mode == Mode::Startup && self.flow.full.reached() {
             self.mode = Mode::Drain;
         }
         if self.mode == Mode::Drain
@@ -301,106 +241,68 @@ impl Bbr1 {
 
     fn update_rtt(&mut self, ack: &AckEvent<'_>) {
         let expired = self.rtt.expired(ack.now);
-        if let Some(rtt) = ack.latest_rtt {
-            // A short packet that is acknowledged alone and after a round of its own has waited for the
-            // receiver's timer.
-            let alone = ack.packets.len() <= 1 && ack.bytes.get() < self.mss;
-            let delayed = alone && (ack.rate).is_some_and(|r| r.prior_delivered + ack.bytes == ack.delivered);
-            self.rtt.offer(ack.now, rtt, delayed);
-        }
-        if expired && !self.restarted && self.mode != Mode::ProbeRtt {
+        self.flow.offer_rtt(ack, &mut self.rtt, false);
+        if expired && !self.flow.restarted && self.mode != Mode::ProbeRtt {
             self.mode = Mode::ProbeRtt;
-            self.save_cwnd();
-            self.probe_rtt_end = None;
+            self.flow.save_cwnd(true);
+            self.flow.probe_rtt_end = None;
         }
-        if self.mode == Mode::ProbeRtt {
-            match self.probe_rtt_end {
-                None if ack.in_flight.get() <= MIN_PACKETS * self.mss => {
-                    self.probe_rtt_end = Some(ack.now + self.params.probe_rtt_time);
-                    self.probe_rtt_round = false;
-                    self.rounds.restart(ack.delivered);
-                }
-                None => {}
-                Some(_) => {
-                    self.probe_rtt_round |= self.round_start;
-                    if self.probe_rtt_round {
-                        self.check_probe_rtt_end(ack.now);
-                    }
-                }
-            }
+        let few = MIN_PACKETS * self.flow.mss;
+        if self.mode == Mode::ProbeRtt && self.flow.handle_probe_rtt(ack, few, self.params.probe_rtt_time) {
+            self.check_probe_rtt_end(ack.now);
         }
-        if ack.rate.is_some_and(|sample| sample.delivered > Bytes::ZERO) {
-            self.restarted = false;
-        }
+        self.flow.on_delivered(ack);
     }
 
     fn check_probe_rtt_end(&mut self, now: Time) {
-        if self.probe_rtt_end.is_none_or(|end| now <= end) {
+        if !self.flow.ends_probe_rtt(now, &mut self.rtt) {
             return;
         }
-        self.rtt.confirm(now);
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
-        if self.full.reached() {
+        if self.flow.full.reached() {
             self.enter_probe_bw(now);
         } else {
             self.mode = Mode::Startup;
         }
     }
 
-    /// Remembers the last window that was good, for the end of a recovery or of PROBE_RTT.
-    fn save_cwnd(&mut self) {
-        let good = matches!(self.prior, CaState::Open | CaState::Cwr) && self.mode != Mode::ProbeRtt;
-        self.prior_cwnd = if good { self.cwnd } else { self.prior_cwnd.max(self.cwnd) };
-    }
-
     fn set_pacing(&mut self, gain: f64) {
-        let new = rate(self.bandwidth() * gain * MARGIN);
-        // Until the pipe is full the samples are too low to slow down for.
-        if self.full.reached() || new > self.pacing {
-            self.pacing = new;
-        }
+        self.flow.set_pacing(self.bandwidth(), gain);
     }
 
     fn set_cwnd(&mut self, ack: &AckEvent<'_>) {
-        let acked = ack.bytes.get();
-        if acked > 0 && !self.recover_or_restore(ack) {
+        let acked = ack.bytes.get() as f64;
+        if acked > 0.0 && !self.recover_or_restore(ack) {
             let mut bytes = self.bdp(self.bandwidth(), self.gain_of_window());
-            if self.params.aggregation && self.full.reached() {
-                bytes += self.aggregation.extra().min(bdp(self.bandwidth(), AGGREGATION_LIMIT));
+            if self.params.aggregation && self.flow.full.reached() {
+                bytes += self.flow.aggregated(self.bandwidth(), AGGREGATION_LIMIT);
             }
-            let target = self.budget(bytes);
-            if self.full.reached() {
-                self.cwnd = (self.cwnd + acked).min(target);
-            } else if self.cwnd < target || ack.delivered.get() < self.initial {
-                self.cwnd += acked;
-            }
-            self.cwnd = self.cwnd.max(MIN_PACKETS * self.mss);
+            let starting = (ack.delivered.get() as f64) < self.flow.initial;
+            self.flow.grow(acked, self.budget(bytes) as f64, starting);
         }
         if self.mode == Mode::ProbeRtt {
-            self.cwnd = self.cwnd.min(MIN_PACKETS * self.mss);
+            self.flow.cwnd = self.flow.cwnd.min(MIN_PACKETS * self.flow.mss);
         }
     }
 
     /// The window in and around a recovery; whether it is decided here.
     fn recover_or_restore(&mut self, ack: &AckEvent<'_>) -> bool {
-        let acked = ack.bytes.get();
-        let in_flight = ack.in_flight.get();
+        let in_flight_before = (ack.in_flight + ack.bytes).get() as f64;
         if ack.lost > Bytes::ZERO {
-            self.cwnd = self.cwnd.saturating_sub(ack.lost.get()).max(self.mss);
+            self.flow.cwnd = (self.flow.cwnd - ack.lost.get() as f64).max(self.flow.mss);
         }
-        let before = self.prior;
-        self.prior = ack.phase;
+        let before = self.flow.prior;
+        self.flow.prior = ack.phase;
         let recovering = |phase| matches!(phase, CaState::Recovery | CaState::Loss);
         if ack.phase == CaState::Recovery && before != CaState::Recovery {
             self.conserve = true;
-            self.rounds.restart(ack.delivered);
-            self.cwnd = in_flight + acked;
+            self.flow.rounds.restart(ack.delivered);
+            self.flow.cwnd = in_flight_before;
         } else if recovering(before) && !recovering(ack.phase) {
             self.conserve = false;
-            self.cwnd = self.cwnd.max(self.prior_cwnd);
+            self.flow.cwnd = self.flow.cwnd.max(self.flow.prior_cwnd);
         }
         if self.conserve {
-            self.cwnd = self.cwnd.max(in_flight + acked);
+            self.flow.cwnd = self.flow.cwnd.max(in_flight_before);
         }
         self.conserve
     }
@@ -413,17 +315,14 @@ impl CongestionControl for Bbr1 {
             delivered: ack.delivered.get(),
             lost: ack.lost_total.get(),
         };
-        self.round_start = false;
+        self.flow.round_start = false;
         if let Some(sample) = &ack.rate {
             self.sample_bandwidth(ack, sample);
         }
         self.update_phase(ack);
         self.check_drain(ack);
         self.update_rtt(ack);
-        if !self.seen_rtt && !ack.smoothed_rtt.is_zero() {
-            self.seen_rtt = true;
-            self.pacing = self.first_pacing(ack.smoothed_rtt);
-        }
+        self.flow.on_first_rtt(ack);
         self.set_pacing(self.pacing_gain());
         self.set_cwnd(ack);
     }
@@ -434,14 +333,12 @@ impl CongestionControl for Bbr1 {
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
         if loss.new_epoch {
-            self.save_cwnd();
+            self.flow.save_cwnd(self.mode == Mode::ProbeRtt);
         }
         if loss.cause == LossCause::Reordering {
             return;
         }
-        self.prior = CaState::Loss;
-        self.full.reset();
-        self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() + self.mss;
+        self.flow.on_timeout(loss);
         if self.params.policer {
             self.tally.now = loss.now;
             self.tally.lost = loss.lost_total.get();
@@ -451,30 +348,23 @@ impl CongestionControl for Bbr1 {
 
     fn on_spurious_loss(&mut self, _: &SpuriousLossEvent) {
         // The window comes back with the next acknowledgement, as after any recovery.
-        self.full.reset();
+        self.flow.full.reset();
         self.policer.reset(self.tally);
     }
 
     fn on_send(&mut self, send: &SendEvent) {
-        if send.idle.is_some() && send.app_limited {
-            self.restarted = true;
-            self.aggregation.restart(send.now);
+        if self.flow.restarts(send) {
             match self.mode {
                 Mode::ProbeBw => self.set_pacing(1.0),
                 Mode::ProbeRtt => self.check_probe_rtt_end(send.now),
                 Mode::Startup | Mode::Drain => {}
             }
         }
-        self.departures.sent(send.now, send.bytes, self.pacing);
+        self.flow.departures.sent(send.now, send.bytes, self.flow.pacing);
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance {
-            cwnd: Some(Bytes::new(self.cwnd)),
-            pacing: Some(self.pacing),
-            quantum: Some(Bytes::new(self.quantum())),
-            ..Allowance::default()
-        }
+        self.flow.allowance(Bytes::new(self.quantum()))
     }
 
     fn holds_back(&self) -> bool {
@@ -494,7 +384,7 @@ impl CongestionControl for Bbr1 {
             ("bbr_min_rtt_ms", rtt * 1e3),
             ("pacing_gain", self.pacing_gain()),
             ("cwnd_gain", self.gain_of_window()),
-            ("extra_acked_bytes", self.aggregation.extra()),
+            ("extra_acked_bytes", self.flow.aggregation.extra()),
         ]);
     }
 }

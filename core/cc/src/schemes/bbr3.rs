@@ -17,50 +17,16 @@
 //! marked without effect, so do not switch ECN on for classic queues. Pitfalls: random loss above 2 % keeps the
 //! long-term bound low; short-term bounds halve the rate within a few lossy rounds of cruise.
 
-use crate::parts::bbr::{Machine, BbrProfile};
-use crate::{EcnUse, Recovery, Scheme};
-use narrows_units::{Params, params};
+use crate::parts::bbr::{BbrParams, BbrProfile, Machine};
+use crate::{EcnUse, Scheme};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
     name: "bbr3",
     summary: "BBR with bounds learned from losses and fewer probes (version 3, published code)",
     source: "google/bbr, branch v3",
-    recovery: Recovery::Direct,
     ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
-    params: Bbr3Params::PARAMS,
-    build: |params, setup| Ok(Box::new(Machine::new(profile(params), setup))),
+    params: BbrParams::PARAMS,
+    build: |params, setup| Ok(Box::new(Machine::new(BbrProfile::code(params), setup))),
+    ..super::bbr1::SCHEME
 };
-
-params! {
-    /// Parameters.
-    struct Bbr3Params {
-        /// Gain of the rate in STARTUP.
-        startup_gain: Number(1.25..=10.0) = 2.7734375, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_startup_pacing_gain";
-        /// Share of losses that tells a probe that too much is in flight.
-        loss_threshold: Ratio(0.001..=0.5) = 0.01953125, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_loss_thresh";
-        /// Share of the short-term bounds kept at least in a round with losses.
-        beta: Ratio(0.1..=1.0) = 0.703125, "google/bbr v3, net/ipv4/tcp_bbr.c: 1 - bbr_beta";
-        /// Share of the long-term bound left free while cruising.
-        headroom: Ratio(0.0..=0.9) = 0.1484375, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_inflight_headroom";
-        /// Time without a lower RTT after which PROBE_RTT comes.
-        probe_rtt_interval: Span(1e8..=1e12) = "5 s", "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_probe_rtt_win_ms";
-        /// Time for which the smallest RTT counts.
-        min_rtt_window: Span(1e8..=1e12) = "10 s", "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec";
-    }
-}
-
-fn profile(params: &Params) -> BbrProfile {
-    let params = Bbr3Params::read(params);
-    BbrProfile {
-        startup_gain: params.startup_gain,
-        loss_threshold: params.loss_threshold,
-        beta: params.beta,
-        headroom: params.headroom,
-        probe_rtt_interval: params.probe_rtt_interval,
-        min_rtt_window: params.min_rtt_window,
-        ..BbrProfile::CODE
-    }
-}

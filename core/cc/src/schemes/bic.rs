@@ -13,7 +13,7 @@
 //! trip. Flows with shorter RTTs gain much more than their share.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, EcnUse, Fields, CaState, Recovery, Scheme};
+use crate::{AckEvent, Fields, CaState, Scheme};
 use narrows_units::{Params, params};
 
 /// Registry line.
@@ -21,12 +21,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "bic",
     summary: "Binary search for the window of the last loss, then a slow search beyond it",
     source: "Xu, Harfoush, Rhee, INFOCOM 2004; Linux net/ipv4/tcp_bic.c",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: BicParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params))),
+    ..super::reno::SCHEME
 };
 
 params! {

@@ -17,7 +17,7 @@
 //! that do not give way.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{ParamError, Params, Span, params};
 
 /// Registry line.
@@ -25,12 +25,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "compound",
     summary: "Reno plus a part that uses idle capacity fast and gives way to queues",
     source: "Tan et al. 2006; draft-sridharan-tcpm-ctcp-02",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: CompoundParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Compound::new(params)?)),
+    ..super::reno::SCHEME
 };
 
 params! {
@@ -54,11 +51,6 @@ params! {
 /// Weight of the newest backlog in gamma, and the share of it that gamma aims at.
 const WEIGHT: f64 = 0.5;
 const SHARE: f64 = 0.75;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let rules = Compound::new(params)?;
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
-}
 
 #[derive(Clone)]
 struct Compound {
@@ -270,6 +262,6 @@ mod tests {
     fn a_lower_bound_above_gamma_is_refused() {
         let given = [("gamma".to_owned(), SCHEME.params[2].parse("3").unwrap())];
         let params = Params::resolve(SCHEME.params, given).unwrap();
-        assert!(super::build(&params, setup()).err().unwrap().to_string().contains("gamma_low 5"));
+        assert!((SCHEME.build)(&params, setup()).err().unwrap().to_string().contains("gamma_low 5"));
     }
 }

@@ -47,6 +47,7 @@ mod velocity;
 use self::mode::CopaMode;
 use self::rtts::Rtts;
 use self::velocity::{VelocityRule, Velocity};
+use crate::parts::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, Setting, settings, timeout};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
@@ -61,24 +62,19 @@ pub const SCHEME: Scheme = Scheme {
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
     // Two seconds of silence are the scheme's own timeout.
-    transport: &[
-        ("reliable", "false"),
-        ("ack_every", "1"),
-        ("rto_rule", "rfc6298"),
-        ("min_rto", "2000000000"),
-    ],
+    transport: &settings::<4>(&[&DATAGRAMS, &timeout("2000000000")]),
     profiles: &[
         Profile {
             name: "pantheon",
             doc: "Pantheon after March 2020: genericCC d0153f8 with do_ss:auto:0.1, 1440 bytes of UDP payload.",
             params: &[("mode", "auto"), ("delta", "0.1"), BEYOND, STRICT, HALVING, SPACING],
-            transport: DATAGRAMS,
+            transport: SMALL,
         },
         Profile {
             name: "pantheon-2018",
             doc: "Pantheon from mid 2018 to March 2020: genericCC d0153f8 with do_ss:auto:0.5.",
             params: &[("mode", "auto"), ("delta", "0.5"), BEYOND, STRICT, HALVING, SPACING],
-            transport: DATAGRAMS,
+            transport: SMALL,
         },
         Profile {
             name: "pantheon-2018-01",
@@ -143,22 +139,10 @@ params! {
 }
 
 /// As genericCC sends: 1440 bytes of UDP payload, and a packet is lost as soon as a later one has arrived.
-const DATAGRAMS: &[(&str, &str)] = &[
-    ("packet_size", "1468"),
-    ("packet_threshold", "1"),
-    ("max_packet_threshold", "1"),
-    ("rack", "false"),
-    ("tail_loss_probe", "false"),
-];
+const SMALL: &[Setting] = &settings::<5>(&[&[("packet_size", "1468")], &GAPS_ARE_LOSSES]);
 
 /// The same with 1500 bytes.
-const LARGE: &[(&str, &str)] = &[
-    ("packet_size", "1500"),
-    ("packet_threshold", "1"),
-    ("max_packet_threshold", "1"),
-    ("rack", "false"),
-    ("tail_loss_probe", "false"),
-];
+const LARGE: &[Setting] = &settings::<5>(&[&[("packet_size", "1500")], &GAPS_ARE_LOSSES]);
 
 /// Behaviour of genericCC's sender.
 const BEYOND: (&str, &str) = ("beyond", "1");
@@ -186,6 +170,12 @@ struct Brake {
     since: Time,
     packets: u64,
     lost: u64,
+}
+
+impl Brake {
+    fn new(since: Time) -> Self {
+        Brake { since, packets: 0, lost: 0 }
+    }
 }
 
 /// The window is in packets.
@@ -228,10 +218,7 @@ impl Copa {
             window: initial,
             slow_start: true,
             acked: 0.0,
-            brake: Brake {
-                since: setup.now,
-                ..Brake::default()
-            },
+            brake: Brake::new(setup.now),
             pacing: None,
             heard: setup.now,
             in_flight: 0,
@@ -319,11 +306,7 @@ impl Copa {
             self.window = (BRAKE_KEEPS * self.window).max(MIN_WINDOW);
             self.pace();
         }
-        self.brake = Brake {
-            since: now,
-            packets: 0,
-            lost: 0,
-        };
+        self.brake = Brake::new(now);
     }
 
     fn pace(&mut self) {
@@ -343,11 +326,7 @@ impl Copa {
         self.window = self.initial;
         self.slow_start = true;
         self.acked = 0.0;
-        self.brake = Brake {
-            since: now,
-            packets: 0,
-            lost: 0,
-        };
+        self.brake = Brake::new(now);
         self.pacing = None;
         self.written_off = self.in_flight;
         self.heard = now;

@@ -7,8 +7,8 @@
 
 use crate::parts::{HyStartPp, HyStartStep, CongestionWindow, cube_root};
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
-    Recovery, Scheme, Setup, SpuriousLossEvent,
+    AckEvent, Allowance, CongestionControl, EcnEvent, Fields, LossCause, LossEvent,
+    Scheme, Setup, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, ParamError, Params, Span, Time, params};
 
@@ -17,12 +17,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "cubic",
     summary: "Window grows as a cubic of the time since the last loss, independent of the RTT",
     source: "RFC 9438, RFC 9406",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: CubicParams::PARAMS,
     build,
+    ..super::reno::SCHEME
 };
 
 params! {

@@ -13,9 +13,7 @@
 //! the plateau to 16 packets per 100 ms, as CUBIC 2.0 did.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow, cube_root};
-use crate::{
-    AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, SendEvent, Setup,
-};
+use crate::{AckEvent, CongestionControl, Fields, Scheme, SendEvent, Setup};
 use narrows_units::{ParamError, Params, Span, Time, params};
 
 /// Registry line.
@@ -23,12 +21,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "cubic2008",
     summary: "CUBIC with the constants and rules of its paper of 2008",
     source: "Ha, Rhee, Xu, SIGOPS OSR 2008; draft-rhee-tcpm-cubic-02",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: Cubic2008Params::PARAMS,
     build,
+    ..super::reno::SCHEME
 };
 
 params! {

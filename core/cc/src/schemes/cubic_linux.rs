@@ -14,13 +14,10 @@
 //! HyStart leaves slow start at once, on a train of acknowledgements or on a rise of the RTT.
 
 use crate::parts::{
-    ReductionCause, LossBased, CongestionEvent, HyStart, HyStartDetect, HyStartSample, WindowRules, CongestionWindow,
+    ReductionCause, LossBased, CongestionEvent, HyStart, HyStartDetect, WindowRules, CongestionWindow,
     rough_cube_root,
 };
-use crate::{
-    AckEvent, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme, SendEvent,
-    Setup,
-};
+use crate::{AckEvent, CongestionControl, Fields, LossCause, LossEvent, Scheme, SendEvent, Setup};
 use narrows_units::{ParamError, Params, Span, Time, choice, params};
 
 /// Registry line.
@@ -28,12 +25,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "cubic-linux",
     summary: "CUBIC with the whole numbers, shortcuts and HyStart of the Linux kernel",
     source: "Linux net/ipv4/tcp_cubic.c",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: CubicLinuxParams::PARAMS,
     build,
+    ..super::reno::SCHEME
 };
 
 choice! {
@@ -233,15 +227,8 @@ impl WindowRules for CubicLinux {
         let Some(hystart) = &mut self.hystart else { return };
         // Twice the window per round trip is the pacing rate in slow start.
         let rate = 2.0 * window.cwnd().get() as f64 / ack.smoothed_rtt.secs().max(1e-9);
-        let sample = HyStartSample {
-            now: ack.now,
-            round_start: ack.round_start,
-            rtt,
-            min_rtt,
-            ack_delay: ACK_DELAY.min(Span::from_secs(BURSTS as f64 / rate)),
-            window: window.packets(),
-        };
-        if hystart.ends(&sample) {
+        let ack_delay = ACK_DELAY.min(Span::from_secs(BURSTS as f64 / rate));
+        if hystart.ends(ack, rtt, min_rtt, ack_delay, window.packets()) {
             self.state.found = true;
             window.exit_slow_start();
         }

@@ -18,7 +18,7 @@
 //! leave it at 6/1024 if it has been there, not at 102/1024.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, choice, params};
 
 /// Registry line.
@@ -26,12 +26,10 @@ pub const SCHEME: Scheme = Scheme {
     name: "dctcp",
     summary: "Reduces the window by half the share of marked packets",
     source: "RFC 8257",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
     transport: &[("ecn", "true")],
-    profiles: &[],
     params: DctcpParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Dctcp::new(params))),
+    ..super::reno::SCHEME
 };
 
 choice! {

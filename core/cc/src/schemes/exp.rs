@@ -14,7 +14,7 @@
 //! packets at once than its speed has won.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, EcnUse, Recovery, Scheme};
+use crate::{AckEvent, Scheme};
 use narrows_units::params;
 
 /// Registry line.
@@ -22,12 +22,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "exp",
     summary: "Reno that triples in slow start and keeps three quarters after a loss (a class exercise)",
     source: "GENI wiki, SampleAssignments/TcpAssignment, step 9",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: Exp::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Exp::read(params))),
+    ..super::reno::SCHEME
 };
 
 params! {

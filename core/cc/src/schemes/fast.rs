@@ -19,7 +19,7 @@
 //! that becomes longer looks like a queue for ever.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, Allowance, EcnUse, Fields, Recovery, Scheme};
+use crate::{AckEvent, Allowance, Fields, Scheme};
 use narrows_units::{Bytes, Params, Rate, Span, params};
 
 /// Registry line.
@@ -27,12 +27,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "fast",
     summary: "Steers the window to where alpha packets of each flow are queued",
     source: "Jin, Wei and Low 2004; Wei et al. 2006",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: FastParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Fast::new(params))),
+    ..super::reno::SCHEME
 };
 
 params! {

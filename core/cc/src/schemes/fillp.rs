@@ -27,7 +27,7 @@
 //! with it.
 
 use super::bbr1::{Bbr1, Bbr1Params, Probing};
-use crate::{CongestionControl, EcnUse, Profile, Recovery, Scheme, Setup};
+use crate::{CongestionControl, Profile, Scheme, Setup};
 use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
@@ -35,12 +35,18 @@ pub const SCHEME: Scheme = Scheme {
     name: "fillp",
     summary: "Approximation of FillP: BBR that fills and empties more than the path, TACK acknowledgements",
     source: "README of FillP and its binary of 2018, observed; Li et al. 2020 (TACK); Linux net/ipv4/tcp_bbr.c",
-    recovery: Recovery::Direct,
-    ecn: EcnUse::None,
-    transport: TRANSPORT,
-    profiles: PROFILES,
+    // TACK's L = 2 and beta = 4.
+    transport: &[("ack_every", "2"), ("acks_per_rtt", "4")],
+    profiles: &[Profile {
+        name: "pantheon",
+        doc: "As in the Pantheon reports: payloads of 1300 bytes.",
+        params: &[],
+        // 1300 bytes, and 28 of IP and UDP and 28 of ours.
+        transport: &[("packet_size", "1356")],
+    }],
     params: FillpParams::PARAMS,
     build,
+    ..super::bbr1::SCHEME
 };
 
 params! {
@@ -61,17 +67,6 @@ params! {
         probe_rtt_time: Span(0.0..=1e10) = "200 ms", "Linux tcp_bbr.c: bbr_probe_rtt_mode_ms (FillP's is unknown)";
     }
 }
-
-/// TACK's L = 2 and beta = 4.
-pub(super) const TRANSPORT: &[(&str, &str)] = &[("ack_every", "2"), ("acks_per_rtt", "4")];
-
-/// 1300 bytes, and 28 of IP and UDP and 28 of ours.
-pub(super) const PROFILES: &[Profile] = &[Profile {
-    name: "pantheon",
-    doc: "As in the Pantheon reports: payloads of 1300 bytes.",
-    params: &[],
-    transport: &[("packet_size", "1356")],
-}];
 
 /// Gain of the phase that sends less: Linux tcp_bbr.c, bbr_pacing_gain.
 const DOWN: f64 = 0.75;

@@ -11,8 +11,7 @@
 //! The profile `pantheon` has payloads of 1300 bytes.
 
 use super::bbr1::{Bbr1, Bbr1Params, Probing};
-use super::fillp;
-use crate::{CongestionControl, EcnUse, Recovery, Scheme, Setup};
+use crate::{CongestionControl, Scheme, Setup};
 use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
@@ -20,12 +19,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "fillp-sheep",
     summary: "Approximation of FillP-Sheep: BBR with its window, TACK acknowledgements",
     source: "README of FillP; Li et al. 2020 (TACK); Linux net/ipv4/tcp_bbr.c",
-    recovery: Recovery::Direct,
-    ecn: EcnUse::None,
-    transport: fillp::TRANSPORT,
-    profiles: fillp::PROFILES,
     params: FillpSheepParams::PARAMS,
     build,
+    ..super::fillp::SCHEME
 };
 
 params! {

@@ -14,7 +14,7 @@
 //! over hundreds of round trips only.
 
 use crate::parts::{LossBased, CongestionEvent, LimitedSlowStart, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use crate::{AckEvent, CongestionControl, Fields, Scheme, Setup};
 use narrows_units::{ParamError, Params, choice, params};
 use std::sync::Arc;
 
@@ -23,12 +23,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "highspeed",
     summary: "Reno up to 38 packets; above, steeper growth and smaller reductions (HighSpeed TCP)",
     source: "RFC 3649, RFC 3742",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: HighSpeedParams::PARAMS,
     build,
+    ..super::reno::SCHEME
 };
 
 choice! {

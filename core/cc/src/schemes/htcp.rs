@@ -14,20 +14,17 @@
 //! keeps a standing queue. The first loss always halves.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, CaState, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, Span, Time, params};
+use crate::{AckEvent, Fields, CaState, Scheme};
+use narrows_units::{Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
     name: "htcp",
     summary: "Growth rises with the time since the last loss; a loss takes what the queue held (H-TCP)",
     source: "Leith, Shorten, PFLDnet 2004; Linux net/ipv4/tcp_htcp.c",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: HtcpParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params, setup.now))),
+    ..super::reno::SCHEME
 };
 
 params! {
@@ -55,11 +52,6 @@ const BETA: (f64, f64) = (0.5, 0.8);
 const SMALL_RTT: Span = Span::from_ms(10);
 /// Share of the largest RTT's distance from the smallest that is left after a loss (a ratio of two).
 const DECAY: (u64, u64) = (19, 20);
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let rules = rules(params, setup.now);
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
-}
 
 fn rules(params: &Params, now: Time) -> Htcp {
     Htcp {
@@ -224,7 +216,7 @@ impl WindowRules for Htcp {
 mod tests {
     use super::*;
     use crate::testing::{Script, setup};
-    use crate::{LossCause, SpuriousLossEvent};
+    use crate::{LossCause, Setup, SpuriousLossEvent};
 
     fn htcp(beta: f64, rtt_ms: u64, whole: bool) -> Htcp {
         let mut htcp = rules(&Params::resolve(SCHEME.params, []).unwrap(), Time::ZERO);

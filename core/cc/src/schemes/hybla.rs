@@ -13,7 +13,7 @@
 //! (`pacing: true`), and the first slow start overshoots by up to 2^rho windows.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, Allowance, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use crate::{AckEvent, Allowance, CongestionControl, Fields, Scheme, Setup};
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, params};
 
 /// Registry line.
@@ -21,12 +21,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "hybla",
     summary: "Growth in proportion to the RTT, so that satellite paths get as much as short ones",
     source: "Caini, Firrincieli 2004; Linux net/ipv4/tcp_hybla.c",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: HyblaParams::PARAMS,
     build,
+    ..super::reno::SCHEME
 };
 
 params! {

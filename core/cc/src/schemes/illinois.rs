@@ -17,7 +17,7 @@
 //! for a part of the path, see short queues, and get more than those that were there before.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
@@ -25,12 +25,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "illinois",
     summary: "Grows fast and keeps much while queues are short, like Reno or less when they are long",
     source: "Liu, Basar and Srikant 2006",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: IllinoisParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Illinois::new(params)?)),
+    ..super::reno::SCHEME
 };
 
 params! {
@@ -56,11 +53,6 @@ params! {
 const D1: f64 = 0.01;
 const D2: f64 = 0.1;
 const D3: f64 = 0.8;
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let rules = Illinois::new(params)?;
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
-}
 
 #[derive(Clone)]
 struct Illinois {

@@ -165,11 +165,11 @@ impl CongestionControl for Indigo {
     }
 }
 
-#[cfg(test)]
-mod inputs;
 
 #[cfg(test)]
 mod tests {
+    mod inputs;
+
     use super::*;
     use narrows_units::Bytes;
     use crate::AckedPacket;

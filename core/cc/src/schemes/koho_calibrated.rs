@@ -10,8 +10,8 @@
 //! all paths, so that a jitter of some milliseconds keeps the window at two packets; without a queue it
 //! grows up to 72 % of losses; otherwise as `koho`.
 
-use super::koho::{DATAGRAMS, Koho, Late, Long, PROFILES, KohoRules};
-use crate::{EcnUse, Recovery, Scheme};
+use super::koho::{Koho, KohoRules, Late, Long};
+use crate::Scheme;
 use narrows_units::{Params, params};
 
 /// Registry line.
@@ -19,12 +19,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "koho-calibrated",
     summary: "Koho with searched constants: 5.5 ms of queue on all paths, a little less after losses",
     source: "greghill/koho_cc 3cb73c0",
-    recovery: Recovery::Direct,
-    ecn: EcnUse::None,
-    transport: DATAGRAMS,
-    profiles: PROFILES,
     params: KohoCalibratedParams::PARAMS,
     build: |params, setup| Ok(Box::new(Koho::new(rules(params), &setup))),
+    ..super::koho::SCHEME
 };
 
 params! {

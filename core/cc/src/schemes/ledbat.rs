@@ -19,8 +19,8 @@
 
 use crate::parts::{CurrentDelays, BaseDelays};
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
-    Recovery, Scheme, SendEvent, Setup, SpuriousLossEvent,
+    AckEvent, Allowance, CongestionControl, EcnEvent, Fields, LossCause, LossEvent,
+    Scheme, SendEvent, Setup, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, ParamError, Params, Span, choice, params};
 
@@ -29,12 +29,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "ledbat",
     summary: "Background transport: holds the queueing delay at 100 ms and yields to the rest",
     source: "RFC 6817",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: LedbatParams::PARAMS,
     build,
+    ..super::reno::SCHEME
 };
 
 choice! {

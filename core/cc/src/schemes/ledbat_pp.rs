@@ -17,8 +17,8 @@
 
 use crate::parts::{CurrentDelays, BaseDelays};
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
-    Recovery, Scheme, Setup, SpuriousLossEvent,
+    AckEvent, Allowance, CongestionControl, EcnEvent, Fields, LossCause, LossEvent,
+    Scheme, Setup, SpuriousLossEvent,
 };
 use narrows_units::{Bytes, Params, Span, Time, params};
 
@@ -27,12 +27,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "ledbat++",
     summary: "Background transport on round trips: holds 60 ms, with regular slowdowns",
     source: "draft-irtf-iccrg-ledbat-plus-plus-06",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: LedbatPpParams::PARAMS,
     build: |params, setup| Ok(Box::new(LedbatPp::new(params, &setup))),
+    ..super::reno::SCHEME
 };
 
 params! {

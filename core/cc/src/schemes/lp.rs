@@ -21,7 +21,7 @@
 //! receiver's clock that jumps, looks like somebody else for ever.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, Span, Time, params};
 
 /// Registry line.
@@ -29,12 +29,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "lp",
     summary: "Low priority: gives way as soon as the one-way delay rises (TCP-LP)",
     source: "Kuzmanovic and Knightly 2003",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: LpParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), LowPriority::new(params))),
+    ..super::reno::SCHEME
 };
 
 params! {

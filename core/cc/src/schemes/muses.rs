@@ -226,11 +226,11 @@ impl CongestionControl for Muses {
     }
 }
 
-#[cfg(test)]
-mod inputs;
 
 #[cfg(test)]
 mod tests {
+    mod inputs;
+
     use super::*;
     use crate::AckedPacket;
     use crate::testing::{MSS, example_params, example_setup};

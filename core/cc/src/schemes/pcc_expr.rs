@@ -30,7 +30,7 @@ use crate::parts::gradient::{
 };
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
+    AckEvent, Allowance, CongestionControl, Fields, LossCause, LossEvent, Profile, Scheme,
     SendEvent, Setup,
 };
 use narrows_units::{Params, Rate, Span, Stream, Time, params};
@@ -43,10 +43,6 @@ pub const SCHEME: Scheme = Scheme {
     name: "pcc-expr",
     summary: "Vivace's utility with latency growth measured between halves of an interval (PCC experimental)",
     source: "PCC-Uspace cd43e34",
-    recovery: Recovery::Direct,
-    ecn: EcnUse::None,
-    // Acknowledgements of single packets, as its receiver sent.
-    transport: &[("ack_every", "1")],
     profiles: &[Profile {
         name: "pantheon",
         doc: "The program of the Pantheon reports (PCC-Uspace cd43e34): bytes for packets in the latency term, UDT packets of 1500 bytes, all of which count; at least 2 Mibit/s.",
@@ -62,6 +58,7 @@ pub const SCHEME: Scheme = Scheme {
     }],
     params: PccExprParams::PARAMS,
     build: |params, setup| Ok(Box::new(Expr::new(params, setup))),
+    ..super::pcc_allegro::SCHEME
 };
 
 params! {

@@ -20,7 +20,7 @@
 //! `pantheon` has packets of 1350 bytes of UDP. Pitfalls: more aggressive than today's QUIC (beta 0.7, one connection), and
 //! against one `cubic` flow it takes more than its share; the window ends at 2000 packets.
 
-use crate::parts::{HyStart, HyStartDetect, HyStartSample, CongestionWindow, cube_root};
+use crate::parts::{HyStart, HyStartDetect, CongestionWindow, cube_root};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
     SendEvent, Setup,
@@ -173,15 +173,7 @@ impl QuicCubic {
         let (Some(hystart), Some(rtt)) = (&mut self.hystart, ack.latest_rtt) else {
             return;
         };
-        let sample = HyStartSample {
-            now: ack.now,
-            round_start: ack.round_start,
-            rtt,
-            min_rtt: ack.min_rtt,
-            ack_delay: Span::ZERO,
-            window: self.window.packets(),
-        };
-        if hystart.ends(&sample) {
+        if hystart.ends(ack, rtt, ack.min_rtt, Span::ZERO, self.window.packets()) {
             self.window.exit_slow_start();
         }
     }

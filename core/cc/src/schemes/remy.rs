@@ -15,6 +15,7 @@
 //! growing near 150 Mbit/s, and knows nothing of losses: buffers below what it wants to keep queued lose for ever. Nothing
 //! is sent again. Two seconds without an acknowledgement start everything afresh, with what was in flight given up.
 
+use crate::parts::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, settings, timeout};
 use crate::parts::model_file;
 use crate::parts::neural_policy::ms;
 use crate::parts::rule_table::{RuleAction, RuleTable, Signals};
@@ -34,17 +35,8 @@ pub const SCHEME: Scheme = Scheme {
     source: "Winstein and Balakrishnan, SIGCOMM 2013; genericCC, RemyCC",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    transport: &[
-        ("reliable", "false"),
-        ("ack_every", "1"),
-        ("packet_threshold", "1"),
-        ("max_packet_threshold", "1"),
-        ("rack", "false"),
-        ("tail_loss_probe", "false"),
-        // The sender's own alarm is the only one.
-        ("rto_rule", "rfc6298"),
-        ("min_rto", "60000000000"),
-    ],
+    // The sender's own alarm is the only one.
+    transport: &settings::<8>(&[&DATAGRAMS, &GAPS_ARE_LOSSES, &timeout("60000000000")]),
     profiles: &[
         Profile {
             name: "pantheon",

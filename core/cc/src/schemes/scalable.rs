@@ -11,25 +11,22 @@
 //! windows for ever: unfairness does not go away under drop-tail queues.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Recovery, Scheme, Setup};
-use narrows_units::{ParamError, Params, params};
+use crate::{AckEvent, Scheme};
+use narrows_units::params;
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
     name: "scalable",
     summary: "Growth and reduction in proportion to the window: recovery takes the same time at any size",
     source: "Kelly, CCR 2003; Linux net/ipv4/tcp_scalable.c",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
-    params: ScalableParams::PARAMS,
-    build,
+    params: Scalable::PARAMS,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Scalable::read(params))),
+    ..super::reno::SCHEME
 };
 
 params! {
     /// Parameters.
-    struct ScalableParams {
+    struct Scalable {
         /// Packets of growth for each packet acknowledged.
         gain: Ratio(0.0001..=0.5) = 0.01, "Kelly 2003";
         /// Share of the window kept after a loss.
@@ -40,44 +37,33 @@ params! {
     }
 }
 
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let params = ScalableParams::read(params);
-    let rules = Scalable { per_packet: (setup.mss.get() as f64 / params.gain).round() as u64, params };
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
-}
-
-#[derive(Clone)]
-struct Scalable {
-    /// Bytes acknowledged for each packet of growth.
-    per_packet: u64,
-    params: ScalableParams,
-}
-
 impl WindowRules for Scalable {
     fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let cwnd = window.cwnd().get();
-        let legacy = self.params.legacy_window > 0.0;
-        let per_packet = if legacy && window.packets() <= self.params.legacy_window {
+        let legacy = self.legacy_window > 0.0;
+        let scaled = (window.mss() / self.gain).round() as u64;
+        let per_packet = if legacy && window.packets() <= self.legacy_window {
             cwnd
         } else if legacy {
-            self.per_packet
+            scaled
         } else {
-            self.per_packet.min(cwnd)
+            scaled.min(cwnd)
         };
         window.additive_increase(bytes, per_packet);
     }
 
     fn ssthresh(&mut self, window: &CongestionWindow, _: &CongestionEvent) -> f64 {
         let packets = window.packets();
-        packets * if packets <= self.params.legacy_window { 0.5 } else { self.params.beta }
+        packets * if packets <= self.legacy_window { 0.5 } else { self.beta }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::LossCause;
     use crate::testing::{Script, setup, windows};
+    use crate::{LossCause, Setup};
+    use narrows_units::Params;
 
     /// A script whose window is `window` packets, in congestion avoidance without a reduction before.
     fn script(window: u64, legacy_window: &str) -> Script {
@@ -85,7 +71,7 @@ mod tests {
         let given = [("legacy_window".to_owned(), spec.parse(legacy_window).unwrap())];
         let params = Params::resolve(SCHEME.params, given).unwrap();
         let setup = Setup { initial_window: window, ..setup() };
-        Script::new(build(&params, setup).unwrap())
+        Script::new((SCHEME.build)(&params, setup).unwrap())
     }
 
     #[test]

@@ -21,7 +21,7 @@
 //! acknowledgements.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, CongestionControl, EcnUse, Fields, Recovery, Scheme, Setup};
+use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{ParamError, Params, params};
 
 /// Registry line.
@@ -29,12 +29,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "vegas",
     summary: "Keeps two to four packets of its own queued, as the RTT tells",
     source: "Brakmo and Peterson 1995",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: VegasParams::PARAMS,
-    build,
+    build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Vegas::new(params)?)),
+    ..super::reno::SCHEME
 };
 
 params! {
@@ -49,11 +46,6 @@ params! {
         /// Take the backlog out of the window when slow start ends.
         drain: Flag = true, "Linux tcp_vegas; the paper: false";
     }
-}
-
-fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
-    let rules = Vegas::new(params)?;
-    Ok(LossBased::boxed(CongestionWindow::new(&setup), rules))
 }
 
 /// Where slow start is in its two round trips.
@@ -212,7 +204,7 @@ mod tests {
 
     #[test]
     fn slow_start_doubles_every_other_round() {
-        let mut script = Script::new(super::build(&params(&[]), setup()).unwrap());
+        let mut script = Script::new((SCHEME.build)(&params(&[]), setup()).unwrap());
         let mut windows = vec![];
         for _ in 0..8 {
             script.ack_round();
@@ -276,7 +268,7 @@ mod tests {
 
     #[test]
     fn a_loss_halves_the_window() {
-        let mut script = Script::new(super::build(&params(&[]), setup()).unwrap());
+        let mut script = Script::new((SCHEME.build)(&params(&[]), setup()).unwrap());
         script.lose(LossCause::Reordering, 10);
         assert_eq!(script.cwnd_packets(), 5.0);
     }
@@ -284,7 +276,7 @@ mod tests {
     #[test]
     fn thresholds_in_the_wrong_order_are_refused() {
         let params = params(&[("alpha", "5")]);
-        let error = super::build(&params, setup()).err().unwrap();
+        let error = (SCHEME.build)(&params, setup()).err().unwrap();
         assert!(error.to_string().contains("alpha 5"), "{error}");
     }
 }

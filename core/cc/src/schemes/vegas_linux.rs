@@ -16,9 +16,7 @@
 //! `vegas` holds here as well.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{
-    AckEvent, EcnUse, Fields, CaState, Recovery, Scheme, SendEvent, 
-};
+use crate::{AckEvent, CaState, Fields, Scheme, SendEvent};
 use narrows_units::{Params, params};
 
 /// Registry line.
@@ -26,12 +24,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "vegas-linux",
     summary: "Vegas with the kernel's rules, in whole packets",
     source: "Linux net/ipv4/tcp_vegas.c",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: VegasLinuxParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), VegasLinux::new(params))),
+    ..super::reno::SCHEME
 };
 
 params! {

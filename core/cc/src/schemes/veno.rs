@@ -16,7 +16,7 @@
 //! congestion, since the base RTT never ages.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, params};
 
 /// Registry line.
@@ -24,12 +24,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "veno",
     summary: "Reno that keeps more of its window when a loss looks random",
     source: "Fu and Liew 2003",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: VenoParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Veno::new(params))),
+    ..super::reno::SCHEME
 };
 
 params! {

@@ -38,6 +38,7 @@ mod tests;
 
 use self::flights::VerusFlights;
 use self::profile::DelayProfile as DelayProfile;
+use crate::parts::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, settings, timeout};
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme, SendEvent, Setup,
 };
@@ -50,17 +51,8 @@ pub const SCHEME: Scheme = Scheme {
     source: "Zaki et al. 2015; yzaki/verus d4b447e",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    transport: &[
-        ("reliable", "false"),
-        ("ack_every", "1"),
-        ("packet_threshold", "1"),
-        ("max_packet_threshold", "1"),
-        ("rack", "false"),
-        ("tail_loss_probe", "false"),
-        // Verus has a timeout of its own; the transport's only clears its books.
-        ("rto_rule", "rfc6298"),
-        ("min_rto", "1000000000"),
-    ],
+    // Verus has a timeout of its own; the transport's only clears its books.
+    transport: &settings::<8>(&[&DATAGRAMS, &GAPS_ARE_LOSSES, &timeout("1000000000")]),
     profiles: &[Profile {
         name: "pantheon",
         doc: "As in the Pantheon reports: 1414 bytes in each datagram, and the curve followed wherever it leads, through late packets too.",

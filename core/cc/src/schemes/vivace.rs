@@ -28,7 +28,7 @@ use crate::parts::gradient::{Counted, GradientRule, GradientSample, GradientStep
 use utility::VivaceResult;
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Profile, Recovery, Scheme,
+    AckEvent, Allowance, CongestionControl, Fields, LossCause, LossEvent, Profile, Scheme,
     SendEvent, Setup,
 };
 use narrows_units::{Params, Rate, Stream, Time, choice, params};
@@ -42,10 +42,6 @@ pub const SCHEME: Scheme = Scheme {
     name: "vivace",
     summary: "Follows the gradient of a utility of rate, loss and growth of the round-trip time (PCC Vivace)",
     source: "Dong et al., NSDI 2018; PCC-Uspace NSDI-2018; StanfordSNR/vivace",
-    recovery: Recovery::Direct,
-    ecn: EcnUse::None,
-    // One report for each packet, as its receiver sent.
-    transport: &[("ack_every", "1")],
     profiles: &[
         Profile {
             name: "pantheon",
@@ -74,6 +70,7 @@ pub const SCHEME: Scheme = Scheme {
     ],
     params: VivaceParams::PARAMS,
     build: |params, setup| Ok(Box::new(Vivace::new(params, setup))),
+    ..super::pcc_allegro::SCHEME
 };
 
 choice! {

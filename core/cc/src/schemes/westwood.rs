@@ -18,7 +18,7 @@
 //! twentieth of the bandwidth measured, and leaves a window of that size.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
-use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, Span, Time, choice, params};
 
 /// Registry line.
@@ -26,12 +26,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "westwood",
     summary: "Westwood+: a loss sets the window to measured bandwidth times smallest RTT",
     source: "Grieco and Mascolo 2004",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: WestwoodParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Westwood::new(params))),
+    ..super::reno::SCHEME
 };
 
 choice! {

@@ -17,7 +17,7 @@
 //! long path, the backlog that it has caused is not measured yet: the first losses take an eighth each.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, EcnUse, Fields, Recovery, Scheme};
+use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, Span, params};
 
 /// Registry line.
@@ -25,12 +25,9 @@ pub const SCHEME: Scheme = Scheme {
     name: "yeah",
     summary: "Scalable while queues are short, Reno otherwise, with early reductions of the queue",
     source: "Baiocchi, Castellani and Vacirca 2007",
-    recovery: Recovery::Proportional,
-    ecn: EcnUse::Classic,
-    transport: &[],
-    profiles: &[],
     params: YeahParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Yeah::new(params))),
+    ..super::reno::SCHEME
 };
 
 params! {

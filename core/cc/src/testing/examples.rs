@@ -2,8 +2,8 @@
 //! advice how to send, but they hold a queue short, so that what they do can be followed.
 
 use super::setup;
-use crate::parts::model_file::Writer;
 use crate::parts::neural_policy::ACTIONS;
+use crate::testing::ModelWriter;
 use crate::{Scheme, Setup};
 use narrows_units::{FileRef, Files, Kind, Params, Value};
 
@@ -57,7 +57,7 @@ fn rules() -> Vec<u8> {
             upper.extend([END, high, ratio[1], END]);
         }
     }
-    Writer::new("remy")
+    ModelWriter::new("remy")
         .doubles("lower", &[6, 4], &lower)
         .doubles("upper", &[6, 4], &upper)
         .integers("increment", &[6], &[10, 4, 2, 12, 4, 2])
@@ -67,7 +67,7 @@ fn rules() -> Vec<u8> {
 }
 
 /// A layer of two units without memory: each is tanh(tanh(factor times one of its inputs)).
-fn layer(writer: Writer, index: usize, rows: usize, heard: [(usize, f32); 2]) -> Writer {
+fn layer(writer: ModelWriter, index: usize, rows: usize, heard: [(usize, f32); 2]) -> ModelWriter {
     // Blocks i, j, f, o of two columns each. Gates that are wide open, and a forget gate that is shut.
     const GATE: f32 = 20.0;
     let bias = [GATE, GATE, 0.0, 0.0, -GATE, -GATE, GATE, GATE];
@@ -83,7 +83,7 @@ fn layer(writer: Writer, index: usize, rows: usize, heard: [(usize, f32); 2]) ->
 /// Scores of the actions from two units, the first of which hears the delay, the second the action "twice". With the
 /// first at h: halve above 0.7, ten less above 0.4, hold above 0.2, else ten more; and twice as long as the delay is
 /// next to nothing and the window was doubled before.
-fn output(writer: Writer) -> Writer {
+fn output(writer: ModelWriter) -> ModelWriter {
     writer
         .singles("output_bias", &[ACTIONS], &[-2.0, -0.6, -0.2, 0.0, -1.0])
         .singles(
@@ -95,13 +95,13 @@ fn output(writer: Writer) -> Writer {
 
 fn indigo() -> Vec<u8> {
     // A delay of 10 ms is 0.05 for the network and makes 0.64 of the first unit.
-    let writer = layer(Writer::new("indigo"), 0, 9, [(0, 20.0), (8, 5.0)]);
+    let writer = layer(ModelWriter::new("indigo"), 0, 9, [(0, 20.0), (8, 5.0)]);
     output(writer).finish()
 }
 
 fn muses() -> Vec<u8> {
     // A delay of a tenth of the smallest round trip makes 0.36 of the first unit, and 0.62 of that after a second layer.
-    let writer = layer(Writer::new("muses"), 0, 11, [(1, 4.0), (10, 5.0)]);
+    let writer = layer(ModelWriter::new("muses"), 0, 11, [(1, 4.0), (10, 5.0)]);
     let writer = layer(writer, 1, 2, [(0, 2.5), (1, 2.5)]);
     output(writer).finish()
 }

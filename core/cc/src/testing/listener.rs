@@ -1,8 +1,8 @@
 //! Networks made by hand that tell what the schemes with a network feed into it, and a peer that drives such a scheme.
 
 use super::{MSS, setup};
-use crate::parts::model_file::Writer;
 use crate::parts::neural_policy::ACTIONS;
+use crate::testing::ModelWriter;
 use crate::{
     AckEvent, AckedPacket, CongestionControl, Fields, LossCause, LossEvent, Scheme, SendEvent,
 };
@@ -12,7 +12,7 @@ use narrows_units::{Bytes, FileRef, Params, Span, Time, Value};
 const GATE: f32 = 20.0;
 
 /// Units without memory, each of which is tanh(tanh(factor times one slot, and a bias)): slot, factor and bias of each.
-fn network(kind: &str, slots: usize, units: &[(usize, f32, f32)]) -> Writer {
+fn network(kind: &str, slots: usize, units: &[(usize, f32, f32)]) -> ModelWriter {
     let count = units.len();
     let rows = slots + count;
     let mut kernel = vec![0.0; rows * 4 * count];
@@ -22,7 +22,7 @@ fn network(kind: &str, slots: usize, units: &[(usize, f32, f32)]) -> Writer {
         bias[count + unit] = shift;
         bias[2 * count + unit] = -GATE;
     }
-    Writer::new(kind)
+    ModelWriter::new(kind)
         .singles("bias0", &[4 * count], &bias)
         .singles("kernel0", &[rows, 4 * count], &kernel)
 }

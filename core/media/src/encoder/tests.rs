@@ -1,18 +1,26 @@
 use super::*;
+use narrows_units::Bytes;
 
 fn config() -> EncoderConfig {
     EncoderConfig {
-        frame_rate: 25.0,
+        params: EncoderParams {
+            frame_rate: 25.0,
+            min_rate: Rate::from_bps(64_000),
+            max_rate: Rate::from_mbps(20.0),
+            start_rate: Rate::from_mbps(1.0),
+            noise: 0.0,
+            key_interval: Span::ZERO,
+            key_size: 1.0,
+            least_frame: Bytes::ZERO,
+            reaction: Span::ZERO,
+            pause_at: Span::ZERO,
+            pause_for: Span::ZERO,
+            resolution: Ladder::Any,
+            content_rate: Rate::from_bps(0),
+        },
         min_bps: 64e3,
         max_bps: 20e6,
         start_bps: 1e6,
-        noise: 0.0,
-        key_interval: Span::ZERO,
-        key_size: 1.0,
-        least_frame: 0.0,
-        reaction: Span::ZERO,
-        pause_at: Span::ZERO,
-        pause_for: Span::ZERO,
         content_bps: f64::INFINITY,
         ladder: &[],
         payload: 1200,
@@ -43,10 +51,9 @@ fn frame_sizes_are_those_of_screams_sample_program() {
 
 #[test]
 fn the_rate_follows_the_target_with_headers_and_noise() {
-    let mut encoder = encoder(EncoderConfig {
-        noise: 0.1,
-        ..config()
-    });
+    let mut config = config();
+    config.params.noise = 0.1;
+    let mut encoder = encoder(config);
     let made = frames(&mut encoder, Time::from_ns(40_000_000_000));
     assert_eq!(made.len(), 1000);
     let size = |frame: &Frame| u64::from(frame.bytes + 20 * frame.bytes.div_ceil(1200));
@@ -68,10 +75,9 @@ fn the_rate_follows_the_target_with_headers_and_noise() {
 
 #[test]
 fn pictures_that_need_little_get_no_more() {
-    let mut encoder = encoder(EncoderConfig {
-        content_bps: 200e3,
-        ..config()
-    });
+    let mut config = config();
+    config.content_bps = 200e3;
+    let mut encoder = encoder(config);
     let made = frames(&mut encoder, Time::from_ns(4_000_000_000));
     assert!(made.iter().all(|frame| frame.bytes == 980), "{made:?}");
     // Nor do they get what the target does not allow.
@@ -82,11 +88,10 @@ fn pictures_that_need_little_get_no_more() {
 
 #[test]
 fn key_frames_are_paid_back() {
-    let mut encoder = encoder(EncoderConfig {
-        key_size: 4.0,
-        key_interval: Span::from_ms(2000),
-        ..config()
-    });
+    let mut config = config();
+    config.params.key_size = 4.0;
+    config.params.key_interval = Span::from_ms(2000);
+    let mut encoder = encoder(config);
     let made = frames(&mut encoder, Time::from_ns(8_000_000_000));
     let keys: Vec<_> = made
         .iter()
@@ -106,10 +111,9 @@ fn key_frames_are_paid_back() {
 
 #[test]
 fn a_request_without_key_frames_gives_next_to_nothing() {
-    let mut encoder = encoder(EncoderConfig {
-        key_size: 0.0,
-        ..config()
-    });
+    let mut config = config();
+    config.params.key_size = 0.0;
+    let mut encoder = encoder(config);
     assert_eq!(encoder.capture(Time::ZERO).unwrap().bytes, 4916);
     encoder.request_key();
     assert_eq!(encoder.capture(encoder.next_capture()).unwrap().bytes, 5);
@@ -117,11 +121,10 @@ fn a_request_without_key_frames_gives_next_to_nothing() {
 
 #[test]
 fn a_pause_has_no_frames_and_ends_with_a_key_frame() {
-    let mut encoder = encoder(EncoderConfig {
-        pause_at: Span::from_ms(1000),
-        pause_for: Span::from_ms(3000),
-        ..config()
-    });
+    let mut config = config();
+    config.params.pause_at = Span::from_ms(1000);
+    config.params.pause_for = Span::from_ms(3000);
+    let mut encoder = encoder(config);
     let made = frames(&mut encoder, Time::from_ns(5_000_000_000));
     let ms: Vec<_> = made.iter().map(|frame| frame.at.ns() / 1_000_000).collect();
     assert_eq!(ms[..25].last(), Some(&960));
@@ -132,12 +135,11 @@ fn a_pause_has_no_frames_and_ends_with_a_key_frame() {
 
 #[test]
 fn the_ladder_bounds_the_rate_and_comes_back() {
-    let mut encoder = encoder(EncoderConfig {
-        ladder: VGA,
-        frame_rate: 30.0,
-        start_bps: 300e3,
-        ..config()
-    });
+    let mut config = config();
+    config.ladder = VGA;
+    config.params.frame_rate = 30.0;
+    config.start_bps = 300e3;
+    let mut encoder = encoder(config);
     assert_eq!(encoder.resolution(), Some(Resolution::new(640, 480)));
     encoder.set_target(5e6);
     let rate = |made: &[Frame], seconds: f64| {
@@ -170,11 +172,10 @@ fn the_ladder_bounds_the_rate_and_comes_back() {
 
 #[test]
 fn frames_too_small_are_left_out_and_their_bytes_kept() {
-    let mut encoder = encoder(EncoderConfig {
-        least_frame: 600.0,
-        start_bps: 64e3,
-        ..config()
-    });
+    let mut config = config();
+    config.params.least_frame = Bytes::new(600);
+    config.start_bps = 64e3;
+    let mut encoder = encoder(config);
     let made = frames(&mut encoder, Time::from_ns(10_000_000_000));
     // 300 bytes per capture: every second frame, of 600.
     assert!((125..=126).contains(&made.len()), "{}", made.len());
@@ -183,10 +184,9 @@ fn frames_too_small_are_left_out_and_their_bytes_kept() {
 
 #[test]
 fn a_slow_encoder_takes_targets_over_now_and_then() {
-    let mut encoder = encoder(EncoderConfig {
-        reaction: Span::from_ms(100),
-        ..config()
-    });
+    let mut config = config();
+    config.params.reaction = Span::from_ms(100);
+    let mut encoder = encoder(config);
     encoder.capture(Time::ZERO);
     encoder.set_target(200e3);
     let made = frames(&mut encoder, Time::from_ns(200_000_000));

@@ -52,10 +52,10 @@ mod sender;
 mod tests;
 mod trend;
 
-use crate::clock::CoarseMediaClock;
-use crate::encoder::{self, EncoderConfig};
+use crate::encoder::{EncoderConfig, EncoderParams};
 use crate::{Media, MediaReceiver, MediaSender, MediaSetup, rtp};
 use narrows_cc::Profile;
+use narrows_cc::parts::StepClock;
 use narrows_units::{ParamError, ParamSpec, Params, params};
 
 /// Registry line.
@@ -110,21 +110,21 @@ params! {
 /// Its parameters and those of the encoder.
 const PARAMS: [ParamSpec; 19] = ParamSpec::join(&[&ENCODER, GccParams::PARAMS]);
 
-const ENCODER: [ParamSpec; 13] = [
-    encoder::FRAME_RATE.default("30").source("Chromium: default of getUserMedia"),
-    encoder::MIN_RATE.default("30 kbit/s").source("Chromium: smallest rate of VP8"),
-    encoder::MAX_RATE.default("2500 kbit/s").source("Chromium: largest rate above 960x540"),
-    encoder::START_RATE.default("300 kbit/s").source("Chromium: start rate of a call"),
-    encoder::RESOLUTION.default("hd").source("own choice (vga in Pantheon)"),
-    encoder::NOISE.default("0.1").source("RFC 8298: sample program of SCReAM"),
-    encoder::KEY_INTERVAL.default("0").source("Chromium: key frames on request"),
-    encoder::KEY_SIZE.default("4").source("own choice"),
-    encoder::LEAST_FRAME.default("250").source("own choice: at 30 kbit/s every second frame"),
-    encoder::REACTION.default("0").source("Chromium: the encoder is told with each report"),
-    encoder::PAUSE_AT.default("0").source("own choice"),
-    encoder::PAUSE_FOR.default("0").source("own choice: no pause"),
-    encoder::CONTENT_RATE.default("0").source("own choice: as much as the target allows"),
-];
+const ENCODER: [ParamSpec; 13] = ParamSpec::with_defaults(EncoderParams::PARAMS, &[
+    ("frame_rate", "30", "Chromium: default of getUserMedia"),
+    ("min_rate", "30 kbit/s", "Chromium: smallest rate of VP8"),
+    ("max_rate", "2500 kbit/s", "Chromium: largest rate above 960x540"),
+    ("start_rate", "300 kbit/s", "Chromium: start rate of a call"),
+    ("resolution", "hd", "own choice (vga in Pantheon)"),
+    ("noise", "0.1", "RFC 8298: sample program of SCReAM"),
+    ("key_interval", "0", "Chromium: key frames on request"),
+    ("key_size", "4", "own choice"),
+    ("least_frame", "250", "own choice: at 30 kbit/s every second frame"),
+    ("reaction", "0", "Chromium: the encoder is told with each report"),
+    ("pause_at", "0", "own choice"),
+    ("pause_for", "0", "own choice: no pause"),
+    ("content_rate", "0", "own choice: as much as the target allows"),
+]);
 
 /// Parameters that both ends share.
 #[derive(Clone, Debug)]
@@ -132,7 +132,7 @@ struct GccSettings {
     min_bps: f64,
     max_bps: f64,
     start_bps: f64,
-    clock: CoarseMediaClock,
+    clock: StepClock,
     params: GccParams,
 }
 
@@ -143,7 +143,7 @@ fn settings(params: &Params, setup: &MediaSetup) -> Result<(GccSettings, Encoder
         min_bps: config.min_bps,
         max_bps: config.most_bps(),
         start_bps: config.start_bps.min(config.most_bps()),
-        clock: CoarseMediaClock::new(params.clock),
+        clock: StepClock::new(params.clock),
         params,
     };
     Ok((settings, config))

@@ -33,10 +33,10 @@ mod sent;
 mod tests;
 mod window;
 
-use crate::clock::CoarseMediaClock;
-use crate::encoder::{self, EncoderConfig};
+use crate::encoder::{EncoderConfig, EncoderParams};
 use crate::{Media, MediaReceiver, MediaSender, MediaSetup, rtp};
 use narrows_cc::Profile;
+use narrows_cc::parts::StepClock;
 use narrows_units::{ParamError, ParamSpec, Params, params};
 
 /// Registry line.
@@ -118,24 +118,24 @@ params! {
 /// Its parameters and those of the encoder.
 const PARAMS: [ParamSpec; 26] = ParamSpec::join(&[&RATES, ScreamParams::PARAMS, &ENCODER]);
 
-const RATES: [ParamSpec; 4] = [
-    encoder::FRAME_RATE.default("25").source("repository c3370fd: sample program"),
-    encoder::MIN_RATE.default("64 kbit/s").source("repository c3370fd: sample program"),
-    encoder::MAX_RATE.default("20 Mbit/s").source("own choice"),
-    encoder::START_RATE.default("1 Mbit/s").source("own choice"),
-];
+const RATES: [ParamSpec; 4] = ParamSpec::with_defaults(EncoderParams::PARAMS, &[
+    ("frame_rate", "25", "repository c3370fd: sample program"),
+    ("min_rate", "64 kbit/s", "repository c3370fd: sample program"),
+    ("max_rate", "20 Mbit/s", "own choice"),
+    ("start_rate", "1 Mbit/s", "own choice"),
+]);
 
-const ENCODER: [ParamSpec; 9] = [
-    encoder::NOISE.default("0.1").source("repository c3370fd: sample program"),
-    encoder::KEY_INTERVAL.default("0").source("repository c3370fd: sample program, no regular key frames"),
-    encoder::KEY_SIZE.default("3").source("own choice (0 in Pantheon)"),
-    encoder::LEAST_FRAME.default("0").source("own choice"),
-    encoder::REACTION.default("0").source("repository c3370fd: sample program"),
-    encoder::PAUSE_AT.default("0").source("own choice"),
-    encoder::PAUSE_FOR.default("0").source("own choice: no pause"),
-    encoder::CONTENT_RATE.default("0").source("own choice: as much as the target allows"),
-    encoder::RESOLUTION.default("any").source("repository c3370fd: sample program"),
-];
+const ENCODER: [ParamSpec; 9] = ParamSpec::with_defaults(EncoderParams::PARAMS, &[
+    ("noise", "0.1", "repository c3370fd: sample program"),
+    ("key_interval", "0", "repository c3370fd: sample program, no regular key frames"),
+    ("key_size", "3", "own choice (0 in Pantheon)"),
+    ("least_frame", "0", "own choice"),
+    ("reaction", "0", "repository c3370fd: sample program"),
+    ("pause_at", "0", "own choice"),
+    ("pause_for", "0", "own choice: no pause"),
+    ("content_rate", "0", "own choice: as much as the target allows"),
+    ("resolution", "any", "repository c3370fd: sample program"),
+]);
 
 /// Parameters that both ends share.
 #[derive(Clone, Debug)]
@@ -147,7 +147,7 @@ struct ScreamSettings {
     /// Seconds.
     target: f64,
     min_cwnd: f64,
-    clock: CoarseMediaClock,
+    clock: StepClock,
     params: ScreamParams,
 }
 
@@ -161,7 +161,7 @@ impl ScreamSettings {
             ramp_up: params.ramp_up.bps() as f64,
             target: params.target.secs(),
             min_cwnd: params.min_cwnd.get() as f64,
-            clock: CoarseMediaClock::new(params.clock),
+            clock: StepClock::new(params.clock),
             params,
         }
     }

@@ -51,16 +51,12 @@ mod receiver;
 mod sender;
 mod sleep;
 #[cfg(test)]
-mod blackouts;
-#[cfg(test)]
-mod paths;
-#[cfg(test)]
 mod tests;
 
-use crate::clock::CoarseMediaClock;
 use crate::{Media, MediaReceiver, MediaSender, MediaSetup};
 use model::RateModel;
 use narrows_cc::Profile;
+use narrows_cc::parts::StepClock;
 use narrows_units::{ParamError, Params, Rate, Span, choice, params};
 
 /// Registry line.
@@ -87,6 +83,7 @@ pub const SCHEME: Media = Media {
 
 params! {
     /// Parameters of Sprout.
+    #[derive(Copy)]
     struct SproutParams {
         /// Probability that at least the forecast arrives.
         confidence: Ratio(0.5..=0.9999) = 0.95, "paper, section 3";
@@ -136,21 +133,12 @@ choice! {
 #[derive(Clone, Copy, Debug)]
 struct SproutSettings {
     model: RateModel,
-    confidence: f64,
     /// In ticks.
     lookahead: usize,
-    payload: u32,
-    /// Windows of at most so many packets are sent as a whole.
-    whole: u64,
-    drain: Drain,
-    clock: CoarseMediaClock,
-    /// Mean lateness with which the ends wake.
-    lateness: Span,
-    /// When there is nothing to send, counted from the start, and for how long.
-    pause_at: Span,
-    pause_for: Span,
+    clock: StepClock,
     /// Load of the application, if that is little.
     content: Option<Rate>,
+    params: SproutParams,
 }
 
 impl SproutSettings {
@@ -167,16 +155,10 @@ impl SproutSettings {
                 volatility: params.volatility,
                 escape: params.escape,
             },
-            confidence: params.confidence,
             lookahead: (lookahead.ns() / TICK.ns()) as usize,
-            payload: params.payload.get() as u32,
-            whole: params.whole as u64,
-            drain: params.drain,
-            clock: CoarseMediaClock::new(params.clock),
-            lateness: params.lateness,
-            pause_at: params.pause_at,
-            pause_for: params.pause_for,
+            clock: StepClock::new(params.clock),
             content: Some(params.content_rate).filter(|rate| rate.bps() > 0),
+            params,
         })
     }
 }

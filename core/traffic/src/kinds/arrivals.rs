@@ -1,8 +1,8 @@
 //! Short flows that arrive as a Poisson process, each over a connection of its own.
 
-use crate::sizes::{self, ALPHA, LAW, MIN_SIZE, MAX_SIZE, SIGMA};
-use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
-use narrows_units::{Entry, Example, Kind, Distribution, ParamError, ParamSpec, Params, Span, Stream, Time};
+use crate::sizes::{self, SizeParams};
+use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic};
+use narrows_units::{Entry, Example, Distribution, ParamError, ParamSpec, Params, Span, Stream, Time, params};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -10,23 +10,7 @@ pub const TRAFFIC: Traffic = Traffic {
         name: "arrivals",
         summary: "Short flows arrive as a Poisson process, each over a new connection, whatever became of those before",
         source: "open-loop traffic, as in the evaluation of RCP (Dukkipati and McKeown 2006)",
-        params: &[
-            ParamSpec::new("size", Kind::Bytes, "Mean size of a flow.")
-                .required()
-                .range(40.0, 1e12),
-            ParamSpec::new("rate", Kind::Number, "Mean arrivals per second.").range(1e-6, 1e6),
-            ParamSpec::new(
-                "load",
-                Kind::Rate,
-                "Mean payload rate of all flows together, in place of rate.",
-            )
-            .range(1.0, 1e12),
-            LAW,
-            SIGMA,
-            ALPHA,
-            MIN_SIZE,
-            MAX_SIZE,
-        ],
+        params: &PARAMS,
         shorthand: &["load"],
         example: Example::new(
             "{arrivals: {size: 50 kB, load: 8 Mbit/s}}",
@@ -40,11 +24,26 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
+params! {
+    /// Parameters besides those of the law of sizes.
+    struct ArrivalParams {
+        /// Mean size of a flow.
+        size: Bytes(40.0..=1e12);
+        /// Mean arrivals per second.
+        rate: Option<Number>(1e-6..=1e6);
+        /// Mean payload rate of all flows together, in place of rate.
+        load: Option<Rate>(1.0..=1e12);
+    }
+}
+
+const PARAMS: [ParamSpec; 8] = ParamSpec::join(&[ArrivalParams::PARAMS, SizeParams::PARAMS]);
+
 fn build(params: &Params, setup: &TrafficSetup) -> Built {
-    let mean = params.integer("size").unwrap_or(1) as f64;
-    let per_second = match (params.real("rate"), params.integer("load")) {
+    let ArrivalParams { size, rate, load } = ArrivalParams::read(params);
+    let mean = size.get() as f64;
+    let per_second = match (rate, load) {
         (Some(rate), None) => rate,
-        (None, Some(load)) => load as f64 / 8.0 / mean,
+        (None, Some(load)) => load.bps() as f64 / 8.0 / mean,
         _ => {
             return Err(ParamError::Conflict(
                 "give either rate (arrivals per second) or load (their payload rate)".into(),
@@ -78,12 +77,7 @@ impl Application for Arrivals {
             let connection = self.begun;
             self.begun += 1;
             actions.push(TrafficAction::Open { connection });
-            actions.push(TrafficAction::Transfer(Transfer {
-                connection,
-                transfer: connection,
-                up: sizes::draw(&self.size, &mut self.stream),
-                down: 0,
-            }));
+            actions.push(TrafficAction::upload(connection, sizes::draw(&self.size, &mut self.stream)));
             actions.push(TrafficAction::Close { connection });
             // Time must go on.
             let distance = Span::from_secs(self.stream.exponential(self.distance));

@@ -40,12 +40,7 @@ impl Application for Bulk {
         }
         for connection in 0..self.connections {
             actions.push(TrafficAction::Open { connection });
-            actions.push(TrafficAction::Transfer(Transfer {
-                connection,
-                transfer: connection,
-                up: Transfer::OPEN,
-                down: 0,
-            }));
+            actions.push(TrafficAction::upload(connection, Transfer::OPEN));
             actions.push(TrafficAction::Grant {
                 connection,
                 bytes: u64::MAX,

@@ -1,19 +1,18 @@
 //! Datagrams at a constant rate.
 
 use crate::{TrafficAction, Application, Built, Class, DATAGRAM_HEADER, TrafficEvent, IP_UDP, TrafficSetup, Traffic};
-use narrows_units::{Bytes, Entry, Example, Kind, ParamSpec, Params, Rate, Time};
+use narrows_units::{Bytes, Entry, Example, Params, Rate, Time, params};
 
-/// The size of a datagram, for all kinds that send them.
-pub(super) const PACKET: ParamSpec =
-    ParamSpec::new("packet", Kind::Bytes, "IP size of a datagram.")
-        .default("1500")
-        .range((IP_UDP + DATAGRAM_HEADER) as f64, 9000.0)
-        .source("Ethernet MTU; iperf's default of 1470 bytes of payload is 1498");
-
-/// The rate, for all kinds that send datagrams.
-pub(super) const RATE: ParamSpec = ParamSpec::new("rate", Kind::Rate, "Rate in IP bits.")
-    .required()
-    .range(1e3, 1e12);
+params! {
+    /// Parameters of all kinds that send datagrams of one size.
+    pub(super) struct DatagramParams {
+        /// Rate in IP bits.
+        rate: Rate(1e3..=1e12);
+        /// IP size of a datagram.
+        packet: Bytes((IP_UDP + DATAGRAM_HEADER) as f64..=9000.0) = 1500,
+            "Ethernet MTU; iperf's default of 1470 bytes of payload is 1498";
+    }
+}
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -21,7 +20,7 @@ pub const TRAFFIC: Traffic = Traffic {
         name: "cbr",
         summary: "Sends datagrams of one size at equal distances",
         source: "iperf -u -b; RFC 8868, section 4.5",
-        params: &[RATE, PACKET],
+        params: DatagramParams::PARAMS,
         shorthand: &["rate"],
         example: Example::new(
             "{cbr: 2 Mbit/s}",
@@ -36,9 +35,10 @@ pub const TRAFFIC: Traffic = Traffic {
 };
 
 fn build(params: &Params, _: &TrafficSetup) -> Built {
+    let DatagramParams { rate, packet } = DatagramParams::read(params);
     Ok(Box::new(Cbr {
-        rate: params.rate("rate").unwrap_or(Rate::from_bps(1)),
-        packet: params.integer("packet").unwrap_or(1500) as u32,
+        rate,
+        packet: packet.get() as u32,
         start: Time::ZERO,
         sent: 0,
         next: Time::FAR,

@@ -2,7 +2,7 @@
 //! stays open.
 
 use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
-use narrows_units::{Bytes, Entry, Example, Kind, ParamSpec, Params, Rate, Span, Stream, Time};
+use narrows_units::{Bytes, Entry, Example, Params, Span, Stream, Time, choice, params};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -10,34 +10,7 @@ pub const TRAFFIC: Traffic = Traffic {
         name: "onoff",
         summary: "Sends without end, or at a rate, in times that alternate with silence",
         source: "on-off background of RFC 8868, section 4.3, with times in place of sizes",
-        params: &[
-            ParamSpec::new("on", Kind::Span, "Length, or mean length, of the times of sending.")
-                .required()
-                .range(1e3, 1e15),
-            ParamSpec::new("off", Kind::Span, "Length, or mean length, of the times of silence.")
-                .required()
-                .range(1e3, 1e15),
-            ParamSpec::new(
-                "law",
-                Kind::Choice(&["fixed", "exponential"]),
-                "Whether the lengths are fixed or exponentially distributed.",
-            )
-            .default("fixed"),
-            ParamSpec::new(
-                "rate",
-                Kind::Rate,
-                "Payload rate of each connection while it is on; without it, as fast as the scheme allows.",
-            )
-            .range(1e3, 1e12),
-            ParamSpec::new(
-                "write",
-                Kind::Bytes,
-                "Bytes handed to the transport at a time when there is a rate.",
-            )
-            .default("1448")
-            .range(1.0, 1e9)
-            .source("one full packet"),
-        ],
+        params: OnOffParams::PARAMS,
         shorthand: &["on"],
         example: Example::new(
             "{onoff: {on: 1 s, off: 1 s, law: exponential}}",
@@ -51,15 +24,28 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
+choice! {
+    /// Laws of the lengths of times.
+    pub(super) enum TimeLaw { Fixed = "fixed", Exponential = "exponential" }
+}
+
+params! {
+    /// Parameters.
+    struct OnOffParams {
+        /// Length, or mean length, of the times of sending.
+        on: Span(1e3..=1e15);
+        /// Length, or mean length, of the times of silence.
+        off: Span(1e3..=1e15);
+        /// Whether the lengths are fixed or exponentially distributed.
+        law: TimeLaw = "fixed";
+        /// Payload rate of each connection while it is on; without it, as fast as the scheme allows.
+        rate: Option<Rate>(1e3..=1e12);
+        /// Bytes handed to the transport at a time when there is a rate.
+        write: Bytes(1.0..=1e9) = 1448, "one full packet";
+    }
+}
+
 fn build(params: &Params, setup: &TrafficSetup) -> Built {
-    let span = |name| params.span(name).unwrap_or_default();
-    let source = OnOffSource {
-        exponential: params.word("law") == Some("exponential"),
-        on: span("on"),
-        off: span("off"),
-        rate: params.rate("rate"),
-        write: params.bytes("write").unwrap_or(Bytes::new(1448)),
-    };
     let base = setup.stream();
     let connections = (0..setup.connections)
         .map(|connection| OnOffConnection {
@@ -80,27 +66,17 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
         })
         .collect();
     Ok(Box::new(OnOff {
-        source,
+        source: OnOffParams::read(params),
         connections,
     }))
 }
 
-#[derive(Clone, Copy)]
-struct OnOffSource {
-    exponential: bool,
-    on: Span,
-    off: Span,
-    rate: Option<Rate>,
-    write: Bytes,
-}
-
-impl OnOffSource {
+impl OnOffParams {
     fn draw(&self, mean: Span, stream: &mut Stream) -> Span {
-        if self.exponential {
+        match self.law {
+            TimeLaw::Fixed => mean,
             // Never nothing, so that time goes on.
-            Span::from_secs(stream.exponential(mean.secs())).max(Span::from_ns(1))
-        } else {
-            mean
+            TimeLaw::Exponential => Span::from_secs(stream.exponential(mean.secs())).max(Span::from_ns(1)),
         }
     }
 }
@@ -118,12 +94,12 @@ struct OnOffConnection {
 }
 
 struct OnOff {
-    source: OnOffSource,
+    source: OnOffParams,
     connections: Vec<OnOffConnection>,
 }
 
 impl OnOffConnection {
-    fn switch_on(&mut self, now: Time, number: u32, source: &OnOffSource, actions: &mut Vec<TrafficAction>) {
+    fn switch_on(&mut self, now: Time, number: u32, source: &OnOffParams, actions: &mut Vec<TrafficAction>) {
         self.is_on = true;
         self.change = now + source.draw(source.on, &mut self.stream);
         if source.rate.is_some() {
@@ -136,7 +112,7 @@ impl OnOffConnection {
         }
     }
 
-    fn run(&mut self, now: Time, number: u32, source: &OnOffSource, actions: &mut Vec<TrafficAction>) {
+    fn run(&mut self, now: Time, number: u32, source: &OnOffParams, actions: &mut Vec<TrafficAction>) {
         loop {
             if self.change <= now && self.change <= self.write {
                 let at = self.change;
@@ -170,12 +146,7 @@ impl Application for OnOff {
             match event {
                 TrafficEvent::Start => {
                     actions.push(TrafficAction::Open { connection: number });
-                    actions.push(TrafficAction::Transfer(Transfer {
-                        connection: number,
-                        transfer: number,
-                        up: Transfer::OPEN,
-                        down: 0,
-                    }));
+                    actions.push(TrafficAction::upload(number, Transfer::OPEN));
                     connection.switch_on(now, number, &self.source, actions);
                     connection.run(now, number, &self.source, actions);
                 }

@@ -1,6 +1,6 @@
 //! Datagrams at times of a Poisson process.
 
-use super::cbr::{PACKET, RATE};
+use super::cbr::DatagramParams;
 use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic};
 use narrows_units::{Entry, Example, Params, Span, Stream, Time};
 
@@ -10,7 +10,7 @@ pub const TRAFFIC: Traffic = Traffic {
         name: "poisson",
         summary: "Sends datagrams of one size at exponentially distributed distances",
         source: "Poisson process",
-        params: &[RATE, PACKET],
+        params: DatagramParams::PARAMS,
         shorthand: &["rate"],
         example: Example::new(
             "{poisson: 2 Mbit/s}",
@@ -25,11 +25,10 @@ pub const TRAFFIC: Traffic = Traffic {
 };
 
 fn build(params: &Params, setup: &TrafficSetup) -> Built {
-    let packet = params.integer("packet").unwrap_or(1500);
-    let rate = params.integer("rate").unwrap_or(1).max(1);
+    let DatagramParams { rate, packet } = DatagramParams::read(params);
     Ok(Box::new(Poisson {
-        mean: packet as f64 * 8.0 / rate as f64,
-        packet: packet as u32,
+        mean: packet.get() as f64 * 8.0 / rate.bps() as f64,
+        packet: packet.get() as u32,
         stream: setup.stream(),
         next: Time::FAR,
     }))

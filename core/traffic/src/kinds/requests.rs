@@ -1,10 +1,11 @@
 //! Requests and answers: each connection asks, waits for the answer, thinks, and asks again.
 
-use crate::sizes::{self, ALPHA, LAW, MIN_SIZE, MAX_SIZE, SIGMA};
+use super::onoff::TimeLaw;
+use crate::sizes::{self, SizeParams};
 use crate::{
     TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer, TransferHeader,
 };
-use narrows_units::{Entry, Example, Kind, Distribution, ParamSpec, Params, Span, Stream, Time};
+use narrows_units::{Entry, Example, Distribution, ParamSpec, Params, Span, Stream, Time, params};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -12,37 +13,7 @@ pub const TRAFFIC: Traffic = Traffic {
         name: "requests",
         summary: "Asks for data, waits for the answer, thinks, and asks again",
         source: "RFC 8868, section 4.3 (short TCP flows); netperf TCP_RR, TCP_CRR",
-        params: &[
-            ParamSpec::new("response", Kind::Bytes, "Mean size of an answer.")
-                .required()
-                .range(1.0, 1e12),
-            ParamSpec::new("request", Kind::Bytes, "Size of a request.")
-                .default("200")
-                .range(TransferHeader::LENGTH as f64, 1e9),
-            LAW,
-            SIGMA,
-            ALPHA,
-            MIN_SIZE,
-            MAX_SIZE,
-            ParamSpec::new(
-                "think",
-                Kind::Span,
-                "Mean time between the end of an answer and the next request.",
-            )
-            .default("0"),
-            ParamSpec::new(
-                "think_law",
-                Kind::Choice(&["fixed", "exponential"]),
-                "Law of that time.",
-            )
-            .default("exponential"),
-            ParamSpec::new(
-                "persistent",
-                Kind::Flag,
-                "Whether the connection stays open between requests, or each has its own.",
-            )
-            .default("true"),
-        ],
+        params: &PARAMS,
         shorthand: &["response"],
         example: Example::new(
             "{requests: {response: 500 kB, think: 500 ms}}",
@@ -56,18 +27,38 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
+params! {
+    /// Parameters besides those of the law of sizes.
+    struct RequestParams {
+        /// Mean size of an answer.
+        response: Bytes(1.0..=1e12);
+        /// Size of a request.
+        request: Bytes(TransferHeader::LENGTH as f64..=1e9) = 200;
+        /// Mean time between the end of an answer and the next request.
+        think: Span = 0;
+        /// Law of that time.
+        think_law: TimeLaw = "exponential";
+        /// Whether the connection stays open between requests, or each has its own.
+        persistent: Flag = true;
+    }
+}
+
+const PARAMS: [ParamSpec; 10] = {
+    let (sizes, rest) = RequestParams::PARAMS.split_at(2);
+    ParamSpec::join(&[sizes, SizeParams::PARAMS, rest])
+};
+
 fn build(params: &Params, setup: &TrafficSetup) -> Built {
-    let mean = params.integer("response").unwrap_or(1) as f64;
-    let think = params.span("think").unwrap_or_default().secs();
+    let set = RequestParams::read(params);
+    let think = set.think.secs();
     let source = RequestSource {
-        request: params.integer("request").unwrap_or(200),
-        response: sizes::law(params, mean)?,
-        think: if params.word("think_law") == Some("fixed") {
-            Distribution::Fixed(think)
-        } else {
-            Distribution::Exponential { mean: think }
+        request: set.request.get(),
+        response: sizes::law(params, set.response.get() as f64)?,
+        think: match set.think_law {
+            TimeLaw::Fixed => Distribution::Fixed(think),
+            TimeLaw::Exponential => Distribution::Exponential { mean: think },
         },
-        persistent: params.flag("persistent").unwrap_or(true),
+        persistent: set.persistent,
     };
     let askers = (0..setup.connections).map(|number| Asker {
         // Each asker has its own chance, so that one more reshuffles nothing.

@@ -1,7 +1,7 @@
 //! Sized transfer: so many bytes over each connection, and then nothing more.
 
-use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer, TransferHeader};
-use narrows_units::{Entry, Example, Kind, ParamSpec, Params, Time};
+use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, TransferHeader};
+use narrows_units::{Entry, Example, Params, Time, params};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -9,13 +9,7 @@ pub const TRAFFIC: Traffic = Traffic {
         name: "transfer",
         summary: "Sends a given number of bytes over each connection, once",
         source: "flow completion time, RFC 5166, section 2.4",
-        params: &[ParamSpec::new(
-            "bytes",
-            Kind::Bytes,
-            "Payload bytes that each connection sends.",
-        )
-        .required()
-        .range(TransferHeader::LENGTH as f64, 1e15)],
+        params: TransferParams::PARAMS,
         shorthand: &["bytes"],
         example: Example::new(
             "{transfer: 10 MB}",
@@ -29,10 +23,18 @@ pub const TRAFFIC: Traffic = Traffic {
     build,
 };
 
+params! {
+    /// Parameters.
+    struct TransferParams {
+        /// Payload bytes that each connection sends.
+        bytes: Bytes(TransferHeader::LENGTH as f64..=1e15);
+    }
+}
+
 fn build(params: &Params, setup: &TrafficSetup) -> Built {
     Ok(Box::new(OneTransfer {
         connections: setup.connections,
-        bytes: params.integer("bytes").unwrap_or_default(),
+        bytes: TransferParams::read(params).bytes.get(),
     }))
 }
 
@@ -48,12 +50,7 @@ impl Application for OneTransfer {
         }
         for connection in 0..self.connections {
             actions.push(TrafficAction::Open { connection });
-            actions.push(TrafficAction::Transfer(Transfer {
-                connection,
-                transfer: connection,
-                up: self.bytes,
-                down: 0,
-            }));
+            actions.push(TrafficAction::upload(connection, self.bytes));
             actions.push(TrafficAction::Close { connection });
         }
     }

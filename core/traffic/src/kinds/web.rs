@@ -52,7 +52,7 @@ use crate::{
 };
 use files::WebFiles;
 use locality::Sequence;
-use narrows_units::{Entry, Example, Kind, Distribution, ParamError, ParamSpec, Params, Span, Stream, Time, Zipf};
+use narrows_units::{Entry, Example, Distribution, ParamError, Params, Span, Stream, Time, Zipf, params};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
@@ -64,41 +64,7 @@ pub const TRAFFIC: Traffic = Traffic {
         name: "web",
         summary: "Users of the web after SURGE: pages with embedded objects, heavy-tailed files, times to read",
         source: "Barford and Crovella, Generating Representative Web Workloads, SIGMETRICS 1998",
-        params: &[
-            ParamSpec::new(
-                "load",
-                Kind::Rate,
-                "Wanted mean rate of the objects' payload; the number of users follows from it.",
-            )
-            .range(1e3, 1e12),
-            ParamSpec::new("users", Kind::Count, "Number of user equivalents, in place of load.")
-                .range(1.0, 1e6),
-            ParamSpec::new(
-                "object_time",
-                Kind::Span,
-                "Time that an object is expected to take, for the number of users.",
-            )
-            .default("0"),
-            ParamSpec::new("files", Kind::Count, "Number of files on the server.")
-                .default("2000")
-                .range(100.0, 100_000.0)
-                .source(SURGE),
-            ParamSpec::new("tail", Kind::Ratio, "Share of the files in the tail of the sizes.")
-                .default("0.07")
-                .range(0.0, 0.5)
-                .source(SURGE),
-            ParamSpec::new("request", Kind::Bytes, "Size of a request.")
-                .default("300")
-                .range(TransferHeader::LENGTH as f64, 1e6)
-                .source("a GET with common headers"),
-            ParamSpec::new(
-                "persistent",
-                Kind::Flag,
-                "One connection per page, in place of one per object.",
-            )
-            .default("false")
-            .source("HTTP/1.0, as in the paper"),
-        ],
+        params: WebParams::PARAMS,
         shorthand: &["load", "users"],
         example: Example::new(
             "{web: 8 Mbit/s}",
@@ -112,6 +78,26 @@ pub const TRAFFIC: Traffic = Traffic {
     whole: true,
     build,
 };
+
+params! {
+    /// Parameters.
+    struct WebParams {
+        /// Wanted mean rate of the objects' payload; the number of users follows from it.
+        load: Option<Rate>(1e3..=1e12);
+        /// Number of user equivalents, in place of load.
+        users: Option<Count>(1.0..=1e6);
+        /// Time that an object is expected to take, for the number of users.
+        object_time: Span = 0;
+        /// Number of files on the server.
+        files: Count(100.0..=100_000.0) = 2000, SURGE;
+        /// Share of the files in the tail of the sizes.
+        tail: Ratio(0.0..=0.5) = 0.07, SURGE;
+        /// Size of a request.
+        request: Bytes(TransferHeader::LENGTH as f64..=1e6) = 300, "a GET with common headers";
+        /// One connection per page, in place of one per object.
+        persistent: Flag = false, "HTTP/1.0, as in the paper";
+    }
+}
 
 /// Pauses between the objects of a page, in seconds.
 const ACTIVE_OFF: Distribution = Distribution::Weibull {
@@ -175,13 +161,12 @@ fn remaining_active(stream: &mut Stream) -> f64 {
 }
 
 fn build(params: &Params, setup: &TrafficSetup) -> Built {
-    let count = params.integer("files").unwrap_or(2000) as usize;
-    let files = WebFiles::new(count, params.real("tail").unwrap_or(0.07));
-    let object_time = params.span("object_time").unwrap_or_default().secs();
-    let cycle = mean_cycle(object_time);
+    let params = WebParams::read(params);
+    let files = WebFiles::new(params.files as usize, params.tail);
+    let cycle = mean_cycle(params.object_time.secs());
     let per_user = (1.0 + mean_embedded()) * files.mean_request() * 8.0 / cycle;
-    let users = match (params.integer("load"), params.integer("users")) {
-        (Some(load), None) => (load as f64 / per_user).round().max(1.0),
+    let users = match (params.load, params.users) {
+        (Some(load), None) => (load.bps() as f64 / per_user).round().max(1.0),
         (None, Some(users)) => users as f64,
         _ => {
             return Err(ParamError::Conflict(
@@ -204,8 +189,8 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
             ("objects_per_page", 1.0 + mean_embedded()),
         ],
         sizes: files.sizes,
-        request: params.integer("request").unwrap_or(300),
-        persistent: params.flag("persistent").unwrap_or(false),
+        request: params.request.get(),
+        persistent: params.persistent,
         cycle,
         mean_embedded: mean_embedded(),
         embedded: Zipf::new(10_000, 2.43),

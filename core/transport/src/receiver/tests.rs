@@ -70,8 +70,7 @@ fn every_second_packet_or_after_the_delay() {
 #[test]
 fn gaps_are_reported_at_once_until_the_data_is_there() {
     let mut rig = Rig::new();
-    rig.receiver.quick_acks = 16;
-    rig.receiver.ack_rule = AckRule::Tcp;
+    rig.receiver.config.quick_acks = 16;
     rig.data(0, 0, Ecn::NotEct);
     rig.data(1, 1, Ecn::NotEct);
     // Number 2 (chunk 2) is lost; its data comes again as number 5.
@@ -133,8 +132,7 @@ fn repeated_data_beyond_a_gap_counts_once() {
 fn what_had_arrived_before_is_acknowledged_at_once_and_so_are_the_next() {
     for sack in [false, true] {
         let mut rig = Rig::new();
-        (rig.receiver.sack, rig.receiver.quick_acks) = (sack, 3);
-        rig.receiver.ack_rule = AckRule::Tcp;
+        (rig.receiver.config.sack, rig.receiver.config.quick_acks) = (sack, 3);
         rig.data(0, 0, Ecn::NotEct);
         assert!(rig.data(1, 1, Ecn::NotEct).is_some());
         // Number 2 repeats chunk 1; from then on three acknowledgements wait for nothing.

@@ -82,7 +82,7 @@ impl Sender {
             self.rack.on_reordering();
         }
         if let Some(offset) = news.lowest_reordered {
-            let distance = (self.fack - offset).div_ceil(u64::from(self.config.mss));
+            let distance = (self.fack - offset).div_ceil(self.mss);
             self.rack.raise_reordering(distance);
         }
         if news.spurious > 0 {

@@ -75,7 +75,7 @@ impl Sender {
         }
         self.counters.acked_packets += packets.len() as u64;
         // One of them was missing; the others have been told of by duplicates, as far as there were any.
-        let mss = u64::from(self.config.mss);
+        let mss = self.mss;
         let acked = edge - self.snd_una;
         let credit = acked
             .saturating_sub(self.sacked_out)
@@ -113,7 +113,7 @@ impl Sender {
     /// were sent twice, which nobody can tell: Linux then takes all that was in flight, with the `acked` bytes of this
     /// acknowledgement, for the number by which they do (tcp_check_reno_reordering).
     fn set_sacked_out(&mut self, bytes: u64, acked: u64) {
-        let mss = u64::from(self.config.mss);
+        let mss = self.mss;
         let unsettled = self.snd_nxt - self.snd_una;
         let most = match self.state {
             CongestionState::Loss => self.snd_nxt - self.high_seq.max(self.snd_una),
@@ -156,7 +156,7 @@ impl Sender {
         }
         let before = self.sacked_out;
         self.reset_sacked_out();
-        self.set_sacked_out(before + u64::from(self.config.mss), 0);
+        self.set_sacked_out(before + self.mss, 0);
         let told = self.sacked_out.saturating_sub(before);
         self.rate.on_delivered(now, told);
         let quiet = match self.state {
@@ -165,7 +165,7 @@ impl Sender {
             CongestionState::Recovery(_) => self.epoch_losses == 0,
             CongestionState::Loss => false,
         };
-        let threshold = self.rack.dup_thresh() * u64::from(self.config.mss);
+        let threshold = self.rack.dup_thresh() * self.mss;
         let mut lost = 0;
         if quiet && self.sacked_out >= threshold {
             lost = self.mark_head_lost(now, in_flight_before);

@@ -115,7 +115,7 @@ impl Sender {
 
     fn new_prr(&self, prior: u64, in_flight: u64) -> Option<Prr> {
         let target = self.allowance.cwnd?.get();
-        let mss = u64::from(self.config.mss);
+        let mss = self.mss;
         (self.recovery_rule == Recovery::Proportional)
             .then(|| Prr::new(prior, target, in_flight, mss))
     }
@@ -123,7 +123,7 @@ impl Sender {
     /// Bytes of marked packets among `bytes` acknowledged ones. Marks that came with duplicates, which
     /// acknowledge nothing, count with what is acknowledged next.
     pub(super) fn take_ce_bytes(&mut self, bytes: u64) -> u64 {
-        let mss = u64::from(self.config.mss);
+        let mss = self.mss;
         let marked = self.ce_packets_unreported.saturating_mul(mss).min(bytes);
         self.ce_packets_unreported = self
             .ce_packets_unreported

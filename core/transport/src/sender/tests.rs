@@ -353,7 +353,7 @@ fn a_packet_that_a_full_window_kept_back_waits_for_its_time_if_the_scheme_says_s
 #[test]
 fn a_window_is_spread_over_the_round_trip_on_request() {
     let config = Config {
-        pace_by_window: true,
+        pacing: PacingChoice::Window,
         ..Config::default()
     };
     let mut rig = Rig::with(20, &config);

@@ -46,7 +46,7 @@ impl Sender {
         if !may_probe {
             return None;
         }
-        let single = self.in_flight <= u64::from(self.config.mss);
+        let single = self.in_flight <= self.mss;
         let interval = self.ack_interval().unwrap_or_default();
         let delay = self.config.max_ack_delay.max(interval);
         self.rtt
@@ -90,7 +90,7 @@ impl Sender {
                 .on_missed_loss(self.count_overtaking(lowest, newest));
         }
         if matches!(self.state, CongestionState::Open) && !self.config.sack {
-            let mss = u64::from(self.config.mss);
+            let mss = self.mss;
             self.rack.on_missed_loss(self.sacked_out / mss);
         }
         let in_flight = self.in_flight;

@@ -28,7 +28,7 @@ impl Sender {
     /// Bytes of the next new packet.
     #[inline]
     pub(super) fn next_new_data(&self) -> u64 {
-        u64::from(self.config.mss).min(self.write_seq - self.snd_nxt)
+        self.mss.min(self.write_seq - self.snd_nxt)
     }
 
     /// Time between acknowledgements that the receiver is asked for (TACK).

@@ -11,7 +11,7 @@ use crate::{Bytes, Rate, Span};
 /// [`choice!`](crate::choice) declares, with the words that are allowed if not all are. The range is in base units (ns,
 /// bit/s, bytes), and a unit is given where the kind has none. The default is written as in scenarios; a parameter
 /// without one is required, unless its kind is an `Option`: then it may be absent. `Packets` are real numbers, as
-/// windows in packets are, and a `PacketCount` is whole. `#[trial("...")]` gives values for test kits that fit the other
+/// windows in packets are, and a `PacketCount` is whole; another type may follow the kind (`Bytes as u64`). `#[trial("...")]` gives values for test kits that fit the other
 /// parameters (see [`ParamSpec::trial`](crate::ParamSpec::trial)). The struct has `PARAMS` for the registry and `read`
 /// for the constructor.
 ///
@@ -34,13 +34,15 @@ use crate::{Bytes, Rate, Span};
 ///         min_rtt_window: Span = "10 s", "Linux tcp_bbr.c";
 ///         /// Rule by which the window grows.
 ///         growth: Growth = "cubic", "RFC 9438";
+///         /// Largest window, if there is one.
+///         max_cwnd: Option<Packets>(2.0..=1e6);
 ///     }
 /// }
 ///
 /// let params = ExampleParams::read(&Params::resolve(ExampleParams::PARAMS, []).unwrap());
 /// assert_eq!((params.beta, params.step), (0.5, 1.0));
 /// assert_eq!(params.min_rtt_window, Span::from_ms(10_000));
-/// assert_eq!(params.growth, Growth::Cubic);
+/// assert_eq!((params.growth, params.max_cwnd), (Growth::Cubic, None));
 /// ```
 #[macro_export]
 macro_rules! params {
@@ -50,14 +52,14 @@ macro_rules! params {
             $(
                 $(#[doc = $doc:literal])+
                 $(#[trial($($trial:literal),+)])?
-                $field:ident : $kind:ident $(<$inner:ident>)? $([$($word:literal),+])? $(($range:expr $(, $unit:literal)?))? $(= $default:literal)? $(, $source:expr)?;
+                $field:ident : $kind:ident $(<$inner:ident>)? $(as $as:ident)? $([$($word:literal),+])? $(($range:expr $(, $unit:literal)?))? $(= $default:literal)? $(, $source:expr)?;
             )+
         }
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug)]
         $vis struct $name {
-            $($(#[doc = $doc])+ $vis $field: $crate::params!(@value $kind $($inner)?),)+
+            $($(#[doc = $doc])+ $vis $field: $crate::params!(@value $kind $($inner)? $($as)?),)+
         }
 
         impl $name {
@@ -85,6 +87,7 @@ macro_rules! params {
     (@default $spec:ident) => { $spec.required() };
     (@default $spec:ident $optional:ident) => { $spec };
     (@value Option $kind:ident) => { Option<$crate::params!(@value $kind)> };
+    (@value $kind:ident $as:ident) => { $as };
     (@value Rate) => { $crate::Rate };
     (@value Span) => { $crate::Span };
     (@value Bytes) => { $crate::Bytes };
@@ -178,6 +181,7 @@ macro_rules! read_param {
 
 read_param! {
     u64: Value::Integer(number) => *number;
+    u32: Value::Integer(number) => *number as u32;
     f64: Value::Real(number) => *number, Value::Integer(number) => *number as f64;
     bool: Value::Flag(flag) => *flag;
     Rate: Value::Integer(bps) => Rate::from_bps(*bps);

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 pub use declare::ReadParam;
 pub use error::ParamError;
-pub use spec::{Kind, ParamSpec};
+pub use spec::{Kind, ParamSpec, join};
 pub use value::{FileRef, Value};
 
 /// Checked parameter values, defaults filled in.

@@ -156,19 +156,31 @@ impl ParamSpec {
     /// # Panics
     /// When there are not `N` of them.
     pub const fn join<const N: usize>(lists: &[&[ParamSpec]]) -> [ParamSpec; N] {
-        let mut joined = [ParamSpec::new("", Kind::Flag, ""); N];
-        let (mut list, mut filled) = (0, 0);
-        while list < lists.len() {
-            let mut index = 0;
-            while index < lists[list].len() {
-                joined[filled] = lists[list][index];
-                index += 1;
-                filled += 1;
+        join(lists, ParamSpec::new("", Kind::Flag, ""))
+    }
+
+    /// Those parameters of `list` that `defaults` names, in its order, each with the default and the source that stand
+    /// there: for a list that several things share.
+    ///
+    /// # Panics
+    /// When a name is not in the list.
+    pub const fn with_defaults<const N: usize>(
+        list: &[ParamSpec],
+        defaults: &[(&str, &'static str, &'static str); N],
+    ) -> [ParamSpec; N] {
+        let mut specs = [ParamSpec::new("", Kind::Flag, ""); N];
+        let mut index = 0;
+        while index < N {
+            let (name, default, source) = defaults[index];
+            let mut found = 0;
+            while !is_same(list[found].name, name) {
+                found += 1;
             }
-            list += 1;
+            specs[index] = list[found].default(default).source(source);
+            specs[index].required = false;
+            index += 1;
         }
-        assert!(filled == N);
-        joined
+        specs
     }
 
     /// The default as a value.
@@ -284,4 +296,33 @@ impl ParamSpec {
             "source": self.source,
         })
     }
+}
+/// The items of several lists, one after the other, at compile time; `empty` is any item.
+///
+/// # Panics
+/// When there are not `N` of them.
+pub const fn join<T: Copy, const N: usize>(lists: &[&[T]], empty: T) -> [T; N] {
+    let mut joined = [empty; N];
+    let (mut list, mut filled) = (0, 0);
+    while list < lists.len() {
+        let mut index = 0;
+        while index < lists[list].len() {
+            joined[filled] = lists[list][index];
+            index += 1;
+            filled += 1;
+        }
+        list += 1;
+    }
+    assert!(filled == N);
+    joined
+}
+
+/// Comparison of names at compile time.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut index = 0;
+    while index < a.len() && index < b.len() && a[index] == b[index] {
+        index += 1;
+    }
+    index == a.len() && index == b.len()
 }

@@ -50,8 +50,8 @@ fn traffic_and_host_settings_are_read() {
         (3, 46, true)
     );
     assert_eq!((flow.client(), flow.server()), (0, 1));
-    assert_eq!(cell.transport(flow, 0).mss, 948);
-    assert_eq!(Config::new(&cell.transport).mss, 1448);
+    assert_eq!(cell.transport(flow, 0).mss(), 948);
+    assert_eq!(Config::new(&cell.transport).mss(), 1448);
 }
 
 #[test]

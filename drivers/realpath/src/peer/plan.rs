@@ -244,7 +244,7 @@ mod tests {
         let (cell, host) = plan.cell(Path::new("/none")).unwrap();
         assert_eq!((host.name.as_str(), host.mtu), ("receiver", Some(1444)));
         let config = cell.transport(&cell.flows[0], 0);
-        assert_eq!(u32::from(config.mss) + config.overhead(), 1444);
+        assert_eq!(config.packet_size.get(), 1444);
         // A host that says less keeps it.
         let mut document = document();
         document["cell"]["network"]["hosts"] =

@@ -1,5 +1,5 @@
 //! BBR version 3: state machine and model. What its two descriptions do differently is in
-//! [`Profile`]; what they share is here.
+//! [`BbrProfile`]; what they share is here.
 //!
 //! `cycle` has the states of PROBE_BW, `model` what losses teach, `control` rate and window, `ecn` the
 //! marks that the published code reacts to.
@@ -11,19 +11,15 @@ mod model;
 #[cfg(test)]
 mod tests;
 
-use super::{
-    Aggregation, BbrProfile, Departures, FullPipe, MaxFilter, Memory, MinRtt, Rounds, bandwidth,
-};
+use super::{BbrFlow, BbrProfile, MIN_PACKETS, MaxFilter, Memory, MinRtt, bandwidth, whole};
 use crate::{
-    AckEvent, Allowance, CaState, CongestionControl, Fields, LossEvent, RateSample, SendEvent,
-    Setup, SpuriousLossEvent,
+    AckEvent, Allowance, CongestionControl, Fields, LossEvent, RateSample, SendEvent, Setup,
+    SpuriousLossEvent,
 };
 use ecn::BbrEcn;
 use model::{Bounds, Latest, Probe, Undo};
-use narrows_units::{Bytes, Rate, Span, Stream, Time};
+use narrows_units::{Bytes, Span, Stream, Time};
 
-/// Smallest window in packets: two on the way there, two acknowledgements on the way back.
-const MIN_PACKETS: f64 = 4.0;
 /// Time in PROBE_RTT with little in flight.
 const PROBE_RTT_TIME: Span = Span::from_ms(200);
 
@@ -98,21 +94,15 @@ impl BbrSample {
 /// BBR version 3.
 pub struct Machine {
     profile: BbrProfile,
-    mss: f64,
-    initial: f64,
+    flow: BbrFlow,
     random: Stream,
 
     mode: BbrMode,
-    rounds: Rounds,
-    round_start: bool,
     /// Largest bandwidth of the last cycle of PROBE_BW and of the current one.
     bandwidths: [f64; 2],
-    full: FullPipe,
     drain_start: u64,
     min_rtt: MinRtt,
     recent_rtt: MinRtt,
-    aggregation: Aggregation,
-    departures: Departures,
     latest: Latest,
     bounds: Bounds,
     probe: Probe,
@@ -120,62 +110,34 @@ pub struct Machine {
     ecn: BbrEcn,
     /// Losses of the current round of STARTUP.
     startup_losses: u32,
-    probe_rtt_end: Option<Time>,
-    probe_rtt_round: bool,
-    /// Sending has begun again after the application had been silent.
-    restarted: bool,
-
     delivered: Bytes,
-    cwnd: f64,
-    prior_cwnd: f64,
-    /// State of the transport at the last acknowledgement.
-    prior: CaState,
-    pacing: Rate,
-    seen_rtt: bool,
 }
 
 impl Machine {
     /// A flow in STARTUP.
     pub fn new(profile: BbrProfile, setup: Setup) -> Self {
-        let initial = setup.initial_cwnd().get() as f64;
         let memory = if profile.aggregation_slots {
             Memory::slots()
         } else {
             Memory::Window(MaxFilter::new(profile.aggregation_rounds))
         };
-        let mut machine = Machine {
-            mss: setup.mss.get() as f64,
-            initial,
+        Machine {
+            flow: BbrFlow::new(&setup, profile.params.startup_gain, memory),
             random: setup.random,
             mode: BbrMode::Startup,
-            rounds: Rounds::default(),
-            round_start: false,
             bandwidths: [0.0; 2],
-            full: FullPipe::default(),
             drain_start: 0,
-            min_rtt: MinRtt::new(profile.min_rtt_window, setup.now),
-            recent_rtt: MinRtt::new(profile.probe_rtt_interval, setup.now),
-            aggregation: Aggregation::new(setup.now, memory),
-            departures: Departures::default(),
+            min_rtt: MinRtt::new(profile.params.min_rtt_window, setup.now),
+            recent_rtt: MinRtt::new(profile.params.probe_rtt_interval, setup.now),
             latest: Latest::default(),
             bounds: Bounds::NONE,
             probe: Probe::new(setup.now),
             undo: Undo::default(),
             ecn: BbrEcn::new(profile.ecn && setup.ecn),
             startup_losses: 0,
-            probe_rtt_end: None,
-            probe_rtt_round: false,
-            restarted: false,
             delivered: Bytes::ZERO,
-            cwnd: initial,
-            prior_cwnd: 0.0,
-            prior: CaState::Open,
-            pacing: Rate::from_bps(1),
-            seen_rtt: false,
             profile,
-        };
-        machine.pacing = machine.first_pacing(control::FIRST_RTT);
-        machine
+        }
     }
 
     /// Largest bandwidth of two cycles, in bytes per second.
@@ -197,37 +159,33 @@ impl Machine {
         if self.pacing_gain() > 1.0 {
             bytes += self.quantum();
         }
-        self.departures.in_flight_then(now, bytes, self.bandwidth())
+        self.flow
+            .departures
+            .in_flight_then(now, bytes, self.bandwidth())
     }
 
     fn update_aggregation(&mut self, ack: &AckEvent<'_>) {
-        let window = if self.full.reached() {
+        let window = if self.flow.full.reached() {
             self.profile.aggregation_rounds
         } else {
             1
         };
-        self.aggregation.update(
-            ack.now,
-            ack.bytes.get() as f64,
-            self.mss,
-            self.bandwidth(),
-            self.cwnd,
-            (self.rounds.count(), self.round_start),
-            window,
-        );
+        self.flow.update_aggregation(ack, self.bandwidth(), window);
     }
 
     fn check_full_pipe(&mut self, sample: &BbrSample) {
-        let looks = self.round_start || self.profile.growth_at_any_ack;
-        if looks && !self.full.now() && !sample.app_limited {
-            self.full.observe(sample.bandwidth, self.round_start);
+        let looks = self.flow.round_start || self.profile.growth_at_any_ack;
+        if looks && !self.flow.full.now() && !sample.app_limited {
+            self.flow
+                .full
+                .observe(sample.bandwidth, self.flow.round_start);
         }
     }
 
     fn check_startup(&mut self) {
-        if self.mode == BbrMode::Startup && self.full.reached() {
+        if self.mode == BbrMode::Startup && self.flow.full.reached() {
             self.mode = BbrMode::Drain;
-            self.drain_start = self.rounds.count();
+            self.drain_start = self.flow.rounds.count();
             if self.profile.tidy_bounds {
                 self.latest.reset();
             }
@@ -240,7 +198,7 @@ impl Machine {
         }
         let drained =
             self.in_flight(ack.now, ack.in_flight) <= self.target(self.max_bandwidth(), 1.0);
-        let rounds = self.rounds.count() - self.drain_start;
+        let rounds = self.flow.rounds.count() - self.drain_start;
         if drained
             || self
                 .profile
@@ -253,57 +211,31 @@ impl Machine {
 
     fn update_rtt(&mut self, ack: &AckEvent<'_>) {
         let expired = self.recent_rtt.expired(ack.now);
-        if let Some(rtt) = ack.latest_rtt {
-            let alone = ack.packets.len() <= 1 && (ack.bytes.get() as f64) < self.mss;
-            let delayed = alone
-                && !self.profile.take_delayed_rtt
-                && (ack.rate).is_some_and(|r| r.prior_delivered + ack.bytes == ack.delivered);
-            self.recent_rtt.offer(ack.now, rtt, delayed);
-        }
+        let take_delayed = self.profile.take_delayed_rtt;
+        self.flow.offer_rtt(ack, &mut self.recent_rtt, take_delayed);
         self.min_rtt.adopt(ack.now, &self.recent_rtt);
-        if expired && !self.restarted && self.mode != BbrMode::ProbeRtt {
+        if expired && !self.flow.restarted && self.mode != BbrMode::ProbeRtt {
             self.save_cwnd();
             self.mode = BbrMode::ProbeRtt;
-            self.probe_rtt_end = None;
+            self.flow.probe_rtt_end = None;
             self.probe.stop();
-            self.rounds.restart(ack.delivered);
+            self.flow.rounds.restart(ack.delivered);
         }
         if self.mode == BbrMode::ProbeRtt {
-            self.handle_probe_rtt(ack);
-        }
-        if ack
-            .rate
-            .is_some_and(|sample| sample.delivered > Bytes::ZERO)
-        {
-            self.restarted = false;
-        }
-    }
-
-    fn handle_probe_rtt(&mut self, ack: &AckEvent<'_>) {
-        match self.probe_rtt_end {
-            None if ack.in_flight.get() as f64 <= self.probe_rtt_cwnd() => {
-                self.probe_rtt_end = Some(ack.now + PROBE_RTT_TIME);
-                self.probe_rtt_round = false;
-                self.rounds.restart(ack.delivered);
-            }
-            None => {}
-            Some(_) => {
-                self.probe_rtt_round |= self.round_start;
-                if self.probe_rtt_round {
-                    self.check_probe_rtt_end(ack.now);
-                }
+            let few = self.probe_rtt_cwnd();
+            if self.flow.handle_probe_rtt(ack, few, PROBE_RTT_TIME) {
+                self.check_probe_rtt_end(ack.now);
             }
         }
+        self.flow.on_delivered(ack);
     }
 
     fn check_probe_rtt_end(&mut self, now: Time) {
-        if self.probe_rtt_end.is_none_or(|end| now <= end) {
+        if !self.flow.ends_probe_rtt(now, &mut self.recent_rtt) {
             return;
         }
-        self.recent_rtt.confirm(now);
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bounds.reset_short_term();
-        if self.full.reached() {
+        if self.flow.full.reached() {
             // What is in flight is below the path's capacity already.
             self.start_down(now);
             self.start_cruise();
@@ -317,10 +249,10 @@ impl CongestionControl for Machine {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.delivered = ack.delivered;
         let sample = ack.rate.as_ref().map(BbrSample::new).unwrap_or_default();
-        self.round_start = false;
+        self.flow.round_start = false;
         if let Some(rate) = &ack.rate {
-            self.round_start = self.rounds.update(rate.prior_delivered, ack.delivered);
-            self.probe.rounds += u64::from(self.round_start);
+            self.flow.round_start = self.flow.rounds.update(rate.prior_delivered, ack.delivered);
+            self.probe.rounds += u64::from(self.flow.round_start);
             self.latest
                 .take(&sample, rate.prior_delivered, ack.delivered);
         } else {
@@ -342,10 +274,7 @@ impl CongestionControl for Machine {
         if ack.rate.is_some() {
             self.latest.advance(&sample);
         }
-        if !self.seen_rtt && !ack.smoothed_rtt.is_zero() {
-            self.seen_rtt = true;
-            self.pacing = self.first_pacing(ack.smoothed_rtt);
-        }
+        self.flow.on_first_rtt(ack);
         self.set_pacing(self.pacing_gain());
         self.set_cwnd(ack);
     }
@@ -363,25 +292,20 @@ impl CongestionControl for Machine {
     }
 
     fn on_send(&mut self, send: &SendEvent) {
-        if send.idle.is_some() && send.app_limited {
-            self.restarted = true;
-            self.aggregation.restart(send.now);
+        if self.flow.restarts(send) {
             if self.mode.in_probe_bw() {
                 self.set_pacing(1.0);
             } else if self.mode == BbrMode::ProbeRtt {
                 self.check_probe_rtt_end(send.now);
             }
         }
-        self.departures.sent(send.now, send.bytes, self.pacing);
+        self.flow
+            .departures
+            .sent(send.now, send.bytes, self.flow.pacing);
     }
 
     fn allowance(&self) -> Allowance {
-        Allowance {
-            cwnd: Some(super::whole(self.cwnd)),
-            pacing: Some(self.pacing),
-            quantum: Some(super::whole(self.quantum())),
-            ..Allowance::default()
-        }
+        self.flow.allowance(whole(self.quantum()))
     }
 
     fn holds_back(&self) -> bool {
@@ -397,7 +321,7 @@ impl CongestionControl for Machine {
             ("bbr_min_rtt_ms", rtt * 1e3),
             ("pacing_gain", self.pacing_gain()),
             ("cwnd_gain", self.cwnd_gain()),
-            ("extra_acked_bytes", self.aggregation.extra()),
+            ("extra_acked_bytes", self.flow.aggregation.extra()),
         ]);
         // Bounds that are not set have no value.
         let bounds = [

@@ -1,6 +1,6 @@
 //! In what the published code of BBR version 3 and the Internet-Draft differ, side by side.
 
-use narrows_units::Span;
+use narrows_units::{Params, Span, params};
 
 /// Rule for the largest burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,11 +12,30 @@ pub enum Quantum {
     Draft,
 }
 
+params! {
+    /// Constants that may be set, with those of the code as defaults.
+    #[derive(Copy)]
+    pub struct BbrParams {
+        /// Gain of the rate in STARTUP.
+        startup_gain: Number(1.25..=10.0) = 2.7734375, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_startup_pacing_gain";
+        /// Share of losses that tells a probe that too much is in flight.
+        loss_threshold: Ratio(0.001..=0.5) = 0.01953125, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_loss_thresh";
+        /// Share of the short-term bounds kept at least in a round with losses.
+        beta: Ratio(0.1..=1.0) = 0.703125, "google/bbr v3, net/ipv4/tcp_bbr.c: 1 - bbr_beta";
+        /// Share of the long-term bound left free while cruising.
+        headroom: Ratio(0.0..=0.9) = 0.1484375, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_inflight_headroom";
+        /// Time without a lower RTT after which PROBE_RTT comes.
+        probe_rtt_interval: Span(1e8..=1e12) = "5 s", "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_probe_rtt_win_ms";
+        /// Time for which the smallest RTT counts.
+        min_rtt_window: Span(1e8..=1e12) = "10 s", "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec";
+    }
+}
+
 /// Constants and choices of one description of BBR version 3.
 #[derive(Clone, Copy, Debug)]
 pub struct BbrProfile {
-    /// Gain of the rate in STARTUP (4 ln 2, rounded differently).
-    pub startup_gain: f64,
+    /// Those that may be set.
+    pub params: BbrParams,
     /// Gain of the rate in DRAIN.
     pub drain_gain: f64,
     /// Rounds after which DRAIN ends even if the queue is not gone.
@@ -25,12 +44,6 @@ pub struct BbrProfile {
     pub down_gain: f64,
     /// Gain of the window in PROBE_RTT, before the bound of half a bandwidth-delay product.
     pub probe_rtt_cwnd_gain: f64,
-    /// Share of losses that tells that too much is in flight.
-    pub loss_threshold: f64,
-    /// Share of the short-term bounds that is kept at least in a round with losses.
-    pub beta: f64,
-    /// Share of the long-term bound that is left free while cruising.
-    pub headroom: f64,
     /// True if growth of the bandwidth is looked for at every acknowledgement or once per round.
     pub growth_at_any_ack: bool,
     /// True if what is in flight is judged at the next packet's departure or now.
@@ -63,68 +76,58 @@ pub struct BbrProfile {
     pub quantum: Quantum,
     /// True if marks count where the RTT is short.
     pub ecn: bool,
-    /// Time without a lower RTT after which PROBE_RTT comes.
-    pub probe_rtt_interval: Span,
-    /// Time for which the smallest RTT counts.
-    pub min_rtt_window: Span,
 }
 
 impl BbrProfile {
     /// google/bbr, branch v3, net/ipv4/tcp_bbr.c (2023).
-    pub const CODE: BbrProfile = BbrProfile {
-        startup_gain: 710.0 / 256.0,
-        drain_gain: 88.0 / 256.0,
-        drain_rounds: None,
-        down_gain: 232.0 / 256.0,
-        probe_rtt_cwnd_gain: 1.0,
-        loss_threshold: 5.0 / 256.0,
-        beta: 180.0 / 256.0,
-        headroom: 38.0 / 256.0,
-        growth_at_any_ack: true,
-        at_departure: true,
-        count_loss_acks: true,
-        judge_delivered: true,
-        restore_after_recovery: false,
-        resume_probe: false,
-        target_with_budget: true,
-        take_delayed_rtt: false,
-        aggregation_rounds: 5,
-        aggregation_slots: true,
-        aggregation_limit: Span::from_ms(100),
-        startup_windows: Some(2),
-        tidy_bounds: true,
-        quantum: Quantum::Linux,
-        ecn: true,
-        probe_rtt_interval: Span::from_ms(5_000),
-        min_rtt_window: Span::from_ms(10_000),
-    };
+    pub fn code(params: &Params) -> Self {
+        BbrProfile {
+            params: BbrParams::read(params),
+            drain_gain: 88.0 / 256.0,
+            drain_rounds: None,
+            down_gain: 232.0 / 256.0,
+            probe_rtt_cwnd_gain: 1.0,
+            growth_at_any_ack: true,
+            at_departure: true,
+            count_loss_acks: true,
+            judge_delivered: true,
+            restore_after_recovery: false,
+            resume_probe: false,
+            target_with_budget: true,
+            take_delayed_rtt: false,
+            aggregation_rounds: 5,
+            aggregation_slots: true,
+            aggregation_limit: Span::from_ms(100),
+            startup_windows: Some(2),
+            tidy_bounds: true,
+            quantum: Quantum::Linux,
+            ecn: true,
+        }
+    }
 
     /// draft-ietf-ccwg-bbr, text of August 2026.
-    pub const DRAFT: BbrProfile = BbrProfile {
-        startup_gain: 2.77,
-        drain_gain: 0.5,
-        drain_rounds: Some(3),
-        down_gain: 0.90,
-        probe_rtt_cwnd_gain: 0.5,
-        loss_threshold: 0.02,
-        beta: 0.7,
-        headroom: 0.15,
-        growth_at_any_ack: false,
-        at_departure: false,
-        count_loss_acks: false,
-        judge_delivered: false,
-        restore_after_recovery: true,
-        resume_probe: true,
-        target_with_budget: false,
-        take_delayed_rtt: true,
-        aggregation_rounds: 10,
-        aggregation_slots: false,
-        aggregation_limit: Span::MAX,
-        startup_windows: None,
-        tidy_bounds: false,
-        quantum: Quantum::Draft,
-        ecn: false,
-        probe_rtt_interval: Span::from_ms(5_000),
-        min_rtt_window: Span::from_ms(10_000),
-    };
+    pub fn draft(params: &Params) -> Self {
+        BbrProfile {
+            params: BbrParams::read(params),
+            drain_gain: 0.5,
+            drain_rounds: Some(3),
+            down_gain: 0.90,
+            probe_rtt_cwnd_gain: 0.5,
+            growth_at_any_ack: false,
+            at_departure: false,
+            count_loss_acks: false,
+            judge_delivered: false,
+            restore_after_recovery: true,
+            resume_probe: true,
+            target_with_budget: false,
+            take_delayed_rtt: true,
+            aggregation_rounds: 10,
+            aggregation_slots: false,
+            aggregation_limit: Span::MAX,
+            startup_windows: None,
+            tidy_bounds: false,
+            quantum: Quantum::Draft,
+            ecn: false,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 use super::*;
-use narrows_units::Params;
+use crate::parts::bbr::{bdp, rate};
+use narrows_units::{Params, Rate};
 use crate::testing::setup;
 
 /// Payload of a packet of 1500 bytes with TCP's timestamps.
@@ -82,7 +83,7 @@ impl Path {
     }
 
     fn packets(&self) -> u64 {
-        self.scheme.cwnd / self.scheme.mss
+        self.scheme.flow.cwnd as u64 / self.scheme.mss
     }
 }
 
@@ -91,7 +92,7 @@ impl Path {
 fn targets(mbps: f64, ms: u64, limit: u64) -> (f64, u64, u64, u64) {
     let bandwidth = mbps * 1e6 / 8.0;
     let product = bdp(bandwidth, Span::from_ms(ms));
-    let quantum = quantum(rate(bandwidth * MARGIN), PAYLOAD, limit);
+    let quantum = quantum(rate(bandwidth * 0.99), PAYLOAD, limit);
     let window = |probing| with_budget(2.0 * product, quantum, PAYLOAD, probing) / PAYLOAD;
     let packets = product / PAYLOAD as f64;
     (packets, quantum / PAYLOAD, window(false), window(true))
@@ -123,7 +124,7 @@ fn the_pacing_rates_of_the_phases() {
     for (phase, mbps) in [(0, 123.75), (1, 74.25), (2, 99.0), (7, 99.0)] {
         path.scheme.phase = phase;
         path.scheme.set_pacing(path.scheme.pacing_gain());
-        let paced = path.scheme.pacing.bps() as f64 / 1e6;
+        let paced = path.scheme.flow.pacing.bps() as f64 / 1e6;
         assert!((paced / mbps - 1.0).abs() < 1e-5, "phase {phase}: {paced}");
     }
     assert_eq!(Probing::linux().gains.iter().sum::<f64>(), 8.0);
@@ -133,15 +134,15 @@ fn the_pacing_rates_of_the_phases() {
 fn the_first_pacing_rate() {
     let mut path = Path::new(scheme(PAYLOAD));
     // No RTT yet: that of 1 ms.
-    let first = path.scheme.pacing.bps() as f64 / 1e6;
+    let first = path.scheme.flow.pacing.bps() as f64 / 1e6;
     assert!((first - 331.0).abs() < 0.1, "{first}");
     // The first acknowledgement brings one, here with a sample too low to matter.
-    path.scheme.cwnd = 10 * PAYLOAD;
-    path.scheme.pacing = path.scheme.first_pacing(Span::from_ms(40));
-    let first = path.scheme.pacing.bps() as f64 / 1e6;
+    path.scheme.flow.cwnd = (10 * PAYLOAD) as f64;
+    path.scheme.flow.pacing = path.scheme.flow.first_pacing(Span::from_ms(40));
+    let first = path.scheme.flow.pacing.bps() as f64 / 1e6;
     assert!((first - 8.276).abs() < 0.001, "{first}");
     path.round(1e6, 9);
-    let first = path.scheme.pacing.bps() as f64 / 1e6;
+    let first = path.scheme.flow.pacing.bps() as f64 / 1e6;
     assert!((first - 8.276).abs() < 0.001, "{first}");
 }
 
@@ -256,7 +257,7 @@ fn after_silence_the_rate_is_the_bandwidth_and_the_rtt_is_not_probed() {
     send.idle = Some(Span::from_ms(11_000));
     send.app_limited = true;
     path.scheme.on_send(&send);
-    let paced = path.scheme.pacing.bps() as f64;
+    let paced = path.scheme.flow.pacing.bps() as f64;
     assert!((paced / 9.9e6 - 1.0).abs() < 1e-4, "{paced}");
     path.round(10e6, 0);
     assert_eq!(path.scheme.mode, Mode::ProbeBw);
@@ -344,6 +345,6 @@ fn a_policer_is_kept_to() {
     let rate = path.scheme.policer.rate().unwrap() * 8.0;
     assert!((rate / 2.3168e6 - 1.0).abs() < 0.05, "{rate}");
     assert_eq!(path.scheme.pacing_gain(), 1.0);
-    let paced = path.scheme.pacing.bps() as f64;
+    let paced = path.scheme.flow.pacing.bps() as f64;
     assert!((paced / (0.99 * rate) - 1.0).abs() < 1e-3, "{paced}");
 }

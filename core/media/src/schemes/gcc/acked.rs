@@ -9,7 +9,7 @@ const VARIANCE: f64 = 50.0;
 /// Variance that each step adds.
 const DRIFT: f64 = 5.0;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Acked {
     at: Option<f64>,
     window: f64,
@@ -21,11 +21,8 @@ pub(super) struct Acked {
 impl Acked {
     pub(super) fn new() -> Self {
         Acked {
-            at: None,
-            window: 0.0,
-            bytes: 0.0,
-            estimate: None,
             variance: VARIANCE,
+            ..Acked::default()
         }
     }
 

@@ -37,7 +37,7 @@ impl Controller {
         let (start, min, max) = (settings.start_bps, settings.min_bps, settings.max_bps);
         Controller {
             groups: PacketGroups::default(),
-            trend: Trend::new(),
+            trend: Trend::default(),
             acked: Acked::new(),
             delay: Aimd::new(start, min, max),
             loss: LossRate::new(start, min, max),
@@ -73,7 +73,7 @@ impl Controller {
     pub(super) fn arrived(&mut self, sent: f64, arrived: f64, bytes: f64) {
         if self.newest.is_some_and(|newest| arrived - newest > SILENCE) {
             self.groups = PacketGroups::default();
-            self.trend = Trend::new();
+            self.trend = Trend::default();
         }
         self.newest = Some(self.newest.map_or(arrived, |newest| newest.max(arrived)));
         self.acked.update(arrived, bytes);

@@ -10,6 +10,7 @@
 //! Ticks are of 250 us, from the packet before that has arrived (the first one from `reference`); the most negative
 //! value says that the packet has not arrived. `sent` is when the message was written, by the same clock.
 
+use narrows_transport::wire::{Reader, WireError};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
@@ -32,30 +33,25 @@ pub(super) enum GccMessage<'a> {
     Key,
 }
 
-fn number<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
-    let (head, rest) = bytes.split_first_chunk::<N>()?;
-    *bytes = rest;
-    Some(*head)
-}
-
 impl GccMessage<'_> {
-    pub(super) fn read(mut bytes: &[u8]) -> Option<GccMessage<'_>> {
-        let [kind] = number(&mut bytes)?;
+    pub(super) fn read(bytes: &[u8]) -> Result<GccMessage<'_>, WireError> {
+        let mut reader = Reader(bytes);
+        let kind = reader.u8()?;
         if kind == 3 {
-            return Some(GccMessage::Key);
+            return Ok(GccMessage::Key);
         }
-        let [_, high, low] = number(&mut bytes)?;
-        let length = 2 * usize::from(u16::from_be_bytes([high, low]));
-        let base = u64::from_be_bytes(number(&mut bytes)?);
+        reader.u8()?;
+        let length = 2 * usize::from(reader.u16()?);
+        let base = reader.u64()?;
         match kind {
-            1 => Some(GccMessage::Arrivals {
+            1 => Ok(GccMessage::Arrivals {
                 base,
-                sent: Time::from_ns(u64::from_be_bytes(number(&mut bytes)?)),
-                reference: Time::from_ns(u64::from_be_bytes(number(&mut bytes)?)),
-                ticks: bytes.get(..length)?,
+                sent: Time::from_ns(reader.u64()?),
+                reference: Time::from_ns(reader.u64()?),
+                ticks: reader.0.get(..length).ok_or(WireError::Short)?,
             }),
-            2 => Some(GccMessage::Missing { base, above: bytes.get(..length)? }),
-            _ => None,
+            2 => Ok(GccMessage::Missing { base, above: reader.0.get(..length).ok_or(WireError::Short)? }),
+            kind => Err(WireError::Kind(kind)),
         }
     }
 }
@@ -189,7 +185,7 @@ mod tests {
     }
 
     fn read(bytes: &[u8]) -> Vec<(u64, Option<u64>)> {
-        let Some(GccMessage::Arrivals { base, reference, ticks, .. }) = GccMessage::read(bytes) else { panic!() };
+        let Ok(GccMessage::Arrivals { base, reference, ticks, .. }) = GccMessage::read(bytes) else { panic!() };
         arrivals(base, reference, ticks).map(|(number, at)| (number, at.map(|at| at / 1000))).collect()
     }
 
@@ -256,7 +252,7 @@ mod tests {
     fn missing_packets_are_told_by_distance() {
         let mut bytes = vec![];
         assert_eq!(write_missing([7, 9, 20, 100_000].into_iter(), &mut bytes), 3);
-        let Some(GccMessage::Missing { base, above }) = GccMessage::read(&bytes) else { panic!() };
+        let Ok(GccMessage::Missing { base, above }) = GccMessage::read(&bytes) else { panic!() };
         assert_eq!(missing(base, above).collect::<Vec<_>>(), [7, 9, 20]);
         bytes.clear();
         assert_eq!(write_missing(std::iter::empty(), &mut bytes), 0);

@@ -25,7 +25,7 @@ const APART: Span = Span::from_ms(300);
 /// From the first report on, as long as nothing is lost, the delay alone rules.
 const AT_FIRST: Span = Span::from_ms(2000);
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct LossRate {
     bps: f64,
     min_bps: f64,
@@ -51,15 +51,7 @@ impl LossRate {
             bps: start_bps,
             min_bps,
             max_bps,
-            first: None,
-            expected: 0,
-            lost: 0,
-            look_at: Time::ZERO,
-            share: 0.0,
-            judged: None,
-            fresh: false,
-            decreased: None,
-            lowest: VecDeque::new(),
+            ..LossRate::default()
         }
     }
 

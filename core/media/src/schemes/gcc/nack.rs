@@ -136,7 +136,7 @@ mod tests {
         while list.due() < Time::FAR {
             let (now, mut bytes) = (list.due(), vec![]);
             if list.write(now, &mut bytes) {
-                let Some(feedback::GccMessage::Missing { base, above }) = feedback::GccMessage::read(&bytes) else { panic!() };
+                let Ok(feedback::GccMessage::Missing { base, above }) = feedback::GccMessage::read(&bytes) else { panic!() };
                 found.push((now.ns() / 1_000_000, feedback::missing(base, above).collect()));
             }
         }

@@ -25,7 +25,7 @@ const PADDING_BYTES: (f64, f64) = (200.0, 1200.0);
 /// Most probes that wait, which a sender cannot reach.
 const MAX_WAITING: usize = 8;
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct Cluster {
     id: u32,
     bps: f64,
@@ -133,17 +133,11 @@ impl Probes {
             self.active = Some(Cluster {
                 id: self.next_id,
                 bps,
-                sent_packets: 0,
-                sent_bytes: 0.0,
                 first_sent: at,
                 last_sent: at,
-                last_size: 0.0,
-                packets: 0,
-                bytes: 0.0,
                 first_arrived: f64::INFINITY,
                 last_arrived: f64::NEG_INFINITY,
-                first_size: 0.0,
-                fresh: false,
+                ..Cluster::default()
             });
             self.next_id += 1;
         }

@@ -3,11 +3,12 @@
 use super::GccSettings;
 use super::feedback::{ArrivalReport, KEY_LENGTH};
 use super::nack::NackList;
+use crate::rate_meter::RateMeter;
 use crate::reassembly::{Reassembly, Inserted};
-use crate::clock::CoarseMediaClock;
+use narrows_cc::parts::StepClock;
 use crate::rtp::{self, Rtp};
 use crate::{FrameArrived, MediaReceiver};
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, ReceiverCounters, wire};
+use narrows_transport::{Body, Endpoint, Header, Outgoing, ReceiverCounters, wire};
 use narrows_units::{Ecn, Span, Time};
 
 /// A frame is waited for so long when lost packets are repeated, and otherwise (for packets that are merely late).
@@ -47,7 +48,7 @@ impl Decoder {
 }
 
 pub(super) struct GccReceiver {
-    clock: CoarseMediaClock,
+    clock: StepClock,
     interval: Span,
     patience: Span,
     assembly: Reassembly,
@@ -58,9 +59,8 @@ pub(super) struct GccReceiver {
     hopeless: bool,
     reported: Time,
     number: u64,
-    since: Time,
-    bytes: u64,
-    bps: f64,
+    /// Of what arrives.
+    meter: RateMeter,
     counters: ReceiverCounters,
 }
 
@@ -77,9 +77,7 @@ impl GccReceiver {
             hopeless: false,
             reported: now,
             number: 0,
-            since: now,
-            bytes: 0,
-            bps: settings.start_bps,
+            meter: RateMeter::new(now, WINDOW, settings.start_bps),
             counters: ReceiverCounters::default(),
         }
     }
@@ -88,7 +86,7 @@ impl GccReceiver {
         if !self.interval.is_zero() {
             return self.interval;
         }
-        let seconds = REPORT * 8.0 / (SHARE * self.bps.max(1.0));
+        let seconds = REPORT * 8.0 / (SHARE * self.meter.bps().max(1.0));
         Span::from_secs(seconds.clamp(INTERVALS.0, INTERVALS.1))
     }
 
@@ -103,15 +101,6 @@ impl GccReceiver {
 
     fn nack_due(&self) -> Time {
         self.nack.as_ref().map_or(Time::FAR, NackList::due)
-    }
-
-    fn measure(&mut self, now: Time, bytes: u32) {
-        self.bytes += u64::from(bytes);
-        let span = now - self.since;
-        if span >= WINDOW {
-            self.bps = self.bytes as f64 * 8.0 / span.secs();
-            (self.bytes, self.since) = (0, now);
-        }
     }
 
     /// Writes the message that is most urgent; its length.
@@ -143,10 +132,9 @@ impl Endpoint for GccReceiver {
     fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body) {
         let Header::Media(media) = header else { return };
         let Some(rtp) = Rtp::read(&body.bytes).filter(|_| !media.feedback) else { return };
-        self.counters.received_packets += 1;
-        self.counters.received_bytes += u64::from(wire::size(header, body));
-        self.counters.marked_packets += u64::from(ecn == Ecn::Ce);
-        self.measure(now, rtp::size(media.length));
+        self.counters.on_packet(wire::size(header, body), ecn);
+        self.meter.add(rtp::size(media.length));
+        self.meter.update(now);
         if !self.arrivals.is_pending() && now - self.reported > self.interval() {
             // After a silence, reports are an interval apart again, from the first packet on.
             self.reported = now;
@@ -178,17 +166,9 @@ impl Endpoint for GccReceiver {
     fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing> {
         body.clear();
         let length = self.write(now, &mut body.bytes)?;
-        let header = Header::Media(Media {
-            number: self.number,
-            length,
-            feedback: true,
-        });
+        let number = self.number;
         self.number += 1;
-        Some(Outgoing {
-            header,
-            size: wire::size(&header, body),
-            ecn: Ecn::NotEct,
-        })
+        Some(Outgoing::media(number, length, true, body))
     }
 
     fn next_wakeup(&self) -> Time {

@@ -3,6 +3,7 @@
 //! no gap of its own.
 
 use crate::packetizer::RtpPacket;
+use crate::rate_meter::RateMeter;
 use crate::rtp::Rtp;
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
@@ -33,10 +34,8 @@ pub(super) struct Repairs {
     /// Bytes granted within the last window.
     granted: VecDeque<(Time, u64)>,
     granted_bytes: u64,
-    /// Bytes repeated since `since`, and their rate in bit/s before.
-    repeated: u64,
-    since: Time,
-    bps: f64,
+    /// Of what is repeated.
+    meter: RateMeter,
 }
 
 impl Repairs {
@@ -48,9 +47,7 @@ impl Repairs {
             bytes: 0,
             granted: VecDeque::new(),
             granted_bytes: 0,
-            repeated: 0,
-            since: now,
-            bps: 0.0,
+            meter: RateMeter::new(now, WINDOW, 0.0),
         }
     }
 
@@ -105,7 +102,7 @@ impl Repairs {
             let rtp = Rtp { repeated: true, ..kept.packet.rtp };
             let packet = RtpPacket { rtp, ..kept.packet };
             self.bytes -= u64::from(packet.size());
-            self.repeated += u64::from(packet.size());
+            self.meter.add(packet.size());
             return Some(packet);
         }
         self.bytes = 0;
@@ -126,12 +123,8 @@ impl Repairs {
 
     /// Their rate in bit/s.
     pub(super) fn bps(&mut self, now: Time) -> f64 {
-        let span = now - self.since;
-        if span >= WINDOW {
-            self.bps = self.repeated as f64 * 8.0 / span.secs();
-            (self.repeated, self.since) = (0, now);
-        }
-        self.bps
+        self.meter.update(now);
+        self.meter.bps()
     }
 }
 

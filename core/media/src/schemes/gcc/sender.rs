@@ -13,7 +13,7 @@ use crate::rtp::{self, Rtp};
 use crate::source::MediaSource;
 use crate::{FrameSent, MediaSender, MediaSetup};
 use narrows_cc::Fields;
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot, wire};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
 
 /// Longest time in which what waits is sent, whatever the target.
@@ -145,7 +145,7 @@ impl GccSender {
         }
         self.probes.rate()?;
         let payload = self.probes.padding();
-        Some(RtpPacket { rtp: Rtp::PADDING, payload })
+        Some(RtpPacket { rtp: Rtp::padding(), payload })
     }
 
     fn pacing_bps(&self) -> f64 {
@@ -162,14 +162,14 @@ impl Endpoint for GccSender {
             return;
         }
         match GccMessage::read(&body.bytes) {
-            Some(GccMessage::Arrivals { base, sent, reference, ticks }) => {
+            Ok(GccMessage::Arrivals { base, sent, reference, ticks }) => {
                 self.arrivals(now, base, sent, reference, ticks);
             }
-            Some(GccMessage::Missing { base, above }) => {
+            Ok(GccMessage::Missing { base, above }) => {
                 let target = self.controller.target();
                 self.repairs.asked(now, self.smoothed, target, feedback::missing(base, above));
             }
-            Some(GccMessage::Key) if self.key_at.is_none_or(|then| now - then >= KEYS_APART) => {
+            Ok(GccMessage::Key) if self.key_at.is_none_or(|then| now - then >= KEYS_APART) => {
                 self.key_at = Some(now);
                 self.source.encoder.request_key();
             }
@@ -202,19 +202,14 @@ impl Endpoint for GccSender {
         self.due = self.due.max(from) + span;
         body.clear();
         packet.rtp.write(&mut body.bytes);
-        let header = Header::Media(Media {
-            number,
-            length: rtp::length(packet.payload),
-            feedback: false,
-        });
-        let size = wire::size(&header, body);
+        let outgoing = Outgoing::media(number, rtp::length(packet.payload), false, body);
         self.counters.sent_packets += 1;
-        self.counters.sent_bytes += u64::from(size);
+        self.counters.sent_bytes += u64::from(outgoing.size);
         if packet.rtp.repeated {
             self.counters.retransmitted_packets += 1;
-            self.counters.retransmitted_bytes += u64::from(size);
+            self.counters.retransmitted_bytes += u64::from(outgoing.size);
         }
-        Some(Outgoing { header, size, ecn: Ecn::NotEct })
+        Some(outgoing)
     }
 
     fn next_wakeup(&self) -> Time {

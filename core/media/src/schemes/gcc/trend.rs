@@ -22,8 +22,9 @@ const MAX_STEP_MS: f64 = 100.0;
 const THRESHOLDS: (f64, f64) = (6.0, 600.0);
 
 /// State of the path by its delay.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Usage {
+    #[default]
     Normal,
     Under,
     Over,
@@ -33,11 +34,13 @@ pub(super) enum Usage {
 #[derive(Clone, Debug)]
 pub(super) struct Threshold(f64);
 
-impl Threshold {
-    pub(super) fn new() -> Self {
+impl Default for Threshold {
+    fn default() -> Self {
         Threshold(FIRST_THRESHOLD)
     }
+}
 
+impl Threshold {
     pub(super) fn get(&self) -> f64 {
         self.0
     }
@@ -54,7 +57,7 @@ impl Threshold {
     }
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Trend {
     /// (ms since the first arrival, smoothed delay), a ring.
     points: [(f64, f64); POINTS],
@@ -73,23 +76,6 @@ pub(super) struct Trend {
 }
 
 impl Trend {
-    pub(super) fn new() -> Self {
-        Trend {
-            points: [(0.0, 0.0); POINTS],
-            count: 0,
-            first: None,
-            accumulated: 0.0,
-            smoothed: 0.0,
-            slope: 0.0,
-            threshold: Threshold::new(),
-            adapted: None,
-            over: None,
-            hits: 0,
-            usage: Usage::Normal,
-            modified: 0.0,
-        }
-    }
-
     pub(super) fn usage(&self) -> Usage {
         self.usage
     }
@@ -159,11 +145,11 @@ mod tests {
         // (trend, threshold after 50 ms at 12.5): 12.5 + 0.0087 * 7.5 * 50; 12.5 - 0.039 * 10.5 * 50 held at 6;
         // too far away.
         for (trend, after) in [(20.0, 15.7625), (2.0, 6.0), (30.0, 12.5)] {
-            let mut threshold = Threshold::new();
+            let mut threshold = Threshold::default();
             threshold.adapt(trend, 50.0);
             assert!((threshold.get() - after).abs() < 1e-9, "{trend}");
         }
-        let mut threshold = Threshold::new();
+        let mut threshold = Threshold::default();
         threshold.adapt(20.0, 5000.0);
         assert!((threshold.get() - (12.5 + 0.0087 * 7.5 * 100.0)).abs() < 1e-9);
     }
@@ -187,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_growing_queue_is_overuse_and_a_draining_one_underuse() {
-        let (mut trend, mut at) = (Trend::new(), 0.0);
+        let (mut trend, mut at) = (Trend::default(), 0.0);
         assert!(play(&mut trend, 60, 0.0, &mut at).iter().all(|usage| *usage == Usage::Normal));
         let usages = play(&mut trend, 60, 3.0, &mut at);
         assert!(usages.contains(&Usage::Over));
@@ -199,7 +185,7 @@ mod tests {
 
     #[test]
     fn one_late_group_is_not_overuse() {
-        let (mut trend, mut at) = (Trend::new(), 0.0);
+        let (mut trend, mut at) = (Trend::default(), 0.0);
         play(&mut trend, 60, 0.0, &mut at);
         trend.update(&Deltas { sent: 33.0, arrived: 38.0 }, at + 38.0);
         assert_eq!(trend.usage(), Usage::Normal);

@@ -2,10 +2,11 @@
 
 use super::ScreamSettings;
 use super::report::{LENGTH, ScreamReport};
+use crate::rate_meter::RateMeter;
 use crate::reassembly::{Reassembly, Inserted};
 use crate::rtp::{self, Rtp};
 use crate::{FrameArrived, MediaReceiver};
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, ReceiverCounters, wire};
+use narrows_transport::{Body, Endpoint, Header, Outgoing, ReceiverCounters, wire};
 use narrows_units::{Ecn, Span, Time};
 
 /// Over how long the received rate is measured.
@@ -19,10 +20,8 @@ pub(super) struct ScreamReceiver {
     pending: bool,
     reported: Option<Time>,
     number: u64,
-    /// Received rate: start of the window, bytes in it, result in bit/s.
-    since: Time,
-    bytes: u64,
-    bps: f64,
+    /// Of what arrives.
+    meter: RateMeter,
 }
 
 impl ScreamReceiver {
@@ -35,9 +34,7 @@ impl ScreamReceiver {
             pending: false,
             reported: None,
             number: 0,
-            since: now,
-            bytes: 0,
-            bps: 0.0,
+            meter: RateMeter::new(now, WINDOW, 0.0),
         }
     }
 
@@ -64,21 +61,11 @@ impl ScreamReceiver {
         new
     }
 
-    fn measure(&mut self, now: Time, bytes: u32) {
-        self.bytes += u64::from(bytes);
-        let span = now - self.since;
-        if span >= WINDOW {
-            self.bps = self.bytes as f64 * 8.0 / span.secs();
-            self.bytes = 0;
-            self.since = now;
-        }
-    }
-
     fn interval(&self) -> Span {
         if !self.settings.params.report_interval.is_zero() {
             return self.settings.params.report_interval;
         }
-        Span::from_secs(1.0 / (self.bps / 10e3).clamp(10.0, 100.0))
+        Span::from_secs(1.0 / (self.meter.bps() / 10e3).clamp(10.0, 100.0))
     }
 
     fn due(&self) -> Time {
@@ -93,10 +80,9 @@ impl Endpoint for ScreamReceiver {
     fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body) {
         let Header::Media(media) = header else { return };
         let Some(rtp) = Rtp::read(&body.bytes).filter(|_| !media.feedback) else { return };
-        self.counters.received_packets += 1;
-        self.counters.received_bytes += u64::from(wire::size(header, body));
-        self.counters.marked_packets += u64::from(ecn == Ecn::Ce);
-        self.measure(now, rtp::size(media.length));
+        self.counters.on_packet(wire::size(header, body), ecn);
+        self.meter.add(rtp::size(media.length));
+        self.meter.update(now);
         let new = self.note(now, media.number);
         self.pending = true;
         if !new || rtp.padding || self.assembly.insert(now, &rtp) == Inserted::Old {
@@ -114,17 +100,9 @@ impl Endpoint for ScreamReceiver {
         self.reported = Some(now);
         body.clear();
         self.report?.write(&mut body.bytes);
-        let header = Header::Media(Media {
-            number: self.number,
-            length: LENGTH,
-            feedback: true,
-        });
+        let number = self.number;
         self.number += 1;
-        Some(Outgoing {
-            header,
-            size: wire::size(&header, body),
-            ecn: Ecn::NotEct,
-        })
+        Some(Outgoing::media(number, LENGTH, true, body))
     }
 
     fn next_wakeup(&self) -> Time {

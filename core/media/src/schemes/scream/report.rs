@@ -4,6 +4,7 @@
 //! highest:64 vector:64 arrived_ns:64
 //! ```
 
+use narrows_transport::wire::{Reader, WireError};
 use narrows_units::Time;
 
 /// Bytes of a report's content.
@@ -27,14 +28,12 @@ impl ScreamReport {
         }
     }
 
-    pub(super) fn read(bytes: &[u8]) -> Option<ScreamReport> {
-        let (highest, rest) = bytes.split_first_chunk::<8>()?;
-        let (vector, rest) = rest.split_first_chunk::<8>()?;
-        let (arrived, _) = rest.split_first_chunk::<8>()?;
-        Some(ScreamReport {
-            highest: u64::from_be_bytes(*highest),
-            vector: u64::from_be_bytes(*vector),
-            arrived: Time::from_ns(u64::from_be_bytes(*arrived)),
+    pub(super) fn read(bytes: &[u8]) -> Result<ScreamReport, WireError> {
+        let mut reader = Reader(bytes);
+        Ok(ScreamReport {
+            highest: reader.u64()?,
+            vector: reader.u64()?,
+            arrived: Time::from_ns(reader.u64()?),
         })
     }
 

@@ -10,7 +10,7 @@ use crate::encoder::EncoderConfig;
 use crate::source::MediaSource;
 use crate::{FrameSent, MediaSender, MediaSetup};
 use narrows_cc::Fields;
-use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot, wire};
+use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
 
 /// After so long without sending a packet goes out regardless of the window.
@@ -151,7 +151,7 @@ impl ScreamSender {
 impl Endpoint for ScreamSender {
     fn receive(&mut self, now: Time, _: Ecn, header: &Header, body: &Body) {
         if let (Header::Media(Media { feedback: true, .. }), false) = (header, self.stopped)
-            && let Some(report) = ScreamReport::read(&body.bytes)
+            && let Ok(report) = ScreamReport::read(&body.bytes)
         {
             self.report(now, &report);
         }
@@ -177,15 +177,10 @@ impl Endpoint for ScreamSender {
         self.due = now + Span::from_secs(self.window.pacing(self.smoothed, &self.delay));
         body.clear();
         packet.rtp.write(&mut body.bytes);
-        let header = Header::Media(Media {
-            number,
-            length: rtp::length(packet.payload),
-            feedback: false,
-        });
-        let size = wire::size(&header, body);
+        let outgoing = Outgoing::media(number, rtp::length(packet.payload), false, body);
         self.counters.sent_packets += 1;
-        self.counters.sent_bytes += u64::from(size);
-        Some(Outgoing { header, size, ecn: Ecn::NotEct })
+        self.counters.sent_bytes += u64::from(outgoing.size);
+        Some(outgoing)
     }
 
     fn next_wakeup(&self) -> Time {

@@ -37,7 +37,7 @@ pub(super) struct ScreamWindowStep {
 }
 
 /// The highest and mean amounts in flight of the last seconds.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 struct BytesInFlight {
     since: Time,
     highest: [f64; SECONDS],
@@ -93,15 +93,7 @@ impl ScreamWindow {
             mss_since: now,
             fast: true,
             congested: now,
-            flight: BytesInFlight {
-                since: now,
-                highest: [0.0; SECONDS],
-                mean: [0.0; SECONDS],
-                newest: 0,
-                most: 0.0,
-                sum: 0.0,
-                count: 0,
-            },
+            flight: BytesInFlight { since: now, ..BytesInFlight::default() },
             reported: now,
         }
     }

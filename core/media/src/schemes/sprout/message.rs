@@ -10,6 +10,7 @@
 //! the low bits, which the sender completes from what it has sent itself.
 
 use super::forecast::{Forecast, HORIZON};
+use narrows_transport::wire::{Reader, WireError};
 
 /// Bytes that count with each packet's payload where bytes under way are counted, as in the original.
 pub(super) const COUNTED: u32 = 50;
@@ -61,26 +62,6 @@ pub(super) fn complete(most: u64, low: u32, bits: u32) -> Option<u64> {
     most.checked_sub(back)
 }
 
-/// Takes big-endian numbers from the front.
-struct MessageReader<'a>(&'a [u8]);
-
-impl MessageReader<'_> {
-    fn take<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (head, tail) = self.0.split_first_chunk::<N>()?;
-        self.0 = tail;
-        Some(*head)
-    }
-    fn u16(&mut self) -> Option<u16> {
-        self.take().map(u16::from_be_bytes)
-    }
-    fn u32(&mut self) -> Option<u32> {
-        self.take().map(u32::from_be_bytes)
-    }
-    fn u64(&mut self) -> Option<u64> {
-        self.take().map(u64::from_be_bytes)
-    }
-}
-
 impl SproutData {
     pub(super) fn write(&self, out: &mut Vec<u8>) {
         out.extend(self.position.to_be_bytes());
@@ -95,9 +76,9 @@ impl SproutData {
         (HEADER + own + u32::from(self.payload)).max(MIN_CONTENT)
     }
 
-    /// Reads the content of a message of `length` bytes after our header; `None` if it is none.
-    pub(super) fn read(bytes: &[u8], length: u32) -> Option<Self> {
-        let mut reader = MessageReader(bytes);
+    /// Reads the content of a message of `length` bytes after our header; it fails if it is none.
+    pub(super) fn read(bytes: &[u8], length: u32) -> Result<Self, WireError> {
+        let mut reader = Reader(bytes);
         let (position, young, time) = (reader.u64()?, reader.u32()?, reader.u16()?);
         let payload = reader.u16()?;
         let data = SproutData {
@@ -107,7 +88,7 @@ impl SproutData {
             forecast: time & 1 != 0,
             payload,
         };
-        (data.length() == length).then_some(data)
+        (data.length() == length).then_some(data).ok_or(WireError::Inconsistent)
     }
 }
 
@@ -140,18 +121,17 @@ impl SproutReport {
         out.extend(self.held.to_be_bytes());
     }
 
-    /// Reads the content of a message; `None` if it is too short.
-    pub(super) fn read(bytes: &[u8]) -> Option<Self> {
-        let mut reader = MessageReader(bytes);
+    /// Reads the content of a message; it fails if it is too short.
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, WireError> {
+        let mut reader = Reader(bytes);
         let settled = reader.u32()?;
         let mut forecast = Forecast::default();
         let mut before = 0;
         for count in &mut forecast {
-            let [step] = reader.take()?;
-            before += u32::from(step);
+            before += u32::from(reader.u8()?);
             *count = before;
         }
-        Some(SproutReport {
+        Ok(SproutReport {
             settled,
             forecast,
             received: reader.u16()?,
@@ -181,15 +161,15 @@ mod tests {
             let mut bytes = Vec::new();
             data.write(&mut bytes);
             assert_eq!((bytes.len(), data.length()), (MIN_CONTENT as usize, length));
-            assert_eq!(SproutData::read(&bytes, length), Some(data));
-            assert_eq!(SproutData::read(&bytes, length + 1), None);
-            assert_eq!(SproutData::read(&bytes[1..], length), None);
+            assert_eq!(SproutData::read(&bytes, length), Ok(data));
+            assert!(SproutData::read(&bytes, length + 1).is_err());
+            assert!(SproutData::read(&bytes[1..], length).is_err());
         }
         // Headers and payload that no length could tell.
         let endless = SproutData { payload: u16::MAX, ..SproutData::default() };
         let mut bytes = Vec::new();
         endless.write(&mut bytes);
-        assert_eq!(SproutData::read(&bytes, endless.length() & 0xffff), None);
+        assert!(SproutData::read(&bytes, endless.length() & 0xffff).is_err());
         let report = SproutReport {
             settled: 7,
             forecast: [1, 2, 3, 5, 8, 13, 21, 34],
@@ -201,8 +181,8 @@ mod tests {
         let mut bytes = Vec::new();
         report.write(&mut bytes);
         assert_eq!(bytes.len(), usize::from(SproutReport::SIZE));
-        assert_eq!(SproutReport::read(&bytes), Some(report));
-        assert_eq!(SproutReport::read(&bytes[1..]), None);
+        assert_eq!(SproutReport::read(&bytes), Ok(report));
+        assert!(SproutReport::read(&bytes[1..]).is_err());
         assert_eq!(report.held_ns(), Some(1_200_000));
         let late = SproutReport { held: SproutReport::held(u64::MAX), ..report };
         assert_eq!(late.held_ns(), None);

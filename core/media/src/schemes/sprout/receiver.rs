@@ -5,7 +5,7 @@ use super::message::{COUNTED, SproutData, SproutReport};
 use super::sleep::Sleep;
 use super::{SproutSettings, TICK, UNIT};
 use crate::{MediaReceiver, MediaSetup};
-use narrows_transport::wire::{self, IP_UDP, MEDIA_HEADER};
+use narrows_transport::wire;
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, RangeSet, ReceiverCounters};
 use narrows_units::{Ecn, Span, Time};
 use std::collections::VecDeque;
@@ -105,7 +105,7 @@ impl SproutReceiver {
     pub(super) fn new(settings: SproutSettings, setup: MediaSetup) -> Self {
         let now = settings.clock.read(setup.now);
         SproutReceiver {
-            sleep: Sleep::new(settings.clock, settings.lateness, setup.random),
+            sleep: Sleep::new(settings.clock, settings.params.lateness, setup.random),
             belief: Belief::new(Tables::of(settings.model)),
             settings,
             ticked: now,
@@ -159,14 +159,10 @@ impl Endpoint for SproutReceiver {
             return;
         };
         let length = u32::from(length);
-        let Some(data) = SproutData::read(&body.bytes, length) else {
+        let Ok(data) = SproutData::read(&body.bytes, length) else {
             return;
         };
-        self.counters.received_packets += 1;
-        self.counters.received_bytes += u64::from(IP_UDP + MEDIA_HEADER + length);
-        if ecn == Ecn::Ce {
-            self.counters.marked_packets += 1;
-        }
+        self.counters.on_packet(wire::size(header, body), ecn);
         let mut new = number.saturating_add(NUMBERS_KEPT) > self.largest;
         if new {
             new = false;
@@ -215,7 +211,7 @@ impl Endpoint for SproutReceiver {
             return None;
         }
         self.next_report = clock + REPORT_INTERVAL;
-        let quantile = 1.0 - self.settings.confidence;
+        let quantile = 1.0 - self.settings.params.confidence;
         let forecast = *(self.forecast).get_or_insert_with(|| self.belief.forecast(quantile));
         body.clear();
         let report = SproutReport {
@@ -227,17 +223,9 @@ impl Endpoint for SproutReceiver {
             held: SproutReport::held(now.since(self.largest_at).ns()),
         };
         report.write(&mut body.bytes);
-        let header = Header::Media(Media {
-            number: self.number,
-            length: SproutReport::SIZE,
-            feedback: true,
-        });
+        let number = self.number;
         self.number += 1;
-        Some(Outgoing {
-            header,
-            size: wire::size(&header, body),
-            ecn: Ecn::NotEct,
-        })
+        Some(Outgoing::media(number, SproutReport::SIZE, true, body))
     }
 
     fn next_wakeup(&self) -> Time {

@@ -6,7 +6,7 @@ use super::sleep::Sleep;
 use super::{Drain, SproutSettings, TICK, UNIT};
 use crate::{MediaSender, MediaSetup};
 use narrows_cc::Fields;
-use narrows_transport::wire::{self, IP_UDP, MEDIA_HEADER};
+use narrows_transport::wire::{IP_UDP, MEDIA_HEADER};
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot};
 use narrows_units::{Bytes, Ecn, Span, Time};
 use std::collections::VecDeque;
@@ -68,15 +68,15 @@ impl SproutSender {
         let headers = IP_UDP + MEDIA_HEADER + HEADER + OWN_FORECAST;
         let room = setup.packet_size.saturating_sub(headers).max(1);
         let now = setup.now;
-        let silent = now + settings.pause_at;
+        let silent = now + settings.params.pause_at;
         SproutSender {
-            sleep: Sleep::new(settings.clock, settings.lateness, setup.random),
+            sleep: Sleep::new(settings.clock, settings.params.lateness, setup.random),
             wakeup: now,
-            payload: settings.payload.min(room),
-            pause: (silent, silent + settings.pause_for),
+            payload: (settings.params.payload.get() as u32).min(room),
+            pause: (silent, silent + settings.params.pause_for),
             born: now,
             taken: 0,
-            forecast: first_forecast(settings.model, 1.0 - settings.confidence),
+            forecast: first_forecast(settings.model, 1.0 - settings.params.confidence),
             forecast_at: settings.clock.read(now),
             settings,
             tick: 0,
@@ -110,7 +110,7 @@ impl SproutSender {
     fn window(&self) -> u64 {
         let through = self.through();
         // A packet in each tick never shows that the link would carry two: small windows are sent in one go.
-        let small = through <= UNIT * self.settings.whole;
+        let small = through <= UNIT * self.settings.params.whole as u64;
         if small && self.queued >= UNIT { 0 } else { through.saturating_sub(self.queued) }
     }
 
@@ -131,7 +131,7 @@ impl SproutSender {
         let Some(rate) = self.settings.content else { return Time::FAR };
         let bytes = Bytes::new(self.taken + u64::from(self.payload));
         let at = self.born + rate.time_for(bytes);
-        if at > self.pause.0 { at + self.settings.pause_for } else { at }
+        if at > self.pause.0 { at + self.settings.params.pause_for } else { at }
     }
 
     /// Takes what the forecast says from the queue for each tick that has passed.
@@ -140,7 +140,7 @@ impl SproutSender {
         let ticks = ticks.min(HORIZON as u64 - 1) as usize;
         while self.tick < ticks {
             let upto = self.forecast[self.tick];
-            let before = match (self.settings.drain, self.tick.checked_sub(1)) {
+            let before = match (self.settings.params.drain, self.tick.checked_sub(1)) {
                 (Drain::Tick, Some(before)) => self.forecast[before],
                 _ => 0,
             };
@@ -210,7 +210,7 @@ impl Endpoint for SproutSender {
         else {
             return;
         };
-        let Some(report) = SproutReport::read(&body.bytes) else {
+        let Ok(report) = SproutReport::read(&body.bytes) else {
             return;
         };
         if self.report.is_some_and(|newest| number <= newest) {
@@ -265,24 +265,15 @@ impl Endpoint for SproutSender {
         self.sent.push_back(now);
         body.clear();
         data.write(&mut body.bytes);
-        let header = Header::Media(Media {
-            number: self.counters.sent_packets,
-            length: data.length() as u16,
-            feedback: false,
-        });
-        let size = wire::size(&header, body);
+        let outgoing = Outgoing::media(self.counters.sent_packets, data.length() as u16, false, body);
         let bytes = u64::from(COUNTED + payload);
         self.position += bytes;
         self.taken += u64::from(payload);
         self.queued += bytes;
         self.sent_at = Some(clock);
         self.counters.sent_packets += 1;
-        self.counters.sent_bytes += u64::from(size);
-        Some(Outgoing {
-            header,
-            size,
-            ecn: Ecn::NotEct,
-        })
+        self.counters.sent_bytes += u64::from(outgoing.size);
+        Some(outgoing)
     }
 
     fn next_wakeup(&self) -> Time {

@@ -1,6 +1,6 @@
 //! Sleep of the ends: as processes do, which wake a little late.
 
-use crate::clock::CoarseMediaClock;
+use narrows_cc::parts::StepClock;
 use narrows_units::{Span, Stream, Time};
 
 /// Nobody sleeps longer than this, but looks whether anything is to be done.
@@ -9,14 +9,14 @@ const MAX_SLEEP: Span = Span::from_ms(10);
 /// Sleeps that last a little longer than asked for.
 #[derive(Debug)]
 pub(super) struct Sleep {
-    clock: CoarseMediaClock,
+    clock: StepClock,
     late: Span,
     random: Stream,
 }
 
 impl Sleep {
     /// Sleeps that are `late` on average, by what `clock` shows.
-    pub(super) fn new(clock: CoarseMediaClock, late: Span, random: Stream) -> Self {
+    pub(super) fn new(clock: StepClock, late: Span, random: Stream) -> Self {
         Sleep { clock, late, random }
     }
 
@@ -41,13 +41,13 @@ mod tests {
         let (ms, us) = (Span::from_ms, Span::from_us);
         let mut sum = Span::ZERO;
         for step in [Span::from_ns(1), ms(1)] {
-            let mut sleep = Sleep::new(CoarseMediaClock::new(step), us(100), Stream::new(1, "sleep"));
+            let mut sleep = Sleep::new(StepClock::new(step), us(100), Stream::new(1, "sleep"));
             for start in 0..1000 {
                 let now = Time::ZERO + us(37 * start);
                 let due = Time::ZERO + ms(37 * start / 1000 + start % 10 + 1);
                 let woken = sleep.until(now, due);
-                assert!(CoarseMediaClock::new(step).read(woken) >= due);
-                let part = now.since(CoarseMediaClock::new(step).read(now));
+                assert!(StepClock::new(step).read(woken) >= due);
+                let part = now.since(StepClock::new(step).read(now));
                 let late = woken.since(due + part);
                 assert!(late >= us(50) && late < us(150), "{late:?}");
                 sum += late;
@@ -55,7 +55,7 @@ mod tests {
         }
         // A uniform law of 100 us width: the mean of 2000 deviates by 0.6 us.
         assert!(sum > us(2000 * 97) && sum < us(2000 * 103), "{sum:?}");
-        let mut exact = Sleep::new(CoarseMediaClock::new(ms(1)), Span::ZERO, Stream::new(1, "sleep"));
+        let mut exact = Sleep::new(StepClock::new(ms(1)), Span::ZERO, Stream::new(1, "sleep"));
         assert_eq!(exact.until(Time::ZERO + us(500), Time::ZERO + ms(8)), Time::ZERO + us(8_500));
         assert_eq!(exact.until(Time::ZERO, Time::ZERO + ms(20)), Time::ZERO + ms(10));
         assert_eq!(exact.until(Time::ZERO, Time::FAR), Time::FAR);

@@ -5,7 +5,7 @@ use super::*;
 /// When which packets leave if acknowledgements wait for packets that are due soon enough, and how many waited.
 fn sent(scheme: &str, lost: &'static [u64], patience: Span) -> (Vec<(Time, Data)>, usize) {
     let config = Config {
-        pace_by_window: true,
+        pacing: PacingChoice::Window,
         ..Config::default()
     };
     let mut rig = Rig::of_with(scheme, &config).losing(lost);

@@ -4,6 +4,8 @@ use super::*;
 
 fn tack() -> Config {
     Config {
+        // Full packets of `MSS` bytes of payload, with room for the interval.
+        packet_size: Bytes::new(1504),
         acks_per_rtt: 4,
         quick_acks: 0,
         ..Config::default()

@@ -22,7 +22,7 @@ impl Machine {
         self.pick_wait();
         self.probe.since = now;
         self.probe.stop();
-        self.rounds.restart(self.delivered);
+        self.flow.rounds.restart(self.delivered);
         self.mode = BbrMode::Down;
     }
 
@@ -47,14 +47,14 @@ impl Machine {
         self.probe.up_acked = 0.0;
         self.probe.precautionary = false;
         self.probe.feedback = Feedback::Refilling;
-        self.rounds.restart(self.delivered);
+        self.flow.rounds.restart(self.delivered);
         self.mode = BbrMode::Refill;
     }
 
     fn start_up(&mut self, sample: &BbrSample) {
         self.probe.feedback = Feedback::Starting;
-        self.rounds.restart(self.delivered);
-        self.full.restart(sample.bandwidth);
+        self.flow.rounds.restart(self.delivered);
+        self.flow.full.restart(sample.bandwidth);
         self.mode = BbrMode::Up;
         self.raise_slope();
     }
@@ -63,11 +63,11 @@ impl Machine {
     fn raise_slope(&mut self) {
         let growth = (1u64 << self.probe.up_rounds) as f64;
         self.probe.up_rounds = (self.probe.up_rounds + 1).min(MAX_DOUBLINGS);
-        self.probe.up_per_packet = (self.cwnd / growth).max(self.mss);
+        self.probe.up_per_packet = (self.flow.cwnd / growth).max(self.flow.mss);
     }
 
     pub(super) fn update_cycle(&mut self, ack: &AckEvent<'_>, sample: &BbrSample) {
-        if !self.full.reached() || self.adapt_long_term(ack, sample) {
+        if !self.flow.full.reached() || self.adapt_long_term(ack, sample) {
             return;
         }
         let in_flight = if self.profile.at_departure {
@@ -84,7 +84,7 @@ impl Machine {
             BbrMode::Cruise => {
                 self.probe_if_due(ack);
             }
-            BbrMode::Refill if self.round_start => {
+            BbrMode::Refill if self.flow.round_start => {
                 self.probe.samples = true;
                 self.start_up(sample);
             }
@@ -102,7 +102,7 @@ impl Machine {
     /// Follows a probe's acknowledgements and moves the long-term bound. Whether a transition was
     /// decided.
     fn adapt_long_term(&mut self, ack: &AckEvent<'_>, sample: &BbrSample) -> bool {
-        if self.round_start {
+        if self.flow.round_start {
             match self.probe.feedback {
                 Feedback::Starting => self.probe.feedback = Feedback::Arriving,
                 Feedback::Stopping => {
@@ -137,16 +137,16 @@ impl Machine {
     }
 
     fn raise_long_term(&mut self, ack: &AckEvent<'_>) {
-        if !ack.cwnd_limited || self.cwnd < self.bounds.long_term {
+        if !ack.cwnd_limited || self.flow.cwnd < self.bounds.long_term {
             return;
         }
         self.probe.up_acked += ack.bytes.get() as f64;
         if self.probe.up_acked >= self.probe.up_per_packet {
             let packets = (self.probe.up_acked / self.probe.up_per_packet).floor();
             self.probe.up_acked -= packets * self.probe.up_per_packet;
-            self.bounds.long_term += packets * self.mss;
+            self.bounds.long_term += packets * self.flow.mss;
         }
-        if self.round_start {
+        if self.flow.round_start {
             self.raise_slope();
         }
     }
@@ -156,11 +156,11 @@ impl Machine {
         let calm = ack.phase == CaState::Open && !self.latest.loss_in_cycle;
         if calm && self.ecn.marked_in_cycle() && self.bounds.long_term.is_finite() {
             // Marks without losses have ceased: others may have gone, look at once and in large steps.
-            let packets = (self.bounds.long_term / self.mss * Machine::ECN_REPROBE) as u64;
+            let packets = (self.bounds.long_term / self.flow.mss * Machine::ECN_REPROBE) as u64;
             self.start_refill(ack.now, packets.max(1).ilog2());
             return true;
         }
-        let rounds = (self.target_in_flight() / self.mss).min(MAX_ROUNDS);
+        let rounds = (self.target_in_flight() / self.flow.mss).min(MAX_ROUNDS);
         let due =
             ack.now.since(self.probe.since) > self.probe.wait || self.probe.rounds as f64 >= rounds;
         if due {
@@ -179,11 +179,11 @@ impl Machine {
             self.probe.precautionary = true;
             return true;
         }
-        if ack.cwnd_limited && self.cwnd >= self.bounds.long_term {
+        if ack.cwnd_limited && self.flow.cwnd >= self.bounds.long_term {
             // The bound and not the path keeps the bandwidth from growing.
-            self.full.restart(sample.bandwidth);
+            self.flow.full.restart(sample.bandwidth);
             return false;
         }
-        self.full.now()
+        self.flow.full.now()
     }
 }

@@ -23,7 +23,7 @@ struct Marks {
 }
 
 /// Marks and their average.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct BbrEcn {
     capable: bool,
     eligible: bool,
@@ -40,14 +40,9 @@ impl BbrEcn {
     pub(super) fn new(capable: bool) -> Self {
         BbrEcn {
             capable,
-            eligible: false,
             // Reacts at once where there is congestion from the beginning.
             alpha: 1.0,
-            current: Marks::default(),
-            last: Marks::default(),
-            startup_rounds: 0,
-            in_round: false,
-            in_cycle: false,
+            ..BbrEcn::default()
         }
     }
 
@@ -109,7 +104,7 @@ impl Machine {
             return;
         }
         self.ecn.eligible |= self.min_rtt.get().is_some_and(|rtt| rtt <= MAX_RTT);
-        if self.round_start {
+        if self.flow.round_start {
             let high = self.ecn.end_round() >= THRESHOLD;
             self.ecn.startup_rounds = if high { self.ecn.startup_rounds + 1 } else { 0 };
             if self.mode == BbrMode::Startup && self.ecn.startup_rounds >= STARTUP_ROUNDS {

@@ -60,7 +60,7 @@ impl Latest {
 }
 
 /// Bounds of bandwidth and data in flight; infinite where none is known.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bounds {
     /// Short-term bandwidth.
     pub(super) bandwidth: f64,
@@ -84,9 +84,10 @@ impl Bounds {
 }
 
 /// Feedback about a probe.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Feedback {
     /// Nothing.
+    #[default]
     None,
     /// The pipe is being filled.
     Refilling,
@@ -99,7 +100,7 @@ pub(super) enum Feedback {
 }
 
 /// The current or last probe for bandwidth.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Probe {
     pub(super) feedback: Feedback,
     /// True if losses are the probe's.
@@ -122,16 +123,9 @@ pub(super) struct Probe {
 impl Probe {
     pub(super) fn new(now: Time) -> Self {
         Probe {
-            feedback: Feedback::None,
-            samples: false,
-            too_high: false,
-            precautionary: false,
-            up_rounds: 0,
-            up_acked: 0.0,
             up_per_packet: f64::INFINITY,
-            rounds: 0,
             since: now,
-            wait: Span::ZERO,
+            ..Probe::default()
         }
     }
 
@@ -141,24 +135,11 @@ impl Probe {
 }
 
 /// State that is restored when losses turn out to be spurious.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
     bounds: Bounds,
     /// The probe that the losses ended.
     pub(super) probing: Option<BbrMode>,
-}
-
-impl Default for Undo {
-    fn default() -> Self {
-        Undo {
-            bounds: Bounds {
-                bandwidth: 0.0,
-                short_term: 0.0,
-                long_term: 0.0,
-            },
-            probing: None,
-        }
-    }
 }
 
 /// Bytes in flight at which the losses crossed the share `threshold`: `lost` of the `in_flight` bytes up to
@@ -192,7 +173,7 @@ impl Machine {
         if !self.mode.probes() {
             let marked = self.ecn.take_round().then(|| {
                 if self.bounds.short_term.is_infinite() {
-                    self.bounds.short_term = self.cwnd;
+                    self.bounds.short_term = self.flow.cwnd;
                 }
                 self.bounds.short_term * self.ecn.kept()
             });
@@ -201,9 +182,9 @@ impl Machine {
                     self.bounds.bandwidth = self.max_bandwidth();
                 }
                 if self.bounds.short_term.is_infinite() {
-                    self.bounds.short_term = self.cwnd;
+                    self.bounds.short_term = self.flow.cwnd;
                 }
-                let beta = self.profile.beta;
+                let beta = self.profile.params.beta;
                 self.bounds.bandwidth = self.latest.bandwidth.max(beta * self.bounds.bandwidth);
                 self.bounds.short_term = self.latest.in_flight.max(beta * self.bounds.short_term);
             }
@@ -216,7 +197,7 @@ impl Machine {
     }
 
     fn too_high(&self, in_flight: f64, lost: f64) -> bool {
-        lost > in_flight * self.profile.loss_threshold
+        lost > in_flight * self.profile.params.loss_threshold
     }
 
     /// True if a sample tells that too much is in flight.
@@ -231,7 +212,8 @@ impl Machine {
         self.probe.samples = false;
         // A flow limited by its application has not tried what the path holds.
         if !app_limited {
-            self.bounds.long_term = in_flight.max(self.target_in_flight() * self.profile.beta);
+            self.bounds.long_term =
+                in_flight.max(self.target_in_flight() * self.profile.params.beta);
         }
         if self.mode == BbrMode::Up {
             self.undo.probing = Some(BbrMode::Up);
@@ -246,21 +228,21 @@ impl Machine {
         } else {
             self.bdp(self.bandwidth(), 1.0)
         };
-        bytes.min(self.cwnd)
+        bytes.min(self.flow.cwnd)
     }
 
     /// Bytes that may be in flight so that others find some room.
     pub(super) fn with_headroom(&self) -> f64 {
         let long_term = self.bounds.long_term;
-        let headroom = (self.profile.headroom * long_term).max(self.mss);
+        let headroom = (self.profile.params.headroom * long_term).max(self.flow.mss);
         if long_term.is_infinite() {
             return long_term;
         }
-        (long_term - headroom).max(MIN_PACKETS * self.mss)
+        (long_term - headroom).max(MIN_PACKETS * self.flow.mss)
     }
 
     pub(super) fn check_startup_losses(&mut self, ack: &AckEvent<'_>, sample: &BbrSample) {
-        if self.full.reached() {
+        if self.flow.full.reached() {
             return;
         }
         if self.profile.count_loss_acks {
@@ -278,7 +260,7 @@ impl Machine {
 
     /// STARTUP has filled the queue.
     pub(super) fn leave_startup(&mut self) {
-        self.full.set_reached();
+        self.flow.full.set_reached();
         self.undo.probing = Some(BbrMode::Startup);
         let product = if self.profile.target_with_budget {
             self.target(self.max_bandwidth(), 1.0)
@@ -324,27 +306,25 @@ impl Machine {
         let in_flight = packet.in_flight_at_send.get() as f64;
         let lost = total.saturating_sub(packet.lost_before).get() as f64;
         if self.too_high(in_flight, lost) {
-            let threshold = self.profile.loss_threshold;
+            let threshold = self.profile.params.loss_threshold;
             let at_loss = in_flight_at_loss(threshold, in_flight, lost, f64::from(packet.bytes));
             self.handle_too_high(now, at_loss, packet.app_limited);
         }
     }
 
     fn handle_timeout(&mut self, loss: &LossEvent<'_>) {
-        self.full.reset();
         if self.profile.tidy_bounds && !self.mode.probes() && self.bounds.short_term.is_infinite() {
             // The window before the timeout, from which the bound will be reduced.
-            self.bounds.short_term = self.cwnd.max(self.prior_cwnd);
+            self.bounds.short_term = self.flow.cwnd.max(self.flow.prior_cwnd);
         }
-        self.prior = CaState::Loss;
-        self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() as f64 + self.mss;
+        self.flow.on_timeout(loss);
     }
 
     /// The losses were none: bounds and window come back, and in the draft the probe.
     pub(super) fn undo_losses(&mut self, now: Time) {
-        self.cwnd = self.cwnd.max(self.prior_cwnd);
+        self.flow.cwnd = self.flow.cwnd.max(self.flow.prior_cwnd);
         self.latest.loss = false;
-        self.full.reset();
+        self.flow.full.reset();
         let saved = self.undo.bounds;
         self.bounds.bandwidth = self.bounds.bandwidth.max(saved.bandwidth);
         self.bounds.short_term = self.bounds.short_term.max(saved.short_term);
@@ -355,7 +335,7 @@ impl Machine {
         }
         match probing {
             Some(BbrMode::Startup) if self.mode != BbrMode::Startup => {
-                self.full.set_not_reached();
+                self.flow.full.set_not_reached();
                 if self.mode != BbrMode::ProbeRtt {
                     self.mode = BbrMode::Startup;
                 }

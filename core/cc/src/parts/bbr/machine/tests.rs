@@ -2,8 +2,10 @@
 
 use super::model::in_flight_at_loss;
 use super::*;
+use crate::testing::bbr_profiles::{code, draft};
 use crate::testing::setup;
-use crate::{LossCause, LostPacket};
+use crate::{CaState, LossCause, LostPacket};
+use narrows_units::Rate;
 
 const MSS: f64 = 1000.0;
 
@@ -126,8 +128,6 @@ impl Path {
     }
 }
 
-const BOTH: [BbrProfile; 2] = [BbrProfile::CODE, BbrProfile::DRAFT];
-
 #[test]
 fn the_part_of_a_burst_that_fits() {
     // 100 packets before the burst, one of them lost: the losses cross 2 % after 1.0204 packets more.
@@ -139,7 +139,7 @@ fn the_part_of_a_burst_that_fits() {
 
 #[test]
 fn headroom_below_the_long_term_bound() {
-    let mut machine = Machine::new(BbrProfile::DRAFT, setup());
+    let mut machine = Machine::new(draft(), setup());
     assert!(machine.with_headroom().is_infinite());
     machine.bounds.long_term = 100.0 * MSS;
     assert_eq!(machine.with_headroom(), 85.0 * MSS);
@@ -149,11 +149,11 @@ fn headroom_below_the_long_term_bound() {
 
 #[test]
 fn the_long_term_bound_grows_by_twice_as_much_each_round() {
-    for profile in BOTH {
+    for profile in [code(), draft()] {
         let mut path = Path::new(profile);
         path.until(BbrMode::Refill, 3200.0);
         path.machine.bounds.long_term = 64.0 * MSS;
-        path.machine.cwnd = 64.0 * MSS;
+        path.machine.flow.cwnd = 64.0 * MSS;
         path.in_flight = 62;
         path.cwnd_limited = true;
         path.round(3200.0);
@@ -162,9 +162,9 @@ fn the_long_term_bound_grows_by_twice_as_much_each_round() {
         let mut bounds = vec![path.machine.bounds.long_term / MSS];
         for _ in 0..3 {
             // A window is acknowledged within the round; the next round begins with the last packet.
-            let window = (path.machine.cwnd / MSS) as u64;
+            let window = (path.machine.flow.cwnd / MSS) as u64;
             for packet in 1..=window {
-                path.machine.cwnd = path.machine.bounds.long_term;
+                path.machine.flow.cwnd = path.machine.bounds.long_term;
                 path.ack(Span::from_us(300), 3200.0, packet == window);
             }
             slopes.push(path.machine.probe.up_per_packet / MSS);
@@ -185,20 +185,19 @@ fn the_long_term_bound_grows_by_twice_as_much_each_round() {
 /// Rounds and seconds from the start of `down` to the next `refill`.
 fn wait(product: f64, rtt: Span, seed: u64) -> (u64, f64) {
     // Without the looks at the RTT, which begin the wait anew.
-    let mut path = Path::new(BbrProfile {
-        probe_rtt_interval: Span::from_ms(1_000_000),
-        ..BbrProfile::DRAFT
-    });
+    let mut profile = draft();
+    profile.params.probe_rtt_interval = Span::from_ms(1_000_000);
+    let mut path = Path::new(profile);
     path.machine.random = Stream::new(seed, "scheme");
     path.rtt = rtt;
     let bandwidth = product / rtt.secs();
     path.until(BbrMode::Up, bandwidth);
     path.until(BbrMode::Down, bandwidth);
-    path.machine.cwnd = 2.0 * product * MSS;
-    let (start, first) = (path.now, path.machine.rounds.count());
+    path.machine.flow.cwnd = 2.0 * product * MSS;
+    let (start, first) = (path.now, path.machine.flow.rounds.count());
     path.until(BbrMode::Refill, bandwidth);
     (
-        path.machine.rounds.count() - first,
+        path.machine.flow.rounds.count() - first,
         path.now.since(start).secs(),
     )
 }
@@ -229,7 +228,7 @@ fn the_time_between_probes() {
 
 #[test]
 fn drain_ends_by_what_is_in_flight_or_after_three_rounds() {
-    for (profile, ends) in [(BbrProfile::DRAFT, true), (BbrProfile::CODE, false)] {
+    for (profile, ends) in [(draft(), true), (code(), false)] {
         let mut path = Path::new(profile);
         path.in_flight = 200;
         path.until(BbrMode::Drain, 1000.0);
@@ -247,11 +246,11 @@ fn drain_ends_by_what_is_in_flight_or_after_three_rounds() {
 
 #[test]
 fn losses_lower_the_short_term_bounds_once_per_round() {
-    for profile in BOTH {
+    for profile in [code(), draft()] {
         let mut path = Path::new(profile);
         path.until(BbrMode::Cruise, 1000.0);
-        path.machine.cwnd = 40.0 * MSS;
-        let beta = profile.beta;
+        path.machine.flow.cwnd = 40.0 * MSS;
+        let beta = profile.params.beta;
         path.lose(1, 20, LossCause::Reordering);
         path.lose(1, 20, LossCause::Reordering);
         // The round ends with a sample of less than beta: the bounds fall to beta of what they were.
@@ -276,10 +275,10 @@ fn losses_lower_the_short_term_bounds_once_per_round() {
 
 #[test]
 fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
-    for profile in BOTH {
+    for profile in [code(), draft()] {
         let mut path = Path::new(profile);
         path.until(BbrMode::Up, 1000.0);
-        path.machine.cwnd = 50.0 * MSS;
+        path.machine.flow.cwnd = 50.0 * MSS;
         path.in_flight = 24;
         // One of 30 packets: more than 2 %, and 0.7 of the product of 20 packets is less than that.
         path.lose(1, 30, LossCause::Reordering);
@@ -309,7 +308,7 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
 
 #[test]
 fn a_probe_limited_by_the_application_ends_with_losses_but_sets_no_bound() {
-    for profile in BOTH {
+    for profile in [code(), draft()] {
         let mut path = Path::new(profile);
         path.until(BbrMode::Up, 1000.0);
         path.app_limited = true;
@@ -325,7 +324,7 @@ fn a_probe_limited_by_the_application_ends_with_losses_but_sets_no_bound() {
 
 #[test]
 fn startup_never_ends_while_the_application_limits_and_nothing_is_lost() {
-    for profile in BOTH {
+    for profile in [code(), draft()] {
         let mut path = Path::new(profile);
         path.app_limited = true;
         for _ in 0..100 {
@@ -348,7 +347,7 @@ fn startup_never_ends_while_the_application_limits_and_nothing_is_lost() {
 
 #[test]
 fn the_bandwidth_is_remembered_for_two_cycles() {
-    for profile in BOTH {
+    for profile in [code(), draft()] {
         let mut path = Path::new(profile);
         path.until(BbrMode::Cruise, 1000.0);
         // The path is slower from now on: the first probe keeps the old maximum, the second forgets it.
@@ -371,10 +370,10 @@ fn the_bandwidth_is_remembered_for_two_cycles() {
 
 #[test]
 fn probe_rtt_after_five_seconds_with_half_a_product_in_flight() {
-    for profile in BOTH {
+    for profile in [code(), draft()] {
         let mut path = Path::new(profile);
         path.until(BbrMode::Cruise, 1000.0);
-        path.machine.cwnd = 40.0 * MSS;
+        path.machine.flow.cwnd = 40.0 * MSS;
         let stamp = path.machine.recent_rtt.stamp();
         path.in_flight = 20;
         while path.mode() != BbrMode::ProbeRtt {
@@ -382,7 +381,7 @@ fn probe_rtt_after_five_seconds_with_half_a_product_in_flight() {
         }
         let waited = path.now.since(stamp);
         assert!(waited > Span::from_ms(5_000) && waited <= Span::from_ms(5_005));
-        assert_eq!(path.machine.cwnd, 10.0 * MSS);
+        assert_eq!(path.machine.flow.cwnd, 10.0 * MSS);
         assert!(path.machine.holds_back());
         path.in_flight = 10;
         path.ack(Span::from_ms(1), 1000.0, false);
@@ -401,7 +400,7 @@ fn probe_rtt_after_five_seconds_with_half_a_product_in_flight() {
 
 #[test]
 fn probe_rtt_leads_back_to_a_startup_that_has_not_ended_and_is_skipped_after_silence() {
-    for profile in BOTH {
+    for profile in [code(), draft()] {
         let mut path = Path::new(profile);
         path.app_limited = true;
         while path.mode() == BbrMode::Startup {
@@ -426,18 +425,18 @@ fn probe_rtt_leads_back_to_a_startup_that_has_not_ended_and_is_skipped_after_sil
 
 #[test]
 fn spurious_losses_are_taken_back() {
-    for profile in BOTH {
+    for profile in [code(), draft()] {
         for cause in [LossCause::Reordering, LossCause::Timeout] {
             let mut path = Path::new(profile);
             path.until(BbrMode::Up, 1000.0);
-            path.machine.cwnd = 40.0 * MSS;
+            path.machine.flow.cwnd = 40.0 * MSS;
             path.lose(2, 30, cause);
             assert_eq!(path.mode(), BbrMode::Down);
             assert!(path.machine.bounds.long_term.is_finite());
             path.machine
                 .on_spurious_loss(&SpuriousLossEvent::new(path.now, cause));
             assert!(path.machine.bounds.long_term.is_infinite());
-            assert_eq!(path.machine.cwnd, 40.0 * MSS);
+            assert_eq!(path.machine.flow.cwnd, 40.0 * MSS);
             let back = if profile.resume_probe {
                 BbrMode::Refill
             } else {
@@ -450,13 +449,13 @@ fn spurious_losses_are_taken_back() {
 
 #[test]
 fn bursts() {
-    let mut machine = Machine::new(BbrProfile::DRAFT, setup());
+    let mut machine = Machine::new(draft(), setup());
     for (mbps, bytes) in [(1.0, 2_000.0), (80.0, 10_000.0), (10_000.0, 65_536.0)] {
-        machine.pacing = Rate::from_mbps(mbps);
+        machine.flow.pacing = Rate::from_mbps(mbps);
         assert_eq!(machine.quantum(), bytes, "{mbps} Mbit/s");
     }
-    let mut machine = Machine::new(BbrProfile::CODE, setup());
-    machine.pacing = Rate::from_mbps(80.0);
+    let mut machine = Machine::new(code(), setup());
+    machine.flow.pacing = Rate::from_mbps(80.0);
     machine.min_rtt.offer(Time::ZERO, Span::from_ms(40), false);
     assert_eq!(machine.quantum(), 9_000.0);
     // On a path of 1 ms the allowance is a quarter of 64 KiB larger.
@@ -469,14 +468,14 @@ fn bursts() {
 #[test]
 fn marks_count_on_short_paths_only_and_only_in_the_code() {
     for (profile, rtt, reacts) in [
-        (BbrProfile::CODE, Span::from_ms(4), true),
-        (BbrProfile::CODE, Span::from_ms(20), false),
-        (BbrProfile::DRAFT, Span::from_ms(4), false),
+        (code(), Span::from_ms(4), true),
+        (code(), Span::from_ms(20), false),
+        (draft(), Span::from_ms(4), false),
     ] {
         let mut path = Path::new(profile);
         path.rtt = rtt;
         path.until(BbrMode::Cruise, 5000.0);
-        path.machine.cwnd = 40.0 * MSS;
+        path.machine.flow.cwnd = 40.0 * MSS;
         path.machine.bounds.reset_short_term();
         path.ce = MSS as u64;
         path.ack(Span::from_us(10), 5000.0, false);

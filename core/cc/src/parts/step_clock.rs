@@ -4,15 +4,15 @@ use narrows_units::{Span, Time};
 
 /// A clock that shows every time rounded down to its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CoarseMediaClock {
+pub struct StepClock {
     /// In ns, at least one.
     step: u64,
 }
 
-impl CoarseMediaClock {
+impl StepClock {
     /// A clock with steps of `step`; zero for the finest there is, 1 ns.
     pub fn new(step: Span) -> Self {
-        CoarseMediaClock {
+        StepClock {
             step: step.ns().max(1),
         }
     }
@@ -21,6 +21,12 @@ impl CoarseMediaClock {
     #[inline]
     pub fn read(self, now: Time) -> Time {
         Time::from_ns(now.ns() / self.step * self.step)
+    }
+
+    /// A span between two of its readings: rounded down, too.
+    #[inline]
+    pub fn span(self, span: Span) -> Span {
+        Span::from_ns(span.ns() / self.step * self.step)
     }
 
     /// When it first shows `time` or a later one.
@@ -43,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_clock_with_steps_is_read_and_waited_for() {
-        let clock = CoarseMediaClock::new(Span::from_ms(3));
+        let clock = StepClock::new(Span::from_ms(3));
         assert_eq!(clock.read(Time::from_ns(5_999_999)), at(3));
         assert_eq!(clock.reached(at(20)), at(21));
         assert_eq!(clock.reached(at(21)), at(21));
@@ -52,7 +58,7 @@ mod tests {
 
     #[test]
     fn a_clock_without_steps_shows_the_time() {
-        let clock = CoarseMediaClock::new(Span::ZERO);
+        let clock = StepClock::new(Span::ZERO);
         let now = Time::from_ns(1_234_567);
         assert_eq!((clock.read(now), clock.reached(now)), (now, now));
     }

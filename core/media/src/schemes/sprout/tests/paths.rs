@@ -1,6 +1,5 @@
 //! Both ends of Sprout over scripted paths: constant links, outages, losses, and the generated cellular traces.
 
-use super::tests::{at, ends, params};
 use super::*;
 use narrows_transport::{Body, Outgoing};
 use narrows_units::{Bytes, Ecn, Rate, Stream, Time};
@@ -234,9 +233,9 @@ fn long_paths_are_starved_as_the_published_rules_have_it() {
 #[test]
 fn packets_are_through_cellular_links_within_100_ms() {
     let traces = [
-        ("walk", rates(include_str!("../../../../../scenarios/traces/cellular-walk.csv"))),
-        ("drive", rates(include_str!("../../../../../scenarios/traces/cellular-drive.csv"))),
-        ("lte", opportunities(include_str!("../../../../../scenarios/traces/cellular-lte.trace"))),
+        ("walk", rates(include_str!("../../../../../../scenarios/traces/cellular-walk.csv"))),
+        ("drive", rates(include_str!("../../../../../../scenarios/traces/cellular-drive.csv"))),
+        ("lte", opportunities(include_str!("../../../../../../scenarios/traces/cellular-lte.trace"))),
     ];
     for (name, path) in traces {
         let run = converse(&params(""), path, 55, 1);

@@ -1,7 +1,6 @@
 //! Outages that lose everything, and how the flow gets up again.
 
 use super::paths::{constant, converse};
-use super::tests::at;
 use super::*;
 
 /// From the profile of that name ("" stands for none) and a few values.
