@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 import processes
@@ -113,10 +114,11 @@ def test_the_core_reads_the_name_and_refuses_what_is_no_object(tmp_path: Path) -
 
 def test_the_schema_knows_programs_and_files() -> None:
     whole = json_schema(registry.load())
-    names = whole["definitions"]["schemeName"]["anyOf"][0]["enum"]
-    assert "bpf:exp" in names
-    forms = [form.get("required") for form in whole["definitions"]["scheme"]["anyOf"]]
-    assert ["bpf"] in forms
+    one = jsonschema.Draft7Validator({"$ref": "#/definitions/scheme", "definitions": whole["definitions"]})
+    for good in ("bpf:exp", {"bpf": "mine.bpf.o"}, {"scheme": "bpf:exp", "name": "mine"}):
+        assert one.is_valid(good), good
+    for bad in ("bpf:nothing", {"bpf": 1}, {"bpf": "mine.bpf.o", "beta": 0.5}):
+        assert not one.is_valid(bad), bad
 
 
 @pytest.fixture

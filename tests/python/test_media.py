@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from narrows import _native
@@ -130,12 +131,12 @@ def test_it_carries_no_traffic_and_has_one_connection() -> None:
 
 
 def test_the_schema_knows_it(known: registry.Registry) -> None:
-    forms = schema(known)["definitions"]["scheme"]["anyOf"]
-    (mine,) = [
-        one for one in forms if one.get("properties", {}).get("scheme", {}).get("const") == "metronome"
-    ]
-    assert list(mine["properties"]["transport"]["properties"]) == ["packet_size"]
-    assert mine["properties"]["profile"]["enum"] == ["small"]
+    definitions = schema(known)["definitions"]
+    one = jsonschema.Draft7Validator({"$ref": "#/definitions/scheme", "definitions": definitions})
+    for good in ({"transport": {"packet_size": "1200 B"}}, {"profile": "small"}):
+        assert one.is_valid({"scheme": "metronome", **good}), good
+    for bad in ({"transport": {"ack_every": "2 packets"}}, {"profile": "large"}):
+        assert not one.is_valid({"scheme": "metronome", **bad}), bad
 
 
 def test_the_list_and_the_reference_say_what_it_is(known: registry.Registry) -> None:

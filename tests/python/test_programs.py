@@ -13,11 +13,11 @@ import pytest
 from campaign_kit import narrows
 from narrows.campaign.plan import make_plan
 from narrows.errors import DataError, ScenarioError, UnavailableError
-from narrows.programs import missing, store
-from narrows.programs.manifest import read, read_text
-from narrows.programs.schema import schema
 from narrows.scenario import registry
 from narrows.scenario.model import Scenario, cells_of
+from narrows.scenario.programs import missing, store
+from narrows.scenario.programs.manifest import read, read_text
+from narrows.scenario.programs.schema import schema
 from narrows.scenario.resolve import resolve
 from narrows.scenario.schema import schema as scenario_schema
 from narrows.scenario.yaml_tree import parse
@@ -243,8 +243,8 @@ def test_the_schemas_accept_what_the_reader_accepts(folder: Path) -> None:
 
 
 def test_the_committed_reference_and_schema_are_current() -> None:
-    from narrows.programs.reference import markdown
-    from narrows.programs.schema import schema_text
+    from narrows.scenario.programs.reference import markdown
+    from narrows.scenario.programs.schema import schema_text
 
     root = Path(__file__).parents[2]
     assert (root / "docs/reference/programs.md").read_text() == markdown()

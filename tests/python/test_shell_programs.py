@@ -249,12 +249,12 @@ def test_the_congestion_control_outside_can_be_chosen(one_shell: Shell) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "sentence"),
     [
-        (["--rate", "12 Mbit"], 3, '--rate: unknown unit "Mbit"; did you mean "Mbit/s"?'),
+        (["--rate", "12 Mbs"], 3, '--rate: unknown unit "Mbs"; did you mean "Mbit/s"?'),
         (["--rate", "0 Mbit/s"], 3, "--rate: 0 bit/s is out of range"),
         (["--delay", "20"], 3, "--delay: 20 has no unit"),
         (["--delay", "20 kB"], 3, "--delay: 20 kB is not a time"),
         (["--rate", "1 Mbit/s", "--queue", "dropptail 60 kB"], 3, "droptail"),
-        (["--rate", "1 Mbit/s", "--queue", "60 kB"], 3, "--queue: "),
+        (["--rate", "1 Mbit/s", "--queue", "60 KB"], 3, "--queue: "),
         (["--rate", "1 Mbit/s", "--queue", "droptail 2 bdp"], 3, "bdp"),
         (["--delay", "1 ms", "--up", "rte: 3 Mbit/s"], 3, 'rte: unknown key; did you mean "rate"?'),
         (["--delay", "1 ms", "--up", "[{"], 3, "--up: is not valid YAML"),
@@ -277,8 +277,11 @@ def test_bad_options_are_refused(tmp_path: Path, options: list[str], code: int, 
 
 def test_a_program_that_is_not_there_is_told_before_anything_is_built(tmp_path: Path) -> None:
     outcome = Shell([], tmp_path)(PATH, "no-such-program")
-    assert outcome.code == 2
+    assert outcome.code == 127
     assert "there is no program no-such-program" in outcome.err
+    outcome = Shell([], tmp_path)(PATH, "/etc/passwd")
+    assert outcome.code == 126
+    assert "may not be executed" in outcome.err
 
 
 def test_a_machine_without_namespaces_says_what_would_help() -> None:

@@ -184,7 +184,7 @@ def _missing_programs(row: SchemeRow, where: str) -> list[str]:
         return [f"{name} is a program and needs a real machine; use --where emulate"]
     if where == WHERE:
         return [f"{name} is a program, and programs run on emulated paths only; use --where emulate"]
-    from narrows.programs.missing import why_missing
+    from narrows.scenario.programs.missing import why_missing
 
     return [f"{name}: {reason}" for name, program in programs if (reason := why_missing(program))]
 

@@ -11,13 +11,13 @@ from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
 
 if TYPE_CHECKING:
-    from narrows.programs.manifest import Program
     from narrows.programs.trial import Trial
+    from narrows.scenario.programs.manifest import Program
 
 programs = group(
     "programs",
     "narrows programs check iperf3:cubic",
-    "List the programs that can be schemes, and check that one runs.",
+    "Programs of others that can be schemes.",
 )
 programs.info.no_args_is_help = False
 
@@ -34,13 +34,13 @@ def list_(
     if context.invoked_subcommand is not None:
         return
     if reference:
-        from narrows.programs.reference import markdown
+        from narrows.scenario.programs.reference import markdown
 
         print(markdown(), end="")
         return
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
-    from narrows.programs.store import user_folder
+    from narrows.scenario.programs.store import user_folder
 
     found = [_described(*one) for one in _all()]
     if as_json:
@@ -49,17 +49,20 @@ def list_(
     if not found:
         print(f"there are no programs; put a manifest into {user_folder()}")
         return
-    made = table("program", "variants", "from", "what it is", "missing here", whole=("program", "from"))
+    made = table("program", "variants", "from", "what it is", whole=("program", "from"))
     for one in found:
-        missing = one["problem"] or one["missing"] or ""
-        made.add_row(one["name"], ", ".join(one["variants"]), one["origin"], one["what"], missing)
-    stdout_console().print(made)
+        made.add_row(one["name"], ", ".join(one["variants"]), one["origin"], one["what"])
+    console = stdout_console()
+    console.print(made)
+    for one in found:
+        if why := one["problem"] or one["missing"]:
+            console.print(f"{one['name']}: {why}", soft_wrap=True)
 
 
 def _all() -> list[tuple[Any, Program | None, str]]:
     """Every manifest, with its program or what is wrong in it."""
     from narrows.errors import DataError
-    from narrows.programs.store import listed, load
+    from narrows.scenario.programs.store import listed, load
 
     found: list[tuple[Any, Program | None, str]] = []
     for one in listed():
@@ -71,8 +74,8 @@ def _all() -> list[tuple[Any, Program | None, str]]:
 
 
 def _described(one: Any, program: Program | None, problem: str) -> dict[str, Any]:
-    from narrows.programs.missing import why_missing
-    from narrows.programs.scheme import document, values_of
+    from narrows.scenario.programs.missing import why_missing
+    from narrows.scenario.programs.scheme import document, values_of
     from narrows.scenario.yaml_tree import Mapping, Mark
 
     missing = None
@@ -129,7 +132,7 @@ def check(
 def _named(name: str) -> tuple[Program, list[str]]:
     """The program that a user has named, and its variants."""
     from narrows.errors import DataError
-    from narrows.programs.store import find, is_name, load
+    from narrows.scenario.programs.store import find, is_name, load
     from narrows.text import did_you_mean, shorten
 
     program, _, variant = name.partition(":") if is_name(name) else (name, "", "")

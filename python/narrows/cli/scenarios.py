@@ -115,7 +115,7 @@ def schema(
         write(registry.load(), elements)
         return
     if program:
-        from narrows.programs.schema import schema_text as schema_of_programs
+        from narrows.scenario.programs.schema import schema_text as schema_of_programs
 
         print(schema_of_programs(), end="")
         return

@@ -34,7 +34,7 @@ def shell(
         str | None,
         typer.Option(
             metavar="QUEUE",
-            help='Queue in front of the rate, such as "droptail 60 kB" or codel. [default: unlimited]',
+            help='Queue before the rate, such as "droptail 60 kB", "60 kB" or codel. [default: unlimited]',
         ),
     ] = None,
     loss: Annotated[

@@ -12,11 +12,11 @@ from typing import Any
 from narrows.agent.cell import CellRun
 from narrows.agent.location import this_machine
 from narrows.errors import UnavailableError
-from narrows.programs.manifest import CONNECTOR, LISTENER, Program
-from narrows.programs.missing import why_missing
-from narrows.programs.scheme import document
 from narrows.scenario.loading import loads
 from narrows.scenario.model import cells_of
+from narrows.scenario.programs.manifest import CONNECTOR, LISTENER, Program
+from narrows.scenario.programs.missing import why_missing
+from narrows.scenario.programs.scheme import document
 
 #: The path: slow enough that every program can fill it, and that it costs little.
 _SCENARIO = """\

@@ -151,7 +151,7 @@ def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
         raise Wrong(mark, f'"{shorten(name)}" {text}')
     known = [*registry.schemes, *registry.bpf, *(KERNEL_PREFIX + known for known in registry.schemes)]
     if ":" in name:
-        from narrows.programs import store
+        from narrows.scenario.programs import store
 
         known += store.schemes()
     others = HABITS["schemes"].get(name.lower())
@@ -343,14 +343,14 @@ def _is_program(name: str) -> bool:
     """True if a scheme is called `NAME:variant` and there is a program of that name."""
     if ":" not in name:
         return False
-    from narrows.programs import store
+    from narrows.scenario.programs import store
 
     return store.is_name(name) and name.partition(":")[0] in {one.name for one in store.listed()}
 
 
 def _read_program(value: Node, registry: Registry, problems: Problems, files: Files) -> Scheme:
     """A program of others, by `NAME:variant` or by its manifest."""
-    from narrows.programs import scheme as programs
+    from narrows.scenario.programs import scheme as programs
 
     # What the command line names is meant relative to where the command runs.
     base = files.base if value.mark.line is not None else Path()

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from narrows.programs.manifest import (
+from narrows.scenario.keys import Key
+from narrows.scenario.programs.manifest import (
     CONNECTOR,
     END,
     LIMITS,
@@ -15,7 +16,6 @@ from narrows.programs.manifest import (
     SIDE,
     VARIANT,
 )
-from narrows.scenario.keys import Key
 from narrows.scenario.schema import Schema, key_schema, object_schema, quantity_schema
 
 _PARTS = {"end": END, "limits": LIMITS}

@@ -10,8 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from narrows.programs.manifest import CONNECTOR, LISTENER
-from narrows.programs.scheme import is_filled
+from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
+from narrows.scenario.programs.scheme import is_filled
 
 #: The beginning of programs in machine code.
 _ELF = b"\x7fELF"

@@ -5,8 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from narrows.files import shipped_programs
-from narrows.programs.manifest import END, LIMITS, MANIFEST, PARAMETER, PLACEHOLDERS, SIDE, VARIANT, read
 from narrows.scenario.keys import Key
+from narrows.scenario.programs.manifest import (
+    END,
+    LIMITS,
+    MANIFEST,
+    PARAMETER,
+    PLACEHOLDERS,
+    SIDE,
+    VARIANT,
+    read,
+)
 from narrows.scenario.quantity import show
 from narrows.scenario.reference import allowed, cell, filled
 from narrows.text import markdown_table

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import config_folder, named_path, shipped_programs
-from narrows.programs.manifest import NAME, Program, read
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
+from narrows.scenario.programs.manifest import NAME, Program, read
 from narrows.text import did_you_mean, shorten
 
 SUFFIXES = (".yaml", ".yml")

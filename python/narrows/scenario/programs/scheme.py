@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import DataError
-from narrows.programs import store
-from narrows.programs.manifest import (
+from narrows.scenario.problems import Wrong
+from narrows.scenario.programs import store
+from narrows.scenario.programs.manifest import (
     CONNECTOR,
     LISTENER,
     PLACEHOLDERS,
@@ -16,7 +17,6 @@ from narrows.programs.manifest import (
     Variant,
     placeholders,
 )
-from narrows.scenario.problems import Wrong
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar
 from narrows.text import did_you_mean, shorten
 
