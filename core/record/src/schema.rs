@@ -3,7 +3,7 @@
 
 use crate::RecordError;
 use crate::rows::rows;
-pub use narrows_net::Direction;
+pub use narrows_units::Direction;
 use serde::{Deserialize, Serialize};
 
 /// The document that describes the run.

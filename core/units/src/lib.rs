@@ -4,6 +4,7 @@
 //! randomness comes from a [`Stream`] that is named and derived from the seed of the run.
 #![forbid(unsafe_code)]
 
+mod direction;
 mod distributions;
 mod ecn;
 mod files;
@@ -13,6 +14,7 @@ mod random;
 mod registry_entry;
 mod wakeups;
 
+pub use direction::Direction;
 pub use distributions::{Distribution, Zipf};
 pub use ecn::Ecn;
 pub use files::Files;
