@@ -68,6 +68,21 @@ def test_the_run_nearest_to_the_medians_is_chosen(folder: Path) -> None:
     assert choice.representative([]) is None
 
 
+def test_of_a_matrix_one_row_of_each_scheme_is_drawn(folder: Path) -> None:
+    campaign = load(folder)
+    rows = [("cubic", str(rate)) for rate in (1, 2, 3)] + [("reno", "1")]
+    labels = [f"{scheme} (rate {rate} Mbit/s)" for scheme, rate in rows]
+    campaign.resolved["schemes"] = [
+        {"label": label, "values": {"rate": f"{rate} Mbit/s"}}
+        for label, (_, rate) in zip(labels, rows, strict=True)
+    ]
+    for run, label in zip(campaign.runs, labels * len(campaign.runs), strict=False):
+        run.scheme = label
+        run.verdict = "ok"
+    chosen = {run.scheme for run in campaign.runs if run.cell in choice.chosen(campaign)}
+    assert chosen == {"cubic (rate 2 Mbit/s)", "reno (rate 1 Mbit/s)"}
+
+
 def test_paper_has_the_runs_in_the_middle_and_the_page_all(folder: Path) -> None:
     paths = report.build(folder)
     assert paths.html is not None and paths.pdf is not None

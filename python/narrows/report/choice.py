@@ -1,10 +1,12 @@
-"""Which runs a report draws on paper: of each scheme the one in the middle, and what is not ok."""
+"""Which runs a report draws on paper: of each scheme the one in the middle, and what is not ok. Of a matrix
+it is the one in the middle of the row in the middle: what the values change is in other figures."""
 
 from __future__ import annotations
 
 from statistics import median
 
 from narrows.report.data import Campaign, Run
+from narrows.scenario.derived import suffix
 
 #: By these a run is called the one in the middle.
 _METRICS = ("throughput_bps", "delay_p95_ns", "goodput_bps", "rtt_p95_ns")
@@ -37,9 +39,20 @@ def _value(run: Run, name: str) -> float | None:
     return None if value is None else float(value)
 
 
+def _middle_rows(campaign: Campaign) -> list[str]:
+    """One row of each scheme."""
+    rows = [row for row in campaign.resolved.get("schemes") or [] if isinstance(row, dict)]
+    values = {row.get("label"): row.get("values") for row in rows}
+    found: dict[str, list[str]] = {}
+    for label in campaign.schemes:
+        own = values.get(label)
+        found.setdefault(label.removesuffix(suffix(own)) if own else label, []).append(label)
+    return [labels[len(labels) // 2] for labels in found.values()]
+
+
 def chosen(campaign: Campaign) -> list[str]:
     """The cells of these runs, in the order of the schemes."""
-    middle = [representative(campaign.of_scheme(scheme)) for scheme in campaign.schemes]
+    middle = [representative(campaign.of_scheme(row)) for row in _middle_rows(campaign)]
     cells = {run.cell for run in middle if run is not None}
     odd = [
         run.cell
