@@ -8,9 +8,9 @@
 
 mod files;
 mod output;
+mod placeholders;
 mod process;
 mod ready;
-mod words;
 
 use super::{AgentCommand, Channel, EndpointMessage, EndpointTask, Received, gone};
 use narrows_cell::{
@@ -18,12 +18,12 @@ use narrows_cell::{
 };
 use narrows_sys::poll::{Epoll, Events, Signals, punctual};
 use narrows_sys::{clock, subreaper};
+use placeholders::Placeholders;
 use process::Started;
 use std::fs;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
-use words::Words;
 
 /// Time between looks at whether the listener is ready.
 const LOOK: u64 = 10_000_000;
@@ -65,7 +65,7 @@ struct Runner<'a> {
     program: &'a Program,
     side: Side,
     plan: &'a SidePlan,
-    words: Words,
+    words: Placeholders,
     /// The file of the program.
     path: PathBuf,
     /// Folder of its own files, and its working folder if it names none.
@@ -106,7 +106,7 @@ impl<'a> Runner<'a> {
             program,
             side,
             plan,
-            words: Words::of(task, program, &folder),
+            words: Placeholders::of(task, program, &folder),
             path: PathBuf::new(),
             logs: logs.join(name),
             folder,

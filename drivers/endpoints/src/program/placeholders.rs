@@ -7,14 +7,14 @@ use std::path::Path;
 
 /// What stands for the placeholders.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct Placeholders {
     /// The flow's port.
     pub(super) port: u16,
     values: Vec<(&'static str, String)>,
 }
 
-impl Words {
-    pub(super) fn of(task: &EndpointTask, program: &Program, folder: &Path) -> Words {
+impl Placeholders {
+    pub(super) fn of(task: &EndpointTask, program: &Program, folder: &Path) -> Placeholders {
         let listener = match program.side_at(Role::Sender) {
             Side::Listener => Role::Sender,
             Side::Connector => Role::Receiver,
@@ -22,7 +22,7 @@ impl Words {
         let address = task.address_at(task.cell.host_at(task.flow, listener));
         let port = FLOW_PORTS + task.flow.flow;
         let length = task.stop().since(task.flow.start).ns();
-        Words {
+        Placeholders {
             port,
             values: vec![
                 ("{address}", address.to_string()),
