@@ -7,7 +7,7 @@ import re
 import shlex
 import tomllib
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from narrows.cli import quick
 from narrows.cli.app import app
 from narrows.cli.run import _real_path
 from narrows.scenario import load, shipped
+from narrows.scenario.quick import QuickPath
 from narrows.schemes.listing import list_schemes
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -158,7 +159,7 @@ def test_every_command_shown_parses(shown: Shown) -> None:
         values = {key: given[key] for key in options}
         changed = quick.Changed(**values, changes=given["changes"] or [])
         more = _real_path(given["host"], given["prepare"]) if words[0] == "run" else []
-        path = quick.QuickPath(*(given[key] for key in quick.QuickPath._fields))
+        path = QuickPath(**{field.name: given[field.name] for field in fields(QuickPath)})
         quick.loaded(given.get("scenario"), path, changed, more)
 
 

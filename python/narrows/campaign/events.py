@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from datetime import UTC, datetime
 from typing import Any, TextIO
+
+from narrows.campaign.store import now
 
 FORMAT = "narrows/events/1"
 
@@ -33,9 +34,8 @@ def teller(stream: TextIO) -> Tell:
     """Writes each event as a line, at once."""
 
     def tell(event: str, **fields: Any) -> None:
-        at = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         first = {"format": FORMAT} if event == "campaign" else {}
-        line = json.dumps({"event": event, "at": at, **first, **fields}, ensure_ascii=False)
+        line = json.dumps({"event": event, "at": now(), **first, **fields}, ensure_ascii=False)
         print(line, file=stream, flush=True)
 
     return tell

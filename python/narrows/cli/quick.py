@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,6 +11,7 @@ from narrows.cli.completion import scheme_lists
 
 if TYPE_CHECKING:
     from narrows.scenario import Loaded, Override
+    from narrows.scenario.quick import QuickPath
 
 Rate = Annotated[
     str | None,
@@ -74,16 +75,6 @@ Changes = Annotated[
 ]
 
 
-class QuickPath(NamedTuple):
-    """The options that describe a path."""
-
-    rate: str | None = None
-    delay: str | None = None
-    queue: str | None = None
-    loss: str | None = None
-    trace: str | None = None
-
-
 @dataclass(frozen=True)
 class Changed:
     """The options that change a scenario, as they were given."""
@@ -119,16 +110,15 @@ class Changed:
 
 def loaded(scenario: str | None, path: QuickPath, changed: Changed, more: list[Override]) -> Loaded:
     """The scenario that is named, or the one that the options describe; `more` are further changes."""
-    from narrows.scenario import quick
+    from narrows.scenario.quick import quick_scenario
 
-    described = quick.QuickPath(*path)
     changes = changed.overrides() + more
     if scenario is None:
-        return quick.quick_scenario(described, changes)
-    if described:
+        return quick_scenario(path, changes)
+    if path:
         from narrows.errors import UsageError
 
-        option = next(name for name, value in path._asdict().items() if value is not None)
+        option = next(name for name, value in vars(path).items() if value is not None)
         raise UsageError(
             f"--{option} describes a path in the place of a scenario; to change {scenario}, write --set with"
             " the address of the key, such as --set path.forward.0.rate=..."

@@ -118,13 +118,14 @@ def run(
     """
     from narrows.errors import UsageError
     from narrows.scenario.overrides import Override
+    from narrows.scenario.quick import QuickPath
 
     if events and (as_json or dry_run):
         raise UsageError("--events tells of a campaign that runs; leave out --json and --dry-run")
     read_metrics(metrics)
     changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
     more = [*(Override.from_object(file) for file in bpf or []), *_real_path(host, prepare)]
-    loaded = quick.loaded(scenario, quick.QuickPath(rate, delay, queue, loss, trace), changed, more)
+    loaded = quick.loaded(scenario, QuickPath(rate, delay, queue, loss, trace), changed, more)
     quiet = as_json or events
     if scenario is None and not quiet:
         print(loaded.text)

@@ -77,10 +77,11 @@ def init(
     """
     from narrows.campaign.store import write_atomically
     from narrows.errors import UsageError
+    from narrows.scenario.quick import QuickPath
 
     if file.exists():
         raise UsageError(f"{file} is there already; name another file, or remove it")
-    path = quick.QuickPath(None if trace and rate == "12 Mbit/s" else rate, delay, queue, loss, trace)
+    path = QuickPath(None if trace and rate == "12 Mbit/s" else rate, delay, queue, loss, trace)
     changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
     loaded = quick.loaded(None, path, changed, [])
     write_atomically(file, f"{_FIRST_LINES}{loaded.text}")
