@@ -20,6 +20,8 @@ flows: {count: 2, interval: 200 ms}
 duration: 1 s
 runs: 2
 """
+#: The same with losses.
+LOSSY = SCENARIO.replace("{delay: 10 ms}", "{delay: 10 ms}, {loss: 1 %}")
 
 
 def narrows(*arguments: object) -> Result:
@@ -34,6 +36,14 @@ def simulate(folder: Path, text: str = SCENARIO, *options: str) -> Path:
     done = narrows("run", file, "-o", folder, "--no-report", *options)
     assert done.exit_code == 0, (done.output, done.exception)
     return folder
+
+
+def one_and_two(place: Path) -> Path:
+    """A new folder with two campaigns, `one` and `two`."""
+    place.mkdir()
+    for name in ("one", "two"):
+        simulate(place / name)
+    return place
 
 
 def sentence(result: Result) -> str:

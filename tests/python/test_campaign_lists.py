@@ -13,20 +13,14 @@ from typing import Any
 
 import pytest
 
-from campaign_kit import SCENARIO, narrows, sentence, simulate
+from campaign_kit import LOSSY, SCENARIO, narrows, one_and_two, sentence, simulate
 from narrows.campaign import gathering, notes, results
 from narrows.campaign.store import CampaignFolder
-
-LOSSY = SCENARIO.replace("{delay: 10 ms}", "{delay: 10 ms}, {loss: 1 %}")
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("lists") / "results"
-    place.mkdir()
-    for name in ("one", "two"):
-        simulate(place / name)
-    return place
+    return one_and_two(tmp_path_factory.mktemp("lists") / "results")
 
 
 @pytest.fixture

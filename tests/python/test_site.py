@@ -17,22 +17,16 @@ from typing import Any
 import pytest
 
 import compare_kit
-from campaign_kit import SCENARIO, narrows, sentence, simulate
+from campaign_kit import narrows, one_and_two, sentence
 from narrows.campaign import notes
 from narrows.errors import UsageError
 from narrows.report.packed import unpack
 from narrows.site import making, ranks
 
-LOSSY = SCENARIO.replace("{delay: 10 ms}", "{delay: 10 ms}, {loss: 1 %}")
-
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("site") / "results"
-    place.mkdir()
-    for name in ("one", "two"):
-        simulate(place / name)
-    return place
+    return one_and_two(tmp_path_factory.mktemp("site") / "results")
 
 
 @pytest.fixture
