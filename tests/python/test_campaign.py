@@ -341,6 +341,27 @@ def test_killed_at_any_moment_and_completed(lab: Lab) -> None:
     assert not lab.hidden()
 
 
+@pytest.mark.parametrize("left", [["cells/"], ["cells/", "files/", "files/a.trace", ".campaign.json.x1.tmp"]])
+def test_killed_before_the_campaign_was_written(lab: Lab, left: list[str]) -> None:
+    for name in left:
+        path = lab.out / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir() if name.endswith("/") else path.write_text("{")
+    assert lab.run()[0] == 0
+    assert lab.states() == ["finished"] * 6
+    assert not lab.hidden()
+
+
+@pytest.mark.parametrize("left", ["notes.txt", "files/a.trace", "cells/reno-r1/run.json"])
+def test_a_folder_of_somebody_else_is_left_alone(lab: Lab, left: str) -> None:
+    (lab.out / left).parent.mkdir(parents=True)
+    (lab.out / left).write_text("mine")
+    code, _, stderr = lab.run()
+    assert code == 2
+    assert "is not empty and holds no campaign" in stderr
+    assert [path for path in lab.out.rglob("*") if path.is_file()] == [lab.out / left]
+
+
 def _wait_until_no_agent(lab: Lab) -> None:
     """The agents notice that their parent died, without anybody's help."""
     # All that it has started has the same environment; other tests run agents too.

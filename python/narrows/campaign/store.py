@@ -15,6 +15,7 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -111,7 +112,7 @@ class CampaignFolder:
         versions: dict[str, Any],
         argv: list[str],
     ) -> CampaignFolder:
-        """A new campaign in a folder that does not exist yet or is empty."""
+        """A new campaign in a folder that does not exist yet, is empty or holds what a killed start left."""
         scenario = plan.scenario
         _make_folder(path)
         written = {
@@ -127,6 +128,13 @@ class CampaignFolder:
         )
         folder = cls(path, document | {"hash": scenario.hash, "host": facts, "skipped": _skipped(plan)})
         folder._acquire()
+        try:
+            # Again, because another process may have been at work until the lock was ours.
+            _check_vacant(path)
+        except BaseException:
+            folder.close()
+            raise
+        folder._sweep(_remove)
         try:
             (path / "cells").mkdir(exist_ok=True)
         except OSError as error:
@@ -407,10 +415,18 @@ def _remove(folder: Path) -> None:
 def _make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
-        empty = not any(path.iterdir())
+        _check_vacant(path)
     except OSError as error:
         raise NarrowsError(
             f"{path}: can't be created: {reason(error)}; choose another folder with -o"
         ) from None
-    if not empty:
-        raise UsageError(f"{path} is not empty and holds no campaign; choose another folder with -o")
+
+
+def _check_vacant(path: Path) -> None:
+    """Refuses a folder with anything but what `create` leaves if it is killed before campaign.json is there:
+    a folder of cells without any, the files that they name, and a half-written campaign.json."""
+    cells = path / "cells"
+    ours = {"cells", "files"} if cells.is_dir() and not any(cells.iterdir()) else set()
+    for entry in path.iterdir():
+        if entry.name not in ours and not (ours and fnmatch(entry.name, ".campaign.json.*.tmp")):
+            raise UsageError(f"{path} is not empty and holds no campaign; choose another folder with -o")
