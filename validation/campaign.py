@@ -61,8 +61,11 @@ def kept(path: Path) -> CampaignFolder | None:
 
 
 def finished(folder: CampaignFolder | None) -> dict[str, dict[str, Any]]:
-    """The entries of all finished cells, by their names."""
-    return {one["id"]: one for one in folder.cells if one["state"] == "finished"} if folder else {}
+    """The entries of all finished cells whose records are there, by their names."""
+    if folder is None:
+        return {}
+    there = (one for one in folder.cells if one["state"] == "finished")
+    return {one["id"]: one for one in there if folder.cell_dir(one["id"]).is_dir()}
 
 
 def run_cells(

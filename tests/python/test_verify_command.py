@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -34,6 +35,12 @@ def test_a_quick_look_at_reno(tmp_path: Path) -> None:
     assert again.returncode == 0
     assert "theory" not in again.stderr
     assert "unverified" in again.stdout
+    # What somebody has removed is made again.
+    removed = min(tmp_path.glob("out/**/cells/*/run.json")).parent
+    shutil.rmtree(removed)
+    completed = call("reno", "--quick", "--simulate-only", "-o", "out", cwd=tmp_path)
+    assert completed.returncode == 0, completed.stderr
+    assert (removed / "run.json").exists()
 
 
 def test_wrong_usage_is_refused(tmp_path: Path) -> None:

@@ -57,7 +57,7 @@ def init(
     file: Annotated[Path, typer.Argument(help="The file to write; it must not be there.")] = Path(
         "scenario.yaml"
     ),
-    rate: quick.Rate = "12 Mbit/s",
+    rate: quick.Rate = None,
     delay: quick.Delay = "20 ms",
     queue: quick.Queue = None,
     loss: quick.Loss = None,
@@ -73,7 +73,7 @@ def init(
 ) -> None:
     """Write the scenario that options describe into a file.
 
-    Without options it is a small one to start from.
+    Without options it is a small one to start from; without a rate or a trace the rate is 12 Mbit/s.
     """
     from narrows.campaign.store import write_atomically
     from narrows.errors import UsageError
@@ -81,7 +81,9 @@ def init(
 
     if file.exists():
         raise UsageError(f"{file} is there already; name another file, or remove it")
-    path = QuickPath(None if trace and rate == "12 Mbit/s" else rate, delay, queue, loss, trace)
+    if rate is None and trace is None:
+        rate = "12 Mbit/s"
+    path = QuickPath(rate, delay, queue, loss, trace)
     changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
     loaded = quick.loaded(None, path, changed, [])
     write_atomically(file, f"{_FIRST_LINES}{loaded.text}")

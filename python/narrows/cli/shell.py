@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from narrows.cli import quick
 from narrows.cli.app import command
 from narrows.cli.completion import scenario_names
 
@@ -21,15 +22,8 @@ def shell(
         list[str] | None,
         typer.Argument(metavar="[-- COMMAND...]", help="What to run. [default: your shell]"),
     ] = None,
-    rate: Annotated[
-        str | None, typer.Option(metavar="RATE", help='Rate of the path, such as "12 Mbit/s".')
-    ] = None,
-    delay: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help='One-way delay, such as "20 ms"; the round-trip time is twice that.'
-        ),
-    ] = None,
+    rate: quick.Rate = None,
+    delay: quick.Delay = None,
     queue: Annotated[
         str | None,
         typer.Option(
@@ -37,9 +31,7 @@ def shell(
             help='Queue before the rate, such as "droptail 60 kB", "60 kB" or codel. [default: unlimited]',
         ),
     ] = None,
-    loss: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="Share of packets lost at random, such as 1%.")
-    ] = None,
+    loss: quick.Loss = None,
     up: Annotated[
         str | None,
         typer.Option(
