@@ -61,7 +61,7 @@ pub struct Departure {
 }
 
 /// A rule that decides which packets are marked or dropped. Called in order of time.
-pub trait AqmLaw {
+pub trait AqmLaw: Send {
     /// About a packet that arrives.
     fn arriving(&mut self, _now: Time, _packet: &ArrivingPacket) -> AqmVerdict {
         AqmVerdict::Pass

@@ -61,7 +61,7 @@ use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time};
 pub use narrows_units::{Ecn, Entry, Example, Files};
 
 /// A packet as the network sees it.
-pub trait Packet: Copy {
+pub trait Packet: Copy + Send {
     /// Size of the IP packet in bytes.
     fn size(&self) -> u32;
     /// Number of the flow, from 1; 0 for packets of no flow.
@@ -132,7 +132,7 @@ impl Backlog {
 ///
 /// The packet in service is not in the queue. Every packet given to `enqueue` is later returned by
 /// `dequeue` once, or reported to `Outcomes` as dropped once.
-pub trait Queue<P: Packet> {
+pub trait Queue<P: Packet>: Send {
     /// Takes `packet`, which arrives at `now`, or reports it (or another packet) as dropped.
     fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>);
     /// The next packet to serve at `now`; `None` when nothing is left.
@@ -155,7 +155,7 @@ pub trait Queue<P: Packet> {
 }
 
 /// The server of a bottleneck: how fast packets leave.
-pub trait RateServer {
+pub trait RateServer: Send {
     /// A packet of `bytes` starts to be served at `now`; returns when it has left ([`Time::FAR`]
     /// if never). Called in order of time, never before the previous packet has left.
     fn serve(&mut self, now: Time, bytes: u32) -> Time;
@@ -204,7 +204,7 @@ pub trait RateServer {
 /// with non-decreasing times (which may lie a little before the last `pop` when the driver is late);
 /// `pop(now)` is called with `now == next_wakeup()` and returns a packet
 /// that leaves at exactly that time, or `None` after purely internal work.
-pub trait Element<P: Packet> {
+pub trait Element<P: Packet>: Send {
     /// `packet` arrives at `now`.
     fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>);
     /// The packet that leaves at `now`, if any.

@@ -23,7 +23,7 @@ pub(crate) struct ModulatedPiece {
 }
 
 /// A rate over time.
-pub(crate) trait Pieces {
+pub(crate) trait Pieces: Send {
     /// The piece that `at` (ns) is in.
     fn piece(&self, at: u64) -> ModulatedPiece;
 }

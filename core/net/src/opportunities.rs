@@ -8,7 +8,7 @@ use crate::RateServer;
 use narrows_units::{Bytes, Rate, Span, Time};
 
 /// The instants at which something can be moved.
-pub(crate) trait Opportunities {
+pub(crate) trait Opportunities: Send {
     /// The first opportunity at or after `at` that has not been taken; [`Time::FAR`] if none is
     /// left. Earlier ones are given up.
     fn peek(&mut self, at: Time) -> Time;

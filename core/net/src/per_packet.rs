@@ -72,7 +72,7 @@ pub(crate) enum PacketDecision {
 pub(crate) const DELAY_LINE_FULL: DropReason = DropReason("line_full");
 
 /// Decides about each packet when it arrives.
-pub(crate) trait PacketRule<P: Packet> {
+pub(crate) trait PacketRule<P: Packet>: Send {
     /// The fate of `packet`, which arrives at `now`; may change the packet and report copies.
     fn decide(&mut self, now: Time, packet: &mut P, outcomes: &mut Outcomes<P>) -> PacketDecision;
     /// True if a packet may leave before one that came earlier.

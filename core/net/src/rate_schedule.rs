@@ -12,7 +12,7 @@ use narrows_units::{Bytes, ParamError, Rate, Span, Time};
 const WORK_PER_BYTE: u64 = 8_000_000_000;
 
 /// A rate as a function of time, from the start of the run.
-pub(crate) trait RateSchedule {
+pub(crate) trait RateSchedule: Send {
     /// The rate at `at`, and until when it holds. Called with times that do not fall.
     fn piece(&mut self, at: Time) -> (u64, Time);
     /// The work that can be done between two times.

@@ -73,7 +73,6 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
     let mtu = plans.iter().filter_map(|plan| plan.mtu).max();
     let sizing = Sizing::of(cell, &network, mtu);
     let elements = element_names(&network);
-    drop(network);
     check_kernel_schemes(&cell.flows)?;
     // Before we enter namespaces: rights that we have here are not worth anything inside.
     let mut programs = Programs::of(cell, |_| true)?;
@@ -103,7 +102,7 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
             pinned.could_not("pin the emulator to a processor")?;
             let most = (host_info::available_bytes() / 2) as usize;
             let pool = Pool::new(sizing.frames, sizing.largest_frame(), most);
-            let mut core = Core::new(cell, pool)?;
+            let mut core = Core::new(cell, network, pool);
             Writer::prepare(&mut core.log, &elements);
             let duration = Span::from_ns(cell.duration.ns());
             let emulator = Emulator::new(core, wires, writer, control);

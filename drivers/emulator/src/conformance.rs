@@ -117,7 +117,11 @@ fn by_network(cell: &Cell, script: &[(Time, TestPacket)]) -> Vec<Told> {
 /// A thread that wakes up late by up to 5 ms, finds what has arrived meanwhile, and sends what is
 /// due.
 fn by_emulator(cell: &Cell, script: &[(Time, TestPacket)], seed: u64) -> Vec<Told> {
-    let mut core = Core::new(cell, Pool::new(4_096, 9_100, 1 << 26)).unwrap();
+    let mut core = Core::new(
+        cell,
+        cell.network().unwrap(),
+        Pool::new(4_096, 9_100, 1 << 26),
+    );
     let mut dice = Dice::random(seed, 0);
     let mut now = Time::ZERO;
     let mut next = 0;

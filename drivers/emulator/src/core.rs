@@ -9,7 +9,7 @@ use super::frame;
 use super::handle::{ACK, CORRUPT, Handle, REMARKED};
 use super::hooks::{Hooks, Transit};
 use super::pool::Pool;
-use narrows_cell::{Cell, CellError, RecordKind, Role, SchemeRef, element_counters, element_names};
+use narrows_cell::{Cell, RecordKind, Role, SchemeRef, element_counters, element_names};
 use narrows_net::{Backlog, Network, Outcomes};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_units::{Span, Time};
@@ -77,12 +77,8 @@ pub struct QueueSample {
 }
 
 impl Core {
-    /// Builds the network of `cell`.
-    ///
-    /// # Errors
-    /// Mistakes in the network's description.
-    pub fn new(cell: &Cell, pool: Pool) -> Result<Self, CellError> {
-        let network: Network<Handle> = cell.network()?;
+    /// Puts the frames of `cell` on `network`, which is its own.
+    pub fn new(cell: &Cell, network: Network<Handle>, pool: Pool) -> Self {
         let most = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
         let mut flows = vec![None; most];
         for flow in &cell.flows {
@@ -111,7 +107,7 @@ impl Core {
             unknown_rates: (cell.bin, cell.unknown_rates()),
             replaced_rates: cell.replaced_rates(),
         };
-        Ok(Core::with(network, config, pool, ()))
+        Core::with(network, config, pool, ())
     }
 }
 

@@ -85,7 +85,6 @@ const TICK: Duration = Duration::from_millis(200);
 pub fn run(plan: &ShellPlan, command: &[OsString], signals: &Signals) -> Result<i32, RunError> {
     let network: Network<Handle> = plan.network()?;
     let elements = element_names(&network);
-    drop(network);
     check_congestion(plan)?;
     let folder = match &plan.options.log {
         Some(log) => Some(RecordFolder::create(log)?),
@@ -132,7 +131,7 @@ pub fn run(plan: &ShellPlan, command: &[OsString], signals: &Signals) -> Result<
         };
         let writer = writer.as_ref();
         let (shared, enclosing) = (&shared, enclosing.as_ref());
-        let emulate = move || emulate(plan, gate, writer, shared, enclosing, &send_built);
+        let emulate = move || emulate(plan, network, gate, writer, shared, enclosing, &send_built);
         let emulator = std::thread::Builder::new()
             .name("emulator".to_owned())
             .spawn_scoped(scope, emulate)
@@ -252,6 +251,7 @@ struct BuiltNetwork {
 /// The emulator's thread: builds the namespaces, hands them over, and works until the end.
 fn emulate(
     plan: &ShellPlan,
+    network: Network<Handle>,
     gate: Gate,
     writer: Option<&Writer>,
     shared: &Shared,
@@ -274,7 +274,6 @@ fn emulate(
         no_forwarding: ground.no_forwarding,
     };
     send_built.send(Ok(built)).map_err(|_| gone())?;
-    let network: Network<Handle> = plan.network()?;
     let elements = element_names(&network);
     let mut log = Log::Packets(PacketLog::new(elements.clone()));
     if writer.is_some() {
