@@ -42,6 +42,8 @@ pub enum Readiness {
     Tcp(Option<u16>),
     /// It has bound this UDP port, or that of the flow.
     Udp(Option<u16>),
+    /// It listens on this port, or on that of the flow, by TCP or by UDP.
+    Port(Option<u16>),
     /// A line of its output contains this text.
     Line(String),
 }

@@ -253,6 +253,10 @@ impl<'a> Runner<'a> {
                 Some(Readiness::Line(_)) => started.has_said_it(),
                 Some(Readiness::Tcp(port)) => ready::listens(ready::TCP, self.port(*port)),
                 Some(Readiness::Udp(port)) => ready::listens(ready::UDP, self.port(*port)),
+                Some(Readiness::Port(port)) => {
+                    let port = self.port(*port);
+                    ready::listens(ready::TCP, port) || ready::listens(ready::UDP, port)
+                }
             };
             let now = clock::mono_ns();
             if self.has_ended() {
@@ -295,8 +299,11 @@ impl<'a> Runner<'a> {
     fn never_ready(&mut self) -> RunError {
         let missing = match &self.plan.ready {
             Some(Readiness::Line(text)) => format!("it has printed no line with \"{text}\""),
-            Some(Readiness::Tcp(port)) => ready::missing(ready::TCP, self.port(*port)),
-            Some(Readiness::Udp(port)) => ready::missing(ready::UDP, self.port(*port)),
+            Some(Readiness::Tcp(port)) => ready::missing(&[ready::TCP], self.port(*port)),
+            Some(Readiness::Udp(port)) => ready::missing(&[ready::UDP], self.port(*port)),
+            Some(Readiness::Port(port)) => {
+                ready::missing(&[ready::TCP, ready::UDP], self.port(*port))
+            }
             None => String::new(),
         };
         let limit = self.program.limits.ready_ns as f64 / 1e9;

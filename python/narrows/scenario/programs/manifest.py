@@ -24,6 +24,8 @@ MANIFEST, SIDE, VARIANT, PARAMETER, END, LIMITS = (
 )
 SCHEMA = MANIFEST["schema"].example
 LISTENER, CONNECTOR = "listener", "connector"
+#: Signs of readiness that are a port on which something listens: by TCP, by UDP, by either.
+LISTENS = ("tcp", "udp", "port")
 #: The variant of a manifest that names none.
 ONLY_VARIANT = "default"
 #: Placeholders that need no parameter, with their meanings.
@@ -46,7 +48,7 @@ class SideOf:
     env: dict[str, str]
     folder: str | None
     stdin: str
-    #: `{"tcp": None}` (the flow's port), `{"udp": 5000}` or `{"line": "ready"}`.
+    #: `{"tcp": None}` (the flow's port), `{"udp": 5000}`, `{"port": None}` or `{"line": "ready"}`.
     ready: dict[str, Any] | None
 
 
@@ -91,6 +93,8 @@ class Program:
     limits: dict[str, int | None]
     #: Names of the schemes.
     schemes: tuple[str, ...] = field(default=())
+    #: Why it can't run here, if that is known already.
+    unavailable: str = ""
 
 
 def read(path: Path, name: str | None = None) -> Program:
@@ -281,7 +285,7 @@ class _Reader:
             self.problems.add(mapping.mark, f"needs the key ready, such as {example}")
             return None
         with self.problems.noted():
-            if isinstance(value, Scalar) and value.text in ("tcp", "udp"):
+            if isinstance(value, Scalar) and value.text in LISTENS:
                 return {value.text: None}
             if not isinstance(value, Mapping) or len(value.entries) != 1:
                 raise Wrong(value.mark, f"must be one sign that it is ready, such as {example}")
@@ -291,10 +295,8 @@ class _Reader:
                 if not text.strip() or "\n" in text:
                     raise Wrong(inner.mark, "must be a part of one line")
                 return {kind: text}
-            if kind not in ("tcp", "udp"):
-                raise Wrong(
-                    mark, f"unknown sign{did_you_mean(kind, ('tcp', 'udp', 'line'))}; write {example}"
-                )
+            if kind not in LISTENS:
+                raise Wrong(mark, f"unknown sign{did_you_mean(kind, (*LISTENS, 'line'))}; write {example}")
             if self._word(inner, known=False) == PORT:
                 return {kind: None}
             port = inner.integer if isinstance(inner, Scalar) else None
