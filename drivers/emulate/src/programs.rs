@@ -43,7 +43,7 @@ impl ProgramReports {
                     .find_map(|(_, report)| report.as_ref()?.version.as_ref());
                 let first = version.and_then(|text| text.lines().next());
                 summary.fingerprint.version = first.map(str::to_owned);
-                let described = description(flow, program, reports, traffic);
+                let described = description(cell, flow, program, reports, traffic);
                 summary.other.insert("program".to_owned(), described);
             }
             judge_program(
@@ -63,6 +63,7 @@ impl ProgramReports {
 
 /// A program in the summary of its flow.
 fn description(
+    cell: &Cell,
     flow: &Flow,
     program: &Program,
     reports: [(Role, Option<&ProgramReport>); 2],
@@ -74,6 +75,8 @@ fn description(
         "variant": program.variant,
         "manifest": program.manifest,
         "data": program.data,
+        "reports": program.reports,
+        "listener_of": cell.leader(flow.flow),
         "first_data_ns": first,
         "start_up_ns": first.map(|first| first.saturating_sub(flow.start.ns())),
         "traffic": traffic,

@@ -16,7 +16,7 @@ from narrows.scenario.loading import loads
 from narrows.scenario.model import cells_of
 from narrows.scenario.programs.manifest import CONNECTOR, LISTENER, Program
 from narrows.scenario.programs.missing import why_missing
-from narrows.scenario.programs.scheme import document
+from narrows.scenario.programs.scheme import defaults, document
 
 #: The path: slow enough that every program can fill it, and that it costs little.
 _SCENARIO = """\
@@ -52,8 +52,7 @@ class Trial:
 def check(program: Program, variant: str, progress: Callable[[float], None]) -> Trial:
     """Runs a variant of a program; raises `UnavailableError` if something is missing for that."""
     one = program.variants[variant]
-    values = {name: parameter.default for name, parameter in program.parameters.items()} | one.values
-    plan = document(program, one, values)
+    plan = document(program, one, defaults(program, one))
     scheme = f"{program.name}:{variant}"
     if reason := why_missing(plan):
         raise UnavailableError(f"{scheme}: {reason}")

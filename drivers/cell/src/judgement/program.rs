@@ -115,7 +115,15 @@ fn judge_process(
     );
     let last = last_line(report);
     let (started, ended) = (report.started_ns.unwrap_or(0), report.ended_ns);
-    if let (Some(signal), false) = (report.signal, report.stopped) {
+    if report.out_of_memory {
+        let limit = in_words(measured.program.limits.memory_bytes.unwrap_or(0), "B");
+        let text = format!("{who} was killed because it used more memory than {limit}, its limit.");
+        run.judge(Severity::Invalid, "program_memory", text);
+    } else if report.overran {
+        let limit = seconds(measured.program.limits.time_ns.unwrap_or(0) as i64);
+        let text = format!("{who} was killed after {limit}, its limit of time.");
+        run.judge(Severity::Invalid, "program_overran", text);
+    } else if let (Some(signal), false) = (report.signal, report.stopped) {
         let after = seconds(ended.unwrap_or(started) - started);
         let text = format!(
             "{who} was ended by signal {signal}{} {after} after its start{last}.",

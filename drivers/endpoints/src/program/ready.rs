@@ -74,7 +74,10 @@ mod tests {
             udp.local_addr().unwrap().port(),
         );
         assert!(listens(TCP, one) && listens(UDP, other));
-        assert!(missing(&[TCP, UDP], 1).starts_with("nothing listens on TCP or UDP port 1; it listens on"));
+        assert!(
+            missing(&[TCP, UDP], 1)
+                .starts_with("nothing listens on TCP or UDP port 1; it listens on")
+        );
         drop((tcp, udp));
         assert!(!listens(TCP, one) && !listens(UDP, other));
     }

@@ -87,7 +87,7 @@ def _variant(program: Program, name: str, written: Scalar) -> Variant:
 
 def values_of(value: Node, program: Program, variant: Variant, ignore: tuple[str, ...]) -> dict[str, str]:
     """The values of all parameters: those written beside the scheme, those of the variant, the defaults."""
-    values = {name: one.default for name, one in program.parameters.items()} | variant.values
+    values = defaults(program, variant)
     if not isinstance(value, Mapping):
         return values
     for name, mark, written in value:
@@ -101,6 +101,11 @@ def values_of(value: Node, program: Program, variant: Variant, ignore: tuple[str
             raise Wrong(written.mark, "must be a word or a number")
         values[name] = written.text
     return values
+
+
+def defaults(program: Program, variant: Variant) -> dict[str, str]:
+    """The values of all parameters of a variant where nobody sets any."""
+    return {name: one.default for name, one in program.parameters.items()} | variant.values
 
 
 def document(program: Program, variant: Variant, values: dict[str, str]) -> dict[str, Any]:
@@ -135,13 +140,15 @@ def document(program: Program, variant: Variant, values: dict[str, str]) -> dict
 
     signals = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
     limits = program.limits
-    optional = {"memory_bytes": limits["memory"], "cpu_ns": limits["cpu"]}
+    optional = {"memory_bytes": limits["memory"], "cpu_ns": limits["cpu"], "time_ns": limits["time"]}
     return {
         "name": program.name,
         "variant": variant.name,
         **({UNAVAILABLE: program.unavailable} if program.unavailable else {}),
         "manifest": program.sha256,
         "data": program.data,
+        **({"shared": True} if program.shared else {}),
+        **({"reports": {one.name: one.to_json() for one in program.reports}} if program.reports else {}),
         **({"version": command(program.version)} if program.version else {}),
         **({"files": [file(one) for one in program.files]} if program.files else {}),
         LISTENER: side(program.listener, variant.listener),

@@ -30,9 +30,12 @@ fn program(when: EndsWith) -> Program {
             ready_ns: 1,
             memory_bytes: None,
             cpu_ns: None,
+            time_ns: Some(1_500_000_000),
             file_bytes: 1,
             output_bytes: 1,
         },
+        shared: false,
+        reports: serde_json::Value::Null,
     }
 }
 
