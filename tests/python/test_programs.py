@@ -249,3 +249,23 @@ def test_the_committed_reference_and_schema_are_current() -> None:
     root = Path(__file__).parents[2]
     assert (root / "docs/reference/programs.md").read_text() == markdown()
     assert (root / "programs/program.schema.json").read_text() == schema_text()
+
+
+def test_programs_are_schemes_of_the_list_and_have_pages(folder: Path) -> None:
+    done = narrows("schemes", "--kind", "program", "--json")
+    assert done.exit_code == 0, done.output
+    found = {one["name"]: one for one in json.loads(done.stdout)["schemes"]}
+    assert {"pair:small", "pair:large", "iperf3:cubic"} <= found.keys()
+    assert found["pair:small"]["kind"] == "program"
+    (folder / "send").chmod(0o644)
+    found = {one["name"]: one for one in json.loads(narrows("schemes", "--json").stdout)["schemes"]}
+    assert (
+        "there is no program" in found["pair:small"]["missing"]
+        or "not possible" in found["pair:small"]["missing"]
+    )
+    assert {"cubic", "pair:large"} <= found.keys()
+    page = json.loads(narrows("schemes", "pair:large", "--json").stdout)
+    assert [(row["name"], row["default"]) for row in page["params"]] == [("size", "99")]
+    assert "the connector sends the data" in page["text"][0]
+    for name, sentence in (("pear:large", 'did you mean "pair:large"?'), ("pair:big", "has no variant")):
+        assert sentence in str(narrows("schemes", name).exception)

@@ -266,7 +266,7 @@ def _rows(
         problems.add(tree.mark, "the key schemes is missing; write for example schemes: [cubic, reno]")
         return []
     tested: list[Scheme | None] = list(schemes) if need else [None]
-    found = []
+    found: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]] = []
     for scheme in tested:
         used = [(flow, one) for flow in flows.items if (one := flow.scheme or scheme) is not None]
         tests_of = [one for flow, one in used if not flow.background]
