@@ -55,7 +55,8 @@ pub(super) fn run(
     let contained = pid_namespace::become_first_process().is_ok();
     subreaper::become_subreaper();
     let mut runner = Runner::new(task, program, logs, channel)?;
-    runner.report.kept_by = if contained { "namespace" } else { "subreaper" }.to_owned();
+    let kept_by = if contained { "namespace" } else { "subreaper" };
+    kept_by.clone_into(&mut runner.report.kept_by);
     let played = runner.play(channel);
     if let Err(error) = played {
         runner.end_now();
