@@ -47,7 +47,7 @@ pub(super) fn run(
 ) -> Result<EndpointOutcome, RunError> {
     if task.addresses.is_some() {
         return Err(RunError::Input(format!(
-            "flow {}: programs run between emulated hosts only",
+            "flow {}: programs need hosts of their own, and there are none without a tunnel",
             task.flow.flow
         )));
     }
