@@ -55,3 +55,54 @@ impl ProgramFlows {
         Some(flow)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn udp(from: u16, to: u16, ports: [u16; 2], payload: usize) -> Vec<u8> {
+        use narrows_cell::addressing::address;
+        let size = 28 + payload;
+        let mut packet = vec![0; size];
+        packet[0] = 0x45;
+        packet[2..4].copy_from_slice(&(size as u16).to_be_bytes());
+        packet[9] = 17;
+        packet[12..16].copy_from_slice(&address(from).octets());
+        packet[16..20].copy_from_slice(&address(to).octets());
+        packet[20..22].copy_from_slice(&ports[0].to_be_bytes());
+        packet[22..24].copy_from_slice(&ports[1].to_be_bytes());
+        packet
+    }
+
+    #[test]
+    fn packets_are_known_by_both_addresses() {
+        let mut flows = ProgramFlows {
+            hosts: vec![(3, [2, 3]), (7, [5, 4])],
+            traffic: BTreeMap::new(),
+        };
+        let mut note = |packet: &[u8], at| flows.note(packet, Time::from_ns(at));
+        assert_eq!(note(&udp(2, 3, [9, 5000], 100), 10), Some(3));
+        assert_eq!(note(&udp(3, 2, [5000, 9], 0), 20), Some(3));
+        assert_eq!(note(&udp(4, 5, [1, 2], 50), 30), Some(7));
+        assert_eq!(note(&udp(2, 4, [1, 2], 50), 40), None, "of two flows");
+        assert_eq!(note(&udp(0, 1, [20_003, 1], 50), 50), None, "of others");
+        assert_eq!(note(&[0x45; 10], 60), None);
+        let (three, seven) = (&flows.traffic[&3], &flows.traffic[&7]);
+        assert_eq!(
+            (three.sender.payload_bytes, three.receiver.packets),
+            (100, 1)
+        );
+        assert_eq!(three.sender.first_ns, Some(10));
+        assert_eq!(
+            (
+                three.conversations.len(),
+                three.conversations[0].receiver_port
+            ),
+            (1, 5000)
+        );
+        assert_eq!(
+            (seven.sender.packets, seven.receiver.payload_bytes),
+            (0, 50)
+        );
+    }
+}

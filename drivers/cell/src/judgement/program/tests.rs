@@ -233,3 +233,30 @@ fn few_conversations_are_listed() {
     }
     assert_eq!(traffic.conversations.len(), MOST_LISTED);
 }
+
+#[test]
+fn limits_of_time_and_memory_are_told_from_crashes() {
+    let killed = ProgramReport {
+        exit: None,
+        signal: Some(9),
+        ..ended(3 * S)
+    };
+    let overran = ProgramReport {
+        overran: true,
+        ..killed.clone()
+    };
+    let (verdict, text) = judged(EndsWith::Signal, &overran, &sent());
+    assert_eq!(verdict, Verdict::Invalid);
+    assert!(text.starts_with("program_overran: "), "{text}");
+    assert!(
+        text.ends_with("was killed after 1.500 s, its limit of time."),
+        "{text}"
+    );
+    let hungry = ProgramReport {
+        out_of_memory: true,
+        ..killed
+    };
+    let (verdict, text) = judged(EndsWith::Signal, &hungry, &sent());
+    assert_eq!(verdict, Verdict::Invalid);
+    assert!(text.starts_with("program_memory: "), "{text}");
+}
