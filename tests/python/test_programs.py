@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from campaign_kit import narrows
-from narrows.campaign.plan import make_plan
+from narrows.campaign.plan import Sender, make_plan
 from narrows.errors import DataError, ScenarioError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.model import Scenario, cells_of
@@ -269,3 +269,25 @@ def test_programs_are_schemes_of_the_list_and_have_pages(folder: Path) -> None:
     assert "the connector sends the data" in page["text"][0]
     for name, sentence in (("pear:large", 'did you mean "pair:large"?'), ("pair:big", "has no variant")):
         assert sentence in str(narrows("schemes", name).exception)
+
+
+def test_one_listener_and_limits_reach_the_cell(folder: Path) -> None:
+    (folder / "pair.yaml").write_text(MANIFEST + "listeners: one\nlimits: {time: 90 s, memory: 1 GB}\n")
+    program = flow('["pair:small"]')["program"]
+    assert program["shared"] is True
+    assert program["limits"]["time_ns"] == 90_000_000_000
+    assert program["limits"]["memory_bytes"] == 1_000_000_000
+    (folder / "pair.yaml").write_text(MANIFEST)
+    program = flow('["pair:small"]')["program"]
+    assert "shared" not in program
+    assert "time_ns" not in program["limits"]
+
+
+def test_programs_between_two_hosts_need_the_tunnel(folder: Path) -> None:
+    between = "real_path: {other: user@host, tunnel: off, sender: here, ports: 5001-5002}\n"
+    text = SCENARIO.replace("where: emulate", "where: hosts").replace("path:", "# path:") + between
+    tree = parse(text.replace("SCHEMES", '["pair:small", "linux:reno"]'), "test.yaml")
+    found = resolve(tree, registry.load(), "test.yaml")
+    facts = {"congestion_controls": ["reno"]}
+    plan = make_plan(found, facts, Sender("there", facts))
+    assert "write tunnel: on" in plan.skipped[0].reason
