@@ -136,6 +136,14 @@ def test_flows_together(tmp_path: Path) -> None:
     line = plan("{json: a}")
     measured = record(tmp_path, texts, [line, line])
     assert measured["absent"]["all"]["reported_x"] == "it is reported per flow"
+    # A flow that reports nothing is no part of a sum.
+    run = json.loads((tmp_path / "run.json").read_text())
+    run["flows"].append({"flow": 3})
+    (tmp_path / "run.json").write_text(json.dumps(run))
+    measured = {"flows": [{"flow": number, "metrics": {}} for number in ("1", "2", "3", "all")]}
+    reports.add([(tmp_path, measured)])
+    assert measured["absent"]["all"]["reported_x"] == "only some of the flows report it"
+    assert measured["absent"]["3"]["reported_x"] == "the program of this flow does not report it"
     other = plan("{json: a, unit: ms}")
     measured = record(tmp_path, texts, [line, other])
     assert measured["absent"]["2"]["reported_x"] == "it is in ns here, elsewhere in none"

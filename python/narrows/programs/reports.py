@@ -74,7 +74,9 @@ def _of_run(path: Path, described: dict[str, dict[str, Any]]) -> dict[tuple[str,
     """The values of a run by flow and metric, or the reasons why there are none."""
     found: dict[tuple[str, str], float | str] = {}
     flows: dict[str, list[tuple[str | None, float | str]]] = {}
+    tested = 0
     for flow in read_json(path / "run.json", "narrows/run/1")["flows"]:
+        tested += not flow.get("background")
         program = flow.get("program") or {}
         for short, plan in (program.get("reports") or {}).items():
             name = PREFIX + short
@@ -93,7 +95,8 @@ def _of_run(path: Path, described: dict[str, dict[str, Any]]) -> dict[tuple[str,
             if not flow.get("background"):
                 flows.setdefault(name, []).append((plan.get("flows"), value))
     for name, values in flows.items():
-        found[(ALL, name)] = _of_all(values)
+        some = len(values) < tested
+        found[(ALL, name)] = "only some of the flows report it" if some else _of_all(values)
     return found
 
 
