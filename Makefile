@@ -79,7 +79,7 @@ explore: build ## draw other cases for the property tests, ROUNDS times; each se
 	        tests/python/test_mutated_scenarios.py; \
 	done
 
-check: build ## formatting, lints, lengths, types, generated files, licences, features, the example, additions, studies
+check: build ## formatting, lints, lengths, types, generated files, licences, features, the example, additions, studies, kills
 	cargo fmt --all --check
 	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/python .ci/lints
@@ -87,6 +87,7 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	cargo fmt --check --manifest-path examples/own-scheme/Cargo.toml
 	cargo test --release --quiet --manifest-path examples/own-scheme/Cargo.toml
 	cargo test --release --quiet $(CRATES) --test adding
+	NARROWS_KILLS=50 cargo test --release --quiet -p narrows-agent --test all no_process_survives
 	$(BIN)/pytest -m study
 	$(BIN)/ruff format --check --quiet python validation tests/python
 	$(BIN)/ruff check python validation tests/python

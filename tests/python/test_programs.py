@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from campaign_kit import narrows
-from narrows.campaign.plan import make_plan
+from narrows.campaign.plan import Sender, make_plan
 from narrows.errors import DataError, ScenarioError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.model import Scenario, cells_of
@@ -249,3 +249,45 @@ def test_the_committed_reference_and_schema_are_current() -> None:
     root = Path(__file__).parents[2]
     assert (root / "docs/reference/programs.md").read_text() == markdown()
     assert (root / "programs/program.schema.json").read_text() == schema_text()
+
+
+def test_programs_are_schemes_of_the_list_and_have_pages(folder: Path) -> None:
+    done = narrows("schemes", "--kind", "program", "--json")
+    assert done.exit_code == 0, done.output
+    found = {one["name"]: one for one in json.loads(done.stdout)["schemes"]}
+    assert {"pair:small", "pair:large", "iperf3:cubic"} <= found.keys()
+    assert found["pair:small"]["kind"] == "program"
+    (folder / "send").chmod(0o644)
+    found = {one["name"]: one for one in json.loads(narrows("schemes", "--json").stdout)["schemes"]}
+    assert (
+        "there is no program" in found["pair:small"]["missing"]
+        or "not possible" in found["pair:small"]["missing"]
+    )
+    assert {"cubic", "pair:large"} <= found.keys()
+    page = json.loads(narrows("schemes", "pair:large", "--json").stdout)
+    assert [(row["name"], row["default"]) for row in page["params"]] == [("size", "99")]
+    assert "the connector sends the data" in page["text"][0]
+    for name, sentence in (("pear:large", 'did you mean "pair:large"?'), ("pair:big", "has no variant")):
+        assert sentence in str(narrows("schemes", name).exception)
+
+
+def test_one_listener_and_limits_reach_the_cell(folder: Path) -> None:
+    (folder / "pair.yaml").write_text(MANIFEST + "listeners: one\nlimits: {time: 90 s, memory: 1 GB}\n")
+    program = flow('["pair:small"]')["program"]
+    assert program["shared"] is True
+    assert program["limits"]["time_ns"] == 90_000_000_000
+    assert program["limits"]["memory_bytes"] == 1_000_000_000
+    (folder / "pair.yaml").write_text(MANIFEST)
+    program = flow('["pair:small"]')["program"]
+    assert "shared" not in program
+    assert "time_ns" not in program["limits"]
+
+
+def test_programs_between_two_hosts_need_the_tunnel(folder: Path) -> None:
+    between = "real_path: {other: user@host, tunnel: off, sender: here, ports: 5001-5002}\n"
+    text = SCENARIO.replace("where: emulate", "where: hosts").replace("path:", "# path:") + between
+    tree = parse(text.replace("SCHEMES", '["pair:small", "linux:reno"]'), "test.yaml")
+    found = resolve(tree, registry.load(), "test.yaml")
+    facts = {"congestion_controls": ["reno"]}
+    plan = make_plan(found, facts, Sender("there", facts))
+    assert "write tunnel: on" in plan.skipped[0].reason

@@ -159,3 +159,14 @@ def test_a_check_says_what_was_seen(tmp_path: Path) -> None:
     assert done.returncode == 6
     assert "never:default: failed" in done.stdout
     assert "nothing listens on TCP port 20001" in done.stdout
+
+
+def test_a_check_shows_what_a_program_reports(tmp_path: Path) -> None:
+    manifest = MANIFEST.replace("peer = socket.create_connection(at)", "print('rate=7.5', flush=True); \\0")
+    manifest = manifest.replace("\\0", "peer = socket.create_connection(at)")
+    more = "reports: {speed: {regex: 'rate=(.*)', unit: Mbit/s}, gone: {json: a.b}}\n"
+    (tmp_path / "mine.yaml").write_text(manifest + more)
+    done = call(tmp_path, "programs", "check", "mine.yaml", "--json")
+    (found,) = json.loads(done.stdout)["checks"]
+    assert found["reported"]["reported_speed"] == "7.5 Mbit/s", done.stdout
+    assert "is no JSON document" in found["reported"]["reported_gone"]

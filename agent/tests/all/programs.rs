@@ -1,6 +1,7 @@
 //! Programs of others as both ends of flows: those that behave, and all the ways in which they do not. Each has its
 //! sentence, the run of the others goes on, and nothing is left behind.
 
+mod bounds;
 mod ends;
 
 use crate::common::{Folder, can_emulate, cell, emulate, failure, my_turn, run_to_end};

@@ -64,6 +64,28 @@ pub fn ports(ip: &[u8], length: usize) -> Option<[u8; 4]> {
     ip.get(length..)?.first_chunk().copied().filter(|_| known)
 }
 
+/// Protocol, ports (0 where there are none) and bytes behind the headers of an IPv4 packet.
+pub fn contents(ip: &[u8]) -> (u8, [u16; 2], u64) {
+    if ip.len() < 20 {
+        return (0, [0, 0], 0);
+    }
+    let length = usize::from(ip[0] & 15) * 4;
+    let size = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+    let inner = ip.get(length..size.min(ip.len())).unwrap_or_default();
+    let ports = ports(ip, length);
+    let header = match (ip[9], ports) {
+        (TCP, Some(_)) => inner
+            .get(12)
+            .map_or(20, |offset| usize::from(offset >> 4) * 4),
+        (UDP, Some(_)) => 8,
+        _ => 0,
+    };
+    let payload = inner.len().saturating_sub(header) as u64;
+    let ports = ports.unwrap_or_default();
+    let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
+    (ip[9], [port(0), port(2)], payload)
+}
+
 /// The flow whose server's port is one of these two.
 #[inline]
 pub fn flow_between(ports: [u8; 4]) -> u16 {

@@ -16,6 +16,7 @@ mod media;
 mod noise;
 mod outcome;
 mod program;
+mod program_reports;
 mod registry;
 mod results;
 mod summary;
@@ -39,6 +40,7 @@ pub use program::{
     EndPlan, EndsWith, Program, ProgramFile, ProgramLimits, ProgramReport, Readiness, Side,
     SidePlan, StandardInput,
 };
+pub use program_reports::ProgramReports;
 pub use registry::registry;
 pub use results::{EndpointResults, FlowDeliveries, FlowEnd};
 pub use summary::{

@@ -42,6 +42,8 @@ pub enum Readiness {
     Tcp(Option<u16>),
     /// It has bound this UDP port, or that of the flow.
     Udp(Option<u16>),
+    /// It listens on this port, or on that of the flow, by TCP or by UDP.
+    Port(Option<u16>),
     /// A line of its output contains this text.
     Line(String),
 }
@@ -109,12 +111,16 @@ pub struct EndPlan {
 pub struct ProgramLimits {
     /// Longest time until the listener is ready.
     pub ready_ns: u64,
-    /// Private memory (`RLIMIT_DATA`).
+    /// Memory: of the program together where control groups can be had, otherwise the private memory of each of its
+    /// processes (`RLIMIT_DATA`).
     #[serde(default)]
     pub memory_bytes: Option<u64>,
     /// Processor time (`RLIMIT_CPU`, whole seconds).
     #[serde(default)]
     pub cpu_ns: Option<u64>,
+    /// Time from the start of a process until it is killed.
+    #[serde(default)]
+    pub time_ns: Option<u64>,
     /// Size of each file that it writes (`RLIMIT_FSIZE`).
     pub file_bytes: u64,
     /// Output that is kept, of each of its two streams.
@@ -147,6 +153,12 @@ pub struct Program {
     pub end: EndPlan,
     /// Limits of each process.
     pub limits: ProgramLimits,
+    /// True if one listener serves all flows of this program that have the same place for it.
+    #[serde(default)]
+    pub shared: bool,
+    /// Metrics that it reports itself, for those who read its output.
+    #[serde(default)]
+    pub reports: serde_json::Value,
 }
 
 impl Program {
@@ -199,9 +211,45 @@ impl Cell {
     /// Hosts that a flow has for itself, sender and receiver: numbered behind those of the network, and attached to it
     /// where the flow's hosts are. Flows of programs have them, so that every packet is known whatever ports they use.
     pub fn own_hosts(&self, flow: u16) -> Option<[u16; 2]> {
-        let place = self.programs().position(|(other, _)| other.flow == flow)?;
-        let first = self.hosts.len() + 2 * place;
-        Some([first as u16, first as u16 + 1])
+        let mut next = self.hosts.len() as u16;
+        let mut found: Vec<(u16, [u16; 2])> = Vec::new();
+        for (other, program) in self.programs() {
+            let leader = self
+                .leader(other.flow)
+                .filter(|leader| *leader != other.flow);
+            let mut new = || {
+                next += 1;
+                next - 1
+            };
+            let known = leader.and_then(|leader| found.iter().find(|(flow, _)| *flow == leader));
+            let hosts = match (known, program.side_at(Role::Sender)) {
+                (Some((_, [sender, _])), Side::Listener) => [*sender, new()],
+                (Some((_, [_, receiver])), Side::Connector) => [new(), *receiver],
+                (None, _) => [new(), new()],
+            };
+            if other.flow == flow {
+                return Some(hosts);
+            }
+            found.push((other.flow, hosts));
+        }
+        None
+    }
+
+    /// The flow whose listener serves a flow of a program: its own, or of those with the same program in the same
+    /// place the first, where the manifest asks for one process.
+    pub fn leader(&self, flow: u16) -> Option<u16> {
+        let place = |flow: &Flow, program: &Program| match program.side_at(Role::Sender) {
+            Side::Listener => flow.from,
+            Side::Connector => flow.to,
+        };
+        let (own, program) = self.programs().find(|(other, _)| other.flow == flow)?;
+        let mut others = self.programs();
+        let first =
+            others.find(|(other, one)| *one == program && place(other, one) == place(own, program));
+        match first {
+            Some((first, _)) if program.shared => Some(first.flow),
+            _ => Some(flow),
+        }
     }
 
     /// Index of the host on which one end of a flow runs.
@@ -243,6 +291,14 @@ pub struct ProgramReport {
     pub stopped: bool,
     /// True if it had to be killed, because it did not end within its grace.
     pub killed: bool,
+    /// True if it was killed because it ran for longer than it may.
+    pub overran: bool,
+    /// True if it or one of its processes was killed because it used more memory than it may.
+    pub out_of_memory: bool,
+    /// What held its limit of memory, if it has one: `cgroup` or `rlimit`.
+    pub memory_by: Option<String>,
+    /// What keeps its processes together: `namespace`, which the kernel ends as a whole, or `subreaper`.
+    pub kept_by: String,
     /// Names of processes that it left behind, which were killed.
     pub left: Vec<String>,
     /// Bytes that it printed: standard output and standard error.
@@ -291,6 +347,40 @@ mod tests {
             "end": {"when": "signal", "signal": 15, "grace_ns": 1000},
             "limits": {"ready_ns": 1_000, "file_bytes": 1, "output_bytes": 1},
         })
+    }
+
+    #[test]
+    fn a_listener_serves_all_flows_where_it_is_to() {
+        let mut shared = program();
+        shared["shared"] = true.into();
+        let cell_of = |directions: [&str; 3], program: Value| {
+            let flow = |number: usize| {
+                json!({"flow": number + 1, "scheme": "x:y", "stop_ns": 1_000_000_000, "program": program,
+                       "direction": directions[number]})
+            };
+            let cell = json!({
+                "format": "narrows/cell/1", "id": "c", "seed": 1, "duration_ns": 1_000_000_000, "record": "packets",
+                "bin_ns": 1_000_000, "sample_ns": 1_000_000, "flows": [flow(0), flow(1), flow(2)],
+                "network": {"kind": "dumbbell", "forward": [], "backward": []},
+            });
+            Cell::parse(&cell.to_string()).unwrap()
+        };
+        let cell = cell_of(["forward", "backward", "forward"], shared.clone());
+        assert_eq!([1, 2, 3].map(|flow| cell.leader(flow).unwrap()), [1, 2, 1]);
+        let hosts = [1, 2, 3].map(|flow| cell.own_hosts(flow).unwrap());
+        assert_eq!(
+            hosts,
+            [[2, 3], [4, 5], [6, 3]],
+            "flow 2 has its listener elsewhere"
+        );
+        shared["data"] = "listener".into();
+        let cell = cell_of(["forward"; 3], shared.clone());
+        let hosts = [1, 2, 3].map(|flow| cell.own_hosts(flow).unwrap());
+        assert_eq!(hosts, [[2, 3], [2, 4], [2, 5]]);
+        shared["shared"] = false.into();
+        let cell = cell_of(["forward"; 3], shared);
+        assert_eq!(cell.leader(3), Some(3));
+        assert_eq!(cell.own_hosts(3), Some([6, 7]));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 //! From what was measured to the document and the smaller files of the record.
 
 use super::SupervisedRun;
-use super::programs::ProgramReports;
 use super::sizing::Sizing;
 use narrows_cell::judgement::{RunMeasurements, judge};
-use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef};
+use narrows_cell::{Cell, Flow, ProgramReports, RecordFolder, SchemeRef};
 use narrows_cell::{Context, RunError};
 use narrows_cell::{EndpointResults, FlowDeliveries, FlowEnd};
 use narrows_emulator::Report;
@@ -144,7 +143,11 @@ pub(super) fn describe(
         delivered: report.delivered[usize::from(flow)],
         damaged: report.damaged[usize::from(flow)],
     };
-    let reports = ProgramReports::take(&mut supervised.supervisor);
+    let reported = supervised.supervisor.endpoints.iter_mut();
+    let reports = ProgramReports::new(reported.filter_map(|end| {
+        let report = end.outcome.as_mut()?.program.take()?;
+        Some((end.flow, end.role, *report))
+    }));
     let members = supervised.supervisor.endpoints.iter_mut().zip(&processes);
     let ends = members.map(|(member, (_, failure))| FlowEnd {
         flow: member.flow,

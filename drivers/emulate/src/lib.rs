@@ -12,7 +12,6 @@
 #![forbid(unsafe_code)]
 
 mod describe;
-mod programs;
 mod sizing;
 
 use describe::{Wires, describe, describe_hosts};

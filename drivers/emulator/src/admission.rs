@@ -45,15 +45,16 @@ pub struct OwnHosts {
     pub start: Time,
 }
 
-/// A host that a flow has for itself.
+/// What a host that is no host of the network has to do with a flow. Several flows may share one.
 #[derive(Clone, Copy, Debug)]
 struct OwnPort {
     flow: u16,
     role: Role,
     /// The host in whose place it is.
     place: u16,
-    /// The other host of the flow.
+    /// The other host of the flow, and the one in whose place that is.
     partner: u16,
+    partner_place: u16,
     start: Time,
 }
 
@@ -94,8 +95,8 @@ pub(crate) struct Admission {
     route_of: Vec<u16>,
     /// Number of the network's own hosts, whose ports come first.
     hosts: usize,
-    /// The other ports.
-    own: Vec<OwnPort>,
+    /// The other ports, with the flows of each.
+    own: Vec<Vec<OwnPort>>,
     /// What these have sent, by flow number.
     traffic: Vec<ProgramTraffic>,
     /// By port: when the last packet of its host entered.
@@ -195,21 +196,24 @@ impl Admission {
 
     /// The same for a host that a flow has for itself. Only what goes to its partner enters the network.
     fn admit_own(&mut self, port: u16, stamp: Time, bytes: &[u8]) -> Option<Admitted> {
-        let own = self.own[usize::from(port) - self.hosts];
-        let flow = self.flows[usize::from(own.flow)]?;
-        let to = match frame::classify(bytes) {
+        let flows = &self.own[usize::from(port) - self.hosts];
+        let packet = match frame::classify(bytes) {
             // Nothing is warmed up once the run has begun, and programs use whatever ports they like.
-            Kind::Packet(header) | Kind::WarmUp(header) => {
-                Some(header).filter(|header| addressing::host_of(header.to) == Some(own.partner))
-            }
+            Kind::Packet(header) | Kind::WarmUp(header) => Some(header),
             Kind::Foreign => None,
         };
-        let partner = self.own[usize::from(own.partner) - self.hosts];
-        let route = self.route_between(own.place, partner.place);
-        let (Some(header), Some(route)) = (to, route) else {
-            self.traffic[usize::from(own.flow)].stray += 1;
+        let known = packet.and_then(|header| {
+            let to = addressing::host_of(header.to)?;
+            let own = *flows.iter().find(|own| own.partner == to)?;
+            let route = self.route_between(own.place, own.partner_place)?;
+            Some((header, own, route))
+        });
+        let Some((header, own, route)) = known else {
+            let first = flows.first()?.flow;
+            self.traffic[usize::from(first)].stray += 1;
             return None;
         };
+        let flow = self.flows[usize::from(own.flow)]?;
         if own.role == Role::Sender && stamp >= flow.stop {
             self.refused.after_stop += 1;
             return None;
@@ -264,7 +268,7 @@ impl Admission {
 
     /// What the hosts have sent that flows have for themselves, by flow number.
     pub(crate) fn traffic(&self) -> BTreeMap<u16, ProgramTraffic> {
-        let flows = self.own.iter().map(|own| own.flow);
+        let flows = self.own.iter().flatten().map(|own| own.flow);
         flows
             .map(|flow| (flow, self.traffic[usize::from(flow)].clone()))
             .collect()
@@ -317,8 +321,8 @@ impl Admission {
 }
 
 /// The ports of hosts that flows have for themselves, in their order.
-fn own_ports(flows: &[Option<FlowEntry>]) -> Vec<OwnPort> {
-    let mut found: Vec<(u16, OwnPort)> = Vec::new();
+fn own_ports(flows: &[Option<FlowEntry>]) -> Vec<Vec<OwnPort>> {
+    let mut found: BTreeMap<u16, Vec<OwnPort>> = BTreeMap::new();
     for (flow, entry) in (0..).zip(flows) {
         let Some(own) = entry.and_then(|entry| entry.own) else {
             continue;
@@ -329,13 +333,13 @@ fn own_ports(flows: &[Option<FlowEntry>]) -> Vec<OwnPort> {
                 role,
                 place: own.places[end],
                 partner: own.ports[1 - end],
+                partner_place: own.places[1 - end],
                 start: own.start,
             };
-            found.push((own.ports[end], port));
+            found.entry(own.ports[end]).or_default().push(port);
         }
     }
-    found.sort_by_key(|(port, _)| *port);
-    found.into_iter().map(|(_, port)| port).collect()
+    found.into_values().collect()
 }
 
 impl FlowEntry {

@@ -1,6 +1,6 @@
 //! Ethernet frames: the fields that the emulator reads, and the few that it changes.
 
-use narrows_cell::addressing::{WARM_UP_PORT, flow_between, ports};
+use narrows_cell::addressing::{self, WARM_UP_PORT, flow_between, ports};
 use narrows_transport::wire;
 
 /// Bytes of the Ethernet header. Sizes of packets never include it.
@@ -83,25 +83,7 @@ pub fn classify(frame: &[u8]) -> Kind {
 
 /// Protocol, ports (0 where there are none) and bytes behind the headers, of a frame that is an IPv4 packet.
 pub fn contents(frame: &[u8]) -> (u8, [u16; 2], u64) {
-    let ip = frame.get(ETHERNET..).unwrap_or_default();
-    if ip.len() < 20 {
-        return (0, [0, 0], 0);
-    }
-    let length = usize::from(ip[0] & 15) * 4;
-    let size = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
-    let inner = ip.get(length..size.min(ip.len())).unwrap_or_default();
-    let ports = ports(ip, length);
-    let header = match (ip[9], ports) {
-        (TCP, Some(_)) => inner
-            .get(12)
-            .map_or(20, |offset| usize::from(offset >> 4) * 4),
-        (UDP, Some(_)) => 8,
-        _ => 0,
-    };
-    let payload = inner.len().saturating_sub(header) as u64;
-    let ports = ports.unwrap_or_default();
-    let port = |at: usize| u16::from_be_bytes([ports[at], ports[at + 1]]);
-    (ip[9], [port(0), port(2)], payload)
+    addressing::contents(frame.get(ETHERNET..).unwrap_or_default())
 }
 
 /// Mixes the fields that tell connections apart (multiply and fold, in the manner of FxHash and

@@ -172,6 +172,17 @@ impl Hosts {
         Ok(Hosts { hosts, netlink })
     }
 
+    /// Gives the only host the address of another one, from which it reaches the host with index `other` at the far end
+    /// of its wire: the ends of programs have addresses of their own, by which their packets are known.
+    pub fn add_own_address(&mut self, own: u16, other: u16) -> io::Result<()> {
+        let host = &mut self.hosts[0];
+        host.netlink.add_address(host.inner, address(own), 32)?;
+        host.netlink
+            .add_neighbour(host.inner, address(other), mac(other, false))?;
+        host.netlink
+            .add_route_from(host.inner, address(other), address(own))
+    }
+
     /// The host with this index.
     pub fn host(&self, index: u16) -> &Host {
         &self.hosts[usize::from(index)]

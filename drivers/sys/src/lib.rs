@@ -12,6 +12,7 @@ pub mod limits;
 pub mod mmsg;
 pub mod netlink;
 pub mod netns;
+pub mod pid_namespace;
 pub mod poll;
 pub mod privileges;
 pub mod process;

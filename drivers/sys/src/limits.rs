@@ -2,6 +2,7 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
@@ -32,6 +33,18 @@ pub fn limit(command: &mut Command, limits: Limits) {
                     set(resource, value)?;
                 }
             }
+            Ok(())
+        });
+    }
+}
+
+/// Starts `command` in the control group whose file `cgroup.procs` is open as `group`.
+pub fn join(command: &mut Command, group: OwnedFd) {
+    // SAFETY: the closure only writes to a descriptor that it owns.
+    unsafe {
+        command.pre_exec(move || {
+            // The process that writes.
+            rustix::io::write(&group, b"0")?;
             Ok(())
         });
     }

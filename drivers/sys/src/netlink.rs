@@ -27,6 +27,7 @@ const NUD_PERMANENT: u16 = 0x80;
 // linux/rtnetlink.h
 const RTA_DST: u16 = 1;
 const RTA_OIF: u16 = 4;
+const RTA_PREFSRC: u16 = 7;
 const RTA_GATEWAY: u16 = 5;
 const RTPROT_BOOT: u8 = 3;
 const RTNH_F_ONLINK: u32 = 4;
@@ -169,6 +170,25 @@ impl Netlink {
                 message.bytes(RTA_GATEWAY, &via.octets());
             }
             message.bytes(RTA_OIF, &route.index.to_ne_bytes());
+        })
+    }
+
+    /// Lets what is sent to an address of the network of an interface come from `source`, an address of this machine.
+    pub fn add_route_from(&mut self, index: u32, to: Ipv4Addr, source: Ipv4Addr) -> io::Result<()> {
+        let header = [
+            [AF_INET, 32, 0, 0],
+            [
+                libc::RT_TABLE_MAIN,
+                RTPROT_BOOT,
+                libc::RT_SCOPE_LINK,
+                libc::RTN_UNICAST,
+            ],
+            0_u32.to_ne_bytes(),
+        ];
+        self.change(libc::RTM_NEWROUTE, REPLACE, &header.concat(), |message| {
+            message.bytes(RTA_DST, &to.octets());
+            message.bytes(RTA_PREFSRC, &source.octets());
+            message.bytes(RTA_OIF, &index.to_ne_bytes());
         })
     }
 

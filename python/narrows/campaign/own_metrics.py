@@ -38,7 +38,7 @@ OWN = "own"
 ALL = "all"
 MOST_BYTES = 1_000_000
 #: Units by the end of a function's name: in files, for people, and the factor between them.
-_UNITS = {
+SHOWN_UNITS = {
     "_bps": ("bit/s", "Mbit/s", 1e-6),
     "_ns": ("ns", "ms", 1e-6),
     "_bytes": ("bytes", "bytes", 1.0),
@@ -114,8 +114,8 @@ def metric(
 def _description(
     name: str, function: Callable[..., Any], label: str | None, unit: str | None, better: str | None
 ) -> dict[str, Any]:
-    end = next((end for end in _UNITS if name.endswith(end)), "")
-    base, shown, scale = ("", unit, 1.0) if unit is not None else _UNITS.get(end, ("", "", 1.0))
+    end = next((end for end in SHOWN_UNITS if name.endswith(end)), "")
+    base, shown, scale = ("", unit, 1.0) if unit is not None else SHOWN_UNITS.get(end, ("", "", 1.0))
     text = inspect.getdoc(function) or "A metric of your own, without a definition at its head."
     return {
         "name": name,

@@ -110,7 +110,7 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
             reasons = [
                 reason for name in row.scheme_names if (reason := why_not(name, scenario.where, facts))
             ]
-        reasons += _missing_models(row) or _missing_programs(row, scenario.where)
+        reasons += _missing_models(row) or _missing_programs(row, scenario, first[row.label])
         if reasons:
             skipped.append(Skipped(row.label, reasons[0]))
     left_out = {one.scheme for one in skipped}
@@ -174,19 +174,31 @@ def _missing_models(row: SchemeRow) -> list[str]:
     return [how_to_add(name) for name in dict.fromkeys(names)]
 
 
-def _missing_programs(row: SchemeRow, where: str) -> list[str]:
-    """Why the programs of a row can't run."""
-    programs = [(flow["scheme"], flow["program"]) for flow in row.flows if "program" in flow]
-    if not programs:
+def _missing_programs(row: SchemeRow, scenario: Scenario, cell: dict[str, Any]) -> list[str]:
+    """Why the programs of a row can't run; of the sides that run on another host, that one says it."""
+    flows = [flow for flow in row.flows if "program" in flow]
+    if not flows:
         return []
-    name, _ = programs[0]
-    if where == "simulate":
+    name = flows[0]["scheme"]
+    if scenario.where == "simulate":
         return [f"{name} is a program and needs a real machine; use --where emulate"]
-    if where == WHERE:
-        return [f"{name} is a program, and programs run on emulated paths only; use --where emulate"]
+    if scenario.where == WHERE and scenario.real_path.get("tunnel") == "off":
+        return [
+            f"{name} is a program, whose packets are known by addresses inside the tunnel; write tunnel: on"
+        ]
+    from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
     from narrows.scenario.programs.missing import why_missing
 
-    return [f"{name}: {reason}" for name, program in programs if (reason := why_missing(program))]
+    found = []
+    for flow in flows:
+        program = flow["program"]
+        sides: tuple[str, ...] = (LISTENER, CONNECTOR)
+        if scenario.where == WHERE:
+            sends_here = (flow["direction"] == FORWARD) == sender_is_local(cell)
+            sides = tuple(side for side in sides if (side == program["data"]) == sends_here)
+        if reason := why_missing(program, sides):
+            found.append(f"{flow['scheme']}: {reason}")
+    return found
 
 
 def _order(seed: int, cell: Cell) -> tuple[int, bytes]:

@@ -64,7 +64,7 @@ def _compute(folder: CampaignFolder) -> dict[str, Any]:
     # The core measures without holding Python's lock, so threads use all cores.
     with ThreadPoolExecutor() as pool:
         measured = list(pool.map(lambda cell: measure_cell(folder.cell_dir(cell["id"])), finished))
-    metrics = metric_list()
+    metrics = metric_list() + _reported(document, folder, finished, measured)
     columns = Columns(document, [metric["name"] for metric in metrics])
     of_cells = [
         _rows(cell, result, document, columns) for cell, result in zip(finished, measured, strict=True)
@@ -90,6 +90,21 @@ def _compute(folder: CampaignFolder) -> dict[str, Any]:
         **({"links": links, "link_summary": _link_summary(order, links, metrics, columns)} if links else {}),
         **({"expect": expected} if expected else {}),
     }
+
+
+def _reported(
+    document: dict[str, Any],
+    folder: CampaignFolder,
+    finished: list[dict[str, Any]],
+    measured: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """The metrics that programs report themselves, whose values are added to what was measured."""
+    from narrows.programs import reports
+
+    if not reports.of_programs(resolved_scenario(document)["schemes"]):
+        return []
+    paths = [folder.cell_dir(cell["id"]) for cell in finished]
+    return reports.add(zip(paths, measured, strict=True))
 
 
 def _expected(

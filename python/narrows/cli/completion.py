@@ -22,7 +22,9 @@ def scheme_names(incomplete: str) -> list[str]:
         kernels = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
     except OSError:
         kernels = []
-    names = [*known.schemes, *known.bpf, *(KERNEL_PREFIX + name for name in kernels)]
+    from narrows.scenario.programs import store
+
+    names = [*known.schemes, *known.bpf, *(KERNEL_PREFIX + name for name in kernels), *store.schemes()]
     return [name for name in names if name.startswith(incomplete)]
 
 

@@ -102,7 +102,8 @@ def check(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="NAME[:VARIANT] | FILE", help="A program, one of its variants, or a manifest."
+            metavar="NAME[:VARIANT] | FILE | pantheon:PATH",
+            help="A program, one of its variants, a manifest, or a wrapper of Pantheon.",
         ),
     ],
     as_json: Json = False,
@@ -132,9 +133,13 @@ def check(
 def _named(name: str) -> tuple[Program, list[str]]:
     """The program that a user has named, and its variants."""
     from narrows.errors import DataError
+    from narrows.scenario.programs import wrapper
     from narrows.scenario.programs.store import find, is_name, load
     from narrows.text import did_you_mean, shorten
 
+    if wrapper.is_wrapper(name):
+        found = wrapper.load(wrapper.find(name, Path()))
+        return found, list(found.variants)
     program, _, variant = name.partition(":") if is_name(name) else (name, "", "")
     found = load(find(program, Path()))
     if not variant:
@@ -164,3 +169,34 @@ def _try(program: Program, variants: list[str], *, quiet: bool) -> list[Trial]:
                 )
             )
     return trials
+
+
+@subcommand(programs, example="narrows programs setup pantheon:src/wrappers/cubic.py")
+def setup(
+    name: Annotated[str, typer.Argument(metavar="pantheon:PATH", help="A wrapper of Pantheon.")],
+    after_reboot: Annotated[
+        bool, typer.Option("--after-reboot", help="Only what is to be done after each start of the machine.")
+    ] = False,
+) -> None:
+    """Prepare a wrapper of Pantheon: name missing packages, then run its setup and setup_after_reboot.
+
+    Packages are not installed for you. The wrapper builds and downloads with your rights, as it did for
+    Pantheon's setup.py.
+    """
+    from narrows.console import stderr_console
+    from narrows.errors import UnavailableError, UsageError
+    from narrows.programs.setup import AFTER_REBOOT, ONCE, needs, set_up
+    from narrows.scenario.programs import wrapper
+
+    if not wrapper.is_wrapper(name):
+        raise UsageError(f"{name} is no wrapper of Pantheon; name it pantheon:PATH")
+    program = wrapper.load(wrapper.find(name, Path()))
+    if program.unavailable:
+        raise UnavailableError(program.unavailable)
+    if missing := needs(program).missing:
+        packages = " ".join(missing)
+        text = f"{program.path.name} needs packages that are not installed: {packages}"
+        text += f" (apt-get install {packages})"
+        raise UnavailableError(text)
+    set_up(program, (AFTER_REBOOT,) if after_reboot else (ONCE, AFTER_REBOOT))
+    stderr_console().print(f"{name} is set up; narrows programs check {name} tries it", soft_wrap=True)

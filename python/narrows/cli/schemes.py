@@ -25,7 +25,9 @@ def schemes(
     name: Annotated[str | None, typer.Argument(help="Explain this one.", autocompletion=scheme_names)] = None,
     kind: Annotated[
         str | None,
-        typer.Option("--kind", metavar="KIND", help="Only native, bpf or linux schemes.", show_default=False),
+        typer.Option(
+            "--kind", metavar="KIND", help="Only native, bpf, linux or program schemes.", show_default=False
+        ),
     ] = None,
     status: Annotated[
         str | None,

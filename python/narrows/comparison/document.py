@@ -139,7 +139,7 @@ def _metrics(request: Request, opened: Sequence[Side]) -> list[Any]:
     if request.metrics:
         return [find(known, name) for name in request.metrics]
     packets = all(has_packets(side.results) for side in opened)
-    own = own_metrics.names(opened[0].results)
+    own = dict.fromkeys(name for side in opened for name in own_metrics.names(side.results))
     found = of_names({"metrics": known}, (*(SUMMARY if packets else ENDS), *own))
     flow = request.flow
     values = [

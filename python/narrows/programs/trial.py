@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from narrows.agent.cell import CellRun
 from narrows.agent.location import this_machine
 from narrows.errors import UnavailableError
+from narrows.programs import reports
 from narrows.scenario.loading import loads
 from narrows.scenario.model import cells_of
 from narrows.scenario.programs.manifest import CONNECTOR, LISTENER, Program
 from narrows.scenario.programs.missing import why_missing
-from narrows.scenario.programs.scheme import document
+from narrows.scenario.programs.scheme import defaults, document
 
 #: The path: slow enough that every program can fill it, and that it costs little.
 _SCENARIO = """\
@@ -42,18 +43,20 @@ class Trial:
     reasons: tuple[str, ...]
     #: The program in the record of the run: its processes and its traffic.
     seen: dict[str, Any]
+    #: What it reports itself, by metric: in words, or why there is no value.
+    reported: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """As plain data."""
         reasons = list(self.reasons)
-        return {"scheme": self.scheme, "verdict": self.verdict, "reasons": reasons, "seen": self.seen}
+        found = {"scheme": self.scheme, "verdict": self.verdict, "reasons": reasons, "seen": self.seen}
+        return {**found, "reported": self.reported} if self.reported else found
 
 
 def check(program: Program, variant: str, progress: Callable[[float], None]) -> Trial:
     """Runs a variant of a program; raises `UnavailableError` if something is missing for that."""
     one = program.variants[variant]
-    values = {name: parameter.default for name, parameter in program.parameters.items()} | one.values
-    plan = document(program, one, values)
+    plan = document(program, one, defaults(program, one))
     scheme = f"{program.name}:{variant}"
     if reason := why_missing(plan):
         raise UnavailableError(f"{scheme}: {reason}")
@@ -71,8 +74,22 @@ def check(program: Program, variant: str, progress: Callable[[float], None]) -> 
                 raise UnavailableError(outcome.message)
             return Trial(scheme, "failed", (outcome.message or "it was interrupted",), {})
         run = json.loads((out / "run.json").read_text(encoding="utf-8"))
+        reported = _reported(out) if program.reports else {}
     reasons = tuple(reason["text"] for reason in run["reasons"])
-    return Trial(scheme, run["verdict"], reasons, run["flows"][0].get("program", {}))
+    return Trial(scheme, run["verdict"], reasons, run["flows"][0].get("program", {}), reported)
+
+
+def _reported(record: Path) -> dict[str, str]:
+    """What the program of flow 1 reports, in words."""
+    measured: dict[str, Any] = {"flows": [{"flow": "1", "metrics": {}}]}
+    described = reports.add([(record, measured)])
+    values, absent = measured["flows"][0]["metrics"], measured["absent"]["1"]
+    found = {}
+    for one in described:
+        name, value = one["name"], values[one["name"]]
+        shown = "" if value is None else f"{value * one['show_scale']:.6g} {one['show_unit']}".strip()
+        found[name] = shown or f"N/A: {absent[name]}"
+    return found
 
 
 def in_words(trial: Trial) -> list[str]:
@@ -93,6 +110,7 @@ def in_words(trial: Trial) -> list[str]:
     lines.append(f"  data       {data} to {other}: {_amount(there)}{begins}; back: {_amount(back)}")
     listed = [_conversation(one, data) for one in traffic["conversations"]]
     lines.append(f"  ports      {', '.join(listed) or 'none'}")
+    lines += [f"  reports    {name}: {words}" for name, words in trial.reported.items()]
     for process in (trial.seen[LISTENER], trial.seen[CONNECTOR]):
         if process and process["version"]:
             lines.append(f"  version    {process['version'].splitlines()[0]}")

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
-from narrows.scenario import overrides, real_path
+from narrows.scenario import overrides, pairs, real_path
 from narrows.scenario.derived import evaluate, quantity_of, suffix
 from narrows.scenario.keys import KEYS, by_type
 from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
@@ -33,7 +33,20 @@ PAIRED, WITHOUT = "paired", "without"
 LABEL, VALUES = "label", "values"
 LONGEST_LABEL = 40
 #: These are the same for a whole campaign.
-FIXED = ("schema", "name", "title", "question", "where", "runs", "seed", "report", "expect", "schemes", KEY)
+FIXED = (
+    "schema",
+    "name",
+    "title",
+    "question",
+    "where",
+    "runs",
+    "seed",
+    "report",
+    "expect",
+    "schemes",
+    pairs.KEY,
+    KEY,
+)
 MOST_COMBINATIONS = 1000
 _EXAMPLE = "{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}"
 
@@ -363,7 +376,7 @@ def _merge(found: list[_Combination], axes: list[Axis]) -> Scenario:
         for row in scenario.schemes:
             label = f"{row.label}{suffix(one.words)}"
             slug = free_slug(slug_of(label), [other.slug for other in rows])
-            rows.append(SchemeRow(label, slug, row.flows, overlay, one.words, one.derived))
+            rows.append(SchemeRow(label, slug, row.flows, overlay, one.words, one.derived, row.pair))
             labels.setdefault(row.label, []).append(label)
         first.files.contents.update(scenario.files.contents)
         first.files.names.update(scenario.files.names)

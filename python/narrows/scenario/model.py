@@ -66,10 +66,14 @@ class SchemeRow:
     values: dict[str, str] = field(default_factory=dict)
     #: Values that follow from those, by their names.
     derived: dict[str, str] = field(default_factory=dict)
+    #: Of a scenario of pairs: the labels of the schemes of the flows under test.
+    pair: list[str] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
         """The row as it is stored."""
-        content = {"label": self.label, "slug": self.slug, "flows": self.flows}
+        content: dict[str, Any] = {"label": self.label, "slug": self.slug, "flows": self.flows}
+        if self.pair:
+            content["pair"] = self.pair
         overlay = {
             name: [one.to_json() for one in value] if name == "drawn" else value
             for name, value in self.overlay.items()

@@ -7,7 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from narrows import __version__
-from narrows.scenario import draws, matrix, real_path
+from narrows.scenario import draws, matrix, pairs, real_path
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
 from narrows.scenario.files import Files
@@ -131,6 +131,9 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
 def _schemes(tree: Mapping, registry: Registry, files: Files, problems: Problems) -> list[Scheme]:
     """The schemes under test."""
     written = tree.entries.get("schemes")
+    if pairs.KEY in tree.entries:
+        pairs.check(tree, problems)
+        written = tree.entries[pairs.KEY]
     return [] if written is None else read_schemes(written, registry, problems, files)
 
 
@@ -144,7 +147,8 @@ def _flows(
 ) -> Flows:
     """The flows under test, then the background."""
     reader = FlowReader(duration, network, registry, problems, files)
-    reader.flows(tree.entries.get("flows", Mapping(tree.mark.at("flows"))))
+    usual = pairs.with_two_flows(tree) if pairs.KEY in tree.entries else Mapping(tree.mark.at("flows"))
+    reader.flows(tree.entries.get("flows", usual))
     if "background" in tree.entries:
         reader.background(tree.entries["background"])
     return reader.found
@@ -250,6 +254,9 @@ def _rows(
     """The rows of the results: every scheme under test with all flows, or the one mix that is written."""
     if not flows.items:
         return []
+    if pairs.KEY in tree.entries:
+        tests = pairs.tests(schemes, flows.items, tree, problems)
+        return _listed([(labels, labels, used) for labels, used in tests], network, problems)
     need = any(flow.scheme is None for flow in flows.items)
     if "schemes" in tree.entries and not need:
         text = "has no effect because every flow names its own scheme; remove it, or remove scheme from the"
@@ -259,20 +266,28 @@ def _rows(
         problems.add(tree.mark, "the key schemes is missing; write for example schemes: [cubic, reno]")
         return []
     tested: list[Scheme | None] = list(schemes) if need else [None]
-    rows: list[SchemeRow] = []
+    found: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]] = []
     for scheme in tested:
-        used = [flow.scheme or scheme for flow in flows.items]
-        for flow, one in zip(flows.items, used, strict=True):
-            if one is not None and (one.media or one.program):
-                _check_special(one, flow, problems)
-        tests = [one for flow, one in zip(flows.items, used, strict=True) if one and not flow.background]
+        used = [(flow, one) for flow in flows.items if (one := flow.scheme or scheme) is not None]
+        tests_of = [one for flow, one in used if not flow.background]
         # Datagrams have no scheme that could be under test.
-        labels = list(dict.fromkeys(one.label for one in told_apart(tests) if one.name != UDP)) or [UDP]
-        label = " + ".join(labels)
+        labels = list(dict.fromkeys(one.label for one in told_apart(tests_of) if one.name != UDP)) or [UDP]
+        found.append((labels, [], used))
+    return _listed(found, network, problems)
+
+
+def _listed(
+    found: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]], network: Network, problems: Problems
+) -> list[SchemeRow]:
+    """Rows of the labels of their schemes, those of the flows of a pair, and the flows with their schemes."""
+    rows: list[SchemeRow] = []
+    for labels, pair, used in found:
+        for flow, one in used:
+            if one.media or one.program:
+                _check_special(one, flow, problems)
         slug = free_slug("+".join(slug_of(one) for one in labels), (row.slug for row in rows))
-        numbered = enumerate(zip(flows.items, used, strict=True), 1)
-        listed = [flow.to_json(number, one, network) for number, (flow, one) in numbered if one]
-        rows.append(SchemeRow(label, slug, listed))
+        listed = [flow.to_json(number, one, network) for number, (flow, one) in enumerate(used, 1)]
+        rows.append(SchemeRow(" + ".join(labels), slug, listed, pair=pair))
     return rows
 
 

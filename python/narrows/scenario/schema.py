@@ -253,10 +253,10 @@ def _scheme_name(registry: Registry) -> Schema:
     }
 
 
-#: The name of a scheme that is a program: of its manifest, and of the variant.
+#: The name of a scheme that is a program: its manifest and the variant, or the path of a wrapper of Pantheon.
 _PROGRAM_NAME: Schema = {
     "type": "string",
-    "pattern": "^(?!linux:|bpf:)[a-z0-9][a-z0-9._-]{0,39}:[a-z0-9][a-z0-9._-]{0,39}$",
+    "pattern": "^pantheon:.|^(?!linux:|bpf:)[a-z0-9][a-z0-9._-]{0,39}:[a-z0-9][a-z0-9._-]{0,39}$",
 }
 #: The name of a scheme with its settings.
 _OWN_NAME: Schema = {

@@ -158,7 +158,10 @@ def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
     hint = f"; did you mean {others}?" if others else did_you_mean(name, known)
     if not hint and name.startswith(BPF_PREFIX):
         hint = f"; known: {', '.join(registry.bpf)}, and {{bpf: FILE}} for a program of your own"
-    hint = hint or f"; known: {', '.join(registry.schemes)}, linux:NAME, bpf:NAME and PROGRAM:VARIANT"
+    hint = (
+        hint
+        or f"; known: {', '.join(registry.schemes)}, linux:NAME, bpf:NAME, PROGRAM:VARIANT and pantheon:PATH"
+    )
     raise Wrong(mark, f'unknown scheme "{shorten(name)}"{hint}')
 
 
@@ -340,11 +343,13 @@ def _read_object(value: Mapping, registry: Registry, problems: Problems, files: 
 
 
 def _is_program(name: str) -> bool:
-    """True if a scheme is called `NAME:variant` and there is a program of that name."""
+    """True if a scheme is called `NAME:variant` and there is a program of that name, or `pantheon:PATH`."""
     if ":" not in name:
         return False
-    from narrows.scenario.programs import store
+    from narrows.scenario.programs import store, wrapper
 
+    if wrapper.is_wrapper(name):
+        return True
     return store.is_name(name) and name.partition(":")[0] in {one.name for one in store.listed()}
 
 
@@ -386,7 +391,7 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
     apart = told_apart([scheme for scheme, _ in found])
     for scheme, (_, item) in zip(apart, found, strict=True):
         same = next((other for other in schemes if scheme.label == other.label), None)
-        if same is not None and scheme.object != same.object:
+        if same is not None and (scheme.object, scheme.program) != (same.object, same.program):
             text = f"another program is called {scheme.label} as well; give one of them a name: of its own"
             problems.add(item.mark, text)
         elif same is not None and isinstance(item, Mapping) and NAME in item.entries:

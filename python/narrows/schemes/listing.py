@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows.agent.location import this_machine
 from narrows.campaign.plan import why_not
-from narrows.errors import UnavailableError
+from narrows.errors import DataError, UnavailableError
 from narrows.models.store import names_of_kind
 from narrows.scenario import registry
 from narrows.scenario.prefixes import KERNEL_PREFIX
 from narrows.scenario.registry import Entry
 from narrows.schemes.status import status_of
 
-#: Kinds of schemes: our state machines, our programs for the kernel, the kernel's own.
-NATIVE, BPF, LINUX = "native", "bpf", "linux"
-KINDS = (NATIVE, BPF, LINUX)
+if TYPE_CHECKING:
+    from narrows.scenario.programs.manifest import Program
+
+#: Kinds of schemes: our state machines, our programs for the kernel, the kernel's own, programs of others.
+NATIVE, BPF, LINUX, PROGRAM = "native", "bpf", "linux", "program"
+KINDS = (NATIVE, BPF, LINUX, PROGRAM)
 
 
 @dataclass(frozen=True)
@@ -80,12 +84,44 @@ class Machine:
 
 
 def list_schemes(machine: Machine | None = None) -> list[SchemeInfo]:
-    """Ours, our programs for the kernel, then the kernel's own that this machine offers."""
+    """Ours, our programs for the kernel, the kernel's own that this machine offers, programs of others."""
     machine = machine or Machine.here()
     known = registry.load()
     found = [describe(entry, NATIVE, machine) for entry in known.schemes.values()]
     found += [describe(entry, BPF, machine) for entry in known.bpf.values()]
-    return found + [describe_kernel(name, machine) for name in machine.kernel_schemes]
+    found += [describe_kernel(name, machine) for name in machine.kernel_schemes]
+    return found + _programs(machine)
+
+
+def _programs(machine: Machine) -> list[SchemeInfo]:
+    """The schemes of all manifests that are right; the others are named by `narrows programs`."""
+    from narrows.scenario.programs import store
+
+    found: list[SchemeInfo] = []
+    for one in store.listed():
+        with contextlib.suppress(DataError):
+            program = store.load(one.path)
+            found += [describe_program(program, variant, machine) for variant in program.variants]
+    return found
+
+
+def describe_program(program: Program, variant: str, machine: Machine) -> SchemeInfo:
+    """A variant of a program."""
+    from narrows.scenario.programs.missing import why_missing
+    from narrows.scenario.programs.scheme import defaults, document
+
+    one = program.variants[variant]
+    name = f"{program.name}:{variant}"
+    missing = machine.trouble or why_missing(document(program, one, defaults(program, one)))
+    return SchemeInfo(
+        name,
+        PROGRAM,
+        () if missing else ("emulate",),
+        status_of(name).word,
+        one.what or program.what,
+        program.source or str(program.path),
+        missing,
+    )
 
 
 def describe(entry: Entry, kind: str, machine: Machine) -> SchemeInfo:

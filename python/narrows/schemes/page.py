@@ -91,6 +91,10 @@ def page_of(name: str, machine: Machine | None = None) -> Page:
     entry, kind = known.schemes.get(name), NATIVE
     if entry is None:
         entry, kind = known.bpf.get(name), BPF
+    if entry is None and ":" in name:
+        from narrows.schemes.program_page import program_page
+
+        return program_page(name, machine)
     if entry is None:
         names = [*known.schemes, *known.bpf, *machine.kernel_schemes]
         hint = did_you_mean(name, names) or "; narrows schemes lists them"

@@ -1,9 +1,83 @@
 //! Programs whose agent is killed, and what reaches a program.
 
 use super::{SINK, SOURCE, Trial, blameless, is_there, program};
-use crate::common::{Folder, can_emulate, cell, emulate, eventually, my_turn, signal};
+use crate::common::{
+    Folder, can_emulate, cell, descendants, emulate, eventually, is_alive, my_turn, signal,
+};
 use serde_json::json;
 use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Rounds of the test of random kills; `make check` asks for more.
+const KILLS: &str = "NARROWS_KILLS";
+const FEW_KILLS: u64 = 6;
+
+#[test]
+fn no_process_survives_kills_at_random() {
+    let _turn = my_turn();
+    if !can_emulate() {
+        return;
+    }
+    let rounds = std::env::var(KILLS).map_or(FEW_KILLS, |text| text.parse().unwrap());
+    // A daemon: its parent has ended, it has a session of its own, and signals that can be ignored are.
+    let daemon = format!(
+        "import os, signal, time\nif os.fork() == 0:\n os.setsid()\n if os.fork(): os._exit(0)\n \
+         for number in (1, 2, 15): signal.signal(number, signal.SIG_IGN)\n while True: time.sleep(9)\n{SOURCE}"
+    );
+    // The golden ratio spreads delays and victims evenly, and alike in each run of the test.
+    let spread = |round: u64, most: u64| round.wrapping_mul(0x9E37_79B9_7F4A_7C15) % most;
+    for round in 0..rounds {
+        let folder = Folder::new("random");
+        let mark = format!("mark-{}-random-{round}", std::process::id());
+        let mut cell = cell(&["test:plain"], 20_000);
+        cell["flows"][0]["program"] = program(SINK, &daemon, &mark);
+        let mut agent = emulate(&folder, &cell)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        eventually("the program runs", || is_there(&mark));
+        std::thread::sleep(Duration::from_millis(spread(round, 601)));
+        let all = descendants(agent.id());
+        let victims: Vec<u32> = match round % 4 {
+            0 => vec![agent.id()],
+            // Everything that is ours, at once.
+            1 => std::iter::once(agent.id())
+                .chain(all.iter().copied().filter(|&pid| !has_mark(pid, &mark)))
+                .collect(),
+            // Any process, of ours or of the program.
+            _ => all
+                .get(spread(round + 1, all.len().max(1) as u64) as usize)
+                .copied()
+                .into_iter()
+                .collect(),
+        };
+        // Some may have ended with those before them.
+        let listed = victims.iter().map(u32::to_string);
+        let mut kill = Command::new("kill");
+        let _ = kill
+            .arg("-KILL")
+            .args(listed)
+            .stderr(Stdio::null())
+            .status();
+        std::thread::sleep(Duration::from_millis(30));
+        if agent.try_wait().unwrap().is_none() {
+            signal(agent.id(), "-TERM");
+        }
+        agent.wait().unwrap();
+        eventually("the program is gone", || !is_there(&mark));
+        eventually("its helpers are gone", || {
+            !all.iter().any(|&pid| is_alive(pid))
+        });
+    }
+}
+
+/// True if a process has `mark` in its command line.
+fn has_mark(pid: u32, mark: &str) -> bool {
+    let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    String::from_utf8_lossy(&line).contains(mark)
+}
 
 #[test]
 fn nothing_of_a_program_survives_an_agent_that_is_killed() {

@@ -2,7 +2,7 @@
 
 use crate::{EndsWith, Program, ProgramReport, Role, Side, in_words};
 use narrows_record::{RunDocument, Severity};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A connector that ends so soon has not run at all, in ns.
 const AT_ONCE_NS: i64 = 1_000_000_000;
@@ -12,7 +12,7 @@ const ROUNDED_NS: i64 = 500_000_000;
 const MOST_LISTED: usize = 16;
 
 /// Packets that one host of a program has sent into the network.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentTraffic {
     /// Packets.
     pub packets: u64,
@@ -27,7 +27,7 @@ pub struct SentTraffic {
 }
 
 /// Ports between which a program has exchanged packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Conversation {
     /// Protocol number of IP.
     pub protocol: u8,
@@ -38,7 +38,7 @@ pub struct Conversation {
 }
 
 /// Everything that the two hosts of a program have sent.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramTraffic {
     /// By the host that is to send the data.
     pub sender: SentTraffic,
@@ -115,7 +115,15 @@ fn judge_process(
     );
     let last = last_line(report);
     let (started, ended) = (report.started_ns.unwrap_or(0), report.ended_ns);
-    if let (Some(signal), false) = (report.signal, report.stopped) {
+    if report.out_of_memory {
+        let limit = in_words(measured.program.limits.memory_bytes.unwrap_or(0), "B");
+        let text = format!("{who} was killed because it used more memory than {limit}, its limit.");
+        run.judge(Severity::Invalid, "program_memory", text);
+    } else if report.overran {
+        let limit = seconds(measured.program.limits.time_ns.unwrap_or(0) as i64);
+        let text = format!("{who} was killed after {limit}, its limit of time.");
+        run.judge(Severity::Invalid, "program_overran", text);
+    } else if let (Some(signal), false) = (report.signal, report.stopped) {
         let after = seconds(ended.unwrap_or(started) - started);
         let text = format!(
             "{who} was ended by signal {signal}{} {after} after its start{last}.",

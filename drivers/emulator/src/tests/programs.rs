@@ -3,6 +3,43 @@
 use super::*;
 
 #[test]
+fn a_host_that_flows_share_knows_them_by_the_other_host() {
+    let program = json!({
+        "name": "x", "variant": "y", "manifest": "", "data": "connector", "shared": true,
+        "listener": {"command": ["x"], "ready": {"tcp": null}}, "connector": {"command": ["x"]},
+        "end": {"when": "signal", "signal": 15, "grace_ns": 0},
+        "limits": {"ready_ns": 0, "file_bytes": 0, "output_bytes": 0},
+    });
+    let mut core = star(|cell| {
+        let mut third = cell["flows"][1].clone();
+        third["flow"] = 3.into();
+        cell["flows"].as_array_mut().unwrap().push(third);
+        for flow in [1, 2] {
+            cell["flows"][flow]["program"] = program.clone();
+        }
+    });
+    // Both flows lead to the fifth host, from the fourth and from the sixth.
+    let packet = |from, to| readdress(sample(500, 17, 9, 7, 0), from, to);
+    core.arrive(3, at(0), &packet(3, 4));
+    core.arrive(5, at(1), &packet(5, 4));
+    core.arrive(4, at(2), &packet(4, 5));
+    core.arrive(4, at(3), &packet(4, 3));
+    core.arrive(4, at(4), &packet(4, 1));
+    core.advance(at(70_000));
+    let traffic = core.admission.traffic();
+    let sent = |flow| {
+        (
+            traffic[&flow].sender.packets,
+            traffic[&flow].receiver.packets,
+        )
+    };
+    assert_eq!([sent(2), sent(3)], [(1, 1), (1, 1)]);
+    assert_eq!((traffic[&2].stray, traffic[&3].stray), (1, 0));
+    assert_eq!(release(&mut core, 4, at(70_000)).len(), 2);
+    assert_eq!(release(&mut core, 5, at(70_000)).len(), 1);
+}
+
+#[test]
 fn hosts_of_a_program_are_attached_where_its_flow_runs() {
     let program = json!({
         "name": "x", "variant": "y", "manifest": "", "data": "connector",

@@ -6,18 +6,21 @@
 //! is under way can arrive. This process adopts the orphans of the program (`PR_SET_CHILD_SUBREAPER`), so that nothing
 //! of it can stay, and ends it when the agent is gone.
 
+mod cgroup;
 mod files;
 mod output;
 mod placeholders;
 mod process;
 mod ready;
+mod refusals;
 
 use super::{AgentCommand, Channel, EndpointMessage, EndpointTask, Received, gone};
+use cgroup::Group;
 use narrows_cell::{
     Context, EndpointOutcome, Program, ProgramReport, Readiness, Role, RunError, Side, SidePlan,
 };
 use narrows_sys::poll::{Epoll, Events, Signals, punctual};
-use narrows_sys::{clock, subreaper};
+use narrows_sys::{clock, pid_namespace, subreaper};
 use placeholders::Placeholders;
 use process::Started;
 use std::fs;
@@ -45,12 +48,16 @@ pub(super) fn run(
 ) -> Result<EndpointOutcome, RunError> {
     if task.addresses.is_some() {
         return Err(RunError::Input(format!(
-            "flow {}: programs run between emulated hosts only",
+            "flow {}: programs need hosts of their own, and there are none without a tunnel",
             task.flow.flow
         )));
     }
+    // Where there can be a namespace, nothing of the program outlives this process, even if that is killed.
+    let contained = pid_namespace::become_first_process().is_ok();
     subreaper::become_subreaper();
     let mut runner = Runner::new(task, program, logs, channel)?;
+    let kept_by = if contained { "namespace" } else { "subreaper" };
+    kept_by.clone_into(&mut runner.report.kept_by);
     let played = runner.play(channel);
     if let Err(error) = played {
         runner.end_now();
@@ -78,6 +85,10 @@ struct Runner<'a> {
     report: ProgramReport,
     /// Start of the run by `CLOCK_MONOTONIC`.
     zero_ns: Option<u64>,
+    /// Bounds the memory of all its processes, if that is possible.
+    group: Option<Group>,
+    /// The flow whose listener serves this one.
+    leader: u16,
 }
 
 impl<'a> Runner<'a> {
@@ -115,6 +126,8 @@ impl<'a> Runner<'a> {
             started: None,
             report: ProgramReport::default(),
             zero_ns: None,
+            group: None,
+            leader: task.cell.leader(task.flow.flow).unwrap_or(task.flow.flow),
         })
     }
 
@@ -130,6 +143,9 @@ impl<'a> Runner<'a> {
     }
 
     fn play(&mut self, channel: &mut Channel) -> Result<(), RunError> {
+        if self.is_served_by_another() {
+            return self.stand_by(channel);
+        }
         self.prepare()?;
         if self.side == Side::Listener {
             self.start()?;
@@ -143,13 +159,35 @@ impl<'a> Runner<'a> {
             self.until(self.at(self.task.flow.start.ns()), channel)?;
             self.start()?;
         }
-        let stop = self.at(self.task.end().ns());
+        let stop = self.at(self.end_ns());
         self.until(stop.min(clock::mono_ns() + SETTLED_NS), channel)?;
         self.look_at_libraries();
         self.until(stop, channel)?;
         self.stop(channel)?;
         // Nothing is read or hashed while others are still measured.
         self.until(self.at(self.task.cell.duration.ns()), channel)
+    }
+
+    /// True for a listener in whose place that of another flow listens.
+    fn is_served_by_another(&self) -> bool {
+        self.side == Side::Listener && self.leader != self.task.flow.flow
+    }
+
+    /// Does nothing until the run is over.
+    fn stand_by(&mut self, channel: &mut Channel) -> Result<(), RunError> {
+        channel
+            .send(&EndpointMessage::Ready)
+            .could_not("report to the agent")?;
+        self.until_start(channel)?;
+        self.until(self.at(self.task.cell.duration.ns()), channel)
+    }
+
+    /// When this side has nothing to do any more. A listener that serves several flows goes on to the end.
+    fn end_ns(&self) -> u64 {
+        match self.side {
+            Side::Listener if self.program.shared => self.task.cell.duration.ns(),
+            _ => self.task.end().ns(),
+        }
     }
 
     /// A time of the run by `CLOCK_MONOTONIC`.
@@ -198,12 +236,23 @@ impl<'a> Runner<'a> {
             Some(Readiness::Line(text)) => Some(text.clone()),
             _ => None,
         };
+        if let Some(bytes) = self.program.limits.memory_bytes {
+            let name = format!("{}-{}", self.task.flow.flow, self.side.name());
+            self.group = Group::with_memory(bytes, &name);
+            let by = if self.group.is_some() {
+                "cgroup"
+            } else {
+                "rlimit"
+            };
+            self.report.memory_by = Some(by.to_owned());
+        }
         let started = Started::new(
             &self.path,
             &self.report,
             self.plan.stdin,
             self.program.limits,
             wanted,
+            self.group.as_ref(),
         );
         let started = started.map_err(|error| {
             let path = self.path.display();
@@ -233,9 +282,30 @@ impl<'a> Runner<'a> {
 
     fn until(&mut self, time: u64, channel: &mut Channel) -> Result<(), RunError> {
         while clock::mono_ns() < time {
-            self.wait(time, channel)?;
+            self.wait(time.min(self.deadline()), channel)?;
+            self.end_if_it_overran();
         }
         Ok(())
+    }
+
+    /// When the program has run for as long as it may, by `CLOCK_MONOTONIC`.
+    fn deadline(&self) -> u64 {
+        let running = self.started.as_ref().filter(|one| !one.has_ended());
+        match (running, self.program.limits.time_ns) {
+            (Some(started), Some(limit)) if !self.report.overran => {
+                started.at_ns.saturating_add(limit)
+            }
+            _ => u64::MAX,
+        }
+    }
+
+    fn end_if_it_overran(&mut self) {
+        if clock::mono_ns() >= self.deadline()
+            && let Some(started) = &self.started
+        {
+            self.report.overran = true;
+            started.kill_all();
+        }
     }
 
     fn has_ended(&self) -> bool {
@@ -253,6 +323,10 @@ impl<'a> Runner<'a> {
                 Some(Readiness::Line(_)) => started.has_said_it(),
                 Some(Readiness::Tcp(port)) => ready::listens(ready::TCP, self.port(*port)),
                 Some(Readiness::Udp(port)) => ready::listens(ready::UDP, self.port(*port)),
+                Some(Readiness::Port(port)) => {
+                    let port = self.port(*port);
+                    ready::listens(ready::TCP, port) || ready::listens(ready::UDP, port)
+                }
             };
             let now = clock::mono_ns();
             if self.has_ended() {
@@ -272,40 +346,6 @@ impl<'a> Runner<'a> {
     /// The port that a manifest names, or that of the flow.
     fn port(&self, named: Option<u16>) -> u16 {
         named.unwrap_or(self.words.port)
-    }
-
-    /// The error of a listener that ended before something.
-    fn ended_too_soon(&mut self, before: &str) -> RunError {
-        let who = self.who();
-        let Some(started) = &mut self.started else {
-            return RunError::Internal(format!("{who} was never started"));
-        };
-        let left = subreaper::descendants().len();
-        let still = match left {
-            0 => "",
-            _ => " and left processes in the background; it must stay in the foreground",
-        };
-        let how = started.ending();
-        RunError::Program(format!(
-            "{who} {how} before it {before}{still}{}",
-            started.last_words()
-        ))
-    }
-
-    fn never_ready(&mut self) -> RunError {
-        let missing = match &self.plan.ready {
-            Some(Readiness::Line(text)) => format!("it has printed no line with \"{text}\""),
-            Some(Readiness::Tcp(port)) => ready::missing(ready::TCP, self.port(*port)),
-            Some(Readiness::Udp(port)) => ready::missing(ready::UDP, self.port(*port)),
-            None => String::new(),
-        };
-        let limit = self.program.limits.ready_ns as f64 / 1e9;
-        let who = self.who();
-        let last = self.started.as_mut().map(Started::last_words);
-        RunError::Program(format!(
-            "{who} was not ready within {limit} s: {missing}{}",
-            last.unwrap_or_default()
-        ))
     }
 
     /// Waits for the start of the run.
@@ -365,8 +405,13 @@ impl<'a> Runner<'a> {
 
     /// The report, once everything has ended.
     fn outcome(mut self) -> EndpointOutcome {
+        if self.is_served_by_another() {
+            let _ = fs::remove_dir(&self.folder);
+            return EndpointOutcome::default();
+        }
         let mut report = std::mem::take(&mut self.report);
         let zero = self.zero_ns.unwrap_or_default();
+        report.out_of_memory = self.group.as_ref().is_some_and(Group::has_killed);
         let mut mapped = Vec::new();
         if let Some(started) = &mut self.started {
             let output = started.keep_output(&self.logs, self.program.limits.output_bytes);

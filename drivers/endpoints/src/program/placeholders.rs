@@ -20,7 +20,8 @@ impl Placeholders {
             Side::Connector => Role::Receiver,
         };
         let address = task.address_at(task.cell.host_at(task.flow, listener));
-        let port = FLOW_PORTS + task.flow.flow;
+        // What serves several flows listens on the port of the first.
+        let port = FLOW_PORTS + task.cell.leader(task.flow.flow).unwrap_or(task.flow.flow);
         let length = task.stop().since(task.flow.start).ns();
         Placeholders {
             port,

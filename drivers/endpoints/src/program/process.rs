@@ -1,5 +1,6 @@
 //! A started program and its descendants.
 
+use super::cgroup::Group;
 use super::files;
 use super::output::Output;
 use narrows_cell::{ProgramLimits, ProgramReport, StandardInput};
@@ -65,6 +66,7 @@ impl Started {
         stdin: StandardInput,
         bounds: ProgramLimits,
         wanted: Option<String>,
+        group: Option<&Group>,
     ) -> io::Result<Started> {
         let mut command = Command::new(path);
         command
@@ -79,11 +81,14 @@ impl Started {
         limits::limit(
             &mut command,
             Limits {
-                memory: bounds.memory_bytes,
+                memory: bounds.memory_bytes.filter(|_| group.is_none()),
                 cpu_seconds: bounds.cpu_ns.map(|ns| ns.div_ceil(1_000_000_000)),
                 file_size: Some(bounds.file_bytes),
             },
         );
+        if let Some(group) = group {
+            limits::join(&mut command, group.entrance()?);
+        }
         let at_ns = clock::mono_ns();
         let mut child = spawn(&mut command)?;
         let mut input = child.stdin.take();
@@ -175,6 +180,14 @@ impl Started {
     /// Ends the program without asking.
     pub(super) fn kill(&self) {
         self.signal(libc::SIGKILL);
+    }
+
+    /// The same with everything that it has started.
+    pub(super) fn kill_all(&self) {
+        self.kill();
+        for pid in subreaper::descendants() {
+            subreaper::send_signal(pid, libc::SIGKILL);
+        }
     }
 
     /// Ends the program if it still runs, and every other descendant. Returns the names of those that did not end when

@@ -15,7 +15,7 @@ pub(super) fn listens(protocol: &str, port: u16) -> bool {
 }
 
 /// What there is in place of a socket that listens there, as part of a sentence.
-pub(super) fn missing(protocol: &str, port: u16) -> String {
+pub(super) fn missing(protocols: &[&str], port: u16) -> String {
     let upper = |name: &str| name.to_uppercase();
     let others: Vec<String> = [TCP, UDP]
         .into_iter()
@@ -27,9 +27,10 @@ pub(super) fn missing(protocol: &str, port: u16) -> String {
     } else {
         format!("; it listens on {}", others.join(", "))
     };
+    let wanted: Vec<String> = protocols.iter().map(|name| upper(name)).collect();
     format!(
         "nothing listens on {} port {port}{instead}",
-        upper(protocol)
+        wanted.join(" or ")
     )
 }
 
@@ -73,7 +74,10 @@ mod tests {
             udp.local_addr().unwrap().port(),
         );
         assert!(listens(TCP, one) && listens(UDP, other));
-        assert!(missing(UDP, 1).contains("it listens on"));
+        assert!(
+            missing(&[TCP, UDP], 1)
+                .starts_with("nothing listens on TCP or UDP port 1; it listens on")
+        );
         drop((tcp, udp));
         assert!(!listens(TCP, one) && !listens(UDP, other));
     }

@@ -41,14 +41,23 @@ impl HostPlan {
 
     /// Hosts that flows of programs have for themselves, with the settings of those in whose place they are.
     pub fn of_programs(cell: &Cell, plans: &[Self]) -> Vec<Self> {
-        let ends = cell
-            .programs()
-            .flat_map(|(flow, _)| [(flow, "sender", flow.from), (flow, "receiver", flow.to)]);
-        ends.map(|(flow, end, place)| HostPlan {
-            name: format!("flow-{}-{end}", flow.flow),
-            ..plans[usize::from(place)].clone()
-        })
-        .collect()
+        let mut found = Vec::new();
+        for (flow, _) in cell.programs() {
+            let ends = [("sender", flow.from), ("receiver", flow.to)];
+            for ((end, place), host) in ends
+                .into_iter()
+                .zip(cell.own_hosts(flow.flow).unwrap_or_default())
+            {
+                // One that several flows share has been there already.
+                if usize::from(host) == plans.len() + found.len() {
+                    found.push(HostPlan {
+                        name: format!("flow-{}-{end}", flow.flow),
+                        ..plans[usize::from(place)].clone()
+                    });
+                }
+            }
+        }
+        found
     }
 
     /// Makes our settings and those of the cell in the calling thread's namespace.

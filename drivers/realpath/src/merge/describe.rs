@@ -11,6 +11,8 @@ use narrows_record::{Clock, FlowSummary, HostSettings, Ring, RunDocument, Versio
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io;
+use std::path::Path;
 
 /// Member of the record about the tunnel; null if there was none.
 const TUNNEL: &str = "tunnel";
@@ -255,7 +257,23 @@ pub(super) fn copy_logs(peers: &[PeerFolder; 2], folder: &RecordFolder) -> Resul
         for entry in entries {
             let entry = entry.map_err(failed)?;
             let to = folder.path().join("logs").join(entry.file_name());
-            fs::copy(entry.path(), to).map_err(failed)?;
+            copy(&entry.path(), &to).map_err(failed)?;
+        }
+    }
+    Ok(())
+}
+
+/// Copies a file, or a folder of a program with what is in it. Nothing else is followed.
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    let kind = fs::symlink_metadata(from)?.file_type();
+    if kind.is_file() {
+        return fs::copy(from, to).map(drop);
+    }
+    if kind.is_dir() {
+        fs::create_dir_all(to)?;
+        for entry in fs::read_dir(from)? {
+            let entry = entry?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
         }
     }
     Ok(())

@@ -24,11 +24,12 @@ use clocks::ClockRelation;
 use describe::{SenderHost, copy_logs, describe, facts_of};
 use narrows_cell::EndpointResults;
 use narrows_cell::RunError;
-use narrows_cell::judgement::judge_pair;
-use narrows_cell::{Cell, RecordFolder, versions};
+use narrows_cell::judgement::{ProgramTraffic, judge_pair};
+use narrows_cell::{Cell, ProgramReports, RecordFolder, versions};
 use narrows_record::{REAL, RunDocument};
 use packets::Packets;
 use peer::PeerFolder;
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Makes the record `out` of the folders that the peers of hosts 0 and 1 have left. `progress` is given how much
@@ -58,6 +59,8 @@ pub fn side_record(
     describe(&mut run, &peers, &relation, &packets);
     copy_logs(&peers, &folder)?;
     let origins = peers.each_ref().map(SenderHost::of);
+    let programs = ProgramReports::new(peers.iter().flat_map(|peer| peer.document.programs()));
+    let traffic = traffic_of(cell, &peers, &relation);
     let ends = PeerFolder::ends(peers, |host, since| relation.time(host, since));
     let document = EndpointResults::gather(
         cell,
@@ -68,8 +71,39 @@ pub fn side_record(
     );
     let endpoints = document.write(cell, &folder)?;
     judge_pair(&mut run, &facts, &endpoints);
+    programs.describe(&mut run, cell, &traffic);
     folder.complete(&mut run)?;
     Ok(run)
+}
+
+/// What the hosts of programs have sent, by the clock of the record: each host has counted its own packets.
+fn traffic_of(
+    cell: &Cell,
+    peers: &[PeerFolder; 2],
+    relation: &ClockRelation,
+) -> BTreeMap<u16, ProgramTraffic> {
+    let mut found = BTreeMap::new();
+    for (flow, _) in cell.programs() {
+        let counted = |host: u16| -> ProgramTraffic {
+            let peer = &peers[usize::from(host)];
+            let start = peer.document.clocks.start.tunnel_ns;
+            let mut traffic = peer.end.programs(flow.flow);
+            for sent in [&mut traffic.sender, &mut traffic.receiver] {
+                for at in [&mut sent.first_ns, &mut sent.last_ns] {
+                    *at = at.map(|at| relation.time(usize::from(host), at.saturating_sub(start)));
+                }
+            }
+            traffic
+        };
+        let mut traffic = counted(flow.from);
+        let other = counted(flow.to);
+        traffic.receiver = other.receiver;
+        for conversation in other.conversations {
+            traffic.note(conversation);
+        }
+        found.insert(flow.flow, traffic);
+    }
+    found
 }
 
 /// Names of the elements that stand for the path, there and back.

@@ -4,7 +4,7 @@ use crate::peer::ClockReading;
 use crate::tunnel::EndFolder;
 use narrows_cell::FlowEnd;
 use narrows_cell::RunError;
-use narrows_cell::{EndpointOutcome, Role};
+use narrows_cell::{EndpointOutcome, ProgramReport, Role};
 use narrows_record::{BpfFingerprint, Host, Process, ReceiverCounters, Versions};
 use narrows_sys::cpu::CpuTicks;
 use serde::Deserialize;
@@ -168,6 +168,15 @@ impl PeerDocument {
     pub(super) fn receivers(&self) -> impl Iterator<Item = (u16, &ReceiverCounters)> {
         let own = self.ends.iter().filter(|end| end.role == Role::Receiver);
         own.filter_map(|end| Some((end.flow, &end.outcome.as_ref()?.receiver)))
+    }
+
+    /// The reports of the processes of programs here.
+    pub(super) fn programs(&self) -> impl Iterator<Item = (u16, Role, ProgramReport)> {
+        let ends = self.ends.iter();
+        ends.filter_map(|end| {
+            let report = end.outcome.as_ref()?.program.as_ref()?;
+            Some((end.flow, end.role, (**report).clone()))
+        })
     }
 
     /// Programs that were loaded for the flows whose data this peer sends.

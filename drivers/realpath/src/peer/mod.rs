@@ -88,7 +88,7 @@ pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
     let timekeeping = timekeeping::examine();
     // Also before: rights that we have here are not worth anything inside.
     let programs = Programs::of(&cell, sends)?;
-    let network = PeerNetwork::open(plan, &host)?;
+    let network = PeerNetwork::open(plan, &host, &cell)?;
     let epoll = Epoll::new().could_not("wait for events")?;
     let specs = own.iter().map(|&(flow, role)| EndpointSpec {
         flow,
@@ -96,12 +96,13 @@ pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
         netns: network.netns(),
         unsent: UNSENT,
     });
+    let logs = std::path::absolute(directory.logs()).could_not("find the folder of the logs")?;
     let endpoint_setup = EndpointSetup {
         cell: &cell,
         programs: programs.as_ref(),
         files: &directory.files(),
         cpus: &network.cpus,
-        logs: &directory.logs(),
+        logs: &logs,
         addresses: network.addresses,
     };
     directory.keep = true;
@@ -149,15 +150,18 @@ struct PeerNetwork {
 }
 
 impl PeerNetwork {
-    fn open(plan: &PeerPlan, host: &HostPlan) -> Result<PeerNetwork, RunError> {
+    fn open(plan: &PeerPlan, host: &HostPlan, cell: &Cell) -> Result<PeerNetwork, RunError> {
         match &plan.path {
             PeerPath::Tunnel(tunnel) => {
                 let bound = BoundEnd::open(tunnel)?;
                 cpu::prefer_session(PRIORITY);
                 let privilege = enter_private_network()?;
                 let (mover, cpus) = share_cpus()?;
+                let mut end = bound.build(host, mask(&cpus, &mover), privilege)?;
+                end.add_programs(cell, plan.host)
+                    .could_not("give the ends of programs their addresses")?;
                 Ok(PeerNetwork {
-                    end: Some(bound.build(host, mask(&cpus, &mover), privilege)?),
+                    end: Some(end),
                     addresses: None,
                     privilege: privilege.name(),
                     mover,

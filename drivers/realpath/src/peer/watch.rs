@@ -51,6 +51,8 @@ pub(super) struct PeerRun<'a, 'b> {
     around: &'a mut PeerContext<'b>,
     clock: TunnelClock,
     duration_ns: u64,
+    /// Longest time for all endpoints to become ready.
+    ready_limit: Duration,
     epoll: Epoll,
     supervisor: Supervisor,
     /// The tunnel, if there is one.
@@ -88,10 +90,12 @@ impl<'a, 'b> PeerRun<'a, 'b> {
                 .add(tunnel.as_fd(), TUNNEL)
                 .could_not("wait for the tunnel")?;
         }
+        let slowest = cell.programs().map(|(_, program)| program.ready_limit());
         Ok(PeerRun {
             around,
             clock,
             duration_ns: cell.duration.ns(),
+            ready_limit: READY_LIMIT + slowest.max().unwrap_or_default(),
             epoll,
             supervisor,
             is_open: tunnel.is_none(),
@@ -135,7 +139,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
 
     /// Waits for all endpoints to be prepared.
     fn prepare(&mut self) -> Result<(), RunError> {
-        let limit = Instant::now() + READY_LIMIT;
+        let limit = Instant::now() + self.ready_limit;
         while !self.supervisor.is_ready() {
             self.step(TICK)?;
             self.check_tunnel()?;

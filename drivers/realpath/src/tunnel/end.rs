@@ -5,8 +5,9 @@ use super::clock::TunnelClock;
 use super::engine::{Engine, EngineParts};
 use super::logs::{self, Logs};
 use super::plan::TunnelPlan;
+use super::program_flows::ProgramFlows;
 use super::report::{self, EndStart};
-use narrows_cell::addressing;
+use narrows_cell::{Cell, addressing};
 use narrows_cell::{Context, RunError};
 use narrows_netns::{HostDefaults, HostPlan, Hosts};
 use narrows_sys::batched_udp::bind_for_groups;
@@ -213,6 +214,25 @@ impl TunnelEnd {
     /// The host behind this end.
     pub(crate) fn host(&self) -> &narrows_netns::Host {
         &self.hosts.hosts[0]
+    }
+
+    /// Prepares the addresses of programs, each end of whose flows has one.
+    ///
+    /// # Errors
+    /// The kernel's answer.
+    pub(crate) fn add_programs(&mut self, cell: &Cell, host: u16) -> io::Result<()> {
+        for (flow, _) in cell.programs() {
+            if let Some([sender, receiver]) = cell.own_hosts(flow.flow) {
+                let (own, other) = if flow.from == host {
+                    (sender, receiver)
+                } else {
+                    (receiver, sender)
+                };
+                self.hosts.add_own_address(own, other)?;
+            }
+        }
+        self.engine.programs = ProgramFlows::of(cell);
+        Ok(())
     }
 
     /// The clock of this end.

@@ -11,6 +11,7 @@
 
 use super::clock::TunnelClock;
 use super::logs::Logs;
+use super::program_flows::ProgramFlows;
 use narrows_cell::addressing::ethernet;
 use narrows_cell::addressing::flow_of;
 use narrows_record::Histogram;
@@ -69,6 +70,8 @@ pub(super) struct Engine {
     pub(super) counters: EngineCounters,
     /// Time in ns that packets from inside have waited before they were stamped and sent.
     pub(super) waited: Histogram,
+    /// Flows of programs, which have addresses of their own.
+    pub(super) programs: ProgramFlows,
     inbox: UdpReceiver,
     /// Datagrams of the inbox that were looked at.
     taken: usize,
@@ -108,6 +111,7 @@ impl Engine {
             port: parts.port,
             logs: parts.logs,
             counters: EngineCounters::default(),
+            programs: ProgramFlows::default(),
             waited: Histogram::new(),
             inbox: UdpReceiver::for_groups(),
             taken: 0,
@@ -245,10 +249,14 @@ impl Engine {
                 continue;
             };
             buffer[HEADER..length - TAG].copy_from_slice(packet);
-            let (bytes, flow) = (packet.len() as u64, flow_of(packet));
             let came = self.clock.at_stamp(Some(frame.stamp_ns));
-            self.ring.release();
             let sent = self.clock.now();
+            let known = self.programs.note(packet, sent);
+            let (bytes, flow) = (
+                packet.len() as u64,
+                known.unwrap_or_else(|| flow_of(packet)),
+            );
+            self.ring.release();
             let Some((to, id)) = self.peer.seal(sent, buffer) else {
                 self.counters.early += 1;
                 continue;

@@ -6,6 +6,7 @@ mod tests;
 use super::logs::{ARRIVED, SENT, file_name};
 use super::report::{FILE, FORMAT, unfinished};
 use narrows_cell::RunError;
+use narrows_cell::judgement::ProgramTraffic;
 use narrows_tunnel::log::{LogError, LogKind, TunnelLogRow, decode};
 use serde_json::Value;
 use std::fs;
@@ -96,6 +97,13 @@ impl EndFolder {
     pub(crate) fn count(&self, pointer: &str) -> u64 {
         let number = self.document.pointer(pointer);
         number.and_then(Value::as_u64).unwrap_or(0)
+    }
+
+    /// What it has sent of the flow of a program.
+    pub(crate) fn programs(&self, flow: u16) -> ProgramTraffic {
+        let counted = self.document.pointer(&format!("/programs/{flow}"));
+        let read = counted.map(|counted| serde_json::from_value(counted.clone()));
+        read.and_then(Result::ok).unwrap_or_default()
     }
 
     /// The log of what it sent.

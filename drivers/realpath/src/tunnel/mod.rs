@@ -22,6 +22,7 @@ mod join;
 mod logs;
 mod plan;
 mod program;
+mod program_flows;
 mod report;
 
 pub(crate) use clock::TunnelClock;

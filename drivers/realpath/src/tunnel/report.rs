@@ -161,6 +161,8 @@ pub(super) fn write(
         "lost_here": {"ring": ring_dropped, "socket": engine.socket_dropped()},
         "wire": wire,
         "program": program,
+        // What this end has sent of the flows of programs.
+        "programs": engine.programs.traffic,
         "sysctls": summary.sysctls,
         "machine": host_info::host(),
     });

@@ -22,19 +22,27 @@ ORDER = 30
 Pair = tuple[str, str]
 
 
-def _rates(run: Run) -> dict[str, list[float]] | None:
+def _names(data: Campaign) -> dict[str, list[str]]:
+    """The labels of the schemes of the flows, by rows of scenarios of pairs."""
+    rows = data.resolved.get("schemes") or []
+    return {str(row["label"]): list(row["pair"]) for row in rows if isinstance(row, dict) and row.get("pair")}
+
+
+def _rates(run: Run, names: dict[str, list[str]]) -> dict[str, list[float]] | None:
     """Throughputs of the flows (bit/s) by scheme in a run of one scheme or two."""
     found: dict[str, list[float]] = {}
-    for flow in run.tested:
+    called = names.get(run.scheme) or [flow.scheme for flow in run.tested]
+    for flow, scheme in zip(run.tested, called, strict=False):
         value = ((run.rows.get(str(flow.number)) or {}).get("metrics") or {}).get("throughput_bps")
         if value is None:
             return None
-        found.setdefault(flow.scheme, []).append(float(value))
+        found.setdefault(scheme, []).append(float(value))
     return found if len(found) < 3 else None
 
 
 def _valid(data: Campaign) -> Iterator[dict[str, list[float]]]:
-    return (rates for run in data.runs if run.valid and (rates := _rates(run)))
+    names = _names(data)
+    return (rates for run in data.runs if run.valid and (rates := _rates(run, names)))
 
 
 def _found(data: Campaign) -> dict[Pair, list[float]]:
@@ -72,8 +80,13 @@ def _harm(data: Campaign) -> dict[Pair, float]:
 
 
 def absent(data: Campaign) -> str | None:
-    """Needs runs that mix two schemes."""
-    return None if len(_found(data)) > 2 else "Fewer than two pairs of schemes share a path in valid runs."
+    """Needs runs that mix two schemes: those of two pairs, or of one whose schemes ran alone too."""
+    found, harm = _found(data), _harm(data)
+    return (
+        None
+        if len(found) > 2 or (found and any(pair in harm for pair in found))
+        else "Fewer than two pairs of schemes share a path in valid runs."
+    )
 
 
 def numbers(data: Campaign) -> Numbers:
@@ -159,8 +172,12 @@ def _map(
 
 def _in_order(data: Campaign) -> list[str]:
     """The schemes of all flows, in the order in which runs name them."""
+    names = _names(data)
     return list(
         dict.fromkeys(
-            flow.scheme for name in data.schemes for run in data.of_scheme(name) for flow in run.tested
+            scheme
+            for name in data.schemes
+            for run in data.of_scheme(name)
+            for scheme in names.get(name) or [flow.scheme for flow in run.tested]
         )
     )

@@ -14,16 +14,19 @@ from narrows.files import packaged, read_whole
 from narrows.scenario.keys import Key, keys_of
 from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems, Wrong, mapping_of
+from narrows.scenario.programs.reports import Report, read_reports
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse_value
 from narrows.text import any_of, did_you_mean, shorten
 
 FORMAT: dict[str, Any] = packaged(Path(__file__).with_name("format.yaml"))
 #: Keys of each part of a manifest.
-MANIFEST, SIDE, VARIANT, PARAMETER, END, LIMITS = (
-    keys_of(FORMAT[name]) for name in ("manifest", "side", "variant", "parameter", "end", "limits")
+MANIFEST, SIDE, VARIANT, PARAMETER, END, LIMITS, REPORT = (
+    keys_of(FORMAT[name]) for name in ("manifest", "side", "variant", "parameter", "end", "limits", "report")
 )
 SCHEMA = MANIFEST["schema"].example
 LISTENER, CONNECTOR = "listener", "connector"
+#: Signs of readiness that are a port on which something listens: by TCP, by UDP, by either.
+LISTENS = ("tcp", "udp", "port")
 #: The variant of a manifest that names none.
 ONLY_VARIANT = "default"
 #: Placeholders that need no parameter, with their meanings.
@@ -46,7 +49,7 @@ class SideOf:
     env: dict[str, str]
     folder: str | None
     stdin: str
-    #: `{"tcp": None}` (the flow's port), `{"udp": 5000}` or `{"line": "ready"}`.
+    #: `{"tcp": None}` (the flow's port), `{"udp": 5000}`, `{"port": None}` or `{"line": "ready"}`.
     ready: dict[str, Any] | None
 
 
@@ -89,8 +92,14 @@ class Program:
     files: tuple[str, ...]
     end: dict[str, Any]
     limits: dict[str, int | None]
+    #: Metrics that it reports itself.
+    reports: tuple[Report, ...] = ()
+    #: True if one listener serves all flows.
+    shared: bool = False
     #: Names of the schemes.
     schemes: tuple[str, ...] = field(default=())
+    #: Why it can't run here, if that is known already.
+    unavailable: str = ""
 
 
 def read(path: Path, name: str | None = None) -> Program:
@@ -134,7 +143,8 @@ class _Reader:
             self.problems.add(tree.mark, f'{text} digits, "-", "." and "_"')
         parameters = self._parameters()
         self.words |= parameters.keys()
-        data = self._data()
+        data = self._choice("data", (LISTENER, CONNECTOR), CONNECTOR)
+        shared = self._choice("listeners", ("each", "one"), "each") == "one"
         sides = {side: self._side(side) for side in (LISTENER, CONNECTOR)}
         found = Program(
             name=name,
@@ -152,6 +162,8 @@ class _Reader:
             files=self._files(),
             end=self._values("end", END),
             limits=self._values("limits", LIMITS),
+            reports=read_reports(self._section("reports"), REPORT, data, shared, self.problems),
+            shared=shared,
             schemes=tuple(f"{name}:{variant}" for variant in variants),
         )
         self.problems.raise_if_any()
@@ -213,15 +225,15 @@ class _Reader:
             return tuple(words)
         return ()
 
-    def _data(self) -> str:
-        value = self.tree.entries.get("data")
+    def _choice(self, key: str, choices: tuple[str, ...], default: str) -> str:
+        value = self.tree.entries.get(key)
         if value is None:
-            return CONNECTOR
+            return default
         text = value.text if isinstance(value, Scalar) else ""
-        if text not in (LISTENER, CONNECTOR):
-            hint = did_you_mean(text, (LISTENER, CONNECTOR))
-            self.problems.add(value.mark, f'"{shorten(text)}" is not listener or connector{hint}')
-            return CONNECTOR
+        if text not in choices:
+            hint = did_you_mean(text, choices)
+            self.problems.add(value.mark, f'"{shorten(text)}" is not {" or ".join(choices)}{hint}')
+            return default
         return text
 
     def _side(self, name: str) -> SideOf:
@@ -281,7 +293,7 @@ class _Reader:
             self.problems.add(mapping.mark, f"needs the key ready, such as {example}")
             return None
         with self.problems.noted():
-            if isinstance(value, Scalar) and value.text in ("tcp", "udp"):
+            if isinstance(value, Scalar) and value.text in LISTENS:
                 return {value.text: None}
             if not isinstance(value, Mapping) or len(value.entries) != 1:
                 raise Wrong(value.mark, f"must be one sign that it is ready, such as {example}")
@@ -291,10 +303,8 @@ class _Reader:
                 if not text.strip() or "\n" in text:
                     raise Wrong(inner.mark, "must be a part of one line")
                 return {kind: text}
-            if kind not in ("tcp", "udp"):
-                raise Wrong(
-                    mark, f"unknown sign{did_you_mean(kind, ('tcp', 'udp', 'line'))}; write {example}"
-                )
+            if kind not in LISTENS:
+                raise Wrong(mark, f"unknown sign{did_you_mean(kind, (*LISTENS, 'line'))}; write {example}")
             if self._word(inner, known=False) == PORT:
                 return {kind: None}
             port = inner.integer if isinstance(inner, Scalar) else None

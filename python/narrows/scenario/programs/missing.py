@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
-from narrows.scenario.programs.scheme import is_filled
+from narrows.scenario.programs.scheme import UNAVAILABLE, is_filled
 
 #: The beginning of programs in machine code.
 _ELF = b"\x7fELF"
@@ -20,12 +20,14 @@ _NOT_FOUND = re.compile(r"^\s*(\S+) => not found", re.MULTILINE)
 _LIMIT_S = 5.0
 
 
-def why_missing(program: dict[str, Any]) -> str | None:
-    """Why a program, as cells have it, can't run here; None if nothing speaks against it."""
+def why_missing(program: dict[str, Any], sides: tuple[str, ...] = (LISTENER, CONNECTOR)) -> str | None:
+    """Why these sides of a program, as cells have it, can't run here; None if nothing speaks against it."""
+    if UNAVAILABLE in program:
+        return str(program[UNAVAILABLE])
     for path in program.get("files", ()):
         if is_filled(path) and not Path(path).exists():
             return f"its file {path} is not there"
-    for side in (LISTENER, CONNECTOR):
+    for side in sides:
         plan = program[side]
         name = plan["command"][0]
         if not is_filled(name):

@@ -12,6 +12,7 @@ from narrows.scenario.programs.manifest import (
     MANIFEST,
     PARAMETER,
     PLACEHOLDERS,
+    REPORT,
     SIDE,
     VARIANT,
     read,
@@ -25,7 +26,13 @@ _TEMPLATE = Path(__file__).with_name("reference.md.in")
 
 def markdown() -> str:
     """The whole page."""
-    tables = {"manifest": MANIFEST, "side": SIDE, "variant": VARIANT, "parameter": PARAMETER}
+    tables = {
+        "manifest": MANIFEST,
+        "side": SIDE,
+        "variant": VARIANT,
+        "parameter": PARAMETER,
+        "report": REPORT,
+    }
     parts = {name: _texts(keys) for name, keys in tables.items()}
     parts |= {"end": _values(END), "limits": _values(LIMITS), "shipped": _shipped()}
     words = ((f"`{{{name}}}`", cell(doc)) for name, doc in PLACEHOLDERS.items())
@@ -64,4 +71,7 @@ def _shipped() -> str:
             values = program.parameters.values()
             listed = ((f"`{one.name}`", f"`{one.default}`", cell(one.what)) for one in values)
             text += markdown_table(("parameter", "default", "meaning"), listed) + "\n"
+        if program.reports:
+            metrics = ((f"`reported_{one.name}`", f"`{one.unit}`", cell(one.what)) for one in program.reports)
+            text += markdown_table(("it reports", "unit", "meaning"), metrics) + "\n"
     return text

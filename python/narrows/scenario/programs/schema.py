@@ -13,9 +13,11 @@ from narrows.scenario.programs.manifest import (
     MANIFEST,
     NAME,
     PARAMETER,
+    REPORT,
     SIDE,
     VARIANT,
 )
+from narrows.scenario.programs.reports import MOST
 from narrows.scenario.schema import Schema, key_schema, object_schema, quantity_schema
 
 _PARTS = {"end": END, "limits": LIMITS}
@@ -57,6 +59,8 @@ def _key(key: Key) -> Schema:
         return _named(key, {"anyOf": [_object(VARIANT), {"type": "null"}]})
     if "$parameters" in part:
         return _named(key, _object(PARAMETER))
+    if "$reports" in part:
+        return {**_named(key, _object(REPORT)), "maxProperties": MOST}
     return {**key_schema(key), "examples": [key.example]}
 
 

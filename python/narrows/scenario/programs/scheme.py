@@ -7,7 +7,7 @@ from typing import Any
 
 from narrows.errors import DataError
 from narrows.scenario.problems import Wrong
-from narrows.scenario.programs import store
+from narrows.scenario.programs import store, wrapper
 from narrows.scenario.programs.manifest import (
     CONNECTOR,
     LISTENER,
@@ -22,6 +22,8 @@ from narrows.text import did_you_mean, shorten
 
 #: Keys that name a program in the place of a scheme.
 PROGRAM, VARIANT = "program", "variant"
+#: Member of a program that can't run here, with the reason; no cell that runs has it.
+UNAVAILABLE = "unavailable"
 #: The placeholder that is known here; the agent knows the others.
 _HERE = "here"
 
@@ -34,6 +36,8 @@ def program_of(value: Node, base: Path) -> tuple[Program, Variant]:
         return _by_keys(value, base)
     written = value.entries["scheme"] if isinstance(value, Mapping) else value
     assert isinstance(written, Scalar)
+    if wrapper.is_wrapper(written.text):
+        return _wrapper(written, value, base)
     name, _, variant = written.text.partition(":")
     try:
         path = store.find(name, base)
@@ -41,6 +45,17 @@ def program_of(value: Node, base: Path) -> tuple[Program, Variant]:
         raise Wrong(written.mark, str(error)) from None
     program = store.load(path)
     return program, _variant(program, variant, written)
+
+
+def _wrapper(written: Scalar, value: Node, base: Path) -> tuple[Program, Variant]:
+    """A wrapper of Pantheon, which is asked at once which of its sides listens."""
+    given = value.entries.get(wrapper.INTERPRETER) if isinstance(value, Mapping) else None
+    interpreter = given.text if isinstance(given, Scalar) and not given.is_null else None
+    try:
+        program = wrapper.load(wrapper.find(written.text, base), interpreter)
+    except DataError as error:
+        raise Wrong(written.mark, str(error)) from None
+    return program, next(iter(program.variants.values()))
 
 
 def _by_keys(value: Mapping, base: Path) -> tuple[Program, Variant]:
@@ -72,7 +87,7 @@ def _variant(program: Program, name: str, written: Scalar) -> Variant:
 
 def values_of(value: Node, program: Program, variant: Variant, ignore: tuple[str, ...]) -> dict[str, str]:
     """The values of all parameters: those written beside the scheme, those of the variant, the defaults."""
-    values = {name: one.default for name, one in program.parameters.items()} | variant.values
+    values = defaults(program, variant)
     if not isinstance(value, Mapping):
         return values
     for name, mark, written in value:
@@ -86,6 +101,11 @@ def values_of(value: Node, program: Program, variant: Variant, ignore: tuple[str
             raise Wrong(written.mark, "must be a word or a number")
         values[name] = written.text
     return values
+
+
+def defaults(program: Program, variant: Variant) -> dict[str, str]:
+    """The values of all parameters of a variant where nobody sets any."""
+    return {name: one.default for name, one in program.parameters.items()} | variant.values
 
 
 def document(program: Program, variant: Variant, values: dict[str, str]) -> dict[str, Any]:
@@ -120,12 +140,15 @@ def document(program: Program, variant: Variant, values: dict[str, str]) -> dict
 
     signals = {"HUP": 1, "INT": 2, "QUIT": 3, "KILL": 9, "USR1": 10, "USR2": 12, "TERM": 15}
     limits = program.limits
-    optional = {"memory_bytes": limits["memory"], "cpu_ns": limits["cpu"]}
+    optional = {"memory_bytes": limits["memory"], "cpu_ns": limits["cpu"], "time_ns": limits["time"]}
     return {
         "name": program.name,
         "variant": variant.name,
+        **({UNAVAILABLE: program.unavailable} if program.unavailable else {}),
         "manifest": program.sha256,
         "data": program.data,
+        **({"shared": True} if program.shared else {}),
+        **({"reports": {one.name: one.to_json() for one in program.reports}} if program.reports else {}),
         **({"version": command(program.version)} if program.version else {}),
         **({"files": [file(one) for one in program.files]} if program.files else {}),
         LISTENER: side(program.listener, variant.listener),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import config_folder, named_path, shipped_programs
+from narrows.pantheon import PREFIX as PANTHEON
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
 from narrows.scenario.programs.manifest import NAME, Program, read
@@ -81,7 +82,13 @@ def schemes() -> list[str]:
 def load(path: Path) -> Program:
     """The program of a manifest. Raises `DataError` with everything that is wrong in it."""
     program = _load(path.resolve(), path.stat().st_mtime_ns, path)
-    taken = {KERNEL_PREFIX.rstrip(":"), BPF_PREFIX.rstrip(":"), UDP, *registry.load().schemes}
+    taken = {
+        PANTHEON.rstrip(":"),
+        KERNEL_PREFIX.rstrip(":"),
+        BPF_PREFIX.rstrip(":"),
+        UDP,
+        *registry.load().schemes,
+    }
     if program.name in taken:
         raise DataError(f"{path}: {program.name} is the name of other schemes; call the file otherwise")
     return program

@@ -30,9 +30,12 @@ fn program(when: EndsWith) -> Program {
             ready_ns: 1,
             memory_bytes: None,
             cpu_ns: None,
+            time_ns: Some(1_500_000_000),
             file_bytes: 1,
             output_bytes: 1,
         },
+        shared: false,
+        reports: serde_json::Value::Null,
     }
 }
 
@@ -229,4 +232,31 @@ fn few_conversations_are_listed() {
         });
     }
     assert_eq!(traffic.conversations.len(), MOST_LISTED);
+}
+
+#[test]
+fn limits_of_time_and_memory_are_told_from_crashes() {
+    let killed = ProgramReport {
+        exit: None,
+        signal: Some(9),
+        ..ended(3 * S)
+    };
+    let overran = ProgramReport {
+        overran: true,
+        ..killed.clone()
+    };
+    let (verdict, text) = judged(EndsWith::Signal, &overran, &sent());
+    assert_eq!(verdict, Verdict::Invalid);
+    assert!(text.starts_with("program_overran: "), "{text}");
+    assert!(
+        text.ends_with("was killed after 1.500 s, its limit of time."),
+        "{text}"
+    );
+    let hungry = ProgramReport {
+        out_of_memory: true,
+        ..killed
+    };
+    let (verdict, text) = judged(EndsWith::Signal, &hungry, &sent());
+    assert_eq!(verdict, Verdict::Invalid);
+    assert!(text.starts_with("program_memory: "), "{text}");
 }

@@ -1,24 +1,20 @@
 //! Flows whose ends are programs, in the record and in its judgement.
 
-use narrows_cell::judgement::{ProgramMeasurements, ProgramTraffic, judge_program};
-use narrows_cell::{Cell, Flow, Program, ProgramReport, Role};
-use narrows_endpoints::supervisor::Supervisor;
+use crate::judgement::{ProgramMeasurements, ProgramTraffic, judge_program};
+use crate::{Cell, Flow, Program, ProgramReport, Role};
 use narrows_record::RunDocument;
 use serde_json::json;
 use std::collections::BTreeMap;
 
 /// The reports of the programs' processes, by flow and end.
-pub(super) struct ProgramReports(BTreeMap<(u16, &'static str), ProgramReport>);
+#[derive(Debug, Default)]
+pub struct ProgramReports(BTreeMap<(u16, &'static str), ProgramReport>);
 
 impl ProgramReports {
-    /// Takes them out of what the endpoints have reported.
-    pub(super) fn take(supervisor: &mut Supervisor) -> Self {
-        let ends = supervisor.endpoints.iter_mut();
-        let reports = ends.filter_map(|end| {
-            let report = end.outcome.as_mut()?.program.take()?;
-            Some(((end.flow, end.role.name()), *report))
-        });
-        ProgramReports(reports.collect())
+    /// Out of what the ends of flows have reported.
+    pub fn new(reports: impl Iterator<Item = (u16, Role, ProgramReport)>) -> Self {
+        let named = reports.map(|(flow, role, report)| ((flow, role.name()), report));
+        ProgramReports(named.collect())
     }
 
     fn of(&self, flow: &Flow, role: Role) -> Option<&ProgramReport> {
@@ -26,7 +22,7 @@ impl ProgramReports {
     }
 
     /// Describes the programs in the summaries of their flows, and judges them.
-    pub(super) fn describe(
+    pub fn describe(
         &self,
         run: &mut RunDocument,
         cell: &Cell,
@@ -43,7 +39,7 @@ impl ProgramReports {
                     .find_map(|(_, report)| report.as_ref()?.version.as_ref());
                 let first = version.and_then(|text| text.lines().next());
                 summary.fingerprint.version = first.map(str::to_owned);
-                let described = description(flow, program, reports, traffic);
+                let described = description(cell, flow, program, reports, traffic);
                 summary.other.insert("program".to_owned(), described);
             }
             judge_program(
@@ -63,6 +59,7 @@ impl ProgramReports {
 
 /// A program in the summary of its flow.
 fn description(
+    cell: &Cell,
     flow: &Flow,
     program: &Program,
     reports: [(Role, Option<&ProgramReport>); 2],
@@ -74,6 +71,8 @@ fn description(
         "variant": program.variant,
         "manifest": program.manifest,
         "data": program.data,
+        "reports": program.reports,
+        "listener_of": cell.leader(flow.flow),
         "first_data_ns": first,
         "start_up_ns": first.map(|first| first.saturating_sub(flow.start.ns())),
         "traffic": traffic,

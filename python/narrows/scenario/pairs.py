@@ -1,0 +1,70 @@
+"""The key `pairs`: each scheme of a list against each other one on the same network, and each alone.
+
+A list of n schemes makes n rows of one flow, n of two flows of one scheme, and one of two flows for each
+pair. Where the two flows differ in anything (when they start, which hosts they use), pairs are run in both
+orders.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from narrows.scenario.problems import Problems
+from narrows.scenario.schemes import Scheme
+from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
+
+if TYPE_CHECKING:
+    from narrows.scenario.flows import Flow
+
+KEY = "pairs"
+#: More make more rows than a matrix may have combinations.
+MOST = 40
+#: Flows of a scenario that says nothing about them.
+DEFAULT_FLOWS = "2"
+
+
+def with_two_flows(tree: Mapping) -> Mapping:
+    """The key `flows` of a scenario with pairs: two flows that start together, unless it says otherwise."""
+    mark = tree.mark.at("flows")
+    count = {"count": Scalar(mark, DEFAULT_FLOWS)}
+    return Mapping(mark, dict(count), {"count": mark})
+
+
+def check(tree: Mapping, problems: Problems) -> None:
+    """Refuses what can't stand beside pairs, and lists that are too short or too long."""
+    written = tree.entries[KEY]
+    if "schemes" in tree.entries:
+        text = f"the list of {KEY} says which schemes are tested; remove one of the two"
+        problems.add(tree.key_marks["schemes"], text)
+    if not isinstance(written, Sequence) or not 2 <= len(written.items) <= MOST:
+        problems.add(written.mark, f"must be a list of 2 to {MOST} schemes such as [cubic, bbr1]")
+
+
+def tests(
+    schemes: list[Scheme], flows: list[Flow], written: Mapping, problems: Problems
+) -> list[tuple[list[str], list[tuple[Flow, Scheme]]]]:
+    """The rows: the labels of the schemes under test, and the flows with their schemes."""
+    tested = [flow for flow in flows if not flow.background]
+    background = [(flow, flow.scheme) for flow in flows if flow.background and flow.scheme]
+    named = next((flow for flow in tested if flow.scheme is not None), None)
+    if named is not None or len(tested) != 2:
+        mark = written.key_marks.get("flows", written.key_marks[KEY])
+        what = "one of them names its scheme" if named is not None else f"there are {len(tested)}"
+        problems.add(
+            mark, f"{KEY} needs two flows that name no scheme, and {what}; write flows: {{count: 2}}"
+        )
+        return []
+    first, second = tested
+    found = [([one.label], [(first, one), *background]) for one in schemes]
+    for number, one in enumerate(schemes):
+        # Two flows that differ in nothing make the same run in either order.
+        others = schemes[number:] if _alike(first, second) else schemes
+        found += [
+            ([one.label, other.label], [(first, one), (second, other), *background]) for other in others
+        ]
+    return found
+
+
+def _alike(first: Flow, second: Flow) -> bool:
+    return replace(first, label=None) == replace(second, label=None)

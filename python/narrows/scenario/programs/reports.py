@@ -1,0 +1,180 @@
+"""Metrics that a program reports itself, as its manifest describes them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Any
+
+from narrows.scenario.keys import Key
+from narrows.scenario.problems import Problems, Wrong, mapping_of
+from narrows.scenario.quantity import UNITS
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
+from narrows.text import any_of, did_you_mean, shorten
+
+#: Ways of finding values; each metric has one.
+FINDERS = ("json", "ndjson", "regex")
+BETTER = ("higher", "lower")
+#: What is made of several values of a flow.
+COMBINE = ("last", "first", "mean", "median", "sum", "min", "max")
+#: What is made of the values of several flows.
+FLOWS = ("sum", "mean", "median", "min", "max")
+OUTPUT, ERRORS = "output", "errors"
+MOST = 20
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}$")
+#: `end.sum.retransmits`, `intervals[*].sum.rtt`, `streams[0].id`.
+_STEP = re.compile(r"(?P<key>[^.\[\]]+)|\[(?P<index>\d{1,9}|\*)\]")
+_LONGEST_PATH = 300
+
+
+@dataclass(frozen=True)
+class Report:
+    """One metric that a program reports."""
+
+    name: str
+    #: The process whose output it is in; `output`, `errors`, or a file in the folder that it has for such.
+    side: str
+    where: str
+    finder: str
+    pattern: str
+    unit: str
+    better: str | None
+    combine: str
+    #: What is made of the values of all flows; None if there is no value of all.
+    flows: str | None
+    what: str
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "side": self.side,
+            "in": self.where,
+            self.finder: self.pattern,
+            "unit": self.unit,
+            "better": self.better,
+            "combine": self.combine,
+            "flows": self.flows,
+            "what": self.what,
+        }
+
+
+def steps(path: str) -> list[str | int]:
+    """The steps of a path through JSON; `*` is every item of a list. Raises `ValueError` if it is none."""
+    found: list[str | int] = []
+    at = 0
+    while at < len(path):
+        if path[at] == "." and at > 0:
+            at += 1
+        match = _STEP.match(path, at)
+        if match is None:
+            raise ValueError(
+                f'"{shorten(path)}" is no path such as end.sum.retransmits or intervals[*].sum.rtt'
+            )
+        index = match["index"]
+        found.append(match["key"] if index is None else index if index == "*" else int(index))
+        at = match.end()
+    if not found:
+        raise ValueError("is empty")
+    return found
+
+
+def read_reports(
+    mapping: Mapping, keys: dict[str, Key], data: str, shared: bool, problems: Problems
+) -> tuple[Report, ...]:
+    """The metrics of a manifest. `data` is the side that sends; `shared`: one listener serves all flows."""
+    found = []
+    if len(mapping.entries) > MOST:
+        problems.add(mapping.mark, f"has {len(mapping.entries)} metrics; {MOST} are the most")
+        return ()
+    for name, mark, value in mapping:
+        with problems.noted():
+            if not _NAME.match(name):
+                raise Wrong(mark, "is no name of a metric; use lower-case letters, digits and _")
+            inner = mapping_of(value, "{json: end.sum.bits_per_second, unit: bit/s}")
+            for _ in problems.known_keys(inner, keys):
+                pass
+            found.append(_report(name, inner, data, shared))
+    return tuple(found)
+
+
+def _report(name: str, mapping: Mapping, data: str, shared: bool) -> Report:
+    finders = [key for key in FINDERS if key in mapping.entries]
+    if len(finders) != 1:
+        raise Wrong(mapping.mark, f"needs one of {any_of(FINDERS)}, and only one")
+    finder = finders[0]
+    side = _choice(mapping, "side", ("connector", "listener"), data) or data
+    if shared and side == "listener":
+        raise Wrong(
+            mapping.mark, "one listener serves all flows, so only what the connector reports is of a flow"
+        )
+    return Report(
+        name=name,
+        side=side,
+        where=_where(mapping),
+        finder=finder,
+        pattern=_pattern(finder, mapping.entries[finder]),
+        unit=_text(mapping, "unit"),
+        better=_choice(mapping, "better", BETTER, None),
+        combine=_choice(mapping, "combine", COMBINE, "last") or "last",
+        flows=_choice(mapping, "flows", FLOWS, None),
+        what=_text(mapping, "what"),
+    )
+
+
+def _text(mapping: Mapping, key: str) -> str:
+    value = mapping.entries.get(key)
+    if value is None:
+        return ""
+    if not isinstance(value, Scalar) or value.is_null or not value.text.strip():
+        raise Wrong(value.mark, "must be a text")
+    text = " ".join(value.text.split())
+    if key == "unit" and text not in UNITS:
+        hint = did_you_mean(text, UNITS)
+        # Units of others are shown as they stand, unless one of ours was meant.
+        if hint and text.lower() in {unit.lower() for unit in UNITS}:
+            raise Wrong(value.mark, f'unknown unit "{shorten(text)}"{hint}')
+    return text
+
+
+def _choice(mapping: Mapping, key: str, choices: tuple[str, ...], default: str | None) -> str | None:
+    value = mapping.entries.get(key)
+    if value is None:
+        return default
+    text = value.text if isinstance(value, Scalar) else ""
+    if text not in choices:
+        hint = did_you_mean(text, choices)
+        raise Wrong(value.mark, f'"{shorten(text)}" is not one of {any_of(choices)}{hint}')
+    return text
+
+
+def _where(mapping: Mapping) -> str:
+    value = mapping.entries.get("in")
+    if value is None:
+        return OUTPUT
+    text = value.text if isinstance(value, Scalar) and not value.is_null else ""
+    if text in (OUTPUT, ERRORS):
+        return text
+    path = PurePosixPath(text.removeprefix("{log}/"))
+    if not text or path.is_absolute() or ".." in path.parts or "{" in str(path) or "\0" in text:
+        raise Wrong(value.mark, "must be output, errors, or a file that the program writes into {log}")
+    return str(path)
+
+
+def _pattern(finder: str, value: Node) -> str:
+    if isinstance(value, Sequence) or not isinstance(value, Scalar) or value.is_null or not value.text:
+        raise Wrong(value.mark, "must be a text")
+    text = value.text
+    if len(text) > _LONGEST_PATH:
+        raise Wrong(value.mark, f"is longer than {_LONGEST_PATH} letters")
+    try:
+        if finder == "regex":
+            if re.compile(text).groups < 1:
+                raise Wrong(value.mark, "needs a group around the number, such as rate=([0-9.]+)")
+        else:
+            steps(text)
+    except re.error as error:
+        raise Wrong(value.mark, f"is no regular expression: {error}") from None
+    except ValueError as error:
+        raise Wrong(value.mark, str(error)) from None
+    return text
