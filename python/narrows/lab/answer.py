@@ -94,8 +94,10 @@ def _relations(document: Json) -> list[str]:
             else "The statement of the original does not hold"
         )
     found = [f"{text}."]
+    told_why: set[str] = set()
     for one in lost:
-        because = f" {one['because']}" if one["because"] else ""
+        because = f" {one['because']}" if one["because"] and one["because"] not in told_why else ""
+        told_why.add(str(one["because"]))
         ours = one["values"]["ours"]
         theirs = one["values"]["theirs"]
         there, here = (f"{more} and {less}" for more, less in (theirs, ours))

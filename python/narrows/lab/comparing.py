@@ -94,6 +94,9 @@ def _column(run: LabRun, column: Column, done: Mapping[str, Measured]) -> Json:
     if all(cell["state"] == NEITHER for cell in cells):
         cells = []
     label = column.label or str(metric.get("label") or column.metric)
+    if column.across == "jain":
+        # An index, whatever it is of.
+        metric = {**metric, "unit": "1", "show_unit": "1", "show_scale": 1.0, "better": "higher"}
     among = [cell for cell in cells if cell["scheme"] in run.lab.ranks]
     return {
         "name": column.name,
@@ -170,7 +173,7 @@ def _theirs(
     if lab.published is None or column.published is None:
         return None, None
     of = column.published
-    lines = lab.published.lines(scheme, experiment.published, case.published, of.where)
+    lines = lab.published.lines(of.scheme or scheme, experiment.published, case.published, of.where)
     found = lab.published.value(lines, of.column, of.of, of.factor)
     if found is None:
         return None, None

@@ -130,7 +130,8 @@ def _is_of(row: Row, flow: str) -> bool:
         return False
     if flow == "all":
         return bool(row["flow"] == "all")
-    return row["flow"] != "all" and (str(row["flow"]) == flow or fnmatchcase(str(row.get("label", "")), flow))
+    names = (str(row["flow"]), str(row.get("label", "")))
+    return row["flow"] != "all" and any(fnmatchcase(name, flow) for name in names)
 
 
 def _by_run(rows: Iterable[Row]) -> list[tuple[int, list[Row]]]:

@@ -47,6 +47,8 @@ class ValuesOf:
     """Where the published values of a column are."""
 
     column: str
+    #: Whose lines they are, if not those of the scheme under test.
+    scheme: str | None
     where: Lines
     of: str
     factor: float
@@ -198,6 +200,8 @@ class _Checked:
     def __init__(self, raw: dict[str, Any], tree: Mapping, problems: Problems, folder: Path) -> None:
         self.raw, self.tree, self.problems, self.folder = raw, tree, problems, folder
         self.schemes: dict[str, str] = raw["schemes"]
+        #: The experiments of cases, whose names statements use.
+        self.owners: dict[str, str] = {}
         self.published = self._published()
 
     def lab(self) -> Lab:
@@ -247,6 +251,11 @@ class _Checked:
             self._known(scheme, self.schemes, "scheme", at)
         self._lines(raw["published"], at)
         cases = {case: Case(case, one["ours"], one["published"]) for case, one in raw["cases"].items()}
+        for case in cases or [name]:
+            if self.owners.setdefault(case, name) != name:
+                self._wrong(
+                    f"{at}.cases.{case}", f"experiment {self.owners[case]} has a case of this name too"
+                )
         for case in cases.values():
             self._lines(case.published, f"{at}.cases.{case.name}")
         return Experiment(
@@ -271,6 +280,8 @@ class _Checked:
             else:
                 self._known(values["column"], self.published.columns, "column of the published table", at)
                 self._lines(values["where"], at)
+                if values["scheme"] is not None:
+                    self._known(values["scheme"], self.published.schemes, "scheme in the published table", at)
         made = None if values is None else ValuesOf(**values)
         rest = {key: value for key, value in raw.items() if key not in ("published", "experiments")}
         return Column(name=name, published=made, experiments=tuple(raw["experiments"] or experiments), **rest)
