@@ -49,7 +49,7 @@ def _order(document: Json) -> list[str]:
     ends = ""
     if len(known) > 1:
         (low, worst), (high, best) = min(known), max(known)
-        ends = f"; Kendall's tau is {high:.2f} for {_inside(best)} and {low:.2f} for {_inside(worst)}"
+        ends = f"; Kendall's tau is {high:.2f} for {inside(best)} and {low:.2f} for {inside(worst)}"
     return [f"{words}: {same} of {plural(same + turned, 'pair')} have the same order{ends}."]
 
 
@@ -75,7 +75,7 @@ def _values(document: Json) -> list[str]:
     if len(means) > 1:
         (low, best), (high, worst) = min(means), max(means)
         text += (
-            f"; the mean error is {_share(low)} for {_inside(best)} and {_share(high)} for {_inside(worst)}"
+            f"; the mean error is {_share(low)} for {inside(best)} and {_share(high)} for {inside(worst)}"
         )
     return [f"{text}.".replace("%", " %").replace("  %", " %")]
 
@@ -156,6 +156,8 @@ def _share(value: float) -> str:
     return f"{value * 100:.{0 if value >= 0.1 else 1}f} %"
 
 
-def _inside(label: str) -> str:
-    """A label inside of a sentence."""
-    return label if label.startswith("Jain") or label[:2].isupper() else label[:1].lower() + label[1:]
+def inside(label: str) -> str:
+    """A label inside of a sentence: only the first letter of a plain word changes."""
+    first = label.split(" ", 1)[0]
+    plain = first[1:].islower() and not first.startswith("Jain")
+    return label[:1].lower() + label[1:] if plain else label
