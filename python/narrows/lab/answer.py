@@ -74,9 +74,7 @@ def _values(document: Json) -> list[str]:
     ]
     if len(means) > 1:
         (low, best), (high, worst) = min(means), max(means)
-        text += (
-            f"; the mean error is {_share(low)} for {inside(best)} and {_share(high)} for {inside(worst)}"
-        )
+        text += f"; the mean error is {_share(low)} for {inside(best)} and {_share(high)} for {inside(worst)}"
     return [f"{text}.".replace("%", " %").replace("  %", " %")]
 
 

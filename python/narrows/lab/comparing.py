@@ -259,21 +259,19 @@ def _reversed(cells: Sequence[Json]) -> list[Json]:
 
 
 def _findings(label: str, cells: Sequence[Json], side: str, metric: Json) -> list[str]:
-    """Findings of each experiment about its own conditions."""
-    found: list[str] = []
-    experiments = list(dict.fromkeys(cell["experiment"] for cell in cells))
-    for name in experiments:
-        own = [cell for cell in cells if cell["experiment"] == name and cell["state"] != ARTEFACT]
-        if not any(cell[side] is not None for cell in own):
-            continue
-        table: dict[str, dict[str, float | None]] = {}
-        for cell in own:
+    """Findings about the conditions of all experiments that test the same schemes."""
+    schemes: dict[str, dict[str, None]] = {}
+    for cell in cells:
+        schemes.setdefault(cell["experiment"], {})[cell["scheme"]] = None
+    tables: dict[tuple[str, ...], dict[str, dict[str, float | None]]] = {}
+    for cell in cells:
+        if cell["state"] != ARTEFACT:
+            table = tables.setdefault(tuple(schemes[cell["experiment"]]), {})
             table.setdefault(cell["case"], {})[cell["scheme"]] = cell[side]
-        inside = (
-            label[:1].lower() + label[1:] if label[1:2].islower() and not label.startswith("Jain") else label
-        )
-        texts = findings(inside, table, lambda value: show_amount(value, metric))
-        found += [f"{name}: {text}" if len(experiments) > 1 else text for text in texts]
+    found: list[str] = []
+    for table in tables.values():
+        if any(value is not None for row in table.values() for value in row.values()):
+            found += findings(answer.inside(label), table, lambda value: show_amount(value, metric))
     return found
 
 

@@ -14,6 +14,8 @@ from narrows.report.units import plural
 Table = Mapping[str, Mapping[str, float | None]]
 #: Statements about pairs that are written out before the rest is counted.
 _MOST_PAIRS = 6
+#: Conditions that are named before the rest is counted.
+_MOST_NAMES = 5
 
 
 def findings(label: str, table: Table, show: Callable[[float], str]) -> list[str]:
@@ -58,6 +60,13 @@ def ranks(row: Mapping[str, float | None]) -> dict[str, float]:
     return found
 
 
+def _some(names: Sequence[str]) -> str:
+    """The first few of many names, and how many more there are."""
+    if len(names) <= _MOST_NAMES:
+        return ", ".join(names)
+    return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
+
+
 def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
@@ -87,7 +96,7 @@ def _ends(
         amount = low if low == high else f"{low} to {high}"
         return f"{what}: {names} ({amount}){'' if len(of) == 1 else f' {_in_all(len(of))}'}."
     parts = [
-        f"{names} in {len(of)} of {len(ranked)} conditions ({', '.join(of)})"
+        f"{names} in {len(of)} of {len(ranked)} conditions ({_some(of)})"
         for names, of in sorted(cases.items(), key=lambda one: -len(one[1]))
     ]
     return f"{what}: {'; '.join(parts)}."
@@ -166,7 +175,7 @@ def _ties(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[str
         for group in order:
             if len(group) > 1:
                 tied.setdefault(_listed(group), []).append(case)
-    return [f"Equal {label}: {names} ({', '.join(cases)})." for names, cases in tied.items()]
+    return [f"Equal {label}: {names} ({_some(cases)})." for names, cases in tied.items()]
 
 
 def _missing(label: str, table: Table) -> list[str]:
@@ -177,7 +186,7 @@ def _missing(label: str, table: Table) -> list[str]:
                 gone.setdefault(name, []).append(case)
     if not gone:
         return []
-    parts = [f"{name} ({', '.join(cases)})" for name, cases in gone.items()]
+    parts = [f"{name} ({_some(cases)})" for name, cases in gone.items()]
     return [f"No value of {label}: {'; '.join(parts)}."]
 
 

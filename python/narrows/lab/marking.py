@@ -167,7 +167,7 @@ def _from_runs(right: Answer, document: Mapping[str, Any]) -> str | None:
             return None
         values.append(found[0])
     if len(values) == 2:
-        return trimmed(values[0] / values[1], 6) if values[1] else None
+        return trimmed(values[0] / values[1] * right.factor, 6) if values[1] else None
     return trimmed(values[0] * right.factor, 6)
 
 
@@ -181,7 +181,7 @@ def print_marks(console: Console, document: Mapping[str, Any]) -> None:
         for answer in one["answers"]:
             unit = f" {answer['unit']}" if answer["unit"] else ""
             given = "" if answer["answer"] is None else f" {answer['answer']}"
-            text = f"{answer['outcome']}: {answer['question']}:{given}"
+            text = f"{answer['outcome']}: {answer['question']}{':' if given else ''}{given}"
             if answer["outcome"] != RIGHT:
                 text += (
                     f"; right is {answer['right']}{unit}"
