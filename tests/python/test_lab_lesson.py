@@ -10,6 +10,9 @@ import pytest
 
 from campaign_kit import narrows, sentence
 from lab_kit import LAB, family
+from narrows.lab import store
+from narrows.lab.marking import read_solution
+from narrows.lab.store import SHIPPED, listed
 
 LESSON = """\
 lesson:
@@ -135,6 +138,9 @@ def test_answers_that_can_not_be_read_are_told(
             "write one of right and from",
         ),
         (("column: delay}", "column: dealy}"), "from needs a column of the family: rate or delay"),
+        (("{right: sender}", "{right: nobody}"), "is none of its options: sender or receiver"),
+        (("{from: NewReno @ small,", "{from: NewReno @ tiny,"), 'the case "tiny", which the family has not'),
+        (("{from: NewReno @ small,", "{from: Reno @ small,"), 'the scheme "Reno", which the family has not'),
         (("look.who:", "look.whom:"), 'there is no question "look.whom"; did you mean "look.who"?'),
     ],
 )
@@ -157,6 +163,14 @@ def test_solutions_need_not_come_with_the_family(done: tuple[Path, dict[str, flo
     finally:
         apart.rename(done[0] / "lesson" / "solution.yaml")
     assert "no lesson was run here" in sentence(narrows("lab", "mark", tmp_path))
+
+
+@pytest.mark.parametrize("name", [one.name for one in listed() if one.origin == SHIPPED])
+def test_shipped_lessons_have_solutions(name: str) -> None:
+    lab = store.load(name)
+    if lab.lesson is not None:
+        assert read_solution(lab, None).keys() == lab.lesson.questions.keys()
+        assert lab.lesson.minutes <= 60
 
 
 def test_a_family_that_is_no_lesson_has_nothing_to_mark(tmp_path: Path) -> None:

@@ -45,6 +45,7 @@ def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
     raw, tree, problems = read_section(file, "solution", "solution")
     problems.raise_if_any()
     found = {}
+    questions = lab.lesson.questions
     for name, one in raw["answers"].items():
         if name not in lab.lesson.questions:
             hint = did_you_mean(name, lab.lesson.questions) or ""
@@ -53,6 +54,10 @@ def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
             problems.add(tree.mark, f"{name}: write one of right and from")
         elif one["from"] is not None and one["column"] not in lab.columns:
             problems.add(tree.mark, f"{name}: from needs a column of the family: {any_of(lab.columns)}")
+        elif one["from"] is not None and (unknown := _unknown(one["from"], lab)):
+            problems.add(tree.mark, f"{name}: from names {unknown}, which the family has not")
+        elif (options := questions[name].options) and one["right"] not in options:
+            problems.add(tree.mark, f"{name}: the right answer is none of its options: {any_of(options)}")
         found[name] = Answer(
             one["right"], one["from"], one["column"], one["within"], one["factor"], one["explain"] or ""
         )
@@ -60,6 +65,21 @@ def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
         problems.add(tree.mark, f"there is no answer for {', '.join(missing)}")
     problems.raise_if_any()
     return found
+
+
+def _sides(origin: str) -> list[tuple[str, str]]:
+    """Scheme and case of each value that `from` names."""
+    parts = [part.partition("@") for part in origin.split(" / ")]
+    return [(scheme.strip(), case.strip()) for scheme, _, case in parts]
+
+
+def _unknown(origin: str, lab: Lab) -> str | None:
+    for scheme, case in _sides(origin):
+        if scheme not in lab.schemes:
+            return f'the scheme "{shorten(scheme)}"'
+        if case not in lab.cases:
+            return f'the case "{shorten(case)}"'
+    return None
 
 
 def mark(folder: Path, solution: Path | None) -> dict[str, Any]:
@@ -156,12 +176,11 @@ def _from_runs(right: Answer, document: Mapping[str, Any]) -> str | None:
     if right.column not in columns:
         return None
     values = []
-    for part in str(right.origin).split(" / "):
-        scheme, _, case = (text.strip() for text in part.partition("@"))
+    for scheme, case in _sides(str(right.origin)):
         found = [
             cell["ours"]
             for cell in columns[right.column]["cells"]
-            if cell["scheme"] == scheme and (cell["case"] == case or not case)
+            if (cell["scheme"], cell["case"]) == (scheme, case)
         ]
         if len(found) != 1 or found[0] is None:
             return None
