@@ -42,6 +42,17 @@ def test_changes_of_rank_are_told() -> None:
     ]
 
 
+def test_of_many_conditions_the_first_are_named() -> None:
+    table: dict[str, dict[str, float | None]] = {f"{n}": {"a": 2, "b": 1} for n in range(7)}
+    table["other, evening"] = {"a": 1, "b": 2}
+    assert told(table)[0] == (
+        "Highest loss: a in 7 of 8 conditions (0, 1, 2, 3 and 3 more);"
+        " b in 1 of 8 conditions (other, evening)."
+    )
+    table["last"] = {"a": 1, "b": 2}
+    assert told(table)[0].endswith("b in 2 of 9 conditions (other, evening; last).")
+
+
 def test_ties_are_named_and_share_a_rank() -> None:
     found = told({"day": {"a": 2, "b": 2, "c": 1}, "night": {"a": 2, "b": 1, "c": 1}})
     assert "Highest loss: a and b in 1 of 2 conditions (day); a in 1 of 2 conditions (night)." in found

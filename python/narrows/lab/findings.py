@@ -62,9 +62,10 @@ def ranks(row: Mapping[str, float | None]) -> dict[str, float]:
 
 def _some(names: Sequence[str]) -> str:
     """The first few of many names, and how many more there are."""
+    between = "; " if any("," in name for name in names) else ", "
     if len(names) <= _MOST_NAMES:
-        return ", ".join(names)
-    return f"{', '.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
+        return between.join(names)
+    return f"{between.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
 
 
 def _listed(names: Sequence[str]) -> str:
