@@ -98,6 +98,8 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	@$(BIN)/narrows schema --schemes > build/reference/schemes.md
 	@$(BIN)/narrows programs --reference > build/reference/programs.md
 	$(BIN)/narrows schema --program | diff -u programs/program.schema.json - || { echo "run: make generated"; exit 1; }
+	@$(BIN)/narrows lab list --reference > build/reference/labs.md
+	$(BIN)/narrows schema --lab | diff -u labs/lab.schema.json - || { echo "run: make generated"; exit 1; }
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 	$(BIN)/python .ci/licences
 	$(BIN)/python .ci/built-once
@@ -118,14 +120,17 @@ generated: build ## rewrite the JSON Schema, the scenario reference, the referen
 	$(BIN)/narrows schema --schemes > docs/reference/schemes.md
 	$(BIN)/narrows programs --reference > docs/reference/programs.md
 	$(BIN)/narrows schema --program > programs/program.schema.json
+	$(BIN)/narrows lab list --reference > docs/reference/labs.md
+	$(BIN)/narrows schema --lab > labs/lab.schema.json
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
 	@rm -rf python/narrows/_programs && cp -R programs python/narrows/_programs
+	@rm -rf python/narrows/_labs && cp -R labs python/narrows/_labs
 	@! command -v strip >/dev/null || strip --strip-debug python/narrows/_bin/narrows-agent python/narrows/_bin/narrows-bpf
 	@rm -rf build/wheels
 	$(BIN)/maturin build --release --quiet --out build/wheels
-	@rm -rf python/narrows/_scenarios python/narrows/_programs
+	@rm -rf python/narrows/_scenarios python/narrows/_programs python/narrows/_labs
 	@$(BIN)/python .ci/wheel build/wheels/*.whl
 
 lock: $(STAMPS)/venv ## choose new versions of the Python dependencies

@@ -91,6 +91,11 @@ def shipped_programs() -> Path | None:
     return _shipped("programs")
 
 
+def shipped_labs() -> Path | None:
+    """The folder with the shipped laboratories."""
+    return _shipped("labs")
+
+
 def _shipped(name: str) -> Path | None:
     """A folder of the source tree, or what the package has of it."""
     package = Path(__file__).resolve().parent

@@ -15,6 +15,8 @@ from typing import Any
 import pytest
 
 from browser import PROGRAM, Browser
+from campaign_kit import narrows
+from lab_kit import family
 from narrows import report, site
 from test_site_browser import fill
 
@@ -39,7 +41,13 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     assert made is not None
     found = site.build([root / "results"], root / "web")
     campaign = next(one["page"] for one in found["campaigns"] if Path(one["folder"]).name == "first")
-    return {"report": made, "list": Path(found["index"]), "campaign": Path(campaign)}
+    assert narrows("lab", "run", family(root / "family"), "-o", root / "lab").exit_code == 0
+    return {
+        "report": made,
+        "list": Path(found["index"]),
+        "campaign": Path(campaign),
+        "laboratory": root / "lab" / "report.html",
+    }
 
 
 @pytest.fixture
@@ -53,6 +61,7 @@ READY = {
     "report": f"narrowsReport.isReady() && {DRAWN}",
     "list": "document.readyState === 'complete'",
     "campaign": "document.getElementById('overlay').dataset.drawn === '1'",
+    "laboratory": "document.readyState === 'complete'",
 }
 
 

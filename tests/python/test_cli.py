@@ -16,7 +16,7 @@ import processes
 PROGRAM = str(Path(sys.executable).parent / "narrows")
 COMMANDS = (
     *("run", "show", "report", "check", "schemes", "scenarios", "schema", "doctor", "hosts", "trace"),
-    *("import", "export", "ls", "note", "tag", "merge", "query", "init", "man"),
+    *("import", "export", "ls", "lab", "note", "tag", "merge", "query", "init", "man"),
 )
 
 

@@ -102,6 +102,7 @@ def schema(
     program: Annotated[
         bool, typer.Option("--program", help="Print the JSON Schema of manifests of programs.")
     ] = False,
+    lab: Annotated[bool, typer.Option("--lab", help="Print the JSON Schema of laboratories.")] = False,
     elements: Annotated[
         Path | None,
         typer.Option(
@@ -121,6 +122,11 @@ def schema(
         from narrows.scenario.programs.schema import schema_text as schema_of_programs
 
         print(schema_of_programs(), end="")
+        return
+    if lab:
+        from narrows.lab.schema import schema_text as schema_of_labs
+
+        print(schema_of_labs(), end="")
         return
     if schemes:
         from narrows.schemes.reference import markdown as markdown_of_schemes

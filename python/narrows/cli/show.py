@@ -24,6 +24,15 @@ def show(
             " cell.",
         ),
     ],
+    interval: Annotated[
+        str | None,
+        typer.Option(
+            "--interval",
+            metavar="TIME",
+            help='Of a cell: what arrived in each interval of 1 (seconds) or "100 ms", in the words of iperf'
+            " -i, in bytes of IP packets.",
+        ),
+    ] = None,
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
@@ -38,6 +47,9 @@ def show(
 
     console = stdout_console()
     read_metrics(metrics)
+    if interval is not None:
+        _show_intervals(folders, interval, as_json)
+        return
     if len(folders) == 1 and (folders[0] / "run.json").exists():
         _show_cell(console, folders[0], as_json)
         return
@@ -92,6 +104,33 @@ def show(
         print_cells(console, opened[0].cells)
     if len(several) < len(folders):
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _show_intervals(folders: list[Path], interval: str, as_json: bool) -> None:
+    from narrows.analysis.intervals import in_iperfs_words, intervals
+    from narrows.cli.common import positive, print_json
+    from narrows.errors import DataError
+
+    # Seconds, as with iperf.
+    text = f"{interval} s" if interval.strip().replace(".", "", 1).isdecimal() else interval
+    length = positive(text, "span", "--interval")
+    found = []
+    for folder in folders:
+        if not (folder / "run.json").exists():
+            raise DataError(
+                f"{folder}: --interval shows single runs; name a folder below cells/ of a campaign"
+            )
+        found.append((folder, intervals(folder, length)))
+    if as_json:
+        runs = [
+            {"cell": str(folder), "intervals": [one.to_json() for one in lines]} for folder, lines in found
+        ]
+        print_json({"format": "narrows/intervals/1", "interval_ns": length, "runs": runs})
+        return
+    for folder, lines in found:
+        if len(found) > 1:
+            print(f"{folder}:")
+        print("\n".join(in_iperfs_words(lines)))
 
 
 def _show_cell(console: Console, path: Path, as_json: bool) -> None:

@@ -1,0 +1,128 @@
+"""A run second by second, as iperf prints it with `-i`: what arrived of each flow in each interval."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError
+
+#: iperf counts bytes in powers of 1024, and bits in powers of 1000.
+_BYTES = ((2**30, "GBytes"), (2**20, "MBytes"), (2**10, "KBytes"))
+_BITS = ((1e9, "Gbits/sec"), (1e6, "Mbits/sec"), (1e3, "Kbits/sec"))
+SUM = "SUM"
+#: More lines than anybody reads.
+_MOST = 1_000_000
+
+
+@dataclass(frozen=True)
+class Interval:
+    """What arrived of a flow (or of all, `SUM`) from `start_s` to `end_s`: bytes of IP packets."""
+
+    flow: str
+    label: str
+    start_s: float
+    end_s: float
+    bytes: float
+
+    @property
+    def bits_per_second(self) -> float:
+        """The rate in the interval, in bit/s; 0 for one without length."""
+        length = self.end_s - self.start_s
+        return self.bytes * 8 / length if length > 0 else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data, in base units."""
+        return {
+            "flow": self.flow,
+            "label": self.label,
+            "start_s": self.start_s,
+            "end_s": self.end_s,
+            "bytes": self.bytes,
+            "throughput_bps": self.bits_per_second,
+        }
+
+
+def intervals(path: Path, length_ns: int) -> list[Interval]:
+    """The intervals of all flows under test of a record, one after the other in time, with the sum where
+    there are several, and at the end the whole life of each.
+
+    `length_ns` is the length of an interval. A flow has lines from its start to its stop. Raises
+    `DataError` if the record has no bins of this length.
+    """
+    from narrows import _native
+    from narrows.campaign.store import read_json
+
+    cell = read_json(path / "run.json", "narrows/run/1")["cell"]
+    if length_ns * _MOST < cell["duration_ns"]:
+        raise DataError(f"{path}: has more than {_MOST} such intervals; take longer ones")
+    try:
+        series = _native.throughput_series(str(path), length_ns)["flows"]
+    except (ValueError, OSError) as error:
+        raise DataError(str(error)) from None
+    flows = [flow for flow in cell["flows"] if not flow.get("background")]
+    return list(
+        _lines(flows, {number: one["arrived_bps"] for number, one in series.items()}, length_ns / 1e9)
+    )
+
+
+def _lines(flows: Sequence[dict[str, Any]], series: dict[int, Any], step: float) -> Iterator[Interval]:
+    lives = {}
+    most = 0
+    for flow in flows:
+        number = int(flow["flow"])
+        rates = series.get(number, ())
+        # What arrives after its stop is not the flow's any more.
+        lives[number] = (flow["start_ns"] / 1e9, flow["stop_ns"] / 1e9, rates)
+        most = max(most, len(rates))
+    labels = {int(flow["flow"]): str(flow.get("label") or "") for flow in flows}
+    totals = dict.fromkeys(lives, 0.0)
+    for index in range(most):
+        row = []
+        for number, (start, stop, rates) in lives.items():
+            low, high = max(start, index * step), min(stop, (index + 1) * step)
+            if low >= high:
+                continue
+            amount = float(rates[index]) * step / 8 if index < len(rates) else 0.0
+            totals[number] += amount
+            row.append(Interval(str(number), labels[number], low, high, amount))
+        yield from row
+        if len(lives) > 1 and row:
+            yield _sum(row)
+    whole = [
+        Interval(str(number), labels[number], start, stop, totals[number])
+        for number, (start, stop, _) in lives.items()
+    ]
+    yield from whole
+    if len(whole) > 1:
+        yield _sum(whole)
+
+
+def _sum(row: Sequence[Interval]) -> Interval:
+    start, end = min(one.start_s for one in row), max(one.end_s for one in row)
+    return Interval(SUM, "", start, end, sum(one.bytes for one in row))
+
+
+def in_iperfs_words(lines: Sequence[Interval]) -> list[str]:
+    """The lines as iperf 2 writes them: `[  3]  1.0- 2.0 sec   312 KBytes  2.56 Mbits/sec`."""
+    found = ["[ ID] Interval           Transfer     Bandwidth"]
+    width = max((len(f"{one.end_s:.1f}") for one in lines), default=4)
+    for one in lines:
+        name = one.flow.rjust(3)
+        span = f"{one.start_s:{width}.1f}-{one.end_s:{width}.1f} sec"
+        label = f"  {one.label}" if one.label else ""
+        found.append(
+            f"[{name}] {span}  {_scaled(one.bytes, _BYTES, 'Bytes')}  "
+            f"{_scaled(one.bits_per_second, _BITS, 'bits/sec')}{label}"
+        )
+    return found
+
+
+def _scaled(value: float, units: Sequence[tuple[float, str]], plain: str) -> str:
+    """Three digits and the unit, as iperf has them."""
+    scale, unit = next(((size, name) for size, name in units if value >= size), (1.0, plain))
+    scaled = value / scale
+    digits = 2 if scaled < 9.995 else 1 if scaled < 99.95 else 0
+    return f"{scaled:.{digits}f}".rjust(4) + f" {unit}"

@@ -1,0 +1,214 @@
+"""`narrows lab`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import group, subcommand
+from narrows.cli.common import Json
+
+if TYPE_CHECKING:
+    from narrows.lab.reading import Experiment
+
+lab = group("lab", "narrows lab run geni", "Published experiments, run again and compared, and lessons.")
+
+Name = Annotated[str, typer.Argument(help="A family (narrows lab list), or the folder of one.")]
+
+
+@subcommand(lab, "list", example="narrows lab list")
+def listed(
+    reference: Annotated[
+        bool, typer.Option("--reference", help="Print the reference of lab.yaml as Markdown.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the families: those that are shipped, and yours in ~/.config/narrows/labs."""
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console, table
+    from narrows.errors import DataError
+    from narrows.lab.reading import read
+    from narrows.lab.store import listed as families
+
+    if reference:
+        from narrows.lab.reference import markdown
+
+        print(markdown(), end="")
+        return
+    found: list[dict[str, Any]] = []
+    for one in families():
+        entry: dict[str, Any] = {"name": one.name, "origin": one.origin, "path": str(one.path)}
+        try:
+            of = read(one.path)
+        except DataError as error:
+            entry |= {"kind": None, "question": None, "problem": str(error)}
+        else:
+            kind = "lesson" if of.lesson else "laboratory"
+            entry |= {"kind": kind, "question": of.question, "quick": of.quick is not None, "problem": None}
+        found.append(entry)
+    if as_json:
+        print_json({"format": "narrows/labs/1", "labs": found})
+        return
+    shown = table("name", "kind", "question", whole=("name",))
+    for entry in found:
+        shown.add_row(entry["name"], entry["kind"] or "", entry["problem"] or entry["question"])
+    stdout_console().print(shown)
+
+
+@subcommand(lab, example="narrows lab show geni")
+def show(name: Name, as_json: Json = False) -> None:
+    """Print the page of a family: what was done, with which experiments and columns, and what is
+    published."""
+    from narrows.cli.common import print_json
+    from narrows.lab.about import document, lines
+    from narrows.lab.store import load
+
+    found = load(name)
+    if as_json:
+        print_json(document(found))
+        return
+    print("\n".join(lines(found)))
+
+
+@subcommand(lab, example="narrows lab run geni --where simulate")
+def run(
+    name: Name,
+    quick: Annotated[
+        bool,
+        typer.Option(
+            "--quick", help="Shorter and fewer runs, as the family says: minutes in place of hours."
+        ),
+    ] = False,
+    where: Annotated[
+        str | None, typer.Option("--where", help="simulate or emulate, instead of what the family says.")
+    ] = None,
+    only: Annotated[
+        str | None, typer.Option("--only", metavar="A,B", help="Only these experiments, separated by commas.")
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder for its campaigns and the report; run again, what is missing there is run."
+            " [default: results/lab-NAME]",
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Run a family and compare it with what was published.
+
+    Each experiment is a campaign in a folder of its own, for narrows show, plot and the like. An
+    interrupted family is completed by the same command.
+
+    Exit codes: 0 done, 2 usage, 3 bad family, 4 this machine can't, 5 a limit of the family is broken, 6
+    some runs failed or are invalid.
+    """
+    from narrows.console import say, stderr_console
+    from narrows.errors import EXIT_EXPECTATION, UsageError
+    from narrows.lab import lesson, running
+    from narrows.lab.store import load
+
+    found = load(name)
+    plane = where or found.where
+    if plane not in ("simulate", "emulate"):
+        raise UsageError(f'--where: "{plane}" is not simulate or emulate')
+    folder = output or running.default_folder(found, plane, quick)
+    wanted = [part.strip() for part in (only or "").split(",") if part.strip()]
+
+    def tell(number: int, of: int, one: Experiment) -> None:
+        if not as_json:
+            say(f"experiment {number} of {of}, {one.name}{f': {one.what}' if one.what else ''}")
+
+    running.check(found, plane, quick, wanted)
+    begun = running.begin(found, folder, plane, quick)
+    argv = ["narrows", *sys.argv[1:]]
+    code = running.run_all(begun, wanted, argv=argv, console=stderr_console(), quiet=as_json, tell=tell)
+    document = _report(folder, cells=False, as_json=as_json)
+    if found.lesson is not None and (made := lesson.write_answers(found, folder)) and not as_json:
+        say(f"write your answers into {made}; narrows lab mark {folder} marks them")
+    # Expectations of the scenarios are not those of the family.
+    if code in (0, EXIT_EXPECTATION):
+        code = EXIT_EXPECTATION if any(one["outcome"] == "does not hold" for one in document["expect"]) else 0
+    if code:
+        raise typer.Exit(code)
+
+
+@subcommand(lab, example="narrows lab report results/lab-geni")
+def report(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder in which a family was run.")],
+    cells: Annotated[bool, typer.Option("--cells", help="Print every value, ours and theirs.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare a family that was run with what was published, and write report.html and report.txt again."""
+    _report(folder, cells=cells, as_json=as_json)
+
+
+def _report(folder: Path, *, cells: bool, as_json: bool) -> dict[str, Any]:
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
+    from narrows.lab.text import print_report
+    from narrows.lab.writing import write
+
+    document, files = write(folder)
+    if as_json:
+        print_json(document)
+    else:
+        print_report(stdout_console(), document, cells)
+        print(f"report: {files[0]}")
+    return document
+
+
+@subcommand(lab, example="narrows lab new my-lab")
+def new(
+    folder: Annotated[Path, typer.Argument(help="The folder to make; it must not be there.")],
+    as_lesson: Annotated[
+        bool, typer.Option("--lesson", help="A lesson, with a task and a question.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Make a small family to start from: a scenario, a published table, a page and lab.yaml.
+
+    It runs as it stands: narrows lab run ./my-lab.
+    """
+    from narrows.cli.common import print_done
+    from narrows.lab.new import make
+
+    files = make(folder, as_lesson)
+    text = f"wrote {', '.join(files)} into {folder}; run it with: narrows lab run ./{folder}"
+    if folder.is_absolute():
+        text = text.replace("./", "")
+    print_done(text, as_json, "lab-new", folder=str(folder), files=files)
+
+
+@subcommand(lab, example="narrows lab mark my-answers")
+def mark(
+    folder: Annotated[
+        Path,
+        typer.Argument(metavar="DIR", help="Folder in which a lesson was run, or a folder of such folders."),
+    ],
+    solution: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The right answers, where the family comes without them."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Mark the answers of one student, or of a class.
+
+    Numbers that follow from runs are compared with the student's own runs, so that any seed and machine
+    will do.
+    """
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console
+    from narrows.lab.marking import mark as marked
+    from narrows.lab.marking import print_marks
+
+    document = marked(folder, solution)
+    if as_json:
+        print_json(document)
+        return
+    print_marks(stdout_console(), document)

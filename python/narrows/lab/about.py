@@ -1,0 +1,108 @@
+"""What a family is, before anything is run: its page, experiments, columns and published table."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.files import read_whole
+from narrows.lab.reading import Lab
+from narrows.lab.store import listed
+from narrows.report.units import plural
+
+_MOST_BYTES = 1_000_000
+
+
+def page_of(lab: Lab) -> str:
+    """The text of the page, in Markdown."""
+    return read_whole(lab.folder / lab.page, "page", _MOST_BYTES).decode("utf-8", "replace")
+
+
+def document(lab: Lab) -> dict[str, Any]:
+    """The family as plain data."""
+    return {
+        "format": "narrows/lab-family/1",
+        "name": lab.name,
+        "folder": str(lab.folder),
+        "title": lab.title,
+        "question": lab.question,
+        "source": lab.source,
+        "where": lab.where,
+        "quick": lab.quick,
+        "schemes": lab.schemes,
+        "emulated": lab.emulated,
+        "experiments": [
+            {
+                "name": one.name,
+                "scenario": one.scenario,
+                "what": one.what,
+                "schemes": list(one.schemes),
+                "cases": list(one.cases),
+            }
+            for one in lab.experiments.values()
+        ],
+        "columns": [
+            {
+                "name": one.name,
+                "metric": one.metric,
+                "definition": one.definition,
+                "published": one.published is not None,
+            }
+            for one in lab.columns.values()
+        ],
+        "published": None if lab.published is None else {"lines": len(lab.published.rows)},
+        "lesson": None if lab.lesson is None else _lesson(lab),
+        "page": page_of(lab),
+    }
+
+
+def _lesson(lab: Lab) -> dict[str, Any]:
+    assert lab.lesson is not None
+    return {
+        "minutes": lab.lesson.minutes,
+        "tasks": [
+            {
+                "name": task.name,
+                "do": task.do,
+                "hints": list(task.hints),
+                "questions": [
+                    {"name": one.name, "ask": one.ask, "options": list(one.options), "unit": one.unit}
+                    for one in task.questions
+                ],
+            }
+            for task in lab.lesson.tasks
+        ],
+    }
+
+
+def lines(lab: Lab) -> list[str]:
+    """The family for the terminal: the page, then what is run and compared."""
+    found = [page_of(lab).rstrip(), ""]
+    if lab.lesson is not None:
+        found += [f"A lesson of {lab.lesson.minutes:g} minutes.", ""]
+        for number, task in enumerate(lab.lesson.tasks, 1):
+            found.append(f"{number}. {task.do}")
+            found += [f"   Hint: {hint}" for hint in task.hints]
+            for asked in task.questions:
+                unit = f" [{asked.unit}]" if asked.unit else ""
+                options = f" ({' | '.join(asked.options)})" if asked.options else ""
+                found.append(f"   {task.name}.{asked.name}: {asked.ask}{unit}{options}")
+        found.append("")
+    found.append("Experiments:")
+    for one in lab.experiments.values():
+        what = f": {one.what}" if one.what else ""
+        found.append(
+            f"  {one.name} ({one.scenario}; {plural(len(one.schemes), 'scheme')},"
+            f" {plural(len(one.cases), 'condition')}){what}"
+        )
+    found.append("Columns:")
+    for column in lab.columns.values():
+        kind = "" if column.published else ", not published"
+        found.append(f"  {column.name} ({column.metric}{kind}): {column.definition}")
+    if lab.published is not None:
+        count = plural(len(lab.published.rows), "line")
+        found.append(f"Published: {count} in {lab.published.path.name}. {lab.source or ''}".rstrip())
+    found.append("")
+    shorter = f" (--quick: {lab.quick})" if lab.quick else ""
+    called = lab.name if any(one.path == lab.folder for one in listed()) else lab.folder
+    found.append(f"Run it with: narrows lab run {called}{shorter}")
+    return found

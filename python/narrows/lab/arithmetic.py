@@ -1,0 +1,28 @@
+"""What is made of several values: of flows in a run, of lines of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import fmean, median
+
+
+def jain(values: Sequence[float]) -> float:
+    """Jain's index (sum x)^2 / (n sum x^2) of values that are not negative; 1 if all are zero, because then
+    all have the same. Jain, Chiu and Hawe, DEC-TR-301, 1984."""
+    squares = sum(value * value for value in values)
+    return 1.0 if squares == 0 else sum(values) ** 2 / (len(values) * squares)
+
+
+_WAYS: dict[str, Callable[[Sequence[float]], float]] = {
+    "sum": sum,
+    "mean": fmean,
+    "median": median,
+    "min": min,
+    "max": max,
+    "jain": jain,
+}
+
+
+def combined(values: Sequence[float], way: str) -> float:
+    """One value of several (at least one): their `sum`, `mean`, `median`, `min`, `max` or `jain`."""
+    return float(_WAYS[way](values))

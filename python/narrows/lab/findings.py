@@ -1,0 +1,203 @@
+"""What a table of values shows, in sentences: who is highest and lowest, how ranks change between
+conditions, and what holds in all of them. Ties share a place; values that are missing, or negative where
+nothing can be, are named and left out of all order."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from itertools import combinations, pairwise
+
+from narrows.report.units import plural
+
+#: Of each condition the values by scheme; None where there is none.
+Table = Mapping[str, Mapping[str, float | None]]
+#: Statements about pairs that are written out before the rest is counted.
+_MOST_PAIRS = 6
+#: Conditions that are named before the rest is counted.
+_MOST_NAMES = 5
+
+
+def findings(label: str, table: Table, show: Callable[[float], str]) -> list[str]:
+    """Sentences about one column; `label` is its name inside of a sentence, `show` writes a value with its
+    unit."""
+    usable = {
+        case: {name: value for name, value in row.items() if _is_usable(value)} for case, row in table.items()
+    }
+    ranked = {case: _in_order(row) for case, row in usable.items() if len(row) > 1}
+    found = []
+    # Where all have the same value nobody is first or last.
+    differing = {case: order for case, order in ranked.items() if len(order) > 1}
+    if differing:
+        found.append(_ends(f"Highest {label}", differing, usable, 0, show))
+        found.append(_ends(f"Lowest {label}", differing, usable, -1, show))
+    if len(ranked) > 1:
+        found += [_always(label, ranked), *_changes(label, ranked)]
+    return [*found, *_ties(label, ranked), *_missing(label, table), *_negative(label, table, show)]
+
+
+def _is_usable(value: float | None) -> bool:
+    return value is not None and math.isfinite(value) and value >= 0
+
+
+def _in_order(row: Mapping[str, float | None]) -> list[list[str]]:
+    """The schemes from the highest value to the lowest, those of one value together."""
+    groups: dict[float, list[str]] = {}
+    for name, value in row.items():
+        if value is not None:
+            groups.setdefault(value, []).append(name)
+    return [groups[value] for value in sorted(groups, reverse=True)]
+
+
+def ranks(row: Mapping[str, float | None]) -> dict[str, float]:
+    """The rank of each scheme with a usable value, 1 for the highest; ties have the mean of the ranks that
+    they share."""
+    found: dict[str, float] = {}
+    place = 1
+    for group in _in_order({name: value for name, value in row.items() if _is_usable(value)}):
+        found |= dict.fromkeys(group, place + (len(group) - 1) / 2)
+        place += len(group)
+    return found
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few of many names, and how many more there are."""
+    between = "; " if any("," in name for name in names) else ", "
+    if len(names) <= _MOST_NAMES:
+        return between.join(names)
+    return f"{between.join(names[: _MOST_NAMES - 1])} and {len(names) - _MOST_NAMES + 1} more"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _in_all(conditions: int) -> str:
+    return "in both conditions" if conditions == 2 else f"in all {conditions} conditions"
+
+
+def _ends(
+    what: str,
+    ranked: Mapping[str, Sequence[Sequence[str]]],
+    usable: Table,
+    place: int,
+    show: Callable[[float], str],
+) -> str:
+    """Who is first or last, case by case or in all of them."""
+    cases: dict[str, list[str]] = {}
+    for case, order in ranked.items():
+        cases.setdefault(_listed(order[place]), []).append(case)
+    if len(cases) == 1:
+        (names, of), values = (
+            next(iter(cases.items())),
+            [usable[case][order[place][0]] for case, order in ranked.items()],
+        )
+        numbers = [value for value in values if value is not None]
+        low, high = show(min(numbers)), show(max(numbers))
+        amount = low if low == high else f"{low} to {high}"
+        return f"{what}: {names} ({amount}){'' if len(of) == 1 else f' {_in_all(len(of))}'}."
+    parts = [
+        f"{names} in {len(of)} of {len(ranked)} conditions ({_some(of)})"
+        for names, of in sorted(cases.items(), key=lambda one: -len(one[1]))
+    ]
+    return f"{what}: {'; '.join(parts)}."
+
+
+def _above(ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[tuple[str, str]]:
+    """Pairs of schemes of which the first one is above the second in every condition, and both are in
+    each."""
+    places = [
+        {name: place for place, group in enumerate(order) for name in group} for order in ranked.values()
+    ]
+    common = [name for name in places[0] if all(name in one for one in places)]
+    pairs = []
+    for one, other in combinations(common, 2):
+        if all(place[one] < place[other] for place in places):
+            pairs.append((one, other))
+        elif all(place[one] > place[other] for place in places):
+            pairs.append((other, one))
+    return pairs
+
+
+def _always(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> str:
+    pairs = _above(ranked)
+    names = list(dict.fromkeys(name for order in ranked.values() for group in order for name in group))
+    every = len(names) * (len(names) - 1) // 2
+    where = _in_all(len(ranked))
+    if not pairs:
+        return f"No two schemes have the same order of {label} {where}."
+    if len(pairs) == every:
+        order = sorted(names, key=lambda name: -sum(first == name for first, _ in pairs))
+        return f"The order of {label} is the same {where}: {' > '.join(order)}."
+    shown = ", ".join(f"{first} > {second}" for first, second in _nearest(pairs)[:_MOST_PAIRS])
+    counts = f"{len(pairs)} of {plural(every, 'pair')}"
+    return f"What holds of {label} {where}: {counts} keep their order, such as {shown}."
+
+
+def _nearest(pairs: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The pairs that do not follow from two others, which say the same in fewer words."""
+    known = set(pairs)
+    names = {name for pair in pairs for name in pair}
+    return [
+        (first, second)
+        for first, second in pairs
+        if not any((first, middle) in known and (middle, second) in known for middle in names)
+    ]
+
+
+def _changes(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[str]:
+    """The scheme whose rank changes most, and between which conditions the order changes most."""
+    places: dict[str, dict[str, float]] = {}
+    for case, order in ranked.items():
+        size = len(order)
+        row = {name: float(size - place) for place, group in enumerate(order) for name in group}
+        places[case] = ranks(row)
+    names = dict.fromkeys(name for row in places.values() for name in row)
+    spans = {name: [(row[name], case) for case, row in places.items() if name in row] for name in names}
+    name, of = max(spans.items(), key=lambda one: max(one[1])[0] - min(one[1])[0])
+    (low, best), (high, worst) = min(of), max(of)
+    if low == high:
+        return []
+    texts = [f"The rank of {name} in {label} changes most: {low:g} in {best}, {high:g} in {worst}."]
+    moves = []
+    for one, other in pairwise(places):
+        both = [name for name in places[one] if name in places[other]]
+        moves.append((sum(abs(places[one][name] - places[other][name]) for name in both), one, other))
+    if len(moves) > 1:
+        most, one, other = max(moves, key=lambda move: move[0])
+        if most:
+            texts.append(f"The order of {label} changes most from {one} to {other}.")
+    return texts
+
+
+def _ties(label: str, ranked: Mapping[str, Sequence[Sequence[str]]]) -> list[str]:
+    tied: dict[str, list[str]] = {}
+    for case, order in ranked.items():
+        for group in order:
+            if len(group) > 1:
+                tied.setdefault(_listed(group), []).append(case)
+    return [f"Equal {label}: {names} ({_some(cases)})." for names, cases in tied.items()]
+
+
+def _missing(label: str, table: Table) -> list[str]:
+    gone: dict[str, list[str]] = {}
+    for case, row in table.items():
+        for name, value in row.items():
+            if value is None or not math.isfinite(value):
+                gone.setdefault(name, []).append(case)
+    if not gone:
+        return []
+    parts = [f"{name} ({_some(cases)})" for name, cases in gone.items()]
+    return [f"No value of {label}: {'; '.join(parts)}."]
+
+
+def _negative(label: str, table: Table, show: Callable[[float], str]) -> list[str]:
+    parts = [
+        f"{name} in {case} ({show(value)})"
+        for case, row in table.items()
+        for name, value in row.items()
+        if value is not None and value < 0 and math.isfinite(value)
+    ]
+    if not parts:
+        return []
+    return [f"Negative {label}, which is no measurement and not ranked: {'; '.join(parts)}."]

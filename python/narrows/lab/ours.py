@@ -1,0 +1,141 @@
+"""The values of a laboratory's columns in its own campaigns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Any
+
+from narrows.campaign.results import INVALID
+from narrows.lab.arithmetic import combined
+from narrows.lab.reading import Column, Experiment
+from narrows.lab.running import LabRun, columns_of, meets
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Ours:
+    """A value of ours: what the runs of one scheme in one case gave, or why there is none."""
+
+    value: float | None
+    #: The values of the runs, by their numbers.
+    runs: tuple[float, ...] = ()
+    why: str | None = None
+    #: Runs in which what is timed never happened.
+    never: int = 0
+    #: Names of the records.
+    cells: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The values of one experiment by column, scheme and case, and the metrics that they are of."""
+
+    values: dict[tuple[str, str, str], Ours]
+    metrics: dict[str, dict[str, Any]]
+    #: What the campaign says of itself: runs, duration, verdicts.
+    facts: dict[str, Any]
+
+
+def measured(run: LabRun, experiment: Experiment) -> Measured:
+    """The values of an experiment that has been run; of one that was interrupted, those of its finished
+    runs."""
+    from narrows.campaign.columns import Columns
+    from narrows.campaign.results import read
+    from narrows.campaign.schema import resolved
+    from narrows.campaign.store import CampaignFolder
+
+    path = run.campaign(experiment.name)
+    folder = CampaignFolder.read(path)
+    results = read(path)
+    document = folder.document
+    columns = Columns(document)
+    scenario = resolved(document)
+    bases = list(dict.fromkeys(columns.base(row["label"]) for row in scenario["schemes"]))
+    skipped = {one["scheme"]: str(one["reason"]) for one in document["skipped"]}
+    wanted = list(dict.fromkeys(run.lab.scheme_of(name, run.where) for name in experiment.schemes))
+    found: dict[tuple[str, str, str], Ours] = {}
+    metrics = {metric["name"]: metric for metric in results["metrics"]}
+    for name in experiment.schemes:
+        # The rows of the campaign stand in the order of the schemes that it was given.
+        number = wanted.index(run.lab.scheme_of(name, run.where))
+        base = bases[number] if number < len(bases) else None
+        for case in experiment.cases.values():
+            labels = [
+                row["label"]
+                for row in scenario["schemes"]
+                if columns.base(row["label"]) == base and meets(row.get("values") or {}, case.ours)
+            ]
+            rows = [row for row in results["rows"] if row["scheme"] in labels]
+            why = next((skipped[label] for label in labels if label in skipped), None)
+            for column in columns_of(run, experiment.name):
+                found[column.name, name, case.name] = _value(column, rows, metrics, why)
+    return Measured(found, metrics, _facts(folder.cells, document, scenario))
+
+
+def _facts(cells: Sequence[Row], document: Row, scenario: Row) -> dict[str, Any]:
+    words = [str(cell.get("verdict") or cell["state"]) for cell in cells]
+    return {
+        "scenario": document["name"],
+        "hash": document["hash"],
+        "seconds": float(scenario.get("duration_ns") or 0) / 1e9,
+        "runs": max((int(cell["run"]) for cell in cells), default=0),
+        "cells": len(cells),
+        "verdicts": {word: words.count(word) for word in dict.fromkeys(words)},
+        "narrows": (document.get("versions") or {}).get("narrows"),
+        "kernel": ((document.get("machine") or {}).get("kernel") or {}),
+    }
+
+
+def _value(column: Column, rows: Sequence[Row], metrics: Mapping[str, Any], skipped: str | None) -> Ours:
+    if column.metric not in metrics:
+        return Ours(None, why=f"there is no metric {column.metric} in the campaign")
+    own = [row for row in rows if _is_of(row, column.flow)]
+    if not own:
+        return Ours(
+            None, why=skipped or ("no run is finished" if not rows else f"there is no flow {column.flow}")
+        )
+    happened = metrics[column.metric].get("happened")
+    of_runs: list[float] = []
+    cells, reasons, never = [], [], 0
+    for _, parts in _by_run(own):
+        if parts[0]["verdict"] == INVALID:
+            reasons.append("its runs are invalid")
+            continue
+        values, missing = [], 0
+        for row in parts:
+            value = row["metrics"].get(column.metric)
+            if value is None and happened and row["metrics"].get(happened) == 0:
+                missing += 1
+                value = column.cap
+            if value is not None:
+                values.append(float(value))
+            else:
+                reasons.append(str((row.get("absent") or {}).get(column.metric) or "it has no value"))
+        never += bool(missing)
+        if values and len(values) == len(parts):
+            of_runs.append(combined(values, column.across) * column.factor)
+            cells.append(str(parts[0]["cell"]))
+    if not of_runs:
+        if never:
+            return Ours(None, why=f"it never happened in {never} of {never} runs", never=never)
+        return Ours(None, why=next(iter(reasons), "no run is finished"))
+    return Ours(combined(of_runs, column.of), tuple(of_runs), None, never, tuple(cells))
+
+
+def _is_of(row: Row, flow: str) -> bool:
+    if row.get("background"):
+        return False
+    if flow == "all":
+        return bool(row["flow"] == "all")
+    names = (str(row["flow"]), str(row.get("label", "")))
+    return row["flow"] != "all" and any(fnmatchcase(name, flow) for name in names)
+
+
+def _by_run(rows: Iterable[Row]) -> list[tuple[int, list[Row]]]:
+    found: dict[int, list[Row]] = {}
+    for row in rows:
+        found.setdefault(int(row["run"]), []).append(row)
+    return sorted(found.items())

@@ -1,0 +1,362 @@
+"""A laboratory as its `lab.yaml` says (`narrows/lab/1`)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows.lab.published import Published
+from narrows.lab.sections import read_section
+from narrows.scenario.problems import Problems
+from narrows.scenario.yaml_tree import Mapping, Mark
+from narrows.text import any_of, did_you_mean, shorten
+
+FILE = "lab.yaml"
+SCHEMA = "narrows/lab/1"
+#: Lines of a published table: column to the texts that will do.
+Lines = dict[str, list[str]]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A condition: a row of the matrix of a scenario, and the lines of the published table about it."""
+
+    name: str
+    ours: dict[str, str]
+    published: Lines
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One campaign of a laboratory."""
+
+    name: str
+    scenario: str
+    what: str
+    set: dict[str, str]
+    quick: dict[str, str]
+    #: The published names of the schemes that take part.
+    schemes: tuple[str, ...]
+    published: Lines
+    cases: dict[str, Case]
+
+
+@dataclass(frozen=True)
+class ValuesOf:
+    """Where the published values of a column are."""
+
+    column: str
+    #: Whose lines they are, if not those of the scheme under test.
+    scheme: str | None
+    where: Lines
+    of: str
+    factor: float
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: a metric of ours, and the published values that it is compared with."""
+
+    name: str
+    label: str | None
+    metric: str
+    flow: str
+    across: str
+    of: str
+    #: In the base unit of the metric (ns).
+    cap: float | None
+    factor: float
+    published: ValuesOf | None
+    definition: str
+    experiments: tuple[str, ...]
+    quick: bool
+
+
+@dataclass(frozen=True)
+class Artefact:
+    """Published values that are no measurements."""
+
+    column: str
+    where: Lines
+    why: str
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A statement that two values decide: `(scheme, case)` of the larger and of the smaller one."""
+
+    says: str
+    column: str
+    more: tuple[str, str]
+    less: tuple[str, str]
+    because: str | None
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """A limit of a statistic of the comparison."""
+
+    column: str
+    statistic: str
+    case: str | None
+    ranked: bool
+    at_least: float | None
+    at_most: float | None
+
+
+@dataclass(frozen=True)
+class Question:
+    """A question of a lesson."""
+
+    name: str
+    ask: str
+    options: tuple[str, ...]
+    unit: str | None
+    points: float
+
+
+@dataclass(frozen=True)
+class Task:
+    """A task of a lesson."""
+
+    name: str
+    do: str
+    hints: tuple[str, ...]
+    questions: tuple[Question, ...]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What makes a laboratory a lesson; `minutes` is how long it takes."""
+
+    minutes: float
+    solution: str
+    tasks: tuple[Task, ...]
+
+    @property
+    def questions(self) -> dict[str, Question]:
+        """All questions by `TASK.QUESTION`."""
+        return {f"{task.name}.{one.name}": one for task in self.tasks for one in task.questions}
+
+
+@dataclass(frozen=True)
+class Lab:
+    """A laboratory. Schemes are called by their published names; `schemes` and `emulated` say what they are
+    here."""
+
+    name: str
+    folder: Path
+    title: str
+    question: str
+    source: str | None
+    page: str
+    where: str
+    published: Published | None
+    schemes: dict[str, str]
+    emulated: dict[str, str]
+    experiments: dict[str, Experiment]
+    columns: dict[str, Column]
+    quick: str | None
+    ranks: tuple[str, ...]
+    ranks_why: str | None
+    artefacts: tuple[Artefact, ...]
+    certain: tuple[str, ...]
+    assumed: tuple[str, ...]
+    tried: tuple[str, ...]
+    relations: tuple[Relation, ...]
+    expect: tuple[Expectation, ...]
+    lesson: Lesson | None
+    #: The names of all cases, in the order of the experiments.
+    cases: tuple[str, ...]
+
+    def scheme_of(self, published: str, where: str) -> str:
+        """The scheme that stands for a published one on a plane, as a scenario names it."""
+        own = self.emulated if where == "emulate" else {}
+        return own.get(published) or self.schemes[published]
+
+
+def read(folder: Path) -> Lab:
+    """The laboratory in a folder. Raises `DataError` with everything that is wrong in its files."""
+    raw, tree, problems = read_section(folder / FILE, "lab", "laboratory")
+    if problems.found:
+        problems.raise_if_any()
+    lab = _Checked(raw, tree, problems, folder).lab()
+    problems.raise_if_any()
+    return lab
+
+
+#: Members of a laboratory that are as they were read, and lists that are.
+_PLAIN = (
+    *("title", "question", "source", "page", "where"),
+    *("schemes", "emulated", "quick", "ranks_why"),
+)
+_LISTS = ("certain", "assumed", "tried")
+
+
+class _Checked:
+    """Makes a laboratory of its content, and notes what does not fit together."""
+
+    def __init__(self, raw: dict[str, Any], tree: Mapping, problems: Problems, folder: Path) -> None:
+        self.raw, self.tree, self.problems, self.folder = raw, tree, problems, folder
+        self.schemes: dict[str, str] = raw["schemes"]
+        #: The experiments of cases, whose names statements use.
+        self.owners: dict[str, str] = {}
+        self.published = self._published()
+
+    def lab(self) -> Lab:
+        """The laboratory."""
+        raw = self.raw
+        experiments = {name: self._experiment(name, one) for name, one in raw["experiments"].items()}
+        self.cases = list(dict.fromkeys(case for one in experiments.values() for case in one.cases))
+        columns = {name: self._column(name, one, experiments) for name, one in raw["columns"].items()}
+        for key in ("emulated", "ranks"):
+            for name in raw[key]:
+                self._known(name, self.schemes, "scheme", key)
+        self._file(raw["page"], "page")
+        plain: dict[str, Any] = {name: raw[name] for name in _PLAIN}
+        listed: dict[str, Any] = {name: tuple(raw[name]) for name in _LISTS}
+        return Lab(
+            name=self.folder.resolve().name,
+            folder=self.folder,
+            published=self.published,
+            experiments=experiments,
+            columns=columns,
+            ranks=tuple(raw["ranks"] or self.schemes),
+            artefacts=tuple(self._artefact(number, one) for number, one in enumerate(raw["artefacts"])),
+            relations=tuple(self._relation(number, one) for number, one in enumerate(raw["relations"])),
+            expect=tuple(self._expectation(number, one) for number, one in enumerate(raw["expect"])),
+            lesson=self._lesson(raw["lesson"]),
+            cases=tuple(self.cases),
+            **plain,
+            **listed,
+        )
+
+    # -- parts -----------------------------------------------------------------------------------
+
+    def _published(self) -> Published | None:
+        named = self.raw["published"]
+        if named is None:
+            return None
+        found = Published.read(self.folder / named["file"], named["scheme"])
+        for name in self.schemes:
+            if name not in found.schemes:
+                hint = did_you_mean(name, found.schemes) or f"; there are {', '.join(found.schemes)}"
+                self._wrong("schemes", f'the published table has no scheme "{shorten(name)}"{hint}')
+        return found
+
+    def _experiment(self, name: str, raw: dict[str, Any]) -> Experiment:
+        at = f"experiments.{name}"
+        for scheme in raw["schemes"]:
+            self._known(scheme, self.schemes, "scheme", at)
+        self._lines(raw["published"], at)
+        cases = {case: Case(case, one["ours"], one["published"]) for case, one in raw["cases"].items()}
+        for case in cases or [name]:
+            if self.owners.setdefault(case, name) != name:
+                self._wrong(
+                    f"{at}.cases.{case}", f"experiment {self.owners[case]} has a case of this name too"
+                )
+        for case in cases.values():
+            self._lines(case.published, f"{at}.cases.{case.name}")
+        return Experiment(
+            name,
+            raw["scenario"],
+            raw["what"] or "",
+            raw["set"],
+            raw["quick"],
+            tuple(raw["schemes"] or self.schemes),
+            raw["published"],
+            cases or {name: Case(name, {}, {})},
+        )
+
+    def _column(self, name: str, raw: dict[str, Any], experiments: dict[str, Experiment]) -> Column:
+        at = f"columns.{name}"
+        for one in raw["experiments"]:
+            self._known(one, experiments, "experiment", at)
+        values = raw["published"]
+        if values is not None:
+            if self.published is None:
+                self._wrong(at, "has published values, but the family has no published table")
+            else:
+                self._known(values["column"], self.published.columns, "column of the published table", at)
+                self._lines(values["where"], at)
+                if values["scheme"] is not None:
+                    self._known(values["scheme"], self.published.schemes, "scheme in the published table", at)
+        made = None if values is None else ValuesOf(**values)
+        rest = {key: value for key, value in raw.items() if key not in ("published", "experiments")}
+        return Column(name=name, published=made, experiments=tuple(raw["experiments"] or experiments), **rest)
+
+    def _artefact(self, number: int, raw: dict[str, Any]) -> Artefact:
+        at = f"artefacts.{number}"
+        self._known(raw["column"], self.raw["columns"], "column", at)
+        self._lines(raw["where"], at)
+        return Artefact(**raw)
+
+    def _relation(self, number: int, raw: dict[str, Any]) -> Relation:
+        at = f"relations.{number}"
+        self._known(raw["column"], self.raw["columns"], "column", at)
+        sides = [self._side(raw[key], raw["case"], at) for key in ("more", "less")]
+        return Relation(raw["says"], raw["column"], sides[0], sides[1], raw["because"])
+
+    def _side(self, text: str, case: str | None, at: str) -> tuple[str, str]:
+        scheme, found, named = (part.strip() for part in text.partition("@"))
+        case = named if found else case or (self.cases[0] if len(self.cases) == 1 else "")
+        self._known(scheme, self.schemes, "scheme", at)
+        self._known(case, self.cases, "case", at)
+        return scheme, case
+
+    def _expectation(self, number: int, raw: dict[str, Any]) -> Expectation:
+        at = f"expect.{number}"
+        self._known(raw["column"], self.raw["columns"], "column", at)
+        if raw["case"] is not None:
+            self._known(raw["case"], self.cases, "case", at)
+        if raw["at_least"] is None and raw["at_most"] is None:
+            self._wrong(at, "limits nothing; write at_least or at_most")
+        return Expectation(**raw)
+
+    def _lesson(self, raw: dict[str, Any] | None) -> Lesson | None:
+        if raw is None:
+            return None
+        tasks = []
+        for name, task in raw["tasks"].items():
+            questions = tuple(
+                Question(key, **{**one, "options": tuple(one["options"])})
+                for key, one in task["questions"].items()
+            )
+            tasks.append(Task(name, task["do"], tuple(task["hints"]), questions))
+        return Lesson(raw["minutes"], raw["solution"], tuple(tasks))
+
+    # -- checks ----------------------------------------------------------------------------------
+
+    def _mark(self, path: str) -> Mark:
+        """Where the key at an address stands, or the nearest one above it."""
+        here: Any = self.tree
+        mark = self.tree.mark
+        for part in path.split("."):
+            if isinstance(here, Mapping) and part in here.entries:
+                mark, here = here.key_marks[part], here.entries[part]
+            elif not isinstance(here, Mapping) and part.isdecimal() and hasattr(here, "items"):
+                here = here.items[int(part)]
+                mark = here.mark
+            else:
+                break
+        return mark
+
+    def _wrong(self, path: str, text: str) -> None:
+        self.problems.add(self._mark(path), text)
+
+    def _known(self, name: str, known: Any, what: str, path: str) -> None:
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; there is {any_of(known)}"
+            self._wrong(path, f'there is no {what} "{shorten(name)}"{hint}')
+
+    def _lines(self, lines: Lines, path: str) -> None:
+        for column in lines:
+            if self.published is None:
+                self._wrong(path, "names lines of a published table, and the family has none")
+            else:
+                self._known(column, self.published.columns, "column of the published table", path)
+
+    def _file(self, name: str, path: str) -> None:
+        if not (self.folder / name).is_file():
+            self._wrong(path, f"there is no file {name} in {self.folder}")

@@ -1,0 +1,198 @@
+"""Runs the experiments of a laboratory, each as a campaign in a folder of its own, below a folder with a
+note of what was run (`lab.json`)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrows.errors import DataError, UsageError
+from narrows.lab.reading import Column, Experiment, Lab, read
+from narrows.lab.store import find
+from narrows.text import did_you_mean, shorten
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from narrows.scenario import Loaded, Override
+
+FORMAT = "narrows/lab-run/1"
+NOTE = "lab.json"
+
+
+@dataclass(frozen=True)
+class LabRun:
+    """What was run of a laboratory, and where it is."""
+
+    folder: Path
+    lab: Lab
+    where: str
+    quick: bool
+
+    def campaign(self, experiment: str) -> Path:
+        """The folder of an experiment's campaign."""
+        return self.folder / experiment
+
+    def done(self) -> list[str]:
+        """The experiments that have been begun."""
+        return [name for name in self.lab.experiments if (self.campaign(name) / "campaign.json").is_file()]
+
+
+def default_folder(lab: Lab, where: str, quick: bool) -> Path:
+    """Where a laboratory goes if no folder is named: run again, it is completed there."""
+    parts = ["lab", lab.name, *(["emulated"] if where == "emulate" else []), *(["quick"] if quick else [])]
+    return Path("results") / "-".join(parts)
+
+
+def scenario_of(lab: Lab, experiment: Experiment, where: str, quick: bool) -> Loaded:
+    """The scenario of an experiment on a plane. Raises `DataError` if it can't be read, or has no such
+    values."""
+    from narrows.scenario import load
+
+    own = lab.folder / experiment.scenario
+    name = own if own.is_file() else experiment.scenario
+    loaded = load(name, _changes(lab, experiment, where, quick))
+    rows = loaded.scenario.schemes
+    for case in experiment.cases.values():
+        if not any(meets(row.values, case.ours) for row in rows):
+            known = {f"{key}: {value}" for row in rows for key, value in row.values.items()}
+            raise DataError(
+                f"{lab.folder}: case {case.name} of experiment {experiment.name}: no row of the scenario has"
+                f" {', '.join(f'{key}: {value}' for key, value in case.ours.items())}; there is"
+                f" {', '.join(sorted(known)) or 'no matrix'}"
+            )
+    return loaded
+
+
+def meets(values: dict[str, str], wanted: dict[str, str]) -> bool:
+    """True if a row of a matrix has these values, which may be written otherwise (`5%`, `5 %`)."""
+    return all(key in values and _equal(values[key], value) for key, value in wanted.items())
+
+
+def _equal(one: str, other: str) -> bool:
+    from narrows.scenario.derived import quantity_of
+
+    if one == other:
+        return True
+    first, second = quantity_of(one), quantity_of(other)
+    return (
+        first is not None and second is not None and (first.kind, first.value) == (second.kind, second.value)
+    )
+
+
+def _changes(lab: Lab, experiment: Experiment, where: str, quick: bool) -> list[Override]:
+    from narrows.scenario import Override
+
+    schemes = dict.fromkeys(lab.scheme_of(name, where) for name in experiment.schemes)
+    listed = ", ".join(text if text[:1] in "{[" else "'" + text.replace("'", "''") + "'" for text in schemes)
+    source = f"{lab.folder}: experiments.{experiment.name}"
+    found = [Override("--where", "where", where), Override(f"{source}.schemes", "schemes", f"[{listed}]")]
+    found += [Override(f"{source}.set.{key}", key, text) for key, text in experiment.set.items()]
+    if quick:
+        found += [Override(f"{source}.quick.{key}", key, text) for key, text in experiment.quick.items()]
+    return found
+
+
+def columns_of(run: LabRun, experiment: str) -> list[Column]:
+    """The columns of an experiment in this run."""
+    return [
+        one
+        for one in run.lab.columns.values()
+        if experiment in one.experiments and (one.quick or not run.quick)
+    ]
+
+
+def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loaded]:
+    """The scenarios of these experiments (all if none is named), read before the first one runs. Raises
+    `UsageError` for an experiment that is not there, `DataError` for what does not fit together."""
+    from narrows.campaign.results import metric_list
+
+    for name in only:
+        if name not in lab.experiments:
+            hint = did_you_mean(name, lab.experiments) or f"; there are {', '.join(lab.experiments)}"
+            raise UsageError(f'{lab.name} has no experiment "{shorten(name)}"{hint}')
+    metrics = [metric["name"] for metric in metric_list()]
+    for column in lab.columns.values():
+        if column.metric not in metrics:
+            hint = (
+                did_you_mean(column.metric, metrics)
+                or "; narrows show --json lists the metrics of a campaign"
+            )
+            raise DataError(
+                f'{lab.folder}: column {column.name}: there is no metric "{shorten(column.metric)}"{hint}'
+            )
+    wanted = only or list(lab.experiments)
+    return {name: scenario_of(lab, lab.experiments[name], where, quick) for name in wanted}
+
+
+def begin(lab: Lab, folder: Path, where: str, quick: bool) -> LabRun:
+    """A folder for a laboratory, new or the same as before. Raises `UsageError` if it is another one's."""
+    from narrows.campaign.store import write_atomically
+
+    if quick and lab.quick is None:
+        raise UsageError(f"{lab.name} has no quick runs; leave out --quick")
+    note = folder / NOTE
+    if note.is_file():
+        before = open_run(folder)
+        if (before.lab.name, before.where, before.quick) != (lab.name, where, quick):
+            raise UsageError(
+                f"{folder} holds another laboratory ({_called(before)}); name another folder with -o"
+            )
+    elif folder.is_dir() and any(folder.iterdir()):
+        raise UsageError(f"{folder} holds something else; name another folder with -o")
+    run = LabRun(folder, lab, where, quick)
+    folder.mkdir(parents=True, exist_ok=True)
+    document = {
+        "format": FORMAT,
+        "lab": lab.name,
+        "family": str(lab.folder.resolve()),
+        "where": where,
+        "quick": quick,
+        "experiments": list(lab.experiments),
+    }
+    write_atomically(note, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    return run
+
+
+def _called(run: LabRun) -> str:
+    return f"{run.lab.name}, {run.where}{', quick' if run.quick else ''}"
+
+
+def open_run(folder: Path) -> LabRun:
+    """What was run in a folder. Raises `DataError` if there is no laboratory in it, or its family is gone."""
+    from narrows.campaign.store import read_json
+
+    if not (folder / NOTE).is_file():
+        raise DataError(f"{folder}: no laboratory was run here; narrows lab run NAME -o {folder} runs one")
+    document = read_json(folder / NOTE, FORMAT)
+    family, name = document.get("family"), document.get("lab")
+    if not isinstance(family, str) or not isinstance(name, str):
+        raise DataError(f"{folder / NOTE}: is damaged: it names no family")
+    path = Path(family)
+    lab = read(path if (path / "lab.yaml").is_file() else find(name))
+    return LabRun(folder, lab, str(document.get("where")), bool(document.get("quick")))
+
+
+def run_all(
+    run: LabRun,
+    only: list[str],
+    *,
+    argv: list[str],
+    console: Console,
+    quiet: bool,
+    tell: Callable[[int, int, Experiment], None],
+) -> int:
+    """Runs what is missing of these experiments (all if none is named), and gives the largest exit code of
+    their campaigns."""
+    from narrows.campaign.run import run_campaign
+
+    loaded = check(run.lab, run.where, run.quick, only)
+    worst = 0
+    for number, (name, one) in enumerate(loaded.items(), 1):
+        tell(number, len(loaded), run.lab.experiments[name])
+        options: dict[str, Any] = {"resume": False, "argv": argv, "console": console, "quiet": quiet}
+        worst = max(worst, run_campaign(one, run.campaign(name), **options).exit_code)
+    return worst

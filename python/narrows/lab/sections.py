@@ -1,0 +1,152 @@
+"""Reads sections of a laboratory's files by their keys, as strictly as scenarios are read: an unknown key,
+a missing one or a value of another type is a problem with line and column."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError, Problem, ScenarioError
+from narrows.files import read_whole
+from narrows.lab.keys import Key, sections
+from narrows.scenario.derived import quantity_of
+from narrows.scenario.problems import Problems, Wrong, mapping_of
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse_value
+from narrows.text import any_of, did_you_mean, shorten
+
+#: A file that is longer was named by mistake.
+MOST_BYTES = 1_000_000
+#: Names of experiments, columns and tasks are parts of paths and of `TASK.QUESTION`.
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}$")
+#: What sections of these kinds may be called; all others have names.
+_FREE = ("case", "answer")
+
+
+def read_section(path: Path, section: str, what: str) -> tuple[dict[str, Any], Mapping, Problems]:
+    """The content of a YAML file by the keys of a section, its tree, and what is wrong in it.
+
+    Raises `DataError` for a file that can't be read or holds no keys with values.
+    """
+    try:
+        text = read_whole(path, what, MOST_BYTES).decode("utf-8-sig")
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: is not UTF-8 text; save the file as UTF-8") from None
+    tree = parse_value(text, str(path))
+    if not isinstance(tree, Mapping):
+        schema = sections()[section]["schema"].example
+        wrong = f"a {what} is keys with values, and starts with schema: {schema}"
+        raise ScenarioError([Problem(f"{path}:1:1", "", wrong)])
+    problems = Problems()
+    return Reader(problems, path.parent).section(tree, section), tree, problems
+
+
+class Reader:
+    """Reads sections, and notes what is wrong in them."""
+
+    def __init__(self, problems: Problems, folder: Path) -> None:
+        self.problems = problems
+        self.folder = folder
+
+    def section(self, mapping: Mapping, name: str) -> dict[str, Any]:
+        """A section as plain data, with the default of each key that is not there."""
+        keys = sections()[name]
+        found: dict[str, Any] = {key.name: self._default(key) for key in keys.values()}
+        for key, value in self.problems.known_keys(mapping, keys):
+            with self.problems.noted():
+                found[key] = self._value(value, keys[key])
+        for one in keys.values():
+            if one.required and one.name not in mapping.entries:
+                text = f"the key {one.name} is missing; write for example {one.name}: {one.example}"
+                self.problems.add(mapping.mark, text)
+        return found
+
+    def _default(self, key: Key) -> Any:
+        if key.default is not None:
+            return key.default
+        if key.type in ("texts", "list"):
+            return []
+        if key.type in ("values", "choices", "named"):
+            return {}
+        return None
+
+    def _value(self, value: Node, key: Key) -> Any:
+        if key.type == "of":
+            return self.section(mapping_of(value, key.example), key.section)
+        if key.type == "list":
+            return [
+                self.section(mapping_of(item, key.example), key.section)
+                for item in _items(value, key.example)
+            ]
+        if key.type == "named":
+            return self._named(mapping_of(value, key.example), key)
+        if key.type == "choice":
+            text = _text(value)
+            if text not in key.choices:
+                hint = did_you_mean(text, key.choices) if len(key.choices) > 1 else ""
+                raise Wrong(value.mark, f'"{shorten(text)}" is not {any_of(key.choices)}{hint}')
+            return text
+        return getattr(self, f"_{key.type}")(value, key)
+
+    def _named(self, mapping: Mapping, key: Key) -> dict[str, Any]:
+        if not mapping.entries:
+            raise Wrong(mapping.mark, f"needs at least one, such as {key.example}")
+        found = {}
+        for name, mark, value in mapping:
+            with self.problems.noted():
+                if key.section not in _FREE and not NAME.match(name):
+                    raise Wrong(mark, f'"{shorten(name)}" is no name; use letters, digits, "-" and "_"')
+                found[name] = self.section(mapping_of(value, "{...}"), key.section)
+        return found
+
+    def _text(self, value: Node, _key: Key) -> str:
+        return _text(value)
+
+    def _texts(self, value: Node, key: Key) -> list[str]:
+        return [_text(item) for item in _items(value, key.example)]
+
+    def _flag(self, value: Node, _key: Key) -> bool:
+        found = value.flag if isinstance(value, Scalar) else None
+        if found is None:
+            raise Wrong(value.mark, "must be true or false")
+        return found
+
+    def _number(self, value: Node, key: Key) -> float:
+        quantity = quantity_of(_text(value))
+        if quantity is None:
+            raise Wrong(value.mark, f"must be a number, such as {key.example}")
+        return float(quantity.value)
+
+    def _file(self, value: Node, _key: Key) -> str:
+        text = _text(value)
+        if Path(text).is_absolute() or ".." in Path(text).parts:
+            raise Wrong(
+                value.mark, "must be a file in the folder of the family, which is passed on as a whole"
+            )
+        return text
+
+    def _values(self, value: Node, key: Key) -> dict[str, str]:
+        return {name: _text(one) for name, _, one in mapping_of(value, key.example)}
+
+    def _choices(self, value: Node, key: Key) -> dict[str, list[str]]:
+        found = {}
+        for name, _, one in mapping_of(value, key.example):
+            listed = one.items if isinstance(one, Sequence) else [one]
+            found[name] = [
+                item.text if isinstance(item, Scalar) and item.is_null else _text(item) for item in listed
+            ]
+        return found
+
+
+def _text(value: Node) -> str:
+    if not isinstance(value, Scalar) or not value.text.strip() or value.is_null:
+        raise Wrong(value.mark, "must be a text")
+    return " ".join(value.text.split())
+
+
+def _items(value: Node, example: str) -> list[Node]:
+    if not isinstance(value, Sequence):
+        raise Wrong(value.mark, f"must be a list, such as {example}")
+    return value.items

@@ -1,0 +1,32 @@
+"""Writes the report of a laboratory beside its campaigns: report.html, report.txt and comparison.json."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from narrows.campaign.store import write_atomically
+from narrows.lab.comparing import compare
+from narrows.lab.page import page
+from narrows.lab.running import open_run
+from narrows.lab.text import print_report
+
+
+def write(folder: Path) -> tuple[dict[str, Any], list[Path]]:
+    """Compares what was run in a folder, and writes the report; gives the document and the files, the page
+    first."""
+    document = compare(open_run(folder))
+    text = io.StringIO()
+    print_report(Console(file=text, no_color=True, width=200), document, cells=True)
+    texts = {
+        "report.html": page(document),
+        "report.txt": text.getvalue(),
+        "comparison.json": json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+    }
+    for name, content in texts.items():
+        write_atomically(folder / name, content)
+    return document, [folder / name for name in texts]
