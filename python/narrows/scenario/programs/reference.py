@@ -7,6 +7,7 @@ from pathlib import Path
 from narrows.files import shipped_programs
 from narrows.scenario.keys import Key
 from narrows.scenario.programs.manifest import (
+    BUILD,
     END,
     LIMITS,
     MANIFEST,
@@ -25,7 +26,7 @@ _TEMPLATE = Path(__file__).with_name("reference.md.in")
 
 def markdown() -> str:
     """The whole page."""
-    tables = {"manifest": MANIFEST, "side": SIDE, "variant": VARIANT, "parameter": PARAMETER}
+    tables = {"manifest": MANIFEST, "side": SIDE, "variant": VARIANT, "parameter": PARAMETER, "build": BUILD}
     parts = {name: _texts(keys) for name, keys in tables.items()}
     parts |= {"end": _values(END), "limits": _values(LIMITS), "shipped": _shipped()}
     words = ((f"`{{{name}}}`", cell(doc)) for name, doc in PLACEHOLDERS.items())
