@@ -71,6 +71,23 @@ def test_every_variant_fills_the_path_of_a_check(tmp_path: Path) -> None:
         assert one["seen"]["connector"]["exit"] == 0, one
 
 
+def test_utp_of_bittorrent_keeps_nothing_of_what_it_received(tmp_path: Path) -> None:
+    program_kit.need("libtorrent")
+    code, document = campaign(tmp_path, 'schemes: ["libtorrent:utp"]\nduration: 4 s\n')
+    assert code in (0, 6), document
+    cell = document["cells"][0]["id"]
+    flow = run_of(tmp_path, cell)["flows"][0]
+    assert flow["fingerprint"]["version"].startswith("libtorrent 2.")
+    for side in ("listener", "connector"):
+        process = flow["program"][side]
+        assert (process["exit"], process["killed"], process["printed"]) == (0, False, [0, 0]), process
+    logs = tmp_path / "out" / "cells" / cell / "logs"
+    lines = (logs / "flow-1-connector" / "report.ndjson").read_text().splitlines()
+    reported = [json.loads(line) for line in lines]
+    assert reported[-1]["sent_bytes"] > 1e6
+    assert not any(path.stat().st_size > 1e6 for path in logs.rglob("*"))
+
+
 def test_the_shipped_scenario_plans_all_stacks(tmp_path: Path) -> None:
     done = call(tmp_path, "run", "quic-stacks", "--dry-run", "--json")
     assert done.returncode == 0, done.stderr
