@@ -45,7 +45,7 @@ _TOOLS = {
 _UNREACHABLE = re.compile(
     r"could ?n[o']t resolve|no such host|name resolution|network is unreachable|connection refused"
     r"|failed to connect|couldn't connect|timed? ?out|no route to host|max retries|failed to establish"
-    r"|failed to fetch|module lookup disabled|--offline was specified|proxy tunnel",
+    r"|failed to fetch|module lookup disabled|--offline was specified|offline mode|proxy tunnel",
     re.IGNORECASE,
 )
 _ERROR = re.compile(r"^\s*(?:error\S*|E|fatal|go)\s*:", re.IGNORECASE)
