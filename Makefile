@@ -86,11 +86,13 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	$(BIN)/python .ci/lengths
 	cargo fmt --check --manifest-path examples/own-scheme/Cargo.toml
 	cargo test --release --quiet --manifest-path examples/own-scheme/Cargo.toml
+	for crate in programs/*/Cargo.toml; do cargo fmt --check --manifest-path $$crate; done
+	@! command -v gofmt >/dev/null || test -z "$$(gofmt -l programs | tee /dev/stderr)"
 	cargo test --release --quiet $(CRATES) --test adding
 	NARROWS_KILLS=50 cargo test --release --quiet -p narrows-agent --test all no_process_survives
 	$(BIN)/pytest -m study
-	$(BIN)/ruff format --check --quiet python validation tests/python
-	$(BIN)/ruff check python validation tests/python
+	$(BIN)/ruff format --check --quiet python validation programs tests/python
+	$(BIN)/ruff check python validation programs tests/python
 	$(BIN)/mypy
 	$(BIN)/narrows schema | diff -u scenarios/scenario.schema.json - || { echo "run: make generated"; exit 1; }
 	$(BIN)/narrows schema --reference | diff -u docs/guide/scenario-reference.md - || { echo "run: make generated"; exit 1; }

@@ -81,6 +81,13 @@ def config_folder() -> Path:
     return (config if config.is_absolute() else Path.home() / ".config") / "narrows"
 
 
+def data_folder() -> Path:
+    """The folder of the user's data: traces, models, programs (it need not exist)."""
+    # An empty or relative value is to be ignored: XDG Base Directory Specification.
+    data = Path(os.environ.get("XDG_DATA_HOME", ""))
+    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "narrows"
+
+
 def shipped_folder() -> Path | None:
     """The folder with the shipped scenarios."""
     return _shipped("scenarios")

@@ -35,8 +35,9 @@ def shortened(content: dict[str, Any], duration_ns: int) -> dict[str, Any]:
 
 
 def needs_the_kernel(cell: Cell) -> bool:
-    """Whether a flow of it follows one of the kernel's schemes."""
-    return any(flow["scheme"].startswith((KERNEL_PREFIX, BPF_PREFIX)) for flow in cell.content["flows"])
+    """Whether a flow of it follows one of the kernel's schemes, or is a program."""
+    flows = cell.content["flows"]
+    return any("program" in one or one["scheme"].startswith((KERNEL_PREFIX, BPF_PREFIX)) for one in flows)
 
 
 def chosen(scenario: Scenario) -> list[Cell]:

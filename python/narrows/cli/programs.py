@@ -11,6 +11,8 @@ from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
 
 if TYPE_CHECKING:
+    from rich.progress import TaskID
+
     from narrows.programs.trial import Trial
     from narrows.scenario.programs.manifest import Program
 
@@ -30,7 +32,7 @@ def list_(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the programs that can be schemes, and check that one runs."""
+    """List the programs that can be schemes, build those that are shipped, and check that one runs."""
     if context.invoked_subcommand is not None:
         return
     if reference:
@@ -128,6 +130,47 @@ def check(
                 console.print(line, soft_wrap=True)
     if any(one.verdict in ("invalid", "failed") for one in trials):
         raise typer.Exit(EXIT_SOME_INVALID)
+
+
+@subcommand(programs, example="narrows programs build quinn")
+def build(
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME|FILE...", help="Programs, or manifests with the key build.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Build programs, from the registries of their languages, in the versions that their sources have locked.
+
+    Only the first time needs the network and a compiler: what was built is kept in
+    ~/.local/share/narrows/programs (NARROWS_PROGRAMS names another folder), and is built again only if its
+    sources change. Packages of Debian (build: {debian: ...}) are installed for the whole machine, which only
+    root can.
+
+    Exit codes: 1 a compiler failed, 4 a compiler, a registry or a right is missing.
+    """
+    from narrows.campaign.progress import bars
+    from narrows.cli.common import print_json
+    from narrows.console import stderr_console
+    from narrows.programs.build import FORMAT, in_words
+    from narrows.programs.build import build as build_one
+    from narrows.text import shorten
+
+    named = [_named(name)[0] for name in names]
+    console = stderr_console()
+    done = []
+    with bars(console, console.is_terminal and not as_json) as progress:
+        for program in named:
+            task = progress.add_task(f"building {program.name}", total=None, note="")
+
+            def tell(line: str, task: TaskID = task) -> None:
+                progress.update(task, note=shorten(line))
+
+            done.append(build_one(program, tell))
+            progress.remove_task(task)
+            if not as_json:
+                print(in_words(done[-1]), flush=True)
+    if as_json:
+        print_json({"format": FORMAT, "programs": [one.to_json() for one in done]})
 
 
 def _named(name: str) -> tuple[Program, list[str]]:

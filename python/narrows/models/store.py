@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import DataError, NarrowsError, reason
-from narrows.files import named_path, read_whole
+from narrows.files import data_folder, named_path, read_whole
 from narrows.models.convert import convert
 from narrows.models.format import SUFFIX, Summary, summary
 from narrows.text import did_you_mean, printable, shorten
@@ -59,9 +59,7 @@ def user_folder() -> Path:
     named = Path(os.environ.get(FOLDER_VARIABLE, ""))
     if named.is_absolute():
         return named
-    # An empty or relative value is to be ignored: XDG Base Directory Specification.
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "narrows" / "models"
+    return data_folder() / "models"
 
 
 def installed() -> list[Installed]:

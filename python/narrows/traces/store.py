@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.files import named_path
+from narrows.files import data_folder, named_path
 from narrows.files import shipped_folder as shipped_scenarios
 from narrows.text import did_you_mean, shorten
 
@@ -25,9 +24,7 @@ def shipped_folder() -> Path | None:
 
 def user_folder() -> Path:
     """The folder with the traces that the user has imported (it need not exist)."""
-    # An empty or relative value is to be ignored: XDG Base Directory Specification.
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "narrows" / "traces"
+    return data_folder() / "traces"
 
 
 def listed(folder: Path | None) -> list[Path]:

@@ -14,14 +14,16 @@ from narrows.files import packaged, read_whole
 from narrows.scenario.keys import Key, keys_of
 from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems, Wrong, mapping_of
+from narrows.scenario.programs.recipe import Recipe, read_recipe
 from narrows.scenario.programs.reports import Report, read_reports
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse_value
 from narrows.text import any_of, did_you_mean, shorten
 
 FORMAT: dict[str, Any] = packaged(Path(__file__).with_name("format.yaml"))
 #: Keys of each part of a manifest.
-MANIFEST, SIDE, VARIANT, PARAMETER, END, LIMITS, REPORT = (
-    keys_of(FORMAT[name]) for name in ("manifest", "side", "variant", "parameter", "end", "limits", "report")
+MANIFEST, SIDE, VARIANT, PARAMETER, BUILD, END, LIMITS, REPORT = (
+    keys_of(FORMAT[name])
+    for name in ("manifest", "side", "variant", "parameter", "build", "end", "limits", "report")
 )
 SCHEMA = MANIFEST["schema"].example
 LISTENER, CONNECTOR = "listener", "connector"
@@ -32,6 +34,8 @@ ONLY_VARIANT = "default"
 #: Placeholders that need no parameter, with their meanings.
 PLACEHOLDERS: dict[str, str] = FORMAT["placeholders"]
 PORT = "{port}"
+#: The placeholder of what was built.
+BUILT = "built"
 #: Names of programs, variants and parameters.
 NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}$")
 #: A manifest that is longer was named by mistake.
@@ -90,6 +94,7 @@ class Program:
     variants: dict[str, Variant]
     parameters: dict[str, Parameter]
     files: tuple[str, ...]
+    build: Recipe | None
     end: dict[str, Any]
     limits: dict[str, int | None]
     #: Metrics that it reports itself.
@@ -133,6 +138,8 @@ class _Reader:
         self.problems = Problems()
         #: Placeholders that may be used.
         self.words: set[str] = set(PLACEHOLDERS)
+        if "build" not in tree.entries:
+            self.words.remove(BUILT)
 
     def program(self, name: str, sha256: str) -> Program:
         tree = self.tree
@@ -160,6 +167,7 @@ class _Reader:
             variants=(variants := self._variants(parameters)),
             parameters=parameters,
             files=self._files(),
+            build=self._build(),
             end=self._values("end", END),
             limits=self._values("limits", LIMITS),
             reports=read_reports(self._section("reports"), REPORT, data, shared, self.problems),
@@ -375,6 +383,15 @@ class _Reader:
                 raise Wrong(value.mark, "must be a list of files such as [server.py]")
             return tuple(self._word(item) for item in value.items)
         return ()
+
+    def _build(self) -> Recipe | None:
+        with self.problems.noted():
+            if "build" in self.tree.entries:
+                written = mapping_of(self.tree.entries["build"], MANIFEST["build"].example)
+                self._keys(written, BUILD)
+                if all(kind in BUILD for kind in written.entries):
+                    return read_recipe(written, self.path.parent)
+        return None
 
     def _values(self, key: str, keys: dict[str, Key]) -> dict[str, Any]:
         """Single values, with their defaults."""

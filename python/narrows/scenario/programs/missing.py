@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
+from narrows.scenario.programs.recipe import builds_folder
 from narrows.scenario.programs.scheme import UNAVAILABLE, is_filled
 
 #: The beginning of programs in machine code.
@@ -34,6 +35,8 @@ def why_missing(program: dict[str, Any], sides: tuple[str, ...] = (LISTENER, CON
             continue
         env = plan.get("env", {})
         path = shutil.which(name, path=env.get("PATH"))
+        if path is None and Path(name).is_relative_to(builds_folder()):
+            return f"{program['name']} has not been built; run: narrows programs build {program['name']}"
         if path is None:
             where = "" if "/" in name else " on PATH"
             return f"there is no program {name}{where} (the {side})"

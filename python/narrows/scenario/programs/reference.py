@@ -7,6 +7,7 @@ from pathlib import Path
 from narrows.files import shipped_programs
 from narrows.scenario.keys import Key
 from narrows.scenario.programs.manifest import (
+    BUILD,
     END,
     LIMITS,
     MANIFEST,
@@ -31,6 +32,7 @@ def markdown() -> str:
         "side": SIDE,
         "variant": VARIANT,
         "parameter": PARAMETER,
+        "build": BUILD,
         "report": REPORT,
     }
     parts = {name: _texts(keys) for name, keys in tables.items()}

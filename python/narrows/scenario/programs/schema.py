@@ -7,6 +7,7 @@ from typing import Any
 
 from narrows.scenario.keys import Key
 from narrows.scenario.programs.manifest import (
+    BUILD,
     CONNECTOR,
     END,
     LIMITS,
@@ -20,7 +21,7 @@ from narrows.scenario.programs.manifest import (
 from narrows.scenario.programs.reports import MOST
 from narrows.scenario.schema import Schema, key_schema, object_schema, quantity_schema
 
-_PARTS = {"end": END, "limits": LIMITS}
+_PARTS = {"build": BUILD, "end": END, "limits": LIMITS}
 
 
 def schema_text() -> str:
@@ -54,7 +55,8 @@ def _key(key: Key) -> Schema:
             side["required"] = [*side["required"], "ready"]
         return {"description": key.doc, **side}
     if "$keys" in part:
-        return {"description": key.doc, **_object(_PARTS[part["$keys"]])}
+        one = {"minProperties": 1, "maxProperties": 1} if part["$keys"] == "build" else {}
+        return {"description": key.doc, **_object(_PARTS[part["$keys"]]), **one}
     if "$variants" in part:
         return _named(key, {"anyOf": [_object(VARIANT), {"type": "null"}]})
     if "$parameters" in part:

@@ -9,6 +9,7 @@ from narrows.errors import DataError
 from narrows.scenario.problems import Wrong
 from narrows.scenario.programs import store, wrapper
 from narrows.scenario.programs.manifest import (
+    BUILT,
     CONNECTOR,
     LISTENER,
     PLACEHOLDERS,
@@ -17,6 +18,7 @@ from narrows.scenario.programs.manifest import (
     Variant,
     placeholders,
 )
+from narrows.scenario.programs.recipe import folder_of
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar
 from narrows.text import did_you_mean, shorten
 
@@ -24,7 +26,7 @@ from narrows.text import did_you_mean, shorten
 PROGRAM, VARIANT = "program", "variant"
 #: Member of a program that can't run here, with the reason; no cell that runs has it.
 UNAVAILABLE = "unavailable"
-#: The placeholder that is known here; the agent knows the others.
+#: The placeholder that is known here, as what was built is; the agent knows the others.
 _HERE = "here"
 
 
@@ -112,6 +114,8 @@ def document(program: Program, variant: Variant, values: dict[str, str]) -> dict
     """A program as cells have it: plain data, with the placeholders that only the agent knows."""
     here = program.path.resolve().parent
     words = {**values, _HERE: str(here)}
+    if program.build is not None:
+        words[BUILT] = str(folder_of(program.name, program.build))
 
     def fill(text: str) -> str:
         # A value may itself have placeholders, such as {log}/trace.

@@ -99,6 +99,7 @@ def _program(path: Path, content: bytes, interpreter: str | None) -> Program:
         files=(str(path),),
         end={key: param.param.default for key, param in END.items() if param.param},
         limits=nothing,
+        build=None,
         schemes=(f"{NAME}:{path.stem}",),
         unavailable=unavailable,
     )

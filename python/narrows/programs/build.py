@@ -1,0 +1,305 @@
+"""Building programs from their sources, in the versions that they lock (`narrows programs build`)."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from narrows.errors import DataError, NarrowsError, UnavailableError, reason
+from narrows.scenario.programs.manifest import Program
+from narrows.scenario.programs.recipe import (
+    ABOUT,
+    CARGO,
+    DEBIAN,
+    GO,
+    Recipe,
+    builds_folder,
+    folder_of,
+    identity,
+    is_built,
+)
+
+FORMAT = "narrows/program-build/1"
+BUILT, THERE = "built", "there"
+
+#: What each kind needs, and where to get it.
+_TOOLS = {
+    CARGO: ("cargo", "install Rust (rustup, or Debian's package cargo)"),
+    GO: ("go", "install Go (Debian's package golang, or golang-go of its backports)"),
+    DEBIAN: ("apt-get", "it comes with Debian and Ubuntu; install the program as your system does"),
+}
+#: What the tools say if a registry can't be reached.
+_UNREACHABLE = re.compile(
+    r"could ?n[o']t resolve|no such host|name resolution|network is unreachable|connection refused"
+    r"|failed to connect|couldn't connect|timed? ?out|no route to host|max retries|failed to establish"
+    r"|failed to fetch|module lookup disabled|--offline was specified|offline mode|proxy tunnel",
+    re.IGNORECASE,
+)
+_ERROR = re.compile(r"^\s*(?:error\S*|E|fatal|go)\s*:", re.IGNORECASE)
+#: A build that takes longer hangs.
+_LIMIT_S = 1800.0
+#: Beginning of the names of folders in which something is being built.
+_UNFINISHED = ".building-"
+
+#: Is told what the tools print, line by line.
+Tell = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Build:
+    """A program that is built, or packages that are installed."""
+
+    name: str
+    #: `built` now, or `there` before.
+    state: str
+    #: Where it is; None for packages of Debian.
+    folder: Path | None
+    #: What `built.json` says of it.
+    about: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        folder = None if self.folder is None else str(self.folder)
+        return {"name": self.name, "state": self.state, "folder": folder, **self.about}
+
+
+def build(program: Program, tell: Tell) -> Build:
+    """Builds a program unless it is built; then nothing is fetched. Raises `DataError` for a program that
+    can't be built, `UnavailableError` if a tool, a registry or a right is missing, `NarrowsError` if it
+    fails."""
+    recipe = program.build
+    if recipe is None:
+        raise DataError(
+            f"{program.name} has no key build in its manifest ({program.path}); it is yours to install"
+        )
+    if recipe.kind == DEBIAN:
+        return _packages(program.name, recipe, tell)
+    folder = folder_of(program.name, recipe)
+    if is_built(folder):
+        return Build(program.name, THERE, folder, _about(folder))
+    started = time.monotonic()
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(folder.parent)
+        # Beside its place, so that it gets there by being renamed once it is complete.
+        with tempfile.TemporaryDirectory(prefix=_UNFINISHED, dir=folder.parent) as made:
+            place = Path(made) / "built"
+            place.mkdir()
+            with _log(folder.with_suffix(".log")) as log:
+                _make(program.name, recipe, place, _Tools(program.name, log, tell))
+            about = {
+                "format": FORMAT,
+                "kind": recipe.kind,
+                "sources_sha256": identity(recipe),
+                "tool": _version_of(recipe.kind),
+                "seconds": round(time.monotonic() - started, 1),
+                "files": _hashes(place),
+            }
+            (place / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
+            _move(place, folder)
+    except OSError as error:
+        raise NarrowsError(f"{folder.parent}: {program.name} can't be built there: {reason(error)}") from None
+    return Build(program.name, BUILT, folder, about)
+
+
+def in_words(one: Build) -> str:
+    """What was done, in a line."""
+    if one.folder is None:
+        verb = "installed" if one.state == BUILT else "is installed"
+        packages = ", ".join(f"{name} {version}" for name, version in one.about["packages"].items())
+        return f"{one.name}: {verb}: {packages}"
+    took = f"built in {one.about['seconds']:.0f} s" if one.state == BUILT else "is built"
+    return f"{one.name}: {took}, with {one.about['tool']}, in {one.folder}"
+
+
+def _about(folder: Path) -> dict[str, Any]:
+    try:
+        found: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        missing = [name for name in found["files"] if not (folder / name).is_file()]
+    except (OSError, ValueError, KeyError, TypeError):
+        missing = [ABOUT]
+    if missing:
+        raise DataError(f"{folder} lacks {missing[0]}; remove the folder, and build it again")
+    return found
+
+
+def _hashes(place: Path) -> dict[str, str]:
+    """SHA-256 of the programs that were made, by their paths."""
+    found = {}
+    for path in sorted((place / "bin").iterdir()):
+        if path.is_file() and not path.is_symlink():
+            with path.open("rb") as stream:
+                found[f"bin/{path.name}"] = hashlib.file_digest(stream, "sha256").hexdigest()
+    return found
+
+
+def _move(place: Path, folder: Path) -> None:
+    """Puts a build into its place, unless another process was quicker."""
+    if folder.exists() and not is_built(folder):
+        shutil.rmtree(folder)
+    with contextlib.suppress(FileExistsError):
+        try:
+            place.rename(folder)
+        except OSError:
+            if not is_built(folder):
+                raise
+
+
+@contextlib.contextmanager
+def _log(path: Path) -> Iterator[TextIO]:
+    """What the tools print, which is kept if they fail."""
+    with path.open("w", encoding="utf-8") as stream:
+        yield stream
+    path.unlink(missing_ok=True)
+
+
+def _sweep(folder: Path) -> None:
+    """Removes what builds have left that were killed."""
+    for path in folder.glob(f"{_UNFINISHED}*"):
+        with contextlib.suppress(OSError):
+            if path.stat().st_mtime < time.time() - 2 * _LIMIT_S:
+                shutil.rmtree(path, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Tools:
+    """Runs the tools of a build."""
+
+    name: str
+    log: TextIO
+    tell: Tell
+
+    def run(self, command: list[str], folder: Path, env: dict[str, str] | None = None) -> None:
+        """Runs one to its end; raises `NarrowsError` with its own words if it fails."""
+        lines: list[str] = []
+        process = subprocess.Popen(
+            command,
+            cwd=folder, env={**os.environ, **(env or {})}, stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace",
+        )  # fmt: skip
+        assert process.stdout is not None
+        watch = threading.Timer(_LIMIT_S, process.kill)
+        watch.start()
+        try:
+            for line in process.stdout:
+                self.log.write(line)
+                if line.strip():
+                    lines.append(line.strip())
+                    self.tell(line.strip())
+            code = process.wait()
+        finally:
+            watch.cancel()
+            process.kill()
+            process.wait()
+            process.stdout.close()
+        if code != 0:
+            raise _failure(self, command, code, lines)
+
+
+def _failure(tools: _Tools, command: list[str], code: int, lines: list[str]) -> NarrowsError:
+    """Why a tool has failed, in one sentence."""
+    tool = Path(command[0]).name
+    where = f"; everything that it printed is in {tools.log.name}"
+    unreachable = next((line for line in lines if _UNREACHABLE.search(line)), None)
+    if unreachable is not None:
+        said = f"{tool} could not reach its registry ({_bare(unreachable)})"
+        return UnavailableError(
+            f"{tools.name} is not built: {said}; only the first build needs the network{where}"
+        )
+    said = next((line for line in lines if _ERROR.match(line)), lines[-1] if lines else "it printed nothing")
+    return NarrowsError(
+        f"{tools.name} is not built: {tool} ended with exit code {code}: {_bare(said)}{where}"
+    )
+
+
+def _bare(line: str) -> str:
+    """A line of a tool as part of a sentence."""
+    return " ".join(line.split()).rstrip(".;:")[:300]
+
+
+def _make(name: str, recipe: Recipe, place: Path, tools: _Tools) -> None:
+    """Builds into the folder `place`."""
+    assert recipe.sources is not None
+    # The tools start elsewhere, so that the settings of a source tree around the sources don't count.
+    sources, folder = recipe.sources.resolve(), place.parent
+    if recipe.kind == CARGO:
+        tool = _tool(name, CARGO)
+        where = ["--path", str(sources), "--root", str(place), "--target-dir", str(folder / "target")]
+        tools.run([tool, "install", "--locked", "--no-track", *where], folder)
+    elif recipe.kind == GO:
+        settings = {"GOTOOLCHAIN": "local", "GOWORK": "off", "CGO_ENABLED": "0"}
+        (place / "bin").mkdir()
+        options = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-v", "-o", f"{place / 'bin'}/"]
+        tools.run([_tool(name, GO), "build", "-C", str(sources), *options, "."], folder, settings)
+    else:
+        tools.run([sys.executable, "-m", "venv", str(place)], folder)
+        needed = str(sources / "requirements.txt")
+        options = ["--require-hashes", "--only-binary", ":all:", "--disable-pip-version-check", "--no-input"]
+        tools.run([str(place / "bin" / "python"), "-m", "pip", "install", *options, "-r", needed], folder)
+
+
+def _tool(name: str, kind: str) -> str:
+    """The path of a tool; raises `UnavailableError`."""
+    tool, how = _TOOLS[kind]
+    path = shutil.which(tool)
+    if path is None:
+        raise UnavailableError(f"{name} is built with {tool}, which is not on PATH; {how}")
+    return path
+
+
+def _version_of(kind: str) -> str:
+    """The tool that has built it, with its version."""
+    if kind not in _TOOLS:
+        return f"Python {sys.version.split()[0]}"
+    command = [_TOOLS[kind][0], "version" if kind == GO else "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return " ".join(done.stdout.split())
+
+
+def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
+    """Installs packages of Debian that are not there."""
+    found = _installed(recipe.packages)
+    missing = [one for one in recipe.packages if one not in found]
+    state = THERE
+    if missing:
+        tool = _tool(name, DEBIAN)
+        if os.geteuid() != 0:
+            packages = " ".join(missing)
+            raise UnavailableError(
+                f"{name} is installed for the whole machine, which only root can;"
+                f" run: sudo apt-get install {packages}"
+            )
+        folder = builds_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        with _log(folder / f"{name}.log") as log:
+            tools = _Tools(name, log, tell)
+            settings = {"DEBIAN_FRONTEND": "noninteractive"}
+            tools.run([tool, "update", "-q"], folder, settings)
+            options = ["install", "-q", "-y", "--no-install-recommends"]
+            tools.run([tool, *options, *missing], folder, settings)
+        state, found = BUILT, _installed(recipe.packages)
+    about = {"format": FORMAT, "kind": DEBIAN, "packages": found}
+    return Build(name, state, None, about)
+
+
+def _installed(packages: tuple[str, ...]) -> dict[str, str]:
+    """The versions of those packages that are installed."""
+    if shutil.which("dpkg-query") is None:
+        return {}
+    command = ["dpkg-query", "--show", "--showformat", "${Package} ${Version} ${Status}\n", *packages]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    lines = (line.split() for line in done.stdout.splitlines())
+    return {words[0]: words[1] for words in lines if words[-1:] == ["installed"]}

@@ -1,0 +1,110 @@
+"""How a program is built (`build:` of its manifest), and where what was built is kept."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from narrows.errors import DataError, reason
+from narrows.files import data_folder
+from narrows.scenario.problems import Wrong
+from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
+from narrows.text import any_of
+
+CARGO, GO, PIP, DEBIAN = "cargo", "go", "pip", "debian"
+#: What the folder of sources must hold, with the versions and hashes of everything that is fetched.
+LOCKED = {
+    CARGO: ("Cargo.toml", "Cargo.lock"),
+    GO: ("go.mod", "go.sum"),
+    PIP: ("requirements.txt",),
+}
+#: Names the folder of builds instead of the one in the data folder.
+FOLDER_VARIABLE = "NARROWS_PROGRAMS"
+#: Written last, so that a folder without it is no build.
+ABOUT = "built.json"
+
+#: A name that can be no option of a package manager.
+_PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+-]*$")
+#: Folders that tools fill and sources are not.
+_NOT_SOURCES = ("target", "__pycache__", "node_modules")
+_MOST_FILES = 2000
+_MOST_BYTES = 50_000_000
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How a program is built."""
+
+    kind: str
+    #: The folder of sources; None for packages of Debian.
+    sources: Path | None
+    packages: tuple[str, ...] = ()
+
+
+def read_recipe(written: Mapping, base: Path) -> Recipe:
+    """The recipe in a manifest in the folder `base`; raises `Wrong`."""
+    if len(written.entries) != 1:
+        raise Wrong(written.mark, f"must have one of the keys {any_of((*LOCKED, DEBIAN))}")
+    ((kind, _, value),) = written
+    if kind == DEBIAN:
+        items = value.items if isinstance(value, Sequence) else [value]
+        names = [item.text if isinstance(item, Scalar) else "" for item in items]
+        if not names or not all(map(_PACKAGE.match, names)):
+            raise Wrong(value.mark, "must be names of packages, such as [iperf3]")
+        return Recipe(kind, None, tuple(names))
+    if not isinstance(value, Scalar) or value.is_null or not value.text.strip():
+        raise Wrong(value.mark, "must be a folder, relative to the manifest")
+    folder = base / value.text
+    for name in LOCKED[kind]:
+        if not (folder / name).is_file():
+            raise Wrong(value.mark, f"there is no {name} in the folder {folder}")
+    return Recipe(kind, folder)
+
+
+def builds_folder() -> Path:
+    """The folder with everything that was built (it need not exist)."""
+    named = Path(os.environ.get(FOLDER_VARIABLE, ""))
+    return named if named.is_absolute() else data_folder() / "programs"
+
+
+def folder_of(name: str, recipe: Recipe) -> Path:
+    """The folder in which a program is once it is built."""
+    return builds_folder() / f"{name}-{identity(recipe)[:12]}"
+
+
+def is_built(folder: Path) -> bool:
+    """True if a folder holds a complete build."""
+    return (folder / ABOUT).is_file()
+
+
+def identity(recipe: Recipe) -> str:
+    """SHA-256 of the recipe: names and contents of its sources. Raises `DataError` if they can't be read."""
+    whole = hashlib.sha256(f"{recipe.kind} {' '.join(recipe.packages)}\n".encode())
+    if recipe.sources is not None:
+        try:
+            for path in _files(recipe.sources):
+                content = hashlib.sha256(path.read_bytes()).hexdigest()
+                whole.update(f"{path.relative_to(recipe.sources)} {content}\n".encode())
+        except OSError as error:
+            raise DataError(f"{recipe.sources}: can't be read: {reason(error)}") from None
+    return whole.hexdigest()
+
+
+def _files(folder: Path) -> list[Path]:
+    """The files of sources, in order."""
+    found: list[Path] = []
+    size = 0
+    for at, folders, names in os.walk(folder):
+        folders[:] = sorted(one for one in folders if one not in _NOT_SOURCES and not one.startswith("."))
+        paths = [Path(at) / name for name in sorted(names) if not name.startswith(".")]
+        found += (path for path in paths if path.is_file())
+        size += sum(path.stat().st_size for path in paths if path.is_file())
+        if len(found) > _MOST_FILES or size > _MOST_BYTES:
+            raise DataError(
+                f"{folder}: has more than {_MOST_FILES} files or {_MOST_BYTES // 1_000_000} MB, so it is no"
+                " folder of sources; name the one with the program alone"
+            )
+    return found
