@@ -17,9 +17,10 @@ const LOOK: Duration = Duration::from_millis(20);
 /// use), and hand what remains of each to `tell(index, text)` as soon as it is known, in any order. The text is a JSON
 /// object: `verdict`, `reasons` and `measured` (as `measure` gives it for a record of the same cell), or `error` with
 /// `kind` (`input`, `memory`, `internal`) and `message`. No file is written and no process started. `memory` is how many
-/// bytes one cell may take; `files_dir` has the files that cells name. Signals, and exceptions of `tell`, end it.
+/// bytes one cell may take; `files_dir` has the files that cells name. Signals (in the main thread), exceptions of `tell`,
+/// and `stop()`, asked every 20 ms, end it; what has not been told by then is lost.
 #[pyfunction]
-#[pyo3(signature = (cells, tell, *, memory, threads = None, files_dir = None))]
+#[pyo3(signature = (cells, tell, *, memory, threads = None, files_dir = None, stop = None))]
 pub(crate) fn simulate_summaries(
     py: Python<'_>,
     cells: Vec<String>,
@@ -27,14 +28,15 @@ pub(crate) fn simulate_summaries(
     memory: u64,
     threads: Option<usize>,
     files_dir: Option<PathBuf>,
+    stop: Option<Py<PyAny>>,
 ) -> PyResult<()> {
     let usable = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     let threads = threads.unwrap_or(usable).clamp(1, cells.len().max(1));
     let folder = files_dir.unwrap_or_default();
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (next, over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let limits = Limits {
         memory,
-        stop: &|| stop.load(Ordering::Relaxed),
+        stop: &|| over.load(Ordering::Relaxed),
     };
     py.detach(|| {
         std::thread::scope(|scope| {
@@ -61,18 +63,39 @@ pub(crate) fn simulate_summaries(
                     Ok((index, text)) => {
                         Python::attach(|py| tell.call1(py, (index, text)).map(drop))
                     }
-                    Err(RecvTimeoutError::Timeout) => Ok(()),
+                    Err(RecvTimeoutError::Timeout) => match wanted(stop.as_ref()) {
+                        Ok(true) => {
+                            over.store(true, Ordering::Relaxed);
+                            return Ok(());
+                        }
+                        other => other.map(drop),
+                    },
                     Err(RecvTimeoutError::Disconnected) => {
-                        return Python::attach(|py| py.check_signals());
+                        return signals();
                     }
                 };
-                let told = told.and_then(|()| Python::attach(|py| py.check_signals()));
+                let told = told.and_then(|()| signals());
                 if let Err(error) = told {
-                    stop.store(true, Ordering::Relaxed);
+                    over.store(true, Ordering::Relaxed);
                     return Err(error);
                 }
             }
         })
+    })
+}
+
+/// Lets Python handle the signals that have arrived.
+fn signals() -> PyResult<()> {
+    Python::attach(|py| {
+        py.check_signals()?;
+        Ok(())
+    })
+}
+
+/// The answer of `stop`.
+fn wanted(stop: Option<&Py<PyAny>>) -> PyResult<bool> {
+    stop.map_or(Ok(false), |stop| {
+        Python::attach(|py| stop.call0(py)?.extract(py))
     })
 }
 
