@@ -25,8 +25,9 @@ def simulate_summaries(
 ) -> None:
     """Simulates cells (JSON texts) in memory, and hands what remains of each to ``tell(index, text)``.
 
-    The text is a JSON object: ``verdict``, ``reasons`` and ``measured`` (as ``measure`` gives it), or ``error``
-    with ``kind`` (``input``, ``memory``, ``internal``) and ``message``. No file is written, no process started.
+    The text is a JSON object: ``verdict``, ``reasons`` and ``measured`` (as ``measure`` gives it), or
+    ``error`` with ``kind`` (``input``, ``memory``, ``internal``) and ``message``. No file is written and no
+    process started.
     """
 
 class FlowRates(TypedDict):

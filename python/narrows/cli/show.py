@@ -27,7 +27,7 @@ def show(
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
-    """Print the tables of campaigns, or the facts of a cell.
+    """Print the tables of campaigns, the facts of a cell, or what matters in a sweep.
 
     Of several campaigns, one that can't be read costs one sentence; the others are shown.
 
@@ -36,6 +36,11 @@ def show(
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
 
+    if len(folders) == 1 and (folders[0] / "sweep.json").exists():
+        from narrows.cli.sweep import show as show_sweep
+
+        show_sweep(folders[0], "throughput_bps", None, False, as_json)
+        return
     console = stdout_console()
     read_metrics(metrics)
     if len(folders) == 1 and (folders[0] / "run.json").exists():

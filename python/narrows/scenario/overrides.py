@@ -104,7 +104,11 @@ def _place(tree: Mapping, override: Override, value: Node) -> None:
     if isinstance(here, Mapping):
         path = here.mark.below(last)
         old = here.entries.get(last)
-        if parts[:-1] in ([one] for one in ADDRESSED) and isinstance(value, Sequence) and isinstance(old, Mapping):
+        if (
+            parts[:-1] in ([one] for one in ADDRESSED)
+            and isinstance(value, Sequence)
+            and isinstance(old, Mapping)
+        ):
             # The values of a key that has a label.
             old.entries["values"] = value.copy(old.mark.below("values"))
             return

@@ -39,8 +39,8 @@ def latin_hypercube(keys: Sequence[str], seed: int, count: int) -> Iterator[tupl
 
 
 def sobol(keys: Sequence[str], seed: int, most: int) -> Iterator[tuple[float, ...]]:
-    """At most `most` points of Sobol's sequence (directions of Joe and Kuo 2008, from SciPy), shifted modulo 1
-    by a vector of the seed (Cranley and Patterson 1976), which leaves the discrepancy as low as it is.
+    """At most `most` points of Sobol's sequence (directions of Joe and Kuo 2008, from SciPy), shifted modulo
+    1 by a vector of the seed (Cranley and Patterson 1976), which leaves the discrepancy as low as it is.
 
     Raises `UnavailableError` where SciPy is not installed, `ValueError` for more keys than it has directions.
     """

@@ -21,7 +21,9 @@ from narrows.sweep.work import simulate
 #: Times that one share of work may be handed in again.
 MOST_TRIES = 4
 LOCAL, DASK = "local:", "dask:"
-_FORMS = "local:N for N processes of this machine, or dask:ADDRESS of a scheduler, such as dask:tcp://host:8786"
+_FORMS = (
+    "local:N for N processes of this machine, or dask:ADDRESS of a scheduler, such as dask:tcp://host:8786"
+)
 
 
 def usable_processors() -> int:
@@ -122,7 +124,9 @@ def _dask(address: str) -> Engine:
     try:
         import distributed
     except ImportError:
-        raise UnavailableError("--on dask: needs Dask, which is not installed; pip install 'narrows[dask]'") from None
+        raise UnavailableError(
+            "--on dask: needs Dask, which is not installed; pip install 'narrows[dask]'"
+        ) from None
     try:
         client = distributed.Client(address, timeout="10s", set_as_default=False)
         threads = sum(one["nthreads"] for one in client.scheduler_info(n_workers=-1)["workers"].values())

@@ -99,33 +99,26 @@ class SweepRun:
             self.engine.end()
 
     def _loop(self) -> None:
-        cells = self._cells()
-        exhausted = False
+        points = self._cells()
         while True:
-            while not exhausted and len(self.running) < self.engine.workers * _AHEAD:
+            while len(self.running) < self.engine.workers * _AHEAD:
                 size = max(1, min(_MOST_CELLS, int(_SHARE_S / self.per_cell_s)))
-                taken = list(itertools.islice(cells, size))
+                # What the stopping rule asks for comes first, so that few points are open at a time.
+                taken = list(itertools.islice(itertools.chain(self._asked_for(), points), size))
                 if not taken:
-                    exhausted = True
                     break
                 self._hand_in(_Share(taken))
             if not self.running:
-                if not self.more:
-                    return
-            else:
-                done, _ = wait(self.running, timeout=0.2, return_when=FIRST_COMPLETED)
-                for future in done:
-                    self._take(future)
-                self.watch(self.finished, self.known, len(self.failed))
-            if self.more:
-                # The stopping rule has asked for more after the last point.
-                exhausted = False
-                cells = itertools.chain(self._asked_for(), cells)
+                return
+            done, _ = wait(self.running, timeout=0.2, return_when=FIRST_COMPLETED)
+            for future in done:
+                self._take(future)
+            self.watch(self.finished, self.known, len(self.failed))
 
     # -- cells -----------------------------------------------------------------------------------
 
     def _cells(self) -> Iterator[SweepCell]:
-        """The cells that are missing, point by point, with those that the stopping rule asks for between."""
+        """The cells that are missing, point by point."""
         first, of = self.share
         for point in self.loaded.sweep.points():
             if point.number % of != first - 1:
@@ -137,7 +130,6 @@ class SweepRun:
                     self._open(scenario, row, point, runs)
             for cell in self.loaded.cells(scenario, point, range(1, runs + 1)):
                 yield from self._wanted(cell)
-            yield from self._asked_for()
 
     def _asked_for(self) -> Iterator[SweepCell]:
         while self.more:
@@ -198,7 +190,10 @@ class SweepRun:
         share = self.running.pop(future)
         try:
             results = future.result()
-        except (*self.engine.broken, CancelledError) as error:
+        except Exception as error:
+            if not isinstance(error, (*self.engine.broken, CancelledError)):
+                self._give_up(share, error)
+                return
             # A worker died: the pool is useless, and all of its shares fail like this one.
             if share.tries >= MOST_TRIES:
                 self._fail(share, f"its worker died {share.tries + 1} times ({type(error).__name__})")
@@ -209,16 +204,17 @@ class SweepRun:
             for cells in parts:
                 self._hand_in(_Share(cells, share.tries + 1))
             return
-        except Exception as error:
-            if type(error).__name__ == "KilledWorker":
-                self._fail(share, f"its workers died ({error})")
-                return
-            raise failure(error) from None
         passed = (time.monotonic() - share.began) / (_AHEAD * len(share.cells))
         self.per_cell_s += 0.2 * (max(1e-4, passed) - self.per_cell_s)
         for cell, text in zip(share.cells, results, strict=True):
             if text is not None:
                 self._keep(cell, json.loads(text))
+
+    def _give_up(self, share: _Share, error: Exception) -> None:
+        if type(error).__name__ != "KilledWorker":
+            raise failure(error) from None
+        # Dask has given these cells to several workers, and all have died of them.
+        self._fail(share, f"its workers died ({error})")
 
     def _keep(self, cell: SweepCell, found: dict[str, Any]) -> None:
         if (error := found.get("error")) is not None:
@@ -229,8 +225,8 @@ class SweepRun:
         if (until := self.loaded.sweep.until) is not None:
             flows = found["measured"]["flows"]
             row = next((one for one in flows if one["flow"] == until.flow), None)
-            invalid = row is None or found["verdict"] == "invalid"
-            self._note(cell, None if invalid else row["metrics"].get(until.metric))
+            valid = row is not None and found["verdict"] != "invalid"
+            self._note(cell, row["metrics"].get(until.metric) if row is not None and valid else None)
 
     def _fail(self, share: _Share, message: str) -> None:
         for cell in share.cells:

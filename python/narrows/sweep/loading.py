@@ -112,14 +112,16 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
     text, tree = read_file(path)
     tree = _overrides.apply(tree, changes)
     if KEY not in tree.entries:
-        raise UsageError(f"{path} has no key sweep, so it is run by narrows run; narrows schema lists the keys")
+        raise UsageError(
+            f"{path} has no key sweep, so it is run by narrows run; narrows schema lists the keys"
+        )
     for other in ("matrix", "draw"):
         if other in tree.entries:
             mark = tree.key_marks[other]
-            raise ScenarioError([Problem(str(mark), other, "a sweep has its own points; write the key there")])
-    base = Mapping(
-        tree.mark, {key: node for key, node in tree.entries.items() if key != KEY}, tree.key_marks
-    )
+            raise ScenarioError(
+                [Problem(str(mark), other, "a sweep has its own points; write the key there")]
+            )
+    base = Mapping(tree.mark, {key: node for key, node in tree.entries.items() if key != KEY}, tree.key_marks)
     # Seed and runs are needed before there is any point, and mistakes elsewhere are told at once.
     seed, runs = _single(base)
     sweep = read(tree, seed, runs)
@@ -133,7 +135,9 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
     found.first = found.scenario_at(point)
     where = found.first.where
     if where != "simulate":
-        raise UsageError(f"a sweep is simulated, and this scenario says where: {where}; give --where simulate")
+        raise UsageError(
+            f"a sweep is simulated, and this scenario says where: {where}; give --where simulate"
+        )
     return found
 
 

@@ -35,7 +35,14 @@ from narrows.text import any_of, did_you_mean, shorten
 
 KEY = "sweep"
 #: Words of the sweep that are no addresses.
-DESIGN, POINTS, CONSTRAINTS, UNTIL, STEPS, LABEL = "design", "points", "constraints", "until", "steps", "label"
+DESIGN, POINTS, CONSTRAINTS, UNTIL, STEPS, LABEL = (
+    "design",
+    "points",
+    "constraints",
+    "until",
+    "steps",
+    "label",
+)
 WORDS = (DESIGN, POINTS, CONSTRAINTS, UNTIL)
 MOST_POINTS = 1_000_000
 #: A constraint that fewer than one in so many points keeps is taken for a mistake.
@@ -276,7 +283,9 @@ def _until(mapping: Mapping, runs: int) -> Until | None:
     metric = in_words(found["metric"])
     known = [one["name"] for one in metric_list()]
     if metric not in known:
-        raise Wrong(found["metric"].mark, f'there is no metric "{shorten(metric)}"{did_you_mean(metric, known)}')
+        raise Wrong(
+            found["metric"].mark, f'there is no metric "{shorten(metric)}"{did_you_mean(metric, known)}'
+        )
     share = quantity_of(in_words(found["within"]))
     if share is None or share.kind not in ("ratio", "number") or not 0 < share.value < 1:
         raise Wrong(found["within"].mark, "must be a share of the median such as 5 %")

@@ -4,8 +4,8 @@
     data/slug=cubic/part-000001-5d41402a.parquet ...
 
 A row is one flow of one cell, or all flows together (`flow` is null). Parts appear whole, by renaming, so
-readers may read at any time, and a process that is killed loses what it has not yet written: the cells of some
-seconds. Cells are known by their addresses, and one that is in the data set is never run again.
+readers may read at any time, and a process that is killed loses what it has not yet written: the cells of
+some seconds. Cells are known by their addresses, and one that is in the data set is never run again.
 """
 
 from __future__ import annotations
@@ -55,6 +55,14 @@ class SweepFolder:
     @classmethod
     def open(cls, path: Path, loaded: LoadedSweep) -> SweepFolder:
         """The folder of this sweep: made, or continued if it is there."""
+        there = (path / DOCUMENT).exists()
+        if there and read_document(path)["hash"] != loaded.hash:
+            raise UsageError(f"{path} holds another sweep; choose another folder with -o")
+        return cls.adopting(path, None if there else _document(loaded), loaded.version)
+
+    @classmethod
+    def adopting(cls, path: Path, document: dict[str, Any] | None, version: str = "") -> SweepFolder:
+        """The folder for writing: made with this document, or as it is there."""
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -62,17 +70,15 @@ class SweepFolder:
         folder = cls(path, {})
         folder._acquire()
         try:
-            if (path / DOCUMENT).exists():
+            if document is None:
                 folder.document = read_document(path)
-                if folder.document["hash"] != loaded.hash:
-                    raise UsageError(f"{path} holds another sweep; choose another folder with -o")
             else:
                 left = [one.name for one in path.iterdir() if not one.name.startswith(".")]
                 if left and left != [DATA]:
                     raise UsageError(f"{path} is not empty and holds no sweep; choose another folder with -o")
-                folder.document = _document(loaded)
+                folder.document = document
             folder._sweep_up()
-            folder.document["sessions"].append({"started_at": now(), "version": loaded.version})
+            folder.document["sessions"].append({"started_at": now(), "version": version})
             folder.done = set(folder.column("cell"))
             folder.save()
         except BaseException:
@@ -121,19 +127,29 @@ class SweepFolder:
     def table(self, columns: list[str] | None = None) -> pyarrow.Table:
         """The rows that there are; `columns` chooses some. Raises `DataError` if a part is damaged."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
+
+        tables = [self._part_table(part, columns) for part in self.parts]
+        return pa.concat_tables(tables) if tables else self._chosen(columns).empty_table()
+
+    def rows_of(self, part: Path) -> list[dict[str, Any]]:
+        """The rows of one part."""
+        return list(self._part_table(part, None).to_pylist())
+
+    def _chosen(self, columns: list[str] | None) -> pyarrow.Schema:
+        import pyarrow as pa
 
         schema = self.schema()
-        if columns is not None:
-            schema = pa.schema([schema.field(name) for name in columns])
-        tables = []
-        for part in self.parts:
-            try:
-                tables.append(pq.ParquetFile(part).read(columns).cast(schema))
-            except (OSError, pa.ArrowInvalid, ValueError) as error:
-                text = str(error).splitlines()[0]
-                raise DataError(f"{part}: is damaged ({text}); remove it, and run the sweep again") from None
-        return pa.concat_tables(tables) if tables else schema.empty_table()
+        return schema if columns is None else pa.schema([schema.field(name) for name in columns])
+
+    def _part_table(self, part: Path, columns: list[str] | None) -> pyarrow.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return pq.ParquetFile(part).read(columns).cast(self._chosen(columns))
+        except (OSError, pa.ArrowException, ValueError) as error:
+            text = str(error).splitlines()[0]
+            raise DataError(f"{part}: is damaged ({text}); remove it, and run the sweep again") from None
 
     def column(self, name: str) -> list[Any]:
         """The values of one column."""
@@ -259,7 +275,9 @@ def _document(loaded: LoadedSweep) -> dict[str, Any]:
         texts = [one.at(share)[1] for share in one.shares]
         kind, _ = typed(texts)
         name = free_name(one.name, kind, one.key, taken)
-        parameters.append({"name": name, "label": one.name, "key": one.key, "kind": kind, "law": one.law.text})
+        parameters.append(
+            {"name": name, "label": one.name, "key": one.key, "kind": kind, "law": one.law.text}
+        )
     until = loaded.sweep.until
     return {
         "format": FORMAT,
@@ -285,6 +303,11 @@ def _document(loaded: LoadedSweep) -> dict[str, Any]:
 def read_document(path: Path) -> dict[str, Any]:
     """The content of a folder's sweep.json."""
     return read_json(path / DOCUMENT, FORMAT)
+
+
+def is_sweep(path: Path) -> bool:
+    """True if the folder holds a sweep."""
+    return (path / DOCUMENT).is_file()
 
 
 def folders(places: Iterable[Path]) -> list[Path]:

@@ -26,14 +26,18 @@ def simulate(
 
     if _native.version() != version.partition(" ")[0]:
         raise RuntimeError(
-            f"the worker has narrows {_native.version()} and the sweep {version}; install the same version there"
+            f"the worker has narrows {_native.version()} and the sweep {version}; install that one there"
         )
     found: list[str | None] = [None] * len(texts)
 
     def tell(index: int, text: str) -> None:
         found[index] = text
 
-    with tempfile.TemporaryDirectory(prefix="narrows-files-") if files else contextlib.nullcontext("") as folder:
+    with (
+        tempfile.TemporaryDirectory(prefix="narrows-files-")
+        if files
+        else contextlib.nullcontext("") as folder
+    ):
         for name, content in files.items():
             Path(folder, name).write_bytes(content)
         _native.simulate_summaries(
