@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import narrows
-from narrows.cli import app
+from narrows.cli.app import app
 from narrows.errors import DataError, ScenarioError, UnavailableError, UsageError
 from narrows.statistics.runs import summarise
 from narrows.sweep import designs
@@ -91,13 +91,13 @@ def test_a_grid_has_all_combinations_and_its_ends(tmp_path: Path) -> None:
         "  path.forward.1.delay: [10 ms, 30 ms]\n",
     )
     words = [tuple(point.words.values()) for point in sweep.sweep.points()]
-    assert words == [
-        (rate, delay) for rate in ("1 Mbit/s", "2 Mbit/s", "3 Mbit/s") for delay in ("10 ms", "30 ms")
-    ]
+    rates = ("1 Mbit/s", "2 Mbit/s", "3 Mbit/s")
+    assert words == [(rate, delay) for rate in rates for delay in ("10 ms", "30 ms")]
 
 
 def test_a_list_pairs_values_one_by_one(tmp_path: Path) -> None:
-    text = "  path.forward.0.rate: [1 Mbit/s, 2 Mbit/s]\n  path.forward.1.delay: [10 ms, 30 ms]\n  design: list\n"
+    text = "  path.forward.0.rate: [1 Mbit/s, 2 Mbit/s]\n  path.forward.1.delay: [10 ms, 30 ms]\n"
+    text += "  design: list\n"
     sweep = loaded(tmp_path, text)
     words = [tuple(point.words.values()) for point in sweep.sweep.points()]
     assert words == [("1 Mbit/s", "10 ms"), ("2 Mbit/s", "30 ms")]
@@ -158,7 +158,10 @@ def test_constraints_leave_points_out(tmp_path: Path) -> None:
             "  path.forward.0.rate: [1 Mbit/s]\n  constraints: [rate > 5 Mbit/s]\n",
             "no point keeps all constraints",
         ),
-        ("  path.forward.0.rate: [1 Mbit/s]\n  until: {metric: delay_p96_ns, within: 5 %}\n", "delay_p95_ns"),
+        (
+            "  path.forward.0.rate: [1 Mbit/s]\n  until: {metric: delay_p96_ns, within: 5 %}\n",
+            'no metric "delay_p96_ns"; did',
+        ),
         ("  path.forward.0.rate: [1 Mbit/s]\n  until: {metric: delay_p95_ns, within: 5 %}\n", "needs 6 runs"),
         ("  design: grid\n", "needs a key with values"),
     ],
@@ -191,7 +194,7 @@ def test_numbers_are_those_of_an_ordinary_campaign(tmp_path: Path) -> None:
         },
         progress=False,
     )
-    ordinary = {(row["scheme"], row["run"], row["flow"]): row for row in campaign.table().to_pylist()}
+    ordinary = {(row["scheme"], row["run"], row["flow"]): row for row in campaign.results.to_pylist()}
     compared = 0
     for row in rows(tmp_path / "sweep"):
         if row["point"] == 5:
@@ -257,7 +260,7 @@ LONG = SWEEP.replace("points: 8", "points: 60")
 
 @pytest.mark.parametrize("on", [(), ("--on", "local:2")])
 def test_a_sweep_that_is_killed_goes_on_and_runs_nothing_twice(tmp_path: Path, on: tuple[str, ...]) -> None:
-    sweep = loaded(tmp_path, LONG, "60 s")
+    sweep = loaded(tmp_path, LONG, "100 s")
     process = start(tmp_path, *on)
     wait_for_parts(tmp_path, process)
     # It can be read while it grows.
@@ -278,7 +281,7 @@ def test_a_sweep_that_is_killed_goes_on_and_runs_nothing_twice(tmp_path: Path, o
 
 
 def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
-    written(tmp_path, LONG, "60 s")
+    written(tmp_path, LONG, "100 s")
     process = start(tmp_path)
     wait_for_parts(tmp_path, process)
     process.send_signal(signal.SIGINT)
@@ -291,7 +294,10 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path: Path) -> None:
 
 
 def test_a_cell_that_takes_too_much_memory_fails_alone(tmp_path: Path) -> None:
-    file = written(tmp_path, "  path.forward.0.rate: [1 Mbit/s, 2 Gbit/s]\n", "10 s")
+    text = (
+        "  path.forward.0.rate: [1 Mbit/s, 2 Gbit/s]\n  path.forward.2.loss: [0.1 %, 0 %]\n  design: list\n"
+    )
+    file = written(tmp_path, text, "10 s")
     result = CliRunner().invoke(
         app,
         [
@@ -301,7 +307,7 @@ def test_a_cell_that_takes_too_much_memory_fails_alone(tmp_path: Path) -> None:
             "-o",
             str(tmp_path / "out"),
             "--memory",
-            "50 MB",
+            "20 MB",
             "--schemes",
             "cubic",
             "--json",
@@ -311,7 +317,7 @@ def test_a_cell_that_takes_too_much_memory_fails_alone(tmp_path: Path) -> None:
     document = json.loads(result.stdout)
     assert document["cells"] == 2
     assert {one["point"] for one in document["failed"]} == {1}
-    assert "more memory than the 50 MB" in document["failed"][0]["message"]
+    assert "more memory than the 20 MB" in document["failed"][0]["message"]
 
 
 # -- the stopping rule ---------------------------------------------------------------------------

@@ -121,7 +121,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
         if (limits.stop)() {
             return Err(CellFailure::Interrupted);
         }
-        if memory_bytes(&world, &chunks) > limits.memory {
+        if memory_bytes(&world) > limits.memory {
             return Err(CellFailure::Memory(limits.memory));
         }
         // A cell whose rate grows meets the limits before it has grown far beyond them.
@@ -169,13 +169,16 @@ const UNDER_WAY: u64 = 400;
 const SAMPLE: u64 = 250;
 
 /// The memory that a cell takes, estimated from what grows: packets, samples and transfers.
-fn memory_bytes(world: &World, chunks: &[Chunk]) -> u64 {
-    let left: usize = chunks.iter().map(Chunk::len).sum();
+fn memory_bytes(world: &World) -> u64 {
+    let left = match &world.log {
+        Log::Packets(log) => log.entered(),
+        Log::Bins(_) => 0,
+    };
     let stages = world.network.stages();
     let held: u64 = stages
         .map(|stage| u64::from(stage.element.held().packets))
         .sum();
     let transfers: usize = world.flows.iter().map(|flow| flow.transfers.len()).sum();
     let samples = world.states.len() + world.traces.len() + world.queues.len() + transfers;
-    left as u64 * LEFT + held * UNDER_WAY + samples as u64 * SAMPLE
+    left * LEFT + held * UNDER_WAY + samples as u64 * SAMPLE
 }

@@ -45,6 +45,8 @@ class Engine:
     #: Threads of this process look here whether they are to stop.
     stopping: threading.Event = field(default_factory=threading.Event)
     in_process: bool = False
+    #: True if the executor forgets what has not begun when it is shut down.
+    cancels: bool = True
     #: Ends what lasts longer than an executor.
     release: Callable[[], object] = lambda: None
     _executor: Executor | None = None
@@ -81,7 +83,9 @@ class Engine:
     def close(self) -> None:
         """Lets the workers go."""
         if self._executor is not None:
-            self._executor.shutdown(wait=self.in_process, cancel_futures=True)
+            # Dask's has no more options, and cancels what has not begun when the client is closed.
+            more = {"cancel_futures": True} if self.cancels else {}
+            self._executor.shutdown(wait=self.in_process, **more)
             self._executor = None
 
     def end(self) -> None:
@@ -137,7 +141,7 @@ def _dask(address: str) -> Engine:
         executor: Any = client.get_executor(pure=False, retries=MOST_TRIES)
         return executor  # type: ignore[no-any-return]
 
-    return Engine(f"dask:{address}", max(1, threads), make, release=client.close)
+    return Engine(f"dask:{address}", max(1, threads), make, cancels=False, release=client.close)
 
 
 def _short(error: BaseException) -> str:

@@ -64,8 +64,10 @@ class Parameter:
     shares: tuple[float, ...]
 
     def at(self, share: float) -> tuple[Node, str]:
-        """The value at a share of the law, and how people write it."""
-        return self.law.at(share)
+        """The value at a share of the law, and how people write it. Amounts are those that are written, to
+        five digits, so that a point can be repeated from what the results say."""
+        node, shown = self.law.at(share)
+        return (node if self.law.name == "choice" else Scalar(node.mark, shown)), shown
 
 
 @dataclass(frozen=True)

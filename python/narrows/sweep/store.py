@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 FORMAT = "narrows/sweep/1"
 DOCUMENT, DATA = "sweep.json", "data"
 #: Seconds of work between two parts, and the share of the time so far that may be lost instead.
-LEAST_S, SHARE = 5.0, 0.02
+LEAST_S, SHARE = 1.0, 0.02
 _ALSO = ("point", "reasons", "slug")
 
 

@@ -55,7 +55,7 @@ def numbers(data: Campaign) -> Numbers:
 def caption(_data: Campaign) -> str:
     """The caption."""
     return (
-        "Share of the variance of each metric over the points that a parameter explains alone (its first-order"
+        "Share of the variance of each metric over the points that a parameter explains alone (first-order"
         " Sobol index, from means over classes), and that two explain together beyond both alone; less what"
         f" chance explains in the mean. Interactions below {LEAST:.0%} are left out."
     )
@@ -73,13 +73,7 @@ def figure(data: Campaign, options: Options) -> Figure:
         handles: dict[str, Any] = {}
         for place, metric in zip(grid[0], metrics, strict=True):
             own = {(scheme, effect): share for scheme, one, effect, share in rows if one == metric}
-            names = sorted(
-                dict.fromkeys(effect for _, effect in own),
-                key=lambda name, own=own: (
-                    " with " in name,
-                    -max(own.get((one, name), 0.0) for one in styles),
-                ),
-            )
+            names = _in_order(own, list(styles))
             high = 0.8 / len(styles)
             for number, (scheme, style) in enumerate(styles.items()):
                 bars = place.barh(
@@ -97,3 +91,9 @@ def figure(data: Campaign, options: Options) -> Figure:
         legend_over(picture, handles, options, 6.0)
         picture.subplots_adjust(wspace=0.45, bottom=14.0 / (picture.get_figheight() * 25.4))
     return picture
+
+
+def _in_order(own: dict[tuple[str, str], float], schemes: list[str]) -> list[str]:
+    """Effects with the largest first; those of single parameters before those of pairs."""
+    most = {effect: max(own.get((one, effect), 0.0) for one in schemes) for _, effect in own}
+    return sorted(most, key=lambda effect: (" with " in effect, -most[effect]))
