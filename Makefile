@@ -35,7 +35,7 @@ SEED := 1
 ROUNDS ?= 10
 MINUTES ?= 1
 
-.PHONY: help demo test mutants fuzz explore check bench golden build generated wheel lock clean
+.PHONY: help demo test slurm mutants fuzz explore check bench golden build generated wheel lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ demo: build ## build everything, run first-look emulated and simulated, print ta
 test: build ## run all tests (Rust and Python), and say what was skipped
 	@.ci/programs
 	@PROPTEST_RNG_SEED=$(SEED) $(PYTHON) .ci/tests
+
+slurm: build ## run a sweep as a job array of a real SLURM on this machine (root; Debian's slurmctld, slurmd, munge)
+	$(BIN)/pytest -m slurm tests/python/test_sweep_slurm.py
 
 mutants: build ## break the program in small ways, one after the other, and see that the tests notice
 	$(BIN)/python .ci/mutants
