@@ -103,6 +103,7 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 	$(BIN)/python .ci/licences
 	$(BIN)/python .ci/built-once
+	.ci/portable
 
 bench: build ## print the benchmark table
 	cargo bench --quiet -p narrows-bench

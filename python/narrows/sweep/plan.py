@@ -64,10 +64,12 @@ class Parameter:
     shares: tuple[float, ...]
 
     def at(self, share: float) -> tuple[Node, str]:
-        """The value at a share of the law, and how people write it. Amounts are those that are written, to
-        five digits, so that a point can be repeated from what the results say."""
+        """The value at a share of the law, and how it is written: exactly, so that a point can be repeated from
+        what the results say."""
         node, shown = self.law.at(share)
-        return (node if self.law.name == "choice" else Scalar(node.mark, shown)), shown
+        given, said = quantity_of(in_words(node)), quantity_of(shown)
+        exact = given is None or (said is not None and said.value == given.value)
+        return node, shown if exact else in_words(node)
 
 
 @dataclass(frozen=True)
