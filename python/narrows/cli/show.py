@@ -27,7 +27,9 @@ def show(
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
-    """Print the tables of campaigns, the facts of a cell, or what matters in a sweep.
+    """Print the tables of campaigns, or the facts of a cell.
+
+    Of a sweep, what narrows sweep show prints of the throughput.
 
     Of several campaigns, one that can't be read costs one sentence; the others are shown.
 

@@ -64,8 +64,8 @@ class Parameter:
     shares: tuple[float, ...]
 
     def at(self, share: float) -> tuple[Node, str]:
-        """The value at a share of the law, and how it is written: exactly, so that a point can be repeated from
-        what the results say."""
+        """The value at a share of the law, and how it is written: exactly, so that a point can be repeated
+        from what the results say."""
         node, shown = self.law.at(share)
         given, said = quantity_of(in_words(node)), quantity_of(shown)
         exact = given is None or (said is not None and said.value == given.value)
