@@ -125,8 +125,12 @@ generated: build ## rewrite the JSON Schema, the scenario reference, the referen
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
 	@rm -rf python/narrows/_programs && cp -R programs python/narrows/_programs
-	@! command -v strip >/dev/null || strip --strip-debug python/narrows/_bin/narrows-agent python/narrows/_bin/narrows-bpf
-	@rm -rf build/wheels
+	@rm -rf build/wheels && mkdir -p build/wheels/symbols
+	@! command -v objcopy >/dev/null || for program in narrows-agent narrows-bpf; do \
+	    built=$$CARGO_TARGET_DIR/release/$$program symbols=build/wheels/symbols/$$program.debug; \
+	    objcopy --only-keep-debug $$built $$symbols; \
+	    objcopy --strip-all --add-gnu-debuglink=$$symbols $$built python/narrows/_bin/$$program; \
+	done
 	$(BIN)/maturin build --release --quiet --out build/wheels
 	@rm -rf python/narrows/_scenarios python/narrows/_programs
 	@$(BIN)/python .ci/wheel build/wheels/*.whl
