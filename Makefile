@@ -35,7 +35,7 @@ SEED := 1
 ROUNDS ?= 10
 MINUTES ?= 1
 
-.PHONY: help demo test mutants fuzz explore check bench golden build generated wheel lock clean
+.PHONY: help demo test slurm mutants fuzz explore check bench golden build generated wheel lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -57,6 +57,9 @@ demo: build ## build everything, run first-look emulated and simulated, print ta
 test: build ## run all tests (Rust and Python), and say what was skipped
 	@.ci/programs
 	@PROPTEST_RNG_SEED=$(SEED) $(PYTHON) .ci/tests
+
+slurm: build ## run a sweep as a job array of a real SLURM on this machine (root; Debian's slurmctld, slurmd, munge)
+	$(BIN)/pytest -m slurm tests/python/test_sweep_slurm.py
 
 mutants: build ## break the program in small ways, one after the other, and see that the tests notice
 	$(BIN)/python .ci/mutants
@@ -105,6 +108,7 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 	$(BIN)/python .ci/licences
 	$(BIN)/python .ci/built-once
+	.ci/portable
 
 bench: build ## print the benchmark table
 	cargo bench --quiet -p narrows-bench
@@ -129,8 +133,12 @@ wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/w
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
 	@rm -rf python/narrows/_programs && cp -R programs python/narrows/_programs
 	@rm -rf python/narrows/_labs && cp -R labs python/narrows/_labs
-	@! command -v strip >/dev/null || strip --strip-debug python/narrows/_bin/narrows-agent python/narrows/_bin/narrows-bpf
-	@rm -rf build/wheels
+	@rm -rf build/wheels && mkdir -p build/wheels/symbols
+	@! command -v objcopy >/dev/null || for program in narrows-agent narrows-bpf; do \
+	    built=$$CARGO_TARGET_DIR/release/$$program symbols=build/wheels/symbols/$$program.debug; \
+	    objcopy --only-keep-debug $$built $$symbols; \
+	    objcopy --strip-all --add-gnu-debuglink=$$symbols $$built python/narrows/_bin/$$program; \
+	done
 	$(BIN)/maturin build --release --quiet --out build/wheels
 	@rm -rf python/narrows/_scenarios python/narrows/_programs python/narrows/_labs
 	@$(BIN)/python .ci/wheel build/wheels/*.whl

@@ -4,6 +4,7 @@ Documents go in and out as JSON text, series as numpy arrays. Bad data raises ``
 files ``OSError``; each message is one sentence that names the file.
 """
 
+from collections.abc import Callable
 from os import PathLike
 from typing import Any, TypeAlias, TypedDict
 
@@ -12,6 +13,22 @@ from numpy.typing import NDArray
 
 _Path: TypeAlias = str | PathLike[str]
 _Series: TypeAlias = NDArray[np.float64]
+
+def simulate_summaries(
+    cells: list[str],
+    tell: Callable[[int, str], object],
+    *,
+    memory: int,
+    threads: int | None = None,
+    files_dir: _Path | None = None,
+    stop: Callable[[], bool] | None = None,
+) -> None:
+    """Simulates cells (JSON texts) in memory, and hands what remains of each to ``tell(index, text)``.
+
+    The text is a JSON object: ``verdict``, ``reasons`` and ``measured`` (as ``measure`` gives it), or
+    ``error`` with ``kind`` (``input``, ``memory``, ``internal``) and ``message``. No file is written and no
+    process started.
+    """
 
 class FlowRates(TypedDict):
     """What one flow sent and what arrived, per bin, in the direction of its data."""

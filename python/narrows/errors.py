@@ -81,6 +81,10 @@ class ScenarioError(DataError):
         self.problems = problems
 
 
+class IsSweep(ScenarioError):  # noqa: N818 - a scenario of another kind
+    """A scenario with the key `sweep`, where one with a single point is needed."""
+
+
 def reason(error: OSError) -> str:
     """Why the system refused something, as part of a sentence."""
     return (error.strerror or str(error)).lower()

@@ -20,6 +20,7 @@ from narrows.cli.run import _real_path
 from narrows.scenario import load, shipped
 from narrows.scenario.quick import QuickPath
 from narrows.schemes.listing import list_schemes
+from narrows.sweep.loading import load_sweep
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Built or measured, not written by us.
@@ -183,7 +184,10 @@ def test_every_whole_scenario_shown_loads(path: Path, tmp_path: Path) -> None:
         if language == "yaml" and "schema: narrows/scenario/1" in block:
             file = tmp_path / f"shown-{number}.yaml"
             file.write_text(block, encoding="utf-8")
-            load(str(file), [])
+            if "\nsweep:" in block:
+                assert list(load_sweep(str(file), []).sweep.points())
+            else:
+                load(str(file), [])
 
 
 def test_transport_parameters_are_documented_with_their_defaults() -> None:

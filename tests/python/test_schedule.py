@@ -110,8 +110,8 @@ def test_backward_in_a_network_swaps_the_hosts() -> None:
         ("flows: [{dscp: EFF}]", 'flows.0.dscp: "EFF" is not a code point; did you mean "EF"?'),
         ("flows: [{label: 3}]", "flows.0.label: must be a word"),
         ("flows: [{label: a}, {label: a}]", 'flows.1.label: the label "a" is that of another flow'),
-        ("flows: [{count: 2000}]", "flows.0.count: 2000 is out of range"),
-        ("flows: [{count: 600}, {count: 600}]", "flows.1: makes more than 1000 flows in all"),
+        ("flows: [{count: 20000}]", "flows.0.count: 20000 is out of range"),
+        ("flows: [{count: 6000}, {count: 6000}]", "flows.1: makes more than 10000 flows in all"),
         (
             "flows: [{count: 3, interval: 2 s, start: 1 s, stop: 5 s}]",
             "flows.0.interval: flow 3 would start at 5 s but it stops at 5 s",

@@ -56,7 +56,17 @@ fn simulated(cell: &Cell, text: &Value) -> Vec<(String, Vec<u8>)> {
         panic!("{}: {}: {text}", check.name, check.detail);
     }
     let record = narrows_cell::open_record(&out).expect("the record can be read");
-    metrics::measure(&record).expect("the record can be measured");
+    let measured = metrics::measure(&record).expect("the record can be measured");
+    let limits = narrows_sim::Limits {
+        memory: u64::MAX,
+        stop: &|| false,
+    };
+    if cell.unbounded().is_none() {
+        let kept = narrows_sim::summarise(cell, &limits).expect("what can be written can be kept");
+        let (found, written) = (kept.measured.to_string(), measured.to_string());
+        assert_eq!(found, written, "differs in memory: {text}");
+        assert_eq!((kept.verdict, kept.reasons), (run.verdict, run.reasons));
+    }
     let entries = std::fs::read_dir(&out).expect("the folder of the record");
     let paths = entries.map(|entry| entry.expect("an entry").path());
     let mut found: Vec<(String, Vec<u8>)> = paths

@@ -3,7 +3,6 @@
 //! Numbers are written as they are, words without quotes (they contain neither commas nor quotes; one that does is
 //! quoted), absent values as nothing.
 
-use crate::RecordError;
 use crate::read::{Record, TableReader};
 use crate::rows::Row;
 use crate::schema::{
@@ -12,6 +11,7 @@ use crate::schema::{
     TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
 };
 use crate::write::{Column, packet_columns};
+use crate::{Content, RecordError};
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, Int64Type, UInt16Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef};
@@ -23,24 +23,60 @@ use std::io::Write;
 const BLOCK: usize = 1 << 20;
 
 /// A file of a record with its content, if the record has it.
-type File<'a> = (&'static str, &'a Option<Bytes>, fn() -> Vec<Column>);
+type File<'a> = (&'static str, Option<&'a Bytes>, fn() -> Vec<Column>);
 
 fn files(record: &Record) -> [File<'_>; 10] {
     [
-        (PACKETS_FILE, &record.packets, packet_columns),
-        (BINS_FILE, &record.bins, BinRow::columns),
-        (DELAYS_FILE, &record.delays, DelayRow::columns),
-        (STATES_FILE, &record.states, StateRow::columns),
-        (TRACES_FILE, &record.traces, TraceRow::columns),
-        (QUEUES_FILE, &record.queues, QueueRow::columns),
-        (TRANSFERS_FILE, &record.transfers, TransferRow::columns),
+        (
+            PACKETS_FILE,
+            record.packets.as_ref().and_then(Content::file),
+            packet_columns,
+        ),
+        (
+            BINS_FILE,
+            record.bins.as_ref().and_then(Content::file),
+            BinRow::columns,
+        ),
+        (
+            DELAYS_FILE,
+            record.delays.as_ref().and_then(Content::file),
+            DelayRow::columns,
+        ),
+        (
+            STATES_FILE,
+            record.states.as_ref().and_then(Content::file),
+            StateRow::columns,
+        ),
+        (
+            TRACES_FILE,
+            record.traces.as_ref().and_then(Content::file),
+            TraceRow::columns,
+        ),
+        (
+            QUEUES_FILE,
+            record.queues.as_ref().and_then(Content::file),
+            QueueRow::columns,
+        ),
+        (
+            TRANSFERS_FILE,
+            record.transfers.as_ref().and_then(Content::file),
+            TransferRow::columns,
+        ),
         (
             COMPLETIONS_FILE,
-            &record.completions,
+            record.completions.as_ref().and_then(Content::file),
             CompletionRow::columns,
         ),
-        (FRAMES_FILE, &record.frames, FrameRow::columns),
-        (CAPACITY_FILE, &record.capacity, CapacityRow::columns),
+        (
+            FRAMES_FILE,
+            record.frames.as_ref().and_then(Content::file),
+            FrameRow::columns,
+        ),
+        (
+            CAPACITY_FILE,
+            record.capacity.as_ref().and_then(Content::file),
+            CapacityRow::columns,
+        ),
     ]
 }
 

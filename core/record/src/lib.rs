@@ -6,13 +6,14 @@
 //! Nothing is inferred afterwards.
 //!
 //! Like everything under `core/`, this crate opens no file and reads no clock: writers take any
-//! [`std::io::Write`], readers take [`bytes::Bytes`].
+//! [`std::io::Write`], readers take [`bytes::Bytes`], or rows that were never written ([`Content`]).
 #![forbid(unsafe_code)]
 
 mod capacity;
 mod cell;
 mod checksum;
 pub mod completions;
+mod content;
 pub mod csv;
 mod error;
 mod histogram;
@@ -32,6 +33,7 @@ pub use cell::{
     Cell, CellElement, CellFlow, CellLink, CellNetwork, CellQueueLimit, CellRoute, KeptTransfers,
     Measure, PlannedChange, REAL, RateLaw,
 };
+pub use content::Content;
 pub use error::RecordError;
 pub use histogram::{Histogram, HistogramBucket};
 pub use log::{BinLog, Chunk, Log, PacketLog};

@@ -3,16 +3,15 @@
 //! A kind of row is declared once, with `rows!` in `schema.rs`: that gives the struct, the columns of its file, a
 //! writer to which rows are pushed one by one, and a reader. The type of a field decides how its column is stored.
 
-use crate::RecordError;
 use crate::read::{TableReader, whole};
 use crate::schema::Direction;
 use crate::write::{Coding, Column, TableWriter};
+use crate::{Content, RecordError};
 use arrow_array::{
     Array, ArrayRef, BooleanArray, Float64Array, RecordBatch, StringArray, UInt16Array,
     UInt32Array, UInt64Array,
 };
 use arrow_schema::DataType;
-use bytes::Bytes;
 use std::io::Write;
 use std::sync::Arc;
 
@@ -256,7 +255,11 @@ impl<W: Write + Send, R: Row> RowFile<W, R> {
 }
 
 /// The rows of a file.
-pub(crate) fn read<R: Row>(bytes: Bytes) -> Result<Vec<R>, RecordError> {
+pub(crate) fn read<R: Row + Clone>(content: Content<R>) -> Result<Vec<R>, RecordError> {
+    let bytes = match content {
+        Content::File(bytes) => bytes,
+        Content::Rows(rows) => return Ok(std::sync::Arc::unwrap_or_clone(rows)),
+    };
     let columns = R::columns();
     let mut table = TableReader::open(R::FILE, bytes, &columns)?;
     let mut rows = Vec::new();
@@ -334,8 +337,10 @@ macro_rules! rows {
         }
 
         #[doc = concat!("Reads a file of [`", stringify!($row), "`]s.")]
-        $read fn $reader(bytes: bytes::Bytes) -> Result<Vec<$row>, $crate::RecordError> {
-            $crate::rows::read(bytes)
+        $read fn $reader(
+            content: impl Into<$crate::Content<$row>>,
+        ) -> Result<Vec<$row>, $crate::RecordError> {
+            $crate::rows::read(content.into())
         }
     )*};
 }

@@ -1,8 +1,8 @@
 //! The rows of the columnar files. Times are nanoseconds since the start of the run, sizes are
 //! those of IP packets; every column ends in its unit.
 
-use crate::RecordError;
 use crate::rows::rows;
+use crate::{Content, RecordError};
 pub use narrows_units::Direction;
 use serde::{Deserialize, Serialize};
 
@@ -267,8 +267,10 @@ rows! {
 ///
 /// # Errors
 /// A damaged file, or a bucket with one bound or with bounds in the wrong order.
-pub fn read_completions(bytes: bytes::Bytes) -> Result<Vec<CompletionRow>, RecordError> {
-    let rows = read_completion_rows(bytes)?;
+pub fn read_completions(
+    content: impl Into<Content<CompletionRow>>,
+) -> Result<Vec<CompletionRow>, RecordError> {
+    let rows = read_completion_rows(content)?;
     let sound = |row: &CompletionRow| match (row.low_ns, row.high_ns) {
         (Some(low), Some(high)) => low <= high,
         (None, None) => true,

@@ -319,7 +319,7 @@ fn thin_out(mut points: Vec<(u64, u64)>, max_points: usize) -> DelayPoints {
 /// A damaged record.
 pub fn queues(record: &Record) -> Result<BTreeMap<String, QueueSeries>, RecordError> {
     let mut all: BTreeMap<String, QueueSeries> = BTreeMap::new();
-    for row in rows_of(record.queues.as_ref(), read_queues)? {
+    for row in rows_of(record.queues.as_ref(), read_queues)?.into_owned() {
         let series = all.entry(row.element).or_default();
         series.time_s.push(seconds(row.time_ns));
         series.backlog_bytes.push(row.backlog_bytes as f64);
@@ -334,7 +334,7 @@ pub fn queues(record: &Record) -> Result<BTreeMap<String, QueueSeries>, RecordEr
 /// A damaged record.
 pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError> {
     let mut all: BTreeMap<u16, StateSeries> = BTreeMap::new();
-    for row in rows_of(record.states.as_ref(), read_states)? {
+    for row in rows_of(record.states.as_ref(), read_states)?.iter() {
         let series = all.entry(row.flow).or_insert_with(|| StateSeries {
             time_s: Vec::new(),
             columns: StateRow::optional_numbers()
@@ -343,7 +343,7 @@ pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError
         });
         series.time_s.push(seconds(row.time_ns));
         for ((_, value), (_, column)) in StateRow::optional_numbers().zip(&mut series.columns) {
-            column.push(value(&row).map_or(f64::NAN, |value| value as f64));
+            column.push(value(row).map_or(f64::NAN, |value| value as f64));
         }
     }
     Ok(all)

@@ -2,6 +2,7 @@
 
 use crate::{Cell, read_regular};
 use narrows_record::completions::binned;
+use narrows_record::verify::VerifierReport;
 use narrows_record::{
     BinLog, BinRow, CapacityRow, DelayRow, FrameRow, KeptTransfers, PACKETS_FILE, PacketFile,
     QueueRow, RUN_FILE, Record, RecordError, Row, RowFile, RunDocument, Severity, StateRow,
@@ -226,11 +227,7 @@ impl RecordFolder {
     pub fn complete(mut self, run: &mut RunDocument) -> Result<(), FolderError> {
         self.write_run(run)?;
         let report = narrows_record::verify::verify(&open_record(&self.partial)?);
-        run.checks = report.checks();
-        for finding in report.findings.iter().filter(|finding| !finding.ok) {
-            let text = format!("Verification failed ({}): {}", finding.name, finding.detail);
-            run.judge(Severity::Invalid, "verification", text);
-        }
+        judge_by_verifier(run, &report);
         self.write_run(run)?;
         fs::rename(&self.partial, &self.out).map_err(|error| FolderError::Io {
             path: self.out.clone(),
@@ -248,6 +245,15 @@ impl RecordFolder {
             file.sync_all()
         };
         write().map_err(self.io(RUN_FILE))
+    }
+}
+
+/// Notes what the verifier has found; whatever contradicts the record makes the run invalid.
+pub(crate) fn judge_by_verifier(run: &mut RunDocument, report: &VerifierReport) {
+    run.checks = report.checks();
+    for finding in report.findings.iter().filter(|finding| !finding.ok) {
+        let text = format!("Verification failed ({}): {}", finding.name, finding.detail);
+        run.judge(Severity::Invalid, "verification", text);
     }
 }
 

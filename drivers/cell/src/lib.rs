@@ -13,6 +13,7 @@ mod hosts;
 pub mod judgement;
 mod machine;
 mod media;
+mod memory;
 mod noise;
 mod outcome;
 mod program;
@@ -31,6 +32,7 @@ pub use folder::{FolderError, RecordFolder, open_record};
 pub use hosts::{Host, HostSettings};
 pub use machine::Machine;
 pub use media::{judge_frames, media_receiver, media_sender, merge_frames};
+pub use memory::RecordRows;
 pub use noise::{Delays, NOISES, Noise};
 pub use outcome::{
     EndpointOutcome, OfferedLoad, Role, SentFrame, StateSample, TcpLimits, TransferReport,

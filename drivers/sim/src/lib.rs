@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod applications;
+mod batch;
 mod endpoints;
 mod flow;
 mod packet;
@@ -20,6 +21,7 @@ mod run;
 mod scheduling_noise;
 mod world;
 
+pub use batch::{CellFailure, Limits, Summary, run_to_record, summarise};
 pub use narrows_units::Wakeups;
 pub use run::{SimError, run, run_in_memory};
 pub use world::{RunTotals, World};

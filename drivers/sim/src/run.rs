@@ -109,7 +109,7 @@ fn drain(
     }
 }
 
-fn describe(cell: &Cell, world: &World) -> RunDocument {
+pub(crate) fn describe(cell: &Cell, world: &World) -> RunDocument {
     let mut document = RunDocument::new(cell.json.clone(), "simulate", versions());
     document.elements =
         narrows_cell::element_counters(&world.network, cell.duration, &cell.replaced_rates());

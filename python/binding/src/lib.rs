@@ -7,6 +7,7 @@
 // Arguments come by value from Python, errors by value from `map_err`.
 #![allow(clippy::needless_pass_by_value)]
 
+mod batch;
 mod errors;
 mod formats;
 mod packets;
@@ -28,6 +29,8 @@ fn open(folder: &Path) -> PyResult<Record> {
 /// The native core of Narrows.
 #[pymodule]
 mod _native {
+    #[pymodule_export]
+    use super::batch::simulate_summaries;
     #[pymodule_export]
     use super::formats::{
         export_csv, export_pcapng, export_qlog, import_bins, import_packets, read_capture,

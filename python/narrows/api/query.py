@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from narrows.campaign.frames import Frame, OtherFrame, converted, read_parquet
 from narrows.campaign.gathering import Gathered, gather, parquet_problem
 from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError
+from narrows.sweep.store import folders as sweep_folders
 
 if TYPE_CHECKING:
     import duckdb
@@ -90,6 +91,8 @@ class _Database:
     say: Callable[[str], None]
     campaigns: list[tuple[str, Gathered]] = field(default_factory=list)
     left_out: set[Path] = field(default_factory=set)
+    #: Folders of sweeps, with their names.
+    sweeps: list[tuple[str, Path]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         for one in gather(self.places):
@@ -98,7 +101,8 @@ class _Database:
                 self.say(one.note)
             if one.folder is not None:
                 self.campaigns.append((self._name(one.path), one))
-        if not self.campaigns:
+        self.sweeps = [(self._name(path), path) for path in sweep_folders(self.places)]
+        if not self.campaigns and not self.sweeps:
             where = ", ".join(map(str, self.places))
             raise DataError(f"{where}: there is no campaign that can be read; narrows run makes one")
 
@@ -137,7 +141,7 @@ class _Database:
 
     def _view(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
         if name == RESULTS:
-            connection.register(RESULTS, self._results())
+            self._view_of_results(connection)
             return
         files: list[str] = []
         fronts: dict[str, list[Any]] = {"file": [], **{column: [] for column in _FRONT}}
@@ -158,13 +162,33 @@ class _Database:
         import pyarrow
 
         connection.register("narrows_cells", pyarrow.table(fronts))
-        listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+        listed = ", ".join(map(_quoted, files))
         front = ", ".join(f'c."{column}"' for column in _FRONT)
         connection.execute(
             f'create view "{name}" as select {front}, r.* exclude (narrows_file)'
             f" from read_parquet([{listed}], union_by_name = true, filename = 'narrows_file') r"
             " join narrows_cells c on c.file = r.narrows_file"
         )
+
+    def _view_of_results(self, connection: duckdb.DuckDBPyConnection) -> None:
+        """Results of campaigns, and the data sets of sweeps, which are read where the query needs them."""
+        selects = []
+        if self.campaigns:
+            connection.register("narrows_results", self._results())
+            selects.append("select * from narrows_results")
+        for name, path in self.sweeps:
+            files = []
+            for part in sorted(path.glob("data/*/*.parquet")):
+                if problem := parquet_problem(part):
+                    self.say(f"{part}: {problem}; it is left out")
+                else:
+                    files.append(_quoted(str(part)))
+            if files:
+                read = f"read_parquet([{', '.join(files)}], union_by_name = true, hive_partitioning = false)"
+                selects.append(f"select {_quoted(name)} as campaign, * from {read}")
+        if not selects:
+            raise DataError("the sweeps have no cells yet")
+        connection.execute(f'create view "{RESULTS}" as {" union all by name ".join(selects)}')
 
     def _cells(self) -> list[_Cell]:
         from narrows.campaign.columns import Columns
@@ -255,6 +279,10 @@ def _as_text(table: pyarrow.Table, names: Iterable[str]) -> pyarrow.Table:
             at = table.column_names.index(name)
             table = table.set_column(at, name, table.column(name).cast(pa.string()))
     return table
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
 
 
 def _sentence(error: Exception) -> str:

@@ -161,17 +161,21 @@ class Columns:
         return found[0] if found and all(value == found[0] for value in found) else None
 
     def _name(self, name: str, kind: str, longer: str) -> str:
-        """A name that is free, with the unit at its end."""
-        end = _UNITS.get(kind, ("", ""))[0]
-        for number in range(1, 1000):
-            word = name if number == 1 else longer if number == 2 else f"{longer}_{number}"
-            found = re.sub(r"\W+", "_", word).strip("_") or "value"
-            if end and not found.endswith(f"_{end}") and found != end:
-                found = f"{found}_{end}"
-            if found.lower() not in self._taken:
-                break
-        self._taken.add(found.lower())
-        return found
+        return free_name(name, kind, longer, self._taken)
+
+
+def free_name(name: str, kind: str, longer: str, taken: set[str]) -> str:
+    """A name of a column that is free, with the unit of its kind at its end; it is taken from then on."""
+    end = _UNITS.get(kind, ("", ""))[0]
+    for number in range(1, 1000):
+        word = name if number == 1 else longer if number == 2 else f"{longer}_{number}"
+        found = re.sub(r"\W+", "_", word).strip("_") or "value"
+        if end and not found.endswith(f"_{end}") and found != end:
+            found = f"{found}_{end}"
+        if found.lower() not in taken:
+            break
+    taken.add(found.lower())
+    return found
 
 
 def typed(texts: Iterable[str]) -> tuple[str, dict[str, Any]]:

@@ -208,8 +208,17 @@ def merge(
     They are of one experiment: more runs, more schemes or other seeds. The campaigns themselves stay as
     they are. Network, flows, duration and plane must be the same.
 
-    Exit codes: 0 done, 2 the folder of the new one is there already, 3 the campaigns can't be merged.
+    Folders of one sweep, such as those of a job array, are put together in one as well: every cell is kept
+    once, and the new folder may be there and hold some of them.
+
+    Exit codes: 0 done, 2 the folder of the new one is there already, 3 the campaigns can't be merged, 6 some
+    cells of a sweep failed.
     """
+    if any((folder / "sweep.json").exists() for folder in folders):
+        from narrows.cli.sweep import merge_sweeps
+
+        merge_sweeps(folders, output, as_json)
+        return
     from narrows.analysis.attempts import with_failed
     from narrows.analysis.tables import print_summary
     from narrows.campaign import merging

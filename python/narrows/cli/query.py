@@ -51,6 +51,7 @@ def query(
 
     The views are results (a row per run and flow; flow is null in the row of all flows), packets, states and
     queues, and the other files of records; each has the columns campaign, cell, scheme, row, run and verdict.
+    Sweeps are in results too, with a column for each of their keys, also while they run.
     Columns end in their unit: _bps, _ns, _bytes. "describe results" lists those of a view. Invalid runs are
     among the rows: where verdict <> 'invalid' leaves them out.
 

@@ -116,7 +116,7 @@ def run(
     explains), 5 an expectation fails, 6 some cells failed or are invalid, 130/143 interrupted with
     everything finished kept.
     """
-    from narrows.errors import UsageError
+    from narrows.errors import IsSweep, UsageError
     from narrows.scenario.overrides import Override
     from narrows.scenario.quick import QuickPath
 
@@ -125,7 +125,17 @@ def run(
     read_metrics(metrics)
     changed = quick.Changed(where, schemes, flows, runs, seed, time, changes or [])
     more = [*(Override.from_object(file) for file in bpf or []), *_real_path(host, prepare)]
-    loaded = quick.loaded(scenario, QuickPath(rate, delay, queue, loss, trace), changed, more)
+    try:
+        loaded = quick.loaded(scenario, QuickPath(rate, delay, queue, loss, trace), changed, more)
+    except IsSweep:
+        from narrows.cli.sweep import run_sweep
+
+        if scenario is None or more or events:
+            raise UsageError(
+                "a sweep is run by narrows sweep run, without --bpf, --host and --events"
+            ) from None
+        run_sweep(scenario, changed, output, memory=memory, dry_run=dry_run, as_json=as_json)
+        return
     quiet = as_json or events
     if scenario is None and not quiet:
         print(loaded.text)

@@ -38,6 +38,8 @@ def show(
 ) -> None:
     """Print the tables of campaigns, or the facts of a cell.
 
+    Of a sweep, what narrows sweep show prints of the throughput.
+
     Of several campaigns, one that can't be read costs one sentence; the others are shown.
 
     Exit codes: 0 done, 3 a campaign could not be read.
@@ -45,6 +47,11 @@ def show(
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
 
+    if len(folders) == 1 and (folders[0] / "sweep.json").exists():
+        from narrows.cli.sweep import show as show_sweep
+
+        show_sweep(folders[0], "throughput_bps", None, False, as_json)
+        return
     console = stdout_console()
     read_metrics(metrics)
     if interval is not None:

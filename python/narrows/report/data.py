@@ -16,6 +16,8 @@ from narrows.campaign.results import stored
 from narrows.campaign.store import read_document, read_json
 from narrows.errors import DataError
 from narrows.report import ReportError, networks
+from narrows.sweep.store import is_sweep
+from narrows.sweep.store import read_document as read_sweep
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]
@@ -302,6 +304,10 @@ def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]]) -> Run:
 def load(folder: Path, measured: Json | None = None) -> Campaign:
     """Read `campaign.json`, `results.json` (unless they are `measured`) and every `run.json`; series are read
     later, when drawn."""
+    if is_sweep(folder):
+        # Figures over spaces of parameters read its data set; there are no records that others could show.
+        metrics = json.loads(native().metrics())
+        return Campaign(folder, read_sweep(folder), {}, metrics, [], [])
     record = read_document(folder)
     results: Json = measured or stored(folder) or {}
     rows: dict[str, dict[str, Json]] = {}

@@ -129,7 +129,7 @@ def _laws(value: Node, problems: Problems) -> list[Law]:
         with problems.noted():
             if key.split(".")[0] not in ROOTS or "." not in key:
                 raise Wrong(mark, f"only values inside of {any_of(ROOTS)} can be drawn; see {_EXAMPLE}")
-            found.append(_law(written, key))
+            found.append(read_law(written, key))
     if mapping is not None and not mapping.entries:
         problems.add(mapping.mark, f"needs a key with a law, such as {_EXAMPLE}")
     laws = {law.path: law for law in found}
@@ -143,7 +143,8 @@ def _laws(value: Node, problems: Problems) -> list[Law]:
     return found
 
 
-def _law(written: Node, path: str) -> Law:
+def read_law(written: Node, path: str) -> Law:
+    """The law that is written for an address; raises `Wrong`."""
     if not isinstance(written, Mapping) or len(written.entries) != 1:
         raise Wrong(written.mark, f"must name one law ({any_of(LAWS)}), such as in {_EXAMPLE}")
     ((name, mark, inner),) = written

@@ -26,7 +26,7 @@ from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
 
 #: Flows are numbered in 16 bits in the record.
-MOST_FLOWS = 1000
+MOST_FLOWS = 10_000
 #: Traffic of a flow that names none: as much as the scheme allows.
 BULK: dict[str, Any] = {"kind": "bulk"}
 

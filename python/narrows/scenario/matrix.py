@@ -156,13 +156,15 @@ def _check_for_hosts(tree: Mapping, axes: list[Axis], problems: Problems) -> Non
             problems.add(axis.values[0].mark.at(f"{KEY}.{axis.key}"), wrong)
 
 
+def last_word(key: str) -> str:
+    """The last word of an address, which names it where that is clear: `rate` of `path.forward.0.rate`."""
+    return next((part for part in reversed(key.split(".")) if not part.isdecimal()), key)
+
+
 def _named(axes: list[Axis], problems: Problems) -> list[Axis]:
     """The axes with their names: the label, or the last word of the key, or the whole key where that is not
     clear."""
-    last = [
-        axis.label or next((part for part in reversed(axis.key.split(".")) if not part.isdecimal()), axis.key)
-        for axis in axes
-    ]
+    last = [axis.label or last_word(axis.key) for axis in axes]
     named: list[Axis] = []
     for axis, word in zip(axes, last, strict=True):
         name = word if last.count(word) == 1 else axis.label or axis.key

@@ -204,10 +204,11 @@ class Cell:
 
 def cells_of(scenario: Scenario) -> list[Cell]:
     """All cells of a scenario, scheme by scheme (the plan decides in which order they run)."""
-    return [_cell(scenario, row, run) for row in scenario.schemes for run in range(1, scenario.runs + 1)]
+    return [cell_of(scenario, row, run) for row in scenario.schemes for run in range(1, scenario.runs + 1)]
 
 
-def _cell(scenario: Scenario, row: SchemeRow, run: int) -> Cell:
+def cell_of(scenario: Scenario, row: SchemeRow, run: int) -> Cell:
+    """One run of a row."""
     if row.overlay:
         scenario = replace(scenario, **row.overlay)
     drawn = scenario.drawn[run - 1] if scenario.drawn else None

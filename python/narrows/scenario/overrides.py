@@ -15,8 +15,9 @@ from narrows.text import did_you_mean
 
 #: The index of an item that is not there yet.
 MORE = "+"
-#: The key whose own keys are addresses.
 MATRIX = "matrix"
+#: The keys whose own keys are addresses.
+ADDRESSED = (MATRIX, "sweep")
 
 
 @dataclass(frozen=True)
@@ -70,13 +71,13 @@ def split_list(text: str) -> str:
 def _address(tree: Mapping, path: str) -> list[str]:
     """The steps of an address. The keys of a matrix are addresses themselves, and have names for people."""
     parts = path.split(".")
-    if parts[0] != MATRIX or len(parts) == 1:
+    if parts[0] not in ADDRESSED or len(parts) == 1:
         return parts
-    key = path.removeprefix(f"{MATRIX}.")
-    matrix = tree.entries.get(MATRIX)
+    key = path.removeprefix(f"{parts[0]}.")
+    matrix = tree.entries.get(parts[0])
     keys = list(matrix.entries) if isinstance(matrix, Mapping) else []
     named = [one for one in keys if key in _names(one, matrix)]
-    return [MATRIX, named[0] if key not in keys and len(named) == 1 else key]
+    return [parts[0], named[0] if key not in keys and len(named) == 1 else key]
 
 
 def _names(key: str, matrix: Node | None) -> tuple[str, ...]:
@@ -103,7 +104,11 @@ def _place(tree: Mapping, override: Override, value: Node) -> None:
     if isinstance(here, Mapping):
         path = here.mark.below(last)
         old = here.entries.get(last)
-        if parts[:-1] == [MATRIX] and isinstance(value, Sequence) and isinstance(old, Mapping):
+        if (
+            parts[:-1] in ([one] for one in ADDRESSED)
+            and isinstance(value, Sequence)
+            and isinstance(old, Mapping)
+        ):
             # The values of a key that has a label.
             old.entries["values"] = value.copy(old.mark.below("values"))
             return

@@ -7,6 +7,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from narrows import __version__
+from narrows.errors import IsSweep, Problem
 from narrows.scenario import draws, matrix, pairs, real_path
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
@@ -41,6 +42,8 @@ _FLAG_PDF = "pdf"
 
 __all__ = ["read_scheme", "resolve"]
 
+#: The key of a space of parameters, which `narrows.sweep` reads.
+SWEEP = "sweep"
 #: More than any network of 2,000 hosts has; what is far larger takes minutes to plan.
 MOST_ELEMENTS = 10_000
 
@@ -50,6 +53,8 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
 
     Files that it names are relative to the folder `base`.
     """
+    if SWEEP in tree.entries:
+        raise IsSweep([Problem(str(tree.key_marks[SWEEP]), SWEEP, "is run by narrows sweep run")])
     if matrix.KEY in tree.entries or real_path.asks_for_both(tree):
         return matrix.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
     if draws.KEY in tree.entries:

@@ -15,11 +15,12 @@ struct Run {
 
 fn run(cell: &Value) -> Run {
     let (measured, record) = measured(cell);
-    let rows = |bytes: &Option<_>| bytes.clone().expect("samples are kept");
     Run {
         measured,
-        queues: read::read_queues(rows(&record.queues)).expect("queues can be read"),
-        states: read::read_states(rows(&record.states)).expect("states can be read"),
+        queues: read::read_queues(record.queues.expect("queues are sampled"))
+            .expect("queues can be read"),
+        states: read::read_states(record.states.expect("states are sampled"))
+            .expect("states can be read"),
         traces: record.traces.map_or_else(Vec::new, |bytes| {
             read::read_traces(bytes).expect("traces can be read")
         }),

@@ -1,6 +1,7 @@
 //! Tests of whole simulated worlds: one program, since each one of its own would take seconds to link. Every file of this
 //! folder is a module here.
 
+mod batch;
 mod bbr;
 mod bounds;
 mod copa;

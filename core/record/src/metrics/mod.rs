@@ -298,7 +298,7 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     let states = rows_of(record.states.as_ref(), read_states)?;
     let flows = &record.cell.flows;
     let mut told = vec![StatesOfFlow::default(); flows.len()];
-    for row in &states {
+    for row in states.iter() {
         let Some(index) = flows.iter().position(|flow| flow.flow == row.flow) else {
             continue;
         };
@@ -321,11 +321,11 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     let transfers = rows_of(record.transfers.as_ref(), read_transfers)?;
     let completions = rows_of(record.completions.as_ref(), read_completions)?;
     let frames = rows_of(record.frames.as_ref(), read_frames)?;
-    let targets = match &record.traces {
-        Some(bytes) if !frames.is_empty() => {
-            targets(&read_traces(bytes.clone())?, &record.cell.measure)
-        }
-        _ => BTreeMap::new(),
+    let targets = if frames.is_empty() {
+        BTreeMap::new()
+    } else {
+        let traces = rows_of(record.traces.as_ref(), read_traces)?;
+        targets(&traces, &record.cell.measure)
     };
     Ok(Material {
         record,

@@ -7,7 +7,7 @@
 
 use super::Measured;
 use crate::RecordError;
-use crate::read::{Record, read_states, read_traces};
+use crate::read::{Record, read_states, read_traces, rows_of};
 use crate::schema::{StateRow, TraceRow};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,9 +49,8 @@ impl StateQuestion {
 /// # Errors
 /// A damaged record.
 pub fn answer(record: &Record, questions: &[StateQuestion]) -> Result<Value, RecordError> {
-    let states = record.states.clone().map(read_states).transpose()?;
-    let traces = record.traces.clone().map(read_traces).transpose()?;
-    let (states, traces) = (states.unwrap_or_default(), traces.unwrap_or_default());
+    let states = rows_of(record.states.as_ref(), read_states)?;
+    let traces = rows_of(record.traces.as_ref(), read_traces)?;
     let one = |question: &StateQuestion| match of(&states, &traces, question) {
         Ok(value) => json!({"value": value}),
         Err(reason) => json!({"absent": reason}),

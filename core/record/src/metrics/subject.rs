@@ -8,6 +8,7 @@ use crate::cell::{Cell, CellElement};
 use crate::read::Record;
 use crate::run::{FlowSummary, RunDocument};
 use crate::schema::{CompletionRow, FrameRow, TransferRow};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// Words for what happens to packets that are counted as throughput.
@@ -18,15 +19,15 @@ pub(super) struct Material<'a> {
     pub(super) record: &'a Record,
     pub(super) traffic: RecordTraffic,
     pub(super) capacities: Capacities,
-    pub(super) transfers: Vec<TransferRow>,
+    pub(super) transfers: Cow<'a, [TransferRow]>,
     /// Flow by flow.
-    pub(super) frames: Vec<FrameRow>,
+    pub(super) frames: Cow<'a, [FrameRow]>,
     /// Mean bitrate that each flow asked its encoder for.
     pub(super) targets: BTreeMap<u16, f64>,
     /// Values from the sampled states of each flow of the cell.
     pub(super) states: Vec<StatesOfFlow>,
     /// Histograms of completion times, in place of transfers.
-    pub(super) completions: Vec<CompletionRow>,
+    pub(super) completions: Cow<'a, [CompletionRow]>,
 }
 
 /// Values from the sampled states of one sender.

@@ -6,9 +6,8 @@ use crate::cell::Cell;
 use crate::histogram::HistogramBucket;
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::read::{PacketReader, Record, read_bins, read_delays};
-use crate::schema::{DELAYS_FILE, Direction, Fate, PACKETS_FILE};
-use crate::{RecordError, schema::BINS_FILE};
-use bytes::Bytes;
+use crate::schema::{BinRow, DELAYS_FILE, DelayRow, Direction, Fate, PACKETS_FILE};
+use crate::{Content, RecordError, schema::BINS_FILE};
 use std::collections::BTreeMap;
 
 /// A second, the unit of time scales.
@@ -147,7 +146,7 @@ impl Index {
     }
 }
 
-fn from_packets(cell: &Cell, bytes: Bytes) -> Result<RecordTraffic, RecordError> {
+fn from_packets(cell: &Cell, packets: Content<Chunk>) -> Result<RecordTraffic, RecordError> {
     let mut flows = empty(cell);
     let mut least_ns = [None; 2];
     let index = Index::new(&flows);
@@ -159,7 +158,7 @@ fn from_packets(cell: &Cell, bytes: Bytes) -> Result<RecordTraffic, RecordError>
     for flow in &mut flows {
         flow.drops = Some(Vec::new());
     }
-    let mut reader = PacketReader::open(bytes)?;
+    let mut reader = PacketReader::open(packets)?;
     let mut chunk = Chunk::default();
     while reader.next(&mut chunk)? {
         for i in 0..chunk.len() {
@@ -278,7 +277,11 @@ fn lower(least_ns: &mut [Option<u64>; 2], direction: Direction, delay: u64) {
     *least = Some(least.map_or(delay, |least| least.min(delay)));
 }
 
-fn from_bins(cell: &Cell, bins: Bytes, delays: Bytes) -> Result<RecordTraffic, RecordError> {
+fn from_bins(
+    cell: &Cell,
+    bins: Content<BinRow>,
+    delays: Content<DelayRow>,
+) -> Result<RecordTraffic, RecordError> {
     let mut flows = empty(cell);
     let mut least_ns = [None; 2];
     let index = Index::new(&flows);

@@ -16,22 +16,29 @@ pub(crate) use panics::guarded;
 pub(crate) use table::{TableReader, damaged, whole};
 
 use crate::cell::Cell;
+use crate::log::Chunk;
 use crate::schema::{
-    BINS_FILE, CAPACITY_FILE, COMPLETIONS_FILE, DELAYS_FILE, FRAMES_FILE, PACKETS_FILE,
-    QUEUES_FILE, RUN_FILE, STATES_FILE, TRACES_FILE, TRANSFERS_FILE,
+    BINS_FILE, BinRow, CAPACITY_FILE, COMPLETIONS_FILE, CapacityRow, CompletionRow, DELAYS_FILE,
+    DelayRow, FRAMES_FILE, FrameRow, PACKETS_FILE, QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE,
+    StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
 };
-use crate::{RecordError, RunDocument};
+use crate::{Content, RecordError, RunDocument};
 use bytes::Bytes;
+use std::borrow::Cow;
 
 /// The rows of a file; none if the record has no such file.
-pub(crate) fn rows_of<R>(
-    file: Option<&Bytes>,
-    read: fn(Bytes) -> Result<Vec<R>, RecordError>,
-) -> Result<Vec<R>, RecordError> {
-    file.cloned().map_or(Ok(Vec::new()), read)
+pub(crate) fn rows_of<R: Clone>(
+    content: Option<&Content<R>>,
+    read: fn(Content<R>) -> Result<Vec<R>, RecordError>,
+) -> Result<Cow<'_, [R]>, RecordError> {
+    match content {
+        None => Ok(Cow::Borrowed(&[])),
+        Some(Content::Rows(rows)) => Ok(Cow::Borrowed(rows)),
+        Some(content) => read(content.clone()).map(Cow::Owned),
+    }
 }
 
-/// All files of a record.
+/// All files of a record, or the rows that these would have.
 #[derive(Clone, Debug)]
 pub struct Record {
     /// `run.json`.
@@ -39,25 +46,25 @@ pub struct Record {
     /// The cell inside it.
     pub cell: Cell,
     /// `packets.parquet`, of `record: packets`.
-    pub packets: Option<Bytes>,
+    pub packets: Option<Content<Chunk>>,
     /// `bins.parquet`, of `record: bins`.
-    pub bins: Option<Bytes>,
+    pub bins: Option<Content<BinRow>>,
     /// `delays.parquet`, of `record: bins`.
-    pub delays: Option<Bytes>,
+    pub delays: Option<Content<DelayRow>>,
     /// `states.parquet`.
-    pub states: Option<Bytes>,
+    pub states: Option<Content<StateRow>>,
     /// `queues.parquet`.
-    pub queues: Option<Bytes>,
+    pub queues: Option<Content<QueueRow>>,
     /// `traces.parquet`.
-    pub traces: Option<Bytes>,
+    pub traces: Option<Content<TraceRow>>,
     /// `transfers.parquet`.
-    pub transfers: Option<Bytes>,
+    pub transfers: Option<Content<TransferRow>>,
     /// `completions.parquet`, of `transfers: bins`.
-    pub completions: Option<Bytes>,
+    pub completions: Option<Content<CompletionRow>>,
     /// `frames.parquet`.
-    pub frames: Option<Bytes>,
+    pub frames: Option<Content<FrameRow>>,
     /// `capacity.parquet`.
-    pub capacity: Option<Bytes>,
+    pub capacity: Option<Content<CapacityRow>>,
 }
 
 impl Record {
@@ -80,16 +87,16 @@ impl Record {
         let record = Record {
             run,
             cell,
-            packets: load(PACKETS_FILE)?,
-            bins: load(BINS_FILE)?,
-            delays: load(DELAYS_FILE)?,
-            states: load(STATES_FILE)?,
-            queues: load(QUEUES_FILE)?,
-            traces: load(TRACES_FILE)?,
-            transfers: load(TRANSFERS_FILE)?,
-            completions: load(COMPLETIONS_FILE)?,
-            frames: load(FRAMES_FILE)?,
-            capacity: load(CAPACITY_FILE)?,
+            packets: load(PACKETS_FILE)?.map(Content::File),
+            bins: load(BINS_FILE)?.map(Content::File),
+            delays: load(DELAYS_FILE)?.map(Content::File),
+            states: load(STATES_FILE)?.map(Content::File),
+            queues: load(QUEUES_FILE)?.map(Content::File),
+            traces: load(TRACES_FILE)?.map(Content::File),
+            transfers: load(TRANSFERS_FILE)?.map(Content::File),
+            completions: load(COMPLETIONS_FILE)?.map(Content::File),
+            frames: load(FRAMES_FILE)?.map(Content::File),
+            capacity: load(CAPACITY_FILE)?.map(Content::File),
         };
         if record.packets.is_none() && (record.bins.is_none() || record.delays.is_none()) {
             let problem = "the file is missing, and there are no bins in its place";

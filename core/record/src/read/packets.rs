@@ -1,19 +1,19 @@
 //! Reads `packets.parquet`.
 
 use super::table::{TableReader, damaged, whole};
-use crate::RecordError;
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED};
 use crate::schema::{Direction, Fate, PACKETS_FILE};
 use crate::write::{Column, packet_columns};
+use crate::{Content, RecordError};
 use arrow_array::types::Int32Type;
 use arrow_array::{
     Array, DictionaryArray, Int64Array, RecordBatch, StringArray, UInt16Array, UInt32Array,
     UInt64Array,
 };
 use arrow_schema::DataType;
-use bytes::Bytes;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 type Words = DictionaryArray<Int32Type>;
 
@@ -21,9 +21,12 @@ type Words = DictionaryArray<Int32Type>;
 const COPY_OF: usize = 10;
 
 /// Reads packet rows in chunks.
-pub struct PacketReader {
-    table: TableReader,
-    columns: Vec<Column>,
+pub struct PacketReader(Source);
+
+enum Source {
+    File(TableReader, Vec<Column>),
+    /// Chunks that nobody has written, and the index of the next one.
+    Chunks(Arc<Vec<Chunk>>, usize),
 }
 
 impl PacketReader {
@@ -31,7 +34,11 @@ impl PacketReader {
     ///
     /// # Errors
     /// A damaged file or missing columns.
-    pub fn open(bytes: Bytes) -> Result<Self, RecordError> {
+    pub fn open(content: impl Into<Content<Chunk>>) -> Result<Self, RecordError> {
+        let bytes = match content.into() {
+            Content::File(bytes) => bytes,
+            Content::Rows(chunks) => return Ok(PacketReader(Source::Chunks(chunks, 0))),
+        };
         let mut columns = packet_columns();
         for column in &mut columns {
             if let DataType::Dictionary(key, value) = &mut column.kind {
@@ -44,15 +51,16 @@ impl PacketReader {
                 }
             }
         }
-        Ok(PacketReader {
-            table: TableReader::open(PACKETS_FILE, bytes, &columns)?,
-            columns,
-        })
+        let table = TableReader::open(PACKETS_FILE, bytes, &columns)?;
+        Ok(PacketReader(Source::File(table, columns)))
     }
 
     /// The number of rows in the file.
     pub fn rows(&self) -> u64 {
-        self.table.rows()
+        match &self.0 {
+            Source::File(table, _) => table.rows(),
+            Source::Chunks(chunks, _) => chunks.iter().map(|chunk| chunk.len() as u64).sum(),
+        }
     }
 
     /// Replaces the content of `chunk` by the next rows; `false` at the end of the file.
@@ -63,19 +71,35 @@ impl PacketReader {
         chunk.clear();
         chunk.elements.clear();
         chunk.reasons.clear();
-        let Some(batch) = self.table.next()? else {
-            return Ok(false);
-        };
-        self.fill(&batch, chunk)?;
+        match &mut self.0 {
+            Source::File(table, columns) => {
+                let Some(batch) = table.next()? else {
+                    return Ok(false);
+                };
+                Decoder(columns).fill(&batch, chunk)?;
+            }
+            Source::Chunks(chunks, next) => {
+                let Some(kept) = chunks.get(*next) else {
+                    return Ok(false);
+                };
+                chunk.clone_from(kept);
+                *next += 1;
+            }
+        }
         Ok(true)
     }
+}
 
+/// Turns batches of these columns into chunks.
+struct Decoder<'c>(&'c [Column]);
+
+impl Decoder<'_> {
     fn column<'a, A: Array + 'static>(
         &self,
         batch: &'a RecordBatch,
         index: usize,
     ) -> Result<&'a A, RecordError> {
-        whole(PACKETS_FILE, batch, &self.columns, index)
+        whole(PACKETS_FILE, batch, self.0, index)
     }
 
     fn fill(&self, batch: &RecordBatch, chunk: &mut Chunk) -> Result<(), RecordError> {

@@ -19,7 +19,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     }
     let mut faults = CheckFaults::default();
     let mut flows: BTreeMap<u16, Vec<&FrameRow>> = BTreeMap::new();
-    for row in &evidence.frames {
+    for row in evidence.frames.iter() {
         flows.entry(row.flow).or_default().push(row);
     }
     for (&flow, rows) in &flows {

@@ -30,7 +30,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let slack = evidence.slack_ns();
     let mut compared = 0;
     let mut last: Vec<(&str, u64)> = Vec::new();
-    for sample in &evidence.queues {
+    for sample in evidence.queues.iter() {
         let QueueRow {
             element,
             time_ns: time,

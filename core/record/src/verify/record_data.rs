@@ -14,6 +14,7 @@ use crate::schema::{
     BinRow, DelayRow, Direction, Fate, FrameRow, PACKETS_FILE, QueueRow, RUN_FILE, StateRow,
     TransferRow,
 };
+use std::borrow::Cow;
 
 /// A record, laid out for the checks.
 pub(super) struct Evidence<'a> {
@@ -22,10 +23,10 @@ pub(super) struct Evidence<'a> {
     /// All packets, unless the record keeps bins.
     pub(super) packets: Option<Packets>,
     pub(super) bins: Option<(Vec<BinRow>, Vec<DelayRow>)>,
-    pub(super) states: Vec<StateRow>,
-    pub(super) queues: Vec<QueueRow>,
-    pub(super) transfers: Vec<TransferRow>,
-    pub(super) frames: Vec<FrameRow>,
+    pub(super) states: Cow<'a, [StateRow]>,
+    pub(super) queues: Cow<'a, [QueueRow]>,
+    pub(super) transfers: Cow<'a, [TransferRow]>,
+    pub(super) frames: Cow<'a, [FrameRow]>,
     /// All elements, in the order in which the run counts them.
     pub(super) stages: Vec<PathStage>,
     /// Link of each element.

@@ -31,7 +31,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         1_000_000_000
     };
     let end = evidence.cell.duration_ns.saturating_add(grace);
-    for row in &evidence.states {
+    for row in evidence.states.iter() {
         let flow = row.flow;
         if evidence.cell.flow(flow).is_none() {
             faults.add(|| format!("flow {flow} was sampled, and the cell has no such flow"));

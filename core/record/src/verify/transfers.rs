@@ -28,7 +28,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         1_000_000_000
     };
     let end = evidence.cell.duration_ns.saturating_add(grace);
-    for row in &evidence.transfers {
+    for row in evidence.transfers.iter() {
         let (flow, number) = (row.flow, row.transfer);
         let Some(known) = evidence.cell.flow(flow) else {
             faults.add(|| format!("transfer {number} is of flow {flow}, which the cell lacks"));

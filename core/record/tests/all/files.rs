@@ -109,7 +109,7 @@ fn transfers_survive() {
     for row in &rows {
         file.push(row.clone()).unwrap();
     }
-    assert_eq!(read_transfers(file.finish().unwrap().into()).unwrap(), rows);
+    assert_eq!(read_transfers(file.finish().unwrap()).unwrap(), rows);
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn frames_survive() {
     for row in &rows {
         file.push(*row).unwrap();
     }
-    assert_eq!(read_frames(file.finish().unwrap().into()).unwrap(), rows);
+    assert_eq!(read_frames(file.finish().unwrap()).unwrap(), rows);
 }
 
 #[test]
@@ -140,8 +140,8 @@ fn an_empty_file_is_a_file() {
 #[test]
 fn states_queues_traces_and_bins_survive() {
     let draft = Plan::default().draft();
-    assert_eq!(read_states(draft.states().into()).unwrap(), draft.states);
-    assert_eq!(read_queues(draft.queues().into()).unwrap(), draft.queues);
+    assert_eq!(read_states(draft.states()).unwrap(), draft.states);
+    assert_eq!(read_queues(draft.queues()).unwrap(), draft.queues);
     let row = TraceRow {
         flow: 2,
         time_ns: 9,
@@ -150,7 +150,7 @@ fn states_queues_traces_and_bins_survive() {
     };
     let mut file = RowFile::create(Vec::new()).unwrap();
     file.push(row.clone()).unwrap();
-    assert_eq!(read_traces(file.finish().unwrap().into()).unwrap(), [row]);
+    assert_eq!(read_traces(file.finish().unwrap()).unwrap(), [row]);
     let record = draft.record_of_bins(100_000_000);
     let bins = read_bins(record.bins.unwrap()).unwrap();
     let sent: u64 = bins.iter().map(|b| b.sent_packets).sum();
@@ -163,7 +163,7 @@ fn states_queues_traces_and_bins_survive() {
 #[test]
 fn one_kind_of_file_is_not_taken_for_another() {
     let draft = Plan::default().draft();
-    let error = read_states(draft.queues().into()).unwrap_err().to_string();
+    let error = read_states(draft.queues()).unwrap_err().to_string();
     assert_eq!(error, "states.parquet: the column 'flow' is missing");
 }
 
@@ -223,7 +223,7 @@ proptest! {
             bytes[at] = value;
         }
         let _ = read_packets(bytes.clone());
-        let _ = read_states(bytes.into());
+        let _ = read_states(bytes);
     }
 
     #[test]

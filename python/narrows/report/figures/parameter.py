@@ -23,7 +23,7 @@ ORDER = 25
 
 METRICS = ("throughput_bps", "delay_p95_ns")
 """The metrics drawn, one below the other."""
-_SHOWN = {"rate": (1e-6, "Mbit/s"), "span": (1e-6, "ms"), "bytes": (1e-3, "kB"), "ratio": (100, "%")}
+SHOWN = {"rate": (1e-6, "Mbit/s"), "span": (1e-6, "ms"), "bytes": (1e-3, "kB"), "ratio": (100, "%")}
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def numeric(texts: list[str]) -> tuple[list[float], str] | None:
         except QuantityError:
             break
     if len(found) == len(texts) and len({quantity.kind for quantity in found}) == 1:
-        factor, unit = _SHOWN.get(found[0].kind, (1, found[0].kind))
+        factor, unit = SHOWN.get(found[0].kind, (1, found[0].kind))
         return [float(quantity.value) * factor for quantity in found], unit
     try:
         return [float(text) for text in texts], ""

@@ -1,0 +1,77 @@
+//! A record that is measured and forgotten: the rows of its files, which are never written.
+
+use crate::Cell;
+use crate::folder::judge_by_verifier;
+use narrows_record::completions::binned;
+use narrows_record::{
+    BinLog, CapacityRow, Chunk, Content, FrameRow, KeptTransfers, QueueRow, Record, RecordError,
+    RunDocument, StateRow, TraceRow, TransferRow,
+};
+use std::sync::Arc;
+
+/// What [`crate::RecordFolder`] would write, collected in memory. Kept rows are the same, so metrics and findings are.
+#[derive(Debug, Default)]
+pub struct RecordRows {
+    /// Packets, of `record: packets`.
+    pub packets: Option<Vec<Chunk>>,
+    /// States of the senders.
+    pub states: Vec<StateRow>,
+    /// Values that schemes published beyond these.
+    pub traces: Vec<TraceRow>,
+    /// Samples of the queues.
+    pub queues: Vec<QueueRow>,
+    /// Transfers of applications, whatever the cell wants to keep of them.
+    pub transfers: Vec<TransferRow>,
+    /// Frames of video.
+    pub frames: Vec<FrameRow>,
+    /// Capacity of servers of which the cell does not tell it.
+    pub capacity: Vec<CapacityRow>,
+}
+
+impl RecordRows {
+    /// The record of `cell`, verified and judged like one that is written; `bins` is the log of `record: bins`.
+    ///
+    /// # Errors
+    /// A document that is not one of a run.
+    pub fn complete(
+        self,
+        cell: &Cell,
+        bins: Option<&BinLog>,
+        run: RunDocument,
+    ) -> Result<Record, RecordError> {
+        let (mut transfers, mut completions) = (None, None);
+        match cell.transfers {
+            KeptTransfers::All => transfers = if_any(self.transfers),
+            KeptTransfers::Bins => {
+                completions = if_any(binned(self.transfers.into_iter(), &cell.measure));
+            }
+            KeptTransfers::None => {}
+        }
+        let mut record = Record {
+            cell: narrows_record::Cell::parse(&run.cell)?,
+            run,
+            packets: self.packets.map(rows),
+            bins: bins.map(|log| rows(log.bins().collect())),
+            delays: bins.map(|log| rows(log.delays().collect())),
+            states: Some(rows(self.states)),
+            queues: Some(rows(self.queues)),
+            traces: if_any(self.traces),
+            transfers,
+            completions,
+            frames: if_any(self.frames),
+            capacity: if_any(self.capacity),
+        };
+        let report = narrows_record::verify::verify(&record);
+        judge_by_verifier(&mut record.run, &report);
+        Ok(record)
+    }
+}
+
+fn rows<R>(rows: Vec<R>) -> Content<R> {
+    Content::Rows(Arc::new(rows))
+}
+
+/// Nothing if there are no rows, as a folder has no such file then.
+fn if_any<R>(found: Vec<R>) -> Option<Content<R>> {
+    (!found.is_empty()).then(|| rows(found))
+}

@@ -1,0 +1,184 @@
+//! Cells of which only the metrics and the verdict are wanted: simulated, verified and measured in memory.
+//!
+//! Nothing is written and no process is started, so a short cell costs little more than its packets. The rows are
+//! those that [`crate::run`] writes, and the code that looks at them is the same, so the numbers are.
+
+use crate::World;
+use crate::run::describe;
+use narrows_cell::{Cell, RecordRows};
+use narrows_record::{Chunk, Log, Reason, Record, Verdict, metrics};
+use narrows_units::{Span, Time};
+use serde_json::{Value, json};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Longest virtual time between two looks at the limits.
+const LONGEST: Span = Span::from_ms(100);
+/// Shortest.
+const SHORTEST: Span = Span::from_us(100);
+/// Packets that may enter between two looks: about 20 ms of a processor.
+const PACKETS: u64 = 65_536;
+
+/// Bounds of one cell.
+pub struct Limits<'a> {
+    /// Most bytes of memory that it may take.
+    pub memory: u64,
+    /// True when it is to stop; asked from the thread that simulates, some fifty times a second.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+/// What remains of a cell.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Summary {
+    /// The judgement of the run.
+    pub verdict: Verdict,
+    /// Why it is not better.
+    pub reasons: Vec<Reason>,
+    /// All metrics, as [`metrics::measure`] gives them.
+    pub measured: Value,
+}
+
+impl Summary {
+    /// An object of `verdict`, `reasons` and `measured`.
+    pub fn to_json(&self) -> Value {
+        json!({"verdict": self.verdict, "reasons": self.reasons, "measured": self.measured})
+    }
+}
+
+/// Why there is no summary. Each message is one sentence.
+#[derive(Debug, thiserror::Error)]
+pub enum CellFailure {
+    /// It cannot be simulated.
+    #[error("{0}")]
+    Input(String),
+    /// It needs more memory than it may take.
+    #[error(
+        "the run needs more memory than the {} that it may take: allow more with --memory, or let less be under way, \
+         waiting or recorded (lower rates and delays, shorter queues, record: bins)",
+        narrows_cell::in_words(*.0, "B")
+    )]
+    Memory(u64),
+    /// It was asked to stop.
+    #[error("the simulation was interrupted")]
+    Interrupted,
+    /// A mistake of ours.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl CellFailure {
+    /// A word for programs, as in the events of the agent.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            CellFailure::Input(_) => "input",
+            CellFailure::Memory(_) => "memory",
+            CellFailure::Interrupted => "interrupted",
+            CellFailure::Internal(_) => "internal",
+        }
+    }
+}
+
+/// Simulates, verifies and measures `cell` on this thread. A panic is a failure of this cell alone.
+///
+/// # Errors
+/// See [`CellFailure`].
+pub fn summarise(cell: &Cell, limits: &Limits<'_>) -> Result<Summary, CellFailure> {
+    if let Some(why) = cell.unbounded() {
+        return Err(CellFailure::Input(why));
+    }
+    let work = || -> Result<Summary, CellFailure> {
+        let record = run_to_record(cell, limits)?;
+        let internal =
+            |error: narrows_record::RecordError| CellFailure::Internal(error.to_string());
+        Ok(Summary {
+            measured: metrics::measure(&record).map_err(internal)?,
+            verdict: record.run.verdict,
+            reasons: record.run.reasons,
+        })
+    };
+    catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        let what = text.unwrap_or("no message");
+        Err(CellFailure::Internal(format!(
+            "the simulator panicked: {what}"
+        )))
+    })
+}
+
+/// Simulates `cell` and keeps in memory what [`crate::run`] writes.
+///
+/// # Errors
+/// See [`CellFailure`].
+pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFailure> {
+    let mut world = World::new(cell).map_err(|error| CellFailure::Input(error.to_string()))?;
+    let mut chunks = Vec::new();
+    let (mut now, mut step) = (Time::ZERO, SHORTEST);
+    let mut entered = 0;
+    while now < cell.duration {
+        now = (now + step).min(cell.duration);
+        world.run_until(now);
+        take_chunks(&mut world, &mut chunks);
+        if (limits.stop)() {
+            return Err(CellFailure::Interrupted);
+        }
+        if memory_bytes(&world) > limits.memory {
+            return Err(CellFailure::Memory(limits.memory));
+        }
+        // A cell whose rate grows meets the limits before it has grown far beyond them.
+        let since = world.log.entered() - entered;
+        entered += since;
+        let next = if since > PACKETS {
+            step.scale(1, 2)
+        } else {
+            step.scale(2, 1)
+        };
+        step = next.clamp(SHORTEST, LONGEST);
+    }
+    world.finish();
+    take_chunks(&mut world, &mut chunks);
+    let unknown = cell.unknown_rates();
+    let capacity = narrows_cell::capacity_rows(&world.network, cell.duration, cell.bin, &unknown);
+    let rows = RecordRows {
+        packets: matches!(world.log, Log::Packets(_)).then_some(chunks),
+        states: std::mem::take(&mut world.states),
+        traces: std::mem::take(&mut world.traces),
+        queues: std::mem::take(&mut world.queues),
+        transfers: world.take_transfers().collect(),
+        frames: world.frames(),
+        capacity,
+    };
+    let bins = match &world.log {
+        Log::Bins(log) => Some(log),
+        Log::Packets(_) => None,
+    };
+    rows.complete(cell, bins, describe(cell, &world))
+        .map_err(|error| CellFailure::Internal(error.to_string()))
+}
+
+fn take_chunks(world: &mut World, chunks: &mut Vec<Chunk>) {
+    if let Log::Packets(log) = &mut world.log {
+        chunks.extend(std::iter::from_fn(|| log.take()));
+    }
+}
+
+/// Bytes of a packet that has left: its row, and the copies that the verifier and the metrics make of it.
+const LEFT: u64 = 150;
+/// Bytes of a packet under way: its open row, its place in queues and in the sender's scoreboard.
+const UNDER_WAY: u64 = 400;
+/// Bytes of a sample of a state, a queue or a trace with its words.
+const SAMPLE: u64 = 250;
+
+/// The memory that a cell takes, estimated from what grows: packets, samples and transfers.
+fn memory_bytes(world: &World) -> u64 {
+    let left = match &world.log {
+        Log::Packets(log) => log.entered(),
+        Log::Bins(_) => 0,
+    };
+    let stages = world.network.stages();
+    let held: u64 = stages
+        .map(|stage| u64::from(stage.element.held().packets))
+        .sum();
+    let transfers: usize = world.flows.iter().map(|flow| flow.transfers.len()).sum();
+    let samples = world.states.len() + world.traces.len() + world.queues.len() + transfers;
+    left * LEFT + held * UNDER_WAY + samples as u64 * SAMPLE
+}

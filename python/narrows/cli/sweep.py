@@ -1,0 +1,356 @@
+"""`narrows sweep ...`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli import quick
+from narrows.cli.app import group, subcommand
+from narrows.cli.common import Json, positive
+from narrows.cli.completion import scenario_names
+
+if TYPE_CHECKING:
+    from narrows.sweep.loading import LoadedSweep
+    from narrows.sweep.store import SweepFolder
+
+sweep_app = group(
+    "sweep",
+    "narrows sweep run space.yaml -o space",
+    "Simulate a scenario at many points of a space of parameters.",
+)
+_Scenario = Annotated[
+    str,
+    typer.Argument(help="A scenario with the key sweep (see narrows schema).", autocompletion=scenario_names),
+]
+_On = Annotated[
+    str | None,
+    typer.Option(
+        "--on",
+        metavar="ENGINE",
+        help="local:8 for so many processes, dask:tcp://HOST:8786 for a Dask scheduler. [default: all"
+        " processors, in this process]",
+    ),
+]
+_Memory = Annotated[
+    str | None,
+    typer.Option("--memory", metavar="SIZE", help='Memory that one cell may use. [default: "2 GB"]'),
+]
+_Output = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        help="Folder of the sweep; if it holds this one already, what is missing is run."
+        " [default: results/NAME-HASH]",
+    ),
+]
+_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.")]
+
+
+@subcommand(sweep_app, "run", example="narrows sweep run space.yaml -o space --on local:8")
+def run(
+    scenario: _Scenario,
+    output: _Output = None,
+    on: _On = None,
+    share: Annotated[
+        str | None,
+        typer.Option(
+            "--share", metavar="K/N", help="Only the K-th of N shares of the points, for job arrays."
+        ),
+    ] = None,
+    schemes: quick.Schemes = None,
+    runs: quick.Runs = None,
+    seed: quick.Seed = None,
+    time: quick.Time = None,
+    changes: quick.Changes = None,
+    memory: _Memory = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Run a sweep, or what is missing of it.
+
+    Cells are simulated in memory; of each only the metrics are kept, in one Parquet data set (DIR/data) that
+    may be read while it grows: narrows query "select ..." DIR. The same command completes a sweep that was
+    interrupted or killed. A cell is known by the hash of its content and version, and never runs twice.
+
+    Exit codes: 0 done, 2 usage, 3 a bad scenario, 4 this machine can't, 6 some cells failed,
+    130/143 interrupted with everything finished kept.
+    """
+    run_sweep(
+        scenario,
+        quick.Changed(None, schemes, None, runs, seed, time, changes or []),
+        output,
+        on=on,
+        share=share,
+        memory=memory,
+        dry_run=dry_run,
+        as_json=as_json,
+    )
+
+
+def run_sweep(
+    scenario: str,
+    changed: quick.Changed,
+    output: Path | None,
+    *,
+    on: str | None = None,
+    share: str | None = None,
+    memory: str | None = None,
+    dry_run: bool = False,
+    as_json: bool = False,
+) -> None:
+    """What `narrows sweep run` does."""
+    from narrows.campaign.run import RESULTS
+    from narrows.cli.common import print_json
+    from narrows.console import say
+    from narrows.errors import EXIT_SOME_INVALID, Interrupted
+    from narrows.sweep.engines import engine
+    from narrows.sweep.execute import SweepRun, interrupted
+    from narrows.sweep.loading import load_sweep
+    from narrows.sweep.store import SweepFolder
+    from narrows.sweep.work import DEFAULT_MEMORY
+
+    part = _share(share)
+    most = positive(memory, "bytes", "--memory") if memory else DEFAULT_MEMORY
+    loaded = load_sweep(scenario, changed.overrides())
+    if dry_run:
+        _print_plan(loaded, as_json)
+        return
+    made = engine(on)
+    path = output or RESULTS / f"{loaded.first.name}-{loaded.hash[:6]}"
+    folder = SweepFolder.open(path, loaded)
+    try:
+        with _Bar(path, quiet=as_json) as bar:
+            work = SweepRun(loaded, folder, made, most, part, bar.show)
+            try:
+                work.run()
+            except Interrupted as error:
+                raise interrupted(folder, error.number) from None
+        if as_json:
+            print_json(_summary(folder, work.known))
+        else:
+            say(f"{len(folder.done)} cells in {path}; narrows sweep show {path} says what matters")
+            for one in work.failed[:5]:
+                say(f"failed at point {one['point']} ({one['scheme']}, run {one['run']}): {one['message']}")
+        if work.failed:
+            say(f"{len(work.failed)} cells failed; sweep.json lists them")
+            raise typer.Exit(EXIT_SOME_INVALID)
+    finally:
+        folder.close()
+
+
+def _summary(folder: SweepFolder, known: int) -> dict[str, Any]:
+    document = folder.document
+    return {
+        "format": "narrows/sweep-run/1",
+        "path": str(folder.path),
+        "hash": document["hash"],
+        "cells": len(folder.done),
+        "known": known,
+        "failed": document["failed"],
+    }
+
+
+def _share(text: str | None) -> tuple[int, int]:
+    from narrows.errors import UsageError
+
+    if text is None:
+        return 1, 1
+    first, _, of = text.partition("/")
+    if not (first.isdecimal() and of.isdecimal() and 1 <= int(first) <= int(of)):
+        raise UsageError(f"--share {text}: write K/N with K from 1 to N, such as 3/100")
+    return int(first), int(of)
+
+
+class _Bar:
+    """A bar at a terminal, after two seconds."""
+
+    def __init__(self, path: Path, *, quiet: bool) -> None:
+        import time
+
+        from narrows.campaign.progress import bars
+        from narrows.console import stderr_console
+
+        self.path = path
+        console = stderr_console()
+        self.bars = bars(console, console.is_terminal and not quiet)
+        self.began = time.monotonic()
+        self.task: Any = None
+
+    def __enter__(self) -> _Bar:
+        self.bars.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bars.__exit__(*error)  # type: ignore[arg-type]
+
+    def show(self, done: int, known: int, failed: int) -> None:
+        import time
+
+        if time.monotonic() - self.began < 2.0:
+            return
+        if self.task is None:
+            self.task = self.bars.add_task("cells", total=None, note="")
+        note = f"{done} cells" + (f", {failed} failed" if failed else "")
+        self.bars.update(self.task, completed=done, total=max(known, 1), note=note)
+
+
+def _print_plan(loaded: LoadedSweep, as_json: bool) -> None:
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console, table
+
+    sweep, first = loaded.sweep, loaded.first
+    points = list(sweep.points())
+    cells = len(points) * len(first.schemes) * first.runs
+    if as_json:
+        print_json(
+            {
+                "format": "narrows/sweep-plan/1",
+                "hash": loaded.hash,
+                "design": sweep.design,
+                "parameters": [
+                    {"label": one.name, "key": one.key, "law": one.law.text} for one in sweep.parameters
+                ],
+                "schemes": [row.label for row in first.schemes],
+                "runs": first.runs,
+                "cells": cells,
+                "points": [point.words for point in points],
+            }
+        )
+        return
+    console = stdout_console()
+    up = f" at least, at most {sweep.until.most} runs of each" if sweep.until else ""
+    console.print(
+        f"{first.name}: {len(points)} points ({sweep.design}) x {len(first.schemes)} schemes"
+        f" x {first.runs} runs = {cells} cells{up}",
+        soft_wrap=True,
+    )
+    shown = table("point", *(one.name for one in sweep.parameters))
+    for point in points[:20]:
+        shown.add_row(str(point.number), *point.words.values())
+    console.print(shown)
+    if len(points) > 20:
+        console.print(f"and {len(points) - 20} more")
+
+
+@subcommand(sweep_app, "show", example="narrows sweep show results/space --metric delay_p95_ns")
+def show(
+    folder: _Folder,
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="NAME", help="The metric; --list names them.")
+    ] = "throughput_bps",
+    flow: Annotated[
+        int | None, typer.Option("--flow", help="One flow, by its number, instead of all.")
+    ] = None,
+    listing: Annotated[bool, typer.Option("--list", help="Name the metrics and end.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Say which keys of a sweep matter for a metric, and which matter together.
+
+    A main effect is the share of the metric's variance over the points that a key alone explains, an
+    interaction what two keys explain together beyond that; what chance would explain is taken off. Beside it
+    are the means of the metric from the lowest to the highest values of the key.
+
+    Exit codes: 0 done, 3 no sweep, or nothing that is valid.
+    """
+    from narrows.analysis.metrics import head_of, unit_of
+    from narrows.campaign.results import metric_list
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console, table
+    from narrows.sweep.effects import effects, points_of
+    from narrows.sweep.store import SweepFolder
+
+    opened = SweepFolder.read(folder)
+    if listing:
+        print("\n".join(opened.document["metrics"]))
+        return
+    found = [effects(one) for one in points_of(opened, metric, flow)]
+    if as_json:
+        print_json([_effects_json(one, metric) for one in found])
+        return
+    described = next((one for one in metric_list() if one["name"] == metric), {"name": metric})
+    scale = float(described.get("show_scale") or 1)
+    unit = unit_of(described)
+    console = stdout_console()
+    labels = {one["name"]: one["label"] for one in opened.parameters}
+    for one in found:
+        console.print(f"{one.scheme}: {head_of(described)} over {one.points} points", highlight=False)
+        shown = table("key", "explains", f"means, low to high ({unit})", right=["explains"])
+        for name in sorted(one.main, key=lambda key: -one.main[key]):
+            means = [f"{value * scale:.4g}" for _, value in one.means[name]]
+            picked = means if len(means) <= 5 else [means[0], means[len(means) // 2], means[-1]]
+            shown.add_row(labels[name], f"{one.main[name]:.0%}", ", ".join(picked))
+        for (first, second), share in sorted(one.pairs.items(), key=lambda pair: -pair[1])[:3]:
+            if share >= 0.01:
+                shown.add_row(f"{labels[first]} with {labels[second]}", f"{share:.0%}", "")
+        console.print(shown)
+
+
+def _effects_json(found: Any, metric: str) -> dict[str, Any]:
+    return {
+        "scheme": found.scheme,
+        "metric": metric,
+        "points": found.points,
+        "main": found.main,
+        "means": {name: [list(pair) for pair in means] for name, means in found.means.items()},
+        "pairs": [{"keys": list(pair), "share": share} for pair, share in found.pairs.items()],
+    }
+
+
+@subcommand(sweep_app, "export", example="narrows sweep export space.yaml --slurm --tasks 100 -o space")
+def export(
+    scenario: _Scenario,
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Folder that the script and the results go to.")
+    ],
+    slurm: Annotated[bool, typer.Option("--slurm", help="A job array for SLURM (sbatch).")] = False,
+    tasks: Annotated[int, typer.Option("--tasks", min=1, max=100_000, help="Number of tasks.")] = 10,
+    processors: Annotated[int, typer.Option("--processors", min=1, max=1024, help="Of each task.")] = 1,
+    schemes: quick.Schemes = None,
+    runs: quick.Runs = None,
+    seed: quick.Seed = None,
+    time: quick.Time = None,
+    changes: quick.Changes = None,
+    as_json: Json = False,
+) -> None:
+    """Write a script for sites with a batch system and without Dask.
+
+    Task K of N runs the K-th share of the points into a folder of its own. A task that is run again completes
+    its folder. When all have ended, narrows merge makes one sweep of them; the script's head says how.
+
+    Exit codes: 0 done, 1 the script can't be written, 2 usage, 3 a bad scenario.
+    """
+    from narrows.cli.common import print_json
+    from narrows.errors import UsageError
+    from narrows.sweep.export import write_slurm
+    from narrows.sweep.loading import load_sweep
+
+    if not slurm:
+        raise UsageError("name the batch system: --slurm")
+    changed = quick.Changed(None, schemes, None, runs, seed, time, changes or [])
+    loaded = load_sweep(scenario, changed.overrides())
+    script = write_slurm(loaded, output, tasks, processors)
+    if as_json:
+        print_json({"script": str(script), "tasks": tasks, "hash": loaded.hash})
+    else:
+        print(f"sbatch {script}")
+        print(f"narrows merge {output}/task-* -o {output}/merged    # when all tasks have ended")
+
+
+def merge_sweeps(folders: list[Path], output: Path, as_json: bool) -> None:
+    """What `narrows merge` does with folders of a sweep."""
+    from narrows.cli.common import print_json
+    from narrows.errors import EXIT_SOME_INVALID
+    from narrows.sweep.merge import merge
+
+    found = merge(output, folders)
+    if as_json:
+        print_json({"path": str(output), **vars(found)})
+    else:
+        failed = f"; {found.failed} cells failed there" if found.failed else ""
+        print(f"{output}: {found.added} cells adopted, {found.known} were there already{failed}")
+    if found.failed:
+        raise typer.Exit(EXIT_SOME_INVALID)

@@ -1,0 +1,65 @@
+"""The points of a space of parameters, of a sweep or of a campaign with a matrix, for figures over it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from narrows.report.data import Campaign
+from narrows.report.figures.parameter import METRICS, SHOWN, matrix_rows, numeric
+from narrows.sweep.effects import Points, points_of
+from narrows.sweep.store import SweepFolder, is_sweep
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+#: Units of columns for people, by the kind of the parameter.
+_SHOWN = {**SHOWN, "bdp": (1, "bdp")}
+
+
+def spaces(data: Campaign) -> list[tuple[dict[str, Any], list[Points]]]:
+    """Each metric with the points of the schemes, in the units of people; names of parameters have theirs."""
+    found = []
+    for name in METRICS:
+        metric = data.metric(name)
+        if metric is None:
+            continue
+        points = list(_of_sweep(data, metric) if is_sweep(data.folder) else _of_matrix(data, metric))
+        points = [one for one in points if sum(len(set(values)) > 1 for values in one.values.values()) > 0]
+        if points:
+            found.append((metric, points))
+    return found
+
+
+def _of_sweep(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
+    folder = SweepFolder.read(data.folder)
+    scale = float(metric.get("show_scale") or 1)
+    for one in points_of(folder, metric["name"]):
+        values = {}
+        for parameter in folder.parameters:
+            factor, unit = _SHOWN.get(parameter["kind"], (1, ""))
+            given = one.values[parameter["name"]]
+            title = f"{parameter['label']} ({unit})" if unit else parameter["label"]
+            numbers = parameter["kind"] not in ("text", "flag")
+            values[title] = [value * factor for value in given] if numbers else list(map(str, given))
+        yield Points(one.scheme, values, one.metric * scale)
+
+
+def _of_matrix(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
+    import numpy as np
+
+    rows = matrix_rows(data)
+    scale = float(metric.get("show_scale") or 1)
+    samples: dict[str, list[float]] = {}
+    for run in data.runs:
+        value = ((run.rows.get("all") or {}).get("metrics") or {}).get(metric["name"])
+        if run.valid and value is not None and run.scheme in rows:
+            samples.setdefault(run.scheme, []).append(float(value) * scale)
+    for base in dict.fromkeys(rows[label][0] for label in samples):
+        labels = [label for label in samples if rows[label][0] == base]
+        values: dict[str, list[Any]] = {}
+        for name in dict.fromkeys(name for label in labels for name in rows[label][1]):
+            texts = [rows[label][1].get(name, "") for label in labels]
+            placed = numeric(texts)
+            title = f"{name} ({placed[1]})" if placed and placed[1] else name
+            values[title] = list(placed[0]) if placed else texts
+        yield Points(base, values, np.array([sum(samples[one]) / len(samples[one]) for one in labels]))

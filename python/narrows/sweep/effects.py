@@ -1,0 +1,133 @@
+"""What matters in a sweep: main effects of its parameters on a metric, and interactions of pairs.
+
+The main effect of a parameter is the share of a metric's variance over the points that the parameter alone
+explains, Var(E[Y | X]) / Var(Y): the first-order index of Sobol (1993), estimated from means over classes of
+points as alike in X as their number allows (correlation ratio; Saltelli et al. 2008, section 1.2.7). An
+interaction is what two parameters explain together beyond what each explains alone. Means of few points vary
+by chance alone, which would look like an effect: the share that chance explains in the mean, (k - 1) /
+(n - 1) for k classes of n points, is taken off (epsilon squared; Kelley 1935).
+"""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from narrows.errors import DataError
+from narrows.sweep.store import SweepFolder
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: Classes of a parameter with many values, and of each of two in an interaction.
+CLASSES, OF_PAIRS = 10, 4
+#: Fewer points than this in a class say little.
+FEWEST = 4
+
+
+@dataclass(frozen=True)
+class Points:
+    """The points of a scheme: values of the parameters, and the mean of a metric over the valid runs."""
+
+    scheme: str
+    #: By the name of the column: numbers, or texts of keys without order.
+    values: dict[str, list[Any]]
+    metric: NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Effects:
+    """Shares of the variance of a metric over the points of a scheme."""
+
+    scheme: str
+    points: int
+    #: By parameter: share that it alone explains, and the mean of the metric in each class with its middle.
+    main: dict[str, float]
+    means: dict[str, list[tuple[Any, float]]]
+    #: By pairs of parameters: share that the two explain together beyond both alone.
+    pairs: dict[tuple[str, str], float]
+
+
+def points_of(folder: SweepFolder, metric: str, flow: int | None = None) -> list[Points]:
+    """The points of each scheme, from the rows of one flow or of all together; raises `DataError` if there is
+    nothing."""
+    import pyarrow.compute as pc
+
+    names = [one["name"] for one in folder.parameters]
+    if metric not in folder.document["metrics"]:
+        raise DataError(f"{folder.path}: has no metric {metric}; narrows sweep show --list names them")
+    table = folder.table(["point", "scheme", "flow", "verdict", *names, metric])
+    mine = pc.is_null(table["flow"]) if flow is None else pc.equal(table["flow"], flow)
+    table = table.filter(pc.and_(mine, pc.not_equal(table["verdict"], "invalid")))
+    table = table.filter(pc.is_valid(table[metric]))
+    if table.num_rows == 0:
+        raise DataError(f"{folder.path}: no valid run has {metric}")
+    means = table.group_by(["scheme", "point", *names]).aggregate([(metric, "mean")]).sort_by("point")
+    found = []
+    for scheme in dict.fromkeys(means["scheme"].to_pylist()):
+        own = means.filter(pc.equal(means["scheme"], scheme))
+        values = {name: own[name].to_pylist() for name in names}
+        found.append(Points(scheme, values, own[f"{metric}_mean"].to_numpy()))
+    return found
+
+
+def classes(values: list[Any], most: int) -> NDArray[np.intp]:
+    """The class of each point: one for each value, or `most` of as many points if there are more values."""
+    import numpy as np
+
+    different = sorted(set(values), key=lambda one: (isinstance(one, str), one))
+    if len(different) <= most or not all(isinstance(one, int | float) for one in different):
+        place = {value: at for at, value in enumerate(different)}
+        return np.array([place[value] for value in values])
+    ranks = np.argsort(np.argsort(np.array(values, float), kind="stable"), kind="stable")
+    return ranks * most // len(values)
+
+
+def effects(points: Points) -> Effects:
+    """Main effects and interactions."""
+    import numpy as np
+
+    count = len(points.metric)
+    most = max(2, min(CLASSES, count // FEWEST))
+    varied = {name: values for name, values in points.values.items() if len(set(values)) > 1}
+    main, means = {}, {}
+    for name, values in varied.items():
+        of = classes(values, most)
+        main[name] = _explained(points.metric, of)
+        means[name] = [
+            (
+                _middle([values[at] for at in np.flatnonzero(of == one)]),
+                float(points.metric[of == one].mean()),
+            )
+            for one in np.unique(of)
+        ]
+    pairs = {}
+    few = max(2, min(OF_PAIRS, int((count / FEWEST) ** 0.5)))
+    coarse = {name: classes(values, few) for name, values in varied.items()}
+    alone = {name: _explained(points.metric, of) for name, of in coarse.items()}
+    for first, second in itertools.combinations(varied, 2):
+        both = coarse[first] * (int(coarse[second].max()) + 1) + coarse[second]
+        beyond = _explained(points.metric, both) - alone[first] - alone[second]
+        pairs[first, second] = max(0.0, beyond)
+    return Effects(points.scheme, count, main, means, pairs)
+
+
+def _explained(metric: NDArray[np.float64], of: NDArray[np.intp]) -> float:
+    """Share of the variance between classes, less what chance explains."""
+    import numpy as np
+
+    total = float(((metric - metric.mean()) ** 2).sum())
+    kinds, sizes = np.unique(of, return_counts=True)
+    if total <= 0 or len(metric) <= len(kinds):
+        return 0.0
+    middles = np.array([metric[of == one].mean() for one in kinds])
+    between = float((sizes * (middles - metric.mean()) ** 2).sum())
+    within = (total - between) / (len(metric) - len(kinds))
+    return max(0.0, (between - (len(kinds) - 1) * within) / total)
+
+
+def _middle(values: list[Any]) -> Any:
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]

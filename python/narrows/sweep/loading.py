@@ -1,0 +1,158 @@
+"""From a file with the key `sweep` to cells."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError, Problem, ScenarioError, UsageError
+from narrows.scenario import overrides as _overrides
+from narrows.scenario import registry as _registry
+from narrows.scenario.files import stored_name
+from narrows.scenario.hashes import canonical_json, content_hash
+from narrows.scenario.matrix import in_words
+from narrows.scenario.model import FOR_PEOPLE, Scenario, SchemeRow, cell_of
+from narrows.scenario.overrides import Override
+from narrows.scenario.resolve import resolve
+from narrows.scenario.shipped import find
+from narrows.scenario.yaml_tree import Mapping, read_file
+from narrows.sweep.plan import KEY, Point, Sweep, placed, read
+
+#: Digits of the address of a cell: 96 bits, so that no two of 10^9 cells share one by chance.
+_DIGITS = 24
+
+
+@dataclass(frozen=True)
+class SweepCell:
+    """One run of one scheme at one point."""
+
+    #: The hash of its content and of the version that simulates it: what has the same one gives the same.
+    address: str
+    text: str
+    point: Point
+    row: SchemeRow
+    run: int
+    seed: int
+    duration_ns: int
+
+    @property
+    def group(self) -> tuple[int, str]:
+        """The point and the scheme, whose runs are looked at together."""
+        return self.point.number, self.row.slug
+
+
+@dataclass
+class LoadedSweep:
+    """A scenario with a sweep, ready to be resolved at its points."""
+
+    path: Path
+    text: str
+    changes: list[Override]
+    tree: Mapping
+    sweep: Sweep
+    #: The scenario at the first point.
+    first: Scenario
+    version: str
+    #: Contents of files that cells name, by the names under which workers look for them.
+    files: dict[str, bytes] = field(default_factory=dict)
+
+    @cached_property
+    def hash(self) -> str:
+        """The identity of the sweep: everything that is written but what is for people."""
+        kept = {name: in_words(node) for name, node in self.tree.entries.items() if name not in FOR_PEOPLE}
+        return content_hash({**kept, "files": sorted(self.files)})
+
+    def scenario_at(self, point: Point) -> Scenario:
+        """What the scenario resolves to at a point; raises `ScenarioError` that names it."""
+        try:
+            found = self._resolve(point)
+        except ScenarioError as error:
+            said = ", ".join(f"{name} {text}" for name, text in point.words.items())
+            raise DataError(f"at point {point.number} ({said}): {error}") from None
+        self._keep(found)
+        return found
+
+    def cells(self, scenario: Scenario, point: Point, runs: range) -> Iterator[SweepCell]:
+        """Runs of all schemes at a point, run by run."""
+        for run in runs:
+            for row in scenario.schemes:
+                yield self.cell(scenario, row, point, run)
+
+    def cell(self, scenario: Scenario, row: SchemeRow, point: Point, run: int) -> SweepCell:
+        """One run."""
+        made = cell_of(scenario, row, run)
+        identity = canonical_json({"cell": made.content, "version": self.version})
+        address = hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
+        duration = int(made.content["duration_ns"])
+        return SweepCell(address, json.dumps(made.content), point, row, run, made.seed, duration)
+
+    def _resolve(self, point: Point) -> Scenario:
+        base = Mapping(
+            self.tree.mark,
+            {name: node for name, node in self.tree.entries.items() if name != KEY},
+            self.tree.key_marks,
+        )
+        return resolve(placed(base, point), _registry.load(), self.path.name, self.path.parent)
+
+    def _keep(self, scenario: Scenario) -> None:
+        for sha256, content in scenario.files.contents.items():
+            self.files.setdefault(stored_name(scenario.files.names[sha256], sha256), content)
+
+
+def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
+    """Reads a sweep by the path or shipped name of its scenario, with changes from the command line."""
+    from narrows import _native
+
+    path = find(name)
+    text, tree = read_file(path)
+    tree = _overrides.apply(tree, changes)
+    if KEY not in tree.entries:
+        raise UsageError(
+            f"{path} has no key sweep, so it is run by narrows run; narrows schema lists the keys"
+        )
+    for other in ("matrix", "draw"):
+        if other in tree.entries:
+            mark = tree.key_marks[other]
+            raise ScenarioError(
+                [Problem(str(mark), other, "a sweep has its own points; write the key there")]
+            )
+    base = Mapping(tree.mark, {key: node for key, node in tree.entries.items() if key != KEY}, tree.key_marks)
+    # Seed and runs are needed before there is any point, and mistakes elsewhere are told at once.
+    seed, runs = _single(base)
+    sweep = read(tree, seed, runs)
+    registry: dict[str, Any] = json.loads(_native.registry())
+    version = f"{_native.version()} {registry.get('git') or ''}".strip()
+    empty = Scenario.__new__(Scenario)
+    found = LoadedSweep(path, text, changes, tree, sweep, empty, version)
+    point = next(sweep.points(), None)
+    if point is None:
+        raise ScenarioError([Problem(str(tree.key_marks[KEY]), KEY, "no point keeps all constraints")])
+    found.first = found.scenario_at(point)
+    where = found.first.where
+    if where != "simulate":
+        raise UsageError(
+            f"a sweep is simulated, and this scenario says where: {where}; give --where simulate"
+        )
+    return found
+
+
+def _single(base: Mapping) -> tuple[int, int]:
+    """Seed and runs of a scenario as they are written."""
+    from narrows.scenario.keys import KEYS
+    from narrows.scenario.params import Context, read_value
+    from narrows.scenario.problems import Problems
+
+    problems, found = Problems(), []
+    for name in ("seed", "runs"):
+        param = KEYS[name].param
+        assert param is not None
+        node = base.entries.get(name)
+        value = param.default if node is None else read_value(node, param, Context(problems))
+        found.append(int(value or param.default or 1))
+    problems.raise_if_any()
+    return found[0], found[1]

@@ -1,0 +1,56 @@
+"""Results of one sweep from several folders, as job arrays leave them, in one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from narrows.campaign.store import now
+from narrows.errors import DataError
+from narrows.sweep.store import DOCUMENT, SweepFolder
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What merging did: cells that came in, cells that were there already, and failures that were told."""
+
+    added: int
+    known: int
+    failed: int
+
+
+def merge(into: Path, others: Sequence[Path]) -> Merged:
+    """Adopts the cells of other folders of the same sweep; each cell is kept once. `into` is made if it is
+    not there. Raises `DataError` for a folder that is no sweep, is another one, or is damaged."""
+    read = [SweepFolder.read(path) for path in others if path.resolve() != into.resolve()]
+    if not read:
+        raise DataError("name the folders whose cells are to be adopted")
+    folder = _opened(into, read[0])
+    try:
+        for other in read:
+            if other.document["hash"] != folder.document["hash"]:
+                raise DataError(f"{other.path} holds another sweep than {into}; nothing of it was adopted")
+        added = known = 0
+        failed = list(folder.document["failed"])
+        for other in read:
+            failed += other.document["failed"]
+            for part in other.parts:
+                slug = part.parent.name.removeprefix("slug=")
+                rows = [{**row, "slug": slug} for row in other.rows_of(part)]
+                new = folder.adopt(rows)
+                added += new
+                known += len({row["cell"] for row in rows}) - new
+        unique = [dict(one) for one in dict.fromkeys(tuple(sorted(one.items())) for one in failed)]
+        folder.end("merged", unique)
+        return Merged(added, known, len(unique))
+    finally:
+        folder.close()
+
+
+def _opened(into: Path, like: SweepFolder) -> SweepFolder:
+    document = None
+    if not (into / DOCUMENT).exists():
+        sessions = {"sessions": [], "cells": 0, "failed": []}
+        document = {**like.document, **sessions, "created_at": now()}
+    return SweepFolder.adopting(into, document)

@@ -1,0 +1,316 @@
+"""The folder of a sweep: `sweep.json`, and one Parquet data set that grows while the sweep runs.
+
+    sweep.json                      format narrows/sweep/1: what is swept, how far it is
+    data/slug=cubic/part-000001-5d41402a.parquet ...
+
+A row is one flow of one cell, or all flows together (`flow` is null). Parts appear whole, by renaming, so
+readers may read at any time, and a process that is killed loses what it has not yet written: the cells of
+some seconds. Cells are known by their addresses, and one that is in the data set is never run again.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+import uuid
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from narrows.campaign.columns import FIXED, free_name, typed
+from narrows.campaign.results import metric_list
+from narrows.campaign.store import now, read_json, write_atomically
+from narrows.errors import DataError, NarrowsError, UsageError, reason
+from narrows.sweep.loading import LoadedSweep, SweepCell
+
+if TYPE_CHECKING:
+    import pyarrow
+
+FORMAT = "narrows/sweep/1"
+DOCUMENT, DATA = "sweep.json", "data"
+#: Seconds of work between two parts, and the share of the time so far that may be lost instead.
+LEAST_S, SHARE = 1.0, 0.02
+_ALSO = ("point", "reasons", "slug")
+
+
+@dataclass
+class SweepFolder:
+    """An open sweep; one process at a time writes it."""
+
+    path: Path
+    document: dict[str, Any]
+    #: Addresses of the cells that are there.
+    done: set[str] = field(default_factory=set)
+    _lock: int | None = field(default=None, repr=False)
+    _rows: list[dict[str, Any]] = field(default_factory=list, repr=False)
+    _began: float = field(default_factory=time.monotonic, repr=False)
+    _written: float = field(default_factory=time.monotonic, repr=False)
+    _part: int = 0
+
+    # -- opening ---------------------------------------------------------------------------------
+
+    @classmethod
+    def open(cls, path: Path, loaded: LoadedSweep) -> SweepFolder:
+        """The folder of this sweep: made, or continued if it is there."""
+        there = (path / DOCUMENT).exists()
+        if there and read_document(path)["hash"] != loaded.hash:
+            raise UsageError(f"{path} holds another sweep; choose another folder with -o")
+        return cls.adopting(path, None if there else _document(loaded), loaded.version)
+
+    @classmethod
+    def adopting(cls, path: Path, document: dict[str, Any] | None, version: str = "") -> SweepFolder:
+        """The folder for writing: made with this document, or as it is there."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise NarrowsError(f"{path}: can't be created: {reason(error)}; choose another with -o") from None
+        folder = cls(path, {})
+        folder._acquire()
+        try:
+            if document is None:
+                folder.document = read_document(path)
+            else:
+                left = [one.name for one in path.iterdir() if not one.name.startswith(".")]
+                if left and left != [DATA]:
+                    raise UsageError(f"{path} is not empty and holds no sweep; choose another folder with -o")
+                folder.document = document
+            folder._sweep_up()
+            folder.document["sessions"].append({"started_at": now(), "version": version})
+            folder.done = set(folder.column("cell"))
+            folder.save()
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    @classmethod
+    def read(cls, path: Path) -> SweepFolder:
+        """A sweep to look at, which may grow meanwhile."""
+        return cls(path, read_document(path))
+
+    def close(self) -> None:
+        """Releases the folder for other processes."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _acquire(self) -> None:
+        self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise NarrowsError(
+                f"{self.path}: another narrows is working on this sweep; wait for it or choose another folder"
+            ) from None
+
+    def _sweep_up(self) -> None:
+        """Removes what a killed process left half-written."""
+        for leftover in (*self.path.glob(".*.tmp"), *self.path.glob(f"{DATA}/*/.*.tmp")):
+            leftover.unlink(missing_ok=True)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    @property
+    def parts(self) -> list[Path]:
+        """The files of the data set."""
+        return sorted(self.path.glob(f"{DATA}/*/*.parquet"))
+
+    @property
+    def parameters(self) -> list[dict[str, Any]]:
+        """The keys that are swept: name of the column, label, address, unit and law of each."""
+        return list(self.document["parameters"])
+
+    def table(self, columns: list[str] | None = None) -> pyarrow.Table:
+        """The rows that there are; `columns` chooses some. Raises `DataError` if a part is damaged."""
+        import pyarrow as pa
+
+        tables = [self._part_table(part, columns) for part in self.parts]
+        return pa.concat_tables(tables) if tables else self._chosen(columns).empty_table()
+
+    def rows_of(self, part: Path) -> list[dict[str, Any]]:
+        """The rows of one part."""
+        return list(self._part_table(part, None).to_pylist())
+
+    def _chosen(self, columns: list[str] | None) -> pyarrow.Schema:
+        import pyarrow as pa
+
+        schema = self.schema()
+        return schema if columns is None else pa.schema([schema.field(name) for name in columns])
+
+    def _part_table(self, part: Path, columns: list[str] | None) -> pyarrow.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        try:
+            return pq.ParquetFile(part).read(columns).cast(self._chosen(columns))
+        except (OSError, pa.ArrowException, ValueError) as error:
+            text = str(error).splitlines()[0]
+            raise DataError(f"{part}: is damaged ({text}); remove it, and run the sweep again") from None
+
+    def column(self, name: str) -> list[Any]:
+        """The values of one column."""
+        return list(self.table([name]).column(0).to_pylist())
+
+    def schema(self) -> pyarrow.Schema:
+        """The columns of the data set with their types."""
+        import pyarrow as pa
+
+        texts, whole = pa.string(), pa.int64()
+        fields = [
+            ("point", whole), ("cell", texts), ("scenario", texts), ("plane", texts), ("scheme", texts),
+            ("run", whole), ("seed", whole), ("duration_ns", whole), ("flow", whole), ("flow_scheme", texts),
+            ("background", pa.bool_()), ("verdict", texts), ("reasons", texts),
+        ]  # fmt: skip
+        kinds = {"text": texts, "flag": pa.bool_()}
+        fields += [(one["name"], kinds.get(one["kind"], pa.float64())) for one in self.parameters]
+        fields += [(name, pa.float64()) for name in self.document["metrics"]]
+        return pa.schema(fields)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def add(self, cell: SweepCell, found: dict[str, Any]) -> None:
+        """Keeps what remains of a cell, and writes a part when it is time."""
+        if cell.address in self.done:
+            return
+        self.done.add(cell.address)
+        self._rows += self._of_cell(cell, found)
+        self._write_if_due()
+
+    def adopt(self, rows: list[dict[str, Any]]) -> int:
+        """Keeps the rows of another folder of the same sweep whose cells are not there; how many cells."""
+        new = [row for row in rows if row["cell"] not in self.done]
+        added = {row["cell"] for row in new}
+        self.done |= added
+        self._rows += new
+        self._write_if_due()
+        return len(added)
+
+    def _of_cell(self, cell: SweepCell, found: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        front = {
+            "point": cell.point.number,
+            "cell": cell.address,
+            "scenario": self.document["name"],
+            "plane": "simulate",
+            "scheme": cell.row.label,
+            "run": cell.run,
+            "seed": cell.seed,
+            "duration_ns": cell.duration_ns,
+            "verdict": found["verdict"],
+            "reasons": " ".join(one["code"] for one in found["reasons"]),
+            "slug": cell.row.slug,
+        }
+        for one in self.parameters:
+            text = cell.point.words[one["label"]]
+            value = typed([text])[1][text]
+            front[one["name"]] = value if one["kind"] == "flag" else _as(one["kind"], value, text)
+        for flow in found["measured"]["flows"]:
+            number = None if flow["flow"] == "all" else int(flow["flow"])
+            metrics = {
+                name: None if value is None else float(value) for name, value in flow["metrics"].items()
+            }
+            yield {
+                **front,
+                "flow": number,
+                "flow_scheme": flow.get("scheme"),
+                "background": bool(flow.get("background")),
+                **metrics,
+            }
+
+    def _write_if_due(self) -> None:
+        passed = time.monotonic() - self._written
+        if passed > max(LEAST_S, SHARE * (time.monotonic() - self._began)):
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what has been kept as parts, one for each scheme."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        by_slug: dict[str, list[dict[str, Any]]] = {}
+        for row in self._rows:
+            by_slug.setdefault(row["slug"], []).append(row)
+        schema = self.schema()
+        for slug, rows in by_slug.items():
+            table = pa.Table.from_pylist(rows, schema=schema)
+            sink = pa.BufferOutputStream()
+            pq.write_table(table, sink, compression="zstd")
+            target = self.path / DATA / f"slug={slug}"
+            self._part += 1
+            try:
+                target.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise NarrowsError(f"{target}: can't be created: {reason(error)}") from None
+            name = f"part-{self._part:06}-{uuid.uuid4().hex[:8]}.parquet"
+            write_atomically(target / name, sink.getvalue().to_pybytes())
+        self._rows = []
+        self._written = time.monotonic()
+
+    def save(self) -> None:
+        """Writes sweep.json."""
+        text = json.dumps(self.document, indent=1, ensure_ascii=False) + "\n"
+        write_atomically(self.path / DOCUMENT, text)
+
+    def end(self, outcome: str, failed: list[dict[str, Any]]) -> None:
+        """Writes everything, and notes how the work ended."""
+        self.flush()
+        self.document["cells"] = len(self.done)
+        self.document["failed"] = failed
+        self.document["sessions"][-1].update(ended_at=now(), outcome=outcome)
+        self.save()
+
+
+def _as(kind: str, value: Any, text: str) -> Any:
+    return text if kind == "text" else float(value)
+
+
+def _document(loaded: LoadedSweep) -> dict[str, Any]:
+    metrics = [one["name"] for one in metric_list()]
+    taken = {*FIXED, *_ALSO, *metrics}
+    parameters = []
+    for one in loaded.sweep.parameters:
+        texts = [one.at(share)[1] for share in one.shares]
+        kind, _ = typed(texts)
+        name = free_name(one.name, kind, one.key, taken)
+        parameters.append(
+            {"name": name, "label": one.name, "key": one.key, "kind": kind, "law": one.law.text}
+        )
+    until = loaded.sweep.until
+    return {
+        "format": FORMAT,
+        "name": loaded.first.name,
+        "title": loaded.first.title,
+        "question": loaded.first.question,
+        "hash": loaded.hash,
+        "written": loaded.text,
+        "overrides": [{"option": one.option, "path": one.path, "value": one.text} for one in loaded.changes],
+        "parameters": parameters,
+        "design": loaded.sweep.design,
+        "constraints": loaded.sweep.constraints,
+        **({"until": vars(until)} if until else {}),
+        "schemes": [row.label for row in loaded.first.schemes],
+        "metrics": metrics,
+        "created_at": now(),
+        "sessions": [],
+        "cells": 0,
+        "failed": [],
+    }
+
+
+def read_document(path: Path) -> dict[str, Any]:
+    """The content of a folder's sweep.json."""
+    return read_json(path / DOCUMENT, FORMAT)
+
+
+def is_sweep(path: Path) -> bool:
+    """True if the folder holds a sweep."""
+    return (path / DOCUMENT).is_file()
+
+
+def folders(places: Iterable[Path]) -> list[Path]:
+    """The folders of sweeps at and below these."""
+    found = [one.parent for place in places for one in sorted(place.glob(f"**/{DOCUMENT}"))]
+    return list(dict.fromkeys(found))

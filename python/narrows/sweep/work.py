@@ -1,0 +1,46 @@
+"""What a worker does, wherever it is: simulate some cells and give back what remains of them."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+#: Memory of one cell where nothing is said.
+DEFAULT_MEMORY = 2_000_000_000
+
+
+def simulate(
+    texts: Sequence[str],
+    files: Mapping[str, bytes],
+    version: str,
+    memory: int = DEFAULT_MEMORY,
+    stop: Callable[[], bool] | None = None,
+) -> list[str | None]:
+    """What remains of each cell as a JSON text (see `narrows._native.simulate_summaries`); None of those that
+    `stop` left out. `files` are those that cells name. Raises `RuntimeError` on a worker of another version,
+    whose numbers might differ.
+    """
+    from narrows import _native
+
+    if _native.version() != version.partition(" ")[0]:
+        raise RuntimeError(
+            f"the worker has narrows {_native.version()} and the sweep {version}; install that one there"
+        )
+    found: list[str | None] = [None] * len(texts)
+
+    def tell(index: int, text: str) -> None:
+        found[index] = text
+
+    with (
+        tempfile.TemporaryDirectory(prefix="narrows-files-")
+        if files
+        else contextlib.nullcontext("") as folder
+    ):
+        for name, content in files.items():
+            Path(folder, name).write_bytes(content)
+        _native.simulate_summaries(
+            list(texts), tell, memory=memory, threads=1, files_dir=folder or None, stop=stop
+        )
+    return found
