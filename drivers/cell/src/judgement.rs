@@ -93,6 +93,9 @@ const MS: u64 = 1_000_000;
 /// An endpoint that notices something later than this is told of: several times what a scheduler lets a process wait
 /// that shares its processor with another.
 const HELD_UP_NS: u64 = 10 * MS;
+/// The share of a run that is lost with a standstill, as in throughput, from which on it counts: that of waiting for a
+/// processor.
+const MIN_STANDSTILL: f64 = 0.05;
 
 /// Adds all reasons to `run` and sets its verdict.
 pub fn judge(run: &mut RunDocument, measured: &RunMeasurements) {
@@ -132,6 +135,21 @@ fn judge_lateness(run: &mut RunDocument, measured: &RunMeasurements) {
             us(late.p50_ns)
         );
         run.judge(Severity::Degraded, "lateness", text);
+    }
+    // If everything stood still, flows send nothing meanwhile, and few packets are late.
+    let stood = late.max_ns as f64 / measured.duration_ns.max(1) as f64;
+    if stood > MIN_STANDSTILL {
+        let text = format!(
+            "The emulator stood still for {:.1} s, {:.0} % of the run.",
+            us(late.max_ns) / 1e6,
+            stood * 100.0
+        );
+        run.judge(
+            Severity::invalid_if(stood > 2.0 * MIN_STANDSTILL),
+            "standstill",
+            text,
+        );
+        return;
     }
     // Too few packets to change a percentile of a flow, but visible as spikes in its figures.
     if late.p99_ns <= wish && late.max_ns > limit {

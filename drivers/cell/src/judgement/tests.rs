@@ -61,7 +61,17 @@ fn a_good_run_has_no_reasons() {
 #[test]
 fn each_defect_has_its_verdict() {
     type Change = fn(&mut RunMeasurements);
-    let cases: [(Change, Verdict, &str); 21] = [
+    let cases: [(Change, Verdict, &str); 23] = [
+        (
+            |f| f.lateness.max_ns = f.duration_ns / 16,
+            Verdict::Degraded,
+            "standstill",
+        ),
+        (
+            |f| f.lateness.max_ns = f.duration_ns / 8,
+            Verdict::Invalid,
+            "standstill",
+        ),
         (
             |f| f.lateness.max_ns = 20 * MS,
             Verdict::Ok,
