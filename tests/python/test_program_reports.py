@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from narrows.campaign import program_reports as reports
 from narrows.errors import DataError
-from narrows.programs import reports
 from narrows.scenario.programs.manifest import read_text
 from narrows.scenario.programs.reports import steps
 from narrows.scenario.programs.scheme import document

@@ -49,8 +49,9 @@ def test_examples_of_keys_are_accepted() -> None:
         "duration": "30 s",
     }
     for key in KEYS.values():
-        # A network stands in place of a path.
-        base = {name: value for name, value in least.items() if (name, key.name) != ("path", "network")}
+        # A network stands in place of a path, pairs in place of schemes.
+        replaced = {"network": "path", "pairs": "schemes"}.get(key.name)
+        base = {name: value for name, value in least.items() if name != replaced}
         text = "".join(f"{name}: {value}\n" for name, value in (base | {key.name: key.example}).items())
         if key.name == "sweep":
             with pytest.raises(IsSweep):

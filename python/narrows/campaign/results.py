@@ -99,12 +99,14 @@ def _reported(
     measured: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """The metrics that programs report themselves, whose values are added to what was measured."""
-    from narrows.programs import reports
-
-    if not reports.of_programs(resolved_scenario(document)["schemes"]):
+    rows = resolved_scenario(document)["schemes"]
+    if not any((flow.get("program") or {}).get("reports") for row in rows for flow in row.get("flows", ())):
         return []
+    # Not before: it sees what manifests are read with, which takes longer to import than most results take.
+    from narrows.campaign import program_reports
+
     paths = [folder.cell_dir(cell["id"]) for cell in finished]
-    return reports.add(zip(paths, measured, strict=True))
+    return program_reports.add(zip(paths, measured, strict=True))
 
 
 def _expected(

@@ -20,7 +20,7 @@ from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
 from narrows.filled import filled
 from narrows.imported import WHERE
-from narrows.pantheon import PREFIX
+from narrows.names import PANTHEON
 from narrows.pantheon.source import ACK, DATA, METADATA
 from narrows.pantheon.stats import YEARS
 from narrows.scenario.slugs import free_slug, slug_of
@@ -56,7 +56,7 @@ def export_campaign(folder: CampaignFolder, target: Path, say: Callable[[str], N
             _write(partial / METADATA, options)
         _write(partial / PERFORMANCE, performance)
     for scheme, name in names.items():
-        if scheme.removeprefix(PREFIX) != name:
+        if scheme.removeprefix(PANTHEON) != name:
             say(f"{scheme} is called {name} there")
     return len(cells)
 
@@ -65,7 +65,7 @@ def _names(schemes: list[str]) -> dict[str, str]:
     """Names of schemes that may be part of names of files."""
     names: dict[str, str] = {}
     for scheme in dict.fromkeys(schemes):
-        plain = scheme.removeprefix(PREFIX)
+        plain = scheme.removeprefix(PANTHEON)
         if scheme == plain or not _PLAIN.fullmatch(plain):
             plain = slug_of(plain).replace(".", "-") or "scheme"
         names[scheme] = free_slug(plain, names.values())

@@ -13,7 +13,7 @@ from narrows.campaign.imported import Imported, fill_campaign, imported_document
 from narrows.campaign.imported import default_folder as folder_under_results
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError, NarrowsError
-from narrows.pantheon import PREFIX
+from narrows.names import PANTHEON
 from narrows.pantheon.prose import PATHS, clocks, git_rows, question
 from narrows.pantheon.source import ACK, DATA, Logs, Run, Source
 from narrows.scenario.slugs import slug_of
@@ -53,11 +53,11 @@ def _document(source: Source, argv: list[str]) -> dict[str, Any]:
     return imported_document(
         _name(source),
         question(source),
-        [PREFIX + scheme for scheme in source.schemes],
+        [PANTHEON + scheme for scheme in source.schemes],
         file=str(source.path),
         written=source.written,
         cells=[
-            imported_entry(PREFIX + run.scheme, run.number, taken, run.stats.started_at, run.stats.ended_at)
+            imported_entry(PANTHEON + run.scheme, run.number, taken, run.stats.started_at, run.stats.ended_at)
             for run in source.runs
         ],
         argv=argv,
@@ -107,7 +107,7 @@ def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw:
         used[ACK] = None
     task = {
         "id": cell,
-        "scheme": PREFIX + run.scheme,
+        "scheme": PANTHEON + run.scheme,
         "run": run.number,
         "flows": source.flows,
         "runtime_ns": source.runtime_ns,

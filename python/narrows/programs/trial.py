@@ -11,8 +11,8 @@ from typing import Any
 
 from narrows.agent.cell import CellRun
 from narrows.agent.location import this_machine
+from narrows.campaign import program_reports
 from narrows.errors import UnavailableError
-from narrows.programs import reports
 from narrows.scenario.loading import loads
 from narrows.scenario.model import cells_of
 from narrows.scenario.programs.manifest import CONNECTOR, LISTENER, Program
@@ -82,7 +82,7 @@ def check(program: Program, variant: str, progress: Callable[[float], None]) -> 
 def _reported(record: Path) -> dict[str, str]:
     """What the program of flow 1 reports, in words."""
     measured: dict[str, Any] = {"flows": [{"flow": "1", "metrics": {}}]}
-    described = reports.add([(record, measured)])
+    described = program_reports.add([(record, measured)])
     values, absent = measured["flows"][0]["metrics"], measured["absent"]["1"]
     found = {}
     for one in described:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import config_folder, named_path, shipped_programs
-from narrows.pantheon import PREFIX as PANTHEON
+from narrows.names import PANTHEON
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
 from narrows.scenario.programs.manifest import NAME, Program, read

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from narrows.errors import DataError
 from narrows.files import named_path, read_whole
-from narrows.pantheon import PREFIX
+from narrows.names import PANTHEON
 from narrows.scenario.programs.manifest import (
     CONNECTOR,
     END,
@@ -34,7 +34,7 @@ from narrows.scenario.programs.manifest import (
 from narrows.text import shorten
 
 #: Name of the program that all wrappers are; the wrapper's own name is the variant.
-NAME = PREFIX.rstrip(":")
+NAME = PANTHEON.rstrip(":")
 #: The parameter that names another interpreter than the first line of the wrapper does.
 INTERPRETER = "python"
 #: Pantheon runs all wrappers with this, whatever they say themselves.
@@ -48,12 +48,12 @@ _ELF = b"\x7fELF"
 
 def is_wrapper(scheme: str) -> bool:
     """True if a scheme is `pantheon:PATH`."""
-    return scheme.startswith(PREFIX)
+    return scheme.startswith(PANTHEON)
 
 
 def find(scheme: str, base: Path) -> Path:
     """The wrapper of a scheme, by its path relative to `base`. Raises `DataError` if there is none."""
-    text = scheme.removeprefix(PREFIX)
+    text = scheme.removeprefix(PANTHEON)
     path = named_path(text, base) if text else base
     if not path.is_file():
         raise DataError(f'there is no wrapper "{shorten(text)}" (looked for at {path})')
@@ -151,7 +151,7 @@ def call(path: Path, words: tuple[str, ...], *arguments: str) -> subprocess.Comp
 
 def _first(path: Path, words: tuple[str, ...]) -> tuple[str, str]:
     """The side that listens, or `receiver` and the reason why the wrapper can't tell."""
-    another = f'name another one: {{scheme: "{PREFIX}PATH", {INTERPRETER}: /path/of/python}}'
+    another = f'name another one: {{scheme: "{PANTHEON}PATH", {INTERPRETER}: /path/of/python}}'
     if words and shutil.which(words[0]) is None:
         where = "" if "/" in words[0] else " on PATH"
         return "receiver", f"{path.name} is for {words[0]}, and there is no {words[0]}{where}; {another}"

@@ -65,11 +65,6 @@ def add(cells: Iterable[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:
     return list(described.values())
 
 
-def of_programs(rows: Iterable[dict[str, Any]]) -> bool:
-    """True if flows of these rows of a scenario are programs that report something."""
-    return any((flow.get("program") or {}).get("reports") for row in rows for flow in row.get("flows", ()))
-
-
 def _of_run(path: Path, described: dict[str, dict[str, Any]]) -> dict[tuple[str, str], float | str]:
     """The values of a run by flow and metric, or the reasons why there are none."""
     found: dict[tuple[str, str], float | str] = {}
