@@ -35,7 +35,7 @@ SEED := 1
 ROUNDS ?= 10
 MINUTES ?= 1
 
-.PHONY: help demo test slurm mutants fuzz explore check bench golden build generated wheel lock clean
+.PHONY: help demo test slurm mutants fuzz explore check portable bench golden build generated wheel lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -108,6 +108,8 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 	$(BIN)/python .ci/licences
 	$(BIN)/python .ci/built-once
+
+portable: ## check that what simulates, reports and compares compiles for macOS and for Linux on ARM
 	.ci/portable
 
 bench: build ## print the benchmark table
