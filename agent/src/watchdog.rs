@@ -19,8 +19,8 @@ use std::time::Duration;
 
 /// Time between two looks: a flow that nothing bounds takes some 100 MB within it.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest time for which the last words may wait for a reader.
-const PATIENCE: Duration = Duration::from_millis(50);
+/// Longest time for which the last words may wait for a reader, or for a processor.
+const PATIENCE: Duration = Duration::from_millis(500);
 /// Tries to remove a folder into which the work may still write.
 const TRIES: u32 = 5;
 
