@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from narrows.text import shorten
 #: A trace of hours, or the largest network that is published, has some megabytes; what is larger than this
 #: was named by mistake.
 MOST_BYTES = 200_000_000
+#: Origins of what is found by name.
+SHIPPED, USERS = "shipped", "yours"
 _IRREGULAR = "is not a regular file; save its content in a file and name that"
 
 
@@ -76,16 +80,18 @@ def packaged(path: Path) -> Any:
 
 def config_folder() -> Path:
     """The folder of the user's configuration (it need not exist)."""
-    # An empty or relative value is to be ignored: XDG Base Directory Specification.
-    config = Path(os.environ.get("XDG_CONFIG_HOME", ""))
-    return (config if config.is_absolute() else Path.home() / ".config") / "narrows"
+    return _users("XDG_CONFIG_HOME", ".config")
 
 
 def data_folder() -> Path:
     """The folder of the user's data: traces, models, programs (it need not exist)."""
+    return _users("XDG_DATA_HOME", ".local/share")
+
+
+def _users(variable: str, usual: str) -> Path:
     # An empty or relative value is to be ignored: XDG Base Directory Specification.
-    data = Path(os.environ.get("XDG_DATA_HOME", ""))
-    return (data if data.is_absolute() else Path.home() / ".local" / "share") / "narrows"
+    folder = Path(os.environ.get(variable, ""))
+    return (folder if folder.is_absolute() else Path.home() / usual) / "narrows"
 
 
 def shipped_folder() -> Path | None:
@@ -101,6 +107,27 @@ def shipped_programs() -> Path | None:
 def shipped_labs() -> Path | None:
     """The folder with the shipped laboratories."""
     return _shipped("labs")
+
+
+@dataclass(frozen=True)
+class Found:
+    """A manifest or a laboratory in a folder of the user or a shipped one, which need not be right."""
+
+    name: str
+    path: Path
+    origin: str
+
+
+def by_name(
+    users: Path, shipped: Path | None, entries: Callable[[Path], Iterable[tuple[str, Path]]]
+) -> list[Found]:
+    """The entries of both folders by name; one of the user hides a shipped one of the same name."""
+    found: dict[str, Found] = {}
+    for origin, folder in ((USERS, users), (SHIPPED, shipped)):
+        if folder is not None and folder.is_dir():
+            for name, path in entries(folder):
+                found.setdefault(name, Found(name, path, origin))
+    return sorted(found.values(), key=lambda one: one.name)
 
 
 def _shipped(name: str) -> Path | None:

@@ -13,11 +13,12 @@ import yaml
 from browser import PROGRAM, Browser
 from campaign_kit import narrows, sentence
 from lab_kit import LAB, TABLE, family
+from narrows.files import SHIPPED
 from narrows.lab import store
 from narrows.lab.reading import read
 from narrows.lab.running import check
 from narrows.lab.schema import schema
-from narrows.lab.store import SHIPPED, listed
+from narrows.lab.store import listed
 
 
 @pytest.fixture(autouse=True)

@@ -10,9 +10,10 @@ import pytest
 
 from campaign_kit import narrows, sentence
 from lab_kit import LAB, family
+from narrows.files import SHIPPED
 from narrows.lab import store
 from narrows.lab.marking import read_solution
-from narrows.lab.store import SHIPPED, listed
+from narrows.lab.store import listed
 
 LESSON = """\
 lesson:

@@ -6,7 +6,6 @@ when it is complete. So whatever happens, what is there is intact and what is mi
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import shutil
@@ -23,6 +22,7 @@ from narrows.campaign import integrity
 from narrows.campaign.schema import check_members
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_whole
+from narrows.locks import FolderLock
 
 if TYPE_CHECKING:
     # Reading a campaign needs neither scenarios nor what plans are made of.
@@ -96,7 +96,7 @@ class CampaignFolder:
 
     path: Path
     document: dict[str, Any]
-    _lock: int | None = field(default=None, repr=False)
+    _lock: FolderLock | None = field(default=None, repr=False)
     #: Entries by the names of their cells: campaigns may have tens of thousands.
     _entries: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
@@ -170,7 +170,7 @@ class CampaignFolder:
     def close(self) -> None:
         """Releases the folder for other processes."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
             self._lock = None
 
     # -- cells -----------------------------------------------------------------------------------
@@ -262,15 +262,7 @@ class CampaignFolder:
     # -- inside ----------------------------------------------------------------------------------
 
     def _acquire(self) -> None:
-        self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.close()
-            raise NarrowsError(
-                f"{self.path}: another narrows is working on this campaign; wait for it or choose another"
-                " folder with -o"
-            ) from None
+        self._lock = FolderLock(self.path, "campaign")
 
     def _continue(self, plan: Plan, argv: list[str], remove: Callable[[Path], None]) -> None:
         """Brings what was read and what is there to what is planned."""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from narrows.files import SHIPPED
 from narrows.lab.keys import Key, sections
-from narrows.lab.store import SHIPPED, listed
+from narrows.lab.store import listed
 from narrows.scenario.reference import cell, filled
 from narrows.text import markdown_table
 

@@ -2,24 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.files import config_folder, named_path, shipped_labs
+from narrows.files import Found, by_name, config_folder, named_path, shipped_labs
 from narrows.lab.reading import FILE, Lab, read
 from narrows.text import did_you_mean, shorten
-
-SHIPPED, USERS = "shipped", "yours"
-
-
-@dataclass(frozen=True)
-class Found:
-    """A family in one of the folders, which need not be right."""
-
-    name: str
-    path: Path
-    origin: str
 
 
 def user_folder() -> Path:
@@ -29,13 +17,11 @@ def user_folder() -> Path:
 
 def listed() -> list[Found]:
     """All families by name; one of the user hides a shipped one of the same name."""
-    found: dict[str, Found] = {}
-    for origin, folder in ((USERS, user_folder()), (SHIPPED, shipped_labs())):
-        if folder is None or not folder.is_dir():
-            continue
-        for path in sorted(folder.glob(f"*/{FILE}")):
-            found.setdefault(path.parent.name, Found(path.parent.name, path.parent, origin))
-    return sorted(found.values(), key=lambda one: one.name)
+
+    def entries(folder: Path) -> list[tuple[str, Path]]:
+        return [(path.parent.name, path.parent) for path in sorted(folder.glob(f"*/{FILE}"))]
+
+    return by_name(user_folder(), shipped_labs(), entries)
 
 
 def find(name: str) -> Path:

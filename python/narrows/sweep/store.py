@@ -10,9 +10,7 @@ some seconds. Cells are known by their addresses, and one that is in the data se
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -24,6 +22,7 @@ from narrows.campaign.columns import FIXED, free_name, typed
 from narrows.campaign.results import metric_list
 from narrows.campaign.store import now, read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
+from narrows.locks import FolderLock
 from narrows.sweep.loading import LoadedSweep, SweepCell
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ class SweepFolder:
     document: dict[str, Any]
     #: Addresses of the cells that are there.
     done: set[str] = field(default_factory=set)
-    _lock: int | None = field(default=None, repr=False)
+    _lock: FolderLock | None = field(default=None, repr=False)
     _rows: list[dict[str, Any]] = field(default_factory=list, repr=False)
     _began: float = field(default_factory=time.monotonic, repr=False)
     _written: float = field(default_factory=time.monotonic, repr=False)
@@ -94,18 +93,11 @@ class SweepFolder:
     def close(self) -> None:
         """Releases the folder for other processes."""
         if self._lock is not None:
-            os.close(self._lock)
+            self._lock.close()
             self._lock = None
 
     def _acquire(self) -> None:
-        self._lock = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.close()
-            raise NarrowsError(
-                f"{self.path}: another narrows is working on this sweep; wait for it or choose another folder"
-            ) from None
+        self._lock = FolderLock(self.path, "sweep")
 
     def _sweep_up(self) -> None:
         """Removes what a killed process left half-written."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from narrows.errors import DataError, NarrowsError, reason
-from narrows.files import config_folder, named_path, shipped_programs
+from narrows.files import Found, by_name, config_folder, named_path, shipped_programs
 from narrows.names import PANTHEON
 from narrows.scenario import registry
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
@@ -16,16 +15,6 @@ from narrows.scenario.programs.manifest import NAME, Program, read
 from narrows.text import did_you_mean, shorten
 
 SUFFIXES = (".yaml", ".yml")
-SHIPPED, USERS = "shipped", "yours"
-
-
-@dataclass(frozen=True)
-class Found:
-    """A manifest in one of the folders, which need not be right."""
-
-    name: str
-    path: Path
-    origin: str
 
 
 def user_folder() -> Path:
@@ -35,17 +24,15 @@ def user_folder() -> Path:
 
 def listed() -> list[Found]:
     """All manifests by name; one of the user hides a shipped one of the same name."""
-    found: dict[str, Found] = {}
-    for origin, folder in ((USERS, user_folder()), (SHIPPED, shipped_programs())):
-        if folder is None or not folder.is_dir():
-            continue
+
+    def entries(folder: Path) -> list[tuple[str, Path]]:
         try:
             paths = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and path.is_file())
         except OSError as error:
             raise NarrowsError(f"{folder}: can't be read: {reason(error)}") from None
-        for path in paths:
-            found.setdefault(path.stem, Found(path.stem, path, origin))
-    return sorted(found.values(), key=lambda one: one.name)
+        return [(path.stem, path) for path in paths]
+
+    return by_name(user_folder(), shipped_programs(), entries)
 
 
 def find(name: str, base: Path) -> Path:

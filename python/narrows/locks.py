@@ -1,0 +1,31 @@
+"""Folders that one process at a time may write."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+from narrows.errors import NarrowsError
+
+
+class FolderLock:
+    """The right to write a folder: until it is closed, or the process ends in whatever way."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        """Raises `NarrowsError` if another process has it; `what` is in the folder, in a word."""
+        self._handle: int | None = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self.close()
+            raise NarrowsError(
+                f"{path}: another narrows is working on this {what}; wait for it or choose another"
+                " folder with -o"
+            ) from None
+
+    def close(self) -> None:
+        """Gives the right back."""
+        if self._handle is not None:
+            os.close(self._handle)
+            self._handle = None
