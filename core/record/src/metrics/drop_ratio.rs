@@ -20,7 +20,12 @@ fn compute(subject: &Subject<'_>) -> Measured {
     if let Some(link) = subject.link {
         names.push(&link.name);
     } else {
-        let narrow = subject.bottlenecks(subject.whole_span_ns()?)?;
+        // Where everything was dropped nothing arrived, and the whole run says which link is the slowest.
+        let span = match subject.whole_span_ns() {
+            Err(_) if subject.sum(|flow| flow.dropped_packets) > 0 => (0, subject.cell.duration_ns),
+            span => span?,
+        };
+        let narrow = subject.bottlenecks(span)?;
         names.extend(narrow.iter().map(|(element, _)| element.label()));
     }
     let (mut offered, mut dropped) = (0, 0);

@@ -77,8 +77,12 @@ pub(super) fn windows(
     let (from, to) = span.ok_or("there is no time at which all flows run")?;
     let count = ((to - from) / SECOND) as usize / width;
     if count < least {
+        let too_few = match least {
+            1 => "no window".to_owned(),
+            _ => format!("fewer than {least} windows"),
+        };
         return Err(format!(
-            "the time that all flows share has fewer than {least} windows of {width} s"
+            "the time that all flows share has {too_few} of {width} s"
         ));
     }
     let second = |index: usize| seconds.get(index).copied().unwrap_or(0);

@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod degenerate;
 mod files;
 mod frames;
 mod graph;
