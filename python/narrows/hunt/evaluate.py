@@ -79,6 +79,7 @@ class Question:
         beside = self.against if self.objective.beside else None
         schemes = [self.scheme] + ([self.against] if self.compared and self.against else [])
         traffic = spaces.background(values)
+        several = spaces.flows(values, self.space.duration_ns, beside)
         from_ns = self.space.duration_ns // SETTLED
         lines = [
             "schema: narrows/scenario/1",
@@ -87,7 +88,7 @@ class Question:
             f"  forward: [{', '.join(spaces.elements(values))}]",
             f"  backward: [{{delay: {spaces.written('span', float(values['delay'] or 0))}}}]",
             f"schemes: [{', '.join(schemes)}]",
-            f"flows: {spaces.flows(values, self.space.duration_ns, beside)}",
+            *([f"flows: {several}"] if several else []),
             *([f"background: [{', '.join(traffic)}]"] if traffic else []),
             f"duration: {show('span', self.space.duration_ns)}",
             f"measure: {{from: {show('span', from_ns)}}}",
@@ -135,6 +136,14 @@ class Evaluator:
             found = self.known.setdefault(row["cell"], {})
             if isinstance(found, dict):
                 found[flow] = {name: row[name] for name in wanted}
+
+    def apart(self, values: Values, runs: Iterable[int]) -> list[list[float | None]]:
+        """Of each run of a point the values of the schemes, not their difference."""
+        objective = self.question.objective
+        cells = [self._cells(values, run) for run in runs]
+        self._simulate([cell for one in cells for cell in one if cell.address not in self.known])
+        known = [[self.known.get(cell.address) for cell in one] for one in cells]
+        return [[None if one is None else objective.of_run(one) for one in of_run] for of_run in known]
 
     def values(self, points: Sequence[Values], runs: Iterable[int] = (1,)) -> list[list[float | None]]:
         """Of each point the value of each run; None of runs that are invalid or have none."""

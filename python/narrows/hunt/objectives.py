@@ -83,6 +83,10 @@ class Objective:
         # A difference of what shall be low is negative, and shrinks as one of what shall be high does.
         return worst * KEPT_HIGH if self.high or compared else max(worst * KEPT_LOW, LEAST_KEPT)
 
+    def promised(self, kept: float) -> float:
+        """What the minimal scenario says that it reaches: less than it does, with some to spare."""
+        return kept / (1 + SPARE if self.high == (kept > 0) else 1 - SPARE)
+
     @property
     def described(self) -> dict[str, Any]:
         """The metric that values are written like."""

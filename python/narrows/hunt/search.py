@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from narrows.errors import UnavailableError
 from narrows.hunt.evaluate import Evaluator
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 PER_GENE = 3
 #: Value of points that have none: worse than any.
 NOTHING = 1e300
+#: Of so many of the worst points is looked which one is worst in several runs.
+FINALISTS = 8
 #: Runs that confirm that a goal is reached, and that the minimal scenario must hold in.
 CONFIRMED = range(1, 6)
 
@@ -58,6 +60,10 @@ class Search:
     before_s: float = 0.0
     evaluations: int = 0
     best: Best | None = None
+    #: The worst points, by what they are.
+    worst: dict[tuple[str, ...], Best] = field(default_factory=dict)
+    #: Evaluations of earlier sessions, which are repeated from what they have kept.
+    before: int = 0
     reached: bool = False
     began: float = field(default_factory=time.monotonic)
     #: Points that looked as if they reached the goal and did not in other runs.
@@ -114,17 +120,27 @@ class Search:
             if value is None:
                 continue
             scores[at] = -value if question.objective.high else value
-            if self.best is None or (
-                value != self.best.value and question.objective.worse(value, self.best.value)
-            ):
-                self.best = Best(values, value)
+            self._note(Best(values, value))
         self.evaluations += len(points)
         self.told(self)
         spent = self.budget.seconds is not None and self.seconds >= self.budget.seconds
+        spent = spent and self.evaluations >= self.before
         whole = self.budget.evaluations is not None and self.evaluations >= self.budget.evaluations
         if self._reached() or spent or whole or not question.space.free:
             raise _Enough
         return scores
+
+    def _note(self, one: Best) -> None:
+        objective = self.evaluator.question.objective
+        key = tuple(self.evaluator.question.space.in_words(one.values).values())
+        self.worst[key] = one
+        if len(self.worst) > FINALISTS:
+            ranked = sorted(self.worst, key=lambda known: self.worst[known].value, reverse=objective.high)
+            del self.worst[ranked[-1]]
+        if self.best is None or (
+            one.value != self.best.value and objective.worse(one.value, self.best.value)
+        ):
+            self.best = one
 
     def _reached(self) -> bool:
         """True if the best point reaches the goal in several runs."""
@@ -149,7 +165,22 @@ def holds(evaluator: Evaluator, values: Values, wanted: float) -> bool:
     )
 
 
-def _library():  # type: ignore[no-untyped-def]
+def confirmed(evaluator: Evaluator, search: Search) -> Best | None:
+    """Of the worst points the one that is worst in all of several runs, with its value in the mildest; None
+    if none has a value in all."""
+    objective = evaluator.question.objective
+    points = [search.best] if search.reached and search.best else list(search.worst.values())
+    found = []
+    for one, runs in zip(points, evaluator.values([one.values for one in points], CONFIRMED), strict=True):
+        values = [value for value in runs if value is not None]
+        if len(values) == len(runs):
+            found.append(Best(one.values, min(values) if objective.high else max(values)))
+    if not found:
+        return None
+    return (max if objective.high else min)(found, key=lambda one: one.value)
+
+
+def _library() -> Any:
     try:
         from scipy import optimize
     except ImportError:

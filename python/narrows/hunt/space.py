@@ -41,8 +41,10 @@ class Gene:
     log: bool = True
     #: The gene without which this one means nothing.
     of: str | None = None
-    #: The value of genes that are not searched.
+    #: True if there is one value only.
     fixed: bool = False
+    #: The value that absence stands for.
+    absent: float = 0.0
 
     def at(self, place: float) -> float | None:
         """The value at a place from 0 to 1; None where the gene is absent."""
@@ -62,13 +64,19 @@ class Gene:
         return float(round(value)) if self.kind in ("packets", "number", "span", "rate") else value
 
     def words(self, value: float | None) -> str:
-        """The value as people write it; 0 where it is absent."""
-        return written(self.kind, 0.0 if value is None else value)
+        """The value as people write it; what absence stands for where it is absent."""
+        return written(self.kind, self.absent if value is None else value)
 
     @property
     def law(self) -> str:
         """The bounds in words."""
-        return f"{self.words(self.low)} to {self.words(self.high)}"
+        return self.words(self.low) if self.fixed else f"{self.words(self.low)} to {self.words(self.high)}"
+
+    @property
+    def searched(self) -> str:
+        """The bounds, and what absence stands for where the gene may be absent."""
+        absent = f"{self.words(None) if self.absent else 'none'}, or " if self.optional else ""
+        return absent + self.law
 
 
 #: What is searched unless `--bound` says otherwise: paths as they are met, with nothing on them that would
@@ -84,8 +92,8 @@ GENES = (
     Gene("low", "ratio", 0.2, 0.9, "the rate falls to this share of itself in every other half period"),
     Gene("period", "span", 0.2e9, 8e9, "period of these changes", optional=False, of="low"),
     Gene("outage", "span", 50e6, 500e6, "length of outages, in which packets are dropped"),
-    Gene("every", "span", 2e9, 10e9, "time from outage to outage", optional=False, of="outage"),
-    Gene("flows", "number", 2, 4, "flows of the scheme beside each other"),
+    Gene("every", "span", 4e9, 20e9, "time from outage to outage", optional=False, of="outage"),
+    Gene("flows", "number", 2, 4, "flows of the scheme beside each other", absent=1),
     Gene("datagrams", "ratio", 0.05, 0.3, "cross traffic: datagrams, as a share of the lowest rate"),
     Gene("short", "ratio", 0.05, 0.3, f"cross traffic: short flows of {SHORT_FLOW}, likewise (CUBIC)"),
     Gene("bulk", "number", 1, 4, "cross traffic: long flows of CUBIC"),
@@ -254,9 +262,10 @@ def background(values: Values) -> list[str]:
 
 
 def flows(values: Values, duration_ns: int, against: str | None) -> str:
-    """The flows under test as they are written in a scenario; `against` competes with the first one."""
+    """The flows under test as they are written in a scenario, nothing for a single one; `against` competes
+    with the first one."""
     if against is None:
-        return f"{{count: {values.get('flows') or 1:.0f}}}"
+        return f"{{count: {count:.0f}}}" if (count := values.get("flows")) else ""
     starts = [
         f", start: {written('span', rounded(share * duration_ns, DIGITS))}" if share else ""
         for share in (values.get("earlier"), values.get("later"))
