@@ -19,7 +19,7 @@ from narrows.text import any_of, did_you_mean, shorten
 
 MTU = 1500
 #: A queue of fewer packets hardly lets a window through, whoever controls it.
-LEAST_QUEUE = 5
+LEAST_QUEUE = 10
 #: Digits of values in the search.
 DIGITS = 3
 SHORT_FLOW = "100 kB"
@@ -91,8 +91,8 @@ GENES = (
     Gene("jitter", "span", 0.5e6, 5e6, "standard deviation of jitter that keeps the order"),
     Gene("low", "ratio", 0.2, 0.9, "the rate falls to this share of itself in every other half period"),
     Gene("period", "span", 0.2e9, 8e9, "period of these changes", optional=False, of="low"),
-    Gene("outage", "span", 50e6, 500e6, "length of outages, in which packets are dropped"),
-    Gene("every", "span", 4e9, 20e9, "time from outage to outage", optional=False, of="outage"),
+    Gene("outage", "span", 50e6, 300e6, "length of outages, in which packets are dropped"),
+    Gene("every", "span", 2e9, 20e9, "time from outage to outage", optional=False, of="outage"),
     Gene("flows", "number", 2, 4, "flows of the scheme beside each other", absent=1),
     Gene("datagrams", "ratio", 0.05, 0.3, "cross traffic: datagrams, as a share of the lowest rate"),
     Gene("short", "ratio", 0.05, 0.3, f"cross traffic: short flows of {SHORT_FLOW}, likewise (CUBIC)"),
