@@ -25,7 +25,7 @@ from narrows.errors import DataError, Interrupted, NarrowsError, reason
 from narrows.hunt import found
 from narrows.hunt.evaluate import EVALUATIONS, Evaluator, Question
 from narrows.hunt.minimise import Minimal, minimise
-from narrows.hunt.search import CONFIRMED, Best, Budget, Search, confirmed
+from narrows.hunt.search import CONFIRMED, Best, Budget, Search, confirmed, library
 from narrows.hunt.space import Values
 from narrows.sweep.engines import Engine
 
@@ -62,6 +62,7 @@ class Hunt:
     def run(self) -> Json:
         """Searches, makes what was found minimal and writes it. Raises `Interrupted` with the worst point so
         far written, and `NarrowsError` if no point gave a number."""
+        library()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:

@@ -76,7 +76,7 @@ class Search:
 
     def run(self) -> None:
         """Searches until the budget is spent or the goal is reached."""
-        optimize = _library()
+        optimize = library()
         question = self.evaluator.question
         import numpy as np
 
@@ -180,7 +180,8 @@ def confirmed(evaluator: Evaluator, search: Search) -> Best | None:
     return (max if objective.high else min)(found, key=lambda one: one.value)
 
 
-def _library() -> Any:
+def library() -> Any:
+    """What searches; raises `UnavailableError` where it is not installed."""
     try:
         from scipy import optimize
     except ImportError:
