@@ -234,7 +234,7 @@ def _document(question: Question) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "name": f"hunt-{question.scheme}-{question.objective.name}",
-        "title": f"Evaluations of a hunt: {question.scheme}, {question.objective.about}",
+        "title": f"A hunt: {question.scheme}, {question.objective.label}",
         "question": None,
         "hash": question.hash,
         "written": question.scenario(question.space.plain(), question.seed),
