@@ -599,27 +599,3 @@ def test_a_campaign_is_not_compared_with_itself(tmp_path: Path) -> None:
     folder = campaign(tmp_path / "a", {"cubic": runs(1)})
     with pytest.raises(UsageError, match="named twice"):
         compare(Request([folder, folder]))
-
-
-def test_labels_of_a_pair_may_contain_the_sign_that_parts_them(tmp_path: Path) -> None:
-    labels = ["cubic (beta=0.5)", "cubic (beta=0.7)"]
-    rows = [{"label": label, "flows": [flow("cubic")]} for label in labels]
-    folder = campaign(tmp_path / "a", {label: runs(1) for label in labels}, changes={"schemes": rows})
-    result = run_command(folder, "--pair", "=".join(labels), "--json")
-    (row,) = json.loads(result.stdout)["rows"]
-    assert (row["base"]["scheme"], row["other"]["scheme"]) == tuple(labels)
-    for pair, words in (
-        ("cubic", "is no pair"),
-        ("=cubic", "is no pair"),
-        ("reno=cubic (beta=0.5)", 'no scheme "reno"'),
-    ):
-        with pytest.raises(UsageError, match=words):
-            compare(Request([folder], pairs=[pair]))
-
-
-def test_a_pair_that_may_be_parted_in_two_ways_is_refused(tmp_path: Path) -> None:
-    labels = ["a", "a=a", "a=a=a"]
-    rows = [{"label": label, "flows": [flow("cubic")]} for label in labels]
-    folder = campaign(tmp_path / "a", {label: runs(1) for label in labels}, changes={"schemes": rows})
-    with pytest.raises(UsageError, match='may mean "a" with "a=a" or "a=a" with "a"'):
-        compare(Request([folder], pairs=["a=a=a"]))
