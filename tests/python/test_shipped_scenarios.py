@@ -31,6 +31,9 @@ def shortened(content: dict[str, Any], duration_ns: int) -> dict[str, Any]:
     timeline = [change for change in content.get("timeline", []) if change["at_ns"] < duration_ns]
     later = {"timeline": timeline} if timeline else {}
     kept = {key: value for key, value in content.items() if key != "timeline"}
+    # A measured part that begins later is left out as well, and the whole of what is run is measured.
+    if kept.get("measure", {}).get("from_ns", 0) >= duration_ns:
+        del kept["measure"]
     return {**kept, **later, "flows": flows, "duration_ns": min(duration_ns, content["duration_ns"])}
 
 

@@ -292,3 +292,60 @@ def test_a_hundred_campaigns_take_little_room_in_the_list(tmp_path: Path) -> Non
 
 def test_names_of_pages_can_be_addresses() -> None:
     assert making._ID.fullmatch("20261121t101500z-first-look-3fa9c1-aaaaaa")
+
+
+SWEEP = """\
+schema: narrows/scenario/1
+question: How do rate and delay shape the queue?
+path: {forward: [{rate: 2 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}]}
+schemes: [reno]
+duration: 2 s
+sweep:
+  path.forward.0.rate: {loguniform: [1 Mbit/s, 4 Mbit/s]}
+  path.forward.1.delay: {uniform: [5 ms, 50 ms]}
+  design: latin-hypercube
+  points: 24
+"""
+
+
+def swept(folder: Path, points: int = 24) -> None:
+    file = folder.with_suffix(".yaml")
+    file.write_text(SWEEP.replace("points: 24", f"points: {points}"))
+    done = narrows("sweep", "run", file, "-o", folder, "--json")
+    assert done.exit_code == 0, done.output
+
+
+def test_a_sweep_has_a_page_with_its_figures(place: Path) -> None:
+    swept(place / "space")
+    target = place.parent / "site"
+    made = site(place, "-o", target)
+    (one,) = made["sweeps"]
+    assert one["drawn"]
+    page = Path(one["page"]).read_text()
+    assert page.count("<svg") == 2, "heat maps and effects"
+    assert "How do rate and delay shape the queue?" in page
+    assert "path.forward.0.rate" in page
+    assert "<style" not in page, "pages of a site have no style elements"
+    index = (target / "index.html").read_text()
+    assert f'href="sweeps/{one["id"]}/index.html"' in index
+    # Unchanged, it is not drawn again; gone, it stays until it is pruned.
+    (again,) = site(place, "-o", target)["sweeps"]
+    assert (again["id"], again["drawn"]) == (one["id"], False)
+    shutil.rmtree(place / "space")
+    assert site(place, "-o", target)["sweeps"] == []
+    assert Path(one["page"]).is_file()
+    site(place, "-o", target, "--prune")
+    assert not Path(one["page"]).exists()
+    assert "sweeps/" not in (target / "index.html").read_text()
+
+
+def test_a_damaged_sweep_costs_one_sentence_and_keeps_its_page(place: Path) -> None:
+    swept(place / "space", 4)
+    target = place.parent / "site"
+    (one,) = site(place, "-o", target)["sweeps"]
+    (part,) = (place / "space").glob("data/*/*.parquet")
+    part.write_bytes(b"nothing")
+    made = site(place, "-o", target, code=3)
+    assert made["sweeps"] == []
+    assert "is damaged" in made["problems"][0]["problem"]
+    assert Path(one["page"]).is_file()

@@ -12,6 +12,7 @@ def main() -> None:
     """Entry point of the program `narrows`."""
     from narrows.cli.app import app
     from narrows.errors import EXIT_FAILURE, EXIT_INTERRUPTED, NarrowsError, ScenarioError, refused_path
+    from narrows.extras import missing_library
 
     try:
         app()
@@ -31,7 +32,7 @@ def main() -> None:
     except Exception as error:
         if os.environ.get("NARROWS_TRACEBACK"):
             raise
-        if (refused := refused_path(error)) is not None:
+        if (refused := missing_library(error) or refused_path(error)) is not None:
             print(f"narrows: {refused}", file=sys.stderr)
             sys.exit(refused.exit_code)
         print(

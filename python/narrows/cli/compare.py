@@ -112,7 +112,7 @@ def compare(
     request = Request(
         folders,
         schemes=_split(schemes),
-        pairs=[_pair(text) for text in pairs or []],
+        pairs=pairs or [],
         against=against,
         metrics=[name for name in names if not name.endswith(".py")],
         flow=flow,
@@ -150,15 +150,6 @@ def _split(text: str | None) -> list[str]:
 
     parts = re.split(r",\s*(?![^()]*\))", text or "")
     return [part.strip() for part in parts if part.strip()]
-
-
-def _pair(text: str) -> tuple[str, str]:
-    from narrows.errors import UsageError
-
-    first, found, second = text.partition("=")
-    if not (found and first.strip() and second.strip()):
-        raise UsageError(f'--pair: "{text}" is no pair; write two schemes such as cubic=linux:cubic')
-    return first.strip(), second.strip()
 
 
 def _conditions(names: list[str]) -> list[str]:

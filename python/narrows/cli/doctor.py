@@ -2,21 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
 
+if TYPE_CHECKING:
+    from narrows.agent.location import Location
+
 
 @command(example="narrows doctor")
 def doctor(
+    measure: Annotated[
+        bool,
+        typer.Option(
+            "--measure", help="Also measure for ten seconds up to which rate emulated runs are ok here."
+        ),
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Find out what this machine can do.
 
-    What it can't do comes with what to do about it.
+    What it can't do comes with what to do about it. --measure emulates kernel TCP at rising rates, a second
+    each, and judges as every run is judged; stop other programs first, because they count.
 
     Exit codes: 0 everything works, 4 something can't be done here.
     """
@@ -32,6 +42,7 @@ def doctor(
         checks.append({"name": name, "ok": ok, "detail": detail, "remedy": remedy})
 
     facts: dict[str, Any] = {}
+    agent: Location | None = None
     try:
         schemes = registry.load().schemes
         note("extension module", True, f"our schemes: {', '.join(schemes)}")
@@ -46,8 +57,10 @@ def doctor(
     except UnavailableError as error:
         note("agent", False, str(error), "make build")
     ok = all(check["ok"] for check in checks)
+    measured = _measured(agent, facts, quiet=as_json) if measure else None
     if as_json:
-        print_json({"format": "narrows/doctor/1", "ok": ok, "checks": checks, "facts": facts})
+        more = {"measured": measured} if measured else {}
+        print_json({"format": "narrows/doctor/1", "ok": ok, "checks": checks, "facts": facts, **more})
     else:
         from rich.text import Text
 
@@ -72,5 +85,53 @@ def doctor(
             )
             if check.get("remedy"):
                 console.print(f"     -> {check['remedy']}", soft_wrap=True)
+        if measured:
+            _print_measured(measured)
     if not ok:
         raise typer.Exit(EXIT_CANNOT_HERE)
+
+
+def _measured(agent: Location | None, facts: dict[str, Any], *, quiet: bool) -> dict[str, Any]:
+    """What the machine carries, with a word about what is being tried at a terminal."""
+    from narrows.campaign.progress import bars
+    from narrows.capacity import measure
+    from narrows.console import stderr_console
+
+    namespaces = facts.get("namespaces") or {}
+    cannot = None
+    if agent is not None and namespaces.get("ok") is False:
+        why = str(namespaces.get("why") or "not permitted").rstrip(".")
+        cannot = f"network namespaces can't be made ({why})"
+    console = stderr_console()
+    with bars(console, console.is_terminal and not quiet) as progress:
+        task = progress.add_task("measuring", total=None, note="")
+        return measure(agent, cannot, lambda note: progress.update(task, note=note))
+
+
+def _print_measured(measured: dict[str, Any]) -> None:
+    from narrows.capacity import STOLEN
+    from narrows.console import stdout_console, table
+
+    console = stdout_console()
+    console.print()
+    simulator = measured["simulator"]["packets_per_s"]
+    console.print(f"simulator: {simulator / 1e6:.2f} million packets per second on one processor")
+    if runs := measured["runs"]:
+        late = [f"late {word}" for word in ("p50", "p99", "p99.9")]
+        shown = table("rate", "delivered", "packets/s", *late, "verdict", right=["rate", "delivered", *late])
+        for one in sorted(runs, key=lambda run: run["rate_bps"]):
+            shown.add_row(
+                f"{one['rate_bps'] / 1e6:g} Mbit/s",
+                f"{one['delivered_bps'] / 1e6:.0f} Mbit/s",
+                str(one["packets"]),
+                *(f"{one[name] / 1e3:.0f} us" for name in ("late_p50_ns", "late_p99_ns", "late_p999_ns")),
+                one["verdict"],
+            )
+        console.print(shown)
+        for one in runs:
+            if one["reasons"]:
+                console.print(f"{one['rate_bps'] / 1e6:g} Mbit/s: {one['reasons'][0]}", soft_wrap=True)
+        stolen = max(one["stolen_ratio"] or 0.0 for one in runs)
+        if stolen > STOLEN:
+            console.print(f"the hypervisor took {stolen:.0%} of the processors meanwhile")
+    console.print(measured["advice"], soft_wrap=True)

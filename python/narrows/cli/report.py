@@ -57,19 +57,23 @@ def report(
 
 def build_report(folder: Path, parts: Parts, *, all_runs: bool = False, files: bool = False) -> list[Path]:
     """Builds the report; gives the files a reader would open."""
-    from narrows.errors import NarrowsError
-    from narrows.report import build
+    from narrows.errors import NarrowsError, UnavailableError
+    from narrows.extras import missing_library
 
     html, pdf = parts in (Parts.HTML, Parts.ALL), parts in (Parts.PDF, Parts.ALL)
     if not (html or pdf or files):
         return []
     try:
+        from narrows.report import build
+
         paths = build(folder, pdf=pdf, html=html, all_runs=all_runs, files=files)
     except NarrowsError:
         raise
     except Exception as error:
         if os.environ.get("NARROWS_TRACEBACK"):
             raise
+        if (missing := missing_library(error)) is not None:
+            raise UnavailableError(f"the results are complete; for a report {missing}") from None
         raise NarrowsError(
             f"the report can't be written: {type(error).__name__}: {error}; the results are complete,"
             " write it"

@@ -30,7 +30,8 @@ def site(
     It has a list with filters, a ranking, and a page of each campaign with charts. It needs no server: open
     index.html, or copy the folder to any. Made again, it has the new campaigns too; pages keep their
     addresses, and only those of campaigns that have changed are drawn again. A campaign that is damaged, of a
-    newer version or being written costs one sentence and is listed apart.
+    newer version or being written costs one sentence and is listed apart. Sweeps, and the evaluations of
+    hunts, have pages with their figures; one that grows is drawn as it is.
 
     Exit codes: 0 all campaigns are shown, 2 the folder of the site holds something else, 3 a folder is not
     there or some campaign could not be read.
@@ -74,4 +75,7 @@ def _in_words(made: dict[str, Any]) -> str:
     }
     told = [f"{count} {what}" for what, count in counts.items() if count]
     total = len(made["campaigns"]) + len(made["kept"])
+    if made["sweeps"]:
+        counts_of = sum(one["drawn"] for one in made["sweeps"])
+        told.append(f"{plural(len(made['sweeps']), 'sweep')} ({counts_of} drawn)")
     return f"{plural(total, 'campaign')}: {', '.join(told)}" if told else plural(total, "campaign")

@@ -76,8 +76,10 @@ def run(
     may be read while it grows: narrows query "select ..." DIR. The same command completes a sweep that was
     interrupted or killed. A cell is known by the hash of its content and version, and never runs twice.
 
-    Exit codes: 0 done, 2 usage, 3 a bad scenario, 4 this machine can't, 6 some cells failed,
-    130/143 interrupted with everything finished kept.
+    What the scenario expects is judged at every point.
+
+    Exit codes: 0 done, 2 usage, 3 a bad scenario, 4 this machine can't, 5 an expectation fails at some point,
+    6 some cells failed, 130/143 interrupted with everything finished kept.
     """
     run_sweep(
         scenario,
@@ -106,7 +108,8 @@ def run_sweep(
     from narrows.campaign.run import RESULTS
     from narrows.cli.common import print_json
     from narrows.console import say
-    from narrows.errors import EXIT_SOME_INVALID, Interrupted
+    from narrows.errors import EXIT_EXPECTATION, EXIT_SOME_INVALID, Interrupted
+    from narrows.sweep import expecting
     from narrows.sweep.engines import engine
     from narrows.sweep.execute import SweepRun, interrupted
     from narrows.sweep.loading import load_sweep
@@ -116,6 +119,7 @@ def run_sweep(
     part = _share(share)
     most = positive(memory, "bytes", "--memory") if memory else DEFAULT_MEMORY
     loaded = load_sweep(scenario, changed.overrides())
+    expecting.check(loaded.first.expect)
     if dry_run:
         _print_plan(loaded, as_json)
         return
@@ -129,15 +133,22 @@ def run_sweep(
                 work.run()
             except Interrupted as error:
                 raise interrupted(folder, error.number) from None
+        expected = expecting.judged(folder, loaded.first.expect)
+        folder.document["expect"] = expected
+        folder.save()
         if as_json:
             print_json(_summary(folder, work.known))
         else:
+            for line in expecting.lines(expected):
+                print(line)
             say(f"{len(folder.done)} cells in {path}; narrows sweep show {path} says what matters")
             for one in work.failed[:5]:
                 say(f"failed at point {one['point']} ({one['scheme']}, run {one['run']}): {one['message']}")
         if work.failed:
             say(f"{len(work.failed)} cells failed; sweep.json lists them")
             raise typer.Exit(EXIT_SOME_INVALID)
+        if expecting.fails(expected):
+            raise typer.Exit(EXIT_EXPECTATION)
     finally:
         folder.close()
 
@@ -151,6 +162,7 @@ def _summary(folder: SweepFolder, known: int) -> dict[str, Any]:
         "cells": len(folder.done),
         "known": known,
         "failed": document["failed"],
+        "expect": document["expect"],
     }
 
 

@@ -40,7 +40,8 @@ class Request:
     folders: Sequence[Path]
     schemes: Sequence[str] = ()
     #: Schemes of different names that belong together.
-    pairs: Sequence[tuple[str, str]] = ()
+    #: Two labels, or a text `ONE=OTHER`, which is parted where both are labels.
+    pairs: Sequence[tuple[str, str] | str] = ()
     #: Within one campaign, the scheme that the others are compared with.
     against: str | None = None
     #: Names of metrics, as users call them; empty for those of the summary.

@@ -225,13 +225,13 @@ def pairings(
     sides: Sequence[Side],
     *,
     schemes: Sequence[str] = (),
-    pairs: Sequence[tuple[str, str]] = (),
+    pairs: Sequence[tuple[str, str] | str] = (),
     against: str | None = None,
     flow: str = "all",
 ) -> list[Pairing]:
     """What is compared with what: of several campaigns, each with the first one, scheme by scheme; of a
     single one, all pairs of its schemes, or all with `against`. `pairs` names schemes that are called
-    differently on both sides.
+    differently on both sides; a text `ONE=OTHER` is parted where both are schemes.
 
     Raises `DataError` where nothing can be compared, `UsageError` for a scheme that is not there.
     """
@@ -242,7 +242,7 @@ def pairings(
         return [
             Pairing(sample(base, _named(base, first), flow), sample(side, _named(side, second), flow))
             for side in (sides[1:] or sides)
-            for first, second in pairs
+            for first, second in (_parted(base, side, pair) for pair in pairs)
         ]
     if len(sides) == 1:
         return _within(base, schemes, against, flow)
@@ -310,8 +310,28 @@ def _base_of(side: Side, schemes: Sequence[str], against: str | None) -> str | N
     return None
 
 
+def _known(side: Side) -> list[str]:
+    return [*side.schemes, *(one["scheme"] for one in side.document.get("skipped") or [])]
+
+
+def _parted(base: Side, other: Side, pair: tuple[str, str] | str) -> tuple[str, str]:
+    """The two schemes of a pair. Labels may contain the sign that parts them, so it is the one which has
+    schemes on both sides; the first one if none has, so that what is missing there is told."""
+    if not isinstance(pair, str):
+        return pair
+    splits = [(pair[:at].strip(), pair[at + 1 :].strip()) for at, letter in enumerate(pair) if letter == "="]
+    splits = [split for split in splits if all(split)]
+    if not splits:
+        raise UsageError(f'--pair: "{shorten(pair)}" is no pair; write two schemes such as cubic=linux:cubic')
+    fitting = [split for split in splits if split[0] in _known(base) and split[1] in _known(other)]
+    if len(fitting) > 1:
+        ways = " or ".join(f'"{first}" with "{second}"' for first, second in fitting)
+        raise UsageError(f'--pair: "{shorten(pair)}" may mean {ways}; write two campaigns with other labels')
+    return (fitting or splits)[0]
+
+
 def _named(side: Side, scheme: str) -> str:
-    known = [*side.schemes, *(one["scheme"] for one in side.document.get("skipped") or [])]
+    known = _known(side)
     if scheme not in known:
         hint = did_you_mean(scheme, known) or f"; it has {_some(known)}"
         raise UsageError(f'{side.path}: has no scheme "{shorten(scheme)}"{hint}')

@@ -6,6 +6,7 @@
       assets/NAME-DIGEST.js, .css   what pages share
       campaigns/ID/index.html       the page of a campaign; its address stays
       campaigns/ID/MARK/            its files: numbers of runs, downloads
+      sweeps/ID/index.html          the page of a sweep, with its figures in it
 
 Everything is written under a temporary name and renamed. Files are there before a page names them, and what
 no page names any more goes last: whenever the work is stopped, each page finds its files.
@@ -22,6 +23,7 @@ import re
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,8 @@ from narrows.campaign import notes, own_metrics
 from narrows.campaign.gathering import Gathered, gather
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
-from narrows.site import campaigns, pages
+from narrows.site import campaigns, pages, sweeps
+from narrows.sweep.store import folders as sweep_folders
 from narrows.text import shorten
 
 FORMAT = "narrows/site/1"
@@ -45,6 +48,7 @@ def make(
     places: Iterable[Path], target: Path, prune: bool, progress: Callable[[int, int, str], None] | None
 ) -> Json:
     """See `narrows.site.build`."""
+    places = list(places)
     found = list({one.path.resolve(): one for one in gather(places)}.values())
     with _opened(target) as site:
         known: dict[str, Json] = site["campaigns"]
@@ -81,9 +85,11 @@ def make(
         }
         removed = [name for name in known if name not in made and name not in kept]
         listed = kept | made
-        write_atomically(target / "index.html", pages.index(listed, problems, assets))
-        _save(target, listed)
-        _tidy(target, listed, assets)
+        swept = _sweeps(places, site.get("sweeps") or {}, target, assets, prune)
+        problems += swept.problems
+        write_atomically(target / "index.html", pages.index(listed, swept.listed, problems, assets))
+        _save(target, listed, swept.listed)
+        _tidy(target, {"campaigns": listed, "sweeps": swept.listed}, assets)
     return {
         "format": "narrows/site-made/1",
         "site": str(target),
@@ -98,6 +104,7 @@ def make(
             for one in fine
             if (name := ids[one.path]) in made
         ],
+        "sweeps": swept.told,
         "kept": [name for name in kept if name not in seen],
         "removed": removed,
         "problems": problems,
@@ -125,7 +132,7 @@ def _opened(target: Path) -> Iterator[Json]:
                 raise UsageError(f"{target}: is not empty and holds no site; choose another folder with -o")
             _save(target, {})
         document = read_json(file, FORMAT)
-        for name in document["campaigns"]:
+        for name in (*document["campaigns"], *(document.get("sweeps") or {})):
             if not _ID.fullmatch(name):
                 raise DataError(f"{file}: is damaged: {shorten(name)!r} is no name of a page")
         yield document
@@ -133,8 +140,52 @@ def _opened(target: Path) -> Iterator[Json]:
         os.close(lock)
 
 
-def _save(target: Path, listed: dict[str, Json]) -> None:
-    document = {"format": FORMAT, "made_by": f"Narrows {__version__}", "campaigns": listed}
+@dataclass
+class _Sweeps:
+    """Pages of sweeps: what site.json keeps of each, what was done, and what went wrong."""
+
+    listed: dict[str, Json] = field(default_factory=dict)
+    told: list[Json] = field(default_factory=list)
+    problems: list[Json] = field(default_factory=list)
+
+
+def _sweeps(
+    places: list[Path], known: dict[str, Json], target: Path, assets: dict[str, str], prune: bool
+) -> _Sweeps:
+    """Draws the pages of sweeps that have changed."""
+    made = _Sweeps()
+    homes = {entry["source"]: name for name, entry in known.items()}
+    for path in sorted({one.resolve() for one in sweep_folders(places)}):
+        source = _source(path, target)
+        name = homes.get(source)
+        try:
+            mark = sweeps.mark(path)
+            if name is None:
+                plain = re.sub(r"[^a-z0-9]+", "-", f"{path.parent.name}-{path.name}".lower()).strip("-")[:60]
+                told = hashlib.sha256(source.encode()).hexdigest()[:6]
+                name = f"{plain}-{told}".lstrip("-")
+            entry = known.get(name)
+            home = target / "sweeps" / name
+            drawn = entry is None or entry["mark"] != mark or not (home / "index.html").is_file()
+            if entry is None or drawn:
+                entry = sweeps.write(path, home, mark, assets)
+        except NarrowsError as error:
+            problem = {"id": name, "folder": str(path), "problem": str(error), "busy": False}
+            made.problems.append(problem)
+            continue
+        made.listed[name] = entry | {"source": source}
+        page = str(target / "sweeps" / name / "index.html")
+        made.told.append({"id": name, "folder": str(path), "page": page, "drawn": drawn})
+    failed = {one["id"] for one in made.problems}
+    left = {name: entry for name, entry in known.items() if name not in made.listed}
+    made.listed |= {name: entry for name, entry in left.items() if name in failed or not prune}
+    return made
+
+
+def _save(target: Path, listed: dict[str, Json], swept: dict[str, Json] | None = None) -> None:
+    document: Json = {"format": FORMAT, "made_by": f"Narrows {__version__}", "campaigns": listed}
+    if swept:
+        document["sweeps"] = swept
     write_atomically(target / "site.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -181,15 +232,21 @@ def _ids(found: Sequence[Gathered], known: dict[str, Json], target: Path) -> dic
     return ids
 
 
-def _tidy(target: Path, listed: dict[str, Json], assets: dict[str, str]) -> None:
+def _tidy(target: Path, kinds: dict[str, dict[str, Json]], assets: dict[str, str]) -> None:
     """Removes what no page names. Pages that stay of an older version keep its assets."""
-    named = {*assets.values(), *(asset for entry in listed.values() for asset in entry["assets"])}
+    entries = [entry for listed in kinds.values() for entry in listed.values()]
+    named = {*assets.values(), *(asset for entry in entries for asset in entry["assets"])}
     for asset in (target / "assets").iterdir():
         if f"assets/{asset.name}" not in named:
             asset.unlink(missing_ok=True)
     for leftover in target.glob(".*.tmp"):
         leftover.unlink(missing_ok=True)
-    for home in (target / "campaigns").iterdir():
+    for kind, listed in kinds.items():
+        _tidy_pages(target / kind, listed)
+
+
+def _tidy_pages(folder: Path, listed: dict[str, Json]) -> None:
+    for home in folder.iterdir() if folder.is_dir() else ():
         if home.name not in listed:
             shutil.rmtree(home, ignore_errors=True)
             continue

@@ -37,6 +37,7 @@ _SCRIPTS = {
     ),
     "theme": (("templates", "theme.js"),),
 }
+_TEMPLATES = ("base.html.j2", "index.html.j2", "campaign.html.j2", "sweep.html.j2")
 _PALETTE = 8
 """Colours for runs of one scheme beside each other."""
 _FIRST_RUNS = 2
@@ -64,7 +65,7 @@ def _assets() -> dict[str, tuple[str, str]]:
 @lru_cache(maxsize=1)
 def digest() -> str:
     """Of templates and shared files: pages of another one are made again."""
-    templates = [str(_own(name)) for name in ("base.html.j2", "index.html.j2", "campaign.html.j2")]
+    templates = [str(_own(name)) for name in _TEMPLATES]
     told = [asset("templates", "parts.html.j2"), *templates, *(file for file, _ in _assets().values())]
     return hashlib.sha256("\0".join(told).encode()).hexdigest()
 
@@ -83,8 +84,10 @@ def _render(template: str, **content: Any) -> str:
     return made
 
 
-def index(listed: Mapping[str, Json], problems: Sequence[Json], assets: dict[str, str]) -> str:
-    """The list of all campaigns, the latest first, and the ranking."""
+def index(
+    listed: Mapping[str, Json], swept: Mapping[str, Json], problems: Sequence[Json], assets: dict[str, str]
+) -> str:
+    """The list of all campaigns, the latest first, that of sweeps, and the ranking."""
     entries = [{"id": name, **entry["listed"]} for name, entry in listed.items()]
     entries.sort(key=lambda one: (one["made"], one["id"]), reverse=True)
     lines = []
@@ -106,6 +109,7 @@ def index(listed: Mapping[str, Json], problems: Sequence[Json], assets: dict[str
         assets=assets,
         marks={},
         lines=lines,
+        sweeps=_sweeps(swept),
         runs=sum(one["runs"] for one in entries),
         # Where folders are on this machine is nobody's business on the web.
         problems=[
@@ -114,6 +118,38 @@ def index(listed: Mapping[str, Json], problems: Sequence[Json], assets: dict[str
         ],
         pages=listed,
         rankings=ranks.tables(listed),
+    )
+
+
+def _sweeps(swept: Mapping[str, Json]) -> list[Json]:
+    lines = [{"id": name, **entry["listed"]} for name, entry in swept.items()]
+    lines.sort(key=lambda one: (one["made"], one["id"]), reverse=True)
+    return [one | {"date": moment(one["made"])[:16]} for one in lines]
+
+
+def sweep(
+    about: Json,
+    facts: list[list[str]],
+    keys: Json,
+    effects: list[Json],
+    figures: list[Json],
+    written: str,
+    assets: dict[str, str],
+) -> str:
+    """The page of one sweep."""
+    from markupsafe import Markup
+
+    return _render(
+        "sweep.html.j2",
+        root="../../",
+        assets=assets,
+        marks={},
+        about=about,
+        facts_of=facts,
+        keys=keys,
+        effects=effects,
+        figures=[one | ({"picture": Markup(one["picture"])} if "picture" in one else {}) for one in figures],
+        written=written,
     )
 
 

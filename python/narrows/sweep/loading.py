@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from narrows.errors import DataError, Problem, ScenarioError, UsageError
 from narrows.scenario import overrides as _overrides
@@ -85,11 +84,7 @@ class LoadedSweep:
 
     def cell(self, scenario: Scenario, row: SchemeRow, point: Point, run: int) -> SweepCell:
         """One run."""
-        made = cell_of(scenario, row, run)
-        identity = canonical_json({"cell": made.content, "version": self.version})
-        address = hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
-        duration = int(made.content["duration_ns"])
-        return SweepCell(address, json.dumps(made.content), point, row, run, made.seed, duration)
+        return cell_at(self.version, scenario, row, point, run)
 
     def _resolve(self, point: Point) -> Scenario:
         base = Mapping(
@@ -104,10 +99,25 @@ class LoadedSweep:
             self.files.setdefault(stored_name(scenario.files.names[sha256], sha256), content)
 
 
-def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
-    """Reads a sweep by the path or shipped name of its scenario, with changes from the command line."""
+def cell_at(version: str, scenario: Scenario, row: SchemeRow, point: Point, run: int) -> SweepCell:
+    """One run of a scheme at a point, as it is simulated by this version."""
+    made = cell_of(scenario, row, run)
+    identity = canonical_json({"cell": made.content, "version": version})
+    address = hashlib.sha256(identity.encode()).hexdigest()[:_DIGITS]
+    duration = int(made.content["duration_ns"])
+    return SweepCell(address, json.dumps(made.content), point, row, run, made.seed, duration)
+
+
+def this_version() -> str:
+    """Version and source that simulate here, as they are part of the address of a cell."""
     from narrows import _native
 
+    git = json.loads(_native.registry()).get("git") or ""
+    return f"{_native.version()} {git}".strip()
+
+
+def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
+    """Reads a sweep by the path or shipped name of its scenario, with changes from the command line."""
     path = find(name)
     text, tree = read_file(path)
     tree = _overrides.apply(tree, changes)
@@ -125,10 +135,8 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
     # Seed and runs are needed before there is any point, and mistakes elsewhere are told at once.
     seed, runs = _single(base)
     sweep = read(tree, seed, runs)
-    registry: dict[str, Any] = json.loads(_native.registry())
-    version = f"{_native.version()} {registry.get('git') or ''}".strip()
     empty = Scenario.__new__(Scenario)
-    found = LoadedSweep(path, text, changes, tree, sweep, empty, version)
+    found = LoadedSweep(path, text, changes, tree, sweep, empty, this_version())
     point = next(sweep.points(), None)
     if point is None:
         raise ScenarioError([Problem(str(tree.key_marks[KEY]), KEY, "no point keeps all constraints")])

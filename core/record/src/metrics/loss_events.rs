@@ -90,8 +90,18 @@ fn count(subject: &Subject<'_>) -> Measured {
     Ok(sum as f64)
 }
 
-/// The flows (by their place among those under test) that lost packets in each congestion event.
-fn congestion_events(subject: &Subject<'_>) -> Result<Vec<Vec<usize>>, String> {
+/// What the congestion events of a run tell of the flows under test.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Congestion {
+    /// Number of events.
+    events: usize,
+    /// In how many of them each flow, by its place among those under test, lost packets.
+    hits: Vec<usize>,
+}
+
+/// The congestion events while all flows under test run. They are the same for every subject of a
+/// record, and to find them takes a look at all flows.
+fn congestion(subject: &Subject<'_>) -> Result<Congestion, String> {
     let tested: Vec<(&FlowTraffic, &StatesOfFlow)> = subject.tested().collect();
     if tested.len() < 2 {
         return Err("there is only one flow".into());
@@ -105,24 +115,26 @@ fn congestion_events(subject: &Subject<'_>) -> Result<Vec<Vec<usize>>, String> {
         begun.extend(within.map(|event| (event.at_ns, place)));
     }
     begun.sort_unstable();
-    let mut found: Vec<Vec<usize>> = Vec::new();
+    let mut found = Congestion {
+        events: 0,
+        hits: vec![0; tested.len()],
+    };
+    // The last event in which each flow lost packets, counted from 1.
+    let mut last = vec![0; tested.len()];
     let mut over = 0;
     for (at, place) in begun {
-        match found.last_mut() {
-            Some(flows) if at <= over => {
-                if !flows.contains(&place) {
-                    flows.push(place);
-                }
-            }
-            _ => {
-                let rtts = tested.iter();
-                let longest = rtts.map(|(flow, states)| rtt_ns(subject, flow, states, at));
-                over = at.saturating_add(longest.max().unwrap_or(0));
-                found.push(vec![place]);
-            }
+        if found.events == 0 || at > over {
+            let rtts = tested.iter();
+            let longest = rtts.map(|(flow, states)| rtt_ns(subject, flow, states, at));
+            over = at.saturating_add(longest.max().unwrap_or(0));
+            found.events += 1;
+        }
+        if last[place] != found.events {
+            last[place] = found.events;
+            found.hits[place] += 1;
         }
     }
-    if found.is_empty() {
+    if found.events == 0 {
         return Err("no flow lost packets while all ran".into());
     }
     Ok(found)
@@ -132,14 +144,14 @@ fn synchronisation(subject: &Subject<'_>) -> Measured {
     if subject.is_background() {
         return Err("it is traffic that is not under test".into());
     }
-    let found = congestion_events(subject)?;
-    let all = subject.tested().count();
-    let own = subject.flow.map(|number| {
-        let place = subject.tested().position(|(t, _)| t.flow == number);
-        let hit = |flows: &&Vec<usize>| place.is_some_and(|place| flows.contains(&place));
-        found.iter().filter(hit).count() as f64
-    });
-    let sum = own
-        .unwrap_or_else(|| found.iter().map(|flows| flows.len() as f64).sum::<f64>() / all as f64);
-    Ok(sum / found.len() as f64)
+    let found = subject.congestion.get_or_init(|| congestion(subject));
+    let Congestion { events, hits } = found.as_ref().map_err(String::clone)?;
+    let sum = match subject.flow {
+        Some(number) => {
+            let place = subject.tested().position(|(t, _)| t.flow == number);
+            place.map_or(0.0, |place| hits[place] as f64)
+        }
+        None => hits.iter().sum::<usize>() as f64 / hits.len() as f64,
+    };
+    Ok(sum / *events as f64)
 }

@@ -77,6 +77,7 @@ use crate::read::{
 };
 use crate::schema::{RUN_FILE, TraceRow};
 use serde_json::{Map, Value, json};
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use subject::Material;
 
@@ -298,8 +299,9 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     let states = rows_of(record.states.as_ref(), read_states)?;
     let flows = &record.cell.flows;
     let mut told = vec![StatesOfFlow::default(); flows.len()];
+    let places: BTreeMap<u16, usize> = flows.iter().map(|flow| flow.flow).zip(0..).collect();
     for row in states.iter() {
-        let Some(index) = flows.iter().position(|flow| flow.flow == row.flow) else {
+        let Some(&index) = places.get(&row.flow) else {
             continue;
         };
         let own = &mut told[index];
@@ -336,6 +338,7 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
         targets,
         states: told,
         completions,
+        congestion: OnceCell::new(),
     })
 }
 

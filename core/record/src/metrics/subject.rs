@@ -2,6 +2,7 @@
 
 use super::distribution::DelayDistribution;
 use super::links::LinkTraffic;
+use super::loss_events::Congestion;
 use super::traffic::{FlowTraffic, RecordTraffic};
 use crate::capacity::Capacities;
 use crate::cell::{Cell, CellElement};
@@ -9,6 +10,7 @@ use crate::read::Record;
 use crate::run::{FlowSummary, RunDocument};
 use crate::schema::{CompletionRow, FrameRow, TransferRow};
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
 /// Words for what happens to packets that are counted as throughput.
@@ -28,6 +30,8 @@ pub(super) struct Material<'a> {
     pub(super) states: Vec<StatesOfFlow>,
     /// Histograms of completion times, in place of transfers.
     pub(super) completions: Cow<'a, [CompletionRow]>,
+    /// The congestion events of the flows under test, found when a metric first asks for them.
+    pub(super) congestion: OnceCell<Result<Congestion, String>>,
 }
 
 /// Values from the sampled states of one sender.
@@ -80,6 +84,7 @@ pub struct Subject<'a> {
     states: Vec<&'a StatesOfFlow>,
     tested: Vec<(&'a FlowTraffic, &'a StatesOfFlow)>,
     links: &'a [LinkTraffic],
+    pub(super) congestion: &'a OnceCell<Result<Congestion, String>>,
 }
 
 impl<'a> Subject<'a> {
@@ -196,6 +201,7 @@ impl<'a> Subject<'a> {
             states,
             tested,
             links: &material.traffic.links,
+            congestion: &material.congestion,
         }
     }
 

@@ -21,7 +21,10 @@ IN_REPORT = False
 
 #: Interactions of less than this share are not drawn.
 LEAST = 0.01
+#: Of many, the largest interactions of a scheme are drawn.
+MOST_PAIRS = 10
 _ROW_MM = 5.0
+_LETTER_MM = 1.3
 
 
 def absent(data: Campaign) -> str | None:
@@ -37,9 +40,10 @@ def _rows(data: Campaign) -> list[tuple[str, str, str, float]]:
             known = effects(one)
             plain = {name: name.partition(" (")[0] for name in known.main}
             found += [(one.scheme, metric["name"], plain[name], share) for name, share in known.main.items()]
+            pairs = sorted(known.pairs.items(), key=lambda pair: -pair[1])[:MOST_PAIRS]
             found += [
                 (one.scheme, metric["name"], f"{plain[first]} with {plain[second]}", share)
-                for (first, second), share in known.pairs.items()
+                for (first, second), share in pairs
                 if share >= LEAST
             ]
     return found
@@ -57,7 +61,8 @@ def caption(_data: Campaign) -> str:
     return (
         "Share of the variance of each metric over the points that a parameter explains alone (first-order"
         " Sobol index, from means over classes), and that two explain together beyond both alone; less what"
-        f" chance explains in the mean. Interactions below {LEAST:.0%} are left out."
+        f" chance explains in the mean. Interactions below {LEAST:.0%}, and more than {MOST_PAIRS}, are left"
+        " out."
     )
 
 
@@ -89,7 +94,14 @@ def figure(data: Campaign, options: Options) -> Figure:
             place.grid(visible=False, axis="y")
             place.set_xlabel(f"share of the variance of {head_of(data.metric(metric) or {})} (%)")
         legend_over(picture, handles, options, 6.0)
-        picture.subplots_adjust(wspace=0.45, bottom=14.0 / (picture.get_figheight() * 25.4))
+        # Labels of two long names need more room than figures have at their left.
+        longest = max(len(effect) for _, _, effect, _ in rows) * _LETTER_MM + 4.0
+        room = longest / (picture.get_figwidth() * 25.4)
+        picture.subplots_adjust(
+            left=max(0.125, room),
+            wspace=max(0.45, 1.2 * room * len(metrics) / (1 - room)),
+            bottom=14.0 / (picture.get_figheight() * 25.4),
+        )
     return picture
 
 

@@ -1,0 +1,320 @@
+"""`narrows hunt`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+from narrows.cli.common import Json, positive
+from narrows.cli.completion import scheme_names
+
+if TYPE_CHECKING:
+    from narrows.hunt.hunting import Hunt, Watch
+    from narrows.hunt.objectives import Objective
+    from narrows.hunt.search import Budget
+
+
+@command(example="narrows hunt bbr1 --worst loss")
+def hunt(
+    scheme: Annotated[
+        str | None,
+        typer.Argument(help="The scheme that is hunted, one of ours.", autocompletion=scheme_names),
+    ] = None,
+    worst: Annotated[
+        str,
+        typer.Option(
+            "--worst",
+            metavar="WHAT",
+            help="utilization, loss, delay; beside a competitor: share (the scheme starves), rival (the"
+            " competitor does). --list says more.",
+        ),
+    ] = "utilization",
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SCHEME",
+            help="The competitor on the same path (share, rival); else a scheme that is alone on the same"
+            " path, and the difference counts.",
+            autocompletion=scheme_names,
+        ),
+    ] = None,
+    goal: Annotated[
+        str | None,
+        typer.Option(metavar="VALUE", help='Stop when it is reached: "20 %", "200 ms"; exit code 5 if not.'),
+    ] = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="N|TIME", help="Evaluations (the same result every time) or a time such as '5 min'."
+        ),
+    ] = "2000",
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--bound",
+            metavar="NAME=LOW..HIGH",
+            help="Search other values: rate='1..10 Mbit/s', queue='1 bdp', outage=none. Repeatable; --list"
+            " names them.",
+        ),
+    ] = None,
+    time: Annotated[str, typer.Option("-t", "--time", metavar="TIME", help="Duration of a run.")] = "20 s",
+    seed: Annotated[int, typer.Option(min=1, help="Seed of the search.")] = 1,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder of the hunt; if it holds this one already, it goes on."
+            " [default: results/hunt-SCHEME-WHAT-HASH]",
+        ),
+    ] = None,
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Run the minimal scenario on the emulator too.")
+    ] = False,
+    replays: Annotated[int, typer.Option("--replays", min=1, max=100, help="Runs of the replay.")] = 3,
+    on: Annotated[
+        str | None,
+        typer.Option("--on", metavar="ENGINE", help="local:8 or dask:tcp://HOST:8786, as for sweeps."),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help='Memory that one run may use. [default: "2 GB"]'),
+    ] = None,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="Print what can be hunted, and the bounds of the search.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Search for the path and the cross traffic on which a scheme does worst.
+
+    \b
+    narrows hunt cubic --worst utilization --goal "10 %"
+    narrows hunt vegas --against cubic --worst share --replay
+    narrows hunt bbr3 --against bbr1 --worst delay --bound outage=none --budget "5 min"
+
+    Paths are simulated in memory on all processors, and bounded so that nothing on them would stop any
+    scheme by itself: a little loss, not half of it. What is found is made minimal: elements are left out and
+    values rounded while it still holds in several runs. DIR/minimal.yaml runs by narrows run; DIR/hunt.md
+    says what was found, with runs of fresh seeds and of other schemes on the same path. Ctrl-C keeps the
+    worst so far, and the same command goes on.
+
+    Exit codes: 0 done, 2 usage, 3 nothing could be measured, 4 this machine can't, 5 the goal was not
+    reached, or what was found does not hold in fresh runs or in the replay, 130/143 interrupted.
+    """
+    from narrows.errors import EXIT_EXPECTATION, UsageError
+    from narrows.hunt.objectives import OBJECTIVES
+    from narrows.text import any_of, did_you_mean
+
+    if listing:
+        _print_list(as_json)
+        return
+    if scheme is None:
+        raise UsageError("name the scheme that is hunted: narrows hunt bbr1 --worst loss")
+    if worst not in OBJECTIVES:
+        raise UsageError(
+            f"--worst {worst}: {did_you_mean(worst, OBJECTIVES)[2:] or 'there is ' + any_of(OBJECTIVES)}"
+        )
+    made = _hunt(
+        scheme, OBJECTIVES[worst], against, goal, budget, bounds or [], time, seed, output, on, memory
+    )
+    with _Bar(made.budget, made.question.objective, quiet=as_json) as bar:
+        made.watch = bar.watch()
+        made.run()
+    made.simulate(quiet=True, report=not no_report)
+    if not as_json:
+        _print_found(made)
+    held = True
+    if replay:
+        held = made.replay(replays, quiet=as_json)
+    if as_json:
+        from narrows.cli.common import print_json
+
+        print_json(made.document | {"path": str(made.path)})
+    else:
+        _print_planes(made)
+    if not (held and made.document["simulated"]["holds"]) or made.document["reached"] is False:
+        raise typer.Exit(EXIT_EXPECTATION)
+
+
+def _hunt(
+    scheme: str,
+    objective: Objective,
+    against: str | None,
+    goal: str | None,
+    budget: str,
+    bounds: list[str],
+    time: str,
+    seed: int,
+    output: Path | None,
+    on: str | None,
+    memory: str | None,
+) -> Hunt:
+    from narrows.campaign.run import RESULTS
+    from narrows.errors import UsageError
+    from narrows.hunt.evaluate import Question
+    from narrows.hunt.hunting import Hunt
+    from narrows.hunt.space import make
+    from narrows.scenario.quantity import QuantityError
+    from narrows.sweep.engines import engine
+    from narrows.sweep.work import DEFAULT_MEMORY
+
+    given = dict(_split(text) for text in bounds)
+    duration = positive(f"{time} s" if time.strip().isdecimal() else time, "span", "--time")
+    if not 10**9 <= duration <= 600 * 10**9:
+        raise UsageError(f"--time {time}: runs of a hunt last from 1 s to 10 min")
+    wanted = None
+    if goal is not None:
+        try:
+            wanted = objective.read(goal)
+        except QuantityError as error:
+            raise UsageError(f"--goal: {error}") from None
+    question = Question(scheme, objective, against, make(objective.genes, given, duration), seed, wanted)
+    question.check()
+    spent = _budget(budget)
+    most = positive(memory, "bytes", "--memory") if memory else DEFAULT_MEMORY
+    path = output or RESULTS / f"hunt-{scheme}-{objective.name}-{question.hash[:6]}"
+    return Hunt(question, path, spent, engine(on), most)
+
+
+def _split(text: str) -> tuple[str, str]:
+    from narrows.errors import UsageError
+
+    name, found, value = text.partition("=")
+    if not (found and name.strip() and value.strip()):
+        raise UsageError(f"--bound {text}: write NAME=LOW..HIGH, NAME=VALUE or NAME=none")
+    return name.strip(), value.strip()
+
+
+def _budget(text: str) -> Budget:
+    from narrows.errors import UsageError
+    from narrows.hunt.search import Budget
+
+    if text.strip().isdecimal():
+        if not 1 <= int(text) <= 10_000_000:
+            raise UsageError(f"--budget {text}: write a number from 1 to 10000000, or a time such as '5 min'")
+        return Budget(evaluations=int(text))
+    return Budget(seconds=positive(text, "span", "--budget") / 1e9)
+
+
+class _Bar:
+    """The search at a terminal, with the worst so far."""
+
+    def __init__(self, budget: Budget, objective: Objective, *, quiet: bool) -> None:
+        from narrows.campaign.progress import bars
+        from narrows.console import stderr_console
+
+        console = stderr_console()
+        self.budget, self.objective = budget, objective
+        self.bars = bars(console, console.is_terminal and not quiet)
+        self.task: Any = None
+        self.stage = ""
+
+    def __enter__(self) -> _Bar:
+        self.bars.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bars.__exit__(*error)  # type: ignore[arg-type]
+
+    def watch(self) -> Watch:
+        """What the hunt tells goes here."""
+        from narrows.hunt.hunting import Watch
+
+        def search(one: Any) -> None:
+            worst = f", worst {self.objective.words(one.best.value)}" if one.best else ""
+            if self.budget.evaluations:
+                done, total = float(one.evaluations), float(self.budget.evaluations)
+            else:
+                done, total = one.seconds, float(self.budget.seconds or 1)
+            self._show("searching", done, total, f"{one.evaluations} paths{worst}")
+
+        def small(one: Any) -> None:
+            self._show("minimising", None, None, f"{one.tried} tried, {len(one.removed)} left out")
+
+        return Watch(search, small)
+
+    def _show(self, stage: str, done: float | None, total: float | None, note: str) -> None:
+        if stage != self.stage:
+            if self.task is not None:
+                self.bars.remove_task(self.task)
+            self.task, self.stage = self.bars.add_task(stage, total=None, note=""), stage
+        self.bars.update(self.task, completed=done or 0, total=total, note=note)
+
+
+def _print_list(as_json: bool) -> None:
+    from narrows.cli.common import print_json
+    from narrows.console import stdout_console, table
+    from narrows.hunt.objectives import OBJECTIVES
+    from narrows.hunt.space import GENES
+
+    if as_json:
+        print_json(
+            {
+                "format": "narrows/hunt-list/1",
+                "objectives": [{"name": one.name, "about": one.about} for one in OBJECTIVES.values()],
+                "bounds": [
+                    {"name": gene.name, "low": gene.low, "high": gene.high, "searched": gene.searched}
+                    | {"optional": gene.optional, "about": gene.about}
+                    for gene in GENES
+                ],
+            }
+        )
+        return
+    console = stdout_console()
+    shown = table("--worst", "", whole=["--worst"])
+    for one in OBJECTIVES.values():
+        shown.add_row(one.name, one.about)
+    console.print(shown)
+    console.print()
+    shown = table("--bound", "searched", "", whole=["--bound"])
+    for gene in GENES:
+        shown.add_row(gene.name, gene.searched, gene.about)
+    console.print(shown)
+
+
+def _print_found(made: Hunt) -> None:
+    from narrows.console import stdout_console, table
+    from narrows.hunt.words import NOTHING, points
+
+    console, document = stdout_console(), made.document
+    small = document["minimal"]
+    console.print(
+        f"found: {small['claim']} (worst of {document['evaluations']} paths, then made minimal).",
+        soft_wrap=True,
+    )
+    if document["reached"] is False:
+        goal = made.question.objective.words(document["goal"])
+        console.print(f"The goal, {goal}, was not reached.")
+    console.print()
+    shown = table("", "searched", "found", "minimal")
+    for name, searched, found, minimal in points(document):
+        if (found, minimal) != (NOTHING, NOTHING):
+            shown.add_row(name, searched, found, minimal)
+    console.print(shown)
+    absent = [name for name, _, found, minimal in points(document) if (found, minimal) == (NOTHING, NOTHING)]
+    if absent:
+        console.print(f"not on it: {', '.join(absent)}", soft_wrap=True)
+    console.print()
+
+
+def _print_planes(made: Hunt) -> None:
+    from narrows.console import stdout_console, table
+    from narrows.hunt.words import others, planes
+
+    console, objective = stdout_console(), made.question.objective
+    shown = table("plane", "runs", "verdicts", objective.label, "", right=["runs"])
+    for row in planes(made.document, objective):
+        shown.add_row(*row)
+    console.print(shown)
+    if text := others(made.document, objective):
+        console.print(text, soft_wrap=True)
+    console.print()
+    console.print(f"scenario: {made.path / 'minimal.yaml'}", soft_wrap=True)
+    console.print(f"in words: {made.path / 'hunt.md'}", soft_wrap=True)
+    if (made.path / "simulated" / "report.html").is_file():
+        console.print(f"report: {made.path / 'simulated' / 'report.html'}", soft_wrap=True)

@@ -1,0 +1,251 @@
+"""From points of a hunt to numbers: scenarios, cells simulated in memory, and the data set that keeps them.
+
+Every evaluation is a cell of a sweep's folder (`evaluations/`), known by the hash of its content. What is
+there is never simulated again, so a hunt that was interrupted goes on by being run again: the same seed asks
+for the same points.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign.columns import FIXED, free_name, typed
+from narrows.campaign.results import metric_list
+from narrows.campaign.store import now
+from narrows.errors import Problem, ScenarioError, UsageError
+from narrows.hunt import space as spaces
+from narrows.hunt.objectives import Metrics, Objective
+from narrows.hunt.space import Space, Values
+from narrows.scenario.hashes import content_hash
+from narrows.scenario.loading import load_text
+from narrows.scenario.quantity import show
+from narrows.sweep.engines import MOST_TRIES, Engine, failure
+from narrows.sweep.loading import SweepCell, cell_at, this_version
+from narrows.sweep.plan import Point
+from narrows.sweep.store import FORMAT, SweepFolder, read_document
+
+EVALUATIONS = "evaluations"
+#: Metrics look at the part of a run after this share of it, when flows have started.
+SETTLED = 4
+#: A scheme as the command line takes it.
+_NAME = re.compile(r"[A-Za-z0-9][\w.:-]*")
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is hunted."""
+
+    scheme: str
+    objective: Objective
+    #: The competitor, or the scheme that is compared.
+    against: str | None
+    space: Space
+    seed: int
+    goal: float | None = None
+
+    @property
+    def compared(self) -> bool:
+        """True if a difference between two schemes counts."""
+        return self.against is not None and not self.objective.beside
+
+    @property
+    def hash(self) -> str:
+        """The identity of the search: everything that decides which points it visits."""
+        genes = [[gene.name, gene.low, gene.high, gene.fixed, gene.optional] for gene in self.space.genes]
+        asked = [self.scheme, self.objective.name, self.against, self.space.duration_ns, self.seed]
+        return content_hash({"asked": asked, "genes": genes})
+
+    def check(self) -> None:
+        """Raises `UsageError` for schemes that can't be simulated, and combinations without meaning."""
+        from narrows.scenario import registry
+
+        ours = registry.load().schemes
+        for name in filter(None, (self.scheme, self.against)):
+            if not _NAME.fullmatch(name) or name not in ours:
+                from narrows.text import did_you_mean
+
+                hint = did_you_mean(name, ours) or "; narrows schemes lists them"
+                raise UsageError(f'"{name}" is none of our own schemes, which alone can be simulated{hint}')
+        if self.objective.beside and self.against is None:
+            raise UsageError(f"--worst {self.objective.name} needs a competitor: --against cubic")
+
+    def scenario(self, values: Values, seed: int, runs: int = 1, more: Sequence[str] = ()) -> str:
+        """The text of the scenario at a point; `more` are further lines at its head."""
+        beside = self.against if self.objective.beside else None
+        schemes = [self.scheme] + ([self.against] if self.compared and self.against else [])
+        traffic = spaces.background(values)
+        several = spaces.flows(values, self.space.duration_ns, beside)
+        from_ns = self.space.duration_ns // SETTLED
+        lines = [
+            "schema: narrows/scenario/1",
+            *more,
+            "path:",
+            f"  forward: [{', '.join(spaces.elements(values))}]",
+            f"  backward: [{{delay: {spaces.written('span', float(values['delay'] or 0))}}}]",
+            f"schemes: [{', '.join(schemes)}]",
+            *([f"flows: {several}"] if several else []),
+            *([f"background: [{', '.join(traffic)}]"] if traffic else []),
+            f"duration: {show('span', self.space.duration_ns)}",
+            f"measure: {{from: {show('span', from_ns)}}}",
+            f"runs: {runs}",
+            f"seed: {seed}",
+        ]
+        return "\n".join(lines) + "\n"
+
+
+@dataclass
+class Evaluator:
+    """Evaluates points; the folder is open while it works."""
+
+    question: Question
+    folder: SweepFolder
+    engine: Engine
+    memory: int
+    version: str
+    #: Points by their values in words.
+    points: dict[tuple[str, ...], Point] = field(default_factory=dict)
+    known: dict[str, Metrics | None] = field(default_factory=dict)
+    failed: list[dict[str, Any]] = field(default_factory=list)
+
+    @classmethod
+    def open(cls, path: Path, question: Question, engine: Engine, memory: int) -> Evaluator:
+        """The evaluations of a hunt: a new data set, or that which is there."""
+        place, version = path / EVALUATIONS, this_version()
+        there = (place / "sweep.json").is_file()
+        if there and read_document(place)["hash"] != question.hash:
+            raise UsageError(f"{path} holds another hunt; choose another folder with -o")
+        folder = SweepFolder.adopting(place, None if there else _document(question), version)
+        made = cls(question, folder, engine, memory, version)
+        made._read()
+        return made
+
+    def _read(self) -> None:
+        """Takes up what the folder has."""
+        wanted = self.question.objective.columns
+        table = self.folder.table(["cell", "flow", "verdict", *wanted])
+        for row in table.to_pylist():
+            if row["verdict"] == "invalid":
+                self.known[row["cell"]] = None
+                continue
+            flow = "all" if row["flow"] is None else str(row["flow"])
+            found = self.known.setdefault(row["cell"], {})
+            if isinstance(found, dict):
+                found[flow] = {name: row[name] for name in wanted}
+
+    def apart(self, values: Values, runs: Iterable[int]) -> list[list[float | None]]:
+        """Of each run of a point the values of the schemes, not their difference."""
+        objective = self.question.objective
+        cells = [self._cells(values, run) for run in runs]
+        self._simulate([cell for one in cells for cell in one if cell.address not in self.known])
+        known = [[self.known.get(cell.address) for cell in one] for one in cells]
+        return [[None if one is None else objective.of_run(one) for one in of_run] for of_run in known]
+
+    def values(self, points: Sequence[Values], runs: Iterable[int] = (1,)) -> list[list[float | None]]:
+        """Of each point the value of each run; None of runs that are invalid or have none."""
+        asked = [[self._cells(one, run) for run in runs] for one in points]
+        missing = {
+            cell.address: cell
+            for of_point in asked
+            for of_run in of_point
+            for cell in of_run
+            if cell.address not in self.known
+        }
+        self._simulate(list(missing.values()))
+        return [[self._value(of_run) for of_run in of_point] for of_point in asked]
+
+    def _value(self, cells: Sequence[SweepCell]) -> float | None:
+        found = [self.known.get(cell.address) for cell in cells]
+        valid = [one for one in found if one is not None]
+        return self.question.objective.of_runs(valid) if len(valid) == len(found) else None
+
+    def _cells(self, values: Values, run: int) -> list[SweepCell]:
+        words = self.question.space.in_words(values)
+        point = self.points.setdefault(tuple(words.values()), Point(len(self.points), {}, words))
+        try:
+            loaded = load_text(self.question.scenario(values, self.question.seed), [], "the scenario")
+        except ScenarioError as error:
+            said = ", ".join(f"{name} {text}" for name, text in words.items())
+            raise ScenarioError([Problem(f"at the point {said}", "", str(error))]) from None
+        scenario = loaded.scenario
+        return [cell_at(self.version, scenario, row, point, run) for row in scenario.schemes]
+
+    def _simulate(self, cells: list[SweepCell]) -> None:
+        """Simulates cells on all workers and keeps what remains of them."""
+        size = max(1, min(8, len(cells) // (2 * self.engine.workers)))
+        shares = [cells[at : at + size] for at in range(0, len(cells), size)]
+        waiting: list[tuple[list[SweepCell], Future[list[str | None]]]] = [
+            (share, self._submit(share)) for share in shares
+        ]
+        for share, future in waiting:
+            for cell, text in zip(share, self._result(share, future), strict=True):
+                if text is not None:
+                    self._keep(cell, text)
+
+    def _submit(self, share: list[SweepCell]) -> Future[list[str | None]]:
+        return self.engine.submit([cell.text for cell in share], {}, self.version, self.memory)
+
+    def _result(self, share: list[SweepCell], future: Future[list[str | None]]) -> list[str | None]:
+        for _ in range(MOST_TRIES):
+            try:
+                return future.result()
+            except self.engine.broken:
+                self.engine.renew()
+                future = self._submit(share)
+            except RuntimeError as error:
+                raise failure(error) from None
+        raise failure(RuntimeError("its processes died again and again"))
+
+    def _keep(self, cell: SweepCell, text: str) -> None:
+        import json
+
+        found = json.loads(text)
+        if (error := found.get("error")) is not None:
+            self.known[cell.address] = None
+            self.failed.append(
+                {
+                    "point": cell.point.number,
+                    "scheme": cell.row.label,
+                    "run": cell.run,
+                    "message": error["message"],
+                }
+            )
+            return
+        self.folder.add(cell, found)
+        flows = found["measured"]["flows"]
+        valid = found["verdict"] != "invalid"
+        self.known[cell.address] = {one["flow"]: one["metrics"] for one in flows} if valid else None
+
+
+def _document(question: Question) -> dict[str, Any]:
+    """The evaluations as a sweep whose points a search has chosen."""
+    metrics = [one["name"] for one in metric_list()]
+    taken = {*FIXED, "point", "reasons", "slug", *metrics}
+    parameters = []
+    for gene in question.space.genes:
+        kind, _ = typed([gene.words(gene.low), gene.words(gene.high)])
+        name = free_name(gene.name, kind, f"{gene.name}_searched", taken)
+        parameters.append({"name": name, "label": gene.name, "key": gene.name, "kind": kind, "law": gene.law})
+    schemes = [question.scheme, *([question.against] if question.compared else [])]
+    return {
+        "format": FORMAT,
+        "name": f"hunt-{question.scheme}-{question.objective.name}",
+        "title": f"A hunt: {question.scheme}, {question.objective.label}",
+        "question": None,
+        "hash": question.hash,
+        "written": question.scenario(question.space.plain(), question.seed),
+        "overrides": [],
+        "parameters": parameters,
+        "design": "hunt",
+        "constraints": [],
+        "schemes": schemes,
+        "metrics": metrics,
+        "created_at": now(),
+        "sessions": [],
+        "cells": 0,
+        "failed": [],
+    }

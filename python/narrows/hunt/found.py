@@ -1,0 +1,152 @@
+"""The scenario that a hunt leaves: minimal, with what it shows as expectations, run by `narrows run`."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from narrows.hunt.evaluate import Evaluator, Question
+from narrows.hunt.search import CONFIRMED
+from narrows.hunt.space import Values
+from narrows.scenario.quantity import show
+
+#: Runs of the scenario, with seeds that the search has not seen.
+FRESH = 6
+#: Of the gap between two schemes each may give away this share before the scenario's expectations fail.
+GIVEN_AWAY = 0.15
+
+
+def expectations(question: Question, evaluator: Evaluator, values: Values, promised: float) -> list[str]:
+    """What the minimal scenario shows, as entries of `expect`."""
+    objective, scheme = question.objective, question.scheme
+    if objective.beside:
+        ratio = promised / (1 - promised) if promised < 1 else math.inf
+        if promised >= 0.5:
+            return []
+        starved, rate = (1 if objective.name == "share" else 2), float(values["rate"] or 0)
+        most = show("rate", round(_outwards(promised * rate, up=True)))
+        return [
+            f"{{metric: throughput_ratio, at_most: {_number(_outwards(ratio, up=True))}}}",
+            f"{{metric: throughput_bps, flow: {starved}, at_most: {most}}}",
+        ]
+    if not question.compared:
+        word = "at_least" if objective.high else "at_most"
+        limit = _written(question, _outwards(promised, up=not objective.high))
+        return [f"{{metric: {objective.metric}, scheme: {scheme}, {word}: {limit}}}"]
+    own, other = (median(one) for one in zip(*_both(evaluator, values), strict=True))
+    spare = GIVEN_AWAY * (own - other)
+    found = []
+    for name, limit, high in (
+        (scheme, own - spare, objective.high),
+        (question.against, other + spare, not objective.high),
+    ):
+        word, text = "at_least" if high else "at_most", _written(question, _outwards(limit, up=not high))
+        found.append(f"{{metric: {objective.metric}, scheme: {name}, {word}: {text}}}")
+    return found
+
+
+def _both(evaluator: Evaluator, values: Values) -> list[list[float]]:
+    """By run the values of both schemes."""
+    return [
+        [float(value) for value in of_run if value is not None]
+        for of_run in evaluator.apart(values, CONFIRMED)
+    ]
+
+
+def _outwards(value: float, *, up: bool) -> float:
+    """A limit in two digits that is no stricter than the value."""
+    if value <= 0:
+        return 0.0
+    scale = 10 ** (math.floor(math.log10(value)) - 1)
+    return float(f"{(math.ceil if up else math.floor)(round(value / scale, 6)) * scale:.3g}")
+
+
+def _number(value: float) -> str:
+    return f"{value:.6g}"
+
+
+def _written(question: Question, value: float) -> str:
+    if question.objective.described["unit"] == "ns":
+        return show("span", round(value))
+    return f"{_number(100 * value)} %"
+
+
+def scenario(
+    question: Question,
+    values: Values,
+    *,
+    name: str,
+    claim: str,
+    expect: Sequence[str],
+    comment: Sequence[str] = (),
+) -> str:
+    """The text of a scenario that was found, with its story as a comment."""
+    quoted = [json.dumps(text, ensure_ascii=False) for text in (claim, asked(question))]
+    head = [f"name: {name}", f"title: {quoted[0]}", f"question: {quoted[1]}", "where: simulate"]
+    text = question.scenario(values, question.seed + 1, FRESH, head)
+    if expect:
+        text += "expect:\n" + "".join(f"  - {one}\n" for one in expect)
+    return "".join(f"# {line}".rstrip() + "\n" for line in comment) + text
+
+
+def asked(question: Question) -> str:
+    """What was hunted, as a question."""
+    objective, scheme, other = question.objective, question.scheme, question.against
+    if objective.name == "share":
+        return f"On which path does {scheme} starve beside {other}?"
+    if objective.name == "rival":
+        return f"On which path does {scheme} starve {other}?"
+    most = "most" if objective.high else "least"
+    if question.compared:
+        return f"On which path has {scheme} the {most} {objective.label} against {other}?"
+    return f"On which path has {scheme} the {most} {objective.label}?"
+
+
+def claim(question: Question, value: float) -> str:
+    """What a point shows, as a sentence without its end."""
+    objective, scheme = question.objective, question.scheme
+    words = objective.words(abs(value))
+    if objective.beside:
+        one, other = (scheme, question.against) if objective.name == "share" else (question.against, scheme)
+        return f"{one} gets {words} beside {other}"
+    if question.compared:
+        more = "more" if value > 0 else "less"
+        return f"{scheme} has {words} {more} {objective.label} than {question.against}"
+    return f"{scheme} has {words} {objective.label}"
+
+
+def outcome(question: Question, results: dict[str, Any]) -> dict[str, Any]:
+    """What runs of a campaign show: value and verdict of each, the median of the valid ones, and whether all
+    expectations hold."""
+    order = [question.scheme, *([question.against] if question.compared and question.against else [])]
+    by_run: dict[int, dict[str, dict[str, Any]]] = {}
+    verdicts: dict[int, str] = {}
+    for row in results["rows"]:
+        # Beside each other the two are one row of the scenario, with a name of its own.
+        scheme = question.scheme if question.objective.beside else row["scheme"]
+        if scheme not in order:
+            continue
+        run = int(row["run"])
+        by_run.setdefault(run, {}).setdefault(scheme, {})[str(row["flow"])] = row["metrics"]
+        known = verdicts.get(run, "ok")
+        verdicts[run] = max(known, row["verdict"], key=("ok", "degraded", "invalid").index)
+    runs: list[dict[str, Any]] = []
+    for run, found in sorted(by_run.items()):
+        whole = all(scheme in found for scheme in order)
+        value = question.objective.of_runs([found[scheme] for scheme in order]) if whole else None
+        runs.append({"run": run, "verdict": verdicts[run], "value": value})
+    valid: list[float] = [
+        float(one["value"]) for one in runs if one["verdict"] != "invalid" and one["value"] is not None
+    ]
+    expect = [
+        {"text": one["text"], "outcome": one["outcome"], "value": one["value"]} for one in results["expect"]
+    ]
+    return {
+        "runs": runs,
+        "median": median(valid) if valid else None,
+        "expect": expect,
+        "holds": bool(valid) and all(one["outcome"] == "holds" for one in expect),
+    }

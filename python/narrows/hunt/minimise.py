@@ -1,0 +1,60 @@
+"""Makes what was found small: leaves out what is not needed, and rounds what is left.
+
+A change stays if the objective still holds in every one of several runs. What is left is tried once more
+whenever something was left out, since two things may stand for each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from narrows.hunt.evaluate import Evaluator
+from narrows.hunt.search import holds
+from narrows.hunt.space import Values, plainer
+
+
+@dataclass
+class Minimal:
+    """A small scenario, and what it took."""
+
+    values: Values
+    removed: list[str] = field(default_factory=list)
+    tried: int = 0
+
+
+def minimise(
+    evaluator: Evaluator, values: Values, wanted: float, told: Callable[[Minimal], None] = lambda _: None
+) -> Minimal:
+    """The point without what its value does not need, in plain numbers."""
+    space = evaluator.question.space
+    found = Minimal(space.tidy(values))
+
+    def keeps(changed: Values) -> bool:
+        changed = space.tidy(changed)
+        if changed == found.values:
+            return False
+        found.tried += 1
+        held = holds(evaluator, changed, wanted)
+        if held:
+            found.values = changed
+        told(found)
+        return held
+
+    removable = [gene.name for gene in space.genes if gene.optional and not gene.of]
+    again = True
+    while again:
+        again = False
+        for name in removable:
+            if found.values.get(name) is not None and keeps(found.values | {name: None}):
+                found.removed.append(name)
+                again = True
+    for gene in space.genes:
+        value = found.values.get(gene.name)
+        if value is None or gene.fixed:
+            continue
+        for plain in plainer(value):
+            inside = gene.low <= plain <= gene.high
+            if plain == value or (inside and keeps(found.values | {gene.name: gene.fit(plain)})):
+                break
+    return found

@@ -1,0 +1,191 @@
+"""The search: differential evolution (Storn and Price 1997, SciPy's), a generation at a time on all workers.
+
+It needs no derivatives and no order among genes, follows from its seed alone, and asks for a whole generation
+at once. When a population has nothing left to gain, a new one begins with the next seed.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from narrows.errors import UnavailableError
+from narrows.hunt.evaluate import Evaluator
+from narrows.hunt.space import Values
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+#: Members of a population for each number that is searched.
+PER_GENE = 3
+#: Value of points that have none: worse than any.
+NOTHING = 1e300
+#: Of so many of the worst points is looked which one is worst in several runs.
+FINALISTS = 8
+#: Runs that confirm that a goal is reached, and that the minimal scenario must hold in.
+CONFIRMED = range(1, 6)
+
+
+class _Enough(Exception):  # noqa: N818 - ends the search, whatever the library is doing
+    """The budget is spent, or the goal is reached."""
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long is searched: a number of evaluations or seconds, whichever is given."""
+
+    evaluations: int | None = None
+    seconds: float | None = None
+
+
+@dataclass
+class Best:
+    """The worst point so far."""
+
+    values: Values
+    value: float
+
+
+@dataclass
+class Search:
+    """One search; `told` hears of every generation."""
+
+    evaluator: Evaluator
+    budget: Budget
+    told: Callable[[Search], None] = lambda _: None
+    #: Seconds that earlier sessions have searched.
+    before_s: float = 0.0
+    evaluations: int = 0
+    best: Best | None = None
+    #: The worst points, by what they are.
+    worst: dict[tuple[str, ...], Best] = field(default_factory=dict)
+    #: Evaluations of earlier sessions, which are repeated from what they have kept.
+    before: int = 0
+    reached: bool = False
+    began: float = field(default_factory=time.monotonic)
+    #: Points that looked as if they reached the goal and did not in other runs.
+    refuted: set[tuple[str, ...]] = field(default_factory=set)
+
+    @property
+    def seconds(self) -> float:
+        """Time that was searched, by all sessions."""
+        return self.before_s + time.monotonic() - self.began
+
+    def run(self) -> None:
+        """Searches until the budget is spent or the goal is reached."""
+        optimize = library()
+        question = self.evaluator.question
+        import numpy as np
+
+        size, number = question.space.free, 0
+        try:
+            if not size:
+                self._score(np.empty((0, 1)))
+                return
+            while True:
+                optimize.differential_evolution(
+                    self._score,
+                    [(0.0, 1.0)] * size,
+                    strategy="rand1bin",
+                    popsize=PER_GENE,
+                    maxiter=10**6,
+                    tol=0.0,
+                    mutation=(0.4, 0.9),
+                    recombination=0.8,
+                    rng=np.random.default_rng([question.seed, number]),
+                    polish=False,
+                    updating="deferred",
+                    vectorized=True,
+                )
+                number += 1
+        except _Enough:
+            pass
+
+    def _score(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The values of a generation, one column for each point, for a library that looks for the least."""
+        import numpy as np
+
+        question = self.evaluator.question
+        points = [question.space.decode(column) for column in places.T]
+        if self.budget.evaluations is not None:
+            points = points[: self.budget.evaluations - self.evaluations]
+        if not points:
+            raise _Enough
+        scores = np.full(places.shape[1], NOTHING)
+        for at, (values, found) in enumerate(zip(points, self.evaluator.values(points), strict=True)):
+            value = found[0]
+            if value is None:
+                continue
+            scores[at] = -value if question.objective.high else value
+            self._note(Best(values, value))
+        self.evaluations += len(points)
+        self.told(self)
+        spent = self.budget.seconds is not None and self.seconds >= self.budget.seconds
+        spent = spent and self.evaluations >= self.before
+        whole = self.budget.evaluations is not None and self.evaluations >= self.budget.evaluations
+        if self._reached() or spent or whole or not question.space.free:
+            raise _Enough
+        return scores
+
+    def _note(self, one: Best) -> None:
+        objective = self.evaluator.question.objective
+        key = tuple(self.evaluator.question.space.in_words(one.values).values())
+        self.worst[key] = one
+        if len(self.worst) > FINALISTS:
+            ranked = sorted(self.worst, key=lambda known: self.worst[known].value, reverse=objective.high)
+            del self.worst[ranked[-1]]
+        if self.best is None or (
+            one.value != self.best.value and objective.worse(one.value, self.best.value)
+        ):
+            self.best = one
+
+    def _reached(self) -> bool:
+        """True if the best point reaches the goal in several runs."""
+        question = self.evaluator.question
+        if question.goal is None or self.best is None:
+            return False
+        wanted = question.objective.kept(self.best.value, question.goal, question.compared)
+        key = tuple(question.space.in_words(self.best.values).values())
+        if not question.objective.worse(self.best.value, wanted) or key in self.refuted:
+            return False
+        self.reached = holds(self.evaluator, self.best.values, wanted)
+        if not self.reached:
+            self.refuted.add(key)
+        return self.reached
+
+
+def holds(evaluator: Evaluator, values: Values, wanted: float) -> bool:
+    """True if a point is as bad as this in every one of several runs."""
+    return all(
+        value is not None and evaluator.question.objective.worse(value, wanted)
+        for value in evaluator.values([values], CONFIRMED)[0]
+    )
+
+
+def confirmed(evaluator: Evaluator, search: Search) -> Best | None:
+    """Of the worst points the one that is worst in all of several runs, with its value in the mildest; None
+    if none has a value in all."""
+    objective = evaluator.question.objective
+    points = [search.best] if search.reached and search.best else list(search.worst.values())
+    found = []
+    for one, runs in zip(points, evaluator.values([one.values for one in points], CONFIRMED), strict=True):
+        values = [value for value in runs if value is not None]
+        if len(values) == len(runs):
+            found.append(Best(one.values, min(values) if objective.high else max(values)))
+    if not found:
+        return None
+    return (max if objective.high else min)(found, key=lambda one: one.value)
+
+
+def library() -> Any:
+    """What searches; raises `UnavailableError` where it is not installed."""
+    try:
+        from scipy import optimize
+    except ImportError:
+        raise UnavailableError(
+            "narrows hunt needs SciPy, which is not installed; pip install 'narrows[hunt]'"
+        ) from None
+    return optimize

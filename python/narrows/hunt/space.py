@@ -1,0 +1,289 @@
+"""The space that is searched: genes of a path and its traffic, with bounds, and the scenario they make.
+
+A point of the search is a list of numbers from 0 to 1, one for each gene. A gene that is optional is absent
+below one half, so that half of all points have nothing of each kind, and what is not needed can be left out.
+Values have three digits, so that what is told is what was simulated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from narrows.errors import UsageError
+from narrows.scenario.derived import quantity_of
+from narrows.scenario.quantity import show
+from narrows.text import any_of, did_you_mean, shorten
+
+MTU = 1500
+#: A queue of fewer packets hardly lets a window through, whoever controls it.
+LEAST_QUEUE = 10
+#: Digits of values in the search.
+DIGITS = 3
+SHORT_FLOW = "100 kB"
+
+
+@dataclass(frozen=True)
+class Gene:
+    """One thing that may differ from path to path."""
+
+    name: str
+    #: `rate`, `span`, `ratio`, `bdp`, `packets` or `number` of the value; bounds are in base units.
+    kind: str
+    low: float
+    high: float
+    about: str
+    #: Absent in half of the points.
+    optional: bool = True
+    #: All ratios alike, not all differences.
+    log: bool = True
+    #: The gene without which this one means nothing.
+    of: str | None = None
+    #: True if there is one value only.
+    fixed: bool = False
+    #: The value that absence stands for.
+    absent: float = 0.0
+
+    def at(self, place: float) -> float | None:
+        """The value at a place from 0 to 1; None where the gene is absent."""
+        if self.optional:
+            if place < 0.5:
+                return None
+            place = min(1.0, 2 * place - 1)
+        if self.log:
+            value = self.low * (self.high / self.low) ** place
+        else:
+            value = self.low + (self.high - self.low) * place
+        return self.fit(rounded(value, DIGITS))
+
+    def fit(self, value: float) -> float:
+        """The value within the bounds, whole where the kind is."""
+        value = min(self.high, max(self.low, value))
+        return float(round(value)) if self.kind in ("packets", "number", "span", "rate") else value
+
+    def words(self, value: float | None) -> str:
+        """The value as people write it; what absence stands for where it is absent."""
+        return written(self.kind, self.absent if value is None else value)
+
+    @property
+    def law(self) -> str:
+        """The bounds in words."""
+        return self.words(self.low) if self.fixed else f"{self.words(self.low)} to {self.words(self.high)}"
+
+    @property
+    def searched(self) -> str:
+        """The bounds, and what absence stands for where the gene may be absent."""
+        absent = f"{self.words(None) if self.absent else 'none'}, or " if self.optional else ""
+        return absent + self.law
+
+
+#: What is searched unless `--bound` says otherwise: paths as they are met, with nothing on them that would
+#: stop any scheme.
+GENES = (
+    Gene("rate", "rate", 2e6, 50e6, "rate of the bottleneck", optional=False),
+    Gene("delay", "span", 5e6, 100e6, "one-way delay of the path, the same both ways", optional=False),
+    Gene("queue", "bdp", 0.1, 4.0, f"droptail queue, at least {LEAST_QUEUE} packets", optional=False),
+    Gene("loss", "ratio", 1e-5, 1e-3, "packets lost at random, one by one"),
+    Gene("bursts", "ratio", 1e-4, 3e-3, "packets lost at random in bursts"),
+    Gene("burst", "packets", 2, 20, "mean length of these bursts", optional=False, of="bursts"),
+    Gene("jitter", "span", 0.5e6, 5e6, "standard deviation of jitter that keeps the order"),
+    Gene("low", "ratio", 0.2, 0.9, "the rate falls to this share of itself in every other half period"),
+    Gene("period", "span", 0.2e9, 8e9, "period of these changes", optional=False, of="low"),
+    Gene("outage", "span", 50e6, 300e6, "length of outages, in which packets are dropped"),
+    Gene("every", "span", 2e9, 20e9, "time from outage to outage", optional=False, of="outage"),
+    Gene("flows", "number", 2, 4, "flows of the scheme beside each other", absent=1),
+    Gene("datagrams", "ratio", 0.05, 0.3, "cross traffic: datagrams, as a share of the lowest rate"),
+    Gene("short", "ratio", 0.05, 0.3, f"cross traffic: short flows of {SHORT_FLOW}, likewise (CUBIC)"),
+    Gene("bulk", "number", 1, 4, "cross traffic: long flows of CUBIC"),
+    Gene("later", "ratio", 0.01, 0.25, "the competitor starts later, by this share of the run"),
+    Gene("earlier", "ratio", 0.01, 0.25, "the competitor starts earlier, by this share of the run"),
+)
+
+Values = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Space:
+    """The genes that are searched, and those that are held, for one question."""
+
+    genes: tuple[Gene, ...]
+    duration_ns: int
+
+    def decode(self, places: Sequence[float]) -> Values:
+        """The values at a point of the search."""
+        found: Values = {}
+        free = iter(places)
+        for gene in self.genes:
+            found[gene.name] = gene.fit(gene.low) if gene.fixed else gene.at(next(free))
+        return self.tidy(found)
+
+    def tidy(self, values: Values) -> Values:
+        """The values without what means nothing: of genes that are absent, and of two that exclude each
+        other."""
+        found = dict(values)
+        for gene in self.genes:
+            if gene.of and found.get(gene.of) is None:
+                found[gene.name] = None
+        if found.get("later") is not None:
+            found["earlier"] = None
+        return found
+
+    @property
+    def free(self) -> int:
+        """How many numbers make a point."""
+        return sum(not gene.fixed for gene in self.genes)
+
+    def gene(self, name: str) -> Gene:
+        """The gene of that name."""
+        return next(gene for gene in self.genes if gene.name == name)
+
+    def in_words(self, values: Values) -> dict[str, str]:
+        """All values as people write them."""
+        return {gene.name: gene.words(values.get(gene.name)) for gene in self.genes}
+
+    def plain(self) -> Values:
+        """A path with nothing on it: 20 Mbit/s, 20 ms and a queue of 1 bdp, as far as the bounds allow."""
+        values: Values = {gene.name: None for gene in self.genes}
+        for name, value in (("rate", 20e6), ("delay", 20e6), ("queue", 1.0)):
+            values[name] = self.gene(name).fit(value)
+        return self.tidy(values | {gene.name: gene.low for gene in self.genes if gene.fixed})
+
+
+def make(names: Sequence[str], bounds: Mapping[str, str], duration_ns: int) -> Space:
+    """The space of these genes with other bounds for some: `LOW..HIGH`, a value, or `none` by their names.
+    Raises `UsageError`."""
+    known = {gene.name: gene for gene in GENES if gene.name in names}
+    for name, text in bounds.items():
+        if name not in known:
+            hint = did_you_mean(name, known) or f"; there are {any_of(known)}"
+            raise UsageError(f'--bound: nothing is called "{shorten(name)}"{hint}')
+        if text.strip() == "none":
+            if not known[name].optional:
+                raise UsageError(f"--bound {name}=none: a path has a {name}; give a value or bounds")
+            gone = [name, *(gene.name for gene in GENES if gene.of == name)]
+            known = {key: gene for key, gene in known.items() if key not in gone}
+            continue
+        known[name] = _bounded(known[name], text)
+    return Space(tuple(known.values()), duration_ns)
+
+
+def _bounded(gene: Gene, text: str) -> Gene:
+    parts = text.split("..")
+    if len(parts) > 2 or not all(part.strip() for part in parts):
+        raise UsageError(f"--bound {gene.name}={text}: write LOW..HIGH, one value, or none")
+    # A unit may stand once, behind the second number.
+    unit = parts[-1].strip().lstrip("0123456789.").strip()
+    found = []
+    for part in parts:
+        quantity = quantity_of(part.strip())
+        if quantity is not None and quantity.kind == "number" and gene.kind != "number" and unit:
+            quantity = quantity_of(f"{part.strip()} {unit}")
+        if quantity is None or quantity.kind != gene.kind:
+            raise UsageError(
+                f"--bound {gene.name}={text}: {part.strip()} is not like {gene.words(gene.high)}"
+            )
+        found.append(float(quantity.value))
+    low, high = found[0], found[-1]
+    if not 0 < low <= high:
+        raise UsageError(f"--bound {gene.name}={text}: bounds are above 0, the lower one first")
+    if gene.kind == "ratio" and high > 1:
+        raise UsageError(f"--bound {gene.name}={text}: a share is at most 100 %")
+    if gene.kind == "number" and high > 100:
+        raise UsageError(f"--bound {gene.name}={text}: at most 100 flows")
+    return replace(gene, low=low, high=high, fixed=low == high, optional=gene.optional and low != high)
+
+
+def rounded(value: float, digits: int) -> float:
+    """The value with so many digits that count."""
+    return float(f"{value:.{digits - 1}e}") if value else 0.0
+
+
+def written(kind: str, value: float) -> str:
+    """A value of a gene with its unit."""
+    if kind == "ratio":
+        return f"{100 * value:.6g} %"
+    if kind == "bdp":
+        return f"{value:.6g} bdp"
+    if kind == "number":
+        return f"{value:.6g}"
+    if not value:
+        return {"span": "0 ms", "rate": "0 bit/s", "packets": "0 packets"}[kind]
+    if kind == "span" and value >= 1e9:
+        return f"{value / 1e9:.6g} s"
+    return show(kind, round(value))
+
+
+def queue_packets(values: Values) -> int:
+    """The queue of a path in packets."""
+    rate, delay, queue = (float(values[name] or 0) for name in ("rate", "delay", "queue"))
+    return max(LEAST_QUEUE, round(queue * rate * 2 * delay / 8e9 / MTU))
+
+
+def elements(values: Values) -> list[str]:
+    """The elements of the forward path as they are written in a scenario."""
+    rate = float(values["rate"] or 0)
+    served = written("rate", rate)
+    if (low := values.get("low")) is not None:
+        fallen, period = rounded(low * rate, DIGITS), written("span", float(values["period"] or 0))
+        served = f"{{square: {{high: {served}, low: {written('rate', fallen)}, period: {period}}}}}"
+    found = [f"{{rate: {served}, queue: {{droptail: {written('packets', queue_packets(values))}}}}}"]
+    found.append(f"{{delay: {written('span', float(values['delay'] or 0))}}}")
+    if (jitter := values.get("jitter")) is not None:
+        found.append(f"{{jitter: {written('span', jitter)}}}")
+    if (loss := values.get("loss")) is not None:
+        found.append(f"{{loss: {written('ratio', loss)}}}")
+    if (bursts := values.get("bursts")) is not None:
+        back = 1 / float(values["burst"] or 2)
+        # The share of bad packets is p / (p + r).
+        into = rounded(bursts * back / (1 - bursts), DIGITS)
+        found.append(f"{{gilbert: {{p: {_decimal(into)}, r: {_decimal(rounded(back, DIGITS))}}}}}")
+    if (outage := values.get("outage")) is not None:
+        every = float(values["every"] or 0)
+        start, length = written("span", rounded(every / 2, DIGITS)), written("span", outage)
+        found.append(f"{{outage: {{start: {start}, length: {length}, period: {written('span', every)}}}}}")
+    return found
+
+
+def background(values: Values) -> list[str]:
+    """The entries of cross traffic as they are written in a scenario."""
+    # What does not yield to congestion leaves room also while the rate is low.
+    rate = float(values["rate"] or 0) * (values.get("low") or 1.0)
+    found = []
+    if (share := values.get("datagrams")) is not None:
+        found.append(f"{{traffic: {{cbr: {written('rate', rounded(share * rate, DIGITS))}}}}}")
+    if (share := values.get("short")) is not None:
+        load = written("rate", rounded(share * rate, DIGITS))
+        found.append(f"{{scheme: cubic, traffic: {{arrivals: {{size: {SHORT_FLOW}, load: {load}}}}}}}")
+    if (count := values.get("bulk")) is not None:
+        found.append(f"{{scheme: cubic, count: {count:.0f}}}")
+    return found
+
+
+def flows(values: Values, duration_ns: int, against: str | None) -> str:
+    """The flows under test as they are written in a scenario, nothing for a single one; `against` competes
+    with the first one."""
+    if against is None:
+        return f"{{count: {count:.0f}}}" if (count := values.get("flows")) else ""
+    starts = [
+        f", start: {written('span', rounded(share * duration_ns, DIGITS))}" if share else ""
+        for share in (values.get("earlier"), values.get("later"))
+    ]
+    own = f"{{{starts[0].removeprefix(', ')}}}"
+    return f"[{own}, {{scheme: {against}{starts[1]}}}]"
+
+
+def plainer(value: float) -> list[float]:
+    """Rounder values near one, the plainest first: 1, 2 or 5 and zeros, one digit, two digits."""
+    if value <= 0 or not math.isfinite(value):
+        return []
+    scale = Fraction(10) ** math.floor(math.log10(value))
+    near = sorted((scale * one for one in (1, 2, 5, 10)), key=lambda one: abs(math.log(value / float(one))))
+    found = [float(one) for one in near[:2]]
+    found += [rounded(value, 1), rounded(value, 2)]
+    return [one for at, one in enumerate(found) if one not in found[:at]]
+
+
+def _decimal(value: float) -> str:
+    return f"{value:.12f}".rstrip("0").rstrip(".")

@@ -1,0 +1,166 @@
+"""The page of one sweep: what was swept, what matters, and its figures."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import tempfile
+from pathlib import Path
+from typing import Any
+
+from narrows import __version__
+from narrows.analysis.metrics import head_of, unit_of
+from narrows.campaign.store import write_atomically
+from narrows.errors import DataError, NarrowsError, reason
+from narrows.report.document import moment
+from narrows.report.figures.parameter import METRICS
+from narrows.report.tables import cell
+from narrows.report.units import plural
+from narrows.site import pages
+from narrows.sweep.effects import effects, points_of
+from narrows.sweep.store import SweepFolder
+
+Json = dict[str, Any]
+
+FIGURES = ("surface", "effects")
+
+
+def mark(path: Path) -> str:
+    """A digest of everything that the page is made of."""
+    found = hashlib.sha256(f"{__version__} {pages.digest()}".encode())
+    folder = SweepFolder.read(path)
+    try:
+        found.update((path / "sweep.json").read_bytes())
+        for part in folder.parts:
+            found.update(f"{part.relative_to(path)} {part.stat().st_size}".encode())
+    except OSError as error:
+        raise NarrowsError(f"{path}: can't be read: {reason(error)}") from None
+    return found.hexdigest()[:12]
+
+
+def origin(path: Path) -> str:
+    """What tells a sweep from all others, wherever its folder is."""
+    document = SweepFolder.read(path).document
+    told = [document.get(key) for key in ("created_at", "name", "hash")]
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
+
+
+def write(path: Path, home: Path, known: str, assets: dict[str, str]) -> Json:
+    """Writes the page and returns what site.json keeps of the sweep; `known` is its mark.
+
+    Raises `NarrowsError` if the sweep can't be read or the page can't be written.
+    """
+    folder = SweepFolder.read(path)
+    listed = _listed(folder)
+    page = pages.sweep(
+        listed,
+        [["Cells", str(listed["cells"])], ["Points", str(listed["points"])], *_facts(folder)],
+        _keys(folder),
+        _effects(folder),
+        _figures(path),
+        str(folder.document.get("written") or ""),
+        assets,
+    )
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NarrowsError(f"{home}: can't be written: {reason(error)}") from None
+    write_atomically(home / "index.html", page)
+    return {"origin": origin(path), "mark": known, "assets": list(assets.values()), "listed": listed}
+
+
+def _listed(folder: SweepFolder) -> Json:
+    """What the list of all sweeps tells."""
+    document = folder.document
+    table = folder.table(["cell", "point", "flow", "verdict"])
+    verdicts: dict[str, int] = {}
+    for row in table.to_pylist():
+        if row["flow"] is None:
+            verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
+    return {
+        "name": document["name"],
+        "folder": folder.path.resolve().name,
+        "title": document.get("title") or document["name"],
+        "question": document.get("question") or "",
+        "made": document.get("created_at") or "",
+        "keys": [one["label"] for one in folder.parameters],
+        "schemes": document["schemes"],
+        "points": len(set(table.column("point").to_pylist())),
+        "cells": len(set(table.column("cell").to_pylist())),
+        "outcomes": verdicts,
+        "ended": (document.get("sessions") or [{}])[-1].get("outcome") or "running, or killed",
+    }
+
+
+def _facts(folder: SweepFolder) -> list[list[str]]:
+    document = folder.document
+    last = (document.get("sessions") or [{}])[-1]
+    told = [
+        ["Design", str(document.get("design") or "")],
+        ["Schemes", ", ".join(document["schemes"])],
+        ["Made", moment(document.get("created_at"))],
+        ["Last session", str(last.get("outcome") or "running, or killed")],
+        ["Version", str(last.get("version") or "")],
+        ["Folder", folder.path.resolve().name],
+    ]
+    if failed := document.get("failed"):
+        told.insert(0, ["Failed", plural(len(failed), "cell")])
+    return told
+
+
+def _keys(folder: SweepFolder) -> Json:
+    head = [cell(text) for text in ("key", "address", "values", "column")]
+    rows = [
+        [cell(one["label"]), cell(one["key"]), cell(one["law"]), cell(one["name"])]
+        for one in folder.parameters
+    ]
+    return {"head": head, "rows": rows}
+
+
+def _effects(folder: SweepFolder) -> list[Json]:
+    """Of each metric a table of what matters, as `narrows sweep show` prints it."""
+    from narrows.campaign.results import metric_list
+
+    described = {one["name"]: one for one in metric_list()}
+    labels = {one["name"]: one["label"] for one in folder.parameters}
+    found = []
+    for name in METRICS:
+        rows = []
+        scale, unit = float(described[name].get("show_scale") or 1), unit_of(described[name])
+        with contextlib.suppress(DataError):
+            for one in map(effects, points_of(folder, name)):
+                for key in sorted(one.main, key=lambda key: -one.main[key]):
+                    means = [f"{value * scale:.4g}" for _, value in one.means[key]]
+                    ends = f"{means[0]} to {means[-1]}" if means else ""
+                    share = cell(f"{one.main[key]:.0%}", align="right")
+                    rows.append([cell(one.scheme), cell(labels[key]), share, cell(ends)])
+        if rows:
+            head = [cell("scheme"), cell("key"), cell("explains", align="right")]
+            head.append(cell("means, low to high", small=unit))
+            found.append({"title": head_of(described[name]), "table": {"head": head, "rows": rows}})
+    return found
+
+
+def _figures(path: Path) -> list[Json]:
+    """The figures over the space, as parts of the page; those that can't be drawn tell why."""
+    from narrows.report import drawing
+    from narrows.report.plotting import Choice, compose
+
+    found = []
+    for name in FIGURES:
+        options = drawing.Options()
+        try:
+            drawn = compose(Choice((path,), name), options)
+        except NarrowsError as error:
+            # Where folders are on this machine is nobody's business on the web.
+            found.append({"title": name, "missing": str(error).replace(str(path), path.name)})
+            continue
+        with tempfile.TemporaryDirectory() as work:
+            (file,) = drawing.write_figure(drawn.figure, Path(work) / name, ["svg"], options)
+            text = drawing.inline_svg(file, name, drawn.title)
+        # A site's pages may have no style elements; this one only rounds the joins of lines.
+        picture = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)
+        found.append({"title": drawn.title, "caption": drawn.caption, "picture": picture})
+    return found

@@ -1,0 +1,84 @@
+"""The expectations of a sweep's scenario: where in the space does each of them hold?
+
+An expectation is judged at every point as it is of a campaign, over the valid runs of the point.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from narrows.campaign.expectations import HOLDS, judge, questions
+from narrows.campaign.results import metric_list
+from narrows.errors import UsageError
+from narrows.sweep.store import SweepFolder
+
+Json = dict[str, Any]
+
+#: Points at which an expectation fails that are named.
+MOST_NAMED = 5
+
+
+def check(expectations: list[Json]) -> None:
+    """Raises `UsageError` for expectations about states of senders, which a sweep does not keep."""
+    if asked := questions(expectations):
+        raise UsageError(
+            f"expect: a sweep keeps no states, so that {asked[0]['metric']} can't be asked; expect a metric"
+        )
+
+
+def judged(folder: SweepFolder, expectations: list[Json]) -> list[Json]:
+    """Of each expectation and scheme: at how many points it holds, and the first where it does not."""
+    if not expectations:
+        return []
+    metrics = metric_list()
+    names = list(dict.fromkeys(one["metric"] for one in expectations))
+    # What happened not at all counts as never, by a metric of its own.
+    happened = [one["happened"] for one in metrics if one["name"] in names and one.get("happened")]
+    wanted = list(dict.fromkeys([*names, *happened]))
+    columns = [one["name"] for one in folder.parameters]
+    points: dict[int, list[Json]] = {}
+    values: dict[int, Json] = {}
+    for row in folder.table(["point", "scheme", "flow", "verdict", *wanted, *columns]).to_pylist():
+        values.setdefault(row["point"], {name: row[name] for name in columns})
+        points.setdefault(row["point"], []).append(
+            {
+                "scheme": row["scheme"],
+                "flow": "all" if row["flow"] is None else row["flow"],
+                "verdict": row["verdict"],
+                "metrics": {name: row[name] for name in wanted},
+                "absent": {},
+            }
+        )
+    found: dict[str, Json] = {}
+    for point, rows in sorted(points.items()):
+        labels = list(dict.fromkeys(row["scheme"] for row in rows))
+        for one in judge(expectations, labels, rows, [], metrics):
+            entry = found.setdefault(one["text"], {"text": one["text"], "points": 0, "holds": 0, "fails": []})
+            entry["points"] += 1
+            if one["outcome"] == HOLDS:
+                entry["holds"] += 1
+            elif len(entry["fails"]) < MOST_NAMED:
+                told = {"point": point, "value": one["value"], "reason": one["reason"]}
+                entry["fails"].append(told | {"parameters": values[point]})
+    return list(found.values())
+
+
+def fails(found: list[Json]) -> bool:
+    """True if an expectation does not hold at every point."""
+    return any(one["holds"] < one["points"] for one in found)
+
+
+def lines(found: list[Json]) -> list[str]:
+    """The findings as sentences for the terminal."""
+    texts = []
+    for one in found:
+        if one["holds"] == one["points"]:
+            texts.append(f"holds   {one['text']}, at all {one['points']} points")
+            continue
+        named = ", ".join(str(fail["point"]) for fail in one["fails"])
+        more = ", ..." if one["points"] - one["holds"] > len(one["fails"]) else ""
+        texts.append(
+            f"fails   {one['text']}, at {one['points'] - one['holds']} of {one['points']} points"
+            f" ({named}{more})"
+        )
+    return texts
