@@ -1,8 +1,10 @@
 """The whole of a calibration, from a table to a path that has been examined.
 
-1. Pantheon's path with a constant and with a Poisson link, of which the better one is kept.
-2. Features one by one: one is admitted if the error of schemes that were left out falls by it.
-3. The neighbourhood of the best path, ever closer; no loss at all where that does as well.
+1. Pantheon's path with a constant and with a Poisson link, of which the better one is kept, and the
+   neighbourhood of the best path, ever closer.
+2. If that is not as good as the noise of the table allows: features one by one. One is admitted if the error
+   of schemes that were left out falls by it.
+3. The neighbourhood of the best path with them; no loss at all where that does as well.
 4. Each scheme left out and the path fitted again without it.
 5. The path on seeds that the fit has not seen.
 6. Of each scheme: is there a path on which the others fit and this one too?
@@ -17,7 +19,19 @@ from statistics import fmean
 
 import numpy as np
 
-from narrows.calibrate.paths import BASIC, BYTES, FEATURES, LINKS, LOSS, PACKETS, Path, Space
+from narrows.calibrate.paths import (
+    BASIC,
+    BYTES,
+    DELAY,
+    FEATURES,
+    LINKS,
+    LOSS,
+    PACKETS,
+    QUEUE,
+    RATE,
+    Path,
+    Space,
+)
 from narrows.calibrate.search import SEEDS, Search
 from narrows.calibrate.simulate import Evaluation, Wanted
 from narrows.calibrate.start import ranges
@@ -27,16 +41,21 @@ from narrows.calibrate.surrogate import Floats
 _FIRST, _STEP = 10, 4
 #: Steps with both kinds of link.
 _BOTH = 3
-#: Shares of the budget after which the basic path and the features have had theirs.
-_BASIC_SHARE, _FEATURES_SHARE = 0.35, 0.8
+#: Steps with the better kind after that, and the share of the budget at which they end.
+_WIDE, _WIDE_SHARE = 6, 0.55
+#: Share of the budget after which no more features are tried.
+_FEATURES_SHARE = 0.8
 #: Widths of the neighbourhoods, as shares of the ranges, and steps in each.
 _WIDTHS, _CLOSE_STEPS = (0.3, 0.12), 3
+#: A search is over when this many best paths differ by no more than these shares.
+_STILL = 6
+_SAME = {RATE.name: 0.004, DELAY.name: 0.006, QUEUE.name: 0.02, LOSS.name: 0.06}
 #: Evaluations that spread over a feature, and steps after them.
 _FEATURE_FIRST, _FEATURE_STEPS = 8, 3
 #: By how much the error of schemes that were left out must fall, as a share, for a feature.
 ADMITTED = 0.03
 #: Up to this multiple of the noise floor there is nothing for a feature to gain.
-GOOD_ENOUGH = 1.2
+GOOD_ENOUGH = 1.5
 #: Runs of each scheme on fresh seeds, and on the path that was fitted without it.
 FRESH_RUNS, LEFT_OUT_RUNS = 10, 5
 #: Beyond so many standard errors a difference is not chance.
@@ -45,7 +64,8 @@ BEYOND = 3.0
 MATTERS = 0.05
 #: How much worse than at their best others may fit, as a share of their error and beside it.
 _OTHERS, _BESIDE = 0.15, 0.005
-_PAIRS = 4
+#: Runs in which simpler paths are compared with the best, and how much worse they may be.
+_PAIRS, _SIMPLER = 6, 1.15
 
 
 @dataclass(frozen=True)
@@ -111,28 +131,40 @@ class _Fitting:
         self.not_tried: str | None = None
 
     def run(self) -> Fit:
-        space = self.basic()
-        space = self.features(space)
+        wide = self.basic()
+        inner = self.close_in(wide, "basic path")
+        if self.features_wanted(inner):
+            wider = self.features(wide)
+            if wider.features:
+                inner = self.close_in(wider, "all features")
         self.tell("closing in")
-        for number, width in enumerate(_WIDTHS, 1):
-            if self.spent(1.0):
-                break
-            inner = self.search.close_in(space, width, 4 + 2 * len(space.names), f"neighbourhood {number}")
-            for _ in range(_CLOSE_STEPS):
-                if not self.spent(1.0):
-                    self.search.step(inner, _STEP)
-            space = inner
-        path, fitted = self.simplest(space)
+        best = [self.search.best(inner)]
+        while not self.spent(1.0) and not _settled(best):
+            self.search.step(inner, _STEP)
+            best.append(self.search.best(inner))
+        path, fitted = self.simplest(inner)
         self.tell("fresh seeds")
         fresh = self.check([Wanted(path, self.schemes, FRESH_RUNS, self.seed("fresh", 0))])[0]
-        made = Fit(path, space, fresh, fitted, dict(self.search.objective.misfit), self.trials)
+        made = Fit(path, inner, fresh, fitted, dict(self.search.objective.misfit), self.trials)
         made.links, made.not_tried = self.links, self.not_tried
         made.within_budget = not self.spent(1.0)
         if len(self.schemes) > 1:
             self.tell("leaving one out")
-            made.left_out = self.left_out(space)
-            made.explained = self.explained(space)
+            made.left_out = self.left_out(inner)
+            made.explained = self.explained(inner)
         return made
+
+    def close_in(self, space: Space, what: str) -> Space:
+        """The neighbourhood of the best path, ever closer."""
+        for number, width in enumerate(_WIDTHS, 1):
+            if self.spent(1.0):
+                break
+            self.tell(f"{what}, closer")
+            space = self.search.close_in(space, width, 4 + 2 * len(space.names), f"{what} {number}")
+            for _ in range(_CLOSE_STEPS):
+                if not self.spent(1.0):
+                    self.search.step(space, _STEP)
+        return space
 
     @property
     def schemes(self) -> tuple[str, ...]:
@@ -165,19 +197,27 @@ class _Fitting:
                 self.search.step(space, _STEP)
         self.links = {link: self.search.cost(space) for link, space in spaces.items()}
         best = spaces[min(self.links, key=lambda link: self.links[link])]
-        while not self.spent(_BASIC_SHARE):
-            self.search.step(best, _STEP)
+        for _ in range(_WIDE):
+            if not self.spent(_WIDE_SHARE):
+                self.search.step(best, _STEP)
         return best
+
+    def features_wanted(self, space: Space) -> bool:
+        """True if there is something for features to gain: notes why not."""
+        expected = self.search.expected(space, [self.search.best(space)])
+        error = float(np.nanmean(self.search.relative(expected)))
+        if len(self.schemes) < 3:
+            self.not_tried = "an error of schemes left out needs three schemes"
+        elif self.floor is not None and error <= GOOD_ENOUGH * self.floor + _BESIDE:
+            self.not_tried = (
+                f"the basic path is within {GOOD_ENOUGH:g} times the noise floor, so there is nothing to gain"
+            )
+        elif self.spent(_FEATURES_SHARE):
+            self.not_tried = "the budget ended before them"
+        return self.not_tried is None
 
     def features(self, space: Space) -> Space:
         """The space with the features that are admitted."""
-        error = float(np.nanmean(self.search.relative(self.search.expected(space, [self.search.best(space)]))))
-        if len(self.schemes) < 3:
-            self.not_tried = "an error of schemes left out needs three schemes"
-        elif self.floor is not None and error <= GOOD_ENOUGH * self.floor:
-            self.not_tried = f"the basic path is within {GOOD_ENOUGH:g} times the noise floor"
-        if self.not_tried:
-            return space
         waiting = [
             one.name
             for one in FEATURES.values()
@@ -220,14 +260,14 @@ class _Fitting:
         if 0 < best["loss"] < 2e-3:
             choices.append(replace(best, values={**best.values, LOSS.name: 0.0}))
         choices.append(replace(best, unit=BYTES if best.unit == PACKETS else PACKETS))
-        wanted = [
-            Wanted(path, self.schemes, _PAIRS, self.seed("pairs", 0)) for path in choices
-        ]
+        wanted = [Wanted(path, self.schemes, _PAIRS, self.seed("pairs", 0)) for path in choices]
         targets = self.search.targets
         found = [one.runs(self.search.metrics) for one in self.check(wanted)]
-        costs = [float(cost) for cost in self.search.objective.of(np.array([targets.row(one) for one in found]))]
+        costs = [
+            float(cost) for cost in self.search.objective.of(np.array([targets.row(one) for one in found]))
+        ]
         at = 0
-        if len(choices) == 3 and costs[1] <= 1.05 * costs[0]:
+        if len(choices) == 3 and costs[1] <= _SIMPLER * costs[0]:
             at = 1
         # Schemes with packets of 1500 bytes alone can't tell the two units apart.
         if costs[-1] < 0.9 * costs[at]:
@@ -286,6 +326,17 @@ class _Fitting:
             if away > max(MATTERS, BEYOND * math.hypot(ours, float(targets.noise[at]))):
                 return True
         return False
+
+
+def _settled(best: Sequence[Path]) -> bool:
+    """True if the last of the best paths, one after each step, are the same for all that matters."""
+    if len(best) <= _STILL:
+        return False
+    for name, share in _SAME.items():
+        values = [path[name] for path in best[-_STILL:]]
+        if max(values) - min(values) > share * max(values):
+            return False
+    return True
 
 
 def _means(errors: Floats) -> Floats:

@@ -146,7 +146,9 @@ def _flow_style(node: Any) -> str:
 def _quoted(text: str) -> str:
     import re
 
-    return text if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._/%+-]*", text) else "'" + text.replace("'", "''") + "'"
+    return (
+        text if re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9 ._/%+-]*", text) else "'" + text.replace("'", "''") + "'"
+    )
 
 
 def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
@@ -190,8 +192,8 @@ def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str
         listed = ", ".join(f'"{shorten(name)}"' for name in strange[:5])
         more = f" and {len(strange) - 5} more" if len(strange) > 5 else ""
         raise DataError(
-            f"{table.source}: {listed}{more} {'is' if len(strange) == 1 else 'are'} no scheme of ours; say what"
-            f' it is with --scheme "{shorten(strange[0])}=cubic" or in a map, or null to leave it out'
+            f"{table.source}: {listed}{more} {'is' if len(strange) == 1 else 'are'} no scheme of ours; say"
+            f' what it is with --scheme "{shorten(strange[0])}=cubic" or in a map, or null to leave it out'
         )
     if not found:
         reasons = "; ".join(f"{name}: {why}" for name, why in left.items())
@@ -204,7 +206,7 @@ def _is_value(row: Any) -> bool:
 
 
 def _base(name: str) -> str:
-    return name.split(" ")[0]
+    return name.split(" ", maxsplit=1)[0]
 
 
 def _of_label(name: str) -> str | None:
@@ -215,7 +217,11 @@ def _of_label(name: str) -> str | None:
         return None
     if not parts:
         return _quoted(first)
-    return f"{{scheme: {_quoted(first)}, " + ", ".join(f"{key}: {_quoted(value)}" for key, _, value in parts) + "}"
+    return (
+        f"{{scheme: {_quoted(first)}, "
+        + ", ".join(f"{key}: {_quoted(value)}" for key, _, value in parts)
+        + "}"
+    )
 
 
 def _why_not(name: str, entry: str) -> str | None:

@@ -184,9 +184,7 @@ def scenario_text(
     has = path.features
     rate = said["rate"]
     if "drift" in has:
-        rate = (
-            f"{{poissondrift: {{rate: {rate}, deviation: {said['deviation']}, time: {said['time']}}}}}"
-        )
+        rate = f"{{poissondrift: {{rate: {rate}, deviation: {said['deviation']}, time: {said['time']}}}}}"
         key = "path.forward.0.rate.poissondrift.rate"
     elif path.link == POISSON:
         rate, key = f"{{poisson: {rate}}}", "path.forward.0.rate.poisson"

@@ -9,6 +9,7 @@ choices follow from the seed and the results, never from time or the number of t
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -81,14 +82,15 @@ class Search:
         """Simulates all schemes on some paths."""
         first = self.seed * SEEDS + len(self.history)
         wanted = [
-            Wanted(path, tuple(self.simulator.entries), self.runs, first + at) for at, path in enumerate(paths)
+            Wanted(path, tuple(self.simulator.entries), self.runs, first + at)
+            for at, path in enumerate(paths)
         ]
         for one in self.simulator.evaluate(wanted):
             self.history.append(Seen(one.path, self.targets.row(one.runs(self.metrics))))
         self.told()
 
     def begin(self, space: Space, count: int, around: Path | None = None) -> None:
-        """Simulates paths that are spread over a space; around a path only those near to it in what it has."""
+        """Simulates paths that are spread over a space; around a path only those near it in what it has."""
         keys = [f"{space.link}/{name}/{len(self.history)}" for name in space.names]
         points = np.array(list(designs.latin_hypercube(keys, self.seed, count)))
         if around is not None:
@@ -125,7 +127,9 @@ class Search:
     def _judge(self, space: Space) -> None:
         """Takes the misfit at the best path so far into the objective, and widens ranges at its edge."""
         best = self.best(space)
-        self.objective = self.objective.after(self.expected(space, [best])[0])
+        self.objective = self.objective.after(
+            self.expected(space, [best])[0], self.surrogate(space).chance() * math.sqrt(self.runs)
+        )
         if space.widen(best):
             self._learnt.clear()
 
@@ -194,7 +198,9 @@ class Search:
 
     def _random(self, *words: object) -> np.random.Generator:
         parts = [self.seed, len(self.history)]
-        parts += [ord(letter) for word in words for letter in (word.link if isinstance(word, Space) else str(word))]
+        parts += [
+            ord(letter) for word in words for letter in (word.link if isinstance(word, Space) else str(word))
+        ]
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence(parts)))
 
     def _candidates(

@@ -54,7 +54,8 @@ class Evaluation:
         """The values of runs by scheme, flow and quantity; `metrics` says which metric each quantity is."""
         return {
             scheme: {
-                flow: {quantity: of[metrics[quantity]] for quantity in QUANTITIES} for flow, of in flows.items()
+                flow: {quantity: of[metrics[quantity]] for quantity in QUANTITIES}
+                for flow, of in flows.items()
             }
             for scheme, flows in self.found.items()
         }

@@ -2,9 +2,9 @@
 
 Each target (a value of one scheme) has a process of its own over the parameters on their axes: a linear trend
 and a Matérn-5/2 kernel with a length for each axis, whose lengths, height and noise have the largest
-likelihood (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and 5). Modelling
-values and not the objective has two advantages: it is easier to learn, and the objective of any choice of
-schemes follows from the same processes, which is what leaving one out needs.
+likelihood (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and 5).
+Modelling values and not the objective has two advantages: it is easier to learn, and the objective of any
+choice of schemes follows from the same processes, which is what leaving one out needs.
 """
 
 from __future__ import annotations
@@ -156,6 +156,14 @@ class Surrogate:
         for at, process in enumerate(self.known):
             if process is not None:
                 found[:, at] = process.mean(points)
+        return found
+
+    def chance(self) -> Floats:
+        """The standard deviation of the noise of each target; NaN where nothing is known."""
+        found = np.full(len(self.known), np.nan)
+        for at, process in enumerate(self.known):
+            if process is not None:
+                found[at] = math.exp(process.settings[-1]) * process.scale
         return found
 
     def samples(self, points: Floats, count: int, random: np.random.Generator) -> Floats:

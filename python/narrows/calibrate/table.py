@@ -140,7 +140,9 @@ class _Reading:
             if heading not in head:
                 hint = did_you_mean(heading, head) or f"; it has {', '.join(head)}"
                 raise self.fail(f'has no heading "{shorten(heading)}" for {name}{hint}', 1)
-        places = {name: at for name, words in _NAMES.items() if (at := self.named(name, words, head)) is not None}
+        places = {
+            name: at for name, words in _NAMES.items() if (at := self.named(name, words, head)) is not None
+        }
         if "scheme" not in places:
             raise self.fail("has no heading scheme (or protocol, cc, algorithm)", 1)
         factors, metrics = {}, {}
@@ -183,7 +185,9 @@ class _Reading:
             found = ours or [at for at in found if not other.search(head[at].lower())]
         if len(found) > 1:
             listed = ", ".join(head[at] for at in found)
-            raise self.fail(f"has several headings for {quantity} ({listed}); choose with columns in a map", 1)
+            raise self.fail(
+                f"has several headings for {quantity} ({listed}); choose with columns in a map", 1
+            )
         return found[0] if found else None
 
     def factor(self, quantity: str, heading: str) -> Fraction:
@@ -203,7 +207,9 @@ class _Reading:
         elif unit in SPELLINGS and SPELLINGS[unit][0] == kind:
             base = SPELLINGS[{"rate": "bit/s", "span": "ns"}[kind]][1]
             return SPELLINGS[unit][1] / base
-        raise self.fail(f'heading "{shorten(heading)}" has no unit of {quantity}; write {_EXAMPLES[quantity]}', 1)
+        raise self.fail(
+            f'heading "{shorten(heading)}" has no unit of {quantity}; write {_EXAMPLES[quantity]}', 1
+        )
 
     # -- lines -----------------------------------------------------------------------------------
 

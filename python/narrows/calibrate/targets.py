@@ -119,7 +119,9 @@ class Targets:
                 found.append(value - one.value if one.quantity == LOSS else value / one.value - 1)
         return found
 
-    def mean_error(self, errors: Sequence[float | None], schemes: Sequence[str] | None = None) -> float | None:
+    def mean_error(
+        self, errors: Sequence[float | None], schemes: Sequence[str] | None = None
+    ) -> float | None:
         """The mean of |error| over throughput and delay; None if there is nothing to take it of."""
         own = [
             abs(error)
@@ -202,13 +204,19 @@ class Objective:
     #: The common misfit of each quantity.
     misfit: Mapping[str, float]
 
+    #: Standard error of each target.
+    noise: Floats
+
     @classmethod
     def first(cls, targets: Targets) -> Objective:
         """Before anything is known of the misfit."""
-        return cls(targets, {THROUGHPUT: 0.05, DELAY: 0.05, LOSS: 0.3})
+        return cls(targets, {THROUGHPUT: 0.05, DELAY: 0.05, LOSS: 0.3}, targets.noise)
 
-    def after(self, rows: Floats) -> Objective:
-        """With the misfit that the best path so far has (its `row`)."""
+    def after(self, rows: Floats, chance: Floats) -> Objective:
+        """With the misfit that the best path so far has (its `row`), and the standard deviations that chance
+        makes of single runs there. A few runs may be alike by chance; simulations tell how likely that is."""
+        counts = np.array([len(one.runs) for one in self.targets.all])
+        noise = np.fmax(self.targets.noise, chance / np.sqrt(counts))
         misfit = {}
         for quantity in QUANTITIES:
             own = [
@@ -218,7 +226,7 @@ class Objective:
             ]
             least = 0.03 if quantity == LOSS else 0.003
             misfit[quantity] = max(least, median(own)) if own else self.misfit[quantity]
-        return Objective(self.targets, misfit)
+        return Objective(self.targets, misfit, noise)
 
     def of(self, rows: Floats, chosen: NDArray[np.bool_] | None = None) -> Floats:
         """The objective of each row of results (rows x targets), over the chosen targets."""
@@ -231,7 +239,7 @@ class Objective:
         # Of throughput and delay what is told is the ratio: too much counts more than too little.
         ratios = np.array([one.quantity != LOSS for one in targets.all])
         away = np.where(ratios, np.expm1(np.minimum(away, 3.0)), away)
-        scaled = away / np.sqrt(targets.noise**2 + (_INNER * common) ** 2)
+        scaled = away / np.sqrt(self.noise**2 + (_INNER * common) ** 2)
         # A scheme without a result on a path is as far off as one that is wrong by several scales.
         lost = np.sqrt(1 + np.where(np.isnan(scaled), 5.0, scaled) ** 2) - 1
         return np.asarray(lost @ weights / max(weights.sum(), 1e-12), dtype=float)
