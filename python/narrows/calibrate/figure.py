@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from narrows.report.drawing import (
     DOUBLE_MM,
@@ -80,7 +80,12 @@ def figure(pairs: Sequence[Pair], options: Options) -> Figure:
             style = styles[one.scheme]
             (x, y), (to_x, to_y) = one.measured, one.reproduced
             axes.plot([x, to_x], [y, to_y], color=style.color, linewidth=0.7, zorder=2)
-            look = {"marker": style.marker, "linestyle": "none", "markersize": 5.0, "color": style.color}
+            look: dict[str, Any] = {
+                "marker": style.marker,
+                "linestyle": "none",
+                "markersize": 5.0,
+                "color": style.color,
+            }
             axes.plot([x], [y], **look, markerfacecolor="white", markeredgewidth=0.9, zorder=3)
             axes.plot([to_x], [to_y], **look, zorder=3)
             words = str(number) if numbered else one.scheme
@@ -100,7 +105,7 @@ def _ends(axes: Axes, pairs: Sequence[Pair]) -> None:
     axes.set_ylim(0, 1.1 * max(rates))
     if min(delays) > 0 and max(delays) > 4 * min(delays):
         axes.set_xscale("log")
-        axes.xaxis.set_major_locator(LogLocator(10, (1.0, 2.0, 5.0)))
+        axes.xaxis.set_major_locator(LogLocator(10, (1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 7.0)))
         axes.xaxis.set_major_formatter(ScalarFormatter())
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.set_xlim(1.15 * max(delays), min(delays) / 1.15)
@@ -118,7 +123,7 @@ def _legend(picture: Figure, marks: Sequence[Mark], columns: int) -> None:
         )
 
     sides = [handle(MUTED, "o", "white"), handle(MUTED, "o", MUTED)]
-    where = {"frameon": False, "handlelength": 1.0, "handletextpad": 0.4, "borderpad": 0.3}
+    where: dict[str, Any] = {"frameon": False, "handlelength": 1.0, "handletextpad": 0.4, "borderpad": 0.3}
     picture.legend(sides, ["measured", "reproduced"], loc="lower right", ncols=2, **where)
     if marks:
         order = [number for column in range(columns) for number in range(column, len(marks), columns)]

@@ -11,7 +11,7 @@ Rates are in bit/s, times in ns, queues in packets (of 1500 bytes where bytes ar
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 PACKET_BYTES = 1500
@@ -271,7 +271,7 @@ class Space:
     def __post_init__(self) -> None:
         self.names = list(self.ranges)
 
-    def path(self, shares: Sequence[float]) -> Path:
+    def path(self, shares: Iterable[float]) -> Path:
         """The path at shares of the ranges; outside of 0 to 1 it is outside of the ranges."""
         values = {}
         for name, share in zip(self.names, shares, strict=True):
