@@ -12,6 +12,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -64,6 +65,8 @@ BEYOND = 3.0
 MATTERS = 0.05
 #: How much worse than at their best others may fit, as a share of their error and beside it.
 _OTHERS, _BESIDE = 0.15, 0.005
+#: Paths that are compared at the end, and how many are left for how many further runs.
+_RACERS, _ROUNDS = 10, ((10, 3), (3, 9))
 #: Runs in which simpler paths are compared with the best, and how much worse they may be.
 _PAIRS, _SIMPLER = 6, 1.15
 
@@ -142,7 +145,8 @@ class _Fitting:
         while not self.spent(1.0) and not _settled(best):
             self.search.step(inner, _STEP)
             best.append(self.search.best(inner))
-        path, fitted = self.simplest(inner)
+        self.tell("comparing the best")
+        path, fitted = self.simplest(self.race(inner))
         self.tell("fresh seeds")
         fresh = self.check([Wanted(path, self.schemes, FRESH_RUNS, self.seed("fresh", 0))])[0]
         made = Fit(path, inner, fresh, fitted, dict(self.search.objective.misfit), self.trials)
@@ -175,7 +179,13 @@ class _Fitting:
 
     def seed(self, purpose: str, number: int) -> int:
         # Beyond those of the search, which has fewer evaluations than that.
-        base = {"fresh": 900_000, "left out": 910_000, "explained": 920_000, "pairs": 930_000}
+        base = {
+            "fresh": 900_000,
+            "left out": 910_000,
+            "explained": 920_000,
+            "pairs": 930_000,
+            "race": 940_000,
+        }
         return self.search.seed * SEEDS + base[purpose] + number
 
     def check(self, wanted: Sequence[Wanted]) -> list[Evaluation]:
@@ -252,10 +262,29 @@ class _Fitting:
             self.not_tried = f"the budget ended before {', '.join(rest)}" if rest else None
         return space
 
-    def simplest(self, space: Space) -> tuple[Path, float | None]:
-        """The best path, without loss or with a queue in bytes where that does as well or better on the same
-        seeds, and its error on them."""
-        best = self.search.best(space)
+    def race(self, space: Space) -> Path:
+        """The best of several paths that are expected to be about as good, on the same seeds: the processes
+        are uncertain by more than these differ."""
+        search = self.search
+        paths = [search.best(space), *(path for path, _ in search.held_out(space).values())]
+        paths = list({json.dumps(path.said()): path for path in paths}.values())
+        costs = search.objective.of(search.expected(space, paths))
+        order = [0, *(int(at) for at in np.argsort(costs, kind="stable") if at)]
+        paths = [paths[at] for at in order[:_RACERS]]
+        rows = np.zeros((len(paths), len(search.targets.all)))
+        for number, (left, runs) in enumerate(_ROUNDS):
+            paths, rows = paths[:left], rows[:left]
+            found = self.check([Wanted(one, self.schemes, runs, self.seed("race", number)) for one in paths])
+            new = np.array([search.targets.row(one.runs(search.metrics)) for one in found])
+            before = sum(runs for _, runs in _ROUNDS[:number])
+            rows = (rows * before + new * runs) / (before + runs)
+            best = np.argsort(search.objective.of(rows), kind="stable")
+            paths, rows = [paths[int(at)] for at in best], rows[best]
+        return paths[0]
+
+    def simplest(self, best: Path) -> tuple[Path, float | None]:
+        """The path, or it without loss or with a queue in the other unit where that does as well or better
+        on the same seeds, and its error on them."""
         choices = [best]
         if 0 < best["loss"] < 2e-3:
             choices.append(replace(best, values={**best.values, LOSS.name: 0.0}))
