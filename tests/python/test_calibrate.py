@@ -70,7 +70,7 @@ def calibrated(file: File, folder: File, *options: object) -> dict[str, Any]:
 
 @pytest.mark.parametrize(
     ("link", "rate", "delay", "queue", "loss"),
-    [(CONSTANT, 4e6, 25e6, 50, 0.005), (POISSON, 2e6, 60e6, 60, 0.0)],
+    [(CONSTANT, 5e6, 10e6, 20, 0.005), (POISSON, 3e6, 40e6, 50, 0.0)],
     ids=["constant with loss", "poisson"],
 )
 def test_a_known_path_is_found_again(

@@ -27,8 +27,9 @@ Runs = Mapping[str, Mapping[str, Mapping[str, Sequence[float | None]]]]
 LEAST_LOSS = 1e-3
 #: Noise of a value that says none: of one run, or of runs that are printed with few digits.
 LEAST_NOISE, UNKNOWN_NOISE = 2e-3, 0.05
-#: What losses count for the search beside throughput and delay.
-WEIGHTS = {THROUGHPUT: 1.0, DELAY: 1.0, LOSS: 0.2}
+#: What losses count for the search beside throughput and delay, which count 1: more where the path reproduces
+#: throughputs to this misfit, so that losses don't pull it away from anything.
+LOSS_WEIGHT, FULL_LOSS_WEIGHT, REPRODUCED = 0.2, 0.6, 0.03
 #: The part of the common misfit within which differences count by their squares, and beyond it as they are.
 _INNER = 0.5
 #: The throughput that counts as none, as a share of the largest of the table.
@@ -232,7 +233,8 @@ class Objective:
         """The objective of each row of results (rows x targets), over the chosen targets."""
         targets = self.targets
         common = np.array([self.misfit[one.quantity] for one in targets.all])
-        weights = np.array([WEIGHTS[one.quantity] for one in targets.all])
+        loss = FULL_LOSS_WEIGHT if self.misfit[THROUGHPUT] <= REPRODUCED else LOSS_WEIGHT
+        weights = np.array([loss if one.quantity == LOSS else 1.0 for one in targets.all])
         if chosen is not None:
             weights = weights * chosen
         away = np.atleast_2d(rows) - targets.theirs
