@@ -21,7 +21,6 @@ from statistics import fmean
 import numpy as np
 
 from narrows.calibrate.paths import (
-    BASIC,
     BYTES,
     DELAY,
     FEATURES,
@@ -377,7 +376,3 @@ def left_out_error(made: Fit) -> float | None:
     """The mean over schemes of the errors of those left out; None if none was."""
     errors = [one.error for one in made.left_out if one.error is not None]
     return fmean(errors) if errors else None
-
-
-#: Parameters that every path has, for tables.
-BASIC_NAMES = tuple(one.name for one in BASIC)

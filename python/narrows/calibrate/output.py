@@ -20,13 +20,12 @@ from pathlib import Path as File
 from typing import Any
 
 from narrows.calibrate import figure
-from narrows.calibrate.fit import BASIC_NAMES, Fit, left_out_error
-from narrows.calibrate.paths import FEATURES, PACKET_BYTES, PARAMETERS, Path, Workload, scenario_text
+from narrows.calibrate.fit import Fit, left_out_error
+from narrows.calibrate.paths import FEATURES, PACKET_BYTES, Path, Workload, scenario_text
 from narrows.calibrate.search import Search
 from narrows.calibrate.table import DELAY, LOSS, THROUGHPUT, Table
 from narrows.calibrate.targets import Floor
 from narrows.campaign.store import write_atomically
-from narrows.scenario.quantity import show
 
 FORMAT = "narrows/calibration/1"
 RESULTS, SCENARIO, ERRORS = "results.json", "scenario.yaml", "errors.csv"
@@ -230,6 +229,8 @@ def answer(found: Mapping[str, Any]) -> list[str]:
         lines.append(f"without gain for schemes left out, and not admitted: {', '.join(others)}")
     if found["features_not_tried"]:
         lines.append(f"features not tried: {found['features_not_tried']}")
+    if found["budget_used_up"]:
+        lines.append("the budget ended before the search had settled; a larger one may do better")
     strange = [one["name"] for one in found["schemes"] if one["explained"] is False]
     if strange:
         lines.append(f"no path on which the others fit explains {', '.join(strange)}")
@@ -267,21 +268,3 @@ def _shown(one: Mapping[str, Any], side: str) -> str:
 
 def _percent(value: float | None) -> str:
     return "-" if value is None else f"{value * 100:.1f} %"
-
-
-def parameter_words() -> list[tuple[str, str, str]]:
-    """Features, their parameters and ranges, for the reference."""
-
-    def text(kind: str, value: float) -> str:
-        if kind == "ratio":
-            return f"{value * 100:g} %"
-        return f"{value:g}" if kind == "number" else show(kind, int(value))
-
-    found = []
-    for one in FEATURES.values():
-        ranges = [f"{p.name} {text(p.kind, p.low)} to {text(p.kind, p.high)}" for p in one.parameters]
-        found.append((one.name, one.about, ", ".join(ranges)))
-    return found
-
-
-__all__ = ["BASIC_NAMES", "PARAMETERS", "Report", "answer", "document", "rows", "write"]

@@ -14,11 +14,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 from narrows.errors import DataError
 from narrows.files import read_whole
-from narrows.text import any_of, did_you_mean, shorten
+from narrows.text import did_you_mean, shorten
 
 MOST_BYTES = 50_000_000
 ALL = "all"
@@ -251,8 +250,3 @@ class _Reading:
             why = "; correct the clocks first" if quantity == DELAY else ""
             raise self.fail(f"{quantity} {text} is {what}{why}", number)
         return value
-
-
-def words_of(values: Sequence[Any]) -> str:
-    """`a, b and c` of a few values."""
-    return any_of([str(value) for value in values]).replace(" or ", " and ")
