@@ -153,7 +153,17 @@ def _versions() -> dict[str, Any]:
 
 #: Modules that register commands, by the section of the help.
 _MODULES = {
-    "Run": ("run", "sweep", "hunt", "scenarios", "schemes", "programs", "lab", "shell"),
+    "Run": (
+        "run",
+        "sweep",
+        "hunt",
+        "calibrate",
+        "scenarios",
+        "schemes",
+        "programs",
+        "lab",
+        "shell",
+    ),
     "Look": ("show", "report", "plot", "compare", "query", "ls", "site", "check"),
     "Data": ("importing", "exporting", "trace", "models"),
     "System": ("doctor", "hosts", "verify_schemes", "verify_tunnel", "manual"),

@@ -1,0 +1,54 @@
+"""Campaigns as tables: their valid runs, and what they say of flows and durations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from narrows.calibrate.table import ALL, METRICS, QUANTITIES, Measured, Table
+from narrows.errors import DataError
+
+
+def read_campaign(path: Path) -> Table:
+    """The table of a campaign's folder; raises `DataError` if it is none or no run is valid."""
+    from narrows.campaign.results import INVALID, read
+    from narrows.campaign.schema import resolved
+    from narrows.campaign.store import CampaignFolder
+
+    document = CampaignFolder.read(path).document
+    results = read(path)
+    rows, invalid = [], 0
+    for row in results["rows"]:
+        if row["verdict"] == INVALID:
+            invalid += row["flow"] == ALL
+            continue
+        if row.get("background"):
+            continue
+        values = {quantity: row["metrics"].get(METRICS[quantity][0]) for quantity in QUANTITIES}
+        rows.append(Measured(row["scheme"], str(row["run"]), str(row["flow"]), values))
+    if not rows:
+        raise DataError(f"{path}: has no valid run")
+    metrics = {quantity: METRICS[quantity][0] for quantity in QUANTITIES}
+    notes = (f"{invalid} invalid runs are left out",) if invalid else ()
+    return Table(str(path), tuple(rows), metrics, _facts(resolved(document), document), notes)
+
+
+def _facts(scenario: dict[str, Any], document: dict[str, Any]) -> dict[str, str]:
+    """Number of flows, interval between their starts, duration, where the campaign says so."""
+    from narrows.scenario.quantity import show
+
+    found: dict[str, str] = {}
+    flows = [one for row in scenario["schemes"][:1] for one in row.get("flows") or []]
+    tested = [one for one in flows if not one.get("background")]
+    if tested:
+        found["flows"] = str(len(tested))
+        starts = [int(one.get("start_ns") or 0) for one in tested]
+        found["interval"] = show("span", starts[1] - starts[0] if len(starts) > 1 else 0)
+    if scenario.get("duration_ns"):
+        found["duration"] = show("span", int(scenario["duration_ns"]))
+    pantheon = document.get("pantheon") or {}
+    about = pantheon.get("metadata") or pantheon
+    for name, key in (("flows", "flows"), ("interval", "interval"), ("duration", "runtime")):
+        if name not in found and isinstance(about.get(key), int):
+            found[name] = str(about[key]) + ("" if name == "flows" else " s")
+    return found

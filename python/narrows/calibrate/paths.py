@@ -1,0 +1,327 @@
+"""Parameters of a path: their ranges, the values to begin with, and the scenario that they make.
+
+The path is Pantheon's (Yan et al., USENIX ATC 2018, section 4): a drop-tail queue before a link of constant
+rate, or one that serves packets as a Poisson process; then random loss and a delay, which is the same both
+ways. Features add to it. A feature has a neutral value, with which the path is as without it, so that results
+without a feature tell something of the path with it.
+
+Rates are in bit/s, times in ns, queues in packets (of 1500 bytes where bytes are asked for).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+PACKET_BYTES = 1500
+CONSTANT, POISSON = "constant", "poisson"
+LINKS = (CONSTANT, POISSON)
+PACKETS, BYTES = "packets", "bytes"
+_DIGITS = 4
+#: How far beyond the ranges of a part of a space paths may lie that are still of it.
+_MARGIN = 0.3
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter and the axis on which it is searched: the logarithm of value + offset."""
+
+    name: str
+    kind: str
+    least: float
+    most: float
+    offset: float = 0.0
+    #: The value with which the path is as if there were no such parameter.
+    neutral: float | None = None
+    #: The range of a feature's parameter; that of the path's own follows from the table.
+    low: float = 0.0
+    high: float = 0.0
+
+    def axis(self, value: float) -> float:
+        """Where a value is on the axis."""
+        return math.log(value + self.offset)
+
+    def value(self, place: float) -> float:
+        """The value at a place: within the limits, and with as many digits as scenarios are written with."""
+        found = min(max(math.exp(place) - self.offset, self.least), self.most)
+        if self.kind == "packets":
+            return float(max(1, round(found)))
+        if self.kind == "ratio" and found < 1e-5:
+            return 0.0
+        rounded = float(f"{found:.{_DIGITS}g}")
+        return float(round(rounded)) if self.kind in ("rate", "span") else rounded
+
+
+RATE = Parameter("rate", "rate", 1e3, 1e12)
+DELAY = Parameter("delay", "span", 1e4, 1e11)
+QUEUE = Parameter("queue", "packets", 1, 4e6)
+LOSS = Parameter("loss", "ratio", 0.0, 0.95, offset=5e-4)
+BASIC = (RATE, DELAY, QUEUE, LOSS)
+
+
+@dataclass(frozen=True)
+class Feature:
+    """Something that a path may have besides."""
+
+    name: str
+    about: str
+    parameters: tuple[Parameter, ...]
+    #: The link that it needs.
+    link: str | None = None
+    #: Only where there are several flows.
+    several: bool = False
+
+
+FEATURES = {
+    one.name: one
+    for one in (
+        Feature(
+            "unequal-delays",
+            "the delay of acknowledgements is another than that of data",
+            (Parameter("backward", "number", 0.02, 50, neutral=1.0, low=0.3, high=3.0),),
+        ),
+        Feature(
+            "drift",
+            "the rate of the Poisson process wanders around its mean (AR(1) of its logarithm)",
+            (
+                Parameter("deviation", "ratio", 0.0, 2.0, offset=0.1, neutral=0.0, low=0.05, high=0.8),
+                Parameter("time", "span", 5e7, 1e12, neutral=1e9, low=2e8, high=2e10),
+            ),
+            POISSON,
+        ),
+        Feature(
+            "jitter",
+            "packets are delayed by random times besides, in order",
+            (Parameter("jitter", "span", 0.0, 1e10, offset=2e6, neutral=0.0, low=5e5, high=4e7),),
+        ),
+        Feature(
+            "burst-loss",
+            "losses come in bursts (Gilbert's channel) of this mean length",
+            (Parameter("burst", "number", 1.0, 1e4, neutral=1.0, low=1.5, high=40.0),),
+        ),
+        Feature(
+            "holds",
+            "the link holds everything for a time, again and again",
+            (
+                Parameter("hold", "span", 0.0, 1e10, offset=1e7, neutral=0.0, low=1e7, high=5e8),
+                Parameter("every", "span", 2e8, 1e12, neutral=3e9, low=1e9, high=1e10),
+            ),
+        ),
+        Feature(
+            "capacity-per-run",
+            "every run has a rate of its own, normal around the mean",
+            (Parameter("spread", "ratio", 0.0, 0.6, offset=0.1, neutral=0.0, low=0.05, high=0.4),),
+        ),
+        Feature(
+            "start-offsets",
+            "flows start at random times around those planned",
+            (Parameter("offset", "span", 0.0, 1e12, offset=1e8, neutral=0.0, low=1e8, high=2e9),),
+            several=True,
+        ),
+    )
+}
+PARAMETERS = {one.name: one for one in (*BASIC, *(p for f in FEATURES.values() for p in f.parameters))}
+
+
+@dataclass(frozen=True)
+class Path:
+    """A kind of link with a value of every parameter; those of features that it has not are neutral."""
+
+    link: str
+    values: Mapping[str, float]
+    unit: str = PACKETS
+
+    def __getitem__(self, name: str) -> float:
+        found = self.values.get(name, PARAMETERS[name].neutral)
+        assert found is not None
+        return found
+
+    @property
+    def features(self) -> list[str]:
+        """The features that it has."""
+        return [
+            name
+            for name, one in FEATURES.items()
+            if self[one.parameters[0].name] != one.parameters[0].neutral
+        ]
+
+    def said(self) -> dict[str, str]:
+        """The values in words, by the names of parameters."""
+        from narrows.scenario.quantity import show
+
+        def text(name: str) -> str:
+            parameter, value = PARAMETERS[name], self[name]
+            if parameter.kind == "ratio":
+                return f"{value * 100:.4g} %"
+            if parameter.kind == "number":
+                return f"{value:.4g}"
+            return show(parameter.kind, int(value))
+
+        names = [one.name for one in BASIC]
+        names += [one.name for feature in self.features for one in FEATURES[feature].parameters]
+        found = {name: text(name) for name in names}
+        if self.unit == BYTES:
+            found["queue"] = show("bytes", int(self["queue"]) * PACKET_BYTES)
+        return found
+
+
+@dataclass(frozen=True)
+class Workload:
+    """What runs on the path: schemes as scenarios write them, flows, and how long."""
+
+    schemes: tuple[str, ...]
+    flows: int = 1
+    interval: str = "0 s"
+    duration: str = "30 s"
+
+
+def scenario_text(
+    path: Path, work: Workload, *, runs: int, seed: int, title: str = "", head: Sequence[str] = ()
+) -> str:
+    """The scenario of a path, as YAML. `head` are lines of comment before it."""
+    said = path.said()
+    has = path.features
+    rate = said["rate"]
+    if "drift" in has:
+        rate = f"{{poissondrift: {{rate: {rate}, deviation: {said['deviation']}, time: {said['time']}}}}}"
+        key = "path.forward.0.rate.poissondrift.rate"
+    elif path.link == POISSON:
+        rate, key = f"{{poisson: {rate}}}", "path.forward.0.rate.poisson"
+    else:
+        key = "path.forward.0.rate"
+    forward = [f"{{rate: {rate}, queue: {{droptail: {said['queue']}}}}}"]
+    if "holds" in has:
+        # Begins within the first seconds, and not together with the first flow.
+        start = int(0.37 * path["every"])
+        forward.append(
+            f"{{outage: {{start: {start} ns, length: {said['hold']}, period: {said['every']}, mode: hold}}}}"
+        )
+    if path["loss"] > 0:
+        forward.append(_loss(path, said, bursts="burst-loss" in has))
+    if "jitter" in has:
+        forward.append(f"{{jitter: {{law: truncated, spread: {said['jitter']}, mean: 0 ms}}}}")
+    forward.append(f"{{delay: {said['delay']}}}")
+    back = int(path["delay"] * path["backward"])
+    interval = work.interval + (f" +- {said['offset']}" if "start-offsets" in has else "")
+    flows = f"{{count: {work.flows}, interval: {interval}}}" if work.flows > 1 else "{count: 1}"
+    lines = [f"# {line}".rstrip() for line in head]
+    lines += ["schema: narrows/scenario/1"]
+    if title:
+        lines += [f"title: {_quoted(title)}"]
+    lines += [
+        "question: How do schemes do on the path that reproduces these measurements?",
+        "where: simulate",
+        "path:",
+        "  forward:",
+        *(f"    - {one}" for one in forward),
+        "  backward:",
+        f"    - {{delay: {_span(back)}}}",
+        "schemes:",
+        *(f"  - {one}" for one in work.schemes),
+        f"flows: {flows}",
+        f"duration: {work.duration}",
+        f"runs: {runs}",
+        f"seed: {seed}",
+    ]
+    if "capacity-per-run" in has:
+        deviation = _rate(path["rate"] * path["spread"])
+        lines += ["draw:", f"  {key}: {{normal: [{said['rate']}, {deviation}]}}"]
+    return "\n".join(lines) + "\n"
+
+
+def _loss(path: Path, said: Mapping[str, str], *, bursts: bool) -> str:
+    if not bursts:
+        return f"{{loss: {said['loss']}}}"
+    # In the long run a share p / (p + r) of the packets meets the bad state, in runs of 1 / r.
+    leaving = 1 / path["burst"]
+    entering = leaving * path["loss"] / (1 - path["loss"])
+    return f"{{gilbert: {{p: {min(1.0, entering) * 100:.4g} %, r: {leaving * 100:.4g} %}}}}"
+
+
+def _span(value: int) -> str:
+    from narrows.scenario.quantity import show
+
+    return show("span", value)
+
+
+def _rate(value: float) -> str:
+    from narrows.scenario.quantity import show
+
+    return show("rate", int(float(f"{value:.{_DIGITS}g}")))
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+@dataclass
+class Space:
+    """The paths that are searched: a kind of link, the features, and the range of each parameter on its
+    axis."""
+
+    link: str
+    ranges: dict[str, tuple[float, float]]
+    features: tuple[str, ...] = ()
+    unit: str = PACKETS
+    #: Of a part of a space: what it is called, and that only paths within its ranges are of it.
+    part: str = ""
+    names: list[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.names = list(self.ranges)
+
+    def path(self, shares: Iterable[float]) -> Path:
+        """The path at shares of the ranges; outside of 0 to 1 it is outside of the ranges."""
+        values = {}
+        for name, share in zip(self.names, shares, strict=True):
+            low, high = self.ranges[name]
+            values[name] = PARAMETERS[name].value(low + float(share) * (high - low))
+        return Path(self.link, values, self.unit)
+
+    def shares(self, path: Path) -> list[float]:
+        """The reverse."""
+        found = []
+        for name in self.names:
+            low, high = self.ranges[name]
+            found.append((PARAMETERS[name].axis(path[name]) - low) / (high - low))
+        return found
+
+    def holds(self, path: Path) -> bool:
+        """True if the path differs from this space by nothing but values of its parameters."""
+        alike = path.link == self.link and path.unit == self.unit
+        if not alike or not set(path.features) <= set(self.features):
+            return False
+        return not self.part or all(-_MARGIN <= share <= 1 + _MARGIN for share in self.shares(path))
+
+    def around(self, path: Path, width: float, part: str) -> Space:
+        """The part of this space around a path that has a share of each range."""
+        ranges = {}
+        for name, share in zip(self.names, self.shares(path), strict=True):
+            low, high = self.ranges[name]
+            one, middle, half = PARAMETERS[name], low + share * (high - low), width / 2 * (high - low)
+            least = one.axis(max(one.least, 1e-9 if not one.offset else 0.0))
+            # A queue has whole packets.
+            half = max(half, 1.5 / path[name] if one.kind == "packets" else 0.0)
+            ranges[name] = (max(least, middle - half), min(one.axis(one.most), middle + half))
+        return Space(self.link, ranges, self.features, self.unit, part)
+
+    def with_feature(self, name: str) -> Space:
+        """This space with a feature besides."""
+        ranges = dict(self.ranges)
+        for one in FEATURES[name].parameters:
+            ranges[one.name] = (one.axis(one.low), one.axis(one.high))
+        return Space(self.link, ranges, (*self.features, name), self.unit, self.part)
+
+    def widen(self, path: Path) -> bool:
+        """Widens ranges at whose edge a path lies; False if there are none."""
+        wider = False
+        for name, share in zip(self.names, self.shares(path), strict=True):
+            low, high = self.ranges[name]
+            one, step = PARAMETERS[name], 0.5 * (high - low)
+            if share < 0.03 and low > (limit := one.axis(max(one.least, 1e-9 if not one.offset else 0.0))):
+                low, wider = max(limit, low - step), True
+            elif share > 0.97 and high < one.axis(one.most):
+                high, wider = min(one.axis(one.most), high + step), True
+            self.ranges[name] = (low, high)
+        return wider

@@ -1,0 +1,185 @@
+"""`narrows calibrate`: from its input to its folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows.calibrate.fit import fit
+from narrows.calibrate.mapping import Map, entries_of, read_map
+from narrows.calibrate.output import FORMAT, Report, write
+from narrows.calibrate.paths import Workload
+from narrows.calibrate.search import Budget, Search
+from narrows.calibrate.simulate import EVALUATIONS, Simulator
+from narrows.calibrate.table import DELAY, LOSS, METRICS, THROUGHPUT, Table, read
+from narrows.calibrate.targets import Targets, floor_of, targets_of
+from narrows.campaign import signals
+from narrows.campaign.store import read_json, write_atomically
+from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError, reason
+from narrows.locks import FolderLock
+
+DOCUMENT = "calibration.json"
+#: Evaluations where nothing is said.
+DEFAULT_BUDGET = 300
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What was asked for."""
+
+    source: Path
+    map: Map
+    seed: int
+    budget: Budget
+    threads: int
+
+
+def merged(path: Path | None, written: Mapping[str, str | None], others: Map) -> Map:
+    """A map from a file with what options say in its place."""
+    base = read_map(path) if path is not None else Map()
+    return Map(
+        {**base.schemes, **written},
+        others.flows if others.flows is not None else base.flows,
+        others.interval or base.interval,
+        others.duration or base.duration,
+        {**base.metrics, **others.metrics},
+        base.columns,
+    )
+
+
+def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object]) -> dict[str, Any]:
+    """Calibrates, or completes what was interrupted; gives results.json. `watch` hears what is being done and
+    the share of the budget that is used."""
+    _need_scipy()
+    table = read(asked.source, asked.map.columns)
+    entries, left = entries_of(table, asked.map.schemes)
+    work = workload(table, asked.map)
+    targets = targets_of(table, list(entries))
+    if not any(one.quantity == THROUGHPUT and one.value > 0 for one in targets.all):
+        raise DataError(
+            f"{table.source}: no scheme has a throughput above zero, so nothing tells of the rate"
+        )
+    lock = _open(folder, _identity(table, entries, work, asked))
+    try:
+        with signals.interruptible(
+            f"interrupted; run the same command with -o {folder} to go on where it stopped"
+        ):
+            return _run(asked, folder, watch, Known(table, entries, left, work, targets))
+    finally:
+        lock.close()
+
+
+@dataclass(frozen=True)
+class Known:
+    """What is known before the fit."""
+
+    table: Table
+    entries: dict[str, str]
+    left: dict[str, str]
+    work: Workload
+    targets: Targets
+
+
+def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], known: Known) -> dict[str, Any]:
+    stage = ""
+    search: Search | None = None
+
+    def told() -> None:
+        if search is not None:
+            watch(stage, min(1.0, search.budget.used(search)))
+
+    def tell(text: str) -> None:
+        nonlocal stage
+        stage = text
+        told()
+
+    simulator = Simulator(folder, known.entries, known.work, asked.threads)
+    search = Search(
+        simulator,
+        known.targets,
+        metrics_of(known.table, asked.map),
+        seed=asked.seed,
+        runs=1,
+        budget=asked.budget,
+        told=told,
+    )
+    floor = floor_of(known.targets)
+    made = fit(search, floor.mean if floor else None, tell)
+    return write(Report(known.table, known.entries, known.left, known.work, search, floor, made), folder)
+
+
+def _need_scipy() -> None:
+    try:
+        import scipy  # noqa: F401
+    except ImportError:
+        raise UnavailableError(
+            "narrows calibrate needs SciPy, which is not installed; pip install 'narrows[calibrate]'"
+        ) from None
+
+
+def workload(table: Table, chosen: Map) -> Workload:
+    """Flows, interval and duration: what the map or options say, else what the campaign does. Raises
+    `DataError` where neither does and it is needed."""
+    facts = table.facts
+    flows = chosen.flows or int(facts.get("flows") or max([1, *map(int, table.flows)]))
+    interval = chosen.interval or facts.get("interval")
+    if interval is None and flows > 1:
+        raise DataError(
+            f"{table.source}: has {flows} flows and does not say how far apart they start; give --interval"
+            ' such as "10 s", or "0 s" if they start together'
+        )
+    duration = chosen.duration or facts.get("duration")
+    if duration is None:
+        raise DataError(f'{table.source}: does not say how long a run is; give --time such as "30 s"')
+    return Workload((), flows, interval or "0 s", duration)
+
+
+def metrics_of(table: Table, chosen: Map) -> dict[str, str]:
+    """Which of our metrics each quantity of the table is."""
+    found = {quantity: METRICS[quantity][0] for quantity in (THROUGHPUT, DELAY, LOSS)}
+    return {**found, **table.metrics, **chosen.metrics}
+
+
+def _identity(table: Table, entries: Mapping[str, str], work: Workload, asked: Asked) -> dict[str, Any]:
+    rows = [[row.scheme, row.run, row.flow, dict(row.values)] for row in table.rows]
+    content = json.dumps(
+        [rows, dict(entries), vars(work) | {"schemes": None}, metrics_of(table, asked.map), asked.seed],
+        sort_keys=True,
+    )
+    return {
+        "format": FORMAT.replace("calibration", "calibration-input"),
+        "table": table.source,
+        "schemes": dict(entries),
+        "seed": asked.seed,
+        "hash": hashlib.sha256(content.encode()).hexdigest(),
+    }
+
+
+def _open(folder: Path, document: dict[str, Any]) -> FolderLock:
+    """Makes the folder, or opens it again for the same table, schemes and seed."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        there = (folder / DOCUMENT).exists()
+        left = [one.name for one in folder.iterdir() if not one.name.startswith(".")]
+    except OSError as error:
+        raise NarrowsError(f"{folder}: can't be created: {reason(error)}; choose another with -o") from None
+    lock = FolderLock(folder, "calibration")
+    try:
+        if there:
+            if read_json(folder / DOCUMENT, document["format"])["hash"] != document["hash"]:
+                raise UsageError(
+                    f"{folder} holds a calibration to another table, or with other schemes or another seed;"
+                    " choose another folder with -o"
+                )
+        elif left and left != [EVALUATIONS]:
+            raise UsageError(f"{folder} is not empty and holds no calibration; choose another folder with -o")
+        else:
+            write_atomically(folder / DOCUMENT, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    except BaseException:
+        lock.close()
+        raise
+    return lock

@@ -1,0 +1,215 @@
+"""What schemes give on paths: simulated in memory on several threads, and kept on disk.
+
+    evaluations.jsonl    a line for each evaluation, written when it is finished: the path, what was
+                         simulated, and the values of every scheme, flow and run
+
+An evaluation is known by the hash of what it consists of and the version, and never runs twice. A search that
+follows from its seed asks for the same evaluations again when it is resumed, and gets them from here. A line
+that was cut off by a crash is cut away.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path as File
+from typing import Any
+
+from narrows.calibrate.paths import Path, Workload, scenario_text
+from narrows.calibrate.table import METRICS, QUANTITIES
+from narrows.campaign.results import INVALID
+from narrows.errors import DataError, NarrowsError, reason
+
+EVALUATIONS = "evaluations.jsonl"
+#: Memory that one cell may use.
+_MEMORY = 2_000_000_000
+_METRICS = tuple(metric for metrics in METRICS.values() for metric in metrics)
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """One evaluation: a path, the schemes (by their published names) that run on it, the number of runs, and
+    the seed of their chance."""
+
+    path: Path
+    schemes: tuple[str, ...]
+    runs: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """The results of one: of each scheme and flow the values of each metric in each run."""
+
+    path: Path
+    seconds: float
+    found: Mapping[str, Mapping[str, Mapping[str, Sequence[float | None]]]]
+
+    def runs(self, metrics: Mapping[str, str]) -> dict[str, dict[str, dict[str, Sequence[float | None]]]]:
+        """The values of runs by scheme, flow and quantity; `metrics` says which metric each quantity is."""
+        return {
+            scheme: {
+                flow: {quantity: of[metrics[quantity]] for quantity in QUANTITIES}
+                for flow, of in flows.items()
+            }
+            for scheme, flows in self.found.items()
+        }
+
+
+class Simulator:
+    """Simulates and remembers. `entries` are the schemes as scenarios write them, by published names."""
+
+    def __init__(
+        self,
+        folder: File,
+        entries: Mapping[str, str],
+        work: Workload,
+        threads: int,
+        tell: Callable[[int], object] = lambda _: None,
+    ) -> None:
+        self.entries = dict(entries)
+        self.work = work
+        self.threads = threads
+        self.tell = tell
+        self.done = 0
+        #: Seconds that evaluations of this search have taken, earlier sessions included.
+        self.spent = 0.0
+        self._path = folder / EVALUATIONS
+        self._known: dict[str, dict[str, Any]] = self._load()
+
+    def _load(self) -> dict[str, dict[str, Any]]:
+        try:
+            content = self._path.read_bytes() if self._path.exists() else b""
+            whole = content[: content.rfind(b"\n") + 1]
+            if whole != content:
+                os.truncate(self._path, len(whole))
+        except OSError as error:
+            raise NarrowsError(f"{self._path}: can't be read: {reason(error)}") from None
+        found = {}
+        for number, line in enumerate(whole.splitlines(), 1):
+            try:
+                entry = json.loads(line)
+                found[str(entry["key"])] = entry
+            except (ValueError, KeyError, TypeError):
+                raise DataError(
+                    f"{self._path}:{number}: is damaged; remove the line, and it is simulated again"
+                ) from None
+        return found
+
+    def evaluate(self, wanted: Sequence[Wanted]) -> list[Evaluation]:
+        """The results of some evaluations; what is not known is simulated, one cell on each thread. Raises
+        `DataError` where a scheme can't be simulated."""
+        keys, cells, missing = [], [], []
+        for one in wanted:
+            text = self._text(one)
+            key = self._key(text)
+            if key not in self._known and key not in missing:
+                missing.append(key)
+                cells.append((one, key, text))
+            keys.append(key)
+        if cells:
+            self._simulate(cells)
+        found = []
+        for one, key in zip(wanted, keys, strict=True):
+            entry = self._known[key]
+            self.spent += 0.0 if entry.get("counted") else float(entry["seconds"])
+            entry["counted"] = True
+            found.append(Evaluation(one.path, float(entry["seconds"]), entry["found"]))
+        self.done += len(wanted)
+        self.tell(self.done)
+        return found
+
+    def _text(self, one: Wanted) -> str:
+        work = Workload(
+            tuple(self.entries[name] for name in one.schemes),
+            self.work.flows,
+            self.work.interval,
+            self.work.duration,
+        )
+        return scenario_text(one.path, work, runs=one.runs, seed=one.seed)
+
+    def _key(self, text: str) -> str:
+        from narrows import _native
+
+        return hashlib.sha256(f"{_native.version()}\n{text}".encode()).hexdigest()[:24]
+
+    def _simulate(self, missing: Sequence[tuple[Wanted, str, str]]) -> None:
+        from narrows import _native
+        from narrows.scenario.files import stored_name
+        from narrows.scenario.loading import load_text
+        from narrows.scenario.model import cell_of
+
+        texts: list[str] = []
+        owners: list[tuple[_Pending, str, int]] = []
+        with tempfile.TemporaryDirectory(prefix="narrows-calibrate-") as folder:
+            for one, key, text in missing:
+                scenario = load_text(text, source="path").scenario
+                for sha256, content in scenario.files.contents.items():
+                    name = stored_name(scenario.files.names[sha256], sha256)
+                    File(folder, name).write_bytes(content)
+                pending = _Pending(one, key, one.runs * len(one.schemes))
+                for scheme, row in zip(one.schemes, scenario.schemes, strict=True):
+                    for run in range(1, one.runs + 1):
+                        texts.append(json.dumps(cell_of(scenario, row, run).content))
+                        owners.append((pending, scheme, run))
+            began = time.monotonic()
+
+            def tell(index: int, text: str) -> None:
+                nonlocal began
+                pending, scheme, run = owners[index]
+                pending.take(scheme, run, json.loads(text))
+                if not pending.left:
+                    now = time.monotonic()
+                    self._keep(pending, now - began)
+                    began = now
+
+            _native.simulate_summaries(texts, tell, memory=_MEMORY, threads=self.threads, files_dir=folder)
+
+    def _keep(self, pending: _Pending, seconds: float) -> None:
+        entry = {
+            "key": pending.key,
+            "link": pending.wanted.path.link,
+            "path": pending.wanted.path.said(),
+            "runs": pending.wanted.runs,
+            "seed": pending.wanted.seed,
+            "seconds": round(seconds, 3),
+            "found": pending.found,
+        }
+        try:
+            with self._path.open("ab") as stream:
+                stream.write(json.dumps(entry, separators=(",", ":")).encode() + b"\n")
+                stream.flush()
+                os.fsync(stream.fileno())
+        except OSError as error:
+            raise NarrowsError(
+                f"{self._path}: can't be written: {reason(error)}; make room and run the same command again"
+            ) from None
+        self._known[pending.key] = entry
+
+
+class _Pending:
+    """An evaluation whose cells are being simulated."""
+
+    def __init__(self, wanted: Wanted, key: str, cells: int) -> None:
+        self.wanted, self.key, self.left = wanted, key, cells
+        self.found: dict[str, dict[str, dict[str, list[float | None]]]] = {}
+
+    def take(self, scheme: str, run: int, result: dict[str, Any]) -> None:
+        """Takes the result of one cell. Raises `DataError` if it could not be simulated."""
+        self.left -= 1
+        if (error := result.get("error")) is not None:
+            raise DataError(f"{scheme}: can't be simulated: {error['message']}")
+        if result["verdict"] == INVALID:
+            return
+        for row in result["measured"]["flows"]:
+            if row.get("background"):
+                continue
+            of = self.found.setdefault(scheme, {}).setdefault(str(row["flow"]), {})
+            for metric in _METRICS:
+                values = of.setdefault(metric, [None] * self.wanted.runs)
+                values[run - 1] = row["metrics"].get(metric)

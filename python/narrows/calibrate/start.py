@@ -1,0 +1,55 @@
+"""Where a search begins: ranges of the path's own parameters, by formula from the table.
+
+- rate: the largest total throughput is a little less than the rate.
+- delay: the smallest 95th percentile is a little more than the delay of the path.
+- queue: what fills it has a delay of the path's and of a full queue: (delay - smallest delay) x rate.
+- loss: no scheme loses less than the path does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from narrows.calibrate.paths import BASIC, DELAY, LOSS, PACKET_BYTES, QUEUE, RATE, Parameter
+from narrows.calibrate.table import DELAY as P95
+from narrows.calibrate.table import LOSS as LOST
+from narrows.calibrate.table import THROUGHPUT
+from narrows.calibrate.targets import Targets
+
+
+def ranges(targets: Targets) -> dict[str, tuple[float, float]]:
+    """The range of each parameter on its axis."""
+    throughputs = _values(targets, THROUGHPUT)
+    delays, losses = _values(targets, P95), _values(targets, LOST)
+    top = max(throughputs)
+    if delays:
+        shortest = delays[0]
+        # The longest of a few is often that of a scheme that queues at its own sender.
+        longest = delays[-1] if len(delays) < 4 else delays[-2]
+        full = (longest - shortest) / 1e9 * top / (8 * PACKET_BYTES)
+        delay = (0.3 * shortest, shortest)
+        queue = (max(1.0, full / 5), max(12.0, 4 * full))
+    else:
+        delay, queue = (1e6, 3e8), (2.0, max(50.0, top * 0.5 / (8 * PACKET_BYTES)))
+    most = min(0.6, max(0.003, 2.5 * losses[0])) if losses else 0.05
+    limits: dict[Parameter, tuple[float, float]] = {
+        RATE: (0.92 * top, 1.8 * top),
+        DELAY: delay,
+        QUEUE: queue,
+        LOSS: (0.0, most),
+    }
+    return {one.name: _on_axis(one, *limits[one]) for one in BASIC}
+
+
+def _on_axis(one: Parameter, low: float, high: float) -> tuple[float, float]:
+    low, high = max(low, one.least), min(max(high, one.least), one.most)
+    low_place, high_place = one.axis(low), one.axis(high)
+    return (low_place, high_place) if high_place - low_place > 0.05 else (low_place - 0.05, low_place + 0.05)
+
+
+def _values(targets: Targets, quantity: str) -> list[float]:
+    return sorted(_positive(one.value for one in targets.all if one.quantity == quantity))
+
+
+def _positive(values: Iterable[float]) -> list[float]:
+    return [value for value in values if value >= 0]

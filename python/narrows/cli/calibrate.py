@@ -1,0 +1,202 @@
+"""`narrows calibrate`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from narrows.cli.app import command
+from narrows.cli.common import Json
+
+
+@command(example="narrows calibrate table.csv --map names.yaml --time '30 s' -o path")
+def calibrate(
+    source: Annotated[
+        Path,
+        typer.Argument(
+            metavar="INPUT",
+            help="A table (CSV: scheme, run, flow, throughput, p95 delay, loss, with units in the headings),"
+            " or the folder of a campaign, imported or your own.",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder of the calibration, to be completed by the same command. [default:"
+            " results/calibrate-NAME]",
+        ),
+    ] = None,
+    map_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--map",
+            metavar="FILE",
+            help="What names are here: YAML with schemes, flows, interval, duration, loss, columns; or the"
+            " lab.yaml of a laboratory.",
+        ),
+    ] = None,
+    scheme: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--scheme",
+            metavar="NAME=SCHEME",
+            help='One name: --scheme "TCP Cubic=cubic-linux"; null leaves it out. Repeatable.',
+        ),
+    ] = None,
+    flows: Annotated[
+        str | None, typer.Option("--flows", metavar="N", help="Flows of a run. [default: as in the table]")
+    ] = None,
+    interval: Annotated[
+        str | None, typer.Option("--interval", metavar="TIME", help='Between starts of flows: "10 s".')
+    ] = None,
+    time: Annotated[
+        str | None, typer.Option("-t", "--time", metavar="TIME", help='Duration of a run: 30 or "2 min".')
+    ] = None,
+    loss: Annotated[
+        str | None,
+        typer.Option(
+            "--loss",
+            metavar="METRIC",
+            help="What losses of the table are: loss_ratio, or loss_pantheon_ratio, in which packets on their"
+            " way at the end are lost. [default: as the heading says, else loss_pantheon_ratio]",
+        ),
+    ] = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            "--budget",
+            metavar="AMOUNT",
+            help='Of the search: evaluations (all schemes once on a path), or time: 500, "20 min".',
+        ),
+    ] = "300",
+    seed: Annotated[int, typer.Option("--seed", min=0, max=1_000_000, help="Seed of everything random.")] = 1,
+    processors: Annotated[
+        int | None, typer.Option("--processors", min=1, max=1024, help="Threads. [default: all processors]")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Find the emulated path that reproduces measurements, and say how well.
+
+    Rate, delay, queue, loss and kind of link (constant, Poisson) are searched with Gaussian processes;
+    further features are admitted only if the error of schemes that were left out falls by them. DIR gets
+    scenario.yaml for narrows run, errors.csv, points.svg and .png, and results.json: errors of the fit, on
+    fresh seeds, of each scheme left out and refitted, the noise floor of the table, and which schemes no path
+    explains on which the others fit. The same command goes on where one was interrupted or killed. Needs pip
+    install 'narrows[calibrate]'.
+
+    Exit codes: 0 done, 2 usage, 3 a wrong table or map, 4 this machine can't, 130/143 interrupted.
+    """
+    import os
+
+    # Matrices are small: threads of the linear algebra would wait for each other, and sum in another order.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+    from narrows.calibrate.mapping import Map, checked_flows, checked_metric, checked_time
+    from narrows.calibrate.run import Asked, merged
+    from narrows.calibrate.run import calibrate as run
+    from narrows.calibrate.table import LOSS
+    from narrows.cli.common import print_json
+    from narrows.errors import DataError, UsageError
+    from narrows.sweep.engines import usable_processors
+
+    try:
+        others = Map(
+            {},
+            checked_flows(flows, "--flows") if flows else None,
+            checked_time(interval, "--interval") if interval else None,
+            checked_time(time, "--time") if time else None,
+            {LOSS: checked_metric(LOSS, loss, "--loss")} if loss else {},
+        )
+    except DataError as error:
+        raise UsageError(str(error)) from None
+    written: dict[str, str | None] = {}
+    for one in scheme or []:
+        name, equals, entry = one.rpartition("=") if "{" not in one else one.partition("=")
+        if not equals or not name.strip() or not entry.strip():
+            raise UsageError(f'--scheme takes NAME=SCHEME such as "TCP Cubic=cubic-linux", not "{one}"')
+        written[name.strip()] = None if entry.strip() in ("null", "~") else entry.strip()
+    folder = output or Path("results") / f"calibrate-{source.resolve().stem}"
+    asked = Asked(
+        source, merged(map_file, written, others), seed, _budget(budget), processors or usable_processors()
+    )
+    with _Bar(quiet=as_json) as bar:
+        found = run(asked, folder, bar.show)
+    if as_json:
+        print_json({"folder": str(folder), **found})
+    else:
+        _print(found, folder)
+
+
+def _budget(text: str) -> Any:
+    from narrows.calibrate.search import Budget
+    from narrows.cli.common import positive
+    from narrows.errors import UsageError
+
+    plain = text.strip()
+    if plain.isdecimal():
+        if not 50 <= int(plain) <= 100_000:
+            raise UsageError(f"--budget {plain}: a search needs 50 evaluations at least, and 100000 at most")
+        return Budget(int(plain), None)
+    return Budget(None, positive(plain, "span", "--budget") / 1e9)
+
+
+def _print(found: dict[str, Any], folder: Path) -> None:
+    from narrows.calibrate.output import answer, rows
+    from narrows.console import say, stdout_console, table
+
+    console = stdout_console()
+    for line in answer(found):
+        console.print(line, soft_wrap=True, highlight=False, markup=False)
+    titles = ("scheme", "Mbit/s", "p95 ms", "loss %", "error", "left out", "explained")
+    shown = table(*titles, whole=("error", "left out"), right=("error", "left out"))
+    for row in rows(found):
+        shown.add_row(*row)
+    console.print(shown)
+    console.print("measured / reproduced, on fresh seeds", highlight=False)
+    say(f"narrows run {folder}/scenario.yaml runs the schemes on the path; {folder}/points.svg shows both")
+
+
+class _Bar:
+    """A bar with the time that is left, at a terminal, after two seconds."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        import time
+
+        from narrows.campaign.progress import bars
+        from narrows.console import stderr_console
+
+        console = stderr_console()
+        self.bars = bars(console, console.is_terminal and not quiet)
+        self.began = time.monotonic()
+        self.first: tuple[float, float] | None = None
+        self.task: Any = None
+
+    def __enter__(self) -> _Bar:
+        self.bars.__enter__()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.bars.__exit__(*error)  # type: ignore[arg-type]
+
+    def show(self, stage: str, share: float) -> None:
+        import time
+
+        from narrows.campaign.progress import show_time
+
+        now = time.monotonic()
+        if now - self.began < 2.0:
+            return
+        if self.first is None:
+            self.first = (now, share)
+        if self.task is None:
+            self.task = self.bars.add_task("calibrate", total=1.0, note="")
+        began, already = self.first
+        note = stage
+        if share - already > 0.02 and share < 1:
+            note += f", at most {show_time((now - began) * (1 - share) / (share - already))} left"
+        self.bars.update(self.task, completed=share, note=note)

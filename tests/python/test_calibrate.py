@@ -1,0 +1,401 @@
+"""narrows calibrate: tables and maps, known paths found again, resuming, and tables that say little."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path as File
+from typing import Any
+
+import numpy as np
+import pytest
+
+from campaign_kit import narrows, sentence, simulate
+from narrows.calibrate import table as tables
+from narrows.calibrate.mapping import Map, entries_of, read_map
+from narrows.calibrate.paths import BYTES, CONSTANT, FEATURES, POISSON, Path, Workload, scenario_text
+from narrows.calibrate.run import metrics_of, workload
+from narrows.calibrate.simulate import EVALUATIONS, Simulator, Wanted
+from narrows.calibrate.surrogate import Surrogate
+from narrows.calibrate.targets import Objective, floor_of, targets_of
+from narrows.errors import DataError, UsageError
+from narrows.scenario.loading import load, load_text
+
+HEAD = "scheme,run,flow,throughput_mbps,delay95_ms,loss_pct\n"
+EIGHT = ("cubic", "reno", "vegas", "bbr1", "copa", "utp", "htcp", "illinois")
+
+
+def written(folder: File, text: str, name: str = "table.csv") -> File:
+    file = folder / name
+    file.write_text(text)
+    return file
+
+
+def synthetic(
+    folder: File, path: Path, schemes: Sequence[str] = EIGHT, runs: int = 3, duration: str = "20 s"
+) -> File:
+    """The table that our own simulator makes of a path, on seeds that no fit uses."""
+    work = Workload(tuple(schemes), 1, "0 s", duration)
+    made = folder / "made"
+    made.mkdir()
+    simulator = Simulator(made, dict(zip(schemes, schemes, strict=True)), work, 2)
+    found = simulator.evaluate([Wanted(path, tuple(schemes), runs, 77)])[0].found
+    file = folder / "synthetic.csv"
+    with file.open("w", newline="") as stream:
+        writer = csv.writer(stream)
+        writer.writerow(("scheme", "run", "flow", "throughput_bps", "delay_p95_ns", "loss_ratio"))
+        for scheme, flows in found.items():
+            of = flows["all"]
+            for run in range(runs):
+                values = (of[name][run] for name in ("throughput_bps", "delay_p95_ns", "loss_ratio"))
+                writer.writerow((scheme, run + 1, "all", *values))
+    return file
+
+
+def calibrated(file: File, folder: File, *options: object) -> dict[str, Any]:
+    done = narrows("calibrate", file, "-o", folder, "--processors", 2, *options, "--json")
+    assert done.exit_code == 0, (done.output, done.exception)
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+# -- paths that are known ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("link", "rate", "delay", "queue", "loss"),
+    [(CONSTANT, 5e6, 10e6, 20, 0.005), (POISSON, 3e6, 40e6, 50, 0.0)],
+    ids=["constant with loss", "poisson"],
+)
+def test_a_known_path_is_found_again(
+    tmp_path: File, link: str, rate: float, delay: float, queue: float, loss: float
+) -> None:
+    """Rate and delay within 3 %, queue within 10 %, loss within 20 %, from eight schemes and three runs."""
+    truth = Path(link, {"rate": rate, "delay": delay, "queue": queue, "loss": loss})
+    file = synthetic(tmp_path, truth)
+    found = calibrated(file, tmp_path / "fit", "--time", 20, "--budget", 130)
+    path = found["path"]
+    assert path["link"] == link
+    assert path["rate_bps"] == pytest.approx(rate, rel=0.03)
+    assert path["delay_ns"] == pytest.approx(delay, rel=0.03)
+    assert path["queue_packets"] == pytest.approx(queue, rel=0.1)
+    # Without loss there is no share of it to be right within.
+    assert path["loss_ratio"] == pytest.approx(loss, rel=0.2, abs=1e-4)
+    assert found["errors"]["fresh_seeds"] < 0.06
+    assert set(found["path"]["features"]) == set()
+
+
+def test_the_folder_has_a_scenario_that_runs_tables_and_a_figure(tmp_path: File) -> None:
+    truth = Path(CONSTANT, {"rate": 2e6, "delay": 20e6, "queue": 30, "loss": 0.0})
+    file = synthetic(tmp_path, truth, ("cubic", "vegas", "bbr1"), 2, "5 s")
+    found = calibrated(file, tmp_path / "fit", "--time", 5, "--budget", 60)
+    folder = tmp_path / "fit"
+    assert narrows("run", folder / "scenario.yaml", "-o", tmp_path / "run", "--no-report").exit_code == 0
+    assert {one.name for one in folder.iterdir()} >= {
+        "results.json",
+        "errors.csv",
+        "points.svg",
+        "points.png",
+    }
+    assert found["format"] == "narrows/calibration/1"
+    assert json.loads((folder / "results.json").read_text())["path"] == found["path"]
+    lines = list(csv.DictReader((folder / "errors.csv").read_text().splitlines()))
+    assert [line["quantity"] for line in lines[:3]] == ["throughput", "delay", "loss"]
+    by_scheme = {one["name"]: one for one in found["schemes"]}
+    mean = sum(one["error"] for one in by_scheme.values()) / len(by_scheme)
+    assert found["errors"]["fresh_seeds"] == pytest.approx(mean)
+    assert all(one["left_out_error"] is not None for one in by_scheme.values())
+    assert found["errors"]["noise_floor"] is not None
+    # In words, with the same numbers.
+    said = narrows("calibrate", file, "-o", folder, "--time", 5, "--budget", 60)
+    assert "on fresh seeds" in said.output
+    assert "cubic" in said.output
+
+
+def test_a_calibration_that_is_killed_goes_on_and_ends_as_one_that_was_not(tmp_path: File) -> None:
+    truth = Path(CONSTANT, {"rate": 2e6, "delay": 20e6, "queue": 30, "loss": 0.01})
+    file = synthetic(tmp_path, truth, ("cubic", "vegas", "bbr1"), 2, "5 s")
+    options = ("--time", 5, "--budget", 60, "--seed", 4)
+    whole = calibrated(file, tmp_path / "whole", *options)
+    folder = tmp_path / "killed"
+    words = [sys.executable, "-m", "narrows", "calibrate", file, "-o", folder, *options]
+    process = subprocess.Popen([str(one) for one in words], stderr=subprocess.DEVNULL)
+    log = folder / EVALUATIONS
+    deadline = time.monotonic() + 120
+    while not (log.exists() and log.read_bytes().count(b"\n") >= 25):
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = log.read_bytes()
+    # The crash may have cut off a line.
+    log.write_bytes(kept + b'{"key": "torn')
+    found = calibrated(file, folder, *options)
+    assert log.read_bytes().startswith(kept[: kept.rfind(b"\n") + 1])
+    keys = [json.loads(line)["key"] for line in log.read_text().splitlines()]
+    assert len(set(keys)) == len(keys)
+    for one in (whole, found):
+        del one["folder"]
+    assert found == whole
+
+
+def test_a_folder_belongs_to_one_calibration(tmp_path: File) -> None:
+    file = written(tmp_path, HEAD + "cubic,1,all,1,50,0\n")
+    folder = tmp_path / "fit"
+    folder.mkdir()
+    (folder / "mine.txt").write_text("x")
+    done = narrows("calibrate", file, "-o", folder, "-t", 5)
+    assert isinstance(done.exception, UsageError)
+    assert "is not empty" in sentence(done)
+
+
+# -- little is known -----------------------------------------------------------------------------
+
+
+def test_one_scheme_has_a_path_and_nothing_to_leave_out(tmp_path: File) -> None:
+    file = written(tmp_path, HEAD + "cubic,1,all,1.9,150,1\ncubic,2,all,1.95,140,1.2\n")
+    found = calibrated(file, tmp_path / "fit", "-t", 3, "--budget", 50)
+    assert found["errors"]["left_out"] is None
+    assert found["schemes"][0]["explained"] is None
+    assert "three schemes" in found["features_not_tried"]
+
+
+def test_missing_delays_and_runs_that_carried_nothing_are_borne(tmp_path: File) -> None:
+    text = HEAD + "cubic,1,all,1.9,,1\nvegas,1,all,1.8,60,\nreno,1,all,0,,\nbbr1,1,all,1.9,80,2\n"
+    found = calibrated(written(tmp_path, text), tmp_path / "fit", "-t", 3, "--budget", 50)
+    assert found["errors"]["noise_floor"] is None  # of single runs nobody knows
+    by_name = {one["name"]: one for one in found["schemes"]}
+    assert "reno" not in by_name
+    assert "no value" in found["left_out_of_the_table"]["reno"]
+    assert [one["quantity"] for one in by_name["cubic"]["values"]] == ["throughput", "loss"]
+
+
+def test_a_campaign_of_ours_is_a_table(tmp_path: File) -> None:
+    campaign = simulate(tmp_path / "campaign")
+    table = tables.read(campaign)
+    assert sorted(table.schemes) == ["cubic", "reno"]
+    assert workload(table, Map()) == Workload((), 2, "200 ms", "1 s")
+    assert set(table.flows) == {"1", "2"}
+    targets = targets_of(table, table.schemes)
+    assert {one.flow for one in targets.all} == {"all"}
+    assert {one.quantity for one in targets.all} == {"throughput", "delay", "loss"}
+
+
+# -- tables and maps -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("head", "factors"),
+    [
+        ("scheme,run,flow,throughput_mbps,delay95_ms,loss_pct", (2e6, 3e6, 0.04)),
+        ("Protocol,Trial,Flow,Throughput (Mbit/s),p95 delay (ms),Loss (%)", (2e6, 3e6, 0.04)),
+        ("cc,run_id,flow id,tput [kbps],95th percentile one-way delay [s],loss_ratio", (2e3, 3e9, 4.0)),
+        ("scheme,run,flow,throughput_bps,delay_p95_ns,loss_ratio", (2, 3, 4.0)),
+    ],
+)
+def test_usual_headings_are_understood(
+    tmp_path: File, head: str, factors: tuple[float, float, float]
+) -> None:
+    loss = "0.5" if "ratio" in head else "4"
+    table = tables.read(written(tmp_path, f"{head}\ncubic,1,all,2,3,{loss}\n"))
+    values = table.rows[0].values
+    assert values["throughput"] == pytest.approx(factors[0])
+    assert values["delay"] == pytest.approx(factors[1])
+    assert values["loss"] == pytest.approx(0.5 if "ratio" in head else factors[2])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "a line of headings"),
+        ("scheme,run\ncubic,1\n", "no heading for throughput"),
+        ("run,throughput_mbps\n1,2\n", "no heading scheme"),
+        ("scheme,throughput\ncubic,2\n", "no unit of throughput"),
+        ("scheme,throughput_ms\ncubic,2\n", "no unit of throughput"),
+        ("scheme,throughput_mbps,loss\ncubic,2,1\n", "no unit of loss"),
+        ("scheme,throughput_mbps,throughput_kbps\ncubic,2,1\n", "several headings"),
+        (HEAD + "cubic,1,all,x,1,1\n", '"x" is no number'),
+        (HEAD + "cubic,1,all,inf,1,1\n", "no finite number"),
+        (HEAD + "cubic,1,all,-1,1,1\n", "is negative"),
+        (HEAD + "cubic,1,all,1,-1,1\n", "correct the clocks"),
+        (HEAD + "cubic,1,all,1,0,1\n", "is zero"),
+        (HEAD + "cubic,1,all,1,1,101\n", "more than everything"),
+        (HEAD + "cubic,1,all,1,1,-50\n", "less than nothing"),
+        (HEAD + "cubic,1,first,1,1,1\n", "must be a number from 1, or all"),
+        (HEAD + "cubic,1,all,1,1\n", "5 values for 6 headings"),
+        (HEAD + "cubic,1,all,1,1,1\ncubic,1,all,1,1,1\n", "twice"),
+        (HEAD + ",1,all,1,1,1\n", "no name"),
+        (HEAD + "cubic,1,all,,,\n", "no line with a value"),
+        ("\x00\xff", "CSV"),
+    ],
+)
+def test_what_is_wrong_in_a_table_is_told_in_a_sentence(tmp_path: File, text: str, said: str) -> None:
+    file = tmp_path / "table.csv"
+    file.write_bytes(text.encode("latin-1"))
+    done = narrows("calibrate", file, "-t", 3, "-o", tmp_path / "fit")
+    assert isinstance(done.exception, DataError), done.output
+    assert said in sentence(done)
+    assert str(file) in sentence(done)
+    assert "\n" not in sentence(done)
+
+
+def test_small_negative_losses_are_none_and_lines_of_means_are_left_out(tmp_path: File) -> None:
+    text = HEAD + "cubic,1,all,1,50,-0.2\ncubic,mean,all,1,50,-0.2\n"
+    table = tables.read(written(tmp_path, text))
+    assert len(table.rows) == 1
+    assert table.rows[0].values["loss"] == 0
+    assert len(table.notes) == 2
+
+
+def test_names_are_mapped_and_never_guessed(tmp_path: File) -> None:
+    table = tables.read(written(tmp_path, HEAD + "TCP Cubic,1,all,1,50,0\ncubic,1,all,1,50,0\n"))
+    with pytest.raises(DataError, match=r'"TCP Cubic" is no scheme of ours.*--scheme "TCP Cubic=cubic"'):
+        entries_of(table, {})
+    found, left = entries_of(table, {"TCP Cubic": "cubic-linux", "cubic": None})
+    assert found == {"TCP Cubic": "cubic-linux"}
+    assert left == {"cubic": "the map leaves it out"}
+    with pytest.raises(DataError, match="which the map names"):
+        entries_of(table, {"TCP Qubic": "cubic"})
+    with pytest.raises(DataError, match="is no scheme"):
+        entries_of(table, {"TCP Cubic": "cubik"})
+    with pytest.raises(DataError, match=r"no scheme is left.*real kernel"):
+        entries_of(table, {"TCP Cubic": "linux:cubic", "cubic": None})
+
+
+def test_maps_are_read_strictly_and_laboratories_are_maps(tmp_path: File) -> None:
+    text = "schemes: {A: cubic, B: {scheme: copa, profile: pantheon}, C: null}\nflows: 3\ninterval: 10 s\n"
+    found = read_map(written(tmp_path, text + "duration: 30\nloss: loss_ratio\n", "map.yaml"))
+    assert found.schemes == {"A": "cubic", "B": "{scheme: copa, profile: pantheon}", "C": None}
+    assert (found.flows, found.interval, found.duration) == (3, "10 s", "30 s")
+    assert metrics_of(tables.Table("x", ()), found)["loss"] == "loss_ratio"
+    for wrong, said in (
+        ("scheme: {}\n", "did you mean"),
+        ("flows: many\n", "from 1 to 1000"),
+        ("duration: 3 MB\n", "duration"),
+        ("loss: everything\n", "loss_ratio"),
+        ("columns: {speed: x}\n", "columns"),
+        ("schemes: [cubic]\n", "names with schemes"),
+    ):
+        with pytest.raises(DataError, match=said):
+            read_map(written(tmp_path, wrong, "wrong.yaml"))
+    lab = File(__file__).parents[2] / "labs" / "pantheon-india" / "lab.yaml"
+    assert read_map(lab).schemes["TCP BBR"] == "bbr1"
+
+
+def test_flows_without_an_interval_and_runs_without_a_duration_are_asked_for(tmp_path: File) -> None:
+    table = tables.read(written(tmp_path, HEAD + "cubic,1,1,1,50,0\ncubic,1,2,1,50,0\n"))
+    with pytest.raises(DataError, match="--interval"):
+        workload(table, Map())
+    with pytest.raises(DataError, match="--time"):
+        workload(table, Map(interval="0 s"))
+    assert workload(table, Map(interval="1 s", duration="9 s")) == Workload((), 2, "1 s", "9 s")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--budget", 3), ("--budget", "soon"), ("--flows", 0), ("--loss", "x"), ("--scheme", "cubic")],
+)
+def test_wrong_options_are_usage(tmp_path: File, options: tuple[object, ...]) -> None:
+    file = written(tmp_path, HEAD + "cubic,1,all,1,50,0\n")
+    done = narrows("calibrate", file, "-t", 3, "-o", tmp_path / "fit", *options)
+    assert isinstance(done.exception, UsageError), done.output
+
+
+# -- paths ---------------------------------------------------------------------------------------
+
+
+def test_every_feature_makes_a_scenario_that_loads(tmp_path: File) -> None:
+    basic = {"rate": 2e6, "delay": 30e6, "queue": 40.0, "loss": 0.01}
+    for name, feature in FEATURES.items():
+        own = {one.name: one.value(one.axis((one.low + one.high) / 2)) for one in feature.parameters}
+        path = Path(feature.link or CONSTANT, {**basic, **own}, BYTES)
+        assert path.features == [name]
+        text = scenario_text(path, Workload(("cubic",), 2, "5 s", "9 s"), runs=2, seed=1, title="it's")
+        scenario = load_text(text).scenario
+        assert scenario.runs == 2
+        neutral = {one.name: one.neutral for one in feature.parameters if one.neutral is not None}
+        assert Path(path.link, {**basic, **neutral}, BYTES).features == []
+
+
+def test_shipped_and_written_paths_are_the_same() -> None:
+    path = Path(POISSON, {"rate": 2e6, "delay": 30e6, "queue": 40.0, "loss": 0.01})
+    assert path.said() == {"rate": "2 Mbit/s", "delay": "30 ms", "queue": "40 packets", "loss": "1 %"}
+
+
+# -- arithmetic ----------------------------------------------------------------------------------
+
+
+def runs(values: Mapping[str, Sequence[float]]) -> tables.Table:
+    rows = [
+        tables.Measured(scheme, str(run), "all", {"throughput": value, "delay": 5e7, "loss": 0.0})
+        for scheme, of in values.items()
+        for run, value in enumerate(of)
+    ]
+    return tables.Table("made", tuple(rows))
+
+
+def test_the_noise_floor_is_what_runs_say_of_each_other() -> None:
+    """Of two runs 0.9 and 1.1: each differs from the other by 18.2 and 22.2 %, and the mean is off by half
+    of that."""
+    floor = floor_of(targets_of(runs({"a": (0.9e6, 1.1e6)}), ["a"]))
+    assert floor is not None
+    throughput = (abs(0.9 / 1.1 - 1) + abs(1.1 / 0.9 - 1)) / 2
+    assert floor.single == pytest.approx(throughput / 2)  # delays do not differ
+    assert floor.mean == pytest.approx(throughput / 4)
+    assert floor_of(targets_of(runs({"a": (1e6,)}), ["a"])) is None
+
+
+def test_errors_are_relative_and_losses_are_differences() -> None:
+    targets = targets_of(runs({"a": (1e6, 1e6), "b": (2e6, 2e6)}), ["a", "b"])
+    ours = {"a": {"all": {"throughput": [1.1e6], "delay": [4e7], "loss": [0.02]}}}
+    errors = targets.errors(targets.means(ours))
+    assert errors[:3] == [pytest.approx(0.1), pytest.approx(-0.2), pytest.approx(0.02)]
+    assert errors[3:] == [None, None, None]
+    assert targets.mean_error(errors) == pytest.approx(0.15)
+    assert targets.mean_error(errors, ["b"]) is None
+
+
+def test_the_objective_is_zero_at_the_table_and_grows_away_from_it() -> None:
+    targets = targets_of(runs({"a": (1e6, 1e6), "b": (2e6, 2e6)}), ["a", "b"])
+    objective = Objective.first(targets)
+    theirs = targets.theirs
+    costs = objective.of(np.array([theirs, theirs + 0.05, theirs + 0.2, np.full(len(theirs), np.nan)]))
+    assert costs[0] == pytest.approx(0)
+    assert costs[0] < costs[1] < costs[2]
+    # A scheme without results is no way to be near.
+    assert costs[3] > costs[1]
+    only = objective.of(np.array([theirs + np.where(targets.mask(["a"]), 1.0, 0.0)]), targets.mask(["b"]))
+    assert only[0] == pytest.approx(0)
+
+
+def test_a_surrogate_learns_a_smooth_function_through_noise() -> None:
+    random = np.random.default_rng(1)
+    points = random.random((60, 2))
+
+    def true(at: Any) -> Any:
+        return np.sin(3 * at[:, 0]) + 2 * at[:, 1]
+
+    noise = 0.05
+    surrogate = Surrogate(2, 2)
+    values = true(points) + noise * random.standard_normal(60)
+    # A target that is known nowhere has no expectation.
+    surrogate.learn(points, np.stack([values, np.full(60, np.nan)], axis=1))
+    fresh = random.random((200, 2))
+    means = surrogate.means(fresh)
+    assert np.sqrt(np.mean((means[:, 0] - true(fresh)) ** 2)) < noise
+    assert np.isnan(means[:, 1]).all()
+    samples = surrogate.samples(fresh[:20], 50, random)
+    assert samples.shape == (50, 20, 2)
+    assert abs(samples[:, :, 0].mean(axis=0) - means[:20, 0]).max() < noise
+
+
+def test_the_shipped_india_path_loads() -> None:
+    lab = File(__file__).parents[2] / "labs" / "pantheon-india"
+    assert load(str(lab / "india.yaml")).scenario.where == "simulate"
