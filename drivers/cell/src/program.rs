@@ -156,6 +156,9 @@ pub struct Program {
     /// True if one listener serves all flows of this program that have the same place for it.
     #[serde(default)]
     pub shared: bool,
+    /// File in the folders of both sides in which they tell of frames of video, if it sends any.
+    #[serde(default)]
+    pub frames: Option<String>,
     /// Metrics that it reports itself, for those who read its output.
     #[serde(default)]
     pub reports: serde_json::Value,

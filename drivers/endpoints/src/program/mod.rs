@@ -8,6 +8,7 @@
 
 mod cgroup;
 mod files;
+mod frames;
 mod output;
 mod placeholders;
 mod process;
@@ -428,11 +429,13 @@ impl<'a> Runner<'a> {
         }
         let needed = self.words.fill_all(&self.program.files);
         report.files = files::identify(&self.path, &needed, &mapped);
+        let mut outcome = EndpointOutcome::default();
+        if let Some(file) = &self.program.frames {
+            frames::add(&mut outcome, &self.folder.join(file), zero);
+        }
         // An empty folder says nothing.
         let _ = fs::remove_dir(&self.folder);
-        EndpointOutcome {
-            program: Some(Box::new(report)),
-            ..EndpointOutcome::default()
-        }
+        outcome.program = Some(Box::new(report));
+        outcome
     }
 }
