@@ -294,11 +294,15 @@ class _Reader:
 
     def _ready(self, mapping: Mapping, side: str) -> dict[str, Any] | None:
         value = mapping.entries.get("ready")
-        if side == CONNECTOR:
-            if value is not None:
-                text = "is for the listener; the connector begins with its flow; remove it"
-                self.problems.add(mapping.key_marks["ready"], text)
+        if side == CONNECTOR and value is None:
             return None
+        if side == CONNECTOR and not (isinstance(value, Mapping) and list(value.entries) == ["line"]):
+            text = "is {line: TEXT} for a connector that starts ahead; without it, it starts with its flow"
+            self.problems.add(mapping.key_marks["ready"], text)
+            return None
+        if side == CONNECTOR and "stdin" in mapping.entries:
+            text = "can't be chosen where the connector has ready: a line on it says when the flow begins"
+            self.problems.add(mapping.key_marks["stdin"], text)
         example = "ready: tcp, ready: {tcp: 5000} or ready: {line: listening}"
         if value is None:
             self.problems.add(mapping.mark, f"needs the key ready, such as {example}")
