@@ -18,8 +18,9 @@ import (
 // The offer and the answer may take so long.
 const signalling = 10 * time.Second
 
-// newConnection is one as pion's own example of bandwidth estimation makes it. Only the sender estimates.
-func newConnection(estimated *rates) (*webrtc.PeerConnection, cc.BandwidthEstimator, error) {
+// newConnection is one as pion's own example of bandwidth estimation makes it, which uses the address of `over` alone. Only
+// the sender estimates.
+func newConnection(estimated *rates, over net.Conn) (*webrtc.PeerConnection, cc.BandwidthEstimator, error) {
 	media := &webrtc.MediaEngine{}
 	if err := media.RegisterDefaultCodecs(); err != nil {
 		return nil, nil, err
@@ -50,6 +51,12 @@ func newConnection(estimated *rates) (*webrtc.PeerConnection, cc.BandwidthEstima
 	settings := webrtc.SettingEngine{}
 	settings.SetNetworkTypes([]webrtc.NetworkType{webrtc.NetworkTypeUDP4})
 	settings.SetICEMulticastDNSMode(ice.MulticastDNSModeDisabled)
+	// A host may have addresses of other flows.
+	own, _, err := net.SplitHostPort(over.LocalAddr().String())
+	if err != nil {
+		return nil, nil, err
+	}
+	settings.SetIPFilter(func(address net.IP) bool { return address.Equal(net.ParseIP(own)) })
 	api := webrtc.NewAPI(
 		webrtc.WithMediaEngine(media), webrtc.WithInterceptorRegistry(registry), webrtc.WithSettingEngine(settings),
 	)

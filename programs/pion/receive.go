@@ -16,7 +16,17 @@ func receive(stopped context.Context, port, folder string) error {
 	if err != nil {
 		return err
 	}
-	connection, _, err := newConnection(nil)
+	listener, err := (&net.ListenConfig{}).Listen(stopped, "tcp4", net.JoinHostPort("0.0.0.0", port))
+	if err != nil {
+		return err
+	}
+	defer context.AfterFunc(stopped, func() { listener.Close() })()
+	over, err := listener.Accept()
+	if err != nil {
+		return err
+	}
+	defer over.Close()
+	connection, _, err := newConnection(nil, over)
 	if err != nil {
 		return err
 	}
@@ -34,15 +44,6 @@ func receive(stopped context.Context, port, folder string) error {
 			}
 		}
 	})
-	listener, err := (&net.ListenConfig{}).Listen(stopped, "tcp4", net.JoinHostPort("0.0.0.0", port))
-	if err != nil {
-		return err
-	}
-	defer context.AfterFunc(stopped, func() { listener.Close() })()
-	over, err := listener.Accept()
-	if err != nil {
-		return err
-	}
 	err = over.SetDeadline(time.Now().Add(signalling))
 	if err == nil {
 		err = answer(connection, over)

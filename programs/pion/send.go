@@ -36,7 +36,12 @@ type sender struct {
 }
 
 func send(stopped context.Context, address, port, folder string, wanted rates) error {
-	connection, estimator, err := newConnection(&wanted)
+	over, err := (&net.Dialer{Timeout: signalling}).DialContext(stopped, "tcp", net.JoinHostPort(address, port))
+	if err != nil {
+		return err
+	}
+	defer over.Close()
+	connection, estimator, err := newConnection(&wanted, over)
 	if err != nil {
 		return err
 	}
@@ -50,10 +55,6 @@ func send(stopped context.Context, address, port, folder string, wanted rates) e
 	made, err := connection.AddTransceiverFromTrack(
 		track, webrtc.RTPTransceiverInit{Direction: webrtc.RTPTransceiverDirectionSendonly},
 	)
-	if err != nil {
-		return err
-	}
-	over, err := (&net.Dialer{Timeout: signalling}).DialContext(stopped, "tcp", net.JoinHostPort(address, port))
 	if err != nil {
 		return err
 	}
