@@ -341,42 +341,6 @@ impl<'a> Runner<'a> {
         self.started.as_ref().is_some_and(Started::has_ended)
     }
 
-    fn until_ready(&mut self, channel: &mut Channel) -> Result<(), RunError> {
-        let limit = clock::mono_ns() + self.program.limits.ready_ns;
-        loop {
-            let Some(started) = &self.started else {
-                return Ok(());
-            };
-            let is_ready = match &self.plan.ready {
-                None => true,
-                Some(Readiness::Line(_)) => started.has_said_it(),
-                Some(Readiness::Tcp(port)) => ready::listens(ready::TCP, self.port(*port)),
-                Some(Readiness::Udp(port)) => ready::listens(ready::UDP, self.port(*port)),
-                Some(Readiness::Port(port)) => {
-                    let port = self.port(*port);
-                    ready::listens(ready::TCP, port) || ready::listens(ready::UDP, port)
-                }
-            };
-            let now = clock::mono_ns();
-            if self.has_ended() {
-                return Err(self.ended_too_soon("was ready"));
-            }
-            if is_ready {
-                self.report.ready_ns = Some(now - started.at_ns);
-                return Ok(());
-            }
-            if now >= limit {
-                return Err(self.never_ready());
-            }
-            self.wait(now + LOOK, channel)?;
-        }
-    }
-
-    /// The port that a manifest names, or that of the flow.
-    fn port(&self, named: Option<u16>) -> u16 {
-        named.unwrap_or(self.words.port)
-    }
-
     /// Waits for the start of the run.
     fn until_start(&mut self, channel: &mut Channel) -> Result<(), RunError> {
         loop {
