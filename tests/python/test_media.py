@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+from compare_kit import on_terminal
 from narrows import _native
 from narrows.campaign.plan import make_plan
 from narrows.errors import ScenarioError
@@ -171,3 +173,19 @@ def test_the_report_tells_of_frames_where_there_are_any(tmp_path: Path) -> None:
     assert figure.absent(campaign) is None
     assert set(figure.numbers(campaign)["scheme"]) == set(with_frames)
     assert figure.figure(campaign, Options()).axes
+
+
+def test_the_terminal_has_one_table_of_frames(tmp_path: Path) -> None:
+    text = "schema: narrows/scenario/1\nquestion: Does the picture freeze?\nwhere: simulate\n"
+    text += "path: {forward: [{rate: 3 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 20 ms}]}\n"
+    (tmp_path / "s.yaml").write_text(text + "schemes: [gcc, scream, cubic]\nduration: 3 s\n")
+    for flows in ("1", "2"):
+        words = ("s.yaml", "-o", flows, "--no-report", "--flows", flows)
+        on_terminal("run", *words, columns=100, cwd=tmp_path)
+    shown = on_terminal("show", tmp_path / "1", columns=100)
+    table = shown[shown.index("frames lost") :]
+    assert re.findall(r"^(gcc|scream|cubic) .* [0-9.]+\s*$", table, re.MULTILINE) == ["gcc", "scream"]
+    # Of several flows each has a row.
+    shown = on_terminal("show", tmp_path / "2", columns=100)
+    table = shown[shown.index("frames lost") :]
+    assert re.findall(r"^(?:gcc|scream) +([12]) ", table, re.MULTILINE) == ["1", "2", "1", "2"]

@@ -145,7 +145,12 @@ def test_each_mistake_in_a_manifest_has_its_sentence() -> None:
     assert "unknown placeholder {adress}; did you mean" in wrong("{address}", "{adress}")
     assert 'must be a word; write "{port}" in quotes' in wrong('"{port}", "{size}"', "{port}")
     assert "unknown parameter" in wrong("set: {size: 99}", "set: {sze: 99}")
-    assert "ready: is for the listener" in wrong("  env:", "  ready: tcp\n  env:")
+    assert "ready: is {line: TEXT} for a connector" in wrong("  env:", "  ready: tcp\n  env:")
+    ahead = "  ready: {line: go}\n  stdin: open\n  env:"
+    assert "stdin: can't be chosen where the connector has ready" in wrong("  env:", ahead)
+    assert "frames: must be a file that the program writes" in wrong("data:", "frames: /tmp/x\ndata:")
+    shared = "frames: frames.ndjson\nlisteners: one\ndata:"
+    assert "frames: one listener serves all flows" in wrong("data:", shared)
     assert "must be narrows/program/1" in wrong("narrows/program/1", "narrows/program/2")
     assert "can't be split into words" in wrong('"python3 {here}', "\"python3 'x")
     assert "can't be the name of a parameter" in wrong("{size: {default", "{port: {default")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import hosts_kit as kit
+import program_kit
 import shell_kit
 from hosts_kit import NAME, Hosts
 from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
@@ -95,6 +96,31 @@ def test_programs_run_between_two_hosts(pair: Hosts, tmp_path: Path) -> None:
     if len(schemes) > 1:
         reported = [row["metrics"].get("reported_throughput") for row in results["rows"] if row["flow"] == 1]
         assert any(value is not None and value > 100_000 for value in reported), reported
+
+
+@pytest.mark.timeout(300)
+def test_calls_between_two_hosts_have_frames(
+    pair: Hosts, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in program_kit.need("pion").items():
+        monkeypatch.setenv(name, value)
+    text = SCENARIO.replace("  - {scheme: 'linux:cubic'}\n", "").replace("sender: both", "sender: here")
+    lab = Lab(pair, tmp_path, text.replace("2 s", "4 s") + 'schemes: ["pion:gcc"]\n')
+    done = lab.run("--no-report")
+    assert done.returncode in (0, 6), (done.stdout, done.stderr)
+    results = json.loads((lab.out / "results.json").read_text())
+    rows = {row["flow"]: row["metrics"] for row in results["rows"]}
+    for number in (1, 2):
+        assert rows[number]["reported_frames_received"] > 30, rows[number]
+        # The clocks of both ends are one here, as the tunnel finds out.
+        assert 0 <= rows[number]["frame_delay_p50_ns"] < 200e6
+        assert rows[number]["freezes"] is not None
+        assert rows[number]["media_target_bps"] > 100_000
+    (cell,) = lab.campaign["cells"]
+    blamed = [
+        one for one in lab.run_json(cell["id"])["reasons"] if one["code"].startswith((*BLAME, "frames"))
+    ]
+    assert not blamed, blamed
 
 
 def test_only_what_runs_here_has_to_be_here() -> None:

@@ -287,6 +287,35 @@ def test_a_program_and_its_scheme_share_their_comparison() -> None:
     assert verdict.verdict("bpf:vegas", [], [pair], {}, {})["reason"] == "not compared with vegas yet"
 
 
+def test_programs_of_others_decide_nothing() -> None:
+    known = registry.load()
+    for pair in pairs.of_programs():
+        assert pairs.concerns(pair) == ()
+        assert pair.scheme in known.schemes or pair.scheme == "linux:cubic"
+    named = {pair.reference for pair in pairs.of_programs(("gcc", "quinn"))}
+    assert named == {"pion:gcc", "chromium:vp8", "quinn:cubic"}
+    done = {("quic-cubic", "quinn:cubic"): _AGREE}
+    found = verdict.verdict("quic-cubic", [_GOOD], pairs.of_programs(), done, {})
+    assert (found["status"], len(found["checks"])) == ("verified", 1)
+
+
+@pytest.mark.parametrize(("scheme", "most"), [("chromium:vp8", 1), ("pion:gcc", 6), ("gcc", 6)])
+def test_calls_have_paths_that_they_can_fill(scheme: str, most: int) -> None:
+    places = grid.paths_with_programs(scheme, quick=False)
+    assert all(one.rate_mbps < 2.5 for one in places)
+    found = grid.groups(places, scheme)
+    assert max(map(len, found)) == most
+    assert sorted(number for cell in found for number in cell) == list(range(len(places)))
+
+
+def test_programs_of_others_load_the_machine_less() -> None:
+    places = grid.paths_with_programs("quinn:cubic", quick=False)
+    assert places == grid.paths_with_programs("quic-cubic", quick=False)
+    for numbers in grid.groups(places, "quinn:cubic"):
+        assert sum(places[number].rate_mbps for number in numbers) <= 60 < grid.MOST_MBPS
+    assert len(grid.groups(places, "quic-cubic")) == 1
+
+
 def test_cells_are_known_by_what_they_are() -> None:
     text = SimulatedPath("ledbat++", 40, 1).text()
     assert cell_of(text) == cell_of(text)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,18 @@ def test_everything_is_written(outcome: Outcome, tmp_path: Path) -> None:
     assert shipped.word == outcome.entries["reno"]["status"]
     assert len(shipped.checks) == 2
     assert json.loads((tmp_path / "verification.json").read_text())["format"] == status.FORMAT
+
+
+def test_programs_of_others_have_a_section_of_their_own(outcome: Outcome, tmp_path: Path) -> None:
+    (one,) = outcome.comparisons
+    other = replace(one, scheme="quic-cubic", reference="quinn:cubic")
+    write(replace(outcome, others=[other]), tmp_path, update=False)
+    text = (tmp_path / "schemes.md").read_text(encoding="utf-8")
+    section = text[text.index("## Programs of others") : text.index("## How it is done")]
+    assert "### `quic-cubic` and `quinn:cubic`" in section
+    assert all(grid_path.name in section for grid_path in PLACES)
+    assert "quinn" not in text[: text.index("## Programs of others")]
+    assert "quinn" not in (tmp_path / "verification.json").read_text(encoding="utf-8")
 
 
 def test_rows_of_several_schemes_have_the_weakest_status() -> None:

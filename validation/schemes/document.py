@@ -42,6 +42,7 @@ def compose(outcome: Outcome, figures: dict[tuple[str, str], str], root: Path | 
     text = _HEAD + f"\nNarrows {__version__}, {date}.\n\n" + _overview(outcome)
     for name in outcome.entries:
         text += _section(name, outcome, figures, tests.get(name))
+    text += _others(outcome)
     return text + "\n" + _METHOD.read_text(encoding="utf-8").replace("@grid@", _grid(outcome.grid_paths))
 
 
@@ -104,9 +105,31 @@ def _theory(findings: list[dict[str, Any]]) -> str:
     return text
 
 
+def _others(outcome: Outcome) -> str:
+    """The comparisons with programs of others, if any were made."""
+    if not outcome.others:
+        return ""
+    text = "\n## Programs of others\n\nOn paths of their own. They decide nothing about a scheme.\n"
+    for one in outcome.others:
+        text += f"\n### `{one.scheme}` and `{one.reference}`\n\n{_rows(one)}"
+    return text
+
+
 def _comparison(one: Comparison, outcome: Outcome, figure: str | None) -> str:
-    text = f"Against `{one.reference}` on the emulator:\n\n"
-    text += f"| path | `{one.reference}` Mbit/s | `{one.scheme}` Mbit/s | difference |"
+    text = f"Against `{one.reference}` on the emulator:\n\n{_rows(one)}"
+    throughput, delay = one.worst()
+    for what, row in (("throughput", throughput), ("delay", delay)):
+        text += f"\nLargest difference of {what}: {row.path}. {_states(one, row.path, outcome)}\n"
+    if remark := _remarks().get(f"{one.scheme} {one.reference}"):
+        text += f"\n{remark}\n"
+    if figure:
+        text += f"\n![Windows of {one.scheme} and {one.reference}]({figure})\n"
+    return text
+
+
+def _rows(one: Comparison) -> str:
+    """The table of a comparison, and what it comes to."""
+    text = f"| path | `{one.reference}` Mbit/s | `{one.scheme}` Mbit/s | difference |"
     text += " p95 queueing delay ms | ms | difference |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n"
     for row in one.rows:
         cells = (
@@ -125,13 +148,6 @@ def _comparison(one: Comparison, outcome: Outcome, figure: str | None) -> str:
         f" {one.tolerance.throughput * 100:g} %), delay {one.delay * 100:.1f} % (allowed"
         f" {one.tolerance.delay * 100:g} %): {held}. Tolerance: {one.tolerance.why}.\n"
     )
-    throughput, delay = one.worst()
-    for what, row in (("throughput", throughput), ("delay", delay)):
-        text += f"\nLargest difference of {what}: {row.path}. {_states(one, row.path, outcome)}\n"
-    if remark := _remarks().get(f"{one.scheme} {one.reference}"):
-        text += f"\n{remark}\n"
-    if figure:
-        text += f"\n![Windows of {one.scheme} and {one.reference}]({figure})\n"
     return text
 
 

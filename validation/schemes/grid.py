@@ -63,19 +63,61 @@ MOST_MBPS = 300
 MOST_MBPS_SENSITIVE = 100
 SENSITIVE = ("lp",)
 
+#: For programs of others, each flow of which is two more processes that compute.
+PROGRAM_GRID = (
+    GridPath(10, 10, 1),
+    GridPath(10, 40, 0.25),
+    GridPath(10, 100, 1),
+    GridPath(20, 20, 4),
+    GridPath(20, 50, 1, 0.1),
+    GridPath(20, 100, 0.5, 1),
+    GridPath(50, 40, 0.5),
+)
+MOST_MBPS_PROGRAM = 60
+#: For calls, whose video never needs more than 2.5 Mbit/s.
+CALL_GRID = (
+    GridPath(0.6, 100, 3),
+    GridPath(1, 40, 4),
+    GridPath(1, 100, 3),
+    GridPath(1, 100, 3, 1),
+    GridPath(1.5, 200, 1),
+    GridPath(2, 60, 2),
+)
+CALLS = ("gcc", "pion:gcc", "chromium:vp8")
+#: Programs of which one flow is all that two processors bear beside the emulator.
+HEAVY = ("chromium",)
+
 #: For a look at a busy machine: it says little about the schemes.
 QUICK_GRID = (GridPath(4, 20, 1), GridPath(6, 40, 0.5), GridPath(5, 20, 2), GridPath(8, 30, 1, 0.5))
 QUICK_SECONDS = 8
+QUICK_PROGRAM_GRID, QUICK_CALL_GRID = QUICK_GRID[:2], CALL_GRID[2:3]
+
+
+def paths_with_programs(scheme: str, *, quick: bool) -> tuple[GridPath, ...]:
+    """The paths on which a scheme is compared with programs of others."""
+    if scheme in CALLS:
+        return QUICK_CALL_GRID if quick else CALL_GRID
+    return QUICK_PROGRAM_GRID if quick else PROGRAM_GRID
+
+
+def _most(scheme: str) -> tuple[float, int]:
+    """Most Mbit/s and flows of one cell of a scheme."""
+    program, _, variant = scheme.partition(":")
+    if program in HEAVY:
+        return MOST_MBPS_PROGRAM, 1
+    if variant and program not in ("linux", "bpf"):
+        return MOST_MBPS_PROGRAM, 6
+    return MOST_MBPS_SENSITIVE if (variant or program) in SENSITIVE else MOST_MBPS, 1000
 
 
 def groups(grid_paths: tuple[GridPath, ...], scheme: str) -> list[tuple[int, ...]]:
     """The paths of each cell of a scheme, by their numbers in the order of the grid."""
-    most = MOST_MBPS_SENSITIVE if scheme.rpartition(":")[2] in SENSITIVE else MOST_MBPS
+    most, flows = _most(scheme)
     found: list[tuple[int, ...]] = []
     current: tuple[int, ...] = ()
     for index, grid_path in enumerate(grid_paths):
         load = sum(grid_paths[number].rate_mbps for number in current)
-        if current and load + grid_path.rate_mbps > most:
+        if current and (load + grid_path.rate_mbps > most or len(current) == flows):
             found.append(current)
             current = ()
         current += (index,)

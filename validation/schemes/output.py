@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 
 from rich.console import Console
+from rich.table import Table
 
 from narrows.console import table
 from narrows.errors import DataError
@@ -60,6 +61,15 @@ def _source_tree() -> Path:
     return root
 
 
+def _others(outcome: Outcome) -> Table:
+    """The comparisons with programs of others."""
+    made = table("scheme", "program of others", "paths", "throughput", "p95 queueing delay")
+    for one in outcome.others:
+        throughput, delay = (f"{share * 100:.1f} %" for share in (one.throughput, one.delay))
+        made.add_row(one.scheme, one.reference, str(len(one.rows)), throughput, delay)
+    return made
+
+
 def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None:
     """The verdicts, and where to read more."""
     made = table("scheme", "status", "checks", "why", whole=("scheme", "status", "checks"))
@@ -67,6 +77,9 @@ def print_outcome(console: Console, outcome: Outcome, paths: list[Path]) -> None
         good = sum(one["outcome"] == HOLDS for one in entry["checks"])
         status = entry["status"]
         made.add_row(name, f"{MARKS[status]} {status}", f"{good} of {len(entry['checks'])}", entry["reason"])
-    console.print(made)
+    if outcome.entries:
+        console.print(made)
+    if outcome.others:
+        console.print(_others(outcome))
     for path in paths:
         console.print(f"written: {path}", soft_wrap=True)

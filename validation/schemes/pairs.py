@@ -5,10 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from narrows.scenario.registry import Registry
-from validation.schemes.compare import LOOSE, STRICT, Tolerance
+from validation.schemes.compare import ALIEN, LOOSE, STRICT, Tolerance
 
 #: Ours that claim to do what a module of the kernel does, packet for packet.
 TWINS = {"reno": "linux:reno", "cubic-linux": "linux:cubic", "bbr1": "linux:bbr"}
+#: Schemes, and programs of others that follow the same rules in their own way. `quic-go` has no CUBIC that
+#: programs can use; its Reno falls to the same 0.7 of the window.
+PROGRAMS = (
+    ("quic-cubic", "quinn:cubic"),
+    ("quic-cubic", "quic-go:reno"),
+    ("utp", "libtorrent:utp"),
+    ("gcc", "pion:gcc"),
+    ("gcc", "chromium:vp8"),
+    ("linux:cubic", "iperf3:cubic"),
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +37,18 @@ def pairs(known: Registry) -> list[Pair]:
     return found + [Pair(one.native, one.name, LOOSE) for one in programs]
 
 
+def of_programs(names: tuple[str, ...] = ()) -> list[Pair]:
+    """The pairs with programs of others, of these schemes or programs; all if none is named."""
+    return [
+        Pair(scheme, program, ALIEN)
+        for scheme, program in PROGRAMS
+        if not names or {scheme, program, program.partition(":")[0]} & set(names)
+    ]
+
+
 def concerns(pair: Pair) -> tuple[str, ...]:
-    """The schemes whose status depends on a pair: ours, and a program of ours."""
+    """The schemes whose status depends on a pair: ours, and a program of ours. None where the
+    other is a program of somebody else, which has rules of its own."""
+    if pair.tolerance is ALIEN:
+        return ()
     return (pair.scheme,) if pair.reference.startswith("linux:") else (pair.scheme, pair.reference)

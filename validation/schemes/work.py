@@ -17,17 +17,18 @@ from narrows.campaign.planes import LocalPlane
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
+from narrows.scenario.programs.missing import why_missing
 from narrows.text import did_you_mean
 from validation.campaign import cell_of, finished, kept, run_cells
 from validation.schemes import grid
 from validation.schemes.check import FAILS, Check
 from validation.schemes.compare import Comparison, compare
 from validation.schemes.emulate import PLANE, GridCell, GridPlane, GridResult, cells_of_run, gather, measured
-from validation.schemes.pairs import Pair, pairs
+from validation.schemes.pairs import PROGRAMS, Pair, of_programs, pairs
 from validation.schemes.registry import all_checks
 from validation.schemes.verdict import verdict
 
-THEORY, COMPARISON = "theory", "comparison"
+THEORY, COMPARISON, OTHERS = "theory", "comparison", "programs"
 #: Setting up the hosts of the grid, and writing and reading the record of a cell.
 OVERHEAD_S = 10
 
@@ -42,6 +43,8 @@ class Options:
     quick: bool = False
     again: bool = False
     runs: int = 1
+    #: Also compares with programs of others.
+    programs: bool = False
 
 
 @dataclass
@@ -58,14 +61,17 @@ class Outcome:
     #: Verdicts by scheme.
     entries: dict[str, dict[str, Any]] = field(default_factory=dict)
     grid_paths: tuple[grid.GridPath, ...] = grid.GRID
+    #: Comparisons with programs of others, which decide nothing.
+    others: list[Comparison] = field(default_factory=list)
 
 
 def chosen(options: Options) -> list[str]:
     """The schemes of ours that are meant, in the order of the registry; all if none is named."""
     known = registry.load()
     every = [*known.schemes, *known.bpf]
+    others = {one for pair in PROGRAMS for one in (*pair, pair[1].partition(":")[0])}
     for name in options.names:
-        if name not in every:
+        if name not in every and not (options.programs and name in others):
             hint = did_you_mean(name, every) or "; narrows schemes lists them"
             raise DataError(f'there is no scheme "{name}" of ours to verify{hint}')
     return [name for name in every if not options.names or name in options.names]
@@ -75,14 +81,21 @@ def work(options: Options, folder: Path, console: Console) -> Outcome:
     """Runs what is missing and judges."""
     names = chosen(options)
     if options.again:
-        for part, wanted in ((THEORY, options.simulate), (COMPARISON, options.emulate)):
+        emulated = options.emulate
+        parts = ((THEORY, options.simulate), (COMPARISON, emulated), (OTHERS, emulated and options.programs))
+        for part, wanted in parts:
             if wanted:
                 shutil.rmtree(folder / part, ignore_errors=True)
     outcome = Outcome(grid_paths=grid.QUICK_GRID if options.quick else grid.GRID)
     _theory(names, options, folder / THEORY, outcome, console)
     every = pairs(registry.load())
     wanted_pairs = [pair for pair in every if pair.scheme in names or pair.reference in names]
-    _compare(wanted_pairs, options, folder / COMPARISON, outcome, console)
+    paths = dict.fromkeys((name for pair in wanted_pairs for name in names_of(pair)), outcome.grid_paths)
+    outcome.comparisons, outcome.runs = _compare(
+        wanted_pairs, paths, options, folder / COMPARISON, outcome.missing, console
+    )
+    if options.programs:
+        _compare_with_programs(options, folder / OTHERS, outcome, console)
     done = {(one.scheme, one.reference): one for one in outcome.comparisons}
     listed = {check.scheme for check in all_checks()}
     for name in names:
@@ -126,31 +139,55 @@ def try_check(check: Check, records: list[Path]) -> list[dict[str, Any]]:
 # -- on the emulator ---------------------------------------------------------------------------------
 
 
-def _compare(wanted: list[Pair], options: Options, path: Path, outcome: Outcome, console: Console) -> None:
-    schemes = list(dict.fromkeys(name for pair in wanted for name in (pair.scheme, pair.reference)))
+def names_of(pair: Pair) -> tuple[str, str]:
+    """Both implementations."""
+    return pair.scheme, pair.reference
+
+
+def _compare_with_programs(options: Options, path: Path, outcome: Outcome, console: Console) -> None:
+    """The comparisons with programs of others. They have paths of their own."""
+    wanted = of_programs(options.names)
+    named = dict.fromkeys(name for pair in wanted for name in names_of(pair))
+    paths = {name: grid.paths_with_programs(name, quick=options.quick) for name in named}
+    missing: dict[str, str] = {}
+    outcome.others, _ = _compare(wanted, paths, options, path, missing, console)
+    outcome.missing.update({name: reason for name, reason in missing.items() if name not in outcome.missing})
+
+
+def _compare(
+    wanted: list[Pair],
+    paths: dict[str, tuple[grid.GridPath, ...]],
+    options: Options,
+    path: Path,
+    missing: dict[str, str],
+    console: Console,
+) -> tuple[list[Comparison], dict[str, list[GridResult]]]:
+    """Comparisons of all pairs that could be run, and the runs of each implementation; `missing` is told
+    why one could not."""
     seconds = grid.QUICK_SECONDS if options.quick else grid.SECONDS
     runs = {
-        name: [cells_of_run(name, outcome.grid_paths, seconds, seed) for seed in range(1, options.runs + 1)]
-        for name in schemes
+        name: [cells_of_run(name, own, seconds, seed) for seed in range(1, options.runs + 1)]
+        for name, own in paths.items()
     }
     folder = kept(path)
-    if options.emulate:
-        folder = _emulate(runs, folder, path, seconds + OVERHEAD_S, outcome, console)
+    if options.emulate and runs:
+        folder = _emulate(runs, folder, path, seconds + OVERHEAD_S, missing, console)
     entries = finished(folder)
+    ran: dict[str, list[GridResult]] = {}
     for name, listed in runs.items():
         parts = [[part for cell in cells for part in cell.parts(entries)] for cells in listed]
-        found = [ran for one in parts if (ran := gather(one, entries, path)) is not None]
+        found = [one for cells in parts if (one := gather(cells, entries, path)) is not None]
         if found:
-            outcome.runs[name] = found
-        if found and not any(ran.valid for ran in found):
+            ran[name] = found
+        if found and not any(one.valid for one in found):
             reasons = "; ".join(found[-1].reasons)[:200] or "no reason was recorded"
-            outcome.missing[name] = f"no valid run of {name} ({reasons})"
+            missing[name] = f"no valid run of {name} ({reasons})"
+    comparisons = []
     for pair in wanted:
-        ours, theirs = (
-            measured(outcome.runs.get(name, []), outcome.grid_paths) for name in (pair.scheme, pair.reference)
-        )
+        ours, theirs = (measured(ran.get(name, []), paths[name]) for name in names_of(pair))
         if ours and theirs:
-            outcome.comparisons.append(compare(pair.scheme, pair.reference, ours, theirs, pair.tolerance))
+            comparisons.append(compare(pair.scheme, pair.reference, ours, theirs, pair.tolerance))
+    return comparisons, ran
 
 
 def _emulate(
@@ -158,7 +195,7 @@ def _emulate(
     folder: CampaignFolder | None,
     path: Path,
     each_s: float,
-    outcome: Outcome,
+    missing: dict[str, str],
     console: Console,
 ) -> CampaignFolder | None:
     """Runs the cells that are missing; those that were too much for the machine in halves."""
@@ -167,16 +204,14 @@ def _emulate(
         agent.version()
         facts = agent.doctor()
     except UnavailableError as error:
-        outcome.missing.update(dict.fromkeys(runs, str(error)))
+        missing.update(dict.fromkeys(runs, str(error)))
         console.print(f"nothing can be emulated here: {error}", highlight=False, soft_wrap=True)
         return folder
-    for name in runs:
-        if reason := why_not(name, PLANE, facts):
-            outcome.missing[name] = reason
+    for name, listed in runs.items():
+        if reason := why_not(name, PLANE, facts) or _why_not_built(listed):
+            missing[name] = reason
             console.print(f"{name} can't run here: {reason}", highlight=False, soft_wrap=True)
-    cells = [
-        cell for name, listed in runs.items() if name not in outcome.missing for one in listed for cell in one
-    ]
+    cells = [cell for name, listed in runs.items() if name not in missing for one in listed for cell in one]
     tried: set[str] = set()
     while True:
         entries = finished(folder)
@@ -188,11 +223,16 @@ def _emulate(
         try:
             folder = run_cells(path, left, GridPlane(agent, path / "files"), agent, console, each_s)
         except UnavailableError as error:
-            outcome.missing.update(
-                {cell.scheme: str(error) for cell in left if cell.scheme not in outcome.missing}
-            )
+            missing.update({cell.scheme: str(error) for cell in left if cell.scheme not in missing})
             folder = kept(path)
     for entry in folder.cells if folder is not None else ():
         if entry["state"] == "failed":
-            outcome.missing.setdefault(entry["scheme"], entry["error"]["message"])
+            missing.setdefault(entry["scheme"], entry["error"]["message"])
     return folder
+
+
+def _why_not_built(listed: list[list[GridCell]]) -> str | None:
+    """Why a program of others can't be started here; None if it can, or is none."""
+    flows = listed[0][0].cell.content["flows"]
+    plans = (flow["program"] for flow in flows if "program" in flow)
+    return next((reason for plan in plans if (reason := why_missing(plan))), None)

@@ -3,6 +3,7 @@
 
 mod bounds;
 mod ends;
+mod frames;
 
 use crate::common::{Folder, can_emulate, cell, emulate, failure, my_turn, run_to_end};
 use narrows_cell::open_record;

@@ -6,6 +6,7 @@ use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, 
 use narrows_record::{FrameRow, RunDocument, Severity};
 use narrows_transport::wire;
 use narrows_units::{ParamError, Params, Stream};
+use std::collections::BTreeMap;
 
 /// The sending end of a real-time flow.
 ///
@@ -88,6 +89,21 @@ pub fn merge_frames(
     (rows, strangers)
 }
 
+/// Frames of a program by numbers like those of our schemes, 0, 1, 2 ... in the order of their capture, in the place of
+/// whatever numbers the program has given them. What arrived that was never sent gets numbers behind all others.
+pub(crate) fn number_frames(sent: &mut [FrameSent], arrived: &mut [FrameArrived]) {
+    sent.sort_by_key(|frame| frame.at);
+    let mut numbers = BTreeMap::new();
+    for (number, frame) in (0..).zip(sent.iter_mut()) {
+        numbers.insert(frame.number, number);
+        frame.number = number;
+    }
+    for frame in arrived {
+        let known = numbers.get(&frame.number);
+        frame.number = known.copied().unwrap_or(u64::MAX);
+    }
+}
+
 /// Judges a run in which frames of `flow` arrived that its sender never told of.
 pub fn judge_frames(run: &mut RunDocument, flow: &Flow, strangers: u64) {
     if strangers > 0 {
@@ -106,6 +122,34 @@ mod tests {
 
     fn time(ms: u64) -> Time {
         Time::ZERO + Span::from_ms(ms)
+    }
+
+    #[test]
+    fn frames_of_programs_get_numbers_of_ours() {
+        let frame = |number, ms| FrameSent {
+            number,
+            at: time(ms),
+            bytes: 1000,
+            key: false,
+            discarded: false,
+        };
+        // Stamps of RTP, which begin anywhere and wrap.
+        let mut sent = [
+            frame(2_000, 80),
+            frame(4_294_964_000, 0),
+            frame(4_294_967_000, 40),
+        ];
+        let mut arrived = [4_294_964_000, 2_000, 77].map(|number| FrameArrived {
+            number,
+            at: time(100),
+        });
+        number_frames(&mut sent, &mut arrived);
+        assert_eq!(sent.map(|one| one.at.ns() / 1_000_000), [0, 40, 80]);
+        assert_eq!(sent.map(|one| one.number), [0, 1, 2]);
+        assert_eq!(arrived.map(|one| one.number), [0, 2, u64::MAX]);
+        let (rows, strangers) = merge_frames(1, &sent, &arrived);
+        assert_eq!(strangers, 1);
+        assert_eq!(rows[1].arrived_ns, None);
     }
 
     #[test]

@@ -76,7 +76,8 @@ pub struct SidePlan {
     /// Standard input.
     #[serde(default)]
     pub stdin: StandardInput,
-    /// Sign that it is ready; of the listener alone.
+    /// Sign that it is ready. A connector that has one starts ahead of the run too, and is told with a line on its
+    /// standard input when its flow begins.
     #[serde(default)]
     pub ready: Option<Readiness>,
 }
@@ -109,7 +110,7 @@ pub struct EndPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramLimits {
-    /// Longest time until the listener is ready.
+    /// Longest time until a process that starts ahead is ready.
     pub ready_ns: u64,
     /// Memory: of the program together where control groups can be had, otherwise the private memory of each of its
     /// processes (`RLIMIT_DATA`).
@@ -156,6 +157,9 @@ pub struct Program {
     /// True if one listener serves all flows of this program that have the same place for it.
     #[serde(default)]
     pub shared: bool,
+    /// File in the folders of both sides in which they tell of frames of video, if it sends any.
+    #[serde(default)]
+    pub frames: Option<String>,
     /// Metrics that it reports itself, for those who read its output.
     #[serde(default)]
     pub reports: serde_json::Value,
@@ -178,7 +182,7 @@ impl Program {
         }
     }
 
-    /// Longest time until the listener is ready.
+    /// Longest time until a process that starts ahead is ready.
     pub fn ready_limit(&self) -> Duration {
         Duration::from_nanos(self.limits.ready_ns)
     }
@@ -191,6 +195,9 @@ impl Program {
         }
         if self.listener.ready.is_none() {
             return refuse("the listener of a program needs a sign that it is ready");
+        }
+        if !matches!(self.connector.ready, None | Some(Readiness::Line(_))) {
+            return refuse("a connector says with a line that it is ready");
         }
         if !(1..=64).contains(&self.end.signal) {
             return refuse("signals go from 1 to 64");
@@ -279,7 +286,7 @@ pub struct ProgramReport {
     pub version: Option<String>,
     /// When it was started, from the start of the run (negative: before).
     pub started_ns: Option<i64>,
-    /// Time from its start until it was ready; of listeners.
+    /// Time from its start until it was ready, if it started ahead of the run.
     pub ready_ns: Option<u64>,
     /// When it ended, from the start of the run.
     pub ended_ns: Option<i64>,
@@ -407,6 +414,7 @@ mod tests {
         };
         assert!(refused(&|p| p["listener"]["command"] = json!([])).contains("needs a command"));
         assert!(refused(&|p| p["listener"]["ready"] = Value::Null).contains("ready"));
+        assert!(refused(&|p| p["connector"]["ready"] = json!({"tcp": 1})).contains("with a line"));
         assert!(refused(&|p| p["end"]["signal"] = 65.into()).contains("signals"));
         assert!(refused(&|p| p["wrong"] = 1.into()).contains("wrong"));
     }

@@ -3,6 +3,7 @@
 
 use crate::error::RunError;
 use crate::judgement::EndpointMeasurements;
+use crate::media::number_frames;
 use crate::outcome::{EndpointOutcome, OfferedLoad, Role};
 use crate::{Cell, Flow, RecordFolder, SchemeRef, judge_frames, merge_frames};
 use narrows_media::{FrameArrived, FrameSent};
@@ -149,6 +150,9 @@ impl EndpointResults {
                 ended_ns: noted.ended_ns.or(there).map(|at| at.max(noted.started_ns)),
             }
         }));
+        if matches!(flow.scheme, SchemeRef::Program(_)) {
+            number_frames(&mut made, &mut whole);
+        }
         let (rows, strangers) = merge_frames(flow.flow, &made, &whole);
         self.frames.extend(rows);
         judge_frames(run, flow, strangers);

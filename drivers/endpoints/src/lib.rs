@@ -178,7 +178,10 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
             clock.with_delays(node.run(&clock, channel)?)
         }
     };
-    if let Some((run_ns, wait_ns)) = cpu::run_and_wait_ns(std::process::id()) {
+    // The process of a program has taken its own at the end of the run.
+    if outcome.program.is_none()
+        && let Some((run_ns, wait_ns)) = cpu::run_and_wait_ns(std::process::id())
+    {
         (outcome.run_ns, outcome.wait_ns) = (run_ns, wait_ns);
     }
     channel

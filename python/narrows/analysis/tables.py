@@ -42,6 +42,15 @@ PER_FLOW = (
 SHARING = ("throughput_ratio", "loss_events", "loss_synchronisation")
 #: Of these the first that any run has an answer to.
 CONVERGENCE = ("convergence_10s_ns", "convergence_1s_ns")
+#: Metrics of flows that send frames of video, our schemes and programs alike.
+OF_FRAMES = (
+    "media_target_bps",
+    "media_sent_bps",
+    "frame_delay_p95_ns",
+    "frame_loss_ratio",
+    "freezes",
+    "freeze_ratio",
+)
 #: Metrics of a link.
 PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
 
@@ -312,7 +321,7 @@ def _notes(results: Mapping[str, Any], scheme: str, metrics: Metrics) -> list[st
     for metric in metrics:
         if line["metrics"].get(metric["name"]) is None:
             reason = _reason(results, scheme, metric["name"])
-            if reason:
+            if reason and reason != own_metrics.NOT_REPORTED:
                 notes.append(f": {metric['label']} is {NOT_AVAILABLE}: {reason}")
     return notes
 
@@ -383,6 +392,24 @@ def print_sharing(console: Console, results: dict[str, Any]) -> None:
         rows.append(((line["scheme"],), {**line, "more": converged}))
     more = [Column("runs\nconverged", rank=1)] if times else []
     _print_lines(console, (Column("scheme", "left"),), rows, metrics, more)
+
+
+def print_frames(console: Console, results: dict[str, Any]) -> None:
+    """The table of frames of video by scheme, and by flow where several are tested; nothing where none was
+    sent."""
+    lines = [line for line in results["summary"] if "freezes" in line["metrics"]]
+    flows = [line for line in lines if line["flow"] != "all"]
+    schemes = {line["scheme"] for line in lines}
+    if not lines:
+        return
+    console.print()
+    metrics = of_names(results, OF_FRAMES)
+    if len(flows) <= len(schemes):
+        rows = [((line["scheme"],), line) for line in lines if line["flow"] == "all"]
+        _print_lines(console, (Column("scheme", "left"),), rows, metrics)
+        return
+    named = [((line["scheme"], line.get("label") or str(line["flow"])), line) for line in flows]
+    _print_lines(console, (Column("scheme", "left"), Column("flow", "left")), named, metrics)
 
 
 def print_links(console: Console, results: dict[str, Any]) -> None:

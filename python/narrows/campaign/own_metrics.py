@@ -45,6 +45,8 @@ SHOWN_UNITS = {
     "_packets": ("packets", "packets", 1.0),
     "_ratio": ("1", "%", 100.0),
 }
+#: Why flows lack a metric that other programs report: no news to readers of a table.
+NOT_REPORTED = "the program of this flow does not report it"
 _BETTER = ("higher", "lower")
 #: Seconds after which a person wants to see that something goes on.
 _PATIENCE_S = 1.0

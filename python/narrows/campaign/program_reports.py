@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign.own_metrics import OWN, SHOWN_UNITS
+from narrows.campaign.own_metrics import NOT_REPORTED, OWN, SHOWN_UNITS
 from narrows.campaign.store import read_json
 from narrows.errors import DataError
 from narrows.files import read_whole
@@ -58,7 +58,7 @@ def add(cells: Iterable[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:
         for row in measured["flows"]:
             reasons = measured.setdefault("absent", {}).setdefault(str(row["flow"]), {})
             for name in described:
-                value = values.get((str(row["flow"]), name), "the program of this flow does not report it")
+                value = values.get((str(row["flow"]), name), NOT_REPORTED)
                 row["metrics"][name] = None if isinstance(value, str) else value
                 if isinstance(value, str):
                     reasons[name] = value

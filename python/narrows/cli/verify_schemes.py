@@ -25,6 +25,13 @@ def verify_schemes(
         typer.Option("--quick", help="A smoke test: fewer checks, shorter runs on slower paths."),
     ] = False,
     runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each scheme on the emulator.")] = 1,
+    programs: Annotated[
+        bool,
+        typer.Option(
+            "--programs",
+            help="Compare with programs of others too: quinn, quic-go, libtorrent, pion, Chromium, iperf3.",
+        ),
+    ] = False,
     update: Annotated[
         bool,
         typer.Option(
@@ -50,6 +57,10 @@ def verify_schemes(
     everything. What is done is kept in the folder and not done again, so that the command can be
     interrupted. Leave the machine alone meanwhile.
 
+    With --programs the programs of others that follow the same rules run too, on paths of their own: a
+    quarter of an hour for all. They decide nothing about a scheme. One that is not built (narrows programs
+    build) is left out with a sentence.
+
     Exit codes: 0 every check that was made holds, 1 one does not, 4 nothing could be run here.
     """
     from narrows.cli.common import find_validation, print_json
@@ -73,6 +84,7 @@ def verify_schemes(
         quick=quick,
         again=again,
         runs=runs,
+        programs=programs,
     )
     outcome = work(options, output, stderr_console())
     paths = write(outcome, output, update=update)

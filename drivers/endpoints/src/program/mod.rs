@@ -2,22 +2,24 @@
 //! it has started.
 //!
 //! The listener starts as soon as the endpoint is told of it and is ready before the run begins; the connector starts
-//! with the flow. Whoever sends the data is stopped when the flow stops, the other when the run is over, so that what
+//! with the flow, or, where its manifest says how it is known to be ready, ahead as well and is told when to begin. Whoever sends the data is stopped when the flow stops, the other when the run is over, so that what
 //! is under way can arrive. This process adopts the orphans of the program (`PR_SET_CHILD_SUBREAPER`), so that nothing
 //! of it can stay, and ends it when the agent is gone.
 
 mod cgroup;
 mod files;
+mod frames;
 mod output;
 mod placeholders;
 mod process;
 mod ready;
 mod refusals;
 
-use super::{AgentCommand, Channel, EndpointMessage, EndpointTask, Received, gone};
+use super::{AgentCommand, Channel, EndpointMessage, EndpointTask, Received, cpu, gone};
 use cgroup::Group;
 use narrows_cell::{
     Context, EndpointOutcome, Program, ProgramReport, Readiness, Role, RunError, Side, SidePlan,
+    StandardInput,
 };
 use narrows_sys::poll::{Epoll, Events, Signals, punctual};
 use narrows_sys::{clock, pid_namespace, subreaper};
@@ -63,7 +65,19 @@ pub(super) fn run(
         runner.end_now();
         return Err(error);
     }
-    Ok(runner.outcome())
+    // What was done before the run, and what is hashed from here on, was nobody's limit.
+    let (run_ns, wait_ns) = used();
+    let (run_before, wait_before) = runner.used_before;
+    Ok(EndpointOutcome {
+        run_ns: run_ns.saturating_sub(run_before),
+        wait_ns: wait_ns.saturating_sub(wait_before),
+        ..runner.outcome()
+    })
+}
+
+/// Time that this process was on a processor, and waited for one.
+fn used() -> (u64, u64) {
+    cpu::run_and_wait_ns(std::process::id()).unwrap_or_default()
 }
 
 /// The process of one side, and what is known of it.
@@ -85,6 +99,8 @@ struct Runner<'a> {
     report: ProgramReport,
     /// Start of the run by `CLOCK_MONOTONIC`.
     zero_ns: Option<u64>,
+    /// What `used` told then.
+    used_before: (u64, u64),
     /// Bounds the memory of all its processes, if that is possible.
     group: Option<Group>,
     /// The flow whose listener serves this one.
@@ -126,6 +142,7 @@ impl<'a> Runner<'a> {
             started: None,
             report: ProgramReport::default(),
             zero_ns: None,
+            used_before: (0, 0),
             group: None,
             leader: task.cell.leader(task.flow.flow).unwrap_or(task.flow.flow),
         })
@@ -147,7 +164,7 @@ impl<'a> Runner<'a> {
             return self.stand_by(channel);
         }
         self.prepare()?;
-        if self.side == Side::Listener {
+        if self.starts_ahead() {
             self.start()?;
             self.until_ready(channel)?;
         }
@@ -157,7 +174,10 @@ impl<'a> Runner<'a> {
         self.until_start(channel)?;
         if self.side == Side::Connector {
             self.until(self.at(self.task.flow.start.ns()), channel)?;
-            self.start()?;
+            match &mut self.started {
+                Some(started) => started.begin(),
+                None => self.start()?,
+            }
         }
         let stop = self.at(self.end_ns());
         self.until(stop.min(clock::mono_ns() + SETTLED_NS), channel)?;
@@ -166,6 +186,11 @@ impl<'a> Runner<'a> {
         self.stop(channel)?;
         // Nothing is read or hashed while others are still measured.
         self.until(self.at(self.task.cell.duration.ns()), channel)
+    }
+
+    /// True if it is started before the run: a connector only where it is known how it says that it is ready.
+    fn starts_ahead(&self) -> bool {
+        self.side == Side::Listener || self.plan.ready.is_some()
     }
 
     /// True for a listener in whose place that of another flow listens.
@@ -249,7 +274,11 @@ impl<'a> Runner<'a> {
         let started = Started::new(
             &self.path,
             &self.report,
-            self.plan.stdin,
+            if self.side == Side::Connector && self.starts_ahead() {
+                StandardInput::Open
+            } else {
+                self.plan.stdin
+            },
             self.program.limits,
             wanted,
             self.group.as_ref(),
@@ -312,48 +341,13 @@ impl<'a> Runner<'a> {
         self.started.as_ref().is_some_and(Started::has_ended)
     }
 
-    fn until_ready(&mut self, channel: &mut Channel) -> Result<(), RunError> {
-        let limit = clock::mono_ns() + self.program.limits.ready_ns;
-        loop {
-            let Some(started) = &self.started else {
-                return Ok(());
-            };
-            let is_ready = match &self.plan.ready {
-                None => true,
-                Some(Readiness::Line(_)) => started.has_said_it(),
-                Some(Readiness::Tcp(port)) => ready::listens(ready::TCP, self.port(*port)),
-                Some(Readiness::Udp(port)) => ready::listens(ready::UDP, self.port(*port)),
-                Some(Readiness::Port(port)) => {
-                    let port = self.port(*port);
-                    ready::listens(ready::TCP, port) || ready::listens(ready::UDP, port)
-                }
-            };
-            let now = clock::mono_ns();
-            if self.has_ended() {
-                return Err(self.ended_too_soon("was ready"));
-            }
-            if is_ready {
-                self.report.ready_ns = Some(now - started.at_ns);
-                return Ok(());
-            }
-            if now >= limit {
-                return Err(self.never_ready());
-            }
-            self.wait(now + LOOK, channel)?;
-        }
-    }
-
-    /// The port that a manifest names, or that of the flow.
-    fn port(&self, named: Option<u16>) -> u16 {
-        named.unwrap_or(self.words.port)
-    }
-
     /// Waits for the start of the run.
     fn until_start(&mut self, channel: &mut Channel) -> Result<(), RunError> {
         loop {
             match self.wait(clock::mono_ns() + 1_000_000_000, channel)? {
                 Some(AgentCommand::Start { mono_ns, .. }) => {
                     self.zero_ns = Some(mono_ns);
+                    self.used_before = used();
                     return Ok(());
                 }
                 Some(AgentCommand::Prepare { .. }) => {
@@ -428,11 +422,13 @@ impl<'a> Runner<'a> {
         }
         let needed = self.words.fill_all(&self.program.files);
         report.files = files::identify(&self.path, &needed, &mapped);
+        let mut outcome = EndpointOutcome::default();
+        if let Some(file) = &self.program.frames {
+            frames::add(&mut outcome, &self.folder.join(file), zero);
+        }
         // An empty folder says nothing.
         let _ = fs::remove_dir(&self.folder);
-        EndpointOutcome {
-            program: Some(Box::new(report)),
-            ..EndpointOutcome::default()
-        }
+        outcome.program = Some(Box::new(report));
+        outcome
     }
 }

@@ -52,7 +52,7 @@ pub(super) struct Started {
     outputs: [Output; 2],
     ended: Option<Ended>,
     /// Kept open, where it is to be open.
-    _stdin: Option<ChildStdin>,
+    stdin: Option<ChildStdin>,
 }
 
 impl Started {
@@ -104,8 +104,16 @@ impl Started {
             pid: child.id(),
             outputs,
             ended: None,
-            _stdin: input,
+            stdin: input,
         })
+    }
+
+    /// Tells a program that has started ahead that its flow begins: a line on its standard input.
+    pub(super) fn begin(&mut self) {
+        if let Some(input) = &mut self.stdin {
+            // A program that has closed it does not want to know.
+            let _ = input.write_all(b"begin\n");
+        }
     }
 
     /// Takes note of children that have ended.

@@ -1,5 +1,8 @@
-//! Who listens where in the network namespace of this process, by /proc/net.
+//! The wait until a program is ready, and who listens where in the network namespace of this process, by /proc/net.
 
+use super::{Channel, LOOK, Runner};
+use narrows_cell::{Readiness, RunError};
+use narrows_sys::clock;
 use std::fs;
 
 /// Protocols, by the names of their tables.
@@ -58,6 +61,45 @@ fn read(table: &str) -> Vec<u16> {
         [LISTENS, BOUND].contains(&state).then_some(port)
     };
     table.lines().skip(1).filter_map(port).collect()
+}
+
+impl Runner<'_> {
+    /// Waits until the process that starts ahead is ready.
+    pub(super) fn until_ready(&mut self, channel: &mut Channel) -> Result<(), RunError> {
+        let limit = clock::mono_ns() + self.program.limits.ready_ns;
+        loop {
+            let Some(started) = &self.started else {
+                return Ok(());
+            };
+            let is_ready = match &self.plan.ready {
+                None => true,
+                Some(Readiness::Line(_)) => started.has_said_it(),
+                Some(Readiness::Tcp(port)) => listens(TCP, self.port(*port)),
+                Some(Readiness::Udp(port)) => listens(UDP, self.port(*port)),
+                Some(Readiness::Port(port)) => {
+                    let port = self.port(*port);
+                    listens(TCP, port) || listens(UDP, port)
+                }
+            };
+            let now = clock::mono_ns();
+            if self.has_ended() {
+                return Err(self.ended_too_soon("was ready"));
+            }
+            if is_ready {
+                self.report.ready_ns = Some(now - started.at_ns);
+                return Ok(());
+            }
+            if now >= limit {
+                return Err(self.never_ready());
+            }
+            self.wait(now + LOOK, channel)?;
+        }
+    }
+
+    /// The port that a manifest names, or that of the flow.
+    pub(super) fn port(&self, named: Option<u16>) -> u16 {
+        named.unwrap_or(self.words.port)
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Sentences about listeners that cannot take part.
+//! Sentences about programs that cannot take part.
 
 use super::process::Started;
 use super::{Runner, ready};
@@ -6,7 +6,7 @@ use narrows_cell::{Readiness, RunError};
 use narrows_sys::subreaper;
 
 impl Runner<'_> {
-    /// The error of a listener that ended before something.
+    /// The error of a process that ended before something.
     pub(super) fn ended_too_soon(&mut self, before: &str) -> RunError {
         let who = self.who();
         let Some(started) = &mut self.started else {

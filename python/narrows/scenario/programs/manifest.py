@@ -15,7 +15,7 @@ from narrows.scenario.keys import Key, keys_of
 from narrows.scenario.params import Context, read_value
 from narrows.scenario.problems import Problems, Wrong, mapping_of
 from narrows.scenario.programs.recipe import Recipe, read_recipe
-from narrows.scenario.programs.reports import Report, read_reports
+from narrows.scenario.programs.reports import Report, file_in_log, read_reports
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence, parse_value
 from narrows.text import any_of, did_you_mean, shorten
 
@@ -99,6 +99,8 @@ class Program:
     limits: dict[str, int | None]
     #: Metrics that it reports itself.
     reports: tuple[Report, ...] = ()
+    #: File in the folders of both sides in which they tell of frames of video.
+    frames: str | None = None
     #: True if one listener serves all flows.
     shared: bool = False
     #: Names of the schemes.
@@ -171,6 +173,7 @@ class _Reader:
             end=self._values("end", END),
             limits=self._values("limits", LIMITS),
             reports=read_reports(self._section("reports"), REPORT, data, shared, self.problems),
+            frames=self._frames(shared),
             shared=shared,
             schemes=tuple(f"{name}:{variant}" for variant in variants),
         )
@@ -291,11 +294,15 @@ class _Reader:
 
     def _ready(self, mapping: Mapping, side: str) -> dict[str, Any] | None:
         value = mapping.entries.get("ready")
-        if side == CONNECTOR:
-            if value is not None:
-                text = "is for the listener; the connector begins with its flow; remove it"
-                self.problems.add(mapping.key_marks["ready"], text)
+        if side == CONNECTOR and value is None:
             return None
+        if side == CONNECTOR and not (isinstance(value, Mapping) and list(value.entries) == ["line"]):
+            text = "is {line: TEXT} for a connector that starts ahead; without it, it starts with its flow"
+            self.problems.add(mapping.key_marks["ready"], text)
+            return None
+        if side == CONNECTOR and "stdin" in mapping.entries:
+            text = "can't be chosen where the connector has ready: a line on it says when the flow begins"
+            self.problems.add(mapping.key_marks["stdin"], text)
         example = "ready: tcp, ready: {tcp: 5000} or ready: {line: listening}"
         if value is None:
             self.problems.add(mapping.mark, f"needs the key ready, such as {example}")
@@ -383,6 +390,15 @@ class _Reader:
                 raise Wrong(value.mark, "must be a list of files such as [server.py]")
             return tuple(self._word(item) for item in value.items)
         return ()
+
+    def _frames(self, shared: bool) -> str | None:
+        with self.problems.noted():
+            if "frames" in self.tree.entries:
+                if shared:
+                    text = "one listener serves all flows, and nobody knows of which flow its frames are"
+                    raise Wrong(self.tree.key_marks["frames"], text)
+                return file_in_log(self.tree.entries["frames"])
+        return None
 
     def _build(self) -> Recipe | None:
         with self.problems.noted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import shutil
@@ -10,9 +11,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from narrows.errors import NarrowsError
 from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
 from narrows.scenario.programs.recipe import builds_folder
 from narrows.scenario.programs.scheme import UNAVAILABLE, is_filled
+from narrows.scenario.programs.store import find, load
 
 #: The beginning of programs in machine code.
 _ELF = b"\x7fELF"
@@ -27,7 +30,7 @@ def why_missing(program: dict[str, Any], sides: tuple[str, ...] = (LISTENER, CON
         return str(program[UNAVAILABLE])
     for path in program.get("files", ()):
         if is_filled(path) and not Path(path).exists():
-            return f"its file {path} is not there"
+            return f"its file {path} is not there{_remedy(program)}"
     for side in sides:
         plan = program[side]
         name = plan["command"][0]
@@ -39,13 +42,22 @@ def why_missing(program: dict[str, Any], sides: tuple[str, ...] = (LISTENER, CON
             return f"{program['name']} has not been built; run: narrows programs build {program['name']}"
         if path is None:
             where = "" if "/" in name else " on PATH"
-            return f"there is no program {name}{where} (the {side})"
+            return f"there is no program {name}{where} (the {side}){_remedy(program)}"
         library = env.get("LD_LIBRARY_PATH", "")
         missing = _libraries(path, library if is_filled(library) else "")
         if missing:
             several = "libraries" if len(missing) > 1 else "library"
             return f"{path} needs the {several} {', '.join(missing)}, which can't be found (the {side})"
     return None
+
+
+def _remedy(program: dict[str, Any]) -> str:
+    """How to get what is missing, as the end of a sentence, where its manifest says how it is built."""
+    with contextlib.suppress(NarrowsError, OSError):
+        known = load(find(program["name"], Path()))
+        if known.build is not None and known.sha256 == program["manifest"]:
+            return f"; run: narrows programs build {known.name}"
+    return ""
 
 
 @lru_cache(maxsize=64)

@@ -152,12 +152,18 @@ def _where(mapping: Mapping) -> str:
     value = mapping.entries.get("in")
     if value is None:
         return OUTPUT
+    if isinstance(value, Scalar) and value.text in (OUTPUT, ERRORS):
+        return value.text
+    return file_in_log(value, "output, errors, or a file")
+
+
+def file_in_log(value: Node, kinds: str = "a file") -> str:
+    """The path of a file that a program writes into `{log}`, relative to that; raises `Wrong`, which asks for
+    `kinds`."""
     text = value.text if isinstance(value, Scalar) and not value.is_null else ""
-    if text in (OUTPUT, ERRORS):
-        return text
     path = PurePosixPath(text.removeprefix("{log}/"))
     if not text or path.is_absolute() or ".." in path.parts or "{" in str(path) or "\0" in text:
-        raise Wrong(value.mark, "must be output, errors, or a file that the program writes into {log}")
+        raise Wrong(value.mark, f"must be {kinds} that the program writes into {{log}}")
     return str(path)
 
 

@@ -49,9 +49,13 @@ def _object(keys: dict[str, Key], without: tuple[str, ...] = ()) -> Schema:
 def _key(key: Key) -> Schema:
     part = key.schema
     if "$side" in part:
-        connects = part["$side"] == CONNECTOR
-        side = _object(SIDE, ("ready",) if connects else ())
-        if not connects:
+        side = _object(SIDE)
+        if part["$side"] == CONNECTOR:
+            ready = side["properties"]["ready"]
+            # A process that calls listens on nothing.
+            side["properties"]["ready"] = {**ready["anyOf"][1], "description": ready["description"]}
+            side["properties"]["ready"]["properties"] = {"line": ready["anyOf"][1]["properties"]["line"]}
+        else:
             side["required"] = [*side["required"], "ready"]
         return {"description": key.doc, **side}
     if "$keys" in part:

@@ -35,6 +35,7 @@ fn program(when: EndsWith) -> Program {
             output_bytes: 1,
         },
         shared: false,
+        frames: None,
         reports: serde_json::Value::Null,
     }
 }
