@@ -6,6 +6,7 @@ use narrows_record::RunDocument;
 use narrows_sim::SimError;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// SIGHUP, SIGINT and SIGTERM: the terminal closes, Ctrl-C, a polite request to stop.
@@ -58,11 +59,6 @@ impl Failure {
             message,
             signal,
         }
-    }
-
-    /// What went wrong, in one sentence.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
     }
 
     /// 1 failure, 3 bad cell, 4 this machine can't, 130 or 143 interrupted.
@@ -136,6 +132,15 @@ pub(crate) fn done(run: &RunDocument) {
 pub(crate) fn error(failure: &Failure) {
     line(&json!({"event": "error", "kind": failure.kind, "message": failure.message}));
     eprintln!("narrows-agent: {}", failure.message);
+}
+
+/// Ends a command whose standard output is not ours to write events to; `name` says who speaks on standard error.
+pub(crate) fn finish(name: &str, result: Result<u8, Failure>) -> ExitCode {
+    let code = result.unwrap_or_else(|failure| {
+        eprintln!("{name}: {}", failure.message);
+        failure.exit_code()
+    });
+    ExitCode::from(code)
 }
 
 /// Prints one event.

@@ -8,11 +8,19 @@ use narrows_sys::poll::Signals;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The text of the file that holds `what`, a plan or a cell.
+pub(crate) fn read_file(what: &str, path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| {
+        Failure::input(format!(
+            "the {what} {} cannot be read: {error}",
+            path.display()
+        ))
+    })
+}
+
 /// The cell, and the folder of the files that it names.
 fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
-    let path = arguments.cell.display();
-    let text = fs::read_to_string(&arguments.cell)
-        .map_err(|error| Failure::input(format!("the cell {path} cannot be read: {error}")))?;
+    let text = read_file("cell", &arguments.cell)?;
     // Without the option, the files lie beside the cell.
     let beside = arguments
         .cell
@@ -24,7 +32,7 @@ fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
     let folder = std::path::absolute(&folder)
         .map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
     let cell = Cell::parse_with(&text, |json| load_files(json, &folder))
-        .map_err(|error| Failure::input(format!("{path}: {error}")))?;
+        .map_err(|error| Failure::input(format!("{}: {error}", arguments.cell.display())))?;
     Ok((cell, folder))
 }
 
