@@ -2,7 +2,7 @@
 
 use super::distribution::DelayDistribution;
 use super::links::{LinkTraffic, Links};
-use crate::cell::Cell;
+use crate::cell::{Cell, table_size};
 use crate::histogram::HistogramBucket;
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::read::{PacketReader, Record, read_bins, read_delays};
@@ -129,11 +129,7 @@ struct Index(Vec<usize>);
 
 impl Index {
     fn new(flows: &[FlowTraffic]) -> Self {
-        let size = flows
-            .iter()
-            .map(|flow| usize::from(flow.flow) + 1)
-            .max()
-            .unwrap_or(0);
+        let size = table_size(flows.iter().map(|flow| flow.flow));
         let mut table = vec![usize::MAX; size];
         for (index, flow) in flows.iter().enumerate() {
             table[usize::from(flow.flow)] = index;
