@@ -99,16 +99,12 @@ impl From<SimError> for Failure {
 }
 
 /// Prints progress lines, not more often than anybody can read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Progress {
     last: Option<Instant>,
 }
 
 impl Progress {
-    pub(crate) fn new() -> Self {
-        Progress { last: None }
-    }
-
     /// So much of the run has passed.
     pub(crate) fn report(&mut self, time_ns: u64, of_ns: u64) {
         if self.last.is_none_or(|last| last.elapsed() >= TICK) || time_ns == of_ns {

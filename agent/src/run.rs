@@ -38,7 +38,7 @@ fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
 
 pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
     let (cell, files) = read_cell(arguments)?;
-    let mut progress = Progress::new();
+    let mut progress = Progress::default();
     let mut context = narrows_emulate::RunContext {
         signals,
         watch_stdin: arguments.watch_stdin,
@@ -56,7 +56,7 @@ pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(
         return Err(Failure::input(why));
     }
     let run = watchdog::over(arguments, signals, || {
-        let mut progress = Progress::new();
+        let mut progress = Progress::default();
         narrows_sim::run(&cell, &arguments.out, &mut |time| {
             progress.report(time.ns(), cell.duration.ns());
             true
@@ -82,7 +82,7 @@ pub(crate) fn side_record(arguments: &PairArguments, signals: &Signals) -> Resul
     let (cell, _) = read_cell(&arguments.cell)?;
     let folders = [arguments.host0.as_path(), arguments.host1.as_path()];
     let run = watchdog::over(&arguments.cell, signals, || {
-        let mut progress = Progress::new();
+        let mut progress = Progress::default();
         narrows_realpath::side_record(&cell, folders, &arguments.cell.out, &mut |time, of| {
             progress.report(time, of);
             true

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// The packets of one flow that travelled in the direction of its data.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowTraffic {
     /// Number of the flow.
     pub flow: u16,
@@ -86,16 +86,7 @@ impl FlowTraffic {
         FlowTraffic {
             flow,
             direction,
-            sent_packets: 0,
-            sent_bytes: 0,
-            arrived_packets: 0,
-            arrived_bytes: 0,
-            dropped_packets: 0,
-            arrivals_ns: None,
-            shared_bytes: 0,
-            seconds: Vec::new(),
-            delays: DelayDistribution::exact(Vec::new()),
-            drops: None,
+            ..FlowTraffic::default()
         }
     }
 

@@ -138,8 +138,7 @@ impl BoundEnd {
         // First what can be refused, so that nothing is left then.
         let clock = TunnelClock::new(plan.clock)?;
         let peer = Peer::new(config(&plan)?, clock.now());
-        fs::create_dir_all(&plan.folder)
-            .map_err(|error| RunError::Io(format!("{}: {error}", plan.folder.display())))?;
+        fs::create_dir_all(&plan.folder).at(&plan.folder)?;
         let start = EndStart {
             local: self.local,
             privilege: privilege.name(),

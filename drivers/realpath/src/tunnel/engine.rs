@@ -94,7 +94,7 @@ impl EngineBuffers {
         EngineBuffers {
             inbox: UdpReceiver::for_groups(),
             taken: 0,
-            outbox: UdpSender::new(),
+            outbox: UdpSender::default(),
             scratch: Vec::with_capacity(UdpSender::SIZE),
             deliveries: Vec::with_capacity(PORTION),
         }
