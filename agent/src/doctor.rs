@@ -38,78 +38,58 @@ pub(crate) fn examine() -> Value {
     let sysctls = host_info::sysctls(SYSCTLS);
     let root = is_root();
     let mut checks = Vec::new();
-    let mut check = |name: &str, ok: bool, detail: String, remedy: Option<&str>| {
-        let remedy = if ok { None } else { remedy };
+    let mut check = |name: &str, found: Result<String, String>, remedy: &str| {
+        let ok = found.is_ok();
+        let (Ok(detail) | Err(detail)) = found;
+        let remedy = (!ok).then_some(remedy);
         checks.push(json!({"name": name, "ok": ok, "detail": detail, "remedy": remedy}));
     };
 
     // Tried before we enter namespaces, as runs do it.
     let loading = bpf::probe().map_err(|error| error.to_string());
-    let network = hosts::enter_private_network();
-    let namespaces = match &network {
-        Ok(privilege) => json!({"ok": true, "how": privilege.name(), "why": null}),
-        Err(error) => json!({"ok": false, "how": null, "why": error.to_string()}),
-    };
+    let network = hosts::enter_private_network()
+        .map(|privilege| privilege.name())
+        .map_err(|error| error.to_string());
     check(
         "network namespaces",
-        network.is_ok(),
-        match &network {
-            Ok(privilege) => format!("can be created ({})", privilege.name()),
-            Err(error) => error.to_string(),
-        },
-        Some("run as root, or allow unprivileged user namespaces"),
+        network.clone().map(|how| format!("can be created ({how})")),
+        "run as root, or allow unprivileged user namespaces",
     );
     // Tried where they are needed: inside the namespace.
-    let packets = match &network {
-        Ok(_) => ring::probe().map_err(|error| format!("AF_PACKET cannot be opened: {error}")),
+    let inside = match &network {
+        Ok(_) => Ok(()),
         Err(_) => Err("needs a network namespace first".to_owned()),
     };
-    let built = match &network {
-        Ok(_) => build_two(),
-        Err(_) => Err(RunError::Unavailable(
-            "needs a network namespace first".to_owned(),
-        )),
-    };
+    let packets = inside.clone().and_then(|()| {
+        ring::probe().map_err(|error| format!("AF_PACKET cannot be opened: {error}"))
+    });
+    let built = inside.and_then(|()| build_two().map_err(|error| error.to_string()));
     check(
         "packet sockets",
-        packets.is_ok(),
-        packets
-            .clone()
-            .err()
-            .unwrap_or_else(|| "can be opened".to_owned()),
-        Some("use a kernel with CONFIG_PACKET, and run as root or with user namespaces"),
+        packets.clone().map(|()| "can be opened".to_owned()),
+        "use a kernel with CONFIG_PACKET, and run as root or with user namespaces",
     );
     check(
         "virtual hosts",
-        built.is_ok(),
-        built.err().map_or_else(
-            || "two hosts were built, wired, configured and removed".to_owned(),
-            |error| error.to_string(),
-        ),
-        Some("use a kernel with CONFIG_VETH and CONFIG_NET_NS"),
+        built.map(|()| "two hosts were built, wired, configured and removed".to_owned()),
+        "use a kernel with CONFIG_VETH and CONFIG_NET_NS",
     );
     check(
         "processors",
-        host.cpus >= 2,
-        format!("{} usable", host.cpus),
-        Some("give the machine a second processor: the emulator needs one for itself"),
+        required(host.cpus >= 2, format!("{} usable", host.cpus)),
+        "give the machine a second processor: the emulator needs one for itself",
     );
     check(
         "kernel congestion controls",
-        !offered.is_empty(),
-        offered.join(", "),
-        Some("use a kernel with TCP"),
+        required(!offered.is_empty(), offered.join(", ")),
+        "use a kernel with TCP",
     );
     check(
         "BPF congestion controls",
-        loading.is_ok(),
-        match &loading {
-            Ok(name) => format!("can be loaded ({name} was, and is gone again)"),
-            Err(why) => why.clone(),
-        },
-        Some(
-            "only schemes that begin with bpf: need this; docs/guide/kernel-schemes.md tells what to do",
-        ),
+        loading
+            .clone()
+            .map(|name| format!("can be loaded ({name} was, and is gone again)")),
+        "only schemes that begin with bpf: need this; docs/guide/kernel-schemes.md tells what to do",
     );
     let clock_ok = matches!(
         host.clocksource.as_str(),
@@ -117,9 +97,8 @@ pub(crate) fn examine() -> Value {
     );
     check(
         "clock",
-        clock_ok,
-        host.clocksource.clone(),
-        Some("boot with a clock source that can be read without a system call"),
+        required(clock_ok, host.clocksource.clone()),
+        "boot with a clock source that can be read without a system call",
     );
     // Runs make their own session and raise it; where that is refused, any busy session delays the emulator.
     let grouped = cpu::groups_sessions();
@@ -144,7 +123,7 @@ pub(crate) fn examine() -> Value {
         "cpu_model": host.cpu_model,
         "memory_bytes": host.memory_bytes,
         "root": root,
-        "namespaces": namespaces,
+        "namespaces": {"ok": network.is_ok(), "how": network.as_ref().ok(), "why": network.as_ref().err()},
         "packet_socket": {"ok": packets.is_ok(), "why": packets.err()},
         "congestion_controls": offered,
         "bpf": {"ok": loading.is_ok(), "why": loading.err()},
@@ -152,6 +131,11 @@ pub(crate) fn examine() -> Value {
         "sysctls": sysctls,
         "checks": checks,
     })
+}
+
+/// `detail` as the finding of a check that is passed if `ok`.
+fn required(ok: bool, detail: String) -> Result<String, String> {
+    if ok { Ok(detail) } else { Err(detail) }
 }
 
 /// Two hosts as every run has them.

@@ -6,6 +6,7 @@ use narrows_record::RunDocument;
 use narrows_sim::SimError;
 use serde_json::{Value, json};
 use std::io::Write;
+use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 /// SIGHUP, SIGINT and SIGTERM: the terminal closes, Ctrl-C, a polite request to stop.
@@ -60,11 +61,6 @@ impl Failure {
         }
     }
 
-    /// What went wrong, in one sentence.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
     /// 1 failure, 3 bad cell, 4 this machine can't, 130 or 143 interrupted.
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
@@ -103,16 +99,12 @@ impl From<SimError> for Failure {
 }
 
 /// Prints progress lines, not more often than anybody can read.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Progress {
     last: Option<Instant>,
 }
 
 impl Progress {
-    pub(crate) fn new() -> Self {
-        Progress { last: None }
-    }
-
     /// So much of the run has passed.
     pub(crate) fn report(&mut self, time_ns: u64, of_ns: u64) {
         if self.last.is_none_or(|last| last.elapsed() >= TICK) || time_ns == of_ns {
@@ -136,6 +128,15 @@ pub(crate) fn done(run: &RunDocument) {
 pub(crate) fn error(failure: &Failure) {
     line(&json!({"event": "error", "kind": failure.kind, "message": failure.message}));
     eprintln!("narrows-agent: {}", failure.message);
+}
+
+/// Ends a command whose standard output is not ours to write events to; `name` says who speaks on standard error.
+pub(crate) fn finish(name: &str, result: Result<u8, Failure>) -> ExitCode {
+    let code = result.unwrap_or_else(|failure| {
+        eprintln!("{name}: {}", failure.message);
+        failure.exit_code()
+    });
+    ExitCode::from(code)
 }
 
 /// Prints one event.

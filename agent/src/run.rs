@@ -8,11 +8,19 @@ use narrows_sys::poll::Signals;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+/// The text of the file that holds `what`, a plan or a cell.
+pub(crate) fn read_file(what: &str, path: &Path) -> Result<String, Failure> {
+    fs::read_to_string(path).map_err(|error| {
+        Failure::input(format!(
+            "the {what} {} cannot be read: {error}",
+            path.display()
+        ))
+    })
+}
+
 /// The cell, and the folder of the files that it names.
 fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
-    let path = arguments.cell.display();
-    let text = fs::read_to_string(&arguments.cell)
-        .map_err(|error| Failure::input(format!("the cell {path} cannot be read: {error}")))?;
+    let text = read_file("cell", &arguments.cell)?;
     // Without the option, the files lie beside the cell.
     let beside = arguments
         .cell
@@ -24,13 +32,13 @@ fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
     let folder = std::path::absolute(&folder)
         .map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
     let cell = Cell::parse_with(&text, |json| load_files(json, &folder))
-        .map_err(|error| Failure::input(format!("{path}: {error}")))?;
+        .map_err(|error| Failure::input(format!("{}: {error}", arguments.cell.display())))?;
     Ok((cell, folder))
 }
 
 pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
     let (cell, files) = read_cell(arguments)?;
-    let mut progress = Progress::new();
+    let mut progress = Progress::default();
     let mut context = narrows_emulate::RunContext {
         signals,
         watch_stdin: arguments.watch_stdin,
@@ -48,7 +56,7 @@ pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(
         return Err(Failure::input(why));
     }
     let run = watchdog::over(arguments, signals, || {
-        let mut progress = Progress::new();
+        let mut progress = Progress::default();
         narrows_sim::run(&cell, &arguments.out, &mut |time| {
             progress.report(time.ns(), cell.duration.ns());
             true
@@ -74,7 +82,7 @@ pub(crate) fn side_record(arguments: &PairArguments, signals: &Signals) -> Resul
     let (cell, _) = read_cell(&arguments.cell)?;
     let folders = [arguments.host0.as_path(), arguments.host1.as_path()];
     let run = watchdog::over(&arguments.cell, signals, || {
-        let mut progress = Progress::new();
+        let mut progress = Progress::default();
         narrows_realpath::side_record(&cell, folders, &arguments.cell.out, &mut |time, of| {
             progress.report(time, of);
             true

@@ -1,6 +1,7 @@
 //! `shell`: a program behind an emulated path, and the guard that stands by it.
 
-use crate::events::Failure;
+use crate::events::{self, Failure};
+use crate::run::read_file;
 use narrows_cell::RunError;
 use narrows_cell::load_files;
 use narrows_shell::{self as shell, ShellPlan};
@@ -47,16 +48,14 @@ pub(crate) fn guard(arguments: &GuardArguments) -> ExitCode {
     finish(shell::subreaper_main(arguments.pipe, &arguments.command).map_err(Failure::from))
 }
 
+fn finish(result: Result<i32, Failure>) -> ExitCode {
+    events::finish("narrows shell", result.map(|code| code as u8))
+}
+
 fn read(arguments: &ShellArguments) -> Result<ShellPlan, Failure> {
     let folder = arguments.plan.parent().unwrap_or(Path::new(""));
-    let text = fs::read_to_string(&arguments.plan).map_err(|error| {
-        Failure::input(format!(
-            "the plan {} cannot be read: {error}",
-            arguments.plan.display()
-        ))
-    });
     let files = arguments.files.clone().unwrap_or(folder.join("files"));
-    let plan = text.and_then(|text| {
+    let plan = read_file("plan", &arguments.plan).and_then(|text| {
         let load =
             |json: &_| load_files(json, &files).map_err(|error| RunError::Input(error.to_string()));
         ShellPlan::parse(&text, load).map_err(Failure::from)
@@ -66,15 +65,4 @@ fn read(arguments: &ShellArguments) -> Result<ShellPlan, Failure> {
         let _ = fs::remove_dir_all(folder);
     }
     plan
-}
-
-fn finish(result: Result<i32, Failure>) -> ExitCode {
-    match result {
-        Ok(code) => ExitCode::from(code as u8),
-        Err(failure) => {
-            // Standard output belongs to the program.
-            eprintln!("narrows shell: {}", failure.message());
-            ExitCode::from(failure.exit_code())
-        }
-    }
 }

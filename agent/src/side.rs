@@ -50,12 +50,5 @@ pub(crate) fn pack(arguments: &PackArguments) -> ExitCode {
             Ok(())
         }
     });
-    match done.map_err(Failure::from) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            // Standard output belongs to the stream.
-            eprintln!("narrows-agent: {}", failure.message());
-            ExitCode::from(failure.exit_code())
-        }
-    }
+    events::finish("narrows-agent", done.map(|()| 0).map_err(Failure::from))
 }

@@ -1,11 +1,11 @@
 //! `tunnel` and `tunnel-join`: one end of a measuring tunnel, and what two ends have seen.
 
 use crate::events::{self, Failure};
+use crate::run::read_file;
 use narrows_realpath::peer::CommandReader;
 use narrows_realpath::tunnel::{self, TunnelContext, TunnelPlan};
 use narrows_sys::poll::Signals;
 use serde_json::{Value, json};
-use std::fs;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
@@ -62,10 +62,5 @@ pub(crate) fn read_plan(path: &Path, commands: &mut CommandReader) -> Result<Str
     if path == Path::new("-") {
         return Ok(commands.first_line()?);
     }
-    fs::read_to_string(path).map_err(|error| {
-        Failure::input(format!(
-            "the plan {} cannot be read: {error}",
-            path.display()
-        ))
-    })
+    read_file("plan", path)
 }

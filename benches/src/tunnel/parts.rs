@@ -107,7 +107,7 @@ fn receive(address: &str) -> io::Result<()> {
 /// The time that each probe after the warm-up took, from the call that sent it to the kernel's stamp here.
 fn collect(probes: UdpSocket, stop: Arc<AtomicBool>) -> JoinHandle<io::Result<Vec<i64>>> {
     thread::spawn(move || {
-        let mut receiver = UdpReceiver::new();
+        let mut receiver = UdpReceiver::default();
         let mut delays = Vec::new();
         let mut first = None;
         while !stop.load(Ordering::Relaxed) {

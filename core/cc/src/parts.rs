@@ -17,6 +17,7 @@ mod lstm;
 pub mod model_file;
 pub mod monitor_interval;
 pub mod neural_policy;
+pub mod probe_intervals;
 mod rtt_rounds;
 pub mod rule_table;
 mod spline;

@@ -23,7 +23,7 @@ impl RtpPacket {
 }
 
 /// The queue between encoder and network.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Packetizer {
     payload: u32,
     frames: VecDeque<Frame>,
@@ -39,10 +39,7 @@ impl Packetizer {
     pub fn new(payload: u32) -> Self {
         Packetizer {
             payload: payload.max(1),
-            frames: VecDeque::new(),
-            sent: 0,
-            bytes: 0,
-            settled: Vec::new(),
+            ..Packetizer::default()
         }
     }
 

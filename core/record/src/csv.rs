@@ -5,11 +5,7 @@
 
 use crate::read::{Record, TableReader};
 use crate::rows::Row;
-use crate::schema::{
-    BINS_FILE, BinRow, CAPACITY_FILE, COMPLETIONS_FILE, CapacityRow, CompletionRow, DELAYS_FILE,
-    DelayRow, FRAMES_FILE, FrameRow, PACKETS_FILE, QUEUES_FILE, QueueRow, STATES_FILE, StateRow,
-    TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
-};
+use crate::schema::PACKETS_FILE;
 use crate::write::{Column, packet_columns};
 use crate::{Content, RecordError};
 use arrow_array::cast::AsArray;
@@ -25,58 +21,23 @@ const BLOCK: usize = 1 << 20;
 /// A file of a record with its content, if the record has it.
 type File<'a> = (&'static str, Option<&'a Bytes>, fn() -> Vec<Column>);
 
+fn rows<R: Row>(content: Option<&Content<R>>) -> File<'_> {
+    (R::FILE, content.and_then(Content::file), R::columns)
+}
+
 fn files(record: &Record) -> [File<'_>; 10] {
+    let packets = record.packets.as_ref().and_then(Content::file);
     [
-        (
-            PACKETS_FILE,
-            record.packets.as_ref().and_then(Content::file),
-            packet_columns,
-        ),
-        (
-            BINS_FILE,
-            record.bins.as_ref().and_then(Content::file),
-            BinRow::columns,
-        ),
-        (
-            DELAYS_FILE,
-            record.delays.as_ref().and_then(Content::file),
-            DelayRow::columns,
-        ),
-        (
-            STATES_FILE,
-            record.states.as_ref().and_then(Content::file),
-            StateRow::columns,
-        ),
-        (
-            TRACES_FILE,
-            record.traces.as_ref().and_then(Content::file),
-            TraceRow::columns,
-        ),
-        (
-            QUEUES_FILE,
-            record.queues.as_ref().and_then(Content::file),
-            QueueRow::columns,
-        ),
-        (
-            TRANSFERS_FILE,
-            record.transfers.as_ref().and_then(Content::file),
-            TransferRow::columns,
-        ),
-        (
-            COMPLETIONS_FILE,
-            record.completions.as_ref().and_then(Content::file),
-            CompletionRow::columns,
-        ),
-        (
-            FRAMES_FILE,
-            record.frames.as_ref().and_then(Content::file),
-            FrameRow::columns,
-        ),
-        (
-            CAPACITY_FILE,
-            record.capacity.as_ref().and_then(Content::file),
-            CapacityRow::columns,
-        ),
+        (PACKETS_FILE, packets, packet_columns),
+        rows(record.bins.as_ref()),
+        rows(record.delays.as_ref()),
+        rows(record.states.as_ref()),
+        rows(record.traces.as_ref()),
+        rows(record.queues.as_ref()),
+        rows(record.transfers.as_ref()),
+        rows(record.completions.as_ref()),
+        rows(record.frames.as_ref()),
+        rows(record.capacity.as_ref()),
     ]
 }
 

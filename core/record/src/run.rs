@@ -18,7 +18,7 @@ const FORMAT: &str = "narrows/run/";
 const MAJOR: u32 = 1;
 
 /// The document `run.json`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunDocument {
     /// `narrows/run/1`; a minor version may follow (`narrows/run/1.2`).
     pub format: String,
@@ -89,21 +89,7 @@ impl RunDocument {
             cell,
             plane: plane.to_owned(),
             versions,
-            host: None,
-            hosts: Vec::new(),
-            started_at: None,
-            ended_at: None,
-            clock: Clock::default(),
-            flows: Vec::new(),
-            elements: Vec::new(),
-            processes: Vec::new(),
-            lateness: None,
-            rings: Vec::new(),
-            cpu: None,
-            verdict: Verdict::Ok,
-            reasons: Vec::new(),
-            checks: Vec::new(),
-            other: Map::new(),
+            ..RunDocument::default()
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::RecordError;
 use crate::capacity::Capacities;
-use crate::cell::Cell;
+use crate::cell::{Cell, table_size};
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::read::{
     PacketReader, Record, read_bins, read_frames, read_queues, read_states, read_transfers, rows_of,
@@ -56,12 +56,7 @@ fn seconds(ns: u64) -> f64 {
 
 /// The direction of each flow's data, by number.
 fn data_directions(cell: &Cell) -> Vec<Option<Direction>> {
-    let size = cell
-        .flows
-        .iter()
-        .map(|flow| usize::from(flow.flow) + 1)
-        .max()
-        .unwrap_or(0);
+    let size = table_size(cell.flows.iter().map(|flow| flow.flow));
     let mut table = vec![None; size];
     for flow in &cell.flows {
         table[usize::from(flow.flow)] = Some(flow.direction);

@@ -1,6 +1,7 @@
 //! The registry of traffic. To add a kind: a file in `kinds/` and a name in this list.
 
 use crate::Traffic;
+use narrows_units::Example;
 
 macro_rules! traffic {
     ($($module:ident),+ $(,)?) => {
@@ -13,6 +14,11 @@ macro_rules! traffic {
 }
 
 traffic!(bulk, transfer, onoff, cbr, poisson, requests, arrivals, web);
+
+/// An example that is drawn over ten seconds.
+const fn ten_seconds(written: &'static str, shows: &'static str) -> Example {
+    Example::new(written, shows).picture(r#"{"seconds": 10, "bin_ms": 100}"#)
+}
 
 /// The kind called `name`.
 pub fn find(name: &str) -> Option<&'static Traffic> {

@@ -12,6 +12,7 @@
 #![forbid(unsafe_code)]
 
 mod datagram;
+mod fetches;
 mod header;
 pub mod kinds;
 mod offered;

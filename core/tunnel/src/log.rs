@@ -45,16 +45,17 @@ impl LogKind {
 }
 
 /// Content of a datagram.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Content {
     /// A packet.
+    #[default]
     Packet,
     /// Stamps.
     Clock,
 }
 
 /// One datagram at one end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TunnelLogRow {
     /// Its number.
     pub id: u64,
@@ -224,16 +225,7 @@ fn decode_body(
     rows: &mut Vec<TunnelLogRow>,
 ) -> Option<()> {
     let first = rows.len();
-    let empty = TunnelLogRow {
-        id: 0,
-        sent: Time::ZERO,
-        arrived: Time::ZERO,
-        size: 0,
-        content: Content::Packet,
-        tos: 0,
-        flow: 0,
-    };
-    rows.resize(first + count, empty);
+    rows.resize(first + count, TunnelLogRow::default());
     let block = &mut rows[first..];
     let mut fill = || -> Option<()> {
         column(&mut body, block, |row, id| row.id = id)?;

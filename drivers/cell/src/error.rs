@@ -2,6 +2,7 @@
 
 use crate::{CellError, FolderError};
 use std::io;
+use std::path::Path;
 
 /// An error of the live driver. Each message is one sentence with a remedy where there is one.
 #[derive(Debug, thiserror::Error)]
@@ -64,13 +65,20 @@ impl RunError {
     }
 }
 
-/// Adds what was being done to an error of the system.
+/// Adds what was being done, or to what, to an error of the system.
 pub trait Context<T> {
+    /// Names the file or folder at `path`.
+    fn at(self, path: &Path) -> Result<T, RunError>;
+
     /// `doing` completes "could not ...".
     fn could_not(self, doing: &str) -> Result<T, RunError>;
 }
 
 impl<T> Context<T> for io::Result<T> {
+    fn at(self, path: &Path) -> Result<T, RunError> {
+        self.map_err(|error| RunError::Io(format!("{}: {error}", path.display())))
+    }
+
     fn could_not(self, doing: &str) -> Result<T, RunError> {
         self.map_err(|error| RunError::Internal(format!("could not {doing}: {error}")))
     }

@@ -37,6 +37,15 @@ pub enum FolderError {
 }
 
 impl FolderError {
+    /// Turns errors of the file or folder at `path` into ones that name it.
+    fn at(path: &Path) -> impl Fn(io::Error) -> FolderError + use<> {
+        let path = path.to_owned();
+        move |error| FolderError::Io {
+            path: path.clone(),
+            error,
+        }
+    }
+
     /// True if the disk is full.
     pub fn is_full(&self) -> bool {
         let full = |error: &io::Error| error.kind() == io::ErrorKind::StorageFull;
@@ -74,18 +83,14 @@ impl RecordFolder {
     /// # Errors
     /// The folder exists, or cannot be made.
     pub fn create(out: &Path) -> Result<Self, FolderError> {
-        let at = |path: &Path| {
-            let path = path.to_owned();
-            move |error| FolderError::Io { path, error }
-        };
         if out.exists() {
             return Err(FolderError::Exists(out.to_owned()));
         }
         let partial = RecordFolder::partial(out);
         if partial.exists() {
-            fs::remove_dir_all(&partial).map_err(at(&partial))?;
+            fs::remove_dir_all(&partial).map_err(FolderError::at(&partial))?;
         }
-        fs::create_dir_all(partial.join("logs")).map_err(at(&partial))?;
+        fs::create_dir_all(partial.join("logs")).map_err(FolderError::at(&partial))?;
         Ok(RecordFolder {
             partial,
             out: out.to_owned(),
@@ -108,21 +113,13 @@ impl RecordFolder {
         &self.partial
     }
 
-    fn io(&self, name: &str) -> impl Fn(io::Error) -> FolderError + use<> {
-        let path = self.partial.join(name);
-        move |error| FolderError::Io {
-            path: path.clone(),
-            error,
-        }
-    }
-
     fn record(&self, name: &str) -> impl Fn(RecordError) -> FolderError + use<> {
-        let (folder, path) = (self.partial.clone(), self.partial.join(name));
+        let (folder, at) = (
+            self.partial.clone(),
+            FolderError::at(&self.partial.join(name)),
+        );
         move |error| match error {
-            RecordError::Io(error) => FolderError::Io {
-                path: path.clone(),
-                error,
-            },
+            RecordError::Io(error) => at(error),
             error => FolderError::Record {
                 folder: folder.clone(),
                 error,
@@ -131,7 +128,8 @@ impl RecordFolder {
     }
 
     fn open(&self, name: &str) -> Result<BufWriter<File>, FolderError> {
-        let file = File::create(self.partial.join(name)).map_err(self.io(name))?;
+        let path = self.partial.join(name);
+        let file = File::create(&path).map_err(FolderError::at(&path))?;
         Ok(BufWriter::with_capacity(1 << 20, file))
     }
 
@@ -229,10 +227,7 @@ impl RecordFolder {
         let report = narrows_record::verify::verify(&open_record(&self.partial)?);
         judge_by_verifier(run, &report);
         self.write_run(run)?;
-        fs::rename(&self.partial, &self.out).map_err(|error| FolderError::Io {
-            path: self.out.clone(),
-            error,
-        })?;
+        fs::rename(&self.partial, &self.out).map_err(FolderError::at(&self.out))?;
         self.complete = true;
         Ok(())
     }
@@ -244,7 +239,7 @@ impl RecordFolder {
             file.write_all(run.to_text().as_bytes())?;
             file.sync_all()
         };
-        write().map_err(self.io(RUN_FILE))
+        write().map_err(FolderError::at(&path))
     }
 }
 
@@ -286,10 +281,7 @@ pub fn open_record(folder: &Path) -> Result<Record, FolderError> {
         Err(error) => Err(Failure::Io(name.to_owned(), error)),
     })
     .map_err(|failure| match failure {
-        Failure::Io(name, error) => FolderError::Io {
-            path: folder.join(name),
-            error,
-        },
+        Failure::Io(name, error) => FolderError::at(&folder.join(name))(error),
         Failure::Record(error) => FolderError::Record {
             folder: folder.to_owned(),
             error,

@@ -59,57 +59,35 @@ const SPECS: [ParamSpec; 17] = ParamSpec::join(&[HostSettings::PARAMS, &[NOISE]]
 /// Where the settings come from.
 const KERNEL: &str = "Linux, Documentation/networking/ip-sysctl.rst";
 
-/// What our own transport makes of settings, by their names.
-const MIRRORED: [(&str, &str); 12] = [
-    (
-        "tcp_sack",
-        "transport parameter sack: off if either end of a connection has 0",
-    ),
-    (
-        "tcp_reordering",
-        "transport parameter packet_threshold of the sender",
-    ),
-    (
-        "tcp_max_reordering",
-        "transport parameter max_packet_threshold of the sender",
-    ),
-    (
-        "tcp_recovery",
-        "transport parameter rack of the sender: bit 0",
-    ),
-    (
-        "tcp_ecn",
-        "transport parameter ecn: on if the client has 1 and the server has not 0; off if either has 0",
-    ),
-    (
-        "tcp_rmem",
-        "transport parameter window: half of the most at the receiver, as the kernel keeps half for its own use",
-    ),
-    (
-        "tcp_wmem",
-        "transport parameter window: half of the most at the sender, as the kernel keeps half for its own use",
-    ),
-    (
-        "window",
-        "transport parameter window: the smaller one of both ends",
-    ),
-    (
-        "mtu",
-        "transport parameter packet_size: the smaller one of both ends, where an end without the setting has the scenario's packet_size",
-    ),
-    (
-        "tcp_early_retrans",
-        "transport parameter tail_loss_probe of the sender: off with 0",
-    ),
-    (
-        "tcp_rto_min_us",
-        "transport parameter min_rto of the sender",
-    ),
-    (
-        "noise",
-        "in simulation, sockets are read in batches and packets leave when the process runs",
-    ),
-];
+/// What our own transport makes of a setting, if anything.
+fn mirrored(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "tcp_sack" => "transport parameter sack: off if either end of a connection has 0",
+        "tcp_reordering" => "transport parameter packet_threshold of the sender",
+        "tcp_max_reordering" => "transport parameter max_packet_threshold of the sender",
+        "tcp_recovery" => "transport parameter rack of the sender: bit 0",
+        "tcp_ecn" => {
+            "transport parameter ecn: on if the client has 1 and the server has not 0; off if either has 0"
+        }
+        "tcp_rmem" => {
+            "transport parameter window: half of the most at the receiver, as the kernel keeps half for its own use"
+        }
+        "tcp_wmem" => {
+            "transport parameter window: half of the most at the sender, as the kernel keeps half for its own use"
+        }
+        "window" => "transport parameter window: the smaller one of both ends",
+        "mtu" => {
+            "transport parameter packet_size: the smaller one of both ends, where an end without the setting has the scenario's \
+             packet_size"
+        }
+        "tcp_early_retrans" => "transport parameter tail_loss_probe of the sender: off with 0",
+        "tcp_rto_min_us" => "transport parameter min_rto of the sender",
+        "noise" => {
+            "in simulation, sockets are read in batches and packets leave when the process runs"
+        }
+        _ => return None,
+    })
+}
 
 /// Name of the kernel's setting that is called `name` in scenarios; `None` for those that are none.
 fn sysctl(name: &str) -> Option<String> {
@@ -120,9 +98,8 @@ fn sysctl(name: &str) -> Option<String> {
 pub(crate) fn host_settings_json() -> Value {
     let setting = |spec: ParamSpec| {
         let mut json = spec.source(KERNEL).to_json();
-        let mirrored = MIRRORED.iter().find(|(name, _)| *name == spec.name);
         json["sysctl"] = json!(sysctl(spec.name));
-        json["mirrored"] = json!(mirrored.map(|(_, effect)| effect));
+        json["mirrored"] = json!(mirrored(spec.name));
         json
     };
     SPECS.into_iter().map(setting).collect()

@@ -124,6 +124,13 @@ impl SampleTimes {
     }
 }
 
+/// Adds the key of a socket to a list, once.
+pub(super) fn add_key(keys: &mut Vec<u64>, key: u64) {
+    if !keys.contains(&key) {
+        keys.push(key);
+    }
+}
+
 /// Key of the channel to the agent among the things waited for.
 const AGENT: u64 = u64::MAX;
 
@@ -202,6 +209,12 @@ impl EventLoop {
     /// The sockets that were ready at the end of the last wait.
     pub(super) fn ready(&self) -> impl Iterator<Item = u64> + '_ {
         self.events.keys().filter(|&key| key != AGENT)
+    }
+
+    /// Adds to `ready` the sockets that were ready at the end of the last wait, and those that had `more`.
+    pub(super) fn collect(&self, ready: &mut Vec<u64>, more: &mut Vec<u64>) {
+        ready.extend(self.ready());
+        more.drain(..).for_each(|key| add_key(ready, key));
     }
 
     /// Sleeps until it is `time`, whatever the sockets say.

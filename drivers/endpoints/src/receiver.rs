@@ -26,7 +26,7 @@ impl DatagramReceiver {
     /// For datagrams that the kernel has seen before `end`.
     pub(super) fn new(end: Time) -> Self {
         DatagramReceiver {
-            receiver: UdpReceiver::new(),
+            receiver: UdpReceiver::default(),
             end,
         }
     }

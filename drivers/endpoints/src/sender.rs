@@ -23,7 +23,7 @@ impl Sending {
     pub(super) fn new(dscp: u8) -> Self {
         Sending {
             dscp,
-            batch: SendBatch::new(),
+            batch: SendBatch::default(),
             spare: (0..SendBatch::CAPACITY)
                 .map(|_| Vec::with_capacity(2048))
                 .collect(),

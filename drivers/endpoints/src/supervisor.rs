@@ -265,8 +265,7 @@ impl EndpointProcess {
         let EndpointSpec { flow, role, .. } = spec;
         let name = format!("flow-{}-{}.log", flow.flow, role.name());
         let log = setup.logs.join(name);
-        let file = File::create(&log)
-            .map_err(|error| RunError::Io(format!("{}: {error}", log.display())))?;
+        let file = File::create(&log).at(&log)?;
         // What looks after a program must be able to end it, whatever happens to us.
         let tends = matches!(flow.scheme, SchemeRef::Program(_));
         let (mut channel, theirs) = Channel::pair().could_not("open a channel")?;

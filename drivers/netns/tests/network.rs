@@ -77,7 +77,7 @@ fn frames_cross_from_host_to_host_only_through_us() {
 
         let before = clock::real_ns();
         let payloads: Vec<Vec<u8>> = (0..100u8).map(|n| vec![n; 1200]).collect();
-        let mut batch = SendBatch::new();
+        let mut batch = SendBatch::default();
         let mut sent = 0;
         while sent < payloads.len() {
             let left = payloads[sent..].iter().map(Vec::as_slice);
@@ -98,7 +98,7 @@ fn frames_cross_from_host_to_host_only_through_us() {
         assert!(ring.peek().is_none());
         assert_eq!(ring.statistics().unwrap(), (101, 0));
 
-        let mut receiver = UdpReceiver::new();
+        let mut receiver = UdpReceiver::default();
         let mut seen = 0u8;
         while seen < 100 {
             wait_readable(&far);
@@ -257,7 +257,7 @@ fn every_host_reaches_every_other_by_its_address() {
         );
         near.release();
         wait_readable(&to);
-        let mut receiver = UdpReceiver::new();
+        let mut receiver = UdpReceiver::default();
         assert_eq!(receiver.receive(to.as_fd()).unwrap(), 1);
         assert_eq!(receiver.datagram(0).bytes, b"hello");
     });

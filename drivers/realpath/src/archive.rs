@@ -1,11 +1,11 @@
 //! The folder of one end of a run as a tar stream (`ustar`), by which the results of another host get to this one.
 //! That host needs no program for it but this one, and files of root come along where the agent runs as root.
 
-use narrows_cell::RunError;
+use narrows_cell::{Context, RunError};
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use tar::{Builder, EntryType, Header};
 
 /// Everything that one end of a run or of a tunnel leaves in its folder, finished or not. Nothing else is ever removed.
@@ -40,7 +40,7 @@ pub fn write(folder: &Path, out: &mut impl Write) -> Result<(), RunError> {
         return Err(error);
     }
     let written = archive.into_inner().and_then(Write::flush);
-    written.map_err(|error| broken(folder, &error))
+    written.at(folder)
 }
 
 /// Removes a folder that one end of a run has written.
@@ -56,7 +56,7 @@ pub fn remove(folder: &Path) -> Result<(), RunError> {
             )));
         }
     }
-    fs::remove_dir_all(folder).map_err(|error| broken(folder, &error))
+    fs::remove_dir_all(folder).at(folder)
 }
 
 fn append_folder(
@@ -66,17 +66,14 @@ fn append_folder(
 ) -> Result<(), RunError> {
     for name in names(folder)? {
         let (path, name) = (folder.join(&name), format!("{prefix}{name}"));
-        let failed = |error: io::Error| broken(&path, &error);
-        let metadata = path.symlink_metadata().map_err(failed)?;
+        let metadata = path.symlink_metadata().at(&path)?;
         if metadata.is_dir() {
             let name = format!("{name}/");
             let header = header(&name, EntryType::Directory, 0, metadata.mtime());
-            archive
-                .append(&header.map_err(failed)?, io::empty())
-                .map_err(failed)?;
+            archive.append(&header.at(&path)?, io::empty()).at(&path)?;
             append_folder(archive, &path, &name)?;
         } else if metadata.is_file() {
-            append_file(archive, &path, &name).map_err(failed)?;
+            append_file(archive, &path, &name).at(&path)?;
         }
     }
     Ok(())
@@ -125,27 +122,22 @@ impl Read for ExactRead {
 
 /// Names of the entries of a folder, in order.
 fn names(folder: &Path) -> Result<Vec<String>, RunError> {
-    let failed = |error: io::Error| broken(folder, &error);
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let name = entry.map_err(failed)?.file_name();
-        let name = name.into_string().map_err(|name| {
-            let name = PathBuf::from(name);
-            broken(&folder.join(name), &io::ErrorKind::InvalidData.into())
-        })?;
-        names.push(name);
+    for entry in fs::read_dir(folder).at(folder)? {
+        let name = entry.at(folder)?.file_name();
+        match name.into_string() {
+            Ok(name) => names.push(name),
+            Err(name) => Err(io::ErrorKind::InvalidData.into()).at(&folder.join(name))?,
+        }
     }
     names.sort();
     Ok(names)
 }
 
-fn broken(path: &Path, error: &io::Error) -> RunError {
-    RunError::Io(format!("{}: {error}", path.display()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::path::PathBuf;
 
     const BLOCK: usize = 512;
 

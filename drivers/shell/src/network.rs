@@ -112,14 +112,8 @@ fn build_inside(wire: &mut Netlink, netns: &NetNs, prefix: Prefix) -> io::Result
         let mut netlink = Netlink::open()?;
         let index = interface(&mut netlink, prefix.inside())?;
         netlink.add_neighbour(index, prefix.far(), FAR_MAC)?;
-        netlink.add_route(Route {
-            to: Ipv4Addr::UNSPECIFIED,
-            prefix: 0,
-            index,
-            via: Some(prefix.far()),
-            local: false,
-            first: false,
-        })
+        let everywhere = Ipv4Addr::UNSPECIFIED;
+        netlink.add_route(Route::through(prefix.far(), index, everywhere, 0))
     })?
 }
 
@@ -132,17 +126,9 @@ fn build_gateway(wire: &mut Netlink, prefix: Prefix) -> io::Result<NetNs> {
         configure()?;
         let mut netlink = Netlink::open()?;
         let index = interface(&mut netlink, prefix.far())?;
-        netlink.add_neighbour(index, prefix.inside(), INSIDE_MAC)?;
         // Both in the first table, where the longer prefix wins: the shells are reached through
         // the path, every other address is here.
-        netlink.add_route(Route {
-            to: prefix.first(),
-            prefix: prefix.length(),
-            index,
-            via: Some(prefix.inside()),
-            local: false,
-            first: true,
-        })?;
+        reach_shells(&mut netlink, index, prefix, true)?;
         let index = netlink.index_of("lo")?;
         netlink.add_route(Route {
             to: Ipv4Addr::UNSPECIFIED,
@@ -185,15 +171,15 @@ fn attach_inside(name: &str, prefix: Prefix) -> io::Result<()> {
     netlink.add_address(index, prefix.far(), 32)?;
     switch_offloads_off(name)?;
     netlink.set_up(index)?;
-    netlink.add_neighbour(index, prefix.inside(), INSIDE_MAC)?;
-    netlink.add_route(Route {
-        to: prefix.first(),
-        prefix: prefix.length(),
-        index,
-        via: Some(prefix.inside()),
-        local: false,
-        first: false,
-    })
+    reach_shells(&mut netlink, index, prefix, false)
+}
+
+/// Leads from the far end to the shells of a prefix; `first` as in [`Route`].
+fn reach_shells(netlink: &mut Netlink, index: u32, prefix: Prefix, first: bool) -> io::Result<()> {
+    let inside = prefix.inside();
+    netlink.add_neighbour(index, inside, INSIDE_MAC)?;
+    let route = Route::through(inside, index, prefix.first(), prefix.length());
+    netlink.add_route(Route { first, ..route })
 }
 
 fn ends<'a>(

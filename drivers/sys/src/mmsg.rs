@@ -57,17 +57,8 @@ impl std::fmt::Debug for SendBatch {
 }
 
 impl Default for SendBatch {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl SendBatch {
-    /// Largest number of messages per call.
-    pub const CAPACITY: usize = 64;
-
     /// Empty arrays.
-    pub fn new() -> Self {
+    fn default() -> Self {
         let nowhere = SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, 0));
         SendBatch {
             addresses: vec![nowhere.into(); Self::CAPACITY].into(),
@@ -76,6 +67,11 @@ impl SendBatch {
             messages: vec![no_message(); Self::CAPACITY].into(),
         }
     }
+}
+
+impl SendBatch {
+    /// Largest number of messages per call.
+    pub const CAPACITY: usize = 64;
 
     /// Sends `messages` (the first [`Self::CAPACITY`] of them) without waiting; returns how many the
     /// system took.

@@ -69,6 +69,20 @@ pub struct Route {
     pub first: bool,
 }
 
+impl Route {
+    /// The way to a prefix through the neighbour `via` on the interface `index`.
+    pub const fn through(via: Ipv4Addr, index: u32, to: Ipv4Addr, prefix: u8) -> Self {
+        Route {
+            to,
+            prefix,
+            index,
+            via: Some(via),
+            local: false,
+            first: false,
+        }
+    }
+}
+
 /// Counters of an interface since it was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {

@@ -206,7 +206,7 @@ impl TxPort {
         bind(fd.as_fd(), index, 0)?;
         Ok(TxPort {
             fd,
-            batch: SendBatch::new(),
+            batch: SendBatch::default(),
         })
     }
 

@@ -347,6 +347,7 @@ fn link_header(link: u16, data: &[u8]) -> Option<usize> {
     }
 }
 
+#[derive(Default)]
 struct Ip<'a> {
     source: &'a [u8],
     destination: &'a [u8],
@@ -404,10 +405,7 @@ impl<'a> Ip<'a> {
             total,
             payload: total.saturating_sub(header as u32 + 8),
             ports,
-            sequence: 0,
-            acknowledgement: 0,
-            flags: 0,
-            stamp: 0,
+            ..Ip::default()
         };
         match protocol {
             TCP => {

@@ -1,7 +1,7 @@
 //! Monitor intervals: runs of packets sent at one rate, and what became of them. The PCC family decides by
 //! comparing such runs.
 
-use crate::{AckedPacket, LostPacket, SendEvent};
+use crate::{AckedPacket, LossCause, LossEvent, LostPacket, SendEvent};
 use narrows_units::{Span, Time, choice};
 use std::collections::VecDeque;
 
@@ -229,6 +229,17 @@ impl Monitors {
                 interval.settled += 1;
             }
         }
+    }
+
+    /// Takes a loss. After a timeout all intervals are forgotten, and the answer is true.
+    pub fn on_loss(&mut self, loss: &LossEvent<'_>) -> bool {
+        let timeout = loss.cause != LossCause::Reordering;
+        if timeout {
+            self.clear();
+        } else {
+            self.lost(loss.lost);
+        }
+        timeout
     }
 
     /// Forgets all intervals.

@@ -50,14 +50,8 @@ pub struct RttRounds {
 }
 
 impl Default for RttRounds {
-    fn default() -> Self {
-        RttRounds::new()
-    }
-}
-
-impl RttRounds {
     /// Nothing is known yet.
-    pub fn new() -> Self {
+    fn default() -> Self {
         RttRounds {
             base: Span::MAX,
             largest: Span::ZERO,
@@ -65,7 +59,9 @@ impl RttRounds {
             whole: true,
         }
     }
+}
 
+impl RttRounds {
     /// Takes the sample of `ack`; at the end of a round trip that was measured from its beginning,
     /// returns it. The acknowledgement that ends a round belongs to it.
     #[inline]
@@ -113,7 +109,7 @@ impl RttRounds {
 
     /// Learns the smallest and the largest RTT anew from the next sample on.
     pub fn forget(&mut self) {
-        *self = RttRounds::new();
+        *self = RttRounds::default();
     }
 
     /// Packets of `window` that wait in queues when the RTT is `rtt`, as Vegas estimates it:
@@ -167,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_round_has_a_minimum_from_three_samples_on() {
-        let mut rounds = RttRounds::new();
+        let mut rounds = RttRounds::default();
         rounds.on_ack(&ack(120, false));
         let round = rounds.on_ack(&ack(110, true)).unwrap();
         assert_eq!(round.smallest(), None);
@@ -182,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_round_without_samples_has_neither_minimum_nor_mean() {
-        let mut rounds = RttRounds::new();
+        let mut rounds = RttRounds::default();
         let mut silent = ack(0, true);
         silent.latest_rtt = None;
         let round = rounds.on_ack(&silent).unwrap();
@@ -191,7 +187,7 @@ mod tests {
 
     #[test]
     fn rounds_disturbed_by_a_recovery_do_not_count() {
-        let mut rounds = RttRounds::new();
+        let mut rounds = RttRounds::default();
         rounds.on_ack(&ack(100, false));
         let mut repairing = ack(90, false);
         repairing.phase = CaState::Recovery;
@@ -211,11 +207,11 @@ mod tests {
 
     #[test]
     fn the_backlog_is_the_share_of_the_rtt_spent_in_queues() {
-        let mut rounds = RttRounds::new();
+        let mut rounds = RttRounds::default();
         rounds.on_ack(&ack(100, false));
         // 20 packets, 125 ms instead of 100 ms: a fifth of them waits (Brakmo and Peterson 1995).
         assert_eq!(rounds.backlog(20.0, Span::from_ms(125)), 4.0);
         assert_eq!(rounds.backlog(20.0, Span::from_ms(100)), 0.0);
-        assert_eq!(RttRounds::new().backlog(20.0, Span::from_ms(100)), 0.0);
+        assert_eq!(RttRounds::default().backlog(20.0, Span::from_ms(100)), 0.0);
     }
 }

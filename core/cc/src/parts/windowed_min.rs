@@ -24,19 +24,15 @@ pub struct WindowedMin {
 }
 
 impl Default for WindowedMin {
-    fn default() -> Self {
-        WindowedMin::new()
-    }
-}
-
-impl WindowedMin {
     /// A window without values.
-    pub fn new() -> Self {
+    fn default() -> Self {
         WindowedMin {
             candidates: VecDeque::with_capacity(PARTS as usize),
         }
     }
+}
 
+impl WindowedMin {
     /// Forgets all values.
     pub fn clear(&mut self) {
         self.candidates.clear();
@@ -84,7 +80,7 @@ mod tests {
 
     #[test]
     fn the_smallest_counts_until_it_is_too_old_and_the_newest_always() {
-        let mut window = WindowedMin::new();
+        let mut window = WindowedMin::default();
         assert_eq!(window.min(), None);
         let span = Span::from_ms(100);
         for (ms, value, smallest) in [
@@ -107,7 +103,7 @@ mod tests {
     fn it_is_the_minimum_of_the_window_to_a_part_of_its_length() {
         let mut random = Stream::new(7, "values");
         let (span, slack) = (Span::from_ms(256), Span::from_ms(1));
-        let mut window = WindowedMin::new();
+        let mut window = WindowedMin::default();
         let mut values: Vec<(Time, i64)> = Vec::new();
         let mut now = Time::ZERO;
         for _ in 0..20_000 {

@@ -78,7 +78,7 @@ impl Compound {
         Ok(Compound {
             params,
             gamma,
-            rtt: RttRounds::new(),
+            rtt: RttRounds::default(),
             last_rtt: None,
             dwnd: 0.0,
             backlog: 0.0,

@@ -67,7 +67,7 @@ impl Fast {
     fn new(params: &Params) -> Self {
         Fast {
             params: FastParams::read(params),
-            rtt: RttRounds::new(),
+            rtt: RttRounds::default(),
             average: None,
             due: false,
         }

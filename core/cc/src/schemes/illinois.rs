@@ -77,7 +77,7 @@ impl Illinois {
         }
         Ok(Illinois {
             params,
-            rtt: RttRounds::new(),
+            rtt: RttRounds::default(),
             alpha: alpha_max,
             beta: beta_max,
             above: false,

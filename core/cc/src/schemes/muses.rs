@@ -22,8 +22,7 @@
 
 use crate::parts::neural_policy::{self, Counters, Ewma, Flight, NeuralPolicy, Step};
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Profile, Recovery, Scheme,
-    SendEvent, Setup,
+    AckEvent, Allowance, CongestionControl, Fields, LossEvent, Profile, Scheme, SendEvent, Setup,
 };
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, params};
 
@@ -35,9 +34,6 @@ pub const SCHEME: Scheme = Scheme {
     name: "muses",
     summary: "Indigo's successor: a larger network that is paced and hears of losses",
     source: "github.com/StanfordSNR/indigo, branch muses, commit 094ec0b",
-    recovery: Recovery::Direct,
-    ecn: EcnUse::None,
-    transport: neural_policy::TRANSPORT,
     profiles: &[Profile {
         name: "pantheon",
         doc: "Packets of 3000 bytes, as in Pantheon's report of 2018-08.",
@@ -46,6 +42,7 @@ pub const SCHEME: Scheme = Scheme {
     }],
     params: MusesParams::PARAMS,
     build,
+    ..super::indigo::SCHEME
 };
 
 params! {

@@ -32,9 +32,10 @@
 
 use crate::parts::exp_log::exp;
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
+use crate::parts::probe_intervals::Probes;
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme, SendEvent,
-    Setup,
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossEvent, Recovery, Scheme,
+    SendEvent, Setup,
 };
 use narrows_units::{ParamError, Params, Rate, Stream, Time, choice, params};
 
@@ -161,14 +162,8 @@ enum AllegroPhase {
         /// The best utility, and the rate that had it.
         best: Option<(f64, f64)>,
     },
-    /// Four probes, the signs of which are here.
-    Guess {
-        signs: [f64; 4],
-        /// Number of the first probe once it has been begun, and how many have been.
-        first: Option<u64>,
-        begun: usize,
-        utilities: [Option<f64>; 4],
-    },
+    /// Four probes and their utilities.
+    Guess(Probes<f64>),
     /// Steps in one direction.
     Move {
         direction: f64,
@@ -232,7 +227,6 @@ impl Allegro {
 
     /// Begins an interval.
     fn begin(&mut self, now: Time) {
-        let id = self.monitors.next_id();
         match &mut self.phase {
             AllegroPhase::Start { .. } => {
                 let (_, app_limited) = self.monitors.newest();
@@ -242,12 +236,10 @@ impl Allegro {
                     self.set_rate(2.0 * self.rate);
                 }
             }
-            AllegroPhase::Guess { signs, first, begun, .. } => {
-                if *begun < signs.len() {
-                    first.get_or_insert(id);
-                    let share = 1.0 + signs[*begun] * STEP * f64::from(self.probe);
+            AllegroPhase::Guess(probes) => {
+                if let Some(sign) = probes.begin(self.monitors.next_id()) {
+                    let share = 1.0 + sign * STEP * f64::from(self.probe);
                     self.sending = (self.rate * share).clamp(self.min_rate, MAX_RATE);
-                    *begun += 1;
                 }
             }
             AllegroPhase::Move { .. } | AllegroPhase::Silent => {}
@@ -266,13 +258,7 @@ impl Allegro {
     fn guess(&mut self) {
         self.probe = self.probe % MAX_PROBE + 1;
         self.sending = self.rate;
-        let mut signs = [1.0, -1.0, 1.0, -1.0];
-        for pair in signs.chunks_exact_mut(2) {
-            if self.random.chance(0.5) {
-                pair.swap(0, 1);
-            }
-        }
-        self.phase = AllegroPhase::Guess { signs, first: None, begun: 0, utilities: [None; 4] };
+        self.phase = AllegroPhase::Guess(Probes::pairs(2, &mut self.random));
     }
 
     fn utility_of(&self, report: &IntervalReport, rtt: f64) -> f64 {
@@ -304,12 +290,7 @@ impl Allegro {
         match self.phase {
             AllegroPhase::Silent => {}
             AllegroPhase::Start { best, .. } => self.judge_start(report, best, utility),
-            AllegroPhase::Guess { first, signs, .. } => {
-                let index = first.and_then(|first| report.id.checked_sub(first));
-                if let Some(index) = index.filter(|&index| index < signs.len() as u64) {
-                    self.judge_probe(report, index as usize, utility);
-                }
-            }
+            AllegroPhase::Guess(probes) => self.judge_probe(report, probes, utility),
             AllegroPhase::Move { target, .. } if report.id < target => {}
             AllegroPhase::Move { direction, steps, last, .. } => {
                 let measured = report.packets as f64 * self.packet / report.elapsed.secs().max(1e-9);
@@ -347,22 +328,20 @@ impl Allegro {
         }
     }
 
-    fn judge_probe(&mut self, report: &IntervalReport, index: usize, utility: f64) {
+    fn judge_probe(&mut self, report: &IntervalReport, mut probes: Probes<f64>, utility: f64) {
+        if !probes.add(report.id, utility) {
+            return;
+        }
         if report.app_limited {
             self.probe -= 1;
             self.guess();
             return;
         }
-        let AllegroPhase::Guess { signs, utilities, .. } = &mut self.phase else {
+        self.phase = AllegroPhase::Guess(probes);
+        if probes.results().is_none() {
             return;
-        };
-        utilities[index] = Some(utility);
-        let [Some(a), Some(b), Some(c), Some(d)] = *utilities else {
-            return;
-        };
-        // Whether the faster one of a pair was better.
-        let vote = |first: f64, second: f64, sign: f64| if (first - second) * sign > 0.0 { 1 } else { -1 };
-        let votes: i32 = vote(a, b, signs[0]) + vote(c, d, signs[2]);
+        }
+        let votes: i32 = probes.more_and_less().map(|(more, less)| if more > less { 1 } else { -1 }).sum();
         if votes == 0 {
             self.guess();
             return;
@@ -396,15 +375,12 @@ impl CongestionControl for Allegro {
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
-        if loss.cause == LossCause::Reordering {
-            self.monitors.lost(loss.lost);
-            self.judge_all();
-            return;
+        if self.monitors.on_loss(loss) {
+            self.phase = AllegroPhase::Silent;
+            self.probe = 0;
+            self.set_rate(self.rate / 2.0);
         }
-        self.monitors.clear();
-        self.phase = AllegroPhase::Silent;
-        self.probe = 0;
-        self.set_rate(self.rate / 2.0);
+        self.judge_all();
     }
 
     fn on_send(&mut self, send: &SendEvent) {
@@ -425,7 +401,7 @@ impl CongestionControl for Allegro {
     fn trace(&self, fields: &mut Fields) {
         fields.mode = match self.phase {
             AllegroPhase::Start { .. } => "start",
-            AllegroPhase::Guess { .. } => "guess",
+            AllegroPhase::Guess(_) => "guess",
             AllegroPhase::Move { .. } => "move",
             AllegroPhase::Silent => "silent",
         };

@@ -29,9 +29,10 @@ use crate::parts::gradient::{
     Counted, GradientSteps, GradientRule, GradientSample, even_hundredths, loss_weight, worth,
 };
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
+use crate::parts::probe_intervals::Probes;
 use crate::{
-    AckEvent, Allowance, CongestionControl, Fields, LossCause, LossEvent, Profile, Scheme,
-    SendEvent, Setup,
+    AckEvent, Allowance, CongestionControl, Fields, LossEvent, Profile, Scheme, SendEvent,
+    Setup,
 };
 use narrows_units::{Params, Rate, Span, Stream, Time, params};
 
@@ -152,12 +153,8 @@ struct Expr {
     /// Smoothed round-trip time, and the one when the useful interval was begun.
     rtt: Option<f64>,
     rtt_at_start: f64,
-    /// Intervals of which the next decision is made: signs of probes, the first one's number, how many
-    /// have been begun, what they have shown.
-    signs: [f64; 4],
-    first: Option<u64>,
-    begun: usize,
-    seen: [Option<GradientSample>; 4],
+    /// Intervals of which the next decision is made.
+    probes: Probes<GradientSample>,
     utility: f64,
 }
 
@@ -181,57 +178,28 @@ impl Expr {
             end: setup.now,
             rtt: None,
             rtt_at_start: 0.0,
-            signs: [0.0; 4],
-            first: None,
-            begun: 0,
-            seen: [None; 4],
+            probes: Probes::single(),
             utility: 0.0,
         }
     }
 
-    /// Intervals that the next decision takes.
-    fn needed(&self) -> usize {
-        match self.phase {
-            ExprPhase::Start { .. } | ExprPhase::Decided { .. } => 1,
-            ExprPhase::Probe => 4,
-            ExprPhase::Silent => 0,
-        }
-    }
-
-    /// Whatever was being measured is not wanted any more.
-    fn discard(&mut self) {
-        self.first = None;
-        self.begun = 0;
-        self.seen = [None; 4];
-        self.sending = self.rate;
-    }
-
-    fn set_rate(&mut self, rate: f64) {
+    /// Begins a phase at `rate`: whatever was being measured is not wanted any more.
+    fn enter(&mut self, phase: ExprPhase, rate: f64) {
+        self.phase = phase;
         self.rate = rate.clamp(self.min_rate, MAX_RATE);
-        self.discard();
-    }
-
-    fn probe(&mut self) {
-        self.phase = ExprPhase::Probe;
-        self.signs = [1.0, -1.0, 1.0, -1.0];
-        for pair in self.signs.chunks_exact_mut(2) {
-            if self.random.chance(0.5) {
-                pair.swap(0, 1);
-            }
-        }
-        self.discard();
+        self.sending = self.rate;
+        self.probes = match phase {
+            ExprPhase::Start { .. } | ExprPhase::Decided { .. } => Probes::single(),
+            ExprPhase::Probe => Probes::pairs(2, &mut self.random),
+            ExprPhase::Silent => Probes::none(),
+        };
     }
 
     fn begin(&mut self, now: Time, rtt: f64) {
         self.sending = self.rate;
-        if self.begun < self.needed() {
-            self.first.get_or_insert(self.monitors.next_id());
+        if let Some(sign) = self.probes.begin(self.monitors.next_id()) {
             self.rtt_at_start = rtt;
-            if self.phase == ExprPhase::Probe {
-                let share = 1.0 + self.signs[self.begun] * PROBE;
-                self.sending = (self.rate * share).clamp(self.min_rate, MAX_RATE);
-            }
-            self.begun += 1;
+            self.sending = (self.rate * (1.0 + sign * PROBE)).clamp(self.min_rate, MAX_RATE);
         }
         self.monitors.begin(now, self.sending);
         let fewest = if self.params.unit_defects { 0.0 } else { MIN_INTERVAL_PACKETS * self.packet / self.sending };
@@ -239,13 +207,13 @@ impl Expr {
     }
 
     fn judge(&mut self, report: &IntervalReport) {
-        let index = self.first.and_then(|first| report.id.checked_sub(first));
-        let Some(index) = index.filter(|&index| index < self.needed() as u64) else {
+        if !self.probes.contains(report.id) {
             return;
-        };
+        }
         if report.first_to_last.is_zero() || report.app_limited {
             // Nothing can be said of a single packet, nor of the application's silence.
-            self.discard();
+            self.probes.restart();
+            self.sending = self.rate;
             return;
         }
         let outcome = ExprResult {
@@ -256,9 +224,14 @@ impl Expr {
             rise: report.rise,
         };
         self.utility = outcome.utility(self.params.latency_coefficient, self.params.unit_defects);
-        self.seen[index as usize] = Some(GradientSample { rate: report.rate / UNIT, utility: self.utility });
-        if self.seen[..self.needed()].iter().all(Option::is_some) {
-            self.decide();
+        self.probes.add(report.id, GradientSample { rate: report.rate / UNIT, utility: self.utility });
+        let probes = self.probes;
+        match probes.results() {
+            Some(&[Some(only)]) => self.judge_step(only),
+            Some(&[Some(first), Some(second), Some(third), Some(fourth)]) => {
+                self.judge_pairs([first, second], [third, fourth]);
+            }
+            _ => {}
         }
     }
 
@@ -268,48 +241,39 @@ impl Expr {
         self.steps.step(from, to, base, least) * UNIT
     }
 
-    fn decide(&mut self) {
-        let Some(first) = self.seen[0] else {
-            return;
-        };
+    /// Judges an interval of the starting phase, or the step before it.
+    fn judge_step(&mut self, sample: GradientSample) {
         match self.phase {
-            ExprPhase::Silent => {}
+            ExprPhase::Silent | ExprPhase::Probe => {}
             ExprPhase::Start { last } => {
-                if last.is_none_or(|last| first.utility > last) {
-                    self.phase = ExprPhase::Start { last: Some(first.utility) };
-                    self.set_rate(2.0 * self.rate);
+                if last.is_none_or(|last| sample.utility > last) {
+                    self.enter(ExprPhase::Start { last: Some(sample.utility) }, 2.0 * self.rate);
                 } else {
-                    self.set_rate(self.rate / 2.0);
-                    self.probe();
+                    self.enter(ExprPhase::Probe, self.rate / 2.0);
                 }
-            }
-            ExprPhase::Probe => {
-                let [_, Some(second), Some(third), Some(fourth)] = self.seen else {
-                    return;
-                };
-                let up = |one: GradientSample, other: GradientSample| (one.rate > other.rate) == (one.utility > other.utility);
-                if up(first, second) != up(third, fourth) {
-                    self.probe();
-                    return;
-                }
-                // The next rate is compared with the worse probe: the better one may have had the same rate.
-                let last = if third.utility < fourth.utility { third } else { fourth };
-                let step = self.step(first, second);
-                self.phase = ExprPhase::Decided { last };
-                self.set_rate(self.rate + step);
             }
             ExprPhase::Decided { last } => {
                 let previous = self.steps.previous;
-                let step = self.step(last, first);
+                let step = self.step(last, sample);
                 if previous * step > 0.0 {
-                    self.phase = ExprPhase::Decided { last: first };
-                    self.set_rate(self.rate + step);
+                    self.enter(ExprPhase::Decided { last: sample }, self.rate + step);
                 } else {
-                    self.set_rate(self.rate / (1.0 + BACK.copysign(previous)));
-                    self.probe();
+                    self.enter(ExprPhase::Probe, self.rate / (1.0 + BACK.copysign(previous)));
                 }
             }
         }
+    }
+
+    fn judge_pairs(&mut self, [first, second]: [GradientSample; 2], [third, fourth]: [GradientSample; 2]) {
+        let up = |one: GradientSample, other: GradientSample| (one.rate > other.rate) == (one.utility > other.utility);
+        if up(first, second) != up(third, fourth) {
+            self.enter(ExprPhase::Probe, self.rate);
+            return;
+        }
+        // The next rate is compared with the worse probe: the better one may have had the same rate.
+        let last = if third.utility < fourth.utility { third } else { fourth };
+        let step = self.step(first, second);
+        self.enter(ExprPhase::Decided { last }, self.rate + step);
     }
 
     fn judge_all(&mut self) {
@@ -331,12 +295,10 @@ impl CongestionControl for Expr {
         match self.phase {
             ExprPhase::Silent => {
                 self.monitors.clear();
-                self.phase = ExprPhase::Start { last: None };
-                self.discard();
+                self.enter(ExprPhase::Start { last: None }, self.rate);
             }
-            ExprPhase::Start { .. } if self.begun > 0 && grown => {
-                self.set_rate(self.rate / 2.0);
-                self.probe();
+            ExprPhase::Start { .. } if self.probes.has_begun() && grown => {
+                self.enter(ExprPhase::Probe, self.rate / 2.0);
             }
             _ => {}
         }
@@ -344,15 +306,11 @@ impl CongestionControl for Expr {
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
-        if loss.cause == LossCause::Reordering {
-            self.monitors.lost(loss.lost);
-            self.judge_all();
-            return;
+        if self.monitors.on_loss(loss) {
+            self.steps = GradientSteps::new(GradientRule::Expr);
+            self.enter(ExprPhase::Silent, self.rate / 2.0);
         }
-        self.monitors.clear();
-        self.phase = ExprPhase::Silent;
-        self.steps = GradientSteps::new(GradientRule::Expr);
-        self.set_rate(self.rate / 2.0);
+        self.judge_all();
     }
 
     fn on_send(&mut self, send: &SendEvent) {

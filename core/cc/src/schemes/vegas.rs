@@ -79,7 +79,7 @@ impl Vegas {
         }
         Ok(Vegas {
             params,
-            rtt: RttRounds::new(),
+            rtt: RttRounds::default(),
             pace: Pace::Judging,
             backlog: 0.0,
         })

@@ -55,7 +55,7 @@ impl VegasLinux {
     fn new(params: &Params) -> Self {
         VegasLinux {
             params: VegasLinuxParams::read(params),
-            rtt: RttRounds::new(),
+            rtt: RttRounds::default(),
             unmeasured: false,
             diff: 0.0,
         }

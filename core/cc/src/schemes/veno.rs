@@ -51,7 +51,7 @@ impl Veno {
     fn new(params: &Params) -> Self {
         Veno {
             params: VenoParams::read(params),
-            rtt: RttRounds::new(),
+            rtt: RttRounds::default(),
             backlog: None,
         }
     }

@@ -27,9 +27,10 @@
 use crate::parts::gradient::{Counted, GradientRule, GradientSample, GradientSteps};
 use utility::VivaceResult;
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
+use crate::parts::probe_intervals::Probes;
 use crate::{
-    AckEvent, Allowance, CongestionControl, Fields, LossCause, LossEvent, Profile, Scheme,
-    SendEvent, Setup,
+    AckEvent, Allowance, CongestionControl, Fields, LossEvent, Profile, Scheme, SendEvent,
+    Setup,
 };
 use narrows_units::{Params, Rate, Stream, Time, choice, params};
 
@@ -137,13 +138,7 @@ enum VivacePhase {
     /// The rate is doubled while utility rises.
     Start { last: Option<f64>, target: Option<u64> },
     /// Pairs of probes around the rate.
-    Probe {
-        signs: [f64; 4],
-        count: usize,
-        first: Option<u64>,
-        begun: usize,
-        seen: [Option<VivaceResult>; 4],
-    },
+    Probe(Probes<VivaceResult>),
     /// A step away from a reference.
     Move {
         reference_id: u64,
@@ -216,11 +211,9 @@ impl Vivace {
             VivacePhase::Start { target, .. } => {
                 target.get_or_insert(id);
             }
-            VivacePhase::Probe { signs, count, first, begun, .. } => {
-                if *begun < *count {
-                    first.get_or_insert(id);
-                    self.sending = self.base + signs[*begun] * probe;
-                    *begun += 1;
+            VivacePhase::Probe(probes) => {
+                if let Some(sign) = probes.begin(id) {
+                    self.sending = self.base + sign * probe;
                 }
             }
             VivacePhase::Move { target_id, .. } => {
@@ -239,14 +232,8 @@ impl Vivace {
 
     fn search(&mut self) {
         self.base = self.base.clamp(self.min_rate, MAX_RATE);
-        let mut signs = [1.0, -1.0, 1.0, -1.0];
-        for pair in signs.chunks_exact_mut(2) {
-            if self.random.chance(0.5) {
-                pair.swap(0, 1);
-            }
-        }
-        let count = if self.steps.agreeing >= 1 { 2 } else { 4 };
-        self.phase = VivacePhase::Probe { signs, count, first: None, begun: 0, seen: [None; 4] };
+        let pairs = if self.steps.agreeing >= 1 { 1 } else { 2 };
+        self.phase = VivacePhase::Probe(Probes::pairs(pairs, &mut self.random));
     }
 
     /// Searches again with a single pair.
@@ -284,17 +271,15 @@ impl Vivace {
                     self.judge_start(&seen, last);
                 }
             }
-            VivacePhase::Probe { count, first, seen: probes, .. } => {
-                let index = first.and_then(|first| report.id.checked_sub(first));
-                let Some(index) = index.filter(|&index| index < *count as u64) else {
+            VivacePhase::Probe(probes) => {
+                if !probes.add(report.id, seen) {
                     return;
-                };
-                probes[index as usize] = Some(seen);
-                let (count, probes) = (*count, *probes);
+                }
+                let probes = *probes;
                 if !usable {
                     self.search();
-                } else if probes[..count].iter().all(Option::is_some) {
-                    self.judge_probes(&probes, count);
+                } else if probes.results().is_some() {
+                    self.judge_probes(&probes);
                 }
             }
             VivacePhase::Move { reference_id, reference, target_id, target } => {
@@ -331,10 +316,9 @@ impl Vivace {
         }
     }
 
-    fn judge_probes(&mut self, probes: &[Option<VivaceResult>; 4], count: usize) {
-        let probes = || probes[..count].iter().flatten();
-        let (packets, lost) = probes().fold((0, 0), |(packets, lost), probe| {
-            (packets + probe.packets, lost + probe.lost)
+    fn judge_probes(&mut self, probes: &Probes<VivaceResult>) {
+        let (packets, lost) = probes.more_and_less().fold((0, 0), |(packets, lost), (one, other)| {
+            (packets + one.packets + other.packets, lost + one.lost + other.lost)
         });
         let common = lost as f64 / packets as f64;
         let utility = |probe: &VivaceResult| {
@@ -343,10 +327,8 @@ impl Vivace {
         };
         // Sums over pairs: votes, and utility, rate and losses of slower and faster probes.
         let (mut votes, mut slow, mut fast) = (0, (0.0, 0.0, 0), (0.0, 0.0, 0));
-        let mut iterator = probes();
-        while let (Some(one), Some(other)) = (iterator.next(), iterator.next()) {
-            let (slower, faster) = if one.rate < other.rate { (one, other) } else { (other, one) };
-            let (low, high) = (utility(slower), utility(faster));
+        for (faster, slower) in probes.more_and_less() {
+            let (low, high) = (utility(&slower), utility(&faster));
             votes += i32::from(high > low) - i32::from(high < low);
             slow = (slow.0 + low, slow.1 + slower.rate, slow.2 + slower.lost);
             fast = (fast.0 + high, fast.1 + faster.rate, fast.2 + faster.lost);
@@ -363,7 +345,7 @@ impl Vivace {
             return;
         }
         self.put_off = false;
-        let pairs = (count / 2) as f64;
+        let pairs = (probes.count() / 2) as f64;
         let mean = |sums: (f64, f64, u64)| GradientSample { utility: sums.0 / pairs, rate: sums.1 / pairs };
         let step = self.steps.step(mean(slow), mean(fast), self.base, self.least_step());
         let small = step <= SMALL_STEP * self.base;
@@ -420,16 +402,13 @@ impl CongestionControl for Vivace {
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
-        if loss.cause == LossCause::Reordering {
-            self.monitors.lost(loss.lost);
-            self.judge_all();
-            return;
+        if self.monitors.on_loss(loss) {
+            self.phase = VivacePhase::Silent;
+            self.steps = GradientSteps::new(GradientRule::Vivace);
+            self.base = (self.base / 2.0).max(self.min_rate);
+            self.sending = self.base;
         }
-        self.monitors.clear();
-        self.phase = VivacePhase::Silent;
-        self.steps = GradientSteps::new(GradientRule::Vivace);
-        self.base = (self.base / 2.0).max(self.min_rate);
-        self.sending = self.base;
+        self.judge_all();
     }
 
     fn on_send(&mut self, send: &SendEvent) {
@@ -451,7 +430,7 @@ impl CongestionControl for Vivace {
     fn trace(&self, fields: &mut Fields) {
         fields.mode = match self.phase {
             VivacePhase::Start { .. } => "start",
-            VivacePhase::Probe { .. } => "probe",
+            VivacePhase::Probe(_) => "probe",
             VivacePhase::Move { .. } => "move",
             VivacePhase::Silent => "silent",
         };

@@ -74,7 +74,7 @@ impl Yeah {
     fn new(params: &Params) -> Self {
         Yeah {
             params: YeahParams::read(params),
-            rtt: RttRounds::new(),
+            rtt: RttRounds::default(),
             backlog: 0.0,
             slow_rounds: 0,
             fast_rounds: 0,

@@ -41,7 +41,7 @@ impl CobaltSettings {
 }
 
 /// The state of one queue under the law.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CobaltState {
     count: u32,
     /// When the next signal is due, or the count falls.
@@ -56,17 +56,6 @@ pub(crate) struct CobaltState {
 }
 
 impl CobaltState {
-    pub(crate) const fn new() -> Self {
-        CobaltState {
-            count: 0,
-            next: Time::ZERO,
-            dropping: false,
-            blue: 0.0,
-            changed: Time::ZERO,
-            emptied: Time::ZERO,
-        }
-    }
-
     /// A packet of this queue had to be dropped because there was no room.
     pub(crate) fn overflow(&mut self, set: &CobaltSettings, now: Time) {
         if now.since(self.changed) > set.target {

@@ -38,8 +38,9 @@ impl CodelParams {
 }
 
 /// State that the drop just made leaves for the next packet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pending {
+    #[default]
     Nothing,
     /// It was the first of a dropping state: the next packet leaves.
     Entered,
@@ -49,7 +50,7 @@ enum Pending {
 
 /// The state of one queue under the law. It need not be told when the queue runs dry: the last packet
 /// has nothing behind it, which ends the dropping state.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CodelState {
     first_above: Option<Time>,
     drop_next: Time,
@@ -60,17 +61,6 @@ pub(crate) struct CodelState {
 }
 
 impl CodelState {
-    pub(crate) const fn new() -> Self {
-        CodelState {
-            first_above: None,
-            drop_next: Time::ZERO,
-            count: 0,
-            last_count: 0,
-            dropping: false,
-            pending: Pending::Nothing,
-        }
-    }
-
     /// True if the waiting time has been above the target for a whole interval.
     fn stands(&mut self, set: &CodelParams, now: Time, packet: &Departure) -> bool {
         if packet.sojourn < set.target || packet.left.bytes <= set.mtu.get() {
@@ -149,7 +139,7 @@ impl Codel {
     pub(crate) fn new(params: &Params) -> Self {
         Codel {
             settings: CodelParams::read(params),
-            state: CodelState::new(),
+            state: CodelState::default(),
         }
     }
 }

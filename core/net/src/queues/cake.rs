@@ -144,9 +144,10 @@ impl CakeSettings {
 }
 
 /// Where a queue stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CakeFlowPlace {
     /// In no list.
+    #[default]
     Idle,
     /// Among the new ones.
     Sparse,
@@ -156,7 +157,7 @@ enum CakeFlowPlace {
     Bulk,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct CakeFlow {
     /// The connection that uses it, and its hosts.
     connection: Option<u32>,
@@ -164,18 +165,6 @@ struct CakeFlow {
     place: CakeFlowPlace,
     deficit: i64,
     cobalt: CobaltState,
-}
-
-impl CakeFlow {
-    const fn new() -> Self {
-        CakeFlow {
-            connection: None,
-            hosts: (0, 0),
-            place: CakeFlowPlace::Idle,
-            deficit: 0,
-            cobalt: CobaltState::new(),
-        }
-    }
 }
 
 /// A class.
@@ -217,7 +206,7 @@ struct Cake<P> {
 impl<P: Packet> Cake<P> {
     fn grow(&mut self) {
         while self.queues.len() < QUEUES * self.set.weights.len() as u32 {
-            self.queues.add(CakeFlow::new());
+            self.queues.add(CakeFlow::default());
         }
     }
 
@@ -244,7 +233,7 @@ impl<P: Packet> Cake<P> {
         let flow = self.queues.state(queue);
         flow.connection = connection;
         if flow.place == CakeFlowPlace::Idle {
-            flow.cobalt = CobaltState::new();
+            flow.cobalt = CobaltState::default();
         }
         queue
     }

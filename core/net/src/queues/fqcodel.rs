@@ -84,7 +84,7 @@ impl FqCodelSettings {
 }
 
 /// One of the queues.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct FqCodelFlowState {
     codel: CodelState,
     credits: i64,
@@ -103,11 +103,7 @@ struct FqCodel<P> {
 impl<P: Packet> FqCodel<P> {
     fn grow(&mut self) {
         while self.queues.len() < self.set.flows {
-            self.queues.add(FqCodelFlowState {
-                codel: CodelState::new(),
-                credits: 0,
-                active: false,
-            });
+            self.queues.add(FqCodelFlowState::default());
         }
     }
 

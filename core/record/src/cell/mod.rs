@@ -112,6 +112,11 @@ pub struct PlannedChange {
     pub set: Map<String, Value>,
 }
 
+/// Size of a table with a place for each of these numbers of flows.
+pub(crate) fn table_size(flows: impl Iterator<Item = u16>) -> usize {
+    flows.map(|flow| usize::from(flow) + 1).max().unwrap_or(0)
+}
+
 impl Cell {
     /// The cell inside `run.json`.
     ///

@@ -22,6 +22,12 @@ enum Values {
     },
 }
 
+impl Default for DelayDistribution {
+    fn default() -> Self {
+        DelayDistribution::exact(Vec::new())
+    }
+}
+
 impl DelayDistribution {
     /// The distribution of these delays, in any order.
     pub fn exact(mut delays: Vec<u64>) -> Self {

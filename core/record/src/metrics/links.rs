@@ -13,7 +13,7 @@ use crate::schema::{BinRow, Direction, Fate};
 use std::collections::BTreeMap;
 
 /// Traffic of one bottleneck within the measured span.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LinkTraffic {
     /// Name of the bottleneck.
     pub name: String,
@@ -73,11 +73,8 @@ impl<'a> Links<'a> {
         let elements: Vec<&CellElement> = all.filter(wanted).collect();
         let none = |element: &&CellElement| LinkTraffic {
             name: element.label().to_owned(),
-            carried_bytes: 0,
-            wire_bytes: 0,
-            passed_ns: None,
-            seconds: Vec::new(),
             drops: single_packets.then_some((0, 0)),
+            ..LinkTraffic::default()
         };
         Links {
             cell,

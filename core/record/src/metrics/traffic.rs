@@ -2,7 +2,7 @@
 
 use super::distribution::DelayDistribution;
 use super::links::{LinkTraffic, Links};
-use crate::cell::Cell;
+use crate::cell::{Cell, table_size};
 use crate::histogram::HistogramBucket;
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::read::{PacketReader, Record, read_bins, read_delays};
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 pub(super) const SECOND: u64 = 1_000_000_000;
 
 /// The packets of one flow that travelled in the direction of its data.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct FlowTraffic {
     /// Number of the flow.
     pub flow: u16,
@@ -86,16 +86,7 @@ impl FlowTraffic {
         FlowTraffic {
             flow,
             direction,
-            sent_packets: 0,
-            sent_bytes: 0,
-            arrived_packets: 0,
-            arrived_bytes: 0,
-            dropped_packets: 0,
-            arrivals_ns: None,
-            shared_bytes: 0,
-            seconds: Vec::new(),
-            delays: DelayDistribution::exact(Vec::new()),
-            drops: None,
+            ..FlowTraffic::default()
         }
     }
 
@@ -129,11 +120,7 @@ struct Index(Vec<usize>);
 
 impl Index {
     fn new(flows: &[FlowTraffic]) -> Self {
-        let size = flows
-            .iter()
-            .map(|flow| usize::from(flow.flow) + 1)
-            .max()
-            .unwrap_or(0);
+        let size = table_size(flows.iter().map(|flow| flow.flow));
         let mut table = vec![usize::MAX; size];
         for (index, flow) in flows.iter().enumerate() {
             table[usize::from(flow.flow)] = index;

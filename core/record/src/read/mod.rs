@@ -17,10 +17,10 @@ pub(crate) use table::{TableReader, damaged, whole};
 
 use crate::cell::Cell;
 use crate::log::Chunk;
+use crate::rows::Row;
 use crate::schema::{
-    BINS_FILE, BinRow, CAPACITY_FILE, COMPLETIONS_FILE, CapacityRow, CompletionRow, DELAYS_FILE,
-    DelayRow, FRAMES_FILE, FrameRow, PACKETS_FILE, QUEUES_FILE, QueueRow, RUN_FILE, STATES_FILE,
-    StateRow, TRACES_FILE, TRANSFERS_FILE, TraceRow, TransferRow,
+    BinRow, CapacityRow, CompletionRow, DelayRow, FrameRow, PACKETS_FILE, QueueRow, RUN_FILE,
+    StateRow, TraceRow, TransferRow,
 };
 use crate::{Content, RecordError, RunDocument};
 use bytes::Bytes;
@@ -36,6 +36,13 @@ pub(crate) fn rows_of<R: Clone>(
         Some(Content::Rows(rows)) => Ok(Cow::Borrowed(rows)),
         Some(content) => read(content.clone()).map(Cow::Owned),
     }
+}
+
+/// The content of the file of one kind of rows, if there is one.
+fn rows<R: Row, E>(
+    load: &mut impl FnMut(&str) -> Result<Option<Bytes>, E>,
+) -> Result<Option<Content<R>>, E> {
+    Ok(load(R::FILE)?.map(Content::File))
 }
 
 /// All files of a record, or the rows that these would have.
@@ -88,15 +95,15 @@ impl Record {
             run,
             cell,
             packets: load(PACKETS_FILE)?.map(Content::File),
-            bins: load(BINS_FILE)?.map(Content::File),
-            delays: load(DELAYS_FILE)?.map(Content::File),
-            states: load(STATES_FILE)?.map(Content::File),
-            queues: load(QUEUES_FILE)?.map(Content::File),
-            traces: load(TRACES_FILE)?.map(Content::File),
-            transfers: load(TRANSFERS_FILE)?.map(Content::File),
-            completions: load(COMPLETIONS_FILE)?.map(Content::File),
-            frames: load(FRAMES_FILE)?.map(Content::File),
-            capacity: load(CAPACITY_FILE)?.map(Content::File),
+            bins: rows(&mut load)?,
+            delays: rows(&mut load)?,
+            states: rows(&mut load)?,
+            queues: rows(&mut load)?,
+            traces: rows(&mut load)?,
+            transfers: rows(&mut load)?,
+            completions: rows(&mut load)?,
+            frames: rows(&mut load)?,
+            capacity: rows(&mut load)?,
         };
         if record.packets.is_none() && (record.bins.is_none() || record.delays.is_none()) {
             let problem = "the file is missing, and there are no bins in its place";

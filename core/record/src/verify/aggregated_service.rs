@@ -95,12 +95,10 @@ fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
     for group in left.chunk_by(|a, b| a.0 == b.0) {
         let (at, _, row) = group[0];
         if at % tick != 0 {
-            faults.add(|| {
-                format!(
-                    "the packet in row {} left {name} between two ticks, at {at} ns",
-                    row + 1
-                )
-            });
+            faults.add(format_args!(
+                "the packet in row {} left {name} between two ticks, at {at} ns",
+                row + 1
+            ));
             continue;
         }
         let bits: i128 = group.iter().map(|left| left.1 * NS).sum();
@@ -110,12 +108,10 @@ fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
             most.map(|(last, excess)| excess + bits - i128::from((at - last) / tick) * each);
         let excess = longer.map_or(alone, |longer| longer.max(alone));
         if excess > 0 {
-            faults.add(|| {
-                let bits = excess / NS;
-                format!(
-                    "at the tick at {at} ns {name} had let out {bits} bits more than its credit"
-                )
-            });
+            let bits = excess / NS;
+            faults.add(format_args!(
+                "at the tick at {at} ns {name} had let out {bits} bits more than its credit"
+            ));
         }
         most = Some((at, excess.min(0)));
     }
@@ -133,15 +129,13 @@ fn wifi(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
         let fits =
             count <= of("frames") && bytes <= of("bytes") && bytes * 8 * NS <= of("time") * bps;
         if count > 1 && !fits {
-            faults.add(|| {
-                format!("{count} frames of {bytes} bytes left {name} together at {at} ns, which is beyond its limits")
-            });
+            faults.add(format_args!("{count} frames of {bytes} bytes left {name} together at {at} ns, which is beyond its limits"));
         }
         // Times are whole nanoseconds, in the model rounded up: what is asked for here is never more.
         let needed = of("overhead") + (bytes + of("ack")) * 8 * NS / bps;
         if before.is_some_and(|before| i128::from(at - before) < needed) {
             let row = row + 1;
-            faults.add(|| format!("the transmission with the packet in row {row} by {name} was shorter than {needed} ns"));
+            faults.add(format_args!("the transmission with the packet in row {row} by {name} was shorter than {needed} ns"));
         }
         before = Some(at);
     }

@@ -1,18 +1,15 @@
 //! Copies of packets have an original, of which they are copies.
 
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, on_packets};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "copies",
     claim: "every copy names an earlier packet of the same flow, way and size, and lies on a way \
             on which packets are copied",
-    run,
+    run: |evidence| on_packets(evidence, run),
 };
 
-fn run(evidence: &Evidence<'_>) -> CheckOutcome {
-    let Some(packets) = &evidence.packets else {
-        return bins_only();
-    };
+fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     let mut faults = CheckFaults::default();
     let mut copies = 0_u64;
     for row in (0..packets.len()).filter(|&row| packets.copy_of[row] > 0) {
@@ -21,21 +18,29 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         // Packet n is in row n - 1 unless the numbers are wrong, which another check finds.
         let source = usize::try_from(original - 1).unwrap_or(usize::MAX);
         if source >= row {
-            faults.add(|| format!("packet {uid} is a copy of packet {original}, which came later"));
+            faults.add(format_args!(
+                "packet {uid} is a copy of packet {original}, which came later"
+            ));
             continue;
         }
         let same = packets.flow[row] == packets.flow[source]
             && packets.direction[row] == packets.direction[source]
             && packets.size[row] == packets.size[source];
         if !same {
-            faults.add(|| format!("packet {uid} differs from packet {original}, its original"));
+            faults.add(format_args!(
+                "packet {uid} differs from packet {original}, its original"
+            ));
         }
         if packets.sent[row] < packets.sent[source] {
-            faults.add(|| format!("packet {uid} was copied before packet {original} was sent"));
+            faults.add(format_args!(
+                "packet {uid} was copied before packet {original} was sent"
+            ));
         }
         let lane = evidence.lanes.get(usize::from(packets.lane[row]));
         if lane.is_some_and(|lane| lane.stages.iter().all(|stage| !stage.copies)) {
-            faults.add(|| format!("packet {uid} is a copy, and nothing on its way copies packets"));
+            faults.add(format_args!(
+                "packet {uid} is a copy, and nothing on its way copies packets"
+            ));
         }
     }
     if copies == 0 {

@@ -51,11 +51,9 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             for (before, &(last, row)) in left.iter().zip(later) {
                 if before.0 > last - i128::from(delay) + i128::from(slack) {
                     let row = row + 1;
-                    faults.add(|| {
-                        format!(
-                            "{name} took a packet (row {row}) while {limit} were under way in it"
-                        )
-                    });
+                    faults.add(format_args!(
+                        "{name} took a packet (row {row}) while {limit} were under way in it"
+                    ));
                 }
             }
             format!("{} packets of {name}", left.len())
@@ -70,9 +68,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
                 let inside = until(Some(at.saturating_add(slack))) - until(gone);
                 if (inside as u64) < limit {
                     let row = row + 1;
-                    faults.add(|| {
-                        format!("{name} dropped a packet (row {row}) with {inside} of {limit} under way in it")
-                    });
+                    faults.add(format_args!("{name} dropped a packet (row {row}) with {inside} of {limit} under way in it"));
                 }
             }
             format!("{} drops of {name}", dropped.len())

@@ -1,7 +1,7 @@
 //! The columns of each packet agree with its fate.
 
 use super::record_data::{CORRUPTED, NO_ELEMENT, STRANGER};
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, on_packets};
 use crate::log::NOT_ARRIVED;
 use crate::schema::Fate;
 
@@ -9,13 +9,10 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "fates",
     claim: "exactly the delivered packets arrive, and every other names the element that dropped \
             or holds it",
-    run,
+    run: |evidence| on_packets(evidence, run),
 };
 
-fn run(evidence: &Evidence<'_>) -> CheckOutcome {
-    let Some(packets) = &evidence.packets else {
-        return bins_only();
-    };
+fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     let mut faults = CheckFaults::default();
     for row in 0..packets.len() {
         let uid = packets.uid[row];
@@ -46,7 +43,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             Fate::InFlight if element == NO_ELEMENT => "is in flight but no element holds it",
             _ => continue,
         };
-        faults.add(|| format!("packet {uid} ({direction}) {problem}"));
+        faults.add(format_args!("packet {uid} ({direction}) {problem}"));
     }
     faults.outcome(|| format!("{} packets", packets.len()))
 }

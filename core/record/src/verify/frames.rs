@@ -31,46 +31,45 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
 fn check_flow(evidence: &Evidence<'_>, flow: u16, rows: &[&FrameRow], faults: &mut CheckFaults) {
     let Some(known) = evidence.cell.flow(flow) else {
         let count = rows.len();
-        faults.add(|| format!("{count} frames are of flow {flow}, which the cell lacks"));
+        faults.add(format_args!(
+            "{count} frames are of flow {flow}, which the cell lacks"
+        ));
         return;
     };
     // A late endpoint of an emulation captures and reads its last frames a little after the end.
-    let grace = if evidence.simulated() {
-        0
-    } else {
-        1_000_000_000
-    };
-    let end = evidence.cell.duration_ns.saturating_add(grace);
+    let end = evidence.end_ns();
     let mut complete = 0_u64;
     let mut captured = known.start_ns.saturating_sub(evidence.early_ns());
     for (expected, row) in (0_u64..).zip(rows) {
         let number = row.frame;
         if number != expected {
-            faults.add(|| {
-                format!("frame {number} of flow {flow} stands where frame {expected} belongs")
-            });
+            faults.add(format_args!(
+                "frame {number} of flow {flow} stands where frame {expected} belongs"
+            ));
             // What follows would be counted as wrong again and again.
             return;
         }
         if row.captured_ns < captured || row.captured_ns > end {
-            faults.add(|| {
-                format!("frame {number} of flow {flow} was captured before the one before it or while the flow did not run")
-            });
+            faults.add(format_args!("frame {number} of flow {flow} was captured before the one before it or while the flow did not run"));
         }
         captured = row.captured_ns;
         let Some(arrived) = row.arrived_ns else {
             continue;
         };
         if arrived < row.captured_ns {
-            faults.add(|| format!("frame {number} of flow {flow} arrived before it was captured"));
+            faults.add(format_args!(
+                "frame {number} of flow {flow} arrived before it was captured"
+            ));
         }
         if arrived > end {
-            faults.add(|| format!("frame {number} of flow {flow} arrived after the run"));
+            faults.add(format_args!(
+                "frame {number} of flow {flow} arrived after the run"
+            ));
         }
         if row.discarded {
-            faults.add(|| {
-                format!("frame {number} of flow {flow} arrived, though not all of it was sent")
-            });
+            faults.add(format_args!(
+                "frame {number} of flow {flow} arrived, though not all of it was sent"
+            ));
         }
         complete += u64::from(row.bytes);
     }
@@ -80,12 +79,10 @@ fn check_flow(evidence: &Evidence<'_>, flow: u16, rows: &[&FrameRow], faults: &m
     }
     let delivered = delivered(evidence, flow, known.direction);
     if complete > delivered {
-        faults.add(|| {
-            format!(
-                "the complete frames of flow {flow} have {complete} bytes, but only {delivered} \
+        faults.add(format_args!(
+            "the complete frames of flow {flow} have {complete} bytes, but only {delivered} \
                  bytes were delivered"
-            )
-        });
+        ));
     }
 }
 

@@ -1,18 +1,15 @@
 //! No packet was released before the time that the model asked for.
 
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, on_packets};
 use crate::log::NOT_ARRIVED;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "lateness",
     claim: "no packet was released before the model's time, and in simulation none after it",
-    run,
+    run: |evidence| on_packets(evidence, run),
 };
 
-fn run(evidence: &Evidence<'_>) -> CheckOutcome {
-    let Some(packets) = &evidence.packets else {
-        return bins_only();
-    };
+fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     if !evidence.modelled() {
         return CheckOutcome::Skipped("packets of a real path are not released by a model".into());
     }
@@ -22,9 +19,12 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let (uid, late) = (packets.uid[row], packets.late[row]);
         most = most.max(late);
         if late < 0 {
-            faults.add(|| format!("packet {uid} was released {} ns early", late.unsigned_abs()));
+            faults.add(format_args!(
+                "packet {uid} was released {} ns early",
+                late.unsigned_abs()
+            ));
         } else if late > 0 && evidence.simulated() {
-            faults.add(|| format!("packet {uid} was simulated {late} ns late"));
+            faults.add(format_args!("packet {uid} was simulated {late} ns late"));
         }
     }
     faults.outcome(|| format!("the latest packet was {most} ns late"))

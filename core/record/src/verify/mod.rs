@@ -53,9 +53,10 @@ mod timeline;
 
 use crate::read::Record;
 use crate::run;
-use record_data::Evidence;
+use record_data::{Evidence, Packets};
 use serde::Serialize;
 use serde_json::{Value, json};
+use std::fmt::Display;
 
 /// One check.
 struct VerifierCheck {
@@ -171,10 +172,10 @@ struct CheckFaults {
 }
 
 impl CheckFaults {
-    fn add(&mut self, describe: impl FnOnce() -> String) {
+    fn add(&mut self, fault: impl Display) {
         self.count += 1;
         if self.first.is_none() {
-            self.first = Some(describe());
+            self.first = Some(fault.to_string());
         }
     }
 
@@ -218,6 +219,17 @@ impl CheckFaults {
                 CheckOutcome::Fails(format!("{first}, and {} more like it", self.count - 1))
             }
         }
+    }
+}
+
+/// Outcome of a check of packets, on whatever the record keeps.
+fn on_packets(
+    evidence: &Evidence<'_>,
+    check: fn(&Evidence<'_>, &Packets) -> CheckOutcome,
+) -> CheckOutcome {
+    match &evidence.packets {
+        Some(packets) => check(evidence, packets),
+        None => bins_only(),
     }
 }
 

@@ -5,18 +5,17 @@
 //! [`Evidence::slack_ns`]).
 
 use super::timeline::access_table;
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, element_times};
+use super::{
+    CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, element_times, on_packets,
+};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "order",
     claim: "packets arrive in the order in which they entered the shared path",
-    run,
+    run: |evidence| on_packets(evidence, run),
 };
 
-fn run(evidence: &Evidence<'_>) -> CheckOutcome {
-    let Some(packets) = &evidence.packets else {
-        return bins_only();
-    };
+fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     let mut faults = CheckFaults::default();
     let mut checked = 0;
     for (lane, layout) in evidence.lanes.iter().enumerate() {
@@ -50,7 +49,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             if let Some((before, other)) = last[line]
                 && arrival < before
             {
-                faults.add(|| overtakes(row, other));
+                faults.add(overtakes(row, other));
             }
             last[line] = Some((arrival, row));
         }
@@ -73,7 +72,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             if let Some((before, other)) = latest
                 && arrival < before
             {
-                faults.add(|| overtakes(row, other));
+                faults.add(overtakes(row, other));
             }
         }
     }

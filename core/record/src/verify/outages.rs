@@ -5,15 +5,16 @@
 //! front of them; in emulation a packet may have come later than its stamp, so only those count that
 //! cannot have met another state. Elements that hold packets let none out before their time ends.
 
-use super::record_data::Packets;
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only, element_times};
+use super::{
+    CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, element_times, on_packets,
+};
 use crate::cell::{Cell, CellElement};
 use serde_json::Value;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "cuts",
     claim: "nothing passed a link while it was cut, and nothing was dropped by it otherwise",
-    run,
+    run: |evidence| on_packets(evidence, run),
 };
 
 /// When an element lets nothing through.
@@ -92,10 +93,7 @@ impl Closed {
     }
 }
 
-fn run(evidence: &Evidence<'_>) -> CheckOutcome {
-    let Some(packets) = &evidence.packets else {
-        return bins_only();
-    };
+fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     let mut faults = CheckFaults::default();
     for (lane, layout) in evidence.lanes.iter().enumerate() {
         for (place, stage) in layout.stages.iter().enumerate() {
@@ -136,9 +134,13 @@ fn passages(
         count += 1;
         let uid = packets.uid[entry.row];
         if shut && !entry.dropped {
-            faults.add(|| format!("packet {uid} passed {name} at {time} ns, while it was cut"));
+            faults.add(format_args!(
+                "packet {uid} passed {name} at {time} ns, while it was cut"
+            ));
         } else if !shut && entry.dropped {
-            faults.add(|| format!("{name} dropped packet {uid} at {time} ns, while it was open"));
+            faults.add(format_args!(
+                "{name} dropped packet {uid} at {time} ns, while it was open"
+            ));
         }
     }
     Ok(count)
@@ -164,7 +166,9 @@ fn departures(
         count += 1;
         if closed.at(left).0 {
             let uid = packets.uid[row];
-            faults.add(|| format!("packet {uid} left {name} at {left} ns, while it was cut"));
+            faults.add(format_args!(
+                "packet {uid} left {name} at {left} ns, while it was cut"
+            ));
         }
     }
     Ok(count)

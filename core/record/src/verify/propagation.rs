@@ -39,12 +39,10 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             let delay = arrival - i128::from(packets.sent[row]);
             if delay < i128::from(least) {
                 let uid = packets.uid[row];
-                faults.add(|| {
-                    format!(
-                        "packet {uid} ({direction}) took {delay} ns where propagation alone takes \
+                faults.add(format_args!(
+                    "packet {uid} ({direction}) took {delay} ns where propagation alone takes \
                          {least} ns"
-                    )
-                });
+                ));
             }
         }
         return faults.outcome(|| format!("{checked} arrivals"));
@@ -57,13 +55,11 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     for row in delays.iter().filter(|row| row.packets > 0 && !copies) {
         let least = cell.propagation_ns(row.flow, row.direction);
         if row.low_ns < least {
-            faults.add(|| {
-                format!(
-                    "{} packets of flow {} ({}) took as little as {} ns where propagation alone \
+            faults.add(format_args!(
+                "{} packets of flow {} ({}) took as little as {} ns where propagation alone \
                      takes {least} ns",
-                    row.packets, row.flow, row.direction, row.low_ns
-                )
-            });
+                row.packets, row.flow, row.direction, row.low_ns
+            ));
         }
     }
     // The histogram must tell of the packets that the bins count.
@@ -76,7 +72,9 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         .sum();
     let measured: u64 = delays.iter().map(|row| row.packets).sum();
     if counted != measured {
-        faults.add(|| format!("{counted} packets arrived, but {measured} delays are recorded"));
+        faults.add(format_args!(
+            "{counted} packets arrived, but {measured} delays are recorded"
+        ));
     }
     faults.outcome(|| format!("{measured} delays in {} buckets", delays.len()))
 }

@@ -56,15 +56,13 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             });
             if fits(limit, uncertain, pass.size) {
                 let (bytes, packets) = found.queue.total();
-                faults.add(|| {
-                    format!(
-                        "{} dropped a packet of {} bytes (row {}) while only {packets} packets \
+                faults.add(format_args!(
+                    "{} dropped a packet of {} bytes (row {}) while only {packets} packets \
                          ({bytes} bytes) waited",
-                        timeline.name,
-                        pass.size,
-                        pass.row + 1
-                    )
-                });
+                    timeline.name,
+                    pass.size,
+                    pass.row + 1
+                ));
             }
         });
         Ok(format!("{drops} drops of {}", timeline.name))

@@ -43,16 +43,14 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
                 excused += 1;
                 return;
             }
-            faults.add(|| {
-                format!(
-                    "{} took a packet of {} bytes (row {}) while {} packets ({} bytes) waited",
-                    timeline.name,
-                    pass.size,
-                    pass.row + 1,
-                    waiting.1,
-                    waiting.0
-                )
-            });
+            faults.add(format_args!(
+                "{} took a packet of {} bytes (row {}) while {} packets ({} bytes) waited",
+                timeline.name,
+                pass.size,
+                pass.row + 1,
+                waiting.1,
+                waiting.0
+            ));
         });
         let note = if excused > 0 {
             format!(" ({excused} packets within the emulator's lateness)")

@@ -43,12 +43,16 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             continue;
         }
         let Some(StageNature::Bottleneck(server)) = stage.map(|stage| &stage.nature) else {
-            faults.add(|| format!("a queue '{element}' was sampled, and the cell has none"));
+            faults.add(format_args!(
+                "a queue '{element}' was sampled, and the cell has none"
+            ));
             continue;
         };
         match last.iter_mut().find(|(name, _)| name == element) {
             Some((_, before)) if *before >= *time => {
-                faults.add(|| format!("the samples of {element} go back in time at {time} ns"));
+                faults.add(format_args!(
+                    "the samples of {element} go back in time at {time} ns"
+                ));
             }
             Some((_, before)) => *before = *time,
             None => last.push((element, *time)),
@@ -58,9 +62,9 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         if limit.bytes.is_some_and(|most| *bytes > most)
             || limit.packets.is_some_and(|most| u64::from(*packets) > most)
         {
-            faults.add(|| {
-                format!("at {time} ns {element} held {packets} packets ({bytes} bytes), beyond its limit")
-            });
+            faults.add(format_args!(
+                "at {time} ns {element} held {packets} packets ({bytes} bytes), beyond its limit"
+            ));
             continue;
         }
         let Some(curve) = curves.iter().find(|curve| curve.timeline.name == *element) else {
@@ -70,13 +74,11 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let slack = slack.max(curve.timeline.uncertain_ns);
         let (low, high) = curve.range(*time, slack);
         if !(low.0..=high.0).contains(bytes) || !(low.1..=high.1).contains(&u64::from(*packets)) {
-            faults.add(|| {
-                format!(
-                    "at {time} ns {element} was sampled with {packets} packets ({bytes} bytes), but \
+            faults.add(format_args!(
+                "at {time} ns {element} was sampled with {packets} packets ({bytes} bytes), but \
                      from {} to {} ({} to {} bytes) waited",
-                    low.1, high.1, low.0, high.0
-                )
-            });
+                low.1, high.1, low.0, high.0
+            ));
         }
     }
     if compared == 0 && faults.count == 0 {

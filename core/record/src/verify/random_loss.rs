@@ -39,12 +39,10 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let most = 6.0 * (expected * (1.0 - ratio)).max(0.0).sqrt() + 6.0;
         let certain = ratio == 0.0 || ratio == 1.0;
         if (dropped - expected).abs() > if certain { 0.0 } else { most } {
-            faults.add(|| {
-                format!(
-                    "{} dropped {dropped} of {came} packets where about {expected:.0} are expected",
-                    stage.name
-                )
-            });
+            faults.add(format_args!(
+                "{} dropped {dropped} of {came} packets where about {expected:.0} are expected",
+                stage.name
+            ));
         }
         found.push(format!(
             "{} dropped {dropped} of {came} packets",

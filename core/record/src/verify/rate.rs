@@ -67,23 +67,21 @@ fn departures(timeline: &Timeline, simulated: bool, faults: &mut CheckFaults) ->
             let bits = timeline.server.wire_bits(pass.size);
             let left = law.work(pass.leave.saturating_add(tolerance).max(pass.start));
             if !pass.loose && bits * NS > left - law.work(pass.start) {
-                faults.add(|| {
-                    format!(
-                        "a packet of {} bytes (row {}) left {} {} ns after its service could \
+                faults.add(format_args!(
+                    "a packet of {} bytes (row {}) left {} {} ns after its service could \
                          begin, where {} need {} ns",
-                        pass.size,
-                        pass.row + 1,
-                        timeline.name,
-                        i128::from(pass.leave) - i128::from(pass.start),
-                        timeline.rate(),
-                        timeline.served(pass.start, bits).saturating_sub(pass.start),
-                    )
-                });
+                    pass.size,
+                    pass.row + 1,
+                    timeline.name,
+                    i128::from(pass.leave) - i128::from(pass.start),
+                    timeline.rate(),
+                    timeline.served(pass.start, bits).saturating_sub(pass.start),
+                ));
             }
             let touching = before.is_some_and(|b| b.leave == pass.enter);
             let allowance = u64::from(touching || !simulated);
             if let Some(excess) = window.depart(pass.leave, bits, allowance) {
-                faults.add(|| over(&timeline.name, pass.row, excess));
+                faults.add(over(&timeline.name, pass.row, excess));
             }
         }
         before = Some(pass);
@@ -111,7 +109,7 @@ fn arrivals(
         let bits = server.wire_bits(size);
         // When the server idled is not known, so every packet may bring its own rounding.
         if let Some(excess) = window.depart(leave, bits, 1) {
-            faults.add(|| over(name, row, excess));
+            faults.add(over(name, row, excess));
         }
     }
     Ok(format!(
@@ -152,12 +150,10 @@ fn total(
     // The last packet may have left in a nanosecond that the capacity no longer counts whole.
     let most = capacity.saturating_add(65_535);
     if counters.out_bytes > most {
-        faults.add(|| {
-            format!(
-                "{name} let {} bytes through, where its server could have carried {capacity}",
-                counters.out_bytes
-            )
-        });
+        faults.add(format_args!(
+            "{name} let {} bytes through, where its server could have carried {capacity}",
+            counters.out_bytes
+        ));
     }
     Ok(format!(
         "{name} let {} of {capacity} possible bytes through",
@@ -262,12 +258,10 @@ fn binned(
         let at_end = level - work(start.saturating_add(width));
         let excess = at_end - lowest - packet - late;
         if excess > 0 {
-            faults.add(|| {
-                format!(
-                    "up to the bin at {start} ns, {name} carried {} bits too many",
-                    excess / NS
-                )
-            });
+            faults.add(format_args!(
+                "up to the bin at {start} ns, {name} carried {} bits too many",
+                excess / NS
+            ));
             lowest = at_end;
         }
     }

@@ -129,6 +129,12 @@ impl<'a> Evidence<'a> {
         self.run.plane == "simulate"
     }
 
+    /// The latest time in ns of what a process of a host may still do or see: those of real hosts are late at the end.
+    pub(super) fn end_ns(&self) -> u64 {
+        let grace = if self.simulated() { 0 } else { 1_000_000_000 };
+        self.cell.duration_ns.saturating_add(grace)
+    }
+
     /// Bound in ns by which a time that a host tells by its own clock may lie before what it means: between two real hosts,
     /// the bound of what is known of their clocks, and what these drift apart during the run (no relation with
     /// a drift above 1000 ppm is believed when the record is made).

@@ -13,24 +13,21 @@
 //! hosts are shut down, packets that are due may stay unreleased for a few turns.
 
 use super::layout::{Layout, PathStage, StageNature};
-use super::record_data::{Packets, Queueing};
+use super::record_data::Queueing;
 use super::timeline::{NEVER, NS, Stamps, Timeline, access_table};
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, on_packets};
 use crate::schema::Fate;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "stay",
     claim: "no packet stayed longer than the delays, the packets before it and the rate explain",
-    run,
+    run: |evidence| on_packets(evidence, run),
 };
 
 /// Time in which an emulation comes to a stop, in ns.
 const SHUTDOWN_NS: u64 = 50_000_000;
 
-fn run(evidence: &Evidence<'_>) -> CheckOutcome {
-    let Some(packets) = &evidence.packets else {
-        return bins_only();
-    };
+fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     let mut faults = CheckFaults::default();
     let mut checked = 0_u64;
     let slack = evidence.slack_ns();
@@ -96,12 +93,10 @@ fn behind_queue(
         if pass.leave == NEVER {
             // Whatever waits behind the packet in service has every right to be there.
             if std::mem::take(&mut first_held) && !pass.loose && latest < end {
-                faults.add(|| {
-                    format!(
-                        "packet {uid} is held by {} although it was due to leave",
-                        timeline.name
-                    )
-                });
+                faults.add(format_args!(
+                    "packet {uid} is held by {} although it was due to leave",
+                    timeline.name
+                ));
             }
             checked += 1;
             continue;
@@ -109,13 +104,11 @@ fn behind_queue(
         if pass.seen {
             checked += 1;
             if !pass.loose && pass.leave > latest {
-                faults.add(|| {
-                    format!(
-                        "packet {uid} left {} {} ns after it could have been served",
-                        timeline.name,
-                        pass.leave - pass.start
-                    )
-                });
+                faults.add(format_args!(
+                    "packet {uid} left {} {} ns after it could have been served",
+                    timeline.name,
+                    pass.leave - pass.start
+                ));
             }
         } else if packets.fate[pass.row] == Fate::InFlight {
             checked += 1;
@@ -133,7 +126,7 @@ fn behind_queue(
                 .saturating_add(timeline.uncertain_ns)
                 < end
             {
-                faults.add(|| overdue(layout, held_at, uid));
+                faults.add(overdue(layout, held_at, uid));
             }
         }
     }
@@ -200,19 +193,17 @@ fn on_fixed_delays(
                     .model_arrival(row)
                     .is_some_and(|arrival| arrival > latest)
                 {
-                    faults.add(|| {
-                        format!(
-                            "packet {uid} ({}) arrived later than fixed delays allow",
-                            packets.direction[row]
-                        )
-                    });
+                    faults.add(format_args!(
+                        "packet {uid} ({}) arrived later than fixed delays allow",
+                        packets.direction[row]
+                    ));
                 }
             }
             Fate::InFlight if usize::from(packets.element[row]) < known => {
                 checked += 1;
                 let held_at = usize::from(packets.element[row]);
                 if until(&layout.stages[..=held_at]).saturating_add(slack) < end {
-                    faults.add(|| overdue(layout, held_at, uid));
+                    faults.add(overdue(layout, held_at, uid));
                 }
             }
             _ => {}

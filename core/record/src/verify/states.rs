@@ -25,36 +25,35 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let mut faults = CheckFaults::default();
     let mut last: BTreeMap<u16, (u64, [u64; 2])> = BTreeMap::new();
     // A late sampler of an emulation takes its last sample a little after the end.
-    let grace = if evidence.simulated() {
-        0
-    } else {
-        1_000_000_000
-    };
-    let end = evidence.cell.duration_ns.saturating_add(grace);
+    let end = evidence.end_ns();
     for row in evidence.states.iter() {
         let flow = row.flow;
         if evidence.cell.flow(flow).is_none() {
-            faults.add(|| format!("flow {flow} was sampled, and the cell has no such flow"));
+            faults.add(format_args!(
+                "flow {flow} was sampled, and the cell has no such flow"
+            ));
             continue;
         }
         if row.time_ns > end {
-            faults.add(|| {
-                format!(
-                    "flow {flow} was sampled after the end, at {} ns",
-                    row.time_ns
-                )
-            });
+            faults.add(format_args!(
+                "flow {flow} was sampled after the end, at {} ns",
+                row.time_ns
+            ));
         }
         let (time, counts) = last.entry(flow).or_insert((0, [0; 2]));
         if row.time_ns < *time {
             let now = row.time_ns;
-            faults.add(|| format!("the states of flow {flow} go back in time at {now} ns"));
+            faults.add(format_args!(
+                "the states of flow {flow} go back in time at {now} ns"
+            ));
         }
         *time = row.time_ns;
         for ((name, value), known) in COUNTERS.iter().zip(counts) {
             let Some(value) = value(row) else { continue };
             if value < *known {
-                faults.add(|| format!("{name} of flow {flow} shrinks from {known} to {value}"));
+                faults.add(format_args!(
+                    "{name} of flow {flow} shrinks from {known} to {value}"
+                ));
             }
             *known = value;
         }

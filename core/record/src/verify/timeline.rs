@@ -11,7 +11,7 @@
 
 use super::layout::{Layout, Server, StageNature};
 use super::record_data::{NO_LANE, Packets};
-use crate::cell::{Cell, RateLaw};
+use crate::cell::{Cell, RateLaw, table_size};
 use crate::schema::Fate;
 use std::collections::BTreeMap;
 
@@ -252,12 +252,7 @@ impl Stamps {
 
 /// The access delay of each flow, by number.
 pub(super) fn access_table(cell: &Cell, layout: &Layout) -> Vec<u64> {
-    let size = cell
-        .flows
-        .iter()
-        .map(|flow| usize::from(flow.flow) + 1)
-        .max()
-        .unwrap_or(0);
+    let size = table_size(cell.flows.iter().map(|flow| flow.flow));
     (0..size)
         .map(|flow| cell.access_ns(flow as u16, layout.direction))
         .collect()

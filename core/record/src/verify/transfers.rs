@@ -22,28 +22,31 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let mut faults = CheckFaults::default();
     let mut complete: BTreeMap<u16, u64> = BTreeMap::new();
     // A late endpoint of an emulation reads its last bytes a little after the end.
-    let grace = if evidence.simulated() {
-        0
-    } else {
-        1_000_000_000
-    };
-    let end = evidence.cell.duration_ns.saturating_add(grace);
+    let end = evidence.end_ns();
     for row in evidence.transfers.iter() {
         let (flow, number) = (row.flow, row.transfer);
         let Some(known) = evidence.cell.flow(flow) else {
-            faults.add(|| format!("transfer {number} is of flow {flow}, which the cell lacks"));
+            faults.add(format_args!(
+                "transfer {number} is of flow {flow}, which the cell lacks"
+            ));
             continue;
         };
         let start = known.start_ns.saturating_sub(evidence.early_ns());
         if row.started_ns < start || row.started_ns > end {
-            faults.add(|| format!("transfer {number} of flow {flow} began while it did not run"));
+            faults.add(format_args!(
+                "transfer {number} of flow {flow} began while it did not run"
+            ));
         }
         let Some(ended) = row.ended_ns else { continue };
         if ended < row.started_ns {
-            faults.add(|| format!("transfer {number} of flow {flow} ended before it began"));
+            faults.add(format_args!(
+                "transfer {number} of flow {flow} ended before it began"
+            ));
         }
         if ended > end {
-            faults.add(|| format!("transfer {number} of flow {flow} ended after the run"));
+            faults.add(format_args!(
+                "transfer {number} of flow {flow} ended after the run"
+            ));
         }
         *complete.entry(flow).or_default() += row.bytes;
     }
@@ -54,12 +57,10 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     for (&flow, &bytes) in &complete {
         let delivered = delivered(evidence, flow);
         if bytes > delivered {
-            faults.add(|| {
-                format!(
-                    "the complete transfers of flow {flow} have {bytes} bytes, but only {delivered} \
+            faults.add(format_args!(
+                "the complete transfers of flow {flow} have {bytes} bytes, but only {delivered} \
                      bytes were delivered"
-                )
-            });
+            ));
         }
     }
     faults.outcome(|| format!("{} transfers", evidence.transfers.len()))

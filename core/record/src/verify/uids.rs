@@ -1,17 +1,14 @@
 //! Packets are numbered 1, 2, 3... without gap or repetition.
 
-use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck, bins_only};
+use super::{CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, on_packets};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "uids",
     claim: "packets are numbered in the order of entering, without gap or repetition",
-    run,
+    run: |evidence| on_packets(evidence, run),
 };
 
-fn run(evidence: &Evidence<'_>) -> CheckOutcome {
-    let Some(packets) = &evidence.packets else {
-        return bins_only();
-    };
+fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     let mut faults = CheckFaults::default();
     let mut sent = 0;
     for (row, &uid) in packets.uid.iter().enumerate() {
@@ -32,7 +29,10 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         // In emulation the stamps of two hosts interleave, so their order is checked per
         // direction, by the order of arrivals.
         if evidence.simulated() && packets.sent[row] < sent {
-            faults.add(|| format!("packet {uid} entered before packet {}", uid - 1));
+            faults.add(format_args!(
+                "packet {uid} entered before packet {}",
+                uid - 1
+            ));
         }
         sent = packets.sent[row];
     }

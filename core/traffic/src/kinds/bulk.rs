@@ -1,7 +1,8 @@
 //! Bulk transfer: there is always more to send.
 
+use super::ten_seconds;
 use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
-use narrows_units::{Entry, Example, Params, Time};
+use narrows_units::{Entry, Params, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -11,11 +12,7 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "the long-lived flow of every comparison; iperf -P n",
         params: &[],
         shorthand: &[],
-        example: Example::new(
-            "bulk",
-            "What arrives through 20 Mbit/s: as much as the scheme allows.",
-        )
-        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
+        example: ten_seconds("bulk", "What arrives through 20 Mbit/s: as much as the scheme allows."),
     },
     class: Class::Push,
     parallel: true,

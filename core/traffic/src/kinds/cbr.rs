@@ -1,7 +1,8 @@
 //! Datagrams at a constant rate.
 
+use super::ten_seconds;
 use crate::{TrafficAction, Application, Built, Class, DATAGRAM_HEADER, TrafficEvent, IP_UDP, TrafficSetup, Traffic};
-use narrows_units::{Bytes, Entry, Example, Params, Rate, Time, params};
+use narrows_units::{Bytes, Entry, Params, Rate, Time, params};
 
 params! {
     /// Parameters of all kinds that send datagrams of one size.
@@ -22,11 +23,10 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "iperf -u -b; RFC 8868, section 4.5",
         params: DatagramParams::PARAMS,
         shorthand: &["rate"],
-        example: Example::new(
+        example: ten_seconds(
             "{cbr: 2 Mbit/s}",
             "What arrives through 20 Mbit/s: datagrams at equal distances.",
-        )
-        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
+        ),
     },
     class: Class::Datagrams,
     parallel: false,

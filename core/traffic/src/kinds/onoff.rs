@@ -1,8 +1,9 @@
 //! On-off traffic: times in which data is sent, and times of silence, over one connection that
 //! stays open.
 
-use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer};
-use narrows_units::{Bytes, Entry, Example, Params, Span, Stream, Time, choice, params};
+use super::ten_seconds;
+use crate::{TrafficAction, Application, Built, TrafficEvent, TrafficSetup, Traffic, Transfer};
+use narrows_units::{Bytes, Entry, Params, Span, Stream, Time, choice, params};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -12,16 +13,13 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "on-off background of RFC 8868, section 4.3, with times in place of sizes",
         params: OnOffParams::PARAMS,
         shorthand: &["on"],
-        example: Example::new(
+        example: ten_seconds(
             "{onoff: {on: 1 s, off: 1 s, law: exponential}}",
             "What arrives through 20 Mbit/s: times of sending and of silence.",
-        )
-        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
+        ),
     },
-    class: Class::Push,
-    parallel: true,
-    whole: false,
     build,
+    ..super::bulk::TRAFFIC
 };
 
 choice! {

@@ -1,8 +1,9 @@
 //! Datagrams at times of a Poisson process.
 
+use super::ten_seconds;
 use super::cbr::DatagramParams;
-use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic};
-use narrows_units::{Entry, Example, Params, Span, Stream, Time};
+use crate::{TrafficAction, Application, Built, TrafficEvent, TrafficSetup, Traffic};
+use narrows_units::{Entry, Params, Span, Stream, Time};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -10,18 +11,14 @@ pub const TRAFFIC: Traffic = Traffic {
         name: "poisson",
         summary: "Sends datagrams of one size at exponentially distributed distances",
         source: "Poisson process",
-        params: DatagramParams::PARAMS,
-        shorthand: &["rate"],
-        example: Example::new(
+        example: ten_seconds(
             "{poisson: 2 Mbit/s}",
             "What arrives through 20 Mbit/s: datagrams with exponential gaps.",
-        )
-        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
+        ),
+        ..super::cbr::TRAFFIC.entry
     },
-    class: Class::Datagrams,
-    parallel: false,
-    whole: false,
     build,
+    ..super::cbr::TRAFFIC
 };
 
 fn build(params: &Params, setup: &TrafficSetup) -> Built {

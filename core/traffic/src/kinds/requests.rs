@@ -1,11 +1,11 @@
 //! Requests and answers: each connection asks, waits for the answer, thinks, and asks again.
 
+use super::ten_seconds;
 use super::onoff::TimeLaw;
+use crate::fetches::Fetches;
 use crate::sizes::{self, SizeParams};
-use crate::{
-    TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer, TransferHeader,
-};
-use narrows_units::{Entry, Example, Distribution, ParamSpec, Params, Span, Stream, Time, params};
+use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, TransferHeader};
+use narrows_units::{Entry, Distribution, ParamSpec, Params, Span, Stream, Time, params};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -15,11 +15,10 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "RFC 8868, section 4.3 (short TCP flows); netperf TCP_RR, TCP_CRR",
         params: &PARAMS,
         shorthand: &["response"],
-        example: Example::new(
+        example: ten_seconds(
             "{requests: {response: 500 kB, think: 500 ms}}",
             "What arrives through 20 Mbit/s: answers of 500 kB with times to think between them.",
-        )
-        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
+        ),
     },
     class: Class::Pull,
     parallel: true,
@@ -69,8 +68,7 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
     Ok(Box::new(Requests {
         source,
         askers: askers.collect(),
-        connections: 0,
-        transfers: 0,
+        fetches: Fetches::default(),
     }))
 }
 
@@ -91,33 +89,16 @@ struct Asker {
 struct Requests {
     source: RequestSource,
     askers: Vec<Asker>,
-    /// Connections opened and transfers begun so far.
-    connections: u32,
-    transfers: u32,
+    fetches: Fetches,
 }
 
 impl Requests {
     fn ask(&mut self, index: usize, actions: &mut Vec<TrafficAction>) {
         let asker = &mut self.askers[index];
         asker.next = Time::FAR;
-        let connection = asker.connection.unwrap_or_else(|| {
-            self.connections += 1;
-            actions.push(TrafficAction::Open {
-                connection: self.connections - 1,
-            });
-            self.connections - 1
-        });
+        let sizes = (self.source.request, sizes::draw(&self.source.response, &mut asker.stream));
+        let connection = self.fetches.ask(asker.connection, sizes, self.source.persistent, actions);
         asker.connection = Some(connection);
-        actions.push(TrafficAction::Transfer(Transfer {
-            connection,
-            transfer: self.transfers,
-            up: self.source.request,
-            down: sizes::draw(&self.source.response, &mut asker.stream),
-        }));
-        self.transfers += 1;
-        if !self.source.persistent {
-            actions.push(TrafficAction::Close { connection });
-        }
     }
 
     fn run(&mut self, now: Time, actions: &mut Vec<TrafficAction>) {
@@ -165,6 +146,7 @@ impl Application for Requests {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Transfer;
 
     fn build(json: &serde_json::Value, connections: u32) -> Box<dyn Application> {
         let params = Params::from_json(TRAFFIC.entry.params, json.as_object().unwrap()).unwrap();

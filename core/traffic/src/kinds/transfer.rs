@@ -1,7 +1,8 @@
 //! Sized transfer: so many bytes over each connection, and then nothing more.
 
-use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, TransferHeader};
-use narrows_units::{Entry, Example, Params, Time, params};
+use super::ten_seconds;
+use crate::{TrafficAction, Application, Built, TrafficEvent, TrafficSetup, Traffic, TransferHeader};
+use narrows_units::{Entry, Params, Time, params};
 
 /// Registry entry.
 pub const TRAFFIC: Traffic = Traffic {
@@ -11,16 +12,11 @@ pub const TRAFFIC: Traffic = Traffic {
         source: "flow completion time, RFC 5166, section 2.4",
         params: TransferParams::PARAMS,
         shorthand: &["bytes"],
-        example: Example::new(
-            "{transfer: 10 MB}",
-            "What arrives through 20 Mbit/s: 10 MB, then nothing.",
-        )
-        .picture(r#"{"seconds": 10, "bin_ms": 100}"#),
+        example: ten_seconds("{transfer: 10 MB}", "What arrives through 20 Mbit/s: 10 MB, then nothing."),
     },
-    class: Class::Push,
-    parallel: true,
     whole: true,
     build,
+    ..super::bulk::TRAFFIC
 };
 
 params! {

@@ -47,9 +47,8 @@
 mod files;
 mod locality;
 
-use crate::{
-    TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, Transfer, TransferHeader,
-};
+use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic, TransferHeader};
+use crate::fetches::Fetches;
 use files::WebFiles;
 use locality::Sequence;
 use narrows_units::{Entry, Example, Distribution, ParamError, Params, Span, Stream, Time, Zipf, params};
@@ -198,8 +197,7 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
         users: vec![User::default(); users as usize],
         awake: BinaryHeap::new(),
         waiting: BTreeMap::new(),
-        connections: 0,
-        transfers: 0,
+        fetches: Fetches::default(),
     }))
 }
 
@@ -227,8 +225,7 @@ struct Web {
     awake: BinaryHeap<Reverse<(Time, u32)>>,
     /// Users that wait for an object, by its connection.
     waiting: BTreeMap<u32, u32>,
-    connections: u32,
-    transfers: u32,
+    fetches: Fetches,
 }
 
 impl Web {
@@ -268,25 +265,9 @@ impl Web {
             let embedded = EMBEDDED.sample(&mut self.stream).min(1e6) as u32;
             user.left = 1 + embedded;
         }
-        let connection = user.connection.unwrap_or_else(|| {
-            self.connections += 1;
-            actions.push(TrafficAction::Open {
-                connection: self.connections - 1,
-            });
-            self.connections - 1
-        });
-        actions.push(TrafficAction::Transfer(Transfer {
-            connection,
-            transfer: self.transfers,
-            up: self.request,
-            down: self.sizes[self.sequence.next()],
-        }));
-        self.transfers += 1;
-        if self.persistent {
-            user.connection = Some(connection);
-        } else {
-            actions.push(TrafficAction::Close { connection });
-        }
+        let sizes = (self.request, self.sizes[self.sequence.next()]);
+        let connection = self.fetches.ask(user.connection, sizes, self.persistent, actions);
+        user.connection = Some(connection).filter(|_| self.persistent);
         self.waiting.insert(connection, number);
     }
 

@@ -118,8 +118,7 @@ impl<'a> Runner<'a> {
         let plan = program.plan(side);
         let name = format!("flow-{}-{}", task.flow.flow, side.name());
         let folder = logs.join(&name);
-        fs::create_dir_all(&folder)
-            .map_err(|error| RunError::Io(format!("{}: {error}", folder.display())))?;
+        fs::create_dir_all(&folder).at(&folder)?;
         let epoll = Epoll::new().could_not("wait for events")?;
         let signals = Signals::block(&[libc::SIGCHLD]).could_not("block signals")?;
         epoll

@@ -137,12 +137,7 @@ impl<'a> Client<'a> {
                 until = now;
             }
             sleeper.wait(clock, until, channel)?;
-            ready.extend(sleeper.ready());
-            for key in self.again.drain(..) {
-                if !ready.contains(&key) {
-                    ready.push(key);
-                }
-            }
+            sleeper.collect(&mut ready, &mut self.again);
         }
         self.finish(source, sends)
     }

@@ -106,12 +106,7 @@ impl<'a> Server<'a> {
                 (true, false) => end,
             };
             sleeper.wait(clock, until, channel)?;
-            ready.extend(sleeper.ready());
-            for key in self.again.drain(..) {
-                if !ready.contains(&key) {
-                    ready.push(key);
-                }
-            }
+            sleeper.collect(&mut ready, &mut self.again);
         }
         let last = self.connections.values().next_back();
         let fd = last.map_or(&self.listener, |connection| &connection.fd);

@@ -9,7 +9,7 @@ mod application;
 mod connection;
 mod stream;
 
-use super::clock::{EventLoop, RunClock, SampleTimes};
+use super::clock::{EventLoop, RunClock, SampleTimes, add_key};
 use super::link::{self, Link, SocketBuffers};
 use super::receiver::ReceiveResult;
 use super::source::Source;
@@ -132,10 +132,8 @@ impl<'a> Node<'a> {
             if let Some(source) = &mut source {
                 source.wake(now);
                 while let Some((at, action)) = source.next() {
-                    if let Some(key) = self.perform(at, action, &mut sleeper)?
-                        && !hot.contains(&key)
-                    {
-                        hot.push(key);
+                    if let Some(key) = self.perform(at, action, &mut sleeper)? {
+                        add_key(&mut hot, key);
                     }
                 }
             }
@@ -172,18 +170,14 @@ impl<'a> Node<'a> {
             for &key in &hot {
                 self.receive(key, clock, source.as_mut())?;
             }
-            for key in eager.drain(..) {
-                if !hot.contains(&key) {
-                    hot.push(key);
-                }
-            }
+            eager.drain(..).for_each(|key| add_key(&mut hot, key));
             if self.listener.is_some() && sleeper.ready().any(|key| key == LISTENER) {
                 self.listen(clock, &mut sleeper, &mut hot)?;
             }
             now = clock.now();
             for (&key, link) in &self.links {
-                if link.is_due(now) && !hot.contains(&key) {
-                    hot.push(key);
+                if link.is_due(now) {
+                    add_key(&mut hot, key);
                 }
             }
         }
@@ -254,9 +248,7 @@ impl<'a> Node<'a> {
             if let Some(link) = self.links.get_mut(&key) {
                 link.take(&mut self.buffers, clock.now(), &buffer[..length]);
             }
-            if !hot.contains(&key) {
-                hot.push(key);
-            }
+            add_key(hot, key);
         }
     }
 

@@ -3,9 +3,9 @@
 use super::clocks::{ClockRelation, by_ntp};
 use super::packets::{OneWay, Packets, WAYS};
 use super::peer::{Loaded, PeerFolder};
-use narrows_cell::RunError;
 use narrows_cell::judgement::{DirectionMeasurements, HostMeasurements, PairMeasurements};
 use narrows_cell::{Cell, Flow, RecordFolder, SchemeRef, described};
+use narrows_cell::{Context, RunError};
 use narrows_netns::host_info;
 use narrows_record::{Clock, FlowSummary, HostSettings, Ring, RunDocument, Versions};
 use serde_json::{Map, Value, json};
@@ -249,15 +249,14 @@ fn host_facts(name: &'static str, peer: &PeerFolder, overhead: u32) -> HostMeasu
 pub(super) fn copy_logs(peers: &[PeerFolder; 2], folder: &RecordFolder) -> Result<(), RunError> {
     for peer in peers {
         let from = peer.folder.join("logs");
-        let failed = |error: std::io::Error| RunError::Io(format!("{}: {error}", from.display()));
         let Ok(entries) = fs::read_dir(&from) else {
             // A peer on which no end of a flow ran.
             continue;
         };
         for entry in entries {
-            let entry = entry.map_err(failed)?;
+            let entry = entry.at(&from)?;
             let to = folder.path().join("logs").join(entry.file_name());
-            copy(&entry.path(), &to).map_err(failed)?;
+            copy(&entry.path(), &to).at(&from)?;
         }
     }
     Ok(())

@@ -53,7 +53,7 @@ pub use plan::PeerPlan;
 use serde_json::{Value, json};
 use std::fs;
 use std::net::{Ipv4Addr, UdpSocket};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use tunnel_thread::TunnelThread;
 use watch::PeerRun;
 
@@ -229,15 +229,12 @@ impl PeerDirectory {
             path: plan.folder.clone(),
             keep: false,
         };
-        let failed = |path: &Path, error: &std::io::Error| {
-            RunError::Io(format!("{}: {error}", path.display()))
-        };
         for path in [directory.files(), directory.logs()] {
-            fs::create_dir_all(&path).map_err(|error| failed(&path, &error))?;
+            fs::create_dir_all(&path).at(&path)?;
         }
         for (name, content) in &plan.files {
             let path = directory.files().join(name);
-            fs::write(&path, content).map_err(|error| failed(&path, &error))?;
+            fs::write(&path, content).at(&path)?;
         }
         Ok(directory)
     }

@@ -2,7 +2,7 @@
 //! the endpoints of a run, is the business of its [`EndObserver`].
 
 use super::clock::TunnelClock;
-use super::engine::{Engine, EngineParts};
+use super::engine::{Engine, EngineBuffers, EngineCounters};
 use super::logs::{self, Logs};
 use super::plan::TunnelPlan;
 use super::program_flows::ProgramFlows;
@@ -10,6 +10,7 @@ use super::report::{self, EndStart};
 use narrows_cell::{Cell, addressing};
 use narrows_cell::{Context, RunError};
 use narrows_netns::{HostDefaults, HostPlan, Hosts};
+use narrows_record::Histogram;
 use narrows_sys::batched_udp::bind_for_groups;
 use narrows_sys::netns::Privilege;
 use narrows_sys::poll::{Epoll, Events};
@@ -137,8 +138,7 @@ impl BoundEnd {
         // First what can be refused, so that nothing is left then.
         let clock = TunnelClock::new(plan.clock)?;
         let peer = Peer::new(config(&plan)?, clock.now());
-        fs::create_dir_all(&plan.folder)
-            .map_err(|error| RunError::Io(format!("{}: {error}", plan.folder.display())))?;
+        fs::create_dir_all(&plan.folder).at(&plan.folder)?;
         let start = EndStart {
             local: self.local,
             privilege: privilege.name(),
@@ -147,7 +147,7 @@ impl BoundEnd {
         };
         report::begin(&plan, &start)?;
         let logs = Logs::start(&plan.folder)?;
-        let engine = Engine::new(EngineParts {
+        let engine = Engine {
             peer,
             clock,
             clocks: Clocks::new(ClockConfig {
@@ -158,9 +158,13 @@ impl BoundEnd {
             ring,
             port,
             logs,
-            host: plan.host(),
-            over_ipv6: plan.bind().is_ipv6(),
-        });
+            counters: EngineCounters::default(),
+            waited: Histogram::new(),
+            programs: ProgramFlows::default(),
+            buffers: EngineBuffers::new(),
+            ethernet: addressing::ethernet(1 - plan.host(), plan.host()),
+            outer_headers: if plan.bind().is_ipv6() { 48 } else { 28 },
+        };
         Ok(TunnelEnd {
             engine,
             hosts,

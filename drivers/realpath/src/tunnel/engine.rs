@@ -12,7 +12,6 @@
 use super::clock::TunnelClock;
 use super::logs::Logs;
 use super::program_flows::ProgramFlows;
-use narrows_cell::addressing::ethernet;
 use narrows_cell::addressing::flow_of;
 use narrows_record::Histogram;
 use narrows_sys::batched_udp::{Datagram, UdpReceiver, UdpSender};
@@ -72,6 +71,15 @@ pub(super) struct Engine {
     pub(super) waited: Histogram,
     /// Flows of programs, which have addresses of their own.
     pub(super) programs: ProgramFlows,
+    pub(super) buffers: EngineBuffers,
+    /// Ethernet header of packets for the inside.
+    pub(super) ethernet: [u8; ETHERNET],
+    /// Bytes of the headers of IP and UDP outside.
+    pub(super) outer_headers: usize,
+}
+
+/// Datagrams on their way through an engine.
+pub(super) struct EngineBuffers {
     inbox: UdpReceiver,
     /// Datagrams of the inbox that were looked at.
     taken: usize,
@@ -79,50 +87,21 @@ pub(super) struct Engine {
     scratch: Vec<u8>,
     /// Packets for the inside: places in the inbox.
     deliveries: Vec<usize>,
-    /// Headers of packets for the inside.
-    ethernet: [u8; ETHERNET],
-    /// Bytes of the headers of IP and UDP outside.
-    outer_headers: usize,
 }
 
-/// Everything that an engine is made of.
-pub(super) struct EngineParts {
-    pub(super) peer: Peer,
-    pub(super) clock: TunnelClock,
-    pub(super) clocks: Clocks,
-    pub(super) socket: UdpSocket,
-    pub(super) ring: RxRing,
-    pub(super) port: TxPort,
-    pub(super) logs: Logs,
-    /// Index of the host at this end.
-    pub(super) host: u16,
-    /// True if the tunnel runs over IPv6.
-    pub(super) over_ipv6: bool,
+impl EngineBuffers {
+    pub(super) fn new() -> Self {
+        EngineBuffers {
+            inbox: UdpReceiver::for_groups(),
+            taken: 0,
+            outbox: UdpSender::default(),
+            scratch: Vec::with_capacity(UdpSender::SIZE),
+            deliveries: Vec::with_capacity(PORTION),
+        }
+    }
 }
 
 impl Engine {
-    pub(super) fn new(parts: EngineParts) -> Self {
-        Engine {
-            peer: parts.peer,
-            clock: parts.clock,
-            clocks: parts.clocks,
-            socket: parts.socket,
-            ring: parts.ring,
-            port: parts.port,
-            logs: parts.logs,
-            counters: EngineCounters::default(),
-            programs: ProgramFlows::default(),
-            waited: Histogram::new(),
-            inbox: UdpReceiver::for_groups(),
-            taken: 0,
-            outbox: UdpSender::new(),
-            scratch: Vec::with_capacity(UdpSender::SIZE),
-            deliveries: Vec::with_capacity(PORTION),
-            ethernet: ethernet(1 - parts.host, parts.host),
-            outer_headers: if parts.over_ipv6 { 48 } else { 28 },
-        }
-    }
-
     /// Does all that can be done now, up to one portion each way. Returns whether there was anything.
     pub(super) fn turn(&mut self) -> io::Result<bool> {
         let came = self.take_from_path()?;
@@ -135,9 +114,9 @@ impl Engine {
     }
 
     fn take_from_path(&mut self) -> io::Result<bool> {
-        if self.taken == self.inbox.len() {
-            self.taken = 0;
-            match self.inbox.receive(self.socket.as_fd()) {
+        if self.buffers.taken == self.buffers.inbox.len() {
+            self.buffers.taken = 0;
+            match self.buffers.inbox.receive(self.socket.as_fd()) {
                 Ok(_) => {}
                 // An earlier datagram was answered by an ICMP message; that is no end.
                 Err(error) if !is_fatal(&error) => {
@@ -147,10 +126,11 @@ impl Engine {
                 Err(error) => return Err(error),
             }
         }
-        let portion = self.taken..self.inbox.len().min(self.taken + PORTION);
-        self.taken = portion.end;
+        let portion =
+            self.buffers.taken..self.buffers.inbox.len().min(self.buffers.taken + PORTION);
+        self.buffers.taken = portion.end;
         let any = !portion.is_empty();
-        self.deliveries.clear();
+        self.buffers.deliveries.clear();
         for index in portion {
             self.take_datagram(index);
         }
@@ -164,7 +144,7 @@ impl Engine {
             from,
             stamp_ns,
             tos,
-        } = self.inbox.datagram(index);
+        } = self.buffers.inbox.datagram(index);
         let arrived = self.clock.at_stamp(stamp_ns);
         let length = bytes.len();
         let (id, sent, content) = match self.peer.receive(arrived, from, bytes) {
@@ -192,12 +172,12 @@ impl Engine {
         if content == Content::Clock {
             return;
         }
-        let bytes = self.inbox.payload_mut(index);
+        let bytes = self.buffers.inbox.payload_mut(index);
         match ecn_tunnel::decapsulate(&mut bytes[HEADER..length - TAG], tos) {
             Decapsulation::Deliver => {
                 // Our header is longer than Ethernet's, which takes its last bytes.
                 bytes[HEADER - ETHERNET..HEADER].copy_from_slice(&self.ethernet);
-                self.deliveries.push(index);
+                self.buffers.deliveries.push(index);
             }
             Decapsulation::Drop => self.counters.marked += 1,
             Decapsulation::NotIp => self.counters.foreign += 1,
@@ -208,9 +188,9 @@ impl Engine {
     fn deliver(&mut self) {
         let mut done = 0;
         let mut tries = 0;
-        while done < self.deliveries.len() {
-            let frames = self.deliveries[done..].iter().map(|&index| {
-                let bytes = self.inbox.datagram(index).bytes;
+        while done < self.buffers.deliveries.len() {
+            let frames = self.buffers.deliveries[done..].iter().map(|&index| {
+                let bytes = self.buffers.inbox.datagram(index).bytes;
                 &bytes[HEADER - ETHERNET..bytes.len() - TAG]
             });
             match self.port.send(frames) {
@@ -233,7 +213,7 @@ impl Engine {
     /// Seals what the host has sent, up to one portion; returns whether there was anything.
     pub(super) fn take_from_inside(&mut self) -> bool {
         let mut any = false;
-        while !self.outbox.is_full() {
+        while !self.buffers.outbox.is_full() {
             let Some(frame) = self.ring.peek() else { break };
             any = true;
             let packet = frame.bytes.get(ETHERNET..).unwrap_or_default();
@@ -241,7 +221,7 @@ impl Engine {
             let is_whole = frame.length as usize == frame.bytes.len();
             let (Some(tos), Some(buffer), true) = (
                 ecn_tunnel::traffic_class(packet),
-                self.outbox.room(length),
+                self.buffers.outbox.room(length),
                 is_whole,
             ) else {
                 self.counters.foreign += 1;
@@ -261,7 +241,7 @@ impl Engine {
                 self.counters.early += 1;
                 continue;
             };
-            self.outbox.add(length, to, tos);
+            self.buffers.outbox.add(length, to, tos);
             self.waited.add(sent.since(came).ns());
             self.counters.packets += 1;
             self.counters.bytes += bytes;
@@ -272,18 +252,18 @@ impl Engine {
 
     fn own_messages(&mut self) -> bool {
         let mut any = false;
-        while !self.outbox.is_full() {
+        while !self.buffers.outbox.is_full() {
             let now = self.clock.now();
-            let Some(outgoing) = self.peer.transmit(now, &mut self.scratch) else {
+            let Some(outgoing) = self.peer.transmit(now, &mut self.buffers.scratch) else {
                 break;
             };
             any = true;
-            let length = self.scratch.len();
-            let Some(buffer) = self.outbox.room(length) else {
+            let length = self.buffers.scratch.len();
+            let Some(buffer) = self.buffers.outbox.room(length) else {
                 continue;
             };
-            buffer.copy_from_slice(&self.scratch);
-            self.outbox.add(length, outgoing.to, 0);
+            buffer.copy_from_slice(&self.buffers.scratch);
+            self.buffers.outbox.add(length, outgoing.to, 0);
             if outgoing.in_session {
                 self.note_sent(outgoing.id, now, length, Content::Clock, 0, 0);
             }
@@ -318,8 +298,8 @@ impl Engine {
     /// taken from inside, so that the queue of the sending host grows and not one of ours.
     pub(super) fn flush(&mut self) {
         let mut tries = 0;
-        while !self.outbox.is_empty() {
-            match self.outbox.send(self.socket.as_fd()) {
+        while !self.buffers.outbox.is_empty() {
+            match self.buffers.outbox.send(self.socket.as_fd()) {
                 Ok(_) => tries = 0,
                 Err(error) if is_busy(&error) && tries < PATIENCE => {
                     tries += 1;
@@ -328,7 +308,7 @@ impl Engine {
                 Err(error) => {
                     self.counters.refusal = error.raw_os_error();
                     self.counters.unsent += 1;
-                    self.outbox.skip();
+                    self.buffers.outbox.skip();
                     tries = 0;
                 }
             }
@@ -337,7 +317,7 @@ impl Engine {
 
     /// Messages that the socket's buffer had no room for, as far as known.
     pub(super) fn socket_dropped(&self) -> u32 {
-        self.inbox.dropped()
+        self.buffers.inbox.dropped()
     }
 
     /// Where datagrams go.

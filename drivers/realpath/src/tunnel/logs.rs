@@ -2,7 +2,7 @@
 //! processor.
 
 use super::report::unfinished;
-use narrows_cell::RunError;
+use narrows_cell::{Context, RunError};
 use narrows_sys::cpu::ThreadId;
 use narrows_tunnel::log::{Columns, LogKind, TunnelLogRow};
 use std::fs::{self, File};
@@ -45,10 +45,7 @@ pub(super) struct Logs {
 impl Logs {
     /// Creates the files in `folder` and starts the thread.
     pub(super) fn start(folder: &Path) -> Result<Self, RunError> {
-        let create = |kind| {
-            File::create(unfinished(folder, file_name(kind)))
-                .map_err(|error| RunError::Io(format!("{}: {error}", folder.display())))
-        };
+        let create = |kind| File::create(unfinished(folder, file_name(kind))).at(folder);
         let mut files = [create(LogKind::Sent)?, create(LogKind::Arrived)?];
         let (full, blocks) = channel::<(LogKind, Columns)>();
         let (back, empty) = channel();
@@ -142,9 +139,8 @@ impl Logs {
         self.flush();
         drop(self.full);
         let folder = self.folder;
-        let failed = |error: io::Error| RunError::Io(format!("{}: {error}", folder.display()));
         match self.thread.join() {
-            Ok(result) => result.map_err(failed)?,
+            Ok(result) => result.at(&folder)?,
             Err(_) => {
                 return Err(RunError::Internal(
                     "the thread that writes logs has crashed".into(),
@@ -153,7 +149,7 @@ impl Logs {
         }
         for kind in LogKind::BOTH {
             let name = file_name(kind);
-            fs::rename(unfinished(&folder, name), folder.join(name)).map_err(failed)?;
+            fs::rename(unfinished(&folder, name), folder.join(name)).at(&folder)?;
         }
         let [sent, arrived] = self.blocks.map(|log| log.rows);
         Ok((sent, arrived))

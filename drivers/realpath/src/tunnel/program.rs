@@ -62,8 +62,7 @@ impl<'a, 'b> ProgramObserver<'a, 'b> {
             return Ok(None);
         }
         let log = self.plan.folder.join("program.log");
-        let log = File::create(&log)
-            .map_err(|error| RunError::Io(format!("{}: {error}", log.display())))?;
+        let log = File::create(&log).at(&log)?;
         let (theirs, ours) = io::pipe().could_not("open a pipe")?;
         let mut arguments = vec![
             "shell-guard".to_owned(),

@@ -2,7 +2,7 @@
 
 use super::engine::{Engine, EngineCounters};
 use super::plan::TunnelPlan;
-use narrows_cell::RunError;
+use narrows_cell::{Context, RunError};
 use narrows_netns::WireCounters;
 use narrows_netns::host_info;
 use narrows_record::Lateness;
@@ -78,8 +78,7 @@ pub(super) fn unfinished(folder: &Path, name: &str) -> PathBuf {
 /// The file has the name that the whole document has while it is written.
 pub(super) fn begin(plan: &TunnelPlan, start: &EndStart) -> Result<(), RunError> {
     let path = unfinished(&plan.folder, FILE);
-    fs::write(&path, format!("{:#}\n", known(plan, start)))
-        .map_err(|error| RunError::Io(format!("{}: {error}", path.display())))
+    fs::write(&path, format!("{:#}\n", known(plan, start))).at(&path)
 }
 
 fn known(plan: &TunnelPlan, start: &EndStart) -> Value {
@@ -181,5 +180,5 @@ pub(crate) fn save(folder: &Path, name: &str, text: &str) -> Result<(), RunError
     let unfinished = unfinished(folder, name);
     fs::write(&unfinished, text)
         .and_then(|()| fs::rename(&unfinished, &path))
-        .map_err(|error| RunError::Io(format!("{}: {error}", path.display())))
+        .at(&path)
 }

@@ -57,8 +57,8 @@ mod tests {
         };
         let b = bind().unwrap();
         let [from, to] = [&a, &b].map(|socket| socket.local_addr().unwrap());
-        let mut sender = UdpSender::new();
-        assert_eq!(UdpReceiver::new().receive(b.as_fd()).unwrap(), 0);
+        let mut sender = UdpSender::default();
+        assert_eq!(UdpReceiver::default().receive(b.as_fd()).unwrap(), 0);
         let before = clock::real_ns();
         let classes = [0u8, 0x28 | 2, 0];
         for tos in classes {

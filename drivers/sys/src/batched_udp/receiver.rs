@@ -63,11 +63,6 @@ impl UdpReceiver {
     /// Messages and bytes of each where they may be groups, which are never longer than an IP packet.
     const GROUPS: (usize, usize) = (16, 1 << 16);
 
-    /// For datagrams up to the size of a jumbo frame; longer ones are cut.
-    pub fn new() -> Self {
-        UdpReceiver::with_room(Self::CAPACITY, super::UdpSender::SIZE)
-    }
-
     /// For sockets on which the kernel groups datagrams.
     pub fn for_groups() -> Self {
         UdpReceiver::with_room(Self::GROUPS.0, Self::GROUPS.1)
@@ -260,7 +255,8 @@ impl ControlData {
 }
 
 impl Default for UdpReceiver {
+    /// For datagrams up to the size of a jumbo frame; longer ones are cut.
     fn default() -> Self {
-        Self::new()
+        UdpReceiver::with_room(Self::CAPACITY, super::UdpSender::SIZE)
     }
 }

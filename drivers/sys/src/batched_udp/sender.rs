@@ -43,8 +43,17 @@ struct QueuedDatagram {
 }
 
 impl Default for UdpSender {
+    /// An empty one.
     fn default() -> Self {
-        Self::new()
+        UdpSender {
+            bytes: vec![0; Self::CAPACITY * Self::SIZE].into(),
+            datagrams: Vec::with_capacity(Self::CAPACITY),
+            sent: 0,
+            alone: 0,
+            refusals: 0,
+            groups: Vec::with_capacity(Self::CAPACITY),
+            batch: SendBatch::default(),
+        }
     }
 }
 
@@ -53,19 +62,6 @@ impl UdpSender {
     pub const CAPACITY: usize = SendBatch::CAPACITY;
     /// Largest payload in bytes: that of a jumbo frame.
     pub const SIZE: usize = 9216;
-
-    /// An empty one.
-    pub fn new() -> Self {
-        UdpSender {
-            bytes: vec![0; Self::CAPACITY * Self::SIZE].into(),
-            datagrams: Vec::with_capacity(Self::CAPACITY),
-            sent: 0,
-            alone: 0,
-            refusals: 0,
-            groups: Vec::with_capacity(Self::CAPACITY),
-            batch: SendBatch::new(),
-        }
-    }
 
     /// True if nothing more can be added before the rest has been sent.
     #[inline]
@@ -233,7 +229,7 @@ mod tests {
 
     #[test]
     fn equal_neighbours_make_a_group_that_a_shorter_one_ends() {
-        let new = UdpSender::new;
+        let new = UdpSender::default;
         let mixed = [(1000, 0), (1000, 0), (70, 0), (70, 0), (70, 2), (80, 2)];
         assert_eq!(groups(&mut new(), &mixed), [3, 1, 1, 1]);
         assert_eq!(groups(&mut new(), &[(1472, 0); 64]), [44, 20]);
@@ -247,7 +243,7 @@ mod tests {
 
     #[test]
     fn what_was_refused_goes_alone_and_after_that_groups_are_tried_again() {
-        let mut outbox = UdpSender::new();
+        let mut outbox = UdpSender::default();
         assert_eq!(groups(&mut outbox, &[(100, 0); 5]), [5]);
         outbox.skip();
         outbox.find_groups();
@@ -265,7 +261,7 @@ mod tests {
 
     #[test]
     fn a_full_outbox_takes_no_more() {
-        let mut outbox = UdpSender::new();
+        let mut outbox = UdpSender::default();
         assert!(outbox.room(UdpSender::SIZE + 1).is_none());
         groups(&mut outbox, &[(UdpSender::SIZE, 0); UdpSender::CAPACITY]);
         assert!(outbox.is_full() && outbox.room(1).is_none());

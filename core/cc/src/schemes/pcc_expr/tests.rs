@@ -1,4 +1,5 @@
 use super::*;
+use crate::LossCause;
 use crate::parts::monitor_interval::tests::report;
 use crate::testing::setup;
 use crate::AckedPacket;
@@ -82,14 +83,13 @@ fn the_start_ends_when_the_round_trip_time_has_grown_by_30_percent() {
     ack(&mut scheme, 80);
     assert_eq!(scheme.phase, ExprPhase::Start { last: None });
     ack(&mut scheme, 80);
-    assert_eq!((scheme.phase, scheme.rate, scheme.first), (ExprPhase::Probe, 0.56e6, None));
+    assert_eq!((scheme.phase, scheme.rate, scheme.probes.has_begun()), (ExprPhase::Probe, 0.56e6, false));
 }
 
 /// A scheme at 10 Mibit/s that has begun its four probes, with their numbers and rates.
 fn probing() -> (Expr, Vec<(u64, f64)>) {
     let mut scheme = expr(&[]);
-    scheme.set_rate(10.0 * UNIT);
-    scheme.probe();
+    scheme.enter(ExprPhase::Probe, 10.0 * UNIT);
     let probes = (0..4).map(|_| begin(&mut scheme, 0.04)).collect();
     assert_eq!(begin(&mut scheme, 0.04).1, 10.0 * UNIT);
     (scheme, probes)
@@ -117,7 +117,7 @@ fn pairs_that_disagree_are_tried_again() {
         let worse = (rate > 10.0 * UNIT) == (index < 2);
         scheme.judge(&IntervalReport { rise: if worse { 0.05 } else { 0.0 }, ..sent_at(id, rate) });
     }
-    assert_eq!((scheme.phase, scheme.rate, scheme.first), (ExprPhase::Probe, 10.0 * UNIT, None));
+    assert_eq!((scheme.phase, scheme.rate, scheme.probes.has_begun()), (ExprPhase::Probe, 10.0 * UNIT, false));
 }
 
 #[test]
@@ -143,9 +143,10 @@ fn an_interval_of_one_packet_makes_the_others_worthless() {
     let (mut scheme, probes) = probing();
     scheme.judge(&sent_at(probes[0].0, probes[0].1));
     scheme.judge(&IntervalReport { first_to_last: Span::ZERO, packets: 1, ..sent_at(probes[1].0, probes[1].1) });
-    assert_eq!((scheme.begun, scheme.seen), (0, [None; 4]));
+    let anew = scheme.probes;
+    assert!(!anew.has_begun());
     scheme.judge(&sent_at(probes[2].0, probes[2].1));
-    assert_eq!(scheme.seen, [None; 4]);
+    assert_eq!(scheme.probes, anew);
 }
 
 #[test]
