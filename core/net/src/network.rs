@@ -241,8 +241,12 @@ impl<P: Packet + 'static> Network<P> {
         if self.wakeups.earliest().0 <= now {
             self.advance(now, outcomes);
         }
-        let link = self.first[usize::from(packet.route())];
-        self.pass(link, now, packet, outcomes);
+        let link = usize::from(self.first[usize::from(packet.route())]);
+        let left = self.links[link].path.push(now, packet, outcomes);
+        self.look_at(link);
+        if let Some(packet) = left {
+            self.pass(self.after(link, &packet), now, packet, outcomes);
+        }
     }
 
     /// Puts the copy of a packet behind the element that made it. See [`Outcomes::copies`].
@@ -365,7 +369,6 @@ impl<P: Packet + 'static> Network<P> {
     }
 
     /// `packet` enters `link` at `now`, and passes on over all links that do not hold it.
-    #[inline]
     fn pass(&mut self, mut link: u16, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
         while link != EXIT {
             let index = usize::from(link);

@@ -185,6 +185,16 @@ impl<P: Packet> LinkPath<P> {
     /// at once.
     #[inline]
     pub(crate) fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) -> Option<P> {
+        if let [only] = &mut self.stages[..] {
+            only.push(now, packet, outcomes);
+            self.next = (only.wakeup, 0);
+            if only.wakeup > now {
+                return None;
+            }
+            let left = self.pop_from(0, now, outcomes);
+            self.next = self.earliest();
+            return left;
+        }
         let left = self.enter(0, now, packet, outcomes);
         self.next = self.earliest();
         left
@@ -310,7 +320,6 @@ impl<P: Packet> LinkPath<P> {
 
     /// `packet` arrives at element `index` at `now`, and passes on through all elements that do
     /// not hold it; returned if that is all of them.
-    #[inline]
     fn enter(
         &mut self,
         mut index: usize,
@@ -322,14 +331,7 @@ impl<P: Packet> LinkPath<P> {
             let Some(stage) = self.stages.get_mut(index) else {
                 return Some(packet);
             };
-            stage.counters.in_packets += 1;
-            stage.counters.in_bytes += u64::from(packet.size());
-            outcomes.element = stage.first;
-            let at = now.max(stage.last_push);
-            stage.last_push = at;
-            stage.element.push(at, packet, outcomes);
-            stage.wakeup = stage.element.next_wakeup();
-            stage.collect_outcomes(outcomes);
+            stage.push(now, packet, outcomes);
             if stage.wakeup > now {
                 return None;
             }
@@ -366,6 +368,19 @@ impl<P: Packet> StageElement<P> {
 }
 
 impl<P: Packet> PathElement<P> {
+    /// `packet` arrives at `now`.
+    #[inline]
+    fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        self.counters.in_packets += 1;
+        self.counters.in_bytes += u64::from(packet.size());
+        outcomes.element = self.first;
+        let at = now.max(self.last_push);
+        self.last_push = at;
+        self.element.push(at, packet, outcomes);
+        self.wakeup = self.element.next_wakeup();
+        self.collect_outcomes(outcomes);
+    }
+
     /// The counters of element `place` of `pipe`, which is this stage: its own are those of the whole.
     fn counters_in_pipe(&self, pipe: &Pipe<P>, place: usize) -> ElementCounters {
         let mut counters = self.counters;
