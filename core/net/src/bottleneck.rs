@@ -9,7 +9,7 @@ pub const PARAMS: &[ParamSpec] = Framing::PARAMS;
 
 params! {
     /// Bytes of a packet on the wire.
-    struct Framing {
+    pub(crate) struct Framing {
         /// Bytes of the link layer that each packet costs.
         overhead: Bytes(0.0..=1000.0) = 0,
             "rates are IP bits by default; Ethernet with preamble and gap: 38 bytes";
@@ -20,7 +20,7 @@ params! {
 
 impl Framing {
     #[inline]
-    fn wire_bytes(&self, size: u32) -> u32 {
+    pub(crate) fn wire_bytes(&self, size: u32) -> u32 {
         let bytes = size + self.overhead.get() as u32;
         if self.atm {
             bytes.div_ceil(48) * 53

@@ -1,5 +1,9 @@
 //! From the description of an element to the element, and from one description to the next.
 
+use crate::bottleneck::Framing;
+use crate::fifo::QueueLimit;
+use crate::pipe::PipePart;
+use crate::rates::constant::Constant;
 use crate::{
     BOTTLENECK_PARAMS, Bottleneck, BuildError, Change, Element, ElementSetup, NetworkError, Packet,
     links, queues, rates,
@@ -46,6 +50,39 @@ pub(crate) fn build_element<P: Packet + 'static>(
     params.remove("queue");
     let own = own_params(&params).map_err(wrap)?;
     Ok((kind, Box::new(Bottleneck::new(queue, server, &own))))
+}
+
+/// What the element described by `object`, which can be built, is as a part of a pipe, if it can be one.
+pub(crate) fn pipe_part(object: &Map<String, Value>, setup: &ElementSetup) -> Option<PipePart> {
+    let (kind, mut params) = split(&setup.name, object).ok()?;
+    params.remove("name");
+    if kind == links::delay::ENTRY.name {
+        let params = links::params(&kind, &params).ok()?;
+        return links::delay::unlimited(&params).map(PipePart::Delay);
+    }
+    if kind != BOTTLENECK {
+        return None;
+    }
+    let (rate, rate_params) = part(&setup.name, object, "rate").ok()?;
+    let (queue, queue_params) = part(&setup.name, object, "queue").ok()?;
+    if rate != rates::constant::ENTRY.name {
+        return None;
+    }
+    let queue_params = queues::params(&queue, &queue_params).ok()?;
+    let limit = if queue == queues::droptail::ENTRY.name {
+        QueueLimit::new(&queue_params).ok()?
+    } else if queue == queues::unlimited::ENTRY.name {
+        QueueLimit::optional(&queue_params)
+    } else {
+        return None;
+    };
+    params.remove("rate");
+    params.remove("queue");
+    Some(PipePart::Bottleneck {
+        limit,
+        server: Constant::new(&rates::params(&rate, &rate_params).ok()?),
+        framing: Framing::read(&own_params(&params).ok()?),
+    })
 }
 
 /// The changes that turn the element described by `object` into the one described by `object` with

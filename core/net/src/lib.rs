@@ -36,6 +36,7 @@ mod outcomes;
 mod path;
 mod per_packet;
 mod piecewise;
+mod pipe;
 pub mod queues;
 mod rate_schedule;
 pub mod rates;
@@ -51,8 +52,8 @@ pub use declared_effects::{DelayEffect, LinkEffects, PacketOrder, QueueDrops, Qu
 pub use fifo::Fifo;
 pub use network::{ElementView, Network, Plan};
 pub use outcomes::{Copied, DropReason, Outcomes, PacketDrop};
-pub use path::ElementCounters;
 use path::LinkPath;
+pub use path::{ElementCounters, ElementState};
 pub use registry::{BuildError, ElementSetup};
 pub use topology::{Direction, FlowSetup, LinkPlan, NetworkError, Route, Topology};
 

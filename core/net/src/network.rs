@@ -1,10 +1,11 @@
 //! The network of one run: hosts, directed links, routes, and what happens to them at given times.
 
 use crate::access::Access;
-use crate::describe::{build_element, plan_changes};
+use crate::describe::{build_element, pipe_part, plan_changes};
+use crate::pipe::PipePart;
 use crate::topology::read_timeline;
 use crate::{
-    Change, Direction, Element, ElementCounters, ElementSetup, Files, FlowSetup, LinkPath,
+    Change, Direction, ElementCounters, ElementSetup, ElementState, Files, FlowSetup, LinkPath,
     NetworkError, Outcomes, Packet, Route, Topology,
 };
 use narrows_units::{Span, Time, Wakeups};
@@ -61,9 +62,9 @@ pub struct ElementView<'a, P> {
     /// Direction of the link.
     pub direction: Direction,
     /// The element.
-    pub element: &'a dyn Element<P>,
+    pub element: ElementState<'a, P>,
     /// Its counters.
-    pub counters: &'a ElementCounters,
+    pub counters: ElementCounters,
 }
 
 /// Links with packets on them. Each packet knows its route ([`Packet::route`]); when it leaves a
@@ -109,9 +110,25 @@ impl<P: Packet + 'static> Network<P> {
     /// # Errors
     /// A malformed description, unknown names or refused parameters, with the element's name.
     pub fn new(plan: &Plan) -> Result<Self, NetworkError> {
+        Self::build(plan, false)
+    }
+
+    /// The same network for a driver that is never late, as a simulator is not: elements that can work as one do, and
+    /// packets take fewer steps through it. Results are the same; before the driver looks at elements it
+    /// [catches up](Network::catch_up).
+    ///
+    /// # Errors
+    /// Those of [`Network::new`].
+    pub fn fused(plan: &Plan) -> Result<Self, NetworkError> {
+        Self::build(plan, true)
+    }
+
+    fn build(plan: &Plan, fuse: bool) -> Result<Self, NetworkError> {
         let topology = Topology::from_json(plan.network)?;
         let ends = |route: &Route| (route.from, route.to);
         let hosts: Arc<[(u16, u16)]> = topology.routes.iter().map(ends).collect();
+        let order = nearest_first(&topology.routes, topology.links.len());
+        let changes = read_timeline(plan.timeline)?;
         let mut links: Vec<DirectedLink<P>> = Vec::new();
         let mut bases = vec![0];
         let mut places: Vec<(String, u16, u16, Map<String, Value>)> = Vec::new();
@@ -138,7 +155,14 @@ impl<P: Packet + 'static> Network<P> {
                     path.len() as u16,
                     (*object).clone(),
                 ));
-                path.add(name, &kind, element);
+                let part = pipe_part(object, &setup).filter(|part| {
+                    let lasts = changes.iter().all(|change| change.element != name.as_str());
+                    fuse && lasts && may_fuse(part, number as u16, &order, &topology.routes)
+                });
+                match part {
+                    Some(part) => path.add_to_pipe(name, &kind, part),
+                    None => path.add(name, &kind, element),
+                }
             }
             bases.push(bases[number] + path.len() as u16);
             links.push(DirectedLink {
@@ -149,7 +173,7 @@ impl<P: Packet + 'static> Network<P> {
             });
         }
         let mut timeline = VecDeque::new();
-        for planned in read_timeline(plan.timeline)? {
+        for planned in changes {
             let place = places.iter_mut().find(|(name, ..)| name == planned.element);
             let Some((name, link, index, object)) = place else {
                 let what = format!("there is no element '{}'", planned.element);
@@ -170,7 +194,6 @@ impl<P: Packet + 'static> Network<P> {
                 next[number * links.len() + usize::from(pair[0])] = pair[1];
             }
         }
-        let order = nearest_first(&topology.routes, links.len());
         for (part, &link) in order.iter().enumerate() {
             links[usize::from(link)].part = (LINKS + part) as u16;
         }
@@ -218,8 +241,12 @@ impl<P: Packet + 'static> Network<P> {
         if self.wakeups.earliest().0 <= now {
             self.advance(now, outcomes);
         }
-        let link = self.first[usize::from(packet.route())];
-        self.pass(link, now, packet, outcomes);
+        let link = usize::from(self.first[usize::from(packet.route())]);
+        let left = self.links[link].path.push(now, packet, outcomes);
+        self.look_at(link);
+        if let Some(packet) = left {
+            self.pass(self.after(link, &packet), now, packet, outcomes);
+        }
     }
 
     /// Puts the copy of a packet behind the element that made it. See [`Outcomes::copies`].
@@ -252,8 +279,10 @@ impl<P: Packet + 'static> Network<P> {
             let left = self.links[link].path.step(outcomes);
             self.look_at(link);
             if let Some(packet) = left {
-                let next = self.after(link, &packet);
-                self.pass(next, at, packet, outcomes);
+                match self.after(link, &packet) {
+                    EXIT => self.ready.push_back((at, packet)),
+                    next => self.pass(next, at, packet, outcomes),
+                }
             }
         }
     }
@@ -297,6 +326,14 @@ impl<P: Packet + 'static> Network<P> {
         })
     }
 
+    /// Makes what is shown of all elements that of `now`, by which everything has happened. Only a
+    /// [fused](Network::fused) network needs it.
+    pub fn catch_up(&mut self, now: Time) {
+        for link in &mut self.links {
+            link.path.catch_up(now);
+        }
+    }
+
     /// All elements, in the order of their indices.
     pub fn stages(&self) -> impl Iterator<Item = ElementView<'_, P>> {
         let links = self.links.iter().zip(&self.bases).enumerate();
@@ -332,7 +369,6 @@ impl<P: Packet + 'static> Network<P> {
     }
 
     /// `packet` enters `link` at `now`, and passes on over all links that do not hold it.
-    #[inline]
     fn pass(&mut self, mut link: u16, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
         while link != EXIT {
             let index = usize::from(link);
@@ -389,6 +425,28 @@ fn access<P: Packet>(flows: &[FlowSetup], direction: Direction) -> Option<Access
     };
     let wanted = flows.iter().any(|flow| !flow.extra_rtt.is_zero());
     wanted.then(|| Access::new(flows.iter().map(|flow| (flow.flow, half(flow)))))
+}
+
+/// True if `part` of `link` may be in a pipe. What leaves a bottleneck at an instant makes room for what arrives at it,
+/// so its link must be the one that acts first at any instant at which another link may hand it a packet, directly or
+/// over links from which that takes one with it whose time has come as well.
+fn may_fuse(part: &PipePart, link: u16, order: &[u16], routes: &[Route]) -> bool {
+    let mut upstream = vec![link];
+    let mut seen = 0;
+    while let Some(&next) = upstream.get(seen) {
+        let hops = routes.iter().flat_map(|route| route.links.windows(2));
+        for hop in hops.filter(|hop| hop[1] == next) {
+            if !upstream.contains(&hop[0]) {
+                upstream.push(hop[0]);
+            }
+        }
+        seen += 1;
+    }
+    let place = |link: u16| order.iter().position(|&other| other == link);
+    let first = upstream[1..]
+        .iter()
+        .all(|&other| place(link) < place(other));
+    first || matches!(part, PipePart::Delay(_))
 }
 
 /// The links by the most that still lie behind each on any route, fewest first.

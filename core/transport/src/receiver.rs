@@ -162,11 +162,60 @@ impl Receiver {
         }
     }
 
+    /// True if a packet is the next one in every respect, as most are: of the numbers, and of the stream, in which
+    /// nothing is missing.
+    #[inline]
+    fn is_next(&self, data: &Data) -> bool {
+        let next = |largest: Arrival| data.number == largest.number + 1;
+        let extends = |top: &Range| data.number == top.last + 1;
+        self.largest.is_some_and(next)
+            && self.received_numbers.ranges().last().is_some_and(extends)
+            && data.number >= data.least_unacked
+            && data.offset == self.rcv_nxt
+            && data.length > 0
+            && data.ack_interval.is_none()
+            && self.out_of_order.is_empty()
+            && self.sack_limit.is_empty()
+            && self.config.reliable
+    }
+
+    /// What [`Receiver::on_data`] comes to for the next packet.
+    #[inline]
+    fn on_next(&mut self, now: Time, marked: bool, data: &Data) {
+        let arrival = Arrival {
+            number: data.number,
+            at: now,
+        };
+        self.received_numbers.remove_below(data.least_unacked);
+        self.received_numbers
+            .insert(data.number, data.number, |_, _| {});
+        self.record_arrival(arrival);
+        self.last_in_order = Some(arrival);
+        self.counters.goodput_bytes += u64::from(data.length);
+        self.rcv_nxt += u64::from(data.length);
+        self.unacked_packets += 1;
+        if self.unacked_packets == 1 {
+            self.delayed_ack_timer = now + self.config.max_ack_delay;
+        }
+        self.ack_now |= self.unacked_packets >= self.config.ack_every
+            || self.quick_acks_left > 0
+            || marked != self.last_was_marked;
+        self.last_was_marked = marked;
+    }
+
+    #[inline]
     fn on_data(&mut self, now: Time, ecn: Ecn, data: &Data) {
         let size = wire::IP_UDP + wire::data_header(data) + u32::from(data.length);
         self.counters.on_packet(size, ecn);
         let marked = ecn == Ecn::Ce;
+        if self.is_next(data) {
+            self.on_next(now, marked, data);
+        } else {
+            self.on_any_data(now, marked, data);
+        }
+    }
 
+    fn on_any_data(&mut self, now: Time, marked: bool, data: &Data) {
         let mut new = false;
         let arrival = Arrival {
             number: data.number,

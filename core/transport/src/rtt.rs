@@ -30,6 +30,8 @@ pub struct RttEstimator {
     mdev_max_ns: u64,
     rttvar_term_ns: u64,
     samples: u64,
+    /// The timeout without back-off. It is asked for with each packet, and changes with samples only.
+    rto: Span,
 }
 
 impl RttEstimator {
@@ -49,6 +51,7 @@ impl RttEstimator {
             mdev_max_ns: 0,
             rttvar_term_ns: 0,
             samples: 0,
+            rto: Self::INITIAL_RTO,
         }
     }
 
@@ -61,6 +64,7 @@ impl RttEstimator {
             RtoRule::Rfc6298 => self.sample_rfc(rtt.ns()),
             RtoRule::Linux => self.sample_linux(rtt.ns(), round_start),
         }
+        self.rto = self.rto_now();
     }
 
     fn sample_rfc(&mut self, rtt: u64) {
@@ -132,10 +136,12 @@ impl RttEstimator {
     }
 
     /// The retransmission timeout without back-off.
-    pub fn rto(&self) -> Span {
-        if !self.is_known() {
-            return Self::INITIAL_RTO;
-        }
+    #[inline]
+    pub const fn rto(&self) -> Span {
+        self.rto
+    }
+
+    fn rto_now(&self) -> Span {
         let rto = match self.rule {
             RtoRule::Rfc6298 => {
                 (self.smoothed() + Span::from_ns(4 * self.rttvar_ns)).max(self.min_rto)
@@ -146,6 +152,7 @@ impl RttEstimator {
     }
 
     /// The timeout after `rto_backoff` expiries in a row.
+    #[inline]
     pub fn backed_off(&self, rto_backoff: u32) -> Span {
         (self.rto() * (1u64 << rto_backoff.min(16))).min(self.max_rto)
     }
@@ -154,6 +161,7 @@ impl RttEstimator {
     /// single packet is in flight, the longest time for which the peer may hold back an acknowledgement. Linux takes its
     /// least variance term for that time, and where the timeout would come first the probe takes its place
     /// (tcp_schedule_loss_probe); with the other rule there is no probe then.
+    #[inline]
     pub fn probe_timeout(&self, single: bool, max_ack_delay: Span, slack: Span) -> Option<Span> {
         let rto = self.rto();
         if !self.is_known() {

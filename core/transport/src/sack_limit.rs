@@ -32,6 +32,12 @@ impl SackLimit {
         offset.saturating_sub(gap) >= self.max_distance_bytes
     }
 
+    /// True if no packet is kept.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// Keeps a packet for later; `false` if it is a copy of one that is kept already.
     pub(crate) fn hold(&mut self, arrival: Arrival, offset: u64) -> bool {
         let copy = self

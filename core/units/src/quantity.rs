@@ -139,7 +139,11 @@ impl Rate {
         if span.is_zero() {
             return Rate(0);
         }
-        Rate((bytes.0 as u128 * 8 * NS_PER_S as u128 / span.0 as u128) as u64)
+        // 64 bits do for two gigabytes, and dividing them is many times as fast.
+        match bytes.0.checked_mul(8 * NS_PER_S) {
+            Some(bit_ns) => Rate(bit_ns / span.0),
+            None => Rate((bytes.0 as u128 * 8 * NS_PER_S as u128 / span.0 as u128) as u64),
+        }
     }
 
     /// Bits per second.
@@ -154,6 +158,9 @@ impl Rate {
     pub const fn time_for(self, bytes: Bytes) -> Span {
         if self.0 == 0 {
             return Span::MAX;
+        }
+        if let Some(bit_ns) = bytes.0.checked_mul(8 * NS_PER_S) {
+            return Span(bit_ns.div_ceil(self.0));
         }
         let bit_ns = bytes.0 as u128 * 8 * NS_PER_S as u128;
         let ns = bit_ns.div_ceil(self.0 as u128);

@@ -283,6 +283,21 @@ impl Cell {
     /// # Errors
     /// Unknown elements or refused parameters.
     pub fn network<P: Packet + 'static>(&self) -> Result<Network<P>, CellError> {
+        self.checked_network(Network::new)
+    }
+
+    /// The same for a driver that is never late; see [`Network::fused`].
+    ///
+    /// # Errors
+    /// Those of [`Cell::network`].
+    pub fn fused_network<P: Packet + 'static>(&self) -> Result<Network<P>, CellError> {
+        self.checked_network(Network::fused)
+    }
+
+    fn checked_network<P: Packet + 'static>(
+        &self,
+        build: impl FnOnce(&Plan) -> Result<Network<P>, NetworkError>,
+    ) -> Result<Network<P>, CellError> {
         let setups: Vec<FlowSetup> = self
             .flows
             .iter()
@@ -291,7 +306,7 @@ impl Cell {
                 extra_rtt: flow.extra_rtt,
             })
             .collect();
-        let network = Network::new(&Plan {
+        let network = build(&Plan {
             network: &self.json["network"],
             timeline: &self.json["timeline"],
             flows: &setups,

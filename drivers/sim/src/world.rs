@@ -91,7 +91,7 @@ impl World {
     /// # Errors
     /// Schemes of the kernel, which no simulator can run, and whatever the network refuses.
     pub fn new(cell: &Cell) -> Result<Self, CellError> {
-        let network: Network<SimPacket> = cell.network()?;
+        let network: Network<SimPacket> = cell.fused_network()?;
         let route = |from, to| {
             network
                 .route(from, to)
@@ -242,6 +242,7 @@ impl World {
     pub fn finish(&mut self) {
         self.read_the_rest();
         self.merge_frames();
+        self.network.catch_up(self.duration);
         let log = &mut self.log;
         self.network
             .visit_held(&mut |element, packet| log.hold(packet.uid, element));
@@ -394,6 +395,7 @@ impl World {
         }
         self.states.append(&mut states);
         self.traces.append(&mut traces);
+        self.network.catch_up(now);
         for stage in self.network.stages() {
             if stage.element.server().is_some() {
                 let backlog = stage.element.queued();

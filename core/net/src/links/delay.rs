@@ -39,6 +39,12 @@ pub(crate) fn new<P: Packet>(delay: Span) -> Delay<P> {
     PerPacket::new(FixedDelay { delay, most: u32::MAX })
 }
 
+/// The delay that any number of packets may be under way in; `None` if their number is limited.
+pub(crate) fn unlimited(params: &Params) -> Option<Span> {
+    let DelayParams { delay, limit } = DelayParams::read(params);
+    limit.is_none().then_some(delay)
+}
+
 pub(crate) type Delay<P> = PerPacket<P, FixedDelay>;
 
 #[derive(Clone, Debug)]

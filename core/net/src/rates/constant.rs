@@ -1,7 +1,7 @@
 //! A constant rate.
 
 use crate::{Entry, Example, RateServer};
-use narrows_units::{Bytes, Kind, ParamSpec, Rate, RateClock, Time};
+use narrows_units::{Bytes, Kind, ParamSpec, Params, Rate, RateClock, Time};
 
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
@@ -16,9 +16,15 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 2}"#),
 };
 
-crate::registry::build!(dyn RateServer: |params, _| Constant(RateClock::new(params.rate("rate").unwrap_or_default())));
+crate::registry::build!(dyn RateServer: |params, _| Constant::new(params));
 
-struct Constant(RateClock);
+pub(crate) struct Constant(RateClock);
+
+impl Constant {
+    pub(crate) fn new(params: &Params) -> Self {
+        Constant(RateClock::new(params.rate("rate").unwrap_or_default()))
+    }
+}
 
 impl RateServer for Constant {
     #[inline]

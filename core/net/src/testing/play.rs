@@ -88,6 +88,7 @@ pub fn play(
         }
         player.advance(network, now);
     }
+    network.catch_up(end);
     for stage in network.stages() {
         let (seen, held) = (stage.counters, stage.element.held());
         assert_eq!(

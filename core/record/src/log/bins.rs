@@ -27,17 +27,22 @@ struct Series {
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
     start_ns: u64,
+    /// Zero until it has been moved.
+    width_ns: u64,
     index: usize,
+    /// True if the bin counts for what is measured.
+    is_measured: bool,
 }
 
 impl Cursor {
     #[inline]
-    fn seek(&mut self, time_ns: u64, bin_ns: u64) -> usize {
-        if time_ns.wrapping_sub(self.start_ns) >= bin_ns {
+    fn seek(&mut self, time_ns: u64, bin_ns: u64, measure: &Measure) {
+        if time_ns.wrapping_sub(self.start_ns) >= self.width_ns {
             self.index = (time_ns / bin_ns) as usize;
             self.start_ns = self.index as u64 * bin_ns;
+            self.width_ns = bin_ns;
+            self.is_measured = measure.counts_bin(self.start_ns, bin_ns);
         }
-        self.index
     }
 }
 
@@ -94,8 +99,8 @@ impl BinLog {
                 .resize_with(usize::from(flow) + 1, Default::default);
         }
         let series = &mut self.series[usize::from(flow)][direction as usize];
-        let index = series.sends.seek(sent_ns, self.bin_ns);
-        let bin = series.bin(index);
+        series.sends.seek(sent_ns, self.bin_ns, &self.measure);
+        let bin = series.bin(series.sends.index);
         bin.sent_packets += 1;
         bin.sent_bytes += u64::from(size);
         uid
@@ -107,14 +112,11 @@ impl BinLog {
         let row = self.close(uid);
         let delay = arrived_ns.saturating_sub(row.sent_ns);
         let series = &mut self.series[usize::from(row.flow)][row.direction as usize];
-        let index = series.arrivals.seek(arrived_ns, self.bin_ns);
-        if self
-            .measure
-            .counts_bin(index as u64 * self.bin_ns, self.bin_ns)
-        {
+        series.arrivals.seek(arrived_ns, self.bin_ns, &self.measure);
+        if series.arrivals.is_measured {
             series.delays.add(delay);
         }
-        let bin = series.bin(index);
+        let bin = series.bin(series.arrivals.index);
         bin.arrived_packets += 1;
         bin.arrived_bytes += u64::from(row.size);
         bin.delay_sum_ns += delay;

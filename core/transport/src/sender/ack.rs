@@ -2,7 +2,7 @@
 
 use super::{CongestionState, Retransmission, Sender};
 use crate::sent_packets::PacketState;
-use crate::{Ack, Body};
+use crate::{Ack, Body, Range, RangeSet};
 use narrows_cc::{AckEvent, AckedPacket, LossCause, LostPacket};
 use narrows_units::{Bytes, Span, Time};
 use std::cmp::Reverse;
@@ -171,8 +171,9 @@ impl Sender {
         let mut news = AckSummary::default();
         let base = self.sent.base();
         let mut acked = std::mem::take(&mut self.acked_numbers);
-        for range in body.ranges.iter().rev() {
-            if range.last < base || range.last > ack.largest {
+        let new = new_ranges(&acked, &body.ranges, base);
+        for (index, range) in body.ranges.iter().enumerate().rev() {
+            if new >> index & 1 == 0 || range.last < base || range.last > ack.largest {
                 continue;
             }
             acked.insert(range.first.max(base), range.last, |first, last| {
@@ -358,6 +359,26 @@ impl Sender {
             self.sacked_data.remove_below(self.snd_una);
         }
     }
+}
+
+/// By bit, the ranges of an acknowledgement, highest first, that tell of a number from `base` on that is not in
+/// `acked`. In a recovery each acknowledgement repeats dozens of them, and one or two are new.
+#[inline]
+fn new_ranges(acked: &RangeSet, told: &[Range], base: u64) -> u32 {
+    const _: () = assert!(Body::MAX_RANGES <= u32::BITS as usize);
+    let mut known = acked.ranges();
+    let mut new = 0;
+    for (index, range) in told.iter().take(Body::MAX_RANGES).enumerate() {
+        let first = range.first.max(base);
+        while let [lower @ .., top] = known
+            && top.first > first
+        {
+            known = lower;
+        }
+        let is_known = known.last().is_some_and(|top| top.last >= range.last);
+        new |= u32::from(!is_known) << index;
+    }
+    new
 }
 
 /// Packets just declared lost.

@@ -1,0 +1,217 @@
+//! A drop-tail bottleneck of constant rate and the fixed delay behind it, or either alone, as one element.
+//!
+//! When such a bottleneck takes a packet, it is known when that packet will leave, and with the delay when it will
+//! arrive: nothing that comes later can change it. A pipe therefore keeps its packets in one line with the times of
+//! their arrival, and has no event when one leaves the bottleneck. That is looked up when it matters: when the next
+//! packet asks for room, and when somebody looks at the queue.
+//!
+//! Whoever drives a pipe must not be late. A late driver gives a packet a stamp before departures that it has already
+//! made ([`Bottleneck`](crate::Bottleneck) moves it behind them), and here there are none to be late for. Nor can its
+//! elements be changed. [`Network::fused`](crate::Network::fused) keeps to both.
+
+use crate::bottleneck::Framing;
+use crate::fifo::{QUEUE_FULL, QueueLimit};
+use crate::rates::constant::Constant;
+use crate::{Backlog, Outcomes, Packet, RateServer};
+use narrows_units::{Span, Time};
+use std::collections::VecDeque;
+
+/// An element that a pipe can be made of.
+pub(crate) enum PipePart {
+    /// A first-in-first-out queue before a constant rate.
+    Bottleneck {
+        limit: QueueLimit,
+        server: Constant,
+        framing: Framing,
+    },
+    /// A propagation delay of any number of packets.
+    Delay(Span),
+}
+
+/// The bottleneck of a pipe.
+struct PipeBottleneck {
+    limit: QueueLimit,
+    server: Constant,
+    framing: Framing,
+    /// What waits, as of the last look; the packet in service does not.
+    backlog: Backlog,
+    /// Packets at the head of the line that have left it by then.
+    propagating: usize,
+    /// What has left it since the start of the run.
+    departed: Departures,
+}
+
+/// Packets and bytes that have left.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Departures {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
+
+/// See the [module](self).
+pub(crate) struct Pipe<P> {
+    /// Packets and the times at which they leave the pipe, in the order of their arrival and of these times.
+    line: VecDeque<(Time, P)>,
+    bottleneck: Option<PipeBottleneck>,
+    delay: Span,
+    /// The delay is an element, even if it is zero.
+    has_delay: bool,
+}
+
+impl<P: Packet> Pipe<P> {
+    pub(crate) fn new(part: PipePart) -> Self {
+        let (bottleneck, delay) = match part {
+            PipePart::Bottleneck {
+                limit,
+                server,
+                framing,
+            } => {
+                let bottleneck = PipeBottleneck {
+                    limit,
+                    server,
+                    framing,
+                    backlog: Backlog::default(),
+                    propagating: 0,
+                    departed: Departures::default(),
+                };
+                (Some(bottleneck), None)
+            }
+            PipePart::Delay(delay) => (None, Some(delay)),
+        };
+        Pipe {
+            line: VecDeque::new(),
+            bottleneck,
+            delay: delay.unwrap_or_default(),
+            has_delay: delay.is_some(),
+        }
+    }
+
+    /// Puts `part` behind what there is; returned if a pipe cannot have it there.
+    pub(crate) fn append(&mut self, part: PipePart) -> Option<PipePart> {
+        match part {
+            PipePart::Delay(delay) if !self.has_delay => {
+                self.delay = delay;
+                self.has_delay = true;
+                None
+            }
+            part => Some(part),
+        }
+    }
+
+    /// Number of elements that it stands for.
+    pub(crate) fn len(&self) -> usize {
+        usize::from(self.bottleneck.is_some()) + usize::from(self.has_delay)
+    }
+
+    #[inline]
+    pub(crate) fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        let mut due = now;
+        if let Some(bottleneck) = &mut self.bottleneck {
+            bottleneck.catch_up(now, &self.line, self.delay);
+            let size = packet.size();
+            if !bottleneck.limit.admits(bottleneck.backlog, size) {
+                outcomes.drop(now, packet, QUEUE_FULL);
+                return;
+            }
+            if bottleneck.propagating == self.line.len() {
+                bottleneck.server.rest();
+            } else {
+                bottleneck.backlog.add(size);
+                due = self.line.back().map_or(now, |(due, _)| *due - self.delay);
+            }
+            let wire_bytes = bottleneck.framing.wire_bytes(size);
+            due = bottleneck.server.serve(due, wire_bytes);
+        }
+        self.line.push_back((due + self.delay, packet));
+    }
+
+    #[inline]
+    pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
+        if self.line.front()?.0 > now {
+            return None;
+        }
+        if let Some(bottleneck) = &mut self.bottleneck {
+            if bottleneck.propagating == 0 {
+                bottleneck.catch_up(now, &self.line, self.delay);
+            }
+            bottleneck.propagating -= 1;
+        }
+        self.line.pop_front().map(|(_, packet)| packet)
+    }
+
+    #[inline]
+    pub(crate) fn next_wakeup(&self) -> Time {
+        self.line.front().map_or(Time::FAR, |(due, _)| *due)
+    }
+
+    /// Makes what is shown from outside that of `now`.
+    pub(crate) fn catch_up(&mut self, now: Time) {
+        if let Some(bottleneck) = &mut self.bottleneck {
+            bottleneck.catch_up(now, &self.line, self.delay);
+        }
+    }
+
+    /// The least time that every packet takes.
+    pub(crate) fn propagation(&self) -> Span {
+        self.delay
+    }
+
+    /// What has passed from its bottleneck into its delay, if it has both.
+    pub(crate) fn departed(&self) -> Option<Departures> {
+        let bottleneck = self.bottleneck.as_ref().filter(|_| self.has_delay);
+        bottleneck.map(|bottleneck| bottleneck.departed)
+    }
+
+    /// The queue of its element `index`.
+    pub(crate) fn queued(&self, index: usize) -> Backlog {
+        let bottleneck = self.bottleneck.as_ref().filter(|_| index == 0);
+        bottleneck.map_or_else(Backlog::default, |bottleneck| bottleneck.backlog)
+    }
+
+    /// Everything inside its element `index`.
+    pub(crate) fn held(&self, index: usize) -> Backlog {
+        let mut held = Backlog::default();
+        self.visit_held(&mut |element, packet| {
+            if element == index {
+                held.add(packet.size());
+            }
+        });
+        held
+    }
+
+    /// The server of its element `index`, if that has one.
+    pub(crate) fn server(&self, index: usize) -> Option<&dyn RateServer> {
+        let bottleneck = self.bottleneck.as_ref().filter(|_| index == 0)?;
+        Some(&bottleneck.server)
+    }
+
+    /// Calls `visit` with each packet inside and the element that holds it.
+    pub(crate) fn visit_held(&self, visit: &mut dyn FnMut(usize, &P)) {
+        let bottleneck = self.bottleneck.as_ref();
+        let propagating = bottleneck.map_or(self.line.len(), |bottleneck| bottleneck.propagating);
+        let last = self.len() - 1;
+        for (place, (_, packet)) in self.line.iter().enumerate() {
+            visit(if place < propagating { last } else { 0 }, packet);
+        }
+    }
+}
+
+impl PipeBottleneck {
+    /// Lets packets leave that are to leave by `now`, and the next ones into service.
+    #[inline]
+    fn catch_up<P: Packet>(&mut self, now: Time, line: &VecDeque<(Time, P)>, delay: Span) {
+        let Some(mut next) = line.get(self.propagating) else {
+            return;
+        };
+        while next.0 - delay <= now {
+            self.departed.packets += 1;
+            self.departed.bytes += u64::from(next.1.size());
+            self.propagating += 1;
+            let Some(behind) = line.get(self.propagating) else {
+                return;
+            };
+            next = behind;
+            self.backlog.remove(next.1.size());
+        }
+    }
+}
