@@ -4,7 +4,7 @@ use narrows_cell::RunError;
 use narrows_endpoints::bpf;
 use narrows_netns::{self as hosts, host_info};
 use narrows_sys::cpu;
-use narrows_sys::netns::is_root;
+use narrows_sys::netns::{Privilege, is_root};
 use narrows_sys::ring;
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ pub(crate) fn examine() -> Value {
     // Tried before we enter namespaces, as runs do it.
     let loading = bpf::probe().map_err(|error| error.to_string());
     let network = hosts::enter_private_network()
-        .map(|privilege| privilege.name())
+        .map(Privilege::name)
         .map_err(|error| error.to_string());
     check(
         "network namespaces",
