@@ -23,6 +23,8 @@ def main() -> int:
     assert sys.argv[1:] == ["side", "--plan", "-"], sys.argv
     plan = json.loads(sys.stdin.readline())
     told = [plan]
+    # That it has been told something is known before its end.
+    log.write_text(json.dumps(told))
     print("a complaint", file=sys.stderr)
     if how.endswith("error"):
         time.sleep(1.0 if how == "late error" else 0)

@@ -175,7 +175,15 @@ def _part_of_chromium(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    # Its neighbours are not the modules of the same names that tests have.
+    neighbours = [file.stem for file in (PROGRAMS / "chromium").glob("*.py")]
+    known = {name: sys.modules.pop(name) for name in neighbours if name in sys.modules}
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        for name in neighbours:
+            sys.modules.pop(name, None)
+        sys.modules.update(known)
     return module
 
 

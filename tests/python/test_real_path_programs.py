@@ -125,7 +125,7 @@ def test_calls_between_two_hosts_have_frames(
 
 def test_only_what_runs_here_has_to_be_here() -> None:
     side = {"command": ["no-such-program"]}
-    program = {"listener": side, "connector": {"command": ["sh"]}}
+    program = {"name": "test", "listener": side, "connector": {"command": ["sh"]}}
     assert "no-such-program" in str(why_missing(program))
     assert "no-such-program" in str(why_missing(program, (LISTENER,)))
     assert why_missing(program, (CONNECTOR,)) is None

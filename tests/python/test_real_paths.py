@@ -356,7 +356,13 @@ def test_agents_that_say_nothing_are_ended(tmp_path: Path, monkeypatch: pytest.M
 
 def test_agents_are_stopped_by_the_end_of_their_input(tmp_path: Path) -> None:
     pair = Pair(tmp_path, "mute", "mute")
-    threading.Timer(0.3, setattr, (pair, "stopped", True)).start()
+
+    def stop() -> None:
+        plans = [tmp_path / f"{name}.told" for name in ("near", "far")]
+        processes.eventually("both have read their plans", lambda: all(plan.exists() for plan in plans))
+        pair.stopped = True
+
+    threading.Thread(target=stop, daemon=True).start()
     with pytest.raises(Stopped):
         pair.run()
     assert [len(pair.told(name)) for name in ("near", "far")] == [1, 1]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+import processes
 from campaign_kit import SCENARIO, narrows, simulate
 from narrows.campaign import results
 from narrows.campaign.columns import Columns, typed
-from narrows.campaign.results_file import from_file, table, to_file
+from narrows.campaign.results_file import _array, from_file, table, to_file
 from narrows.campaign.store import CampaignFolder
 
 MATRIX = """\
@@ -230,3 +232,38 @@ def test_an_empty_campaign_has_an_empty_table(tmp_path: Path) -> None:
     for cell in opened.document["cells"]:
         cell.update(state="pending", verdict=None)
     assert table(results.compute(opened)).num_rows == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ([], None),
+        ([None, None], None),
+        ([None, None], pa.float64()),
+        ([1.5, None, -0.0, float("inf"), 1e-300], pa.float64()),
+        ([1, None, 2.5], None),
+        ([None, *range(-4, 5), 2**63 - 1, -(2**63)], None),
+        ([True, None, False] * 5, None),
+        (["", None, "Größe", "a\0b", "x" * 300], None),
+        (["plain"] * 9, pa.string()),
+    ],
+)
+def test_columns_are_those_that_arrow_itself_makes(values: list[Any], kind: pa.DataType | None) -> None:
+    made = _array(values, kind)
+    made.validate(full=True)
+    expected = pa.array(
+        values, type=kind or (pa.float64() if {int, float} <= set(map(type, values)) else None)
+    )
+    assert made.equals(expected)
+    assert made.type == expected.type
+
+
+def test_a_campaign_does_not_import_pandas(tmp_path: Path) -> None:
+    (tmp_path / "small.yaml").write_text(SCENARIO)
+    words = ["run", "small.yaml", "--no-report", "-o", "out"]
+    code = (
+        "import sys\nfrom narrows.cli.app import app\n"
+        f"app({words!r}, standalone_mode=False)\nsys.exit('pandas' in sys.modules)"
+    )
+    done = processes.run([sys.executable, "-c", code], cwd=tmp_path)
+    assert done.returncode == 0, done.stderr

@@ -117,11 +117,32 @@ def table(results: dict[str, Any]) -> pyarrow.Table:
 
 
 def _array(values: list[Any], kind: Any) -> Any:
+    """An Arrow array of a column; `kind` is its type, or None for the one that its values have.
+
+    Arrow's own conversion looks whether a list is one of pandas, and for that imports pandas where it is
+    installed, which takes longer than all else that a short campaign does.
+    """
+    import numpy as np
     import pyarrow as pa
 
-    if kind is None and len({type(value) for value in values} & {int, float}) == 2:
-        kind = pa.float64()
-    return pa.array(values, type=kind)
+    there = [value is not None for value in values]
+    plain = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    if kind is None:
+        types = {type(value) for value in values} - {type(None)}
+        kind = pa.float64() if types == {int, float} else plain[types.pop()] if types else pa.null()
+    if pa.types.is_null(kind):
+        return pa.nulls(len(values))
+    if pa.types.is_string(kind):
+        texts = [(value or "").encode() for value in values]
+        offsets = np.cumsum([0, *map(len, texts)], dtype=np.int32)
+        content = [pa.py_buffer(offsets), pa.py_buffer(b"".join(texts))]
+    elif pa.types.is_boolean(kind):
+        content = [pa.py_buffer(np.packbits([bool(value) for value in values], bitorder="little"))]
+    else:
+        numbers = [0 if value is None else value for value in values]
+        content = [pa.py_buffer(np.array(numbers, dtype=np.float64 if kind == pa.float64() else np.int64))]
+    validity = None if all(there) else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(kind, len(values), [validity, *content])
 
 
 def parquet_bytes(results: dict[str, Any]) -> bytes:

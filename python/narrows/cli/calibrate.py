@@ -80,7 +80,7 @@ def calibrate(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Find the emulated path that reproduces measurements, and say how well.
+    """Find the emulated path that reproduces measurements.
 
     Rate, delay, queue, loss and kind of link (constant, Poisson) are searched with Gaussian processes;
     further features are admitted only if the error of schemes that were left out falls by them. DIR gets

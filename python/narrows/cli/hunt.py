@@ -90,7 +90,7 @@ def hunt(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Search for the path and the cross traffic on which a scheme does worst.
+    """Search for the path on which a scheme does worst.
 
     \b
     narrows hunt cubic --worst utilization --goal "10 %"
