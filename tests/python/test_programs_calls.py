@@ -181,8 +181,8 @@ def _part_of_chromium(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     try:
         spec.loader.exec_module(module)
     finally:
-        for name in neighbours:
-            sys.modules.pop(name, None)
+        for other in neighbours:
+            sys.modules.pop(other, None)
         sys.modules.update(known)
     return module
 

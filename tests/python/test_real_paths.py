@@ -256,7 +256,7 @@ class Pair:
         self.folder = folder
         self.log = io.BytesIO()
         self.shares: list[float] = []
-        self.stopped = False
+        self.is_stopped: Callable[[], bool] = lambda: False
         self.stands = True
         self.near, self.far = (self._peer(name, how) for name, how in (("near", near), ("far", far)))
 
@@ -271,7 +271,7 @@ class Pair:
             {"host": host, "folder": str(self.folder / name), "files": {"model": "A" * 300_000}}
             for host, name in enumerate(("near", "far"))
         )
-        pair = PeerPair(self.near, self.far, lambda: self.stopped, lambda: self.stands, self.shares.append)
+        pair = PeerPair(self.near, self.far, self.is_stopped, lambda: self.stands, self.shares.append)
         with pair:
             pair.run((plans[0], plans[1]), 500, offset)
 
@@ -356,13 +356,7 @@ def test_agents_that_say_nothing_are_ended(tmp_path: Path, monkeypatch: pytest.M
 
 def test_agents_are_stopped_by_the_end_of_their_input(tmp_path: Path) -> None:
     pair = Pair(tmp_path, "mute", "mute")
-
-    def stop() -> None:
-        plans = [tmp_path / f"{name}.told" for name in ("near", "far")]
-        processes.eventually("both have read their plans", lambda: all(plan.exists() for plan in plans))
-        pair.stopped = True
-
-    threading.Thread(target=stop, daemon=True).start()
+    pair.is_stopped = lambda: all((tmp_path / f"{name}.told").exists() for name in ("near", "far"))
     with pytest.raises(Stopped):
         pair.run()
     assert [len(pair.told(name)) for name in ("near", "far")] == [1, 1]
