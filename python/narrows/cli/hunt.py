@@ -279,7 +279,7 @@ def _print_list(as_json: bool) -> None:
 
 def _print_found(made: Hunt) -> None:
     from narrows.console import stdout_console, table
-    from narrows.hunt.words import NOTHING, points
+    from narrows.hunt.prose import NOTHING, points
 
     console, document = stdout_console(), made.document
     small = document["minimal"]
@@ -304,7 +304,7 @@ def _print_found(made: Hunt) -> None:
 
 def _print_planes(made: Hunt) -> None:
     from narrows.console import stdout_console, table
-    from narrows.hunt.words import others, planes
+    from narrows.hunt.prose import others, planes
 
     console, objective = stdout_console(), made.question.objective
     shown = table("plane", "runs", "verdicts", objective.label, "", right=["runs"])

@@ -241,7 +241,7 @@ class Hunt:
 
     def save(self) -> None:
         """Writes hunt.json, and in words hunt.md."""
-        from narrows.hunt.words import page
+        from narrows.hunt.prose import page
 
         text = json.dumps(self.document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         write_atomically(self.path / DOCUMENT, text)
