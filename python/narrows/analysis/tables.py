@@ -59,7 +59,7 @@ _OF_SEVERAL = ("jain_index",)
 #: What is left out first where there is no room.
 _RANKS = {"jain_index": 2, "utilization_ratio": 3, "retransmitted_ratio": 3, "goodput_bps": 4, "cov_10s": 4}
 #: The spread stands beside as many of the first metrics as there is room for.
-_STATUS_RANK = 9
+_STATUS, _STATUS_RANK = "status", 9
 #: A note that holds for all of more rows than these does not name them.
 FEW_ROWS = 4
 #: Of more cells than these only those are listed that are not ok.
@@ -146,7 +146,7 @@ def print_summary(
     made = _fitted(
         console, len(metrics), lambda spreads: _table(campaigns, names, schemes, statuses, metrics, spreads)
     )
-    made.print(console)
+    marked = _STATUS not in made.print(console)
     notes = [
         (scheme, note)
         for scheme in schemes
@@ -162,7 +162,11 @@ def print_summary(
                 for note in mine
             ]
     room = width(console.file)
-    for line in [*_reading(campaigns, metrics), *_grouped(notes, len(schemes)), *_marks(statuses)]:
+    for line in [
+        *_reading(campaigns, metrics),
+        *_grouped(notes, len(schemes)),
+        *(_marks(statuses) if marked else []),
+    ]:
         for number, text in enumerate(fold(line, room - 2)):
             console.print("  " * bool(number) + text, soft_wrap=True)
 
@@ -192,7 +196,7 @@ def _table(
         *([Column("campaign", "left")] if several else []),
         Column("runs", "left"),
         *(column_of(metric) for metric in metrics),
-        Column("status", "left", rank=_STATUS_RANK),
+        Column(_STATUS, "left", rank=_STATUS_RANK),
     )
     # What is skipped everywhere has no row: a note says why.
     shown = [scheme for scheme in schemes if any(_line(results, scheme) for _, results in campaigns)]

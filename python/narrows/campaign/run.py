@@ -38,6 +38,7 @@ from narrows.errors import (
 from narrows.hosts.remote_host import RemoteHost, RemoteOptions, Rendezvous
 from narrows.scenario import Loaded
 from narrows.scenario.real_path import LOCAL, REMOTE, WHERE
+from narrows.text import plural
 
 #: Where campaigns go when no folder is named.
 RESULTS = Path("results")
@@ -275,9 +276,8 @@ def _run_in(
         )
     elif missing:
         time_left = f", about {show_time(guess * len(missing))}" if guess else ""
-        view.message(
-            f"{scenario.name}: {len(missing)} cells ({scenario.where}{time_left}) into {folder.path}"
-        )
+        cells = plural(len(missing), "cell")
+        view.message(f"{scenario.name}: {cells} ({scenario.where}{time_left}) into {folder.path}")
     if missing:
         if found.remote is not None:
             found.remote.claim(folder.path)

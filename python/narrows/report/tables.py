@@ -18,6 +18,7 @@ from narrows.report import prose, real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
 from narrows.statistics.runs import are_identical
+from narrows.text import plural
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
@@ -194,9 +195,7 @@ def results(campaign: Campaign) -> Table:
                 marks = []
                 if known < valid:
                     why = "; ".join(dict.fromkeys(r for r in _reasons(runs, key, name) if r))
-                    marks = [
-                        notes.mark(f"over {units.plural(known, 'run')} only" + (f": {why}" if why else ""))
-                    ]
+                    marks = [notes.mark(f"over {plural(known, 'run')} only" + (f": {why}" if why else ""))]
                 marks += _doubts(notes, [r for r in runs if r.valid], key, name)
                 text = units.number(centre * scale, places[name])
                 spread = _spread(entry, values, scale, places[name])
@@ -258,7 +257,7 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
     labels = {str(f.number): f"{f.label} (background)" if f.background else f.label for f in shown}
     hidden = len(run.background) - MOST_BACKGROUND
     if hidden > 0:
-        notes.mark(f"{units.plural(hidden, 'background flow')} more: see results.csv")
+        notes.mark(f"{plural(hidden, 'background flow')} more: see results.csv")
     head = [cell("metric"), cell("unit"), *(cell(labels.get(k, "all flows"), align="right") for k in keys)]
     rows = []
     without: dict[str, list[str]] = {}
