@@ -278,7 +278,7 @@ def test_an_interrupted_hunt_keeps_the_worst_and_goes_on(tmp_path: Path, number:
     after = hunted(folder, "bbr1", "--worst", "loss", "--budget", str(count))
     assert after["state"] == "done"
     assert after["evaluations"] == count
-    # Every path that had been tried is still there; `found` is now the mildest of several runs, not the worst of one.
+    # Every path that had been tried is still there; `found` is the mildest of several runs now.
     assert known < evaluated(folder)
 
 
