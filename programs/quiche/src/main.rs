@@ -5,6 +5,14 @@
 //! the windows of flow control, which must not limit what is studied, and the size of packets, which the library leaves
 //! to its user. Every 100 ms the sender writes what the library knows of the path to `FOLDER/report.ndjson`.
 
+use boring::asn1::Asn1Time;
+use boring::ec::{EcGroup, EcKey};
+use boring::error::ErrorStack;
+use boring::hash::MessageDigest;
+use boring::nid::Nid;
+use boring::pkey::PKey;
+use boring::ssl::{SslContextBuilder, SslMethod};
+use boring::x509::{X509, X509NameBuilder};
 use quiche::{Config, Connection, ConnectionId, RecvInfo};
 use signal_hook::consts::SIGTERM;
 use std::error::Error;
@@ -63,8 +71,9 @@ fn locked(name: &str) -> &'static str {
         .unwrap_or("unknown")
 }
 
-fn config() -> Result<Config, quiche::Error> {
-    let mut config = Config::new(quiche::PROTOCOL_VERSION)?;
+/// Settings of both sides, with what TLS has been told.
+fn config(tls: SslContextBuilder) -> Result<Config, quiche::Error> {
+    let mut config = Config::with_boring_ssl_ctx_builder(quiche::PROTOCOL_VERSION, tls)?;
     config.set_application_protos(&[PROTOCOL])?;
     config.set_initial_max_data(FLOW_CONTROL_WINDOW);
     config.set_initial_max_stream_data_uni(FLOW_CONTROL_WINDOW);
@@ -77,35 +86,29 @@ fn config() -> Result<Config, quiche::Error> {
     Ok(config)
 }
 
-/// A configuration with a certificate that is made now; the library reads it from files.
-fn server() -> Result<Config, Box<dyn Error>> {
-    let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
-    let mut config = config()?;
-    let base = format!(
-        "narrows-quiche-{}",
-        endpoint::random_id()?
-            .map(|byte| format!("{byte:02x}"))
-            .concat()
-    );
-    let place = std::env::temp_dir();
-    let (chain, key) = (
-        place.join(format!("{base}.pem")),
-        place.join(format!("{base}.key")),
-    );
-    std::fs::write(&chain, made.cert.pem())?;
-    std::fs::write(&key, made.signing_key.serialize_pem())?;
-    let name = |path: &Path| path.to_str().unwrap_or_default().to_owned();
-    let loaded = config
-        .load_cert_chain_from_pem_file(&name(&chain))
-        .and_then(|()| config.load_priv_key_from_pem_file(&name(&key)));
-    std::fs::remove_file(&chain)?;
-    std::fs::remove_file(&key)?;
-    loaded?;
-    Ok(config)
+/// TLS of a server with a certificate that is made now.
+fn with_certificate() -> Result<SslContextBuilder, ErrorStack> {
+    let curve = EcGroup::from_curve_name(Nid::X9_62_PRIME256V1)?;
+    let key = PKey::from_ec_key(EcKey::generate(&curve)?)?;
+    let mut name = X509NameBuilder::new()?;
+    name.append_entry_by_nid(Nid::COMMONNAME, "localhost")?;
+    let name = name.build();
+    let mut made = X509::builder()?;
+    made.set_version(2)?;
+    made.set_subject_name(&name)?;
+    made.set_issuer_name(&name)?;
+    made.set_not_before(&*Asn1Time::days_from_now(0)?)?;
+    made.set_not_after(&*Asn1Time::days_from_now(1)?)?;
+    made.set_pubkey(&key)?;
+    made.sign(&key, MessageDigest::sha256())?;
+    let mut tls = SslContextBuilder::new(SslMethod::tls())?;
+    tls.set_certificate(&made.build())?;
+    tls.set_private_key(&key)?;
+    Ok(tls)
 }
 
 fn receive(port: u16, stopped: &AtomicBool) -> Outcome {
-    let mut config = server()?;
+    let mut config = config(with_certificate()?)?;
     let here = SocketAddr::new(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port);
     let mut endpoint = Endpoint::new(here)?;
     let mut data = vec![0; 65_536];
@@ -141,7 +144,7 @@ fn receive(port: u16, stopped: &AtomicBool) -> Outcome {
 }
 
 fn send(to: SocketAddr, controller: &str, folder: &Path, stopped: &AtomicBool) -> Outcome {
-    let mut config = config()?;
+    let mut config = config(SslContextBuilder::new(SslMethod::tls())?)?;
     if config.set_cc_algorithm_name(controller).is_err() {
         return Err(format!("unknown congestion control {controller}; {USAGE}").into());
     }

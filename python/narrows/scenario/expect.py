@@ -132,7 +132,7 @@ def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any]
 
 
 def _metric(mapping: Mapping) -> dict[str, Any]:
-    known = registry.metrics() | {one["name"]: one for one in playback.described()}
+    known: dict[str, dict[str, Any]] = registry.metrics() | {one["name"]: one for one in playback.described()}
     written = mapping.entries.get("metric")
     name = written.text if isinstance(written, Scalar) else ""
     if written is None:
