@@ -201,10 +201,8 @@ def test_nginx_sends_with_the_congestion_control_that_was_asked_for(
 @pytest.mark.system
 def test_dash_js_plays_a_film(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     _built(monkeypatch, "dashjs", "nginx")
-    changes = ("path.forward.0.rate=5 Mbit/s", "duration=12 s")
-    words = [word for change in changes for word in ("--set", change)]
-    done = call(tmp_path, "run", "video", "-o", "out", "--no-report", *words)
-    assert done.returncode in (0, 6), done.stderr
+    code, document = campaign(tmp_path, 'schemes: ["dashjs:dynamic", "dashjs:bola"]\nduration: 10 s\n')
+    assert code in (0, 6), document
     results = json.loads((tmp_path / "out" / "results.json").read_text())
     first = [row for row in results["rows"] if row["flow"] == 1]
     assert len(first) == 2
@@ -214,7 +212,7 @@ def test_dash_js_plays_a_film(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         # The qualities of the ladder are 0.3 to 4.8 Mbit/s.
         assert 0.29e6 < metrics["playback_bitrate_bps"] < 4.9e6, metrics
         assert metrics["playback_switches"] is not None
-    for cell in json.loads((tmp_path / "out" / "campaign.json").read_text())["cells"]:
+    for cell in document["cells"]:
         flow = run_of(tmp_path, cell["id"])["flows"][0]["program"]
         for side in ("listener", "connector"):
             seen = flow[side]
@@ -225,3 +223,12 @@ def test_dash_js_plays_a_film(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         segments = [one for one in lines if "segment" in one]
         assert len(segments) > 3
         assert all(one["bytes"] > 10_000 and one["asked_ns"] < one["at_ns"] for one in segments)
+
+
+@pytest.mark.system
+def test_the_shipped_scenario_has_players_beside_all_others(tmp_path: Path) -> None:
+    done = call(tmp_path, "run", "video", "--dry-run", "--json")
+    assert done.returncode == 0, done.stderr
+    cells = [cell["scheme"] for cell in json.loads(done.stdout)["cells"]]
+    skipped = json.loads(done.stdout).get("skipped", [])
+    assert len(cells) + len(skipped) == 5

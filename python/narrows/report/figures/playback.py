@@ -44,9 +44,14 @@ def _stands(begin_s: float, one: Playback) -> list[tuple[float, float]]:
     return [(begin_s + begin / 1e9, begin_s + end / 1e9) for begin, end in spans]
 
 
-def absent(run: Run) -> str | None:
+def concerns(run: Run) -> bool:
     """Most flows are no players."""
-    if run.record is None or not any((f.get("program") or {}).get("segments") for f in run.settings["flows"]):
+    return any((flow.get("program") or {}).get("segments") for flow in run.settings.get("flows") or [])
+
+
+def absent(run: Run) -> str | None:
+    """Why there is nothing to draw."""
+    if not concerns(run):
         return "No flow of this run is a player of video."
     return None if _found(run) else "No segment of a film arrived."
 
@@ -94,7 +99,9 @@ def chart(run: Run) -> dict[str, Any]:
         times, rates = _steps(begin_s, one)
         made.xs.append(times)
         made.add(style.label, "step", rates, style)
+        # Between two spans is a point without a value.
         spans = _stands(begin_s, one)
-        made.xs.append(np.array([time for begin, end in spans for time in (begin, end, end)]))
-        made.add(f"{style.label}: stands", "line", np.array([0.0, 0.0, np.nan] * len(spans)), style)
+        made.xs.append(np.array([time for begin, end in spans for time in (begin, end, end + 1e-6)]))
+        zeros = np.array([0.0, 0.0, np.nan] * len(spans))
+        made.add(f"{style.label}: stands", "line", zeros, style, dash=[4, 3])
     return made.document()
