@@ -14,7 +14,7 @@ const GROUPS: &str = "/proc/self/cgroup";
 /// Beginning of the names of our groups.
 const PREFIX: &str = "narrows-";
 /// A group in which nobody is after that was left by a process that was killed.
-const FORGOTTEN: Duration = Duration::from_secs(60);
+const FORGOTTEN: Duration = Duration::from_mins(1);
 
 /// A group with a limit of memory; its folder goes when this is dropped.
 #[derive(Debug)]
