@@ -195,7 +195,7 @@ pub(crate) struct Emulated {
     pub cpu_percent: f64,
     busy_percent: f64,
     /// Of one processor, by the processes of all ends.
-    pub ends_percent: f64,
+    ends_percent: f64,
     pub verdict: String,
 }
 
