@@ -1,9 +1,12 @@
 //! `cargo bench -p narrows-bench` prints the benchmark table. Numbers are median (min..max) of
 //! repeated runs; quote them with the machine in the first line.
 //!
-//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks logs emulator endpoints tunnel`.
+//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks logs emulator endpoints programs
+//! tunnel`.
 
-use narrows_bench::{emulator, logs, machine, networks, peak_memory_mb, repeat, schemes, tunnel};
+use narrows_bench::{
+    emulator, logs, machine, networks, peak_memory_mb, programs, repeat, schemes, tunnel,
+};
 use narrows_tests::Dumbbell;
 
 const RUNS: usize = 5;
@@ -41,6 +44,9 @@ fn main() {
     }
     if section("endpoints") {
         emulator::endpoints();
+    }
+    if section("programs") {
+        programs::table();
     }
     if section("tunnel") {
         tunnel::table();

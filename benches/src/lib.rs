@@ -3,6 +3,7 @@
 pub mod emulator;
 pub mod logs;
 pub mod networks;
+pub mod programs;
 pub mod schemes;
 pub mod tunnel;
 

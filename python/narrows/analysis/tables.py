@@ -51,6 +51,14 @@ OF_FRAMES = (
     "freezes",
     "freeze_ratio",
 )
+#: Metrics of flows whose program is a player of video.
+OF_PLAYBACK = (
+    "playback_startup_ns",
+    "playback_stalls",
+    "playback_stalled_ratio",
+    "playback_bitrate_bps",
+    "playback_switches",
+)
 #: Metrics of a link.
 PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
 
@@ -401,13 +409,23 @@ def print_sharing(console: Console, results: dict[str, Any]) -> None:
 def print_frames(console: Console, results: dict[str, Any]) -> None:
     """The table of frames of video by scheme, and by flow where several are tested; nothing where none was
     sent."""
-    lines = [line for line in results["summary"] if "freezes" in line["metrics"]]
+    _print_some(console, results, OF_FRAMES, "freezes")
+
+
+def print_playback(console: Console, results: dict[str, Any]) -> None:
+    """The same of films in players."""
+    _print_some(console, results, OF_PLAYBACK, OF_PLAYBACK[0])
+
+
+def _print_some(console: Console, results: dict[str, Any], names: Sequence[str], of: str) -> None:
+    """A table of flows that have the metric `of`."""
+    lines = [line for line in results["summary"] if of in line["metrics"]]
     flows = [line for line in lines if line["flow"] != "all"]
     schemes = {line["scheme"] for line in lines}
     if not lines:
         return
     console.print()
-    metrics = of_names(results, OF_FRAMES)
+    metrics = of_names(results, names)
     if len(flows) <= len(schemes):
         rows = [((line["scheme"],), line) for line in lines if line["flow"] == "all"]
         _print_lines(console, (Column("scheme", "left"),), rows, metrics)

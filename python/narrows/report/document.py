@@ -76,13 +76,13 @@ def _more_tables(campaign: Campaign) -> list[Json]:
     makers = {
         "flows": sharing.flows,
         "links": sharing.links,
-        "completion": tables.completion,
-        "datagrams": tables.datagrams,
-        "frames": tables.frames,
         "pantheon": imported.pantheon,
         "expectations": tables.expectations,
     }
-    made = ((one, makers[name](campaign)) for name, one in tables.MORE.items())
+    made = (
+        (one, makers[name](campaign) if name in makers else tables.medians(campaign, name))
+        for name, one in tables.MORE.items()
+    )
     return [{"title": one["title"], "table": table, "words": one["words"]} for one, table in made if table]
 
 

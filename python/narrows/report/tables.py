@@ -349,19 +349,9 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
     return {"head": head, "rows": rows, "notes": notes.listed()}
 
 
-def completion(campaign: Campaign) -> Table | None:
-    """Completion times of transfers by scheme; nothing where applications made none."""
-    return _median_table(campaign, MORE["completion"]["metrics"], flows=False)
-
-
-def datagrams(campaign: Campaign) -> Table | None:
-    """Reports of the sinks of datagrams; nothing where there were none."""
-    return _median_table(campaign, MORE["datagrams"]["metrics"], flows=True)
-
-
-def frames(campaign: Campaign) -> Table | None:
-    """Delivery of the frames of real-time schemes; nothing where there were none."""
-    return _median_table(campaign, MORE["frames"]["metrics"], flows=True)
+def medians(campaign: Campaign, name: str) -> Table | None:
+    """One of the tables whose cells are medians; nothing where no scheme has what it is about."""
+    return _median_table(campaign, MORE[name]["metrics"], flows=MORE[name].get("flows", True))
 
 
 def expectations(campaign: Campaign) -> Table | None:
