@@ -188,6 +188,33 @@ def test_a_campaign_of_ours_is_a_table(tmp_path: File) -> None:
     assert {one.quantity for one in targets.all} == {"throughput", "delay", "loss"}
 
 
+def test_an_imported_campaign_of_pantheon_is_a_table(tmp_path: File) -> None:
+    """Flows, interval and duration are those of its metadata; what its schemes are has to be said."""
+    scenario = """\
+schema: narrows/scenario/1
+question: What did Pantheon see?
+where: simulate
+path: {forward: [{rate: 3 Mbit/s, queue: {droptail: 30 packets}}, {delay: 20 ms}], backward: [{delay: 20 ms}]}
+schemes: [cubic, vegas, copa]
+flows: {count: 2, interval: 2 s}
+duration: 8 s
+runs: 2
+"""
+    simulate(tmp_path / "ours", scenario)
+    data, campaign = tmp_path / "data", tmp_path / "imported"
+    assert narrows("export", tmp_path / "ours", "--format", "pantheon", "-o", data).exit_code == 0
+    assert narrows("import", "pantheon", data, "-o", campaign, "--no-report").exit_code == 0
+    assert workload(tables.read(campaign), Map()) == Workload((), 2, "2 s", "8 s")
+    refused = narrows("calibrate", campaign, "-o", tmp_path / "fit", "--budget", 60)
+    assert "--scheme" in sentence(refused)
+    assert "pantheon:copa" in sentence(refused)
+    names = [word for name in ("cubic", "vegas", "copa") for word in ("--scheme", f"pantheon:{name}={name}")]
+    path = calibrated(campaign, tmp_path / "fit", "--budget", 80, *names)["path"]
+    assert path["rate_bps"] == pytest.approx(3e6, rel=0.03)
+    assert path["delay_ns"] == pytest.approx(20e6, rel=0.03)
+    assert path["queue_packets"] == pytest.approx(30, rel=0.1)
+
+
 # -- tables and maps -----------------------------------------------------------------------------
 
 
