@@ -19,7 +19,17 @@ import pytest
 from campaign_kit import narrows, sentence, simulate
 from narrows.calibrate import table as tables
 from narrows.calibrate.mapping import Map, entries_of, read_map
-from narrows.calibrate.paths import BYTES, CONSTANT, FEATURES, POISSON, Path, Workload, scenario_text
+from narrows.calibrate.paths import (
+    BYTES,
+    CONSTANT,
+    FEATURES,
+    POISSON,
+    TRACE,
+    Path,
+    TraceFile,
+    Workload,
+    scenario_text,
+)
 from narrows.calibrate.run import metrics_of, workload
 from narrows.calibrate.simulate import EVALUATIONS, Simulator, Wanted
 from narrows.calibrate.surrogate import Surrogate
@@ -154,6 +164,29 @@ def test_a_folder_belongs_to_one_calibration(tmp_path: File) -> None:
     done = narrows("calibrate", file, "-o", folder, "-t", 5)
     assert isinstance(done.exception, UsageError)
     assert "is not empty" in sentence(done)
+
+
+def test_the_rate_may_follow_a_recorded_trace(tmp_path: File) -> None:
+    """The trace is scaled: measurements are of another hour than the recording."""
+    drive = tmp_path / "drive.csv"
+    drive.write_text("time_s,rate_mbps\n0,1\n2,4\n3,0.5\n4,2.5\n6,0\n")
+    truth = Path(
+        TRACE, {"rate": 3e6, "delay": 20e6, "queue": 60, "loss": 0.0}, trace=TraceFile(str(drive), 11.5e6 / 6)
+    )
+    table = synthetic(tmp_path, truth, ("cubic", "vegas", "copa"), 2, "12 s")
+    found = calibrated(table, tmp_path / "fit", "--time", 12, "--budget", 70, "--trace", drive)
+    assert (found["path"]["link"], found["path"]["trace"]) == (TRACE, "drive.csv")
+    assert found["path"]["rate_bps"] == pytest.approx(3e6, rel=0.03)
+    assert found["path"]["delay_ns"] == pytest.approx(20e6, rel=0.1)
+    assert set(found["links"]) == {TRACE}
+    # The folder can go elsewhere: its scenario names the copy beside it.
+    assert (tmp_path / "fit" / "drive.csv").read_bytes() == drive.read_bytes()
+    drive.unlink()
+    assert load(tmp_path / "fit" / "scenario.yaml").scenario.network["forward"][0]["rate"]["kind"] == "trace"
+    refused = narrows(
+        "calibrate", table, "-o", tmp_path / "other", "--time", 12, "--trace", tmp_path / "no.csv"
+    )
+    assert "there is no file" in sentence(refused)
 
 
 # -- little is known -----------------------------------------------------------------------------

@@ -66,6 +66,15 @@ def calibrate(
             " way at the end are lost. [default: as the heading says, else loss_pantheon_ratio]",
         ),
     ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="The rate follows this trace (narrows trace record), and is scaled; no other kind of link is"
+            " tried.",
+        ),
+    ] = None,
     budget: Annotated[
         str,
         typer.Option(
@@ -103,6 +112,7 @@ def calibrate(
     from narrows.cli.common import print_json
     from narrows.errors import DataError, UsageError
     from narrows.sweep.engines import usable_processors
+    from narrows.traces import find
 
     try:
         others = Map(
@@ -122,7 +132,12 @@ def calibrate(
         written[name.strip()] = None if entry.strip() in ("null", "~") else entry.strip()
     folder = output or Path("results") / f"calibrate-{source.resolve().stem}"
     asked = Asked(
-        source, merged(map_file, written, others), seed, _budget(budget), processors or usable_processors()
+        source,
+        merged(map_file, written, others),
+        seed,
+        _budget(budget),
+        processors or usable_processors(),
+        find(trace, Path()) if trace is not None else None,
     )
     with _Bar(quiet=as_json) as bar:
         found = run(asked, folder, bar.show)
