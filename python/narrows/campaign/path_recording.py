@@ -30,14 +30,13 @@ from narrows.scenario.loading import load_text
 from narrows.scenario.real_path import LOCAL, REMOTE, named_host, sender_is_local
 from narrows.traces.recorded import Recorded, recorded
 
-#: The scheme that fills the path, and its traffic; `volume` is payload.
+#: The scheme that fills the path; `volume` is payload.
 _SCENARIO = """\
 schema: narrows/scenario/1
 name: trace-record
 where: hosts
 real_path: {{sender: {sender}}}
-schemes: [{{scheme: saturator, rate: {rate_bps} bit/s}}]
-flows: {{traffic: {{transfer: {volume} B}}}}
+schemes: [{{scheme: saturator, rate: {rate_bps} bit/s, volume: {volume} B}}]
 duration: {time_ns} ns
 """
 #: Share of the data that is payload, at least: the rest are the headers of the packet and of the tunnel.

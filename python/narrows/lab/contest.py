@@ -3,8 +3,8 @@
 Every submission runs on every scenario of the paths, each as a campaign of its own, so that whoever crashes,
 hangs or can't be loaded harms nobody else. What counts:
 
-- the value of a submission on a path is the median over its runs of the power: throughput / 95th percentile
-  of one-way delay, of all flows under test together;
+- the value of a submission on a path is the median over its runs of the power of its own flows: the sum of
+  their throughputs over the largest of their 95th percentiles of one-way delay;
 - values are ranked on each path, equal ones share the mean of their ranks, and whoever failed there (crashed,
   hung, used up its time, sent nothing) is last, together with all others who did;
 - the score is the mean rank over the paths; whoever has the lowest wins, and equal scores share a place.
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from narrows.scenario import Loaded
 
 FORMAT = "narrows/contest/1"
+#: Another scheme that is always there.
+_ANOTHER = "reno"
 #: The end of a run that has used up its processor time.
 _CPU = "SIGXCPU"
 _TOO_LONG = "a run took more than {} s of processor time"
@@ -79,44 +81,63 @@ def run(
 ) -> dict[str, Any]:
     """Runs what is missing in a contest's folder, and ranks. Raises `DataError` for scenarios that can't be
     read and `Interrupted`; what is wrong with a submission is in the document."""
-    files, entrants = scenarios_in(paths), [Entrant(one) for one in submissions_in(submitted)]
-    sizes = [_size(file, rules) for file in files]
+    courses = [_course(file, rules) for file in scenarios_in(paths)]
+    entrants = [Entrant(one) for one in submissions_in(submitted)]
     for number, entrant in enumerate(entrants, 1):
         name = entrant.submission.name
         tell(f"submission {number} of {len(entrants)}, {name}")
+        begun, runner = True, None
         try:
             runner = _runner(entrant.submission, folder, rules)
         except NarrowsError as error:
             _failed(entrant, str(error))
-            runner = None
-        for file, (rows, runs) in zip(files, sizes, strict=True):
-            values = [[float("nan")] * runs for _ in range(rows)]
-            if not entrant.problems:
-                place = folder / "runs" / name / file.stem
-                _play(entrant, file, place, rules, runner, values, argv=argv, console=console, quiet=quiet)
+            begun = False
+        for course in courses:
+            values = [[float("nan")] * course.runs for _ in course.own]
+            if begun:
+                place = folder / "runs" / name / course.file.stem
+                _play(entrant, course, place, rules, runner, values, argv=argv, console=console, quiet=quiet)
             entrant.values += values
-    called = [name for file, (rows, _) in zip(files, sizes, strict=True) for name in _names(file.stem, rows)]
-    return ranking(entrants, called, rules)
+    return ranking(entrants, [name for course in courses for name in course.names], rules)
 
 
-def _names(stem: str, rows: int) -> list[str]:
-    return [stem] if rows == 1 else [f"{stem} {row}" for row in range(1, rows + 1)]
+@dataclass(frozen=True)
+class _Course:
+    """A scenario: a path for each of its rows, with the numbers of the flows that are the submission's."""
+
+    file: Path
+    runs: int
+    own: list[set[int]]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the paths."""
+        stem = self.file.stem
+        return [stem] if len(self.own) == 1 else [f"{stem} {row}" for row in range(1, len(self.own) + 1)]
 
 
-def _size(file: Path, rules: Rules) -> tuple[int, int]:
-    """Paths and runs of a scenario, which is read with a scheme that is always there."""
+def _course(file: Path, rules: Rules) -> _Course:
+    """A scenario, which is read with two schemes that are always there: flows that change are the
+    submission's."""
     from narrows.scenario.overrides import Override
 
-    loaded = _loaded(file, Override("contest", "schemes", f"[{PLACEHOLDER}]"), rules)
-    others = {
-        flow["scheme"]
-        for row in loaded.scenario.schemes
-        for flow in row.flows
-        if flow.get("label") or flow.get("background")
-    }
-    if PLACEHOLDER in others:
+    one, other = (
+        _loaded(file, Override("contest", "schemes", f"[{scheme}]"), rules).scenario
+        for scheme in (PLACEHOLDER, _ANOTHER)
+    )
+    own = [
+        {
+            flow["flow"]
+            for flow, changed in zip(row.flows, like.flows, strict=True)
+            if flow["scheme"] != changed["scheme"]
+        }
+        for row, like in zip(one.schemes, other.schemes, strict=True)
+    ]
+    if not all(own):
+        raise DataError(f"{file}: no flow is under test, so nobody can compete; leave the scheme of one out")
+    if any(PLACEHOLDER in row.scheme_names for row in other.schemes):
         raise DataError(f"{file}: {PLACEHOLDER} stands for submissions, so no other flow can have it")
-    return len(loaded.scenario.schemes), loaded.scenario.runs
+    return _Course(file, one.runs, own)
 
 
 def _loaded(file: Path, change: Any, rules: Rules) -> Loaded:
@@ -155,7 +176,7 @@ def _failed(entrant: Entrant, why: str) -> None:
 
 def _play(
     entrant: Entrant,
-    file: Path,
+    course: _Course,
     place: Path,
     rules: Rules,
     runner: Location | None,
@@ -169,7 +190,7 @@ def _play(
     from narrows.campaign.run import run_campaign
 
     try:
-        loaded = _loaded(file, entrant.submission.change(), rules)
+        loaded = _loaded(course.file, entrant.submission.change(), rules)
         done = run_campaign(
             loaded, place, resume=False, argv=argv, console=console, quiet=quiet, runner=runner
         )
@@ -177,18 +198,20 @@ def _play(
         raise
     except NarrowsError as error:
         # Which path it was, its author is not to know.
-        _failed(entrant, str(error).replace(str(place), "a run").replace(str(file), "a path"))
+        text = str(error).replace(str(place), "a run")
+        _failed(entrant, text.replace(str(course.file), "a path").replace(course.file.name, "a path"))
         return
     except RecursionError:
         _failed(entrant, f"{entrant.submission.path.name}: is nested too deeply")
         return
     order = [row["label"] for row in resolved(done.folder.document)["schemes"]]
+    flows: dict[tuple[int, int], list[dict[str, Any]]] = {}
     for row in done.results["rows"]:
-        if row["flow"] == "all" and row["verdict"] != INVALID:
-            metrics = row["metrics"]
-            throughput, delay = metrics.get("throughput_bps"), metrics.get("delay_p95_ns")
-            if throughput is not None and delay:
-                values[order.index(row["scheme"])][row["run"] - 1] = throughput / 1e6 / (delay / 1e9)
+        at = order.index(row["scheme"])
+        if row["flow"] in course.own[at] and row["verdict"] != INVALID:
+            flows.setdefault((at, row["run"] - 1), []).append(row["metrics"])
+    for (at, run), metrics in flows.items():
+        values[at][run] = power(metrics)
     for cell in done.folder.cells:
         if cell["state"] == "finished" and cell["verdict"] != INVALID:
             continue
@@ -206,6 +229,16 @@ def _play(
 
 
 # -- order ---------------------------------------------------------------------------------------
+
+
+def power(flows: list[dict[str, Any]]) -> float:
+    """The power of a submission's flows in a run: the sum of their throughputs (Mbit/s) over the largest of
+    their 95th percentiles of delay (s); NaN if nothing arrived of one."""
+    throughput = sum(one.get("throughput_bps") or 0.0 for one in flows)
+    delays = [one.get("delay_p95_ns") for one in flows]
+    if not throughput or not all(delays):
+        return float("nan")
+    return float(throughput / 1e6 / (max(delay for delay in delays if delay) / 1e9))
 
 
 def ranks(values: Floats) -> Floats:

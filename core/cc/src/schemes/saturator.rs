@@ -7,7 +7,7 @@
 //! the window doubles per round trip until the RTT reaches `low`, stays between the two, and gives up half of what
 //! is acknowledged above `high`. Losses bound it too, for a path with a short queue never has such an RTT: where more than
 //! `loss` of a round are missing the queue is full, the window shrinks to what arrived, and from then on grows by a
-//! sixteenth per round trip. And nothing is sent faster than `rate`.
+//! sixteenth per round trip. And nothing is sent faster than `rate`, or beyond `volume`.
 //!
 //! Without acknowledgements nothing more is sent than the window. After a timeout one packet at a time asks whether the
 //! path is back, after ever longer pauses; the first answer brings back half of the window before, since packets of
@@ -17,7 +17,7 @@
 
 use crate::parts::datagrams::DATAGRAMS;
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme, Setup,
+    AckEvent, Allowance, CongestionControl, EcnUse, Fields, LossCause, LossEvent, Recovery, Scheme, SendEvent, Setup,
 };
 use narrows_units::{Bytes, Params, Rate, Span, params};
 
@@ -43,6 +43,8 @@ params! {
         high: Span(1e6..=1e11) = "3 s", "Winstein et al. 2013, section 4.1";
         /// Fastest rate of sending, in payload.
         rate: Rate(1e4..=1e12) = "100 Mbit/s", "ours: a safeguard";
+        /// Payload to send in all; after that nothing more is sent.
+        volume: Bytes(1.0..=1e15) = 1e15, "ours: a safeguard";
         /// Share of a round trip's packets that may be missing before the window shrinks.
         loss: Ratio(0.001..=0.9) = 0.1, "ours: random losses of a radio link are fewer";
     }
@@ -50,6 +52,8 @@ params! {
 
 /// Smallest window in packets while the path answers.
 const LEAST: u64 = 2;
+/// The pacing rate when all has been sent: a packet in hours.
+const STOPPED: Rate = Rate::from_bps(1);
 /// Growth per byte acknowledged once losses have shown how long the queue is.
 const SLOW: u64 = 16;
 
@@ -60,6 +64,8 @@ struct Saturator {
     high: Span,
     rate: Rate,
     loss: f64,
+    /// Bytes that may still be sent.
+    left: u64,
     window: u64,
     /// Bytes acknowledged for each byte of growth.
     per_byte: u64,
@@ -79,6 +85,7 @@ impl Saturator {
             high: params.high.max(params.low),
             rate: params.rate,
             loss: params.loss,
+            left: params.volume.get(),
             window: setup.initial_cwnd().get(),
             per_byte: 1,
             after_silence: None,
@@ -136,7 +143,19 @@ impl CongestionControl for Saturator {
         self.window = self.mss;
     }
 
+    fn on_send(&mut self, send: &SendEvent) {
+        self.left = self.left.saturating_sub(send.bytes.get());
+    }
+
     fn allowance(&self) -> Allowance {
+        if self.left == 0 {
+            return Allowance {
+                cwnd: Some(Bytes::new(self.mss)),
+                pacing: Some(STOPPED),
+                reschedule_pacing: true,
+                ..Allowance::default()
+            };
+        }
         Allowance {
             cwnd: Some(Bytes::new(self.window)),
             pacing: Some(self.rate),
@@ -145,10 +164,11 @@ impl CongestionControl for Saturator {
     }
 
     fn trace(&self, fields: &mut Fields) {
-        fields.mode = match (self.after_silence, self.per_byte) {
-            (Some(_), _) => "silence",
-            (None, 1) => "growth",
-            (None, _) => "full",
+        fields.mode = match (self.left, self.after_silence, self.per_byte) {
+            (0, _, _) => "stopped",
+            (_, Some(_), _) => "silence",
+            (_, None, 1) => "growth",
+            (_, None, _) => "full",
         };
     }
 }
@@ -228,7 +248,16 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_sent_faster_than_the_rate() {
-        assert_eq!(script().scheme.allowance().pacing, Some(Rate::from_bps(100_000_000)));
+    fn nothing_is_sent_faster_than_the_rate_or_beyond_the_volume() {
+        let spec = SCHEME.params.iter().find(|spec| spec.name == "volume").unwrap();
+        let given = [("volume".to_owned(), spec.parse("3 kB").unwrap())];
+        let params = Params::resolve(SCHEME.params, given).unwrap();
+        let mut s = Script::new((SCHEME.build)(&params, setup()).unwrap());
+        for number in 0..3 {
+            assert_eq!(s.scheme.allowance().pacing, Some(Rate::from_bps(100_000_000)));
+            s.scheme.on_send(&SendEvent::new(s.now, number, Bytes::new(MSS)));
+        }
+        assert_eq!(s.scheme.allowance().pacing, Some(STOPPED));
+        assert_eq!(s.fields().mode, "stopped");
     }
 }
