@@ -245,8 +245,8 @@ def contest(
 ) -> None:
     """Rank submitted schemes over paths that their authors do not know.
 
-    On each path schemes are ranked by power, throughput / 95th percentile of delay, in the median of the
-    runs; the mean rank decides. Who crashes, hangs or uses up its time on a path is last there, with the
+    On each path submissions are ranked by the power of their flows (throughput / 95th percentile of delay),
+    the median of the runs; the mean rank decides. Who crashes, hangs or uses up its time is last, with the
     sentence that says why, and the contest goes on. Submissions are programs of others and run with your
     rights.
 

@@ -44,7 +44,7 @@ params! {
         /// Fastest rate of sending, in payload.
         rate: Rate(1e4..=1e12) = "100 Mbit/s", "ours: a safeguard";
         /// Payload to send in all; after that nothing more is sent.
-        volume: Bytes(1.0..=1e15) = 1e15, "ours: a safeguard";
+        volume: Bytes(1.0..=1e15) = "1000000000 MB", "ours: a safeguard";
         /// Share of a round trip's packets that may be missing before the window shrinks.
         loss: Ratio(0.001..=0.9) = 0.1, "ours: random losses of a radio link are fewer";
     }
