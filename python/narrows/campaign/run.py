@@ -192,10 +192,11 @@ def run_campaign(
     reach: RemoteOptions | None = None,
     memory: int | None = None,
     tell: Tell = nobody,
+    runner: Location | None = None,
 ) -> Finished:
     """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says; a
     simulated run may take `memory` bytes of memory, if not its share of the machine's. Events are told to
-    `tell`."""
+    `tell`. `runner` runs cells of this machine in the place of the agent."""
 
     def say(text: str) -> None:
         if not quiet:
@@ -219,7 +220,7 @@ def run_campaign(
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
-            return _run_in(folder, found, agent, console, quiet, again, memory, tell)
+            return _run_in(folder, found, runner or agent, console, quiet, again, memory, tell)
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
             done = sum(cell["state"] == "finished" for cell in folder.cells)

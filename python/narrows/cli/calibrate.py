@@ -66,6 +66,15 @@ def calibrate(
             " way at the end are lost. [default: as the heading says, else loss_pantheon_ratio]",
         ),
     ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="The rate follows this trace (narrows trace record), and is scaled; no other kind of link is"
+            " tried.",
+        ),
+    ] = None,
     budget: Annotated[
         str,
         typer.Option(
@@ -104,6 +113,7 @@ def calibrate(
     from narrows.cli.stage_bar import StageBar
     from narrows.errors import DataError, UsageError
     from narrows.sweep.engines import usable_processors
+    from narrows.traces import find
 
     try:
         others = Map(
@@ -123,7 +133,12 @@ def calibrate(
         written[name.strip()] = None if entry.strip() in ("null", "~") else entry.strip()
     folder = output or Path("results") / f"calibrate-{source.resolve().stem}"
     asked = Asked(
-        source, merged(map_file, written, others), seed, _budget(budget), processors or usable_processors()
+        source,
+        merged(map_file, written, others),
+        seed,
+        _budget(budget),
+        processors or usable_processors(),
+        find(trace, Path()) if trace is not None else None,
     )
     with StageBar(quiet=as_json) as bar:
 
