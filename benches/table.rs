@@ -1,11 +1,11 @@
 //! `cargo bench -p narrows-bench` prints the benchmark table. Numbers are median (min..max) of
 //! repeated runs; quote them with the machine in the first line.
 //!
-//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator schemes networks logs emulator endpoints programs
-//! tunnel`.
+//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator htsim schemes networks logs emulator endpoints
+//! programs tunnel`.
 
 use narrows_bench::{
-    emulator, logs, machine, networks, peak_memory_mb, programs, repeat, schemes, tunnel,
+    emulator, htsim, logs, machine, networks, peak_memory_mb, programs, repeat, schemes, tunnel,
 };
 use narrows_tests::Dumbbell;
 
@@ -29,6 +29,9 @@ fn main() {
     println!("median (min..max) of {RUNS} runs\n");
     if section("simulator") {
         simulator();
+    }
+    if section("htsim") {
+        htsim::table();
     }
     if section("schemes") {
         schemes::table(RUNS);

@@ -40,7 +40,7 @@ enum Command {
     /// Run a cell in virtual time.
     Simulate(CellArguments),
     /// Run a cell in real time, between network namespaces of its own.
-    Emulate(CellArguments),
+    Emulate(run::EmulateArguments),
     /// Print everything that scenarios may name, as JSON.
     Registry,
     /// Print what this machine can do, as JSON.

@@ -36,13 +36,26 @@ fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
     Ok((cell, folder))
 }
 
-pub(crate) fn emulate(arguments: &CellArguments, signals: &Signals) -> Result<(), Failure> {
+#[derive(clap::Args)]
+pub(crate) struct EmulateArguments {
+    #[command(flatten)]
+    cell: CellArguments,
+    /// Most threads of the emulator (default: half as many as there are processors, at least one); there are never more
+    /// than parts of the network that share nothing, such as its two directions.
+    #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
+    emulator_threads: Option<u16>,
+}
+
+pub(crate) fn emulate(arguments: &EmulateArguments, signals: &Signals) -> Result<(), Failure> {
+    let emulator_threads = arguments.emulator_threads.map(usize::from);
+    let arguments = &arguments.cell;
     let (cell, files) = read_cell(arguments)?;
     let mut progress = Progress::default();
     let mut context = narrows_emulate::RunContext {
         signals,
         watch_stdin: arguments.watch_stdin,
         files: &files,
+        emulator_threads,
         progress: &mut |time, of| progress.report(time, of),
     };
     let run = narrows_emulate::emulate(&cell, &arguments.out, &mut context)?;

@@ -180,10 +180,15 @@ fn eight_hosts() -> Value {
     cell
 }
 
-/// The agent beside this program's own build folder.
-pub(crate) fn agent() -> Option<PathBuf> {
+/// The folder of this build.
+pub(crate) fn target() -> Option<PathBuf> {
     let exe = std::env::current_exe().ok()?;
-    let agent = exe.parent()?.parent()?.join("narrows-agent");
+    Some(exe.parent()?.parent()?.to_owned())
+}
+
+/// The agent in it.
+pub(crate) fn agent() -> Option<PathBuf> {
+    let agent = target()?.join("narrows-agent");
     agent.is_file().then_some(agent)
 }
 

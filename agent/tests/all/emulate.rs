@@ -132,6 +132,30 @@ fn kernel_flows_are_emulated() {
 }
 
 #[test]
+fn each_direction_may_have_a_thread_of_its_own() {
+    let _turn = my_turn();
+    if !can_emulate() {
+        return;
+    }
+    for record in ["packets", "bins"] {
+        let mut cell = cell(&["linux:reno", "cubic"], 2000);
+        cell["record"] = record.into();
+        let run = || {
+            let folder = Folder::new("threads");
+            let mut command = emulate(&folder, &cell);
+            run(&folder, command.args(["--emulator-threads", "2"]))
+        };
+        claim(run, |record| {
+            check(record, 2);
+            let cpu = record.run.cpu.as_ref().unwrap();
+            assert_eq!(cpu.emulator_threads, Some(2));
+            let hosts = record.run.rings.iter().map(|ring| ring.port.as_str());
+            assert!(hosts.eq(["sender", "receiver"]));
+        });
+    }
+}
+
+#[test]
 fn our_own_flows_are_emulated() {
     let _turn = my_turn();
     if !can_emulate() {

@@ -95,8 +95,10 @@ pub struct Network<P> {
     order: Vec<u16>,
     timeline: VecDeque<DueChange>,
     ready: VecDeque<(Time, P)>,
-    /// By direction, see [`Network::propagation`].
-    propagation: [Span; 2],
+    /// By direction, see [`Network::propagation`]; none where no route goes.
+    propagation: [Option<Span>; 2],
+    /// By host: whether packets enter there. See [`Network::keep`].
+    kept: Vec<bool>,
 }
 
 const TIMELINE: usize = 0;
@@ -200,6 +202,7 @@ impl<P: Packet + 'static> Network<P> {
         let mut wakeups = Wakeups::new(LINKS + links.len());
         wakeups.set(TIMELINE, timeline.front().map_or(Time::FAR, |due| due.at));
         let mut network = Network {
+            kept: vec![true; topology.hosts.len()],
             hosts: topology.hosts,
             first: topology.routes.iter().map(|route| route.links[0]).collect(),
             routes: topology.routes,
@@ -210,7 +213,7 @@ impl<P: Packet + 'static> Network<P> {
             order,
             timeline,
             ready: VecDeque::with_capacity(64),
-            propagation: [Span::ZERO; 2],
+            propagation: [None; 2],
         };
         network.propagation = network.propagation_now();
         Ok(network)
@@ -307,23 +310,67 @@ impl<P: Packet + 'static> Network<P> {
     /// enters at an instant comes out of it no earlier than that.
     #[inline]
     pub fn propagation(&self, direction: Direction) -> Span {
-        self.propagation[direction as usize]
+        self.propagation[direction as usize].unwrap_or_default()
     }
 
     /// The least of both directions.
     #[inline]
     pub fn least_propagation(&self) -> Span {
-        let [forward, backward] = self.propagation;
-        forward.min(backward)
+        let known = self.propagation.into_iter().flatten();
+        known.min().unwrap_or_default()
     }
 
-    fn propagation_now(&self) -> [Span; 2] {
+    fn propagation_now(&self) -> [Option<Span>; 2] {
         let link = |&link: &u16| self.links[usize::from(link)].path.propagation();
         let route = |route: &Route| route.links.iter().map(link).fold(Span::ZERO, Add::add);
+        let kept = |route: &&Route| self.kept[usize::from(route.from)];
         Direction::BOTH.map(|direction| {
-            let routes = self.routes.iter().filter(|r| r.direction == direction);
-            routes.map(route).min().unwrap_or_default()
+            let routes = self.routes.iter().filter(kept);
+            let routes = routes.filter(|r| r.direction == direction);
+            routes.map(route).min()
         })
+    }
+
+    /// For each host the number of its group, from 0: what hosts of different groups send shares no link, and so
+    /// nothing that happens in the network. Each direction of a dumbbell is one.
+    pub fn groups(&self) -> Vec<u16> {
+        let mut group: Vec<u16> = (0..self.hosts.len() as u16).collect();
+        let mut user: Vec<Option<u16>> = vec![None; self.links.len()];
+        for route in &self.routes {
+            for &link in &route.links {
+                let other = *user[usize::from(link)].get_or_insert(route.from);
+                let (a, b) = (group[usize::from(other)], group[usize::from(route.from)]);
+                for member in group.iter_mut().filter(|member| **member == a.max(b)) {
+                    *member = a.min(b);
+                }
+            }
+        }
+        let mut numbers = group.clone();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let number = |name: &u16| numbers.partition_point(|other| other < name) as u16;
+        group.iter().map(number).collect()
+    }
+
+    /// Leaves the network to packets of these hosts, which must be whole [groups](Network::groups). Nothing happens to
+    /// the links of others any more.
+    pub fn keep(&mut self, hosts: impl Fn(u16) -> bool) {
+        self.kept = (0..self.hosts.len() as u16).map(hosts).collect();
+        let kept: Vec<bool> = (0..self.links.len() as u16)
+            .map(|link| self.keeps(link))
+            .collect();
+        self.timeline.retain(|due| kept[usize::from(due.link)]);
+        let first = self.timeline.front().map_or(Time::FAR, |due| due.at);
+        self.wakeups.set(TIMELINE, first);
+        self.propagation = self.propagation_now();
+    }
+
+    /// True if packets of the hosts that were [kept](Network::keep) can be on a link. A link that nobody uses is kept
+    /// with the first host.
+    pub fn keeps(&self, link: u16) -> bool {
+        let user = self.routes.iter().find(|r| r.links.contains(&link));
+        let user = user.map_or(0, |route| route.from);
+        self.kept.get(usize::from(user)).is_none_or(|&kept| kept)
     }
 
     /// Makes what is shown of all elements that of `now`, by which everything has happened. Only a

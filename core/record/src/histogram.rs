@@ -59,6 +59,26 @@ impl Histogram {
         self.counts.resize((index / per + 1) * per, 0);
     }
 
+    /// Counts everything that `other` has counted.
+    pub fn merge(&mut self, other: &Histogram) {
+        if other.total == 0 {
+            return;
+        }
+        if other.counts.len() > self.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        if self.total == 0 {
+            self.min = other.min;
+        }
+        self.total += other.total;
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
     /// Number of values counted.
     pub fn total(&self) -> u64 {
         self.total
@@ -158,6 +178,26 @@ mod tests {
             next = high + 1;
         }
         panic!("the last bucket ends at the largest integer");
+    }
+
+    #[test]
+    fn merged_histograms_are_those_of_all_values() {
+        let counted = |values: &[u64]| {
+            let mut histogram = Histogram::new();
+            for &value in values {
+                histogram.add(value);
+            }
+            histogram
+        };
+        let parts: [&[u64]; 4] = [&[], &[7, 70_000], &[], &[3, 9_000_000_000, 7]];
+        let mut merged = Histogram::new();
+        for part in parts {
+            merged.merge(&counted(part));
+        }
+        let all = counted(&parts.concat());
+        assert!(merged.buckets().eq(all.buckets()));
+        assert_eq!((merged.total(), merged.mean()), (all.total(), all.mean()));
+        assert_eq!((merged.min(), merged.max()), (Some(3), Some(9_000_000_000)));
     }
 
     #[test]

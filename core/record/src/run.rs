@@ -252,6 +252,19 @@ impl Lateness {
             max_ns: packets.max().unwrap_or(0),
         }
     }
+
+    /// The larger of each quantile, of packets that different threads have released.
+    #[must_use]
+    pub fn worst(&self, other: &Lateness) -> Self {
+        Lateness {
+            packets: self.packets + other.packets,
+            p50_ns: self.p50_ns.max(other.p50_ns),
+            p90_ns: self.p90_ns.max(other.p90_ns),
+            p99_ns: self.p99_ns.max(other.p99_ns),
+            p999_ns: self.p999_ns.max(other.p999_ns),
+            max_ns: self.max_ns.max(other.max_ns),
+        }
+    }
 }
 
 /// Counters of a ring that packets were read from.
@@ -268,8 +281,11 @@ pub struct Ring {
 /// Shares of processor time during the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Of one processor, used by the emulator.
+    /// Of one processor, used by the emulator; by the busiest of its threads if there are several.
     pub emulator_ratio: f64,
+    /// Threads of the emulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub emulator_threads: Option<u32>,
     /// Of all processors, busy with anything.
     pub busy_ratio: f64,
     /// Of all processors, taken by the hypervisor.

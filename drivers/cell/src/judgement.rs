@@ -25,6 +25,25 @@ pub struct EmulatorEffort {
     pub spin_ns: u64,
 }
 
+impl EmulatorEffort {
+    /// That of two threads together: all retries, of the rest what is larger.
+    #[must_use]
+    pub fn worst(self, other: EmulatorEffort) -> Self {
+        let more = other.work_ratio(1) > self.work_ratio(1);
+        let busier = if more { other } else { self };
+        EmulatorEffort {
+            retries: self.retries + other.retries,
+            starved_ns: self.starved_ns.max(other.starved_ns),
+            ..busier
+        }
+    }
+
+    /// Share of a processor that was used for work in a run of this length.
+    pub fn work_ratio(&self, duration_ns: u64) -> f64 {
+        self.cpu_ns.saturating_sub(self.spin_ns) as f64 / duration_ns.max(1) as f64
+    }
+}
+
 /// Frames that could not be treated as packets of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefusedFrames {
@@ -36,6 +55,16 @@ pub struct RefusedFrames {
     pub after_stop: u64,
     /// There was no way from their host to their destination.
     pub no_route: u64,
+}
+
+impl RefusedFrames {
+    /// Adds those of another thread.
+    pub fn add(&mut self, other: RefusedFrames) {
+        self.no_memory += other.no_memory;
+        self.foreign += other.foreign;
+        self.after_stop += other.after_stop;
+        self.no_route += other.no_route;
+    }
 }
 
 /// Measurements of the run itself.
@@ -165,11 +194,7 @@ fn judge_lateness(run: &mut RunDocument, measured: &RunMeasurements) {
 
 fn judge_emulator(run: &mut RunDocument, measured: &RunMeasurements) {
     let duration = measured.duration_ns.max(1) as f64;
-    let work = measured
-        .effort
-        .cpu_ns
-        .saturating_sub(measured.effort.spin_ns) as f64
-        / duration;
+    let work = measured.effort.work_ratio(measured.duration_ns);
     let [first, .., last] = measured.late_by_tenth_ns;
     if work > 0.97 {
         let growing = last > 4 * first.max(100 * US);

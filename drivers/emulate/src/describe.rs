@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The wires and what they counted around the run.
-pub(super) struct Wires<'a> {
+pub(super) struct WireCounts<'a> {
     pub(super) hosts: &'a Hosts,
     pub(super) before: Vec<WireCounters>,
     pub(super) after: Vec<WireCounters>,
@@ -54,7 +54,7 @@ pub(super) fn describe_hosts(run: &mut RunDocument, hosts: &Hosts) {
 fn describe_wires(
     run: &mut RunDocument,
     report: &Report,
-    wires: &Wires,
+    wires: &WireCounts,
 ) -> Result<(u64, u64), RunError> {
     let (mut ring_drops, mut wire_losses) = (0, 0);
     let counters = wires.before.iter().zip(&wires.after);
@@ -62,10 +62,10 @@ fn describe_wires(
         .hosts
         .hosts
         .iter()
-        .zip(&report.wires)
+        .zip(&report.rings)
         .zip(&report.sent);
-    for (((host, wire), &sent), (was, is)) in ports.zip(counters) {
-        let statistics = wire.ring.statistics();
+    for (((host, (_, ring)), &sent), (was, is)) in ports.zip(counters) {
+        let statistics = ring.statistics();
         let (received, dropped) = statistics.could_not("read the counters of a ring")?;
         let (received, dropped) = (u64::from(received), u64::from(dropped));
         run.rings.push(Ring {
@@ -90,33 +90,29 @@ pub(super) fn describe(
     cell: &Cell,
     programs: Option<&Programs>,
     sizing: &Sizing,
+    threads: usize,
     report: Report,
     mut supervised: SupervisedRun,
     processes: Vec<(Process, Option<String>)>,
-    wires: &Wires,
+    wires: &WireCounts,
     folder: &RecordFolder,
 ) -> Result<(), RunError> {
     let (ring_drops, wire_losses) = describe_wires(run, &report, wires)?;
-    let duration = cell.duration.ns().max(1) as f64;
-    let work = report.effort.cpu_ns.saturating_sub(report.effort.spin_ns) as f64 / duration;
     let all = CpuTicks::sum(supervised.ticks.iter().copied());
     run.cpu = Some(Cpu {
-        emulator_ratio: work,
+        emulator_ratio: report.effort.work_ratio(cell.duration.ns()),
+        emulator_threads: Some(threads as u32),
         busy_ratio: all.busy_ratio(),
         stolen_ratio: all.stolen_ratio(),
     });
-    let late = Lateness::of(&report.lateness);
-    run.lateness = Some(late.clone());
+    run.lateness = Some(Lateness::of(&report.lateness));
     run.elements.clone_from(&report.elements);
 
     let mut measured = RunMeasurements {
         duration_ns: cell.duration.ns(),
         base_rtt_ns: sizing.base_rtt.ns(),
-        lateness: late,
-        late_by_tenth_ns: report
-            .late_by_tenth
-            .each_ref()
-            .map(|tenth| tenth.quantile(0.5).unwrap_or(0)),
+        lateness: report.latest.clone(),
+        late_by_tenth_ns: report.late_by_tenth,
         effort: report.effort,
         ring_drops,
         wire_losses,

@@ -1,7 +1,7 @@
 //! One emulated run, from the cell to the finished record.
 //!
 //! ```text
-//! agent (private namespace) -- emulator thread, pinned to the last CPU
+//! agent (private namespace) -- emulator thread, pinned to the last CPU; several with many CPUs
 //!   |                       \- writer thread, runs when nothing else does
 //!   +-- endpoints: two processes per flow, in the hosts' namespaces, on the other CPUs
 //! ```
@@ -14,11 +14,11 @@
 mod describe;
 mod sizing;
 
-use describe::{Wires, describe, describe_hosts};
+use describe::{WireCounts, describe, describe_hosts};
 use narrows_cell::Role;
 use narrows_cell::{Cell, RecordFolder, RecordKind, element_names, versions};
 use narrows_cell::{Context, RunError};
-use narrows_emulator::{Control, Core, Emulator, Pool, Report, Wire, Writer};
+use narrows_emulator::{Control, Core, Emulator, Pool, Report, Wires, Writer, split};
 use narrows_endpoints::bpf::Programs;
 use narrows_endpoints::supervisor::{
     EndpointSetup, EndpointSpec, HEAD_START_NS, PRIORITY, READY_LIMIT, REPORT_LIMIT, SIGNALS,
@@ -39,6 +39,9 @@ use sizing::Sizing;
 use std::io;
 use std::os::fd::AsFd;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// Distance of progress reports.
@@ -55,6 +58,8 @@ pub struct RunContext<'a> {
     pub watch_stdin: bool,
     /// Folder of the files that the cell names, for the endpoints.
     pub files: &'a Path,
+    /// Most threads of the emulator; none leaves half of the processors to the endpoints.
+    pub emulator_threads: Option<usize>,
     /// Told how much of the run has passed: time and length, in ns.
     pub progress: &'a mut dyn FnMut(u64, u64),
 }
@@ -78,7 +83,11 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
     let folder = RecordFolder::create(out)?;
     cpu::prefer_session(PRIORITY);
     let privilege = enter_private_network()?;
-    let (emulator_cpus, endpoint_cpus) = share_cpus()?;
+    let cpus = cpu::allowed_cpus().could_not("read the allowed processors")?;
+    let most = context.emulator_threads.unwrap_or(cpus.len() / 2);
+    let thread_of = split(cell, &network, most);
+    let threads = thread_of.iter().max().map_or(1, |last| last + 1);
+    let (emulator_cpus, endpoint_cpus) = share_cpus(threads)?;
     let common = HostDefaults {
         mtu: sizing.mtu,
         buffer: sizing.tcp_buffer,
@@ -87,33 +96,51 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
     };
     let mut hosts = Hosts::build(&plans, common)?;
     let before = hosts.counters().could_not("read the wires' counters")?;
-    let wires = open_wires(&hosts, &sizing)?;
     let writer = match cell.record {
-        RecordKind::Packets => Some(Writer::start(&folder)?),
+        RecordKind::Packets => Some(Writer::start(&folder, threads)?),
         RecordKind::Bins => None,
     };
-    let control = Control::new(plans.len()).could_not("prepare the emulator")?;
+    let control = Control::new(plans.len(), threads).could_not("prepare the emulator")?;
+    let mut parts = Vec::new();
+    let uids = Arc::new(AtomicU64::new(0));
+    for thread in 0..threads {
+        let mut network: Network<narrows_emulator::Handle> = cell.network()?;
+        network.keep(|host| thread_of[usize::from(host)] == thread);
+        let wires = open_wires(&hosts, &sizing, |host| thread_of[host] == thread)?;
+        parts.push((network, wires));
+    }
 
     let ran = std::thread::scope(|scope| {
         let (writer, control, sizing) = (writer.as_ref(), &control, &sizing);
-        let emulate = move || -> Result<Report, RunError> {
-            let pinned = cpu::pin_to(&emulator_cpus);
-            pinned.could_not("pin the emulator to a processor")?;
-            let most = (host_info::available_bytes() / 2) as usize;
-            let pool = Pool::new(sizing.frames, sizing.largest_frame(), most);
-            let mut core = Core::new(cell, network, pool);
-            Writer::prepare(&mut core.log, &elements);
-            let duration = Span::from_ns(cell.duration.ns());
-            let emulator = Emulator::new(core, wires, writer, control);
-            // Its packet sockets are open; frames of any content come through them.
-            privileges::keep_in_thread(Need::Nothing)
-                .could_not("give up rights of the emulator")?;
-            emulator.run(duration).could_not("emulate the network")
+        let memory = (host_info::available_bytes() / 2) as usize / threads;
+        let start = |(thread, (network, wires)): (usize, (Network<_>, Wires))| {
+            let (elements, cpus, uids) = (&elements, &emulator_cpus, uids.clone());
+            let emulate = move || -> Result<Report, RunError> {
+                let cpu = cpus[thread % cpus.len()];
+                let pinned = cpu::pin_to(&[cpu]);
+                pinned.could_not("pin the emulator to a processor")?;
+                let pool = Pool::new(sizing.frames, sizing.largest_frame(), memory);
+                let mut core = Core::new(cell, network, pool);
+                if threads > 1 {
+                    core.number_with(uids);
+                }
+                Writer::prepare(&mut core.log, elements);
+                let duration = Span::from_ns(cell.duration.ns());
+                let mut emulator = Emulator::new(core, wires, writer, control);
+                if threads > 1 {
+                    emulator = emulator.beside_others(thread);
+                }
+                // Its packet sockets are open; frames of any content come through them.
+                privileges::keep_in_thread(Need::Nothing)
+                    .could_not("give up rights of the emulator")?;
+                emulator.run(duration).could_not("emulate the network")
+            };
+            let thread = std::thread::Builder::new().name("emulator".to_owned());
+            let thread = thread.spawn_scoped(scope, emulate);
+            thread.could_not("start a thread")
         };
-        let thread = std::thread::Builder::new()
-            .name("emulator".to_owned())
-            .spawn_scoped(scope, emulate)
-            .could_not("start a thread")?;
+        let started: Result<Vec<_>, RunError> = parts.into_iter().enumerate().map(start).collect();
+        let running = started.inspect_err(|_| control.stop())?;
         let mut supervision = Supervision {
             cell,
             programs: programs.as_ref(),
@@ -124,13 +151,12 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
             writer,
             context,
         };
-        let supervised = supervision.run(&endpoint_cpus, &|| thread.is_finished());
+        let ended = || running.iter().any(ScopedJoinHandle::is_finished);
+        let supervised = supervision.run(&endpoint_cpus, &ended);
         if supervised.is_err() {
             control.stop();
         }
-        let report = thread
-            .join()
-            .map_err(|_| RunError::Internal("the emulator's thread has crashed".to_owned()))?;
+        let report = join(running);
         // What went wrong first explains what went wrong later.
         let supervised = supervised.map_err(|error| match (&report, error) {
             (Err(cause), RunError::Internal(_)) => RunError::Internal(cause.to_string()),
@@ -170,10 +196,11 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
         cell,
         programs.as_ref(),
         &sizing,
+        threads,
         report,
         supervised,
         processes,
-        &Wires {
+        &WireCounts {
             hosts: &hosts,
             before,
             after,
@@ -184,15 +211,42 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
     Ok(run)
 }
 
-fn open_wires(hosts: &Hosts, sizing: &Sizing) -> Result<Vec<Wire>, RunError> {
-    let open = |host: &Host| -> io::Result<Wire> {
-        Ok(Wire {
-            ring: RxRing::open(host.outer, sizing.ring, sizing.largest_frame())?,
-            port: TxPort::open(host.outer)?,
-        })
+/// Waits for the threads of the emulator, and makes one report of theirs.
+fn join(threads: Vec<ScopedJoinHandle<Result<Report, RunError>>>) -> Result<Report, RunError> {
+    let crashed = || RunError::Internal("the emulator's thread has crashed".to_owned());
+    let reports: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
+    let mut joined: Option<Report> = None;
+    for report in reports {
+        let report = report.map_err(|_| crashed())??;
+        match &mut joined {
+            None => joined = Some(report),
+            Some(joined) => joined.join(report),
+        }
+    }
+    joined.ok_or_else(crashed)
+}
+
+/// The wires for a thread that takes the frames of the hosts that are `mine`.
+fn open_wires(
+    hosts: &Hosts,
+    sizing: &Sizing,
+    mine: impl Fn(usize) -> bool,
+) -> Result<Wires, RunError> {
+    let open = |(number, host): (usize, &Host)| -> io::Result<(Option<RxRing>, TxPort)> {
+        let ring = || RxRing::open(host.outer, sizing.ring, sizing.largest_frame());
+        let ring = mine(number).then(ring).transpose()?;
+        Ok((ring, TxPort::open(host.outer)?))
     };
-    let wires: io::Result<Vec<Wire>> = hosts.hosts.iter().map(open).collect();
-    wires.map_err(|error| {
+    let all: io::Result<Vec<_>> = hosts.hosts.iter().enumerate().map(open).collect();
+    let split = |all: Vec<(Option<RxRing>, TxPort)>| {
+        let (rings, ports): (Vec<_>, Vec<_>) = all.into_iter().unzip();
+        let rings = (0..).zip(rings);
+        let rings = rings
+            .filter_map(|(host, ring)| Some((host, ring?)))
+            .collect();
+        Wires { rings, ports }
+    };
+    all.map(split).map_err(|error| {
         if ring::probe().is_err() {
             return RunError::Unavailable(format!(
                 "packet sockets (AF_PACKET) cannot be used here ({error}); run as root or in a \

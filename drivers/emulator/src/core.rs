@@ -14,6 +14,8 @@ use narrows_net::{Backlog, Network, Outcomes};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 
 /// Construction arguments of a core, besides its network.
 #[derive(Debug)]
@@ -146,6 +148,14 @@ impl<H: Hooks> Core<H> {
             replaced_rates: config.replaced_rates,
             tenth: (config.end.ns() / 10).max(1),
             network,
+        }
+    }
+
+    /// The run has several cores, which number its packets together: `last` is the last number given out.
+    pub fn number_with(&mut self, last: Arc<AtomicU64>) {
+        if let Log::Packets(log) = &mut self.log {
+            let single = std::mem::replace(log, PacketLog::new(Vec::new()));
+            *log = single.sharing(last);
         }
     }
 
@@ -425,6 +435,14 @@ impl<H: Hooks> Core<H> {
         element_counters(&self.network, self.end, &self.replaced_rates)
     }
 
+    /// By element: whether packets of this core can be in it.
+    pub(crate) fn kept(&self) -> Vec<bool> {
+        let stages = self.network.stages();
+        stages
+            .map(|stage| self.network.keeps(stage.link_index))
+            .collect()
+    }
+
     /// Capacity of servers over time, where the cell alone does not tell it.
     pub fn capacity_rows(&self) -> Vec<CapacityRow> {
         let (bin, names) = &self.unknown_rates;
@@ -447,6 +465,6 @@ impl<H: Hooks> Core<H> {
 fn queues_of(network: &Network<Handle>) -> impl Iterator<Item = (u16, Backlog)> {
     network
         .stages()
-        .filter(|stage| stage.element.server().is_some())
+        .filter(|stage| stage.element.server().is_some() && network.keeps(stage.link_index))
         .map(|stage| (stage.index, stage.element.queued()))
 }

@@ -1,6 +1,7 @@
 //! The emulator on a scripted clock.
 
 mod programs;
+mod threads;
 
 use super::core::Core;
 use super::frame::ETHERNET;

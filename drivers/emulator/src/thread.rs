@@ -5,21 +5,21 @@
 //! left is recorded.
 
 use super::clock::{Clock, RunClock};
+use super::control::Control;
 use super::core::Core;
 use super::frame::{self, Kind};
 use super::hooks::{Hooks, Injection};
+use super::report::Report;
 use super::sleep::Sleep;
 use super::writer::Writer;
-use narrows_cell::judgement::{EmulatorEffort, ProgramTraffic, RefusedFrames};
-use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
+use narrows_cell::judgement::EmulatorEffort;
+use narrows_record::{Log, PacketLog};
 use narrows_sys::mmsg::{SendBatch, is_busy};
 use narrows_sys::poll::Waker;
 use narrows_sys::ring::{Received, RxRing, TxPort};
 use narrows_sys::{clock, cpu};
 use narrows_units::{Span, Time};
-use std::collections::BTreeMap;
 use std::io;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// Frames taken from the rings before due ones are released again.
 const BURST: usize = 64;
@@ -29,123 +29,33 @@ const FEW_RINGS: usize = 4;
 const ROUND: usize = 16;
 /// Packets stamped before the end of the run may become visible in the ring a moment later.
 const LINGER: Span = Span::from_ms(5);
-/// State shared by the emulator and the rest of the agent while it runs.
+/// So long the rows of one thread may keep those of the others waiting.
+const CUT: Span = Span::from_ms(100);
+
+/// The ends of the hosts' wires that a thread works with.
 #[derive(Debug)]
-pub struct Control {
-    /// Start of the run by `CLOCK_REALTIME`; 0 until it is known.
-    start_ns: AtomicU64,
-    stop: AtomicBool,
-    /// Frames seen before the start, per host.
-    warm: Vec<AtomicU64>,
-    waker: Waker,
+pub struct Wires {
+    /// Frames that hosts send, with the numbers of these hosts.
+    pub rings: Vec<(u16, RxRing)>,
+    /// Frames for the hosts, all of them, in their order.
+    pub ports: Vec<TxPort>,
 }
 
-impl Control {
-    /// Nothing has been said yet to an emulator of so many hosts.
-    pub fn new(hosts: usize) -> io::Result<Self> {
-        Ok(Control {
-            start_ns: AtomicU64::new(0),
-            stop: AtomicBool::new(false),
-            warm: (0..hosts).map(|_| AtomicU64::new(0)).collect(),
-            waker: Waker::new()?,
-        })
-    }
-
-    /// The run starts at `real_ns`.
-    pub fn start(&self, real_ns: u64) {
-        self.start_ns.store(real_ns, Ordering::Release);
-        self.waker.wake();
-    }
-
-    /// The run is given up.
-    pub fn stop(&self) {
-        self.stop.store(true, Ordering::Release);
-        self.waker.wake();
-    }
-
-    /// Lets the emulator look at what its hooks have for it.
-    pub fn wake(&self) {
-        self.waker.wake();
-    }
-
-    /// True if the run has been given up.
-    pub fn is_stopped(&self) -> bool {
-        self.stop.load(Ordering::Acquire)
-    }
-
-    /// True once frames of all hosts have reached the emulator.
-    pub fn is_warm(&self) -> bool {
-        self.cold().next().is_none()
-    }
-
-    /// Hosts of which no frame has reached the emulator yet.
-    pub fn cold(&self) -> impl Iterator<Item = u16> + '_ {
-        let hosts = (0..).zip(&self.warm);
-        hosts.filter_map(|(host, count)| (count.load(Ordering::Acquire) == 0).then_some(host))
-    }
-}
-
-/// Results of an emulator.
-#[derive(Debug)]
-pub struct Report<H = ()> {
-    /// The hooks, which know what they have seen.
-    pub hooks: H,
-    /// Model time at which it ended.
-    pub ended: Time,
-    /// Log of the packets, complete.
-    pub log: Log,
-    /// Lateness of packets in ns: from the time at which each was due until it was sent.
-    pub lateness: Histogram,
-    /// The same per tenth of the run.
-    pub late_by_tenth: [Histogram; 10],
-    /// Capacity of servers over time, where the cell alone does not tell it.
-    pub capacity: Vec<CapacityRow>,
-    /// Counters of the elements.
-    pub elements: Vec<ElementCounters>,
-    /// Samples of the queues.
-    pub queues: Vec<QueueRow>,
-    /// Packets delivered per flow.
-    pub delivered: Vec<u64>,
-    /// Those among them that were damaged.
-    pub damaged: Vec<u64>,
-    /// Frames that were not let in.
-    pub refused: RefusedFrames,
-    /// Traffic of the flows that have hosts of their own, by flow number.
-    pub programs: BTreeMap<u16, ProgramTraffic>,
-    /// The rings and ports, whose counters are read when the hosts are silent.
-    pub wires: Vec<Wire>,
-    /// Frames handed to the hosts, per host.
-    pub sent: Vec<u64>,
-    /// Processor time and waits.
-    pub effort: EmulatorEffort,
-    /// True if the run lasted to its end.
-    pub complete: bool,
-}
-
-/// One host's ring and port.
-#[derive(Debug)]
-pub struct Wire {
-    /// Frames that the host sends.
-    pub ring: RxRing,
-    /// Frames for the host.
-    pub port: TxPort,
-}
-
-/// The rings, in the order of the hosts, and which of them have frames.
+/// The rings, and which of them have frames.
 #[derive(Debug)]
 struct Rings {
-    wires: Vec<Wire>,
+    all: Vec<(u16, RxRing)>,
     /// Stamp of the oldest frame and index of the ring, of those that have any.
-    ready: Vec<(u64, u16)>,
+    ready: Vec<(u64, usize)>,
     /// Frames that may be taken before the other rings are looked at.
     left: usize,
 }
 
 impl Rings {
-    fn new(wires: Vec<Wire>) -> Self {
+    fn new(rings: Vec<(u16, RxRing)>) -> Self {
         Rings {
-            ready: Vec::with_capacity(wires.len()),
-            wires,
+            ready: Vec::with_capacity(rings.len()),
+            all: rings,
             left: 0,
         }
     }
@@ -174,20 +84,19 @@ impl Rings {
     /// Looks at all rings.
     fn look(&mut self) {
         self.ready.clear();
-        for (index, wire) in (0..).zip(&self.wires) {
-            if let Some(frame) = wire.ring.peek() {
+        for (index, (_, ring)) in self.all.iter().enumerate() {
+            if let Some(frame) = ring.peek() {
                 self.ready.push((frame.stamp_ns, index));
             }
         }
-        self.left = if self.wires.len() <= FEW_RINGS {
+        self.left = if self.all.len() <= FEW_RINGS {
             1
         } else {
             ROUND
         };
     }
 
-    /// The oldest frame of all rings is shown to `visit`, with the index of its ring; `false` if
-    /// there is none.
+    /// The oldest frame of all rings is shown to `visit`, with its host; `false` if there is none.
     #[inline]
     fn take(&mut self, visit: impl FnOnce(u16, &Received)) -> bool {
         let Some(at) = self.oldest() else {
@@ -195,10 +104,9 @@ impl Rings {
             self.left = 0;
             return false;
         };
-        let index = self.ready[at].1;
-        let ring = &mut self.wires[usize::from(index)].ring;
+        let (host, ring) = &mut self.all[self.ready[at].1];
         if let Some(frame) = ring.peek() {
-            visit(index, &frame);
+            visit(*host, &frame);
             ring.release();
         }
         self.left -= 1;
@@ -214,29 +122,45 @@ impl Rings {
 pub struct Emulator<'a, H = ()> {
     core: Core<H>,
     rings: Rings,
+    ports: Vec<TxPort>,
     /// Encodes the packets, if each is kept.
     writer: Option<&'a Writer>,
     /// Words between threads.
     control: &'a Control,
+    /// Number of this thread among those of the emulator.
+    thread: usize,
+    /// When the rows in the log go to the writer at the latest, if there are those of other threads to put between them.
+    cut: Time,
     /// Frames handed to the hosts so far, per host.
     sent: Vec<u64>,
 }
 
 impl<'a, H: Hooks> Emulator<'a, H> {
-    /// An emulator of `core` between `wires`, in the order of the hosts; `writer` encodes the packets, if each is kept.
+    /// An emulator of `core` between `wires`; `writer` encodes the packets, if each is kept.
     pub fn new(
         core: Core<H>,
-        wires: Vec<Wire>,
+        wires: Wires,
         writer: Option<&'a Writer>,
         control: &'a Control,
     ) -> Self {
         Emulator {
             core,
-            sent: vec![0; wires.len()],
-            rings: Rings::new(wires),
+            sent: vec![0; wires.ports.len()],
+            rings: Rings::new(wires.rings),
+            ports: wires.ports,
             writer,
             control,
+            thread: 0,
+            cut: Time::FAR,
         }
+    }
+
+    /// The same as one of several threads of an emulator, each with hosts of its own.
+    #[must_use]
+    pub fn beside_others(mut self, thread: usize) -> Self {
+        self.thread = thread;
+        self.cut = Time::ZERO + CUT;
+        self
     }
 
     /// Waits for the start of the run, and runs for `duration` or until it is given up.
@@ -265,8 +189,8 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         // A little priority over other work on this machine, where that is allowed.
         cpu::prefer(-10);
         cpu::short_slices();
-        let rings = self.rings.wires.iter().map(|wire| &wire.ring);
-        Sleep::new(rings, &self.control.waker)
+        let rings = self.rings.all.iter().map(|(_, ring)| ring);
+        Sleep::new(rings, self.waker())
     }
 
     fn run_by(mut self, mut clock: impl Clock, mut sleep: Sleep) -> io::Result<Report<H>> {
@@ -278,7 +202,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         self.core.end_at(ended);
         self.core.finish();
         if let Some(writer) = self.writer {
-            writer.hand_over(&mut self.core.log);
+            writer.hand_over(self.thread, &mut self.core.log);
         }
         Ok(self.report(effort, ended, complete))
     }
@@ -286,21 +210,25 @@ impl<'a, H: Hooks> Emulator<'a, H> {
     /// Takes frames until the start of the run is known; returns it.
     fn wait_for_start(&mut self, sleep: &mut Sleep) -> io::Result<Option<u64>> {
         loop {
-            let warm = &self.control.warm;
+            let control = self.control;
             while self.rings.take(|host, frame| {
                 if let Kind::WarmUp(_) = frame::classify(frame.bytes) {
-                    warm[usize::from(host)].fetch_add(1, Ordering::Release);
+                    control.warmed_up(host);
                 }
             }) {}
-            self.control.waker.clear();
-            if self.control.stop.load(Ordering::Acquire) {
+            self.waker().clear();
+            if control.is_stopped() {
                 return Ok(None);
             }
-            match self.control.start_ns.load(Ordering::Acquire) {
-                0 => sleep.until_told()?,
-                start_ns => return Ok(Some(start_ns)),
+            match control.started_at() {
+                None => sleep.until_told()?,
+                known => return Ok(known),
             }
         }
+    }
+
+    fn waker(&self) -> &'a Waker {
+        self.control.waker(self.thread)
     }
 
     fn emulate(
@@ -324,11 +252,17 @@ impl<'a, H: Hooks> Emulator<'a, H> {
             let unread = unread.map_or(at, |stamp| clock.time_of(stamp));
             self.core.advance(at.min(unread));
             let sent = self.inject(clock)? + self.send_due(clock)?;
+            if at >= self.cut {
+                self.cut = at + CUT;
+                if let Log::Packets(log) = &mut self.core.log {
+                    log.cut();
+                }
+            }
             if let Log::Packets(log) = &mut self.core.log
                 && log.has_chunk()
             {
                 match self.writer {
-                    Some(writer) => writer.exchange(log),
+                    Some(writer) => writer.exchange(self.thread, log),
                     None => discard(log),
                 }
             }
@@ -357,7 +291,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
                 effort.spin_ns += at.since(since).ns();
             }
             if sleep.until_due(wait, self.core.propagation())? {
-                self.control.waker.clear();
+                self.waker().clear();
             }
         }
     }
@@ -387,8 +321,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         while let Some(injection) = self.core.hooks.injection() {
             match injection {
                 Injection::Deliver(port, frame) => {
-                    let wire = &mut self.rings.wires[usize::from(port)];
-                    match wire.port.send(std::iter::once(&*frame)) {
+                    match self.ports[usize::from(port)].send(std::iter::once(&*frame)) {
                         Ok(sent) => self.sent[usize::from(port)] += sent as u64,
                         // Lost like on any full interface.
                         Err(error) if is_busy(&error) => {}
@@ -425,8 +358,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
     #[inline]
     fn send_batch(&mut self, port: u16, clock: &mut impl Clock) -> io::Result<usize> {
         let first = clock.now();
-        let wire = &mut self.rings.wires[usize::from(port)];
-        let count = match wire.port.send(self.core.due(port)) {
+        let count = match self.ports[usize::from(port)].send(self.core.due(port)) {
             Ok(count) => count,
             // The interface takes nothing right now: the frames leave later, and are late.
             Err(error) if is_busy(&error) => 0,
@@ -439,24 +371,14 @@ impl<'a, H: Hooks> Emulator<'a, H> {
     }
 
     fn report(self, effort: EmulatorEffort, ended: Time, complete: bool) -> Report<H> {
-        Report {
-            ended,
-            elements: self.core.counters(),
-            capacity: self.core.capacity_rows(),
-            queues: self.core.queue_rows().collect(),
-            hooks: self.core.hooks,
-            log: self.core.log,
-            lateness: self.core.lateness,
-            late_by_tenth: self.core.late_by_tenth,
-            delivered: self.core.delivered,
-            damaged: self.core.damaged,
-            refused: self.core.admission.refused,
-            programs: self.core.admission.traffic(),
-            wires: self.rings.wires,
-            sent: self.sent,
+        Report::of(
+            self.core,
+            self.rings.all,
+            self.sent,
             effort,
+            ended,
             complete,
-        }
+        )
     }
 }
 

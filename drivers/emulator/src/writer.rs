@@ -1,6 +1,7 @@
 //! Encoding packets while the run lasts, on a thread that runs only when nothing else wants the
 //! processor.
 
+use super::merge::Merge;
 use narrows_cell::RecordFolder;
 use narrows_cell::RunError;
 use narrows_record::{Chunk, Log, PacketLog, RecordError};
@@ -16,7 +17,7 @@ const SPARE_CHUNKS: usize = 4;
 /// A thread that turns chunks into `packets.parquet`.
 #[derive(Debug)]
 pub struct Writer {
-    full: Sender<Chunk>,
+    full: Sender<(usize, Chunk)>,
     empty: Mutex<Receiver<Chunk>>,
     failed: Arc<AtomicBool>,
     id: ThreadId,
@@ -24,22 +25,31 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts a thread that writes the packets of `folder`.
+    /// Starts a thread that writes the packets of `folder`, which so many logs will tell it.
     ///
     /// # Errors
     /// The file cannot be created.
-    pub fn start(folder: &RecordFolder) -> Result<Self, RunError> {
+    pub fn start(folder: &RecordFolder, logs: usize) -> Result<Self, RunError> {
         let mut file = folder.packets()?;
-        let (full, chunks) = channel::<Chunk>();
+        let (full, chunks) = channel::<(usize, Chunk)>();
         let (back, empty) = channel::<Chunk>();
         let failed = Arc::new(AtomicBool::new(false));
         let (id_sender, id_receiver) = channel();
         let flag = failed.clone();
         let encode = move || -> Result<u64, RecordError> {
-            for chunk in &chunks {
-                file.write(&chunk)?;
-                // The receiver is gone when the emulator has finished.
-                let _ = back.send(chunk);
+            // The receiver is gone when the emulator has finished.
+            let give_back = |chunk: Chunk| drop(back.send(chunk));
+            if logs == 1 {
+                for (_, chunk) in &chunks {
+                    file.write(&chunk)?;
+                    give_back(chunk);
+                }
+            } else {
+                let mut merge = Merge::new(logs);
+                for (log, chunk) in &chunks {
+                    merge.add(log, chunk, &give_back, &mut |merged| file.write(merged))?;
+                }
+                file.write(&merge.merged)?;
             }
             let rows = file.rows();
             file.finish()?;
@@ -79,11 +89,11 @@ impl Writer {
         }
     }
 
-    /// Takes the full chunks of `log` and gives it empty ones back.
-    pub fn exchange(&self, log: &mut PacketLog) {
+    /// Takes the full chunks of `log`, which has this number among those of the run, and gives it empty ones back.
+    pub fn exchange(&self, number: usize, log: &mut PacketLog) {
         while let Some(chunk) = log.take() {
             // A failed writer has hung up; the run is about to be stopped for that.
-            let _ = self.full.send(chunk);
+            let _ = self.full.send((number, chunk));
         }
         if let Ok(empty) = self.empty.try_lock() {
             while let Ok(chunk) = empty.try_recv() {
@@ -93,9 +103,9 @@ impl Writer {
     }
 
     /// Takes what is left in a finished log.
-    pub fn hand_over(&self, log: &mut Log) {
+    pub fn hand_over(&self, number: usize, log: &mut Log) {
         if let Log::Packets(log) = log {
-            self.exchange(log);
+            self.exchange(number, log);
         }
     }
 

@@ -34,15 +34,15 @@ const EXIT_LIMIT: Duration = Duration::from_secs(2);
 /// Time to end a program with all its descendants.
 const DISMISSAL_LIMIT: Duration = Duration::from_secs(25);
 
-/// The last processor for whatever moves packets, the others for the endpoints (and the agent itself). With
-/// only one there is no choice.
-pub fn share_cpus() -> Result<(Vec<usize>, Vec<usize>), RunError> {
+/// The last processors for whatever moves packets, one for each of its threads as long as one is left, the others for
+/// the endpoints (and the agent itself). With only one there is no choice.
+pub fn share_cpus(threads: usize) -> Result<(Vec<usize>, Vec<usize>), RunError> {
     let mut all = cpu::allowed_cpus().could_not("read the allowed processors")?;
     if all.len() == 1 {
         return Ok((all.clone(), all));
     }
-    let mover = all.pop().into_iter().collect();
-    Ok((mover, all))
+    let movers = all.split_off(all.len() - threads.clamp(1, all.len() - 1));
+    Ok((movers, all))
 }
 
 /// The endpoints' processors as bits, unless they are the packet mover's as well; those beyond 64 are

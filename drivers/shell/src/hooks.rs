@@ -227,8 +227,8 @@ pub(super) struct ShellResult {
 impl ShellResult {
     pub(super) fn of(report: Report<ShellHooks>, start_real_ns: u64) -> io::Result<Self> {
         let mut rings = [(0, 0); 2];
-        for (counts, wire) in rings.iter_mut().zip(&report.wires) {
-            *counts = wire.ring.statistics()?;
+        for (counts, (_, ring)) in rings.iter_mut().zip(&report.rings) {
+            *counts = ring.statistics()?;
         }
         Ok(ShellResult {
             counts: report.hooks.counts,

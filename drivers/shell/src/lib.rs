@@ -105,11 +105,11 @@ pub fn run(plan: &ShellPlan, command: &[OsString], signals: &Signals) -> Result<
     let user_is_root = userns::user().0 == 0;
     narrows_sys::subreaper::become_subreaper();
     let writer = match &folder {
-        Some(folder) => Some(Writer::start(folder)?),
+        Some(folder) => Some(Writer::start(folder, 1)?),
         None => None,
     };
     let shared = Shared {
-        control: Control::new(2).could_not("prepare the emulator")?,
+        control: Control::new(2, 1).could_not("prepare the emulator")?,
         meters: [Meter::default(), Meter::default()],
     };
     let session = ShellSession {
@@ -293,7 +293,7 @@ fn emulate(
     let gate = (!forwards).then_some(gate);
     let hooks = ShellHooks::new(gate, writer.is_some(), &shared.meters);
     let core = Core::with(network, config, pool, hooks);
-    let emulator = Emulator::new(core, ground.wires.into(), writer, &shared.control);
+    let emulator = Emulator::new(core, ground.wires, writer, &shared.control);
     // Its packet sockets are open; the program sends it frames of any content.
     privileges::keep_in_thread(Need::Nothing).could_not("give up rights of the emulator")?;
     let start_real_ns = clock::real_ns();

@@ -12,7 +12,7 @@
 //! over all paths.
 
 use super::addresses::Prefix;
-use narrows_emulator::Wire;
+use narrows_emulator::Wires;
 use narrows_netns::{explain_refusal, switch_offloads_off};
 use narrows_sys::netlink::{Mac, Netlink, Route, VethEnd};
 use narrows_sys::netns::{NetNs, write_sysctl};
@@ -41,7 +41,7 @@ pub(super) struct ShellNetwork {
     /// Where connections end, unless the enclosing shell forwards packets.
     pub(super) gateway: Option<NetNs>,
     /// Towards the program, towards the outside.
-    pub(super) wires: [Wire; 2],
+    pub(super) wires: Wires,
     /// Its addresses.
     pub(super) prefix: Prefix,
     /// Why packets are not forwarded although a shell encloses this one.
@@ -79,15 +79,17 @@ impl ShellNetwork {
             None => Some(build_gateway(&mut wire, prefix)?),
         };
         build_inside(&mut wire, &inside, prefix)?;
-        let mut open = |name: &str| -> io::Result<Wire> {
+        let mut open = |name: &str| -> io::Result<(RxRing, TxPort)> {
             let index = wire.index_of(name)?;
             wire.set_up(index)?;
-            Ok(Wire {
-                ring: RxRing::open(index, RING, super::MAX_FRAME)?,
-                port: TxPort::open(index)?,
-            })
+            let ring = RxRing::open(index, RING, super::MAX_FRAME)?;
+            Ok((ring, TxPort::open(index)?))
         };
-        let wires = [open("to-inside")?, open("to-outside")?];
+        let (inner, outer) = (open("to-inside")?, open("to-outside")?);
+        let wires = Wires {
+            rings: vec![(0, inner.0), (1, outer.0)],
+            ports: vec![inner.1, outer.1],
+        };
         Ok(ShellNetwork {
             inside,
             gateway,

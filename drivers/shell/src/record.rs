@@ -69,6 +69,7 @@ pub(super) fn complete(
     }
     run.cpu = Some(Cpu {
         emulator_ratio: summary.emulator_ratio,
+        emulator_threads: Some(1),
         busy_ratio: summary.busy.busy_ratio(),
         stolen_ratio: summary.busy.stolen_ratio(),
     });

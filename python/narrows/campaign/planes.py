@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -46,14 +47,24 @@ class Plane(Protocol):
         """True if the campaign is to stop after such a failure, and to be resumed later."""
 
 
+@dataclass(frozen=True)
+class Means:
+    """What a run on this machine may take; nothing leaves that to the agent."""
+
+    #: Bytes of memory of a simulated run.
+    memory: int | None = None
+    #: Most threads of the emulator.
+    emulator_threads: int | None = None
+
+
 class LocalPlane:
     """`simulate` and `emulate`: one agent per cell, on this machine."""
 
     retries = 0
 
-    def __init__(self, where: str, agent: Location, files: Path, memory: int | None = None) -> None:
+    def __init__(self, where: str, agent: Location, files: Path, means: Means) -> None:
         self._where = where
-        self._memory = memory
+        self._means = means
         self._beside = 1
         self._agent = agent
         self._files = files
@@ -70,7 +81,10 @@ class LocalPlane:
         """An agent for the cell."""
         more: tuple[str, ...] = ()
         if self._where == "simulate":
-            more = ("--memory", str(self._memory)) if self._memory else ("--beside", str(self._beside))
+            memory = self._means.memory
+            more = ("--memory", str(memory)) if memory else ("--beside", str(self._beside))
+        elif self._means.emulator_threads is not None:
+            more = ("--emulator-threads", str(self._means.emulator_threads))
         return CellRun(self._agent, self._where, cell_file, out, log_file, progress, self._files, more)
 
     def around_round(self, _number: int, _when: str) -> None:

@@ -22,7 +22,7 @@ from narrows.campaign.events import Tell, nobody
 from narrows.campaign.execute import Executor
 from narrows.campaign.expectations import FAILS
 from narrows.campaign.plan import Plan, Sender, make_plan
-from narrows.campaign.planes import LocalPlane, Plane
+from narrows.campaign.planes import LocalPlane, Means, Plane
 from narrows.campaign.progress import ProgressView, show_time
 from narrows.campaign.real_path import RealPathPlane
 from narrows.campaign.store import CampaignFolder, check_same
@@ -190,13 +190,13 @@ def run_campaign(
     console: Console,
     quiet: bool = False,
     reach: RemoteOptions | None = None,
-    memory: int | None = None,
+    means: Means | None = None,
     tell: Tell = nobody,
     runner: Location | None = None,
 ) -> Finished:
-    """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says; a
-    simulated run may take `memory` bytes of memory, if not its share of the machine's. Events are told to
-    `tell`. `runner` runs cells of this machine in the place of the agent."""
+    """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says; runs on
+    this machine may take `means`, and its cells are run by `runner` in the place of the agent. Events are told
+    to `tell`."""
 
     def say(text: str) -> None:
         if not quiet:
@@ -220,7 +220,7 @@ def run_campaign(
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
-            return _run_in(folder, found, runner or agent, console, quiet, again, memory, tell)
+            return _run_in(folder, found, runner or agent, console, quiet, again, means or Means(), tell)
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
             done = sum(cell["state"] == "finished" for cell in folder.cells)
@@ -245,12 +245,12 @@ def _run_in(
     console: Console,
     quiet: bool,
     again: bool,
-    memory: int | None,
+    means: Means,
     tell: Tell,
 ) -> Finished:
     plan = found.plan
     scenario = plan.scenario
-    plane = _plane(folder, found, agent, memory)
+    plane = _plane(folder, found, agent, means)
     states = {cell["id"]: cell["state"] for cell in folder.cells}
     missing = [cell for cell in plan.cells if states[cell.id] != "finished"]
     finished = sum(state == "finished" for state in states.values())
@@ -296,8 +296,8 @@ def _run_in(
     return Finished(folder, results)
 
 
-def _plane(folder: CampaignFolder, found: Planned, agent: Location, memory: int | None) -> Plane:
+def _plane(folder: CampaignFolder, found: Planned, agent: Location, means: Means) -> Plane:
     """Where the cells run."""
     if found.remote is None:
-        return LocalPlane(found.plan.scenario.where, agent, folder.files_dir, memory)
+        return LocalPlane(found.plan.scenario.where, agent, folder.files_dir, means)
     return RealPathPlane(found.remote, found.rendezvous, agent, folder.path)

@@ -90,6 +90,16 @@ def run(
             " [default: three quarters of the machine's, shared by the runs that are simulated at once]",
         ),
     ] = None,
+    emulator_threads: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            max=64,
+            help="Most threads of the emulator: a direction of a path, and any part of a network that shares"
+            " no link with others, can have its own. [default: half of the processors]",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
     report: Annotated[
         Parts, typer.Option("--report", help="The report: a page, a PDF, both or none.")
@@ -116,6 +126,7 @@ def run(
     explains), 5 an expectation fails, 6 some cells failed or are invalid, 130/143 interrupted with
     everything finished kept.
     """
+    from narrows.campaign.planes import Means
     from narrows.errors import IsSweep, UsageError
     from narrows.scenario.overrides import Override
     from narrows.scenario.quick import QuickPath
@@ -147,7 +158,8 @@ def run(
         report = Parts.NONE
     elif report is Parts.ALL and not loaded.scenario.report.get("pdf", True):
         report = Parts.HTML
-    options: dict[str, Any] = {"resume": resume, "quiet": quiet, "reach": reach, "memory": _memory(memory)}
+    means = Means(_memory(memory), emulator_threads)
+    options: dict[str, Any] = {"resume": resume, "quiet": quiet, "reach": reach, "means": means}
     if events:
         finished = _with_events(loaded, output, options, report)
     else:

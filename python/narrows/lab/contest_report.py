@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from narrows import __version__
 from narrows.analysis.metrics import four_digits
 from narrows.campaign.store import write_atomically
-from narrows.report.units import plural
+from narrows.text import plural
 
 if TYPE_CHECKING:
     from rich.console import Console

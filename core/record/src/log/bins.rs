@@ -141,6 +141,22 @@ impl BinLog {
         self.rows.clear();
     }
 
+    /// Counts everything that `other` has counted, another log of the same run.
+    pub fn merge(&mut self, other: BinLog) {
+        self.base += other.base + other.rows.len() as u64 - 1;
+        if other.series.len() > self.series.len() {
+            self.series
+                .resize_with(other.series.len(), Default::default);
+        }
+        let more = other.series.into_iter().flatten();
+        for (series, more) in self.series.iter_mut().flatten().zip(more) {
+            series.delays.merge(&more.delays);
+            for (index, bin) in more.bins.iter().enumerate() {
+                add_bin(series.bin(index), bin);
+            }
+        }
+    }
+
     /// The number of packets that entered so far.
     pub fn entered(&self) -> u64 {
         self.base + self.rows.len() as u64 - 1
@@ -217,9 +233,48 @@ impl Series {
     }
 }
 
+/// Counts in `bin` what `more` has counted in the same bin.
+fn add_bin(bin: &mut BinRow, more: &BinRow) {
+    bin.sent_packets += more.sent_packets;
+    bin.sent_bytes += more.sent_bytes;
+    bin.arrived_packets += more.arrived_packets;
+    bin.arrived_bytes += more.arrived_bytes;
+    bin.dropped_packets += more.dropped_packets;
+    bin.dropped_bytes += more.dropped_bytes;
+    bin.delay_sum_ns += more.delay_sum_ns;
+    let first = [bin.first_arrival_ns, more.first_arrival_ns];
+    bin.first_arrival_ns = first.into_iter().flatten().min();
+    bin.last_arrival_ns = bin.last_arrival_ns.max(more.last_arrival_ns);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn logs_of_one_run_count_together() {
+        let play = |logs: [usize; 3], packets: &[(usize, u16, u64)]| -> Vec<BinLog> {
+            let mut all: Vec<BinLog> = logs.iter().map(|_| BinLog::new(100)).collect();
+            for &(log, flow, sent) in packets {
+                let log = &mut all[logs[log]];
+                let one = log.enter(flow, Direction::Forward, 100, sent);
+                log.arrive(one, sent + 70);
+                let lost = log.enter(flow, Direction::Backward, 50, sent);
+                log.drop(lost);
+                log.enter(flow, Direction::Forward, 10, sent);
+            }
+            all.iter_mut().for_each(BinLog::finish);
+            all
+        };
+        let packets = [(0, 1, 10), (1, 3, 20), (0, 3, 40), (1, 1, 930), (0, 2, 0)];
+        let one = play([0; 3], &packets).remove(0);
+        let mut several = play([0, 1, 2], &packets).into_iter();
+        let mut joined = several.next().unwrap();
+        several.for_each(|other| joined.merge(other));
+        assert_eq!(joined.entered(), one.entered());
+        assert!(joined.bins().eq(one.bins()));
+        assert!(joined.delays().eq(one.delays()));
+    }
 
     #[test]
     fn packets_are_counted_where_they_happen() {

@@ -4,6 +4,8 @@ use super::chunk::{CHUNK_ROWS, Chunk, NO_WORD, NOT_ARRIVED};
 use crate::schema::{Direction, Fate};
 use std::borrow::Cow;
 use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A packet whose fate, or whose predecessor's fate, is still open.
 #[derive(Clone, Copy, Debug)]
@@ -33,6 +35,17 @@ pub struct PacketLog {
     current: Chunk,
     full: VecDeque<Chunk>,
     spare: Vec<Chunk>,
+    shared: Option<SharedNumbers>,
+}
+
+/// Uids of a log that is one of several of a run. Where such a log says uid, it means the number among its own packets;
+/// its chunks have those among the packets of all logs.
+#[derive(Debug)]
+struct SharedNumbers {
+    /// The last one given out.
+    last: Arc<AtomicU64>,
+    /// Of the packets in `rows`.
+    given: VecDeque<u64>,
 }
 
 impl PacketLog {
@@ -46,7 +59,16 @@ impl PacketLog {
             reasons: Vec::new(),
             full: VecDeque::new(),
             spare: Vec::new(),
+            shared: None,
         }
+    }
+
+    /// The same for one of several logs of a run, which give out uids together.
+    #[must_use]
+    pub fn sharing(mut self, last: Arc<AtomicU64>) -> Self {
+        let given = VecDeque::with_capacity(4096);
+        self.shared = Some(SharedNumbers { last, given });
+        self
     }
 
     /// A packet enters the network; returns its uid.
@@ -66,6 +88,11 @@ impl PacketLog {
             fate: Fate::InFlight,
             open: true,
         });
+        if let Some(shared) = &mut self.shared {
+            // Orders nothing else: chunks travel by channels.
+            let number = shared.last.fetch_add(1, Ordering::Relaxed) + 1;
+            shared.given.push_back(number);
+        }
         uid
     }
 
@@ -97,6 +124,11 @@ impl PacketLog {
         sent_ns: u64,
     ) -> u64 {
         let uid = self.enter(flow, direction, size, sent_ns);
+        // Its original is still in the network.
+        let original = match &self.shared {
+            Some(shared) => shared.given[(original - self.base) as usize],
+            None => original,
+        };
         self.open_row(uid).copy_of = original;
         uid
     }
@@ -125,6 +157,11 @@ impl PacketLog {
             row.open = false;
         }
         self.move_finished();
+        self.cut();
+    }
+
+    /// Lets what is in the current chunk be taken, however little it is.
+    pub fn cut(&mut self) {
         if !self.current.is_empty() {
             self.turn_over();
         }
@@ -173,7 +210,9 @@ impl PacketLog {
             let chunk = &mut self.current;
             chunk.flow.push(row.flow);
             chunk.direction.push(row.direction);
-            chunk.uid.push(self.base);
+            let shared = self.shared.as_mut();
+            let number = shared.and_then(|shared| shared.given.pop_front());
+            chunk.uid.push(number.unwrap_or(self.base));
             chunk.size_bytes.push(row.size);
             chunk.sent_ns.push(row.sent_ns);
             chunk.arrived_ns.push(row.arrived_ns);
@@ -265,6 +304,28 @@ mod tests {
         log.finish();
         let last = log.take().unwrap();
         assert_eq!((last.len(), last.uid[0]), (5, next));
+    }
+
+    #[test]
+    fn logs_of_one_run_number_their_packets_together() {
+        let last = Arc::new(AtomicU64::new(0));
+        let mut logs = [log().sharing(last.clone()), log().sharing(last.clone())];
+        for turn in [0, 1, 1, 0] {
+            logs[turn].enter(1, Direction::Forward, 100, 5);
+        }
+        let copy = logs[1].copy(2, 1, Direction::Forward, 100, 6);
+        assert_eq!(copy, 3, "to its own log a packet has the number there");
+        logs[1].arrive(1, 7, 0);
+        logs[1].cut();
+        assert_eq!(logs[1].take().unwrap().uid, [2]);
+        logs[1].arrive(3, 8, 0);
+        logs[1].drop(2, 0, "random");
+        let rest = logs.each_mut().map(|log| {
+            log.finish();
+            log.take().unwrap()
+        });
+        assert_eq!([&rest[0].uid[..], &rest[1].uid], [[1, 4], [3, 5]]);
+        assert_eq!(rest[1].copy_of, [0, 3]);
     }
 
     #[test]

@@ -50,6 +50,16 @@ pub struct ProgramTraffic {
     pub stray: u64,
 }
 
+impl SentTraffic {
+    fn merge(&mut self, other: SentTraffic) {
+        self.packets += other.packets;
+        self.bytes += other.bytes;
+        self.payload_bytes += other.payload_bytes;
+        self.first_ns = [self.first_ns, other.first_ns].into_iter().flatten().min();
+        self.last_ns = self.last_ns.max(other.last_ns);
+    }
+}
+
 impl ProgramTraffic {
     /// A packet of one of the hosts enters the network.
     pub fn add(&mut self, from: Role, at_ns: u64, bytes: u64, payload: u64, counts: bool) {
@@ -64,6 +74,14 @@ impl ProgramTraffic {
             sent.first_ns.get_or_insert(at_ns);
             sent.last_ns = Some(at_ns);
         }
+    }
+
+    /// Adds what another thread has seen of the same hosts.
+    pub fn merge(&mut self, other: ProgramTraffic) {
+        self.sender.merge(other.sender);
+        self.receiver.merge(other.receiver);
+        other.conversations.into_iter().for_each(|it| self.note(it));
+        self.stray += other.stray;
     }
 
     /// A packet between these ports.

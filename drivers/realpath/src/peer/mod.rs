@@ -156,7 +156,7 @@ impl PeerNetwork {
                 let bound = BoundEnd::open(tunnel)?;
                 cpu::prefer_session(PRIORITY);
                 let privilege = enter_private_network()?;
-                let (mover, cpus) = share_cpus()?;
+                let (mover, cpus) = share_cpus(1)?;
                 let mut end = bound.build(host, mask(&cpus, &mover), privilege)?;
                 end.add_programs(cell, plan.host)
                     .could_not("give the ends of programs their addresses")?;
