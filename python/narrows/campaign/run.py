@@ -195,8 +195,7 @@ def run_campaign(
     runner: Location | None = None,
 ) -> Finished:
     """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says; runs on
-    this machine may take `means`, and its cells are run by `runner` in the place of the agent. Events are told
-    to `tell`."""
+    this machine may take `means`, and `runner` runs them in place of the agent. `tell` is told events."""
 
     def say(text: str) -> None:
         if not quiet:
