@@ -18,8 +18,9 @@ import pytest
 import hosts_kit as kit
 import processes
 import shell_kit
-from campaign_kit import narrows, sentence, simulate
+from campaign_kit import narrows, rows_of, sentence, simulate
 from hosts_kit import NAME, Hosts
+from narrows.campaign.record import Run
 from narrows.errors import DataError, UsageError
 from narrows.traces.formats import read_rates
 from narrows.traces.recorded import recorded
@@ -110,6 +111,24 @@ def test_what_it_may_cost_has_to_be_said(tmp_path: Path) -> None:
     assert "exists already" in sentence(narrows("trace", "record", "nobody", tmp_path / "x.trace", *limits))
 
 
+def test_the_sender_stops_at_its_volume_and_keeps_its_rate(tmp_path: Path) -> None:
+    text = """\
+schema: narrows/scenario/1
+question: How much is sent?
+where: simulate
+path: {forward: [{rate: 20 Mbit/s, queue: unlimited}, {delay: 10 ms}]}
+schemes: [{scheme: saturator, volume: 500 kB, rate: 2 Mbit/s}]
+duration: 10 s
+"""
+    folder = simulate(tmp_path / "out", text)
+    (cell,) = (folder / "cells").iterdir()
+    sent = rows_of(Run(cell).packets(1), direction="forward")
+    # Headers are on top, and less than a packet is left over.
+    assert 500_000 <= sum(one["size_bytes"] for one in sent) <= 1.05 * 500_000 + 2 * 1500
+    took = sent[-1]["sent_ns"] - sent[0]["sent_ns"]
+    assert took == pytest.approx(500_000 * 8 / 2e6 * 1e9, rel=0.02)
+
+
 # -- over a path whose rate is known -------------------------------------------------------------
 
 
@@ -152,7 +171,7 @@ def test_a_recorded_trace_is_that_of_the_path(pair: Hosts, tmp_path: Path) -> No
     known = tmp_path / "known.csv"
     known.write_text(PHASES)
     out = tmp_path / "out.trace"
-    limits = ("--data", "20 MB", "--time", "12 s", "--direction", "both", "--json")
+    limits = ("--data", "6 MB", "--time", "12 s", "--direction", "both", "--json")
     done = processes.run(words(pair, known, out, *limits), env=pair.environment(), seconds=200)
     assert done.returncode == 0, (done.stdout, done.stderr)
     rates, _ = read_rates(known)
@@ -167,6 +186,8 @@ def test_a_recorded_trace_is_that_of_the_path(pair: Hosts, tmp_path: Path) -> No
         # More than a period, so that all phases were seen.
         assert found.length_ns > 6e9
         assert document["full_ratio"] > 0.95
+        # The data, and the tunnel's messages for its clocks.
+        assert document["arrived_bytes"] <= 6e6 + 12 * 20 * 100
         assert deviation(found, truth) <= LATE, (direction, deviation(found, truth))
         assert found.mean_bps == pytest.approx(document["mean_bps"])
     # A scenario takes it as a rate, and so does a calibration.

@@ -26,7 +26,9 @@ def record(
         str,
         typer.Option("--data", metavar="SIZE", help="Most data to send in each direction, headers included."),
     ],
-    time: Annotated[str, typer.Option("-t", "--time", help="Time to record, such as '60 s'.")],
+    time: Annotated[
+        str, typer.Option("-t", "--time", metavar="TIME", help="Time to record: 60 (seconds) or '5 min'.")
+    ],
     direction: Annotated[
         str,
         typer.Option(
@@ -56,8 +58,8 @@ def record(
 
     It fills every buffer on the way: the round trip is held between 750 ms and 3 s. So do it only where
     nobody else suffers and where the data may cost what it costs, which is why --data and --time have no
-    defaults. Nothing is sent without acknowledgements for it; if the other host is gone, sending stops.
-    Ctrl-C keeps what was recorded until then.
+    defaults. Sending stops when the data is used up, where acknowledgements stay away, and when the other
+    host is gone; the command ends after --time. Ctrl-C keeps what was recorded until then.
 
     Exit codes: 0 done, 2 usage, 3 nothing could be learned, 4 the host can't be reached or has vanished, 130
     interrupted with what was recorded kept.
@@ -81,7 +83,9 @@ def record(
     for one in made:
         if not one.path.startswith("real_path.") or one.path in ("real_path.sender", "real_path.tunnel"):
             raise UsageError(f"{one.option}: only keys of real_path but sender and tunnel can be set here")
-    limits = Limits(positive(data, "bytes", "--data"), _span(time, "--time"), _rate(rate, "--rate"))
+    # Seconds, as in narrows run.
+    length = _span(f"{time} s" if time.strip().isdecimal() else time, "--time")
+    limits = Limits(positive(data, "bytes", "--data"), length, _rate(rate, "--rate"))
     width = _span(bin_text, "--bin")
     documents = []
     last: Ended | None = None
