@@ -1,10 +1,11 @@
 //! `cargo bench -p narrows-bench` prints the benchmark table. Numbers are median (min..max) of
 //! repeated runs; quote them with the machine in the first line.
 //!
-//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator htsim ns3 schemes networks logs emulator endpoints tunnel`.
+//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator htsim ns3 schemes networks logs emulator endpoints
+//! programs tunnel`.
 
 use narrows_bench::{
-    emulator, logs, machine, networks, others, peak_memory_mb, repeat, schemes, tunnel,
+    emulator, logs, machine, networks, others, peak_memory_mb, programs, repeat, schemes, tunnel,
 };
 use narrows_tests::Dumbbell;
 
@@ -49,6 +50,9 @@ fn main() {
     }
     if section("endpoints") {
         emulator::endpoints();
+    }
+    if section("programs") {
+        programs::table();
     }
     if section("tunnel") {
         tunnel::table();

@@ -192,19 +192,24 @@ pub(crate) fn agent() -> Option<PathBuf> {
     agent.is_file().then_some(agent)
 }
 
-struct Emulated {
-    mbps: f64,
-    p50_us: f64,
-    p99_us: f64,
-    cpu_percent: f64,
+/// What a run was like.
+pub(crate) struct Emulated {
+    pub mbps: f64,
+    pub p50_us: f64,
+    pub p99_us: f64,
+    pub cpu_percent: f64,
     busy_percent: f64,
     /// Of one processor, by the processes of all ends.
     ends_percent: f64,
-    verdict: String,
+    pub verdict: String,
 }
 
 /// Runs a cell; its flow follows the model if there is one.
-fn emulate(agent: &Path, mut cell: Value, model: Option<&[u8]>) -> Result<Emulated, String> {
+pub(crate) fn emulate(
+    agent: &Path,
+    mut cell: Value,
+    model: Option<&[u8]>,
+) -> Result<Emulated, String> {
     let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
     let file = folder.path().join("cell.json");
     if let Some(content) = model {

@@ -4,6 +4,7 @@ pub mod emulator;
 pub mod logs;
 pub mod networks;
 pub mod others;
+pub mod programs;
 pub mod schemes;
 pub mod tunnel;
 

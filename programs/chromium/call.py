@@ -14,14 +14,12 @@ import json
 import signal
 import socket
 import sys
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from types import FrameType
 from typing import Any, TextIO
 
 from camera import shoot
+from stop import Stop, Stopped
 
 from browser import Browser, BrowserError
 
@@ -30,36 +28,6 @@ PAGE = Path(__file__).with_name("page.html")
 INTERVAL = 1.0
 #: The offer and the answer may take so long.
 PATIENCE = 20.0
-
-
-class Stopped(Exception):  # noqa: N818 - it is not an error of anybody
-    """We were told to stop."""
-
-
-class Stop:
-    """SIGTERM. Only a wait for others is interrupted by it, never what Chromium answers."""
-
-    wanted = threading.Event()
-    _waits = False
-
-    @classmethod
-    def tell(cls, _number: int, _frame: FrameType | None) -> None:
-        """Handles SIGTERM."""
-        cls.wanted.set()
-        if cls._waits:
-            raise Stopped
-
-    @classmethod
-    @contextlib.contextmanager
-    def interrupts(cls) -> Iterator[None]:
-        """Raises `Stopped` within, or if it was told before."""
-        cls._waits = True
-        try:
-            if cls.wanted.is_set():
-                raise Stopped
-            yield
-        finally:
-            cls._waits = False
 
 
 def main(words: list[str]) -> int:
@@ -152,7 +120,7 @@ class Call:
         self._files = [
             (folder / name).open("w", encoding="utf-8") for name in ("frames.ndjson", "stats.ndjson")
         ]
-        self._offset_ns: int = self._offset()
+        self._offset_ns = browser.clock_offset_ns()
 
     def watch(self) -> None:
         """Writes until we are told to stop; then nothing more is sent."""
@@ -161,16 +129,6 @@ class Call:
         self._write(self._browser.evaluate("take(true)", 2.0))
         for file in self._files:
             file.close()
-
-    def _offset(self) -> int:
-        """`CLOCK_MONOTONIC` minus the page's clock in ns, by the quickest of some looks at it."""
-        found: list[tuple[int, int]] = []
-        for _ in range(20):
-            before = time.monotonic_ns()
-            page_ns: int = round(self._browser.evaluate("clock()") * 1e6)
-            after = time.monotonic_ns()
-            found.append((after - before, (before + after) // 2 - page_ns))
-        return min(found)[1]
 
     def _write(self, taken: dict[str, Any]) -> None:
         frames, stats = self._files

@@ -200,6 +200,12 @@ def read_trace(path: _Path) -> tuple[NDArray[np.uint64], NDArray[np.uint64], str
 def write_trace(path: _Path, time_ns: NDArray[np.int64], values: NDArray[np.int64], name: str) -> None:
     """Writes times (ns) and values (``rate_bps`` or ``delay_ns``) into a Parquet file."""
 
+def tunnel_arrivals(
+    path: _Path,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], str | None]:
+    """What arrived at one end of a tunnel: times of sending and arrival (ns, each end's own clock), sizes of
+    the IP packets; and what is wrong with the rest of the log."""
+
 def import_pantheon(task_json: str, logs_json: str, out_dir: _Path) -> tuple[str | None, str | None]:
     """Makes a record out of the logs of one run of Pantheon.
 

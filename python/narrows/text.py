@@ -22,6 +22,11 @@ def shorten(text: str, most: int = 60) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
+def plural(count: int, noun: str, many: str | None = None) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count} {noun if count == 1 else many or noun + 's'}"
+
+
 def any_of(words: Iterable[str]) -> str:
     """`a, b or c`."""
     listed = list(words)

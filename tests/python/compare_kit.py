@@ -16,11 +16,18 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from typer.testing import CliRunner, Result
+
 from narrows.campaign import results
 from narrows.campaign.columns import Columns
 from narrows.campaign.results import metric_list
 from narrows.campaign.results_file import FORMAT, to_file
+from narrows.cli.app import app
+from narrows.errors import NarrowsError
 
+#: Ten schemes.
+SCHEMES = ("cubic", "reno", "bbr1", "bbr3", "copa", "vegas", "westwood", "htcp", "illinois", "bic")
 #: Values of one run by metric.
 Values = Mapping[str, float | None]
 
@@ -141,3 +148,46 @@ def on_terminal(*command: object, columns: int, cwd: Path | None = None) -> str:
     os.close(ours)
     assert program.wait() == 0, found.decode()
     return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", found.decode()).replace("\r\n", "\n")
+
+
+def runs(
+    seed: int, count: int = 10, *, factor: float = 1.0, common: int = 1, noise: float = 0.01
+) -> list[Values]:
+    """Runs with the spread of a path with random loss; those of the same `common` met the same chance."""
+    own, shared = np.random.RandomState(seed), np.random.RandomState(common)
+    path = shared.normal(0, 0.03, count)
+    found: list[Values] = []
+    for number in range(count):
+        rate = 11e6 * factor * float((1 + path[number]) * (1 + own.normal(0, noise)))
+        queue = 20e6 * float(1 + own.normal(0, 0.05))
+        loss = float(abs(own.normal(0.005, 0.001)))
+        found.append(
+            {
+                "throughput_bps": rate,
+                "delay_p95_ns": 20e6 + queue,
+                "queueing_delay_p95_ns": queue,
+                "loss_ratio": loss,
+                "utilization_ratio": rate / 12e6,
+                "jain_index": None,
+            }
+        )
+    return found
+
+
+def ten(seed: int, common: int = 1, **factors: float) -> dict[str, list[Values]]:
+    """Ten schemes with ten runs each; `factors` are of the throughput."""
+    return {
+        name: runs(100 * seed + place, factor=factors.get(name, 1.0), common=common)
+        for place, name in enumerate(SCHEMES)
+    }
+
+
+def run_command(*args: object, columns: int = 80) -> Result:
+    """Calls `narrows compare` inside of this process, on a terminal of so many columns."""
+    environment = {"COLUMNS": str(columns), "NO_COLOR": "1"}
+    result = CliRunner().invoke(app, ["compare", *map(str, args)], env=environment)
+    if isinstance(result.exception, NarrowsError):
+        result.exit_code = result.exception.exit_code
+    elif result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result

@@ -19,7 +19,17 @@ import pytest
 from campaign_kit import narrows, sentence, simulate
 from narrows.calibrate import table as tables
 from narrows.calibrate.mapping import Map, entries_of, read_map
-from narrows.calibrate.paths import BYTES, CONSTANT, FEATURES, POISSON, Path, Workload, scenario_text
+from narrows.calibrate.paths import (
+    BYTES,
+    CONSTANT,
+    FEATURES,
+    POISSON,
+    TRACE,
+    Path,
+    TraceFile,
+    Workload,
+    scenario_text,
+)
 from narrows.calibrate.run import metrics_of, workload
 from narrows.calibrate.simulate import EVALUATIONS, Simulator, Wanted
 from narrows.calibrate.surrogate import Surrogate
@@ -156,6 +166,29 @@ def test_a_folder_belongs_to_one_calibration(tmp_path: File) -> None:
     assert "is not empty" in sentence(done)
 
 
+def test_the_rate_may_follow_a_recorded_trace(tmp_path: File) -> None:
+    """The trace is scaled: measurements are of another hour than the recording."""
+    drive = tmp_path / "drive.csv"
+    drive.write_text("time_s,rate_mbps\n0,1\n2,4\n3,0.5\n4,2.5\n6,0\n")
+    truth = Path(
+        TRACE, {"rate": 3e6, "delay": 20e6, "queue": 60, "loss": 0.0}, trace=TraceFile(str(drive), 11.5e6 / 6)
+    )
+    table = synthetic(tmp_path, truth, ("cubic", "vegas", "copa"), 2, "12 s")
+    found = calibrated(table, tmp_path / "fit", "--time", 12, "--budget", 70, "--trace", drive)
+    assert (found["path"]["link"], found["path"]["trace"]) == (TRACE, "drive.csv")
+    assert found["path"]["rate_bps"] == pytest.approx(3e6, rel=0.03)
+    assert found["path"]["delay_ns"] == pytest.approx(20e6, rel=0.1)
+    assert set(found["links"]) == {TRACE}
+    # The folder can go elsewhere: its scenario names the copy beside it.
+    assert (tmp_path / "fit" / "drive.csv").read_bytes() == drive.read_bytes()
+    drive.unlink()
+    assert load(tmp_path / "fit" / "scenario.yaml").scenario.network["forward"][0]["rate"]["kind"] == "trace"
+    refused = narrows(
+        "calibrate", table, "-o", tmp_path / "other", "--time", 12, "--trace", tmp_path / "no.csv"
+    )
+    assert "there is no file" in sentence(refused)
+
+
 # -- little is known -----------------------------------------------------------------------------
 
 
@@ -186,6 +219,33 @@ def test_a_campaign_of_ours_is_a_table(tmp_path: File) -> None:
     targets = targets_of(table, table.schemes)
     assert {one.flow for one in targets.all} == {"all"}
     assert {one.quantity for one in targets.all} == {"throughput", "delay", "loss"}
+
+
+def test_an_imported_campaign_of_pantheon_is_a_table(tmp_path: File) -> None:
+    """Flows, interval and duration are those of its metadata; what its schemes are has to be said."""
+    scenario = """\
+schema: narrows/scenario/1
+question: What did Pantheon see?
+where: simulate
+path: {forward: [{rate: 3 Mbit/s, queue: {droptail: 30 packets}}, {delay: 20 ms}], backward: [{delay: 20 ms}]}
+schemes: [cubic, vegas, copa]
+flows: {count: 2, interval: 2 s}
+duration: 8 s
+runs: 2
+"""
+    simulate(tmp_path / "ours", scenario)
+    data, campaign = tmp_path / "data", tmp_path / "imported"
+    assert narrows("export", tmp_path / "ours", "--format", "pantheon", "-o", data).exit_code == 0
+    assert narrows("import", "pantheon", data, "-o", campaign, "--no-report").exit_code == 0
+    assert workload(tables.read(campaign), Map()) == Workload((), 2, "2 s", "8 s")
+    refused = narrows("calibrate", campaign, "-o", tmp_path / "fit", "--budget", 60)
+    assert "--scheme" in sentence(refused)
+    assert "pantheon:copa" in sentence(refused)
+    names = [word for name in ("cubic", "vegas", "copa") for word in ("--scheme", f"pantheon:{name}={name}")]
+    path = calibrated(campaign, tmp_path / "fit", "--budget", 80, *names)["path"]
+    assert path["rate_bps"] == pytest.approx(3e6, rel=0.03)
+    assert path["delay_ns"] == pytest.approx(20e6, rel=0.03)
+    assert path["queue_packets"] == pytest.approx(30, rel=0.1)
 
 
 # -- tables and maps -----------------------------------------------------------------------------

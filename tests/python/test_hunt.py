@@ -52,11 +52,16 @@ def told(folder: Path) -> dict[str, Any]:
     return document
 
 
-def cells(folder: Path) -> int:
-    """The evaluations that have been written."""
+def evaluated(folder: Path) -> set[str]:
+    """The cells that have been written."""
     if not (folder / "evaluations" / "sweep.json").is_file():
-        return 0
-    return len(set(SweepFolder.read(folder / "evaluations").column("cell")))
+        return set()
+    return set(SweepFolder.read(folder / "evaluations").column("cell"))
+
+
+def cells(folder: Path) -> int:
+    """How many they are."""
+    return len(evaluated(folder))
 
 
 @pytest.mark.parametrize("worst", OBJECTIVES)
@@ -269,11 +274,12 @@ def test_an_interrupted_hunt_keeps_the_worst_and_goes_on(tmp_path: Path, number:
     before = told(folder)
     assert before["state"] == "interrupted"
     assert load(folder / "found.yaml").scenario.schemes[0].label == "bbr1"
-    count = before["evaluations"]
+    count, known = before["evaluations"], evaluated(folder)
     after = hunted(folder, "bbr1", "--worst", "loss", "--budget", str(count))
     assert after["state"] == "done"
     assert after["evaluations"] == count
-    assert after["found"]["value"] >= 0.8 * before["found"]["value"]
+    # Every path that had been tried is still there; `found` is the mildest of several runs now.
+    assert known < evaluated(folder)
 
 
 def test_a_process_that_was_killed_has_lost_little(tmp_path: Path) -> None:

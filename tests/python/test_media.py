@@ -161,12 +161,12 @@ def test_the_report_tells_of_frames_where_there_are_any(tmp_path: Path) -> None:
     shown = {str(metric["name"]) for metric in tables.meant(campaign)}
     about_frames = {"frame_delay_p95_ns", "frame_loss_ratio", "freezes", "media_sent_bps"}
     if not with_frames:
-        assert tables.frames(campaign) is None
+        assert tables.medians(campaign, "frames") is None
         assert not shown & about_frames
         assert figure.absent(campaign)
         return
     assert about_frames <= shown
-    table = tables.frames(campaign)
+    table = tables.medians(campaign, "frames")
     assert table is not None
     # A row for each flow that sends frames, and none for the bulk flows.
     assert [row[0]["text"] for row in table["rows"]] == with_frames

@@ -53,7 +53,7 @@ def rows(path: Path) -> list[dict[str, str]]:
 
 
 RUN_FIGURES = [
-    kind.name for kind in figures.registry().values() if kind.scope == "run" and kind.name != "frames"
+    kind.name for kind in figures.registry().values() if kind.scope == "run" and kind.name != "playback"
 ]
 CAMPAIGN_FIGURES = ["summary", "path", "delay_cdf", "delay_box"]
 

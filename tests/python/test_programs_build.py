@@ -154,9 +154,17 @@ def test_what_killed_builds_left_is_removed(
     [
         ("{cargo: sources}", "{cargo: nowhere}", "there is no Cargo.toml in the folder"),
         ("{cargo: sources}", "{go: sources}", "there is no go.mod in the folder"),
-        ("{cargo: sources}", "{}", "must have one of the keys cargo, go, pip or debian"),
+        ("{cargo: sources}", "{}", "must have one of the keys cargo, go, pip, npm or debian"),
         ("{cargo: sources}", "{crago: sources}", 'did you mean "cargo"'),
         ("{cargo: sources}", "{debian: [--all]}", "must be names of packages, such as [iperf3]"),
+        ("{cargo: sources}", "{cargo: sources, go: sources}", "must have one of the keys"),
+        ("{cargo: sources}", "{npm: sources}", "there is no package.json in the folder"),
+        (
+            "{cargo: sources}",
+            "{debian: [one], then: make}",
+            "makes more of sources, so one of cargo, go, pip or npm",
+        ),
+        ("{cargo: sources}", "{cargo: sources, then: 'make {biult}'}", "unknown placeholder {biult}"),
         ("{cargo: sources}", "sources", "must be keys with values, such as {cargo: quinn}"),
         ("{cargo: sources}", "{cargo: [a]}", "must be a folder, relative to the manifest"),
         ("build: {cargo: sources}\n", "", "unknown placeholder {built}"),
@@ -169,13 +177,39 @@ def test_recipes_are_read_strictly(folder: Path, old: str, new: str, text: str) 
 
 
 def test_the_schema_knows_recipes() -> None:
-    names = {"cargo": "x", "go": "x", "pip": "x", "debian": ["x"]}
     part = schema()["properties"]["build"]
-    for name, value in names.items():
-        jsonschema.validate({name: value}, part)
-    for wrong in ({}, names, {"npm": "x"}):
+    for name in recipe.LOCKED:
+        jsonschema.validate({name: "x", "debian": ["x"], "then": "make"}, part)
+    jsonschema.validate({"debian": ["x"]}, part)
+    for wrong in ({}, {"cargo": "x", "go": "x"}, {"conda": "x"}, {"debian": ["x"], "then": "make"}):
         with pytest.raises(jsonschema.ValidationError):
             jsonschema.validate(wrong, part)
+
+
+def test_what_npm_installs_and_what_is_made_of_it(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("package.json", "package-lock.json"):
+        (folder / "sources" / name).write_text(name)
+    installs = """\
+if [ "$1" = --version ]; then echo 10.9.9; exit; fi
+[ "$1 $2" = "ci --ignore-scripts" ] || exit 1
+cat package.json package-lock.json
+mkdir -p node_modules/player
+echo code > node_modules/player/player.js"""
+    on_path(monkeypatch, tmp_path, "npm", installs)
+    recipe_text = "{npm: sources, then: \"sh -c 'mkdir {built}/film; cat Cargo.toml > {built}/film/a'\"}"
+    text = MANIFEST.replace("{cargo: sources}", recipe_text).replace("{built}/bin/tool", "sh {built}/film/a")
+    built = build(program(folder, text), lambda line: None)
+    assert built.folder is not None
+    assert (built.folder / "node_modules" / "player" / "player.js").exists()
+    assert (built.folder / "film" / "a").read_text() == (folder / "sources" / "Cargo.toml").read_text()
+    # What npm has installed is locked by its own file, which is among them.
+    assert list(built.about["files"]) == ["film/a", "package-lock.json", "package.json"]
+    assert built.about["tool"] == "npm 10.9.9"
+    # Another film is another build.
+    other = program(folder, text.replace("film/a'", "film/b'"))
+    assert build(other, lambda line: None).state == BUILT
 
 
 def test_packages_of_debian_are_installed_by_root_alone(
@@ -226,5 +260,6 @@ def test_every_shipped_recipe_has_its_locked_sources() -> None:
         kinds[path.stem] = found.kind
         if found.sources is not None:
             assert len(recipe.identity(found)) == 64
-    rust = dict.fromkeys(("quinn", "s2n-quic"), "cargo")
-    assert kinds.items() >= (rust | {"quic-go": "go", "libtorrent": "pip", "iperf3": "debian"}).items()
+    rust = dict.fromkeys(("quiche", "quinn", "s2n-quic"), "cargo")
+    others = {"quic-go": "go", "libtorrent": "pip", "dashjs": "npm", "iperf3": "debian", "nginx": "debian"}
+    assert kinds.items() >= (rust | others).items()

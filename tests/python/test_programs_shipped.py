@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 import program_kit
+from narrows.scenario.programs import store
+from narrows.scenario.programs.recipe import folder_of, is_built
 from test_programs_run import BUSY, call, campaign, possible, run_of
 
 pytestmark = pytest.mark.system
@@ -69,6 +71,21 @@ def test_every_variant_fills_the_path_of_a_check(tmp_path: Path) -> None:
         # Two seconds of 10 Mbit/s are 2.5 MB.
         assert one["seen"]["traffic"]["sender"]["payload_bytes"] > 1e6, one
         assert one["seen"]["connector"]["exit"] == 0, one
+
+
+@pytest.mark.parametrize("name", ["quiche", "s2n-quic"])
+def test_libraries_that_take_long_to_build_run_where_they_are(tmp_path: Path, name: str) -> None:
+    recipe = store.load(program_kit.ROOT / "programs" / f"{name}.yaml").build
+    assert recipe is not None
+    if not is_built(folder_of(name, recipe)):
+        pytest.skip(f"{name} has not been built (narrows programs build {name})")
+    done = call(tmp_path, "programs", "check", name, "--json")
+    for one in json.loads(done.stdout)["checks"]:
+        assert one["seen"]["traffic"]["sender"]["payload_bytes"] > 1e6, one
+        for side in ("listener", "connector"):
+            seen = one["seen"][side]
+            assert (seen["exit"], seen["killed"], seen["printed"]) == (0, False, [0, 0]), seen
+        assert one["seen"]["connector"]["version"].startswith(f"{name} ")
 
 
 def test_utp_of_bittorrent_keeps_nothing_of_what_it_received(tmp_path: Path) -> None:

@@ -75,7 +75,7 @@ def test_programs_run_between_two_hosts(pair: Hosts, tmp_path: Path) -> None:
     cells = lab.campaign["cells"]
     assert len(cells) == 2 * len(schemes)
     for cell in cells:
-        assert cell["state"] == "finished", cell
+        assert cell["state"] == "finished", cell.get("error", cell)
         run = lab.run_json(cell["id"])
         blamed = [one for one in run["reasons"] if one["code"].startswith(BLAME)]
         assert not blamed, blamed
@@ -121,6 +121,37 @@ def test_calls_between_two_hosts_have_frames(
         one for one in lab.run_json(cell["id"])["reasons"] if one["code"].startswith((*BLAME, "frames"))
     ]
     assert not blamed, blamed
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(
+    shutil.which("chromium") is None, reason="no Chromium is installed (Debian package: chromium)"
+)
+def test_chromium_calls_from_host_to_host(pair: Hosts, tmp_path: Path) -> None:
+    text = SCENARIO.replace("  - {}\n  - {start: 300 ms}\n  - {scheme: 'linux:cubic'}\n", "  - {}\n")
+    text = text.replace("sender: both", "sender: here").replace("2 s", "8 s")
+    # The Python of these tests: logins of the other host find another one first.
+    programs = program_kit.ROOT / "programs"
+    shutil.copytree(programs / "chromium", tmp_path / "chromium")
+    manifest = (programs / "chromium.yaml").read_text().replace("python3", sys.executable)
+    (tmp_path / "chromium.yaml").write_text(manifest)
+    program = "{program: chromium.yaml, variant: vp8, width: 320, height: 240}"
+    lab = Lab(pair, tmp_path, f"{text}schemes: [{program}]\n")
+    done = lab.run("--no-report")
+    assert done.returncode in (0, 6), (done.stdout, done.stderr)
+    (cell,) = lab.campaign["cells"]
+    assert cell["state"] == "finished", cell.get("error", cell)
+    run = lab.run_json(cell["id"])
+    blamed = [one for one in run["reasons"] if one["code"].startswith((*BLAME, "frames"))]
+    assert not blamed, blamed
+    program = run["flows"][0]["program"]
+    for side in (LISTENER, CONNECTOR):
+        assert (program[side]["exit"], program[side]["killed"]) == (0, False), program[side]
+    results = json.loads((lab.out / "results.json").read_text())
+    metrics = next(row["metrics"] for row in results["rows"] if row["flow"] == 1)
+    assert metrics["reported_frames_received"] > 30, metrics
+    assert 0 <= metrics["frame_delay_p50_ns"] < 500e6
+    assert metrics["media_sent_bps"] > 50_000
 
 
 def test_only_what_runs_here_has_to_be_here() -> None:

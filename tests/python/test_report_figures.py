@@ -19,6 +19,7 @@ from narrows.report.drawing import Options
 from narrows.report.figures import _scatter as scatter
 from narrows.report.figures import summary
 from narrows.report.labels import Box, Label
+from narrows.text import plural
 from report_campaigns import Spec, network, write_campaign
 
 CUBIC = ("cubic", "cubic")
@@ -264,7 +265,7 @@ def test_thinning_keeps_the_extremes() -> None:
         (units.number(1234567.0), "1\N{NARROW NO-BREAK SPACE}234\N{NARROW NO-BREAK SPACE}567"),
         (units.parameter("span", 5_000_000), "5 ms"),
         (units.parameter(None, True), "yes"),
-        (units.plural(1, "run"), "1 run"),
+        (plural(1, "run"), "1 run"),
     ],
 )
 def test_numbers_for_people(given: Any, wanted: str) -> None:

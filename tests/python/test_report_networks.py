@@ -106,7 +106,7 @@ def test_completion_times_are_those_of_the_transfers(folder: Path, campaign: Cam
     drawn = completion.numbers(campaign)
     assert drawn["completion_ms"] == pytest.approx(times)
     assert drawn["share"] == pytest.approx([1 / 3, 2 / 3, 1])
-    table = tables.completion(campaign)
+    table = tables.medians(campaign, "completion")
     assert table is not None and table["rows"][0][1]["text"] == "3"
 
 

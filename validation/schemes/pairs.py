@@ -13,11 +13,13 @@ TWINS = {"reno": "linux:reno", "cubic-linux": "linux:cubic", "bbr1": "linux:bbr"
 #: programs can use; its Reno falls to the same 0.7 of the window.
 PROGRAMS = (
     ("quic-cubic", "quinn:cubic"),
+    ("quic-cubic", "quiche:cubic"),
     ("quic-cubic", "quic-go:reno"),
     ("utp", "libtorrent:utp"),
     ("gcc", "pion:gcc"),
     ("gcc", "chromium:vp8"),
     ("linux:cubic", "iperf3:cubic"),
+    ("linux:cubic", "nginx:cubic"),
 )
 
 

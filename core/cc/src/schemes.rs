@@ -73,6 +73,8 @@ schemes! {
     muses,
     // For teaching.
     exp,
+    // For measuring a path.
+    saturator,
 }
 
 /// The scheme called `name`.

@@ -53,8 +53,34 @@ const NOISE: ParamSpec = ParamSpec::new(
      machine. Real hosts have their own and take none.",
 );
 
+const CONGESTION_CONTROL: ParamSpec = ParamSpec::new(
+    "tcp_congestion_control",
+    Kind::Choice(&[
+        "reno",
+        "cubic",
+        "bbr",
+        "bic",
+        "cdg",
+        "dctcp",
+        "highspeed",
+        "htcp",
+        "hybla",
+        "illinois",
+        "lp",
+        "nv",
+        "scalable",
+        "vegas",
+        "veno",
+        "westwood",
+        "yeah",
+    ]),
+    "What TCP of programs runs that choose nothing themselves (such as servers of the Web): CUBIC unless it is set, and \
+     Reno where this machine does not allow CUBIC to everybody (net.ipv4.tcp_allowed_congestion_control).",
+);
+
 /// Everything that the settings of a host may name.
-const SPECS: [ParamSpec; 17] = ParamSpec::join(&[HostSettings::PARAMS, &[NOISE]]);
+const SPECS: [ParamSpec; 18] =
+    ParamSpec::join(&[HostSettings::PARAMS, &[CONGESTION_CONTROL, NOISE]]);
 
 /// Where the settings come from.
 const KERNEL: &str = "Linux, Documentation/networking/ip-sysctl.rst";
@@ -145,12 +171,13 @@ impl Host {
     /// Kernel settings to make in an emulated host: their names and values.
     pub fn sysctls(&self) -> Vec<(String, String)> {
         let set = SPECS.iter().filter_map(|&ParamSpec { name, .. }| {
-            let value = match self.written.counts(name) {
-                Some(list) => {
-                    let words: Vec<String> = list.iter().map(u64::to_string).collect();
-                    words.join(" ")
-                }
-                None => self.written.integer(name)?.to_string(),
+            let value = if let Some(list) = self.written.counts(name) {
+                let words: Vec<String> = list.iter().map(u64::to_string).collect();
+                words.join(" ")
+            } else if let Some(word) = self.written.word(name) {
+                word.to_owned()
+            } else {
+                self.written.integer(name)?.to_string()
             };
             Some((sysctl(name)?, value))
         });
@@ -253,7 +280,7 @@ mod tests {
     #[test]
     fn text_and_numbers_are_read_and_written_back() {
         let host = host(&json!({"tcp_sack": "0", "tcp_reordering": 10, "mtu": 1400,
-                               "tcp_rmem": "4096 131072 6291456"}))
+                               "tcp_rmem": "4096 131072 6291456", "tcp_congestion_control": "bbr"}))
         .unwrap();
         let sysctls = host.sysctls();
         assert_eq!(
@@ -264,6 +291,10 @@ mod tests {
                 (
                     "net.ipv4.tcp_rmem".to_owned(),
                     "4096 131072 6291456".to_owned()
+                ),
+                (
+                    "net.ipv4.tcp_congestion_control".to_owned(),
+                    "bbr".to_owned()
                 ),
             ]
         );

@@ -160,6 +160,9 @@ pub struct Program {
     /// File in the folders of both sides in which they tell of frames of video, if it sends any.
     #[serde(default)]
     pub frames: Option<String>,
+    /// File in the folder of the side that receives in which a player tells of segments, for those who read it.
+    #[serde(default)]
+    pub segments: Option<String>,
     /// Metrics that it reports itself, for those who read its output.
     #[serde(default)]
     pub reports: serde_json::Value,

@@ -150,9 +150,13 @@ fn hosts_have_their_settings_and_nothing_else() {
     in_private_network("hosts_have_their_settings_and_nothing_else", || {
         let special = HostPlan {
             mtu: Some(1000),
-            settings: [("tcp_sack", "0"), ("tcp_wmem", "4096 16384 65536")]
-                .map(|(name, value)| (format!("net.ipv4.{name}"), value.to_owned()))
-                .into(),
+            settings: [
+                ("tcp_sack", "0"),
+                ("tcp_wmem", "4096 16384 65536"),
+                ("tcp_congestion_control", "reno"),
+            ]
+            .map(|(name, value)| (format!("net.ipv4.{name}"), value.to_owned()))
+            .into(),
             ..HostPlan::named("special")
         };
         let plans = [HostPlan::named("plain"), special];
@@ -161,6 +165,10 @@ fn hosts_have_their_settings_and_nothing_else() {
         assert_eq!(plain.sysctls["net.ipv4.tcp_rmem"], "4096 12345678 12345678");
         assert_eq!(plain.sysctls["net.ipv4.tcp_no_metrics_save"], "1");
         assert_eq!(plain.sysctls["net.ipv4.tcp_sack"], "1");
+        // Whatever this machine's own default is.
+        let default = &plain.sysctls["net.ipv4.tcp_congestion_control"];
+        assert!(default == "cubic" || default == "reno", "{default}");
+        assert_eq!(special.sysctls["net.ipv4.tcp_congestion_control"], "reno");
         assert_eq!(special.sysctls["net.ipv4.tcp_sack"], "0");
         assert_eq!(special.sysctls["net.ipv4.tcp_wmem"], "4096 16384 65536");
         // The kernel derives the segment size that it offers from the interface.
@@ -225,6 +233,11 @@ fn settings_that_a_host_cannot_have_are_refused_in_one_sentence() {
             assert!(
                 unknown.contains("has no setting net.ipv4.tcp_sakc"),
                 "{unknown}"
+            );
+            let absent = refused("tcp_congestion_control", "swift").to_string();
+            assert!(
+                absent.contains("has no congestion control 'swift'"),
+                "{absent}"
             );
             for (key, value) in [
                 ("tcp_sack", "maybe"),

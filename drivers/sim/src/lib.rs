@@ -19,9 +19,11 @@ mod packet;
 mod payloads;
 mod run;
 mod scheduling_noise;
+mod submission;
 mod world;
 
 pub use batch::{CellFailure, Limits, Summary, run_to_record, summarise};
 pub use narrows_units::Wakeups;
 pub use run::{SimError, run, run_in_memory};
+pub use submission::submission;
 pub use world::{RunTotals, World};

@@ -15,6 +15,7 @@ mod pantheon;
 mod probe;
 mod series;
 mod traces;
+mod tunnel;
 
 use errors::{cell_error, folder_error};
 use narrows_record::{Record, metrics, verify};
@@ -49,6 +50,8 @@ mod _native {
     };
     #[pymodule_export]
     use super::traces::{read_trace, write_trace};
+    #[pymodule_export]
+    use super::tunnel::tunnel_arrivals;
     #[pymodule_export]
     use super::{
         answer_states, bounds, bpf_object_name, check_element, check_scheme, measure,

@@ -51,6 +51,14 @@ OF_FRAMES = (
     "freezes",
     "freeze_ratio",
 )
+#: Metrics of flows whose program is a player of video.
+OF_PLAYBACK = (
+    "playback_startup_ns",
+    "playback_stalls",
+    "playback_stalled_ratio",
+    "playback_bitrate_bps",
+    "playback_switches",
+)
 #: Metrics of a link.
 PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
 
@@ -59,7 +67,7 @@ _OF_SEVERAL = ("jain_index",)
 #: What is left out first where there is no room.
 _RANKS = {"jain_index": 2, "utilization_ratio": 3, "retransmitted_ratio": 3, "goodput_bps": 4, "cov_10s": 4}
 #: The spread stands beside as many of the first metrics as there is room for.
-_STATUS_RANK = 9
+_STATUS, _STATUS_RANK = "status", 9
 #: A note that holds for all of more rows than these does not name them.
 FEW_ROWS = 4
 #: Of more cells than these only those are listed that are not ok.
@@ -146,7 +154,7 @@ def print_summary(
     made = _fitted(
         console, len(metrics), lambda spreads: _table(campaigns, names, schemes, statuses, metrics, spreads)
     )
-    made.print(console)
+    marked = _STATUS not in made.print(console)
     notes = [
         (scheme, note)
         for scheme in schemes
@@ -162,7 +170,11 @@ def print_summary(
                 for note in mine
             ]
     room = width(console.file)
-    for line in [*_reading(campaigns, metrics), *_grouped(notes, len(schemes)), *_marks(statuses)]:
+    for line in [
+        *_reading(campaigns, metrics),
+        *_grouped(notes, len(schemes)),
+        *(_marks(statuses) if marked else []),
+    ]:
         for number, text in enumerate(fold(line, room - 2)):
             console.print("  " * bool(number) + text, soft_wrap=True)
 
@@ -192,7 +204,7 @@ def _table(
         *([Column("campaign", "left")] if several else []),
         Column("runs", "left"),
         *(column_of(metric) for metric in metrics),
-        Column("status", "left", rank=_STATUS_RANK),
+        Column(_STATUS, "left", rank=_STATUS_RANK),
     )
     # What is skipped everywhere has no row: a note says why.
     shown = [scheme for scheme in schemes if any(_line(results, scheme) for _, results in campaigns)]
@@ -397,13 +409,23 @@ def print_sharing(console: Console, results: dict[str, Any]) -> None:
 def print_frames(console: Console, results: dict[str, Any]) -> None:
     """The table of frames of video by scheme, and by flow where several are tested; nothing where none was
     sent."""
-    lines = [line for line in results["summary"] if "freezes" in line["metrics"]]
+    _print_some(console, results, OF_FRAMES, "freezes")
+
+
+def print_playback(console: Console, results: dict[str, Any]) -> None:
+    """The same of films in players."""
+    _print_some(console, results, OF_PLAYBACK, OF_PLAYBACK[0])
+
+
+def _print_some(console: Console, results: dict[str, Any], names: Sequence[str], of: str) -> None:
+    """A table of flows that have the metric `of`."""
+    lines = [line for line in results["summary"] if of in line["metrics"]]
     flows = [line for line in lines if line["flow"] != "all"]
     schemes = {line["scheme"] for line in lines}
     if not lines:
         return
     console.print()
-    metrics = of_names(results, OF_FRAMES)
+    metrics = of_names(results, names)
     if len(flows) <= len(schemes):
         rows = [((line["scheme"],), line) for line in lines if line["flow"] == "all"]
         _print_lines(console, (Column("scheme", "left"),), rows, metrics)

@@ -93,14 +93,15 @@ class FittedTable:
         ]
         return layout(), left_out
 
-    def print(self, console: Console, how: str = HOW) -> None:
-        """Prints the table; `how` says how to see what had to be left out."""
+    def print(self, console: Console, how: str = HOW) -> list[str]:
+        """Prints the table, and returns the heads of what had to be left out; `how` says how to see it."""
         lines, left_out = self.lines(width(console.file))
         for line in lines:
             console.print(line, soft_wrap=True)
         if left_out:
             for text in fold(no_room(left_out, how), width(console.file)):
                 console.print(Text(text, style="dim"), soft_wrap=True)
+        return left_out
 
     # -- layouts ---------------------------------------------------------------------------------
 

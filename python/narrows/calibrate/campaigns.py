@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 from narrows.calibrate.table import ALL, METRICS, QUANTITIES, Measured, Table
 from narrows.errors import DataError
+
+#: The keys of Pantheon's metadata.
+_PANTHEON = {"flows": "flows", "interval": "interval", "duration": "runtime"}
 
 
 def read_campaign(path: Path) -> Table:
@@ -46,9 +50,16 @@ def _facts(scenario: dict[str, Any], document: dict[str, Any]) -> dict[str, str]
         found["interval"] = show("span", starts[1] - starts[0] if len(starts) > 1 else 0)
     if scenario.get("duration_ns"):
         found["duration"] = show("span", int(scenario["duration_ns"]))
-    pantheon = document.get("pantheon") or {}
-    about = pantheon.get("metadata") or pantheon
-    for name, key in (("flows", "flows"), ("interval", "interval"), ("duration", "runtime")):
-        if name not in found and isinstance(about.get(key), int):
-            found[name] = str(about[key]) + ("" if name == "flows" else " s")
+    for name, key in _PANTHEON.items():
+        if isinstance(value := _metadata(document).get(key), int):
+            found[name] = str(value) + ("" if name == "flows" else " s")
     return found
+
+
+def _metadata(document: dict[str, Any]) -> dict[str, Any]:
+    """What Pantheon noted of a test that was imported: plans, where the logs have what came of them."""
+    try:
+        written = json.loads(document["scenario"].get("written") or "")
+    except ValueError:
+        return {}
+    return written if isinstance(written, dict) else {}

@@ -29,8 +29,10 @@ from narrows.calibrate.paths import (
     PACKETS,
     QUEUE,
     RATE,
+    TRACE,
     Path,
     Space,
+    TraceFile,
 )
 from narrows.calibrate.search import SEEDS, Search
 from narrows.calibrate.simulate import Evaluation, Wanted
@@ -120,14 +122,19 @@ class Fit:
     within_budget: bool = True
 
 
-def fit(search: Search, floor: float | None, tell: Callable[[str], object]) -> Fit:
-    """Calibrates: see the head of this module. `floor` is the error that chance alone makes."""
-    return _Fitting(search, floor, tell).run()
+def fit(
+    search: Search, floor: float | None, tell: Callable[[str], object], trace: TraceFile | None = None
+) -> Fit:
+    """Calibrates: see the head of this module. `floor` is the error that chance alone makes; with a `trace`
+    the link follows that."""
+    return _Fitting(search, floor, tell, trace).run()
 
 
 class _Fitting:
-    def __init__(self, search: Search, floor: float | None, tell: Callable[[str], object]) -> None:
-        self.search, self.floor, self.tell = search, floor, tell
+    def __init__(
+        self, search: Search, floor: float | None, tell: Callable[[str], object], trace: TraceFile | None
+    ) -> None:
+        self.search, self.floor, self.tell, self.trace = search, floor, tell, trace
         self.trials: list[Trial] = []
         self.links: dict[str, float] = {}
         self.not_tried: str | None = None
@@ -196,9 +203,10 @@ class _Fitting:
     # -- the path --------------------------------------------------------------------------------
 
     def basic(self) -> Space:
-        """The better of the two kinds of link."""
+        """The better of the two kinds of link, or the one that follows the trace."""
         self.tell("basic path")
-        spaces = {link: Space(link, ranges(self.search.targets)) for link in LINKS}
+        links = LINKS if self.trace is None else (TRACE,)
+        spaces = {link: Space(link, ranges(self.search.targets), trace=self.trace) for link in links}
         for space in spaces.values():
             self.search.begin(space, _FIRST)
         for _ in range(_BOTH):

@@ -14,8 +14,9 @@ import csv
 import io
 import json
 import math
+import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as File
 from typing import Any
 
@@ -114,6 +115,7 @@ def _path(path: Path) -> dict[str, Any]:
     packets = path["queue"]
     return {
         "link": path.link,
+        **({"trace": File(path.trace.file).name} if path.trace is not None else {}),
         "rate_bps": path["rate"],
         "delay_ns": path["delay"],
         "queue_packets": packets,
@@ -142,7 +144,13 @@ def write(report: Report, folder: File) -> dict[str, Any]:
     work = Workload(tuple(report.entries.values()), *_flows(report.work))
     title = f"Calibrated to {File(report.table.source).stem}"
     runs = max(3, min(10, max((len(one.runs) for one in report.search.targets.all), default=3)))
-    text = scenario_text(report.fit.path, work, runs=runs, seed=1, title=title, head=head)
+    path = report.fit.path
+    if path.trace is not None:
+        # Beside the scenario, which goes where its folder goes.
+        file = File(path.trace.file)
+        shutil.copyfile(file, folder / file.name)
+        path = replace(path, trace=replace(path.trace, file=file.name))
+    text = scenario_text(path, work, runs=runs, seed=1, title=title, head=head)
     write_atomically(folder / SCENARIO, text)
     write_atomically(folder / ERRORS, errors_csv(found))
     figure.write(_pairs(found), folder, title)

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 PACKET_BYTES = 1500
 CONSTANT, POISSON = "constant", "poisson"
 LINKS = (CONSTANT, POISSON)
+#: The link that follows a recorded trace; its rate is the mean, to which the trace is scaled.
+TRACE = "trace"
 PACKETS, BYTES = "packets", "bytes"
 _DIGITS = 4
 #: How far beyond the ranges of a part of a space paths may lie that are still of it.
@@ -125,12 +127,21 @@ PARAMETERS = {one.name: one for one in (*BASIC, *(p for f in FEATURES.values() f
 
 
 @dataclass(frozen=True)
+class TraceFile:
+    """A recorded trace of rates: its file, and the mean of what it carries."""
+
+    file: str
+    mean_bps: float
+
+
+@dataclass(frozen=True)
 class Path:
     """A kind of link with a value of every parameter; those of features that it has not are neutral."""
 
     link: str
     values: Mapping[str, float]
     unit: str = PACKETS
+    trace: TraceFile | None = None
 
     def __getitem__(self, name: str) -> float:
         found = self.values.get(name, PARAMETERS[name].neutral)
@@ -186,6 +197,10 @@ def scenario_text(
     if "drift" in has:
         rate = f"{{poissondrift: {{rate: {rate}, deviation: {said['deviation']}, time: {said['time']}}}}}"
         key = "path.forward.0.rate.poissondrift.rate"
+    elif path.trace is not None:
+        scale = f"{path['rate'] / path.trace.mean_bps:.{_DIGITS}g}"
+        rate = f"{{trace: {{file: {_quoted(path.trace.file)}, scale: {scale}}}}}"
+        key = "path.forward.0.rate.trace.scale"
     elif path.link == POISSON:
         rate, key = f"{{poisson: {rate}}}", "path.forward.0.rate.poisson"
     else:
@@ -225,8 +240,10 @@ def scenario_text(
         f"seed: {seed}",
     ]
     if "capacity-per-run" in has:
-        deviation = _rate(path["rate"] * path["spread"])
-        lines += ["draw:", f"  {key}: {{normal: [{said['rate']}, {deviation}]}}"]
+        middle, deviation = said["rate"], _rate(path["rate"] * path["spread"])
+        if path.trace is not None:
+            middle, deviation = scale, f"{float(scale) * path['spread']:.{_DIGITS}g}"
+        lines += ["draw:", f"  {key}: {{normal: [{middle}, {deviation}]}}"]
     return "\n".join(lines) + "\n"
 
 
@@ -266,6 +283,7 @@ class Space:
     unit: str = PACKETS
     #: Of a part of a space: what it is called, and that only paths within its ranges are of it.
     part: str = ""
+    trace: TraceFile | None = None
     names: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -277,7 +295,7 @@ class Space:
         for name, share in zip(self.names, shares, strict=True):
             low, high = self.ranges[name]
             values[name] = PARAMETERS[name].value(low + float(share) * (high - low))
-        return Path(self.link, values, self.unit)
+        return Path(self.link, values, self.unit, self.trace)
 
     def shares(self, path: Path) -> list[float]:
         """The reverse."""
@@ -304,14 +322,14 @@ class Space:
             # A queue has whole packets.
             half = max(half, 1.5 / path[name] if one.kind == "packets" else 0.0)
             ranges[name] = (max(least, middle - half), min(one.axis(one.most), middle + half))
-        return Space(self.link, ranges, self.features, self.unit, part)
+        return replace(self, ranges=ranges, part=part)
 
     def with_feature(self, name: str) -> Space:
         """This space with a feature besides."""
         ranges = dict(self.ranges)
         for one in FEATURES[name].parameters:
             ranges[one.name] = (one.axis(one.low), one.axis(one.high))
-        return Space(self.link, ranges, (*self.features, name), self.unit, self.part)
+        return replace(self, ranges=ranges, features=(*self.features, name))
 
     def widen(self, path: Path) -> bool:
         """Widens ranges at whose edge a path lies; False if there are none."""

@@ -12,7 +12,7 @@ from typing import Any
 from narrows.calibrate.fit import fit
 from narrows.calibrate.mapping import Map, entries_of, read_map
 from narrows.calibrate.output import FORMAT, Report, write
-from narrows.calibrate.paths import Workload
+from narrows.calibrate.paths import TraceFile, Workload
 from narrows.calibrate.search import Budget, Search
 from narrows.calibrate.simulate import EVALUATIONS, Simulator
 from narrows.calibrate.table import DELAY, LOSS, METRICS, THROUGHPUT, Table, read
@@ -36,6 +36,8 @@ class Asked:
     seed: int
     budget: Budget
     threads: int
+    #: A trace that the link follows, in the place of a constant rate or a Poisson process.
+    trace: Path | None = None
 
 
 def merged(path: Path | None, written: Mapping[str, str | None], others: Map) -> Map:
@@ -63,12 +65,13 @@ def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object])
         raise DataError(
             f"{table.source}: no scheme has a throughput above zero, so nothing tells of the rate"
         )
+    trace = _trace(asked.trace) if asked.trace is not None else None
     lock = _open(folder, _identity(table, entries, work, asked))
     try:
         with signals.interruptible(
             f"interrupted; run the same command with -o {folder} to go on where it stopped"
         ):
-            return _run(asked, folder, watch, Known(table, entries, left, work, targets))
+            return _run(asked, folder, watch, Known(table, entries, left, work, targets, trace))
     finally:
         lock.close()
 
@@ -82,6 +85,7 @@ class Known:
     left: dict[str, str]
     work: Workload
     targets: Targets
+    trace: TraceFile | None
 
 
 def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], known: Known) -> dict[str, Any]:
@@ -108,8 +112,18 @@ def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], know
         told=told,
     )
     floor = floor_of(known.targets)
-    made = fit(search, floor.mean if floor else None, tell)
+    made = fit(search, floor.mean if floor else None, tell, known.trace)
     return write(Report(known.table, known.entries, known.left, known.work, search, floor, made), folder)
+
+
+def _trace(path: Path) -> TraceFile:
+    """A trace with its mean. Raises `DataError` if it is none, or of no format that scenarios take."""
+    from narrows.traces.formats import read_rates
+
+    found, form = read_rates(path)
+    if form not in ("mahimahi", "csv", "parquet"):
+        raise DataError(f"{path}: is of the format {form}; narrows trace convert makes a csv of it")
+    return TraceFile(str(path.absolute()), found.mean_bps)
 
 
 def _need_scipy() -> None:
@@ -150,6 +164,8 @@ def _identity(table: Table, entries: Mapping[str, str], work: Workload, asked: A
         [rows, dict(entries), vars(work) | {"schemes": None}, metrics_of(table, asked.map), asked.seed],
         sort_keys=True,
     )
+    if asked.trace is not None:
+        content += hashlib.sha256(asked.trace.read_bytes()).hexdigest()
     return {
         "format": FORMAT.replace("calibration", "calibration-input"),
         "table": table.source,

@@ -100,13 +100,19 @@ def _reported(
 ) -> list[dict[str, Any]]:
     """The metrics that programs report themselves, whose values are added to what was measured."""
     rows = resolved_scenario(document)["schemes"]
-    if not any((flow.get("program") or {}).get("reports") for row in rows for flow in row.get("flows", ())):
-        return []
-    # Not before: it sees what manifests are read with, which takes longer to import than most results take.
-    from narrows.campaign import program_reports
-
+    told = {key for row in rows for flow in row.get("flows", ()) for key in flow.get("program") or ()}
     paths = [folder.cell_dir(cell["id"]) for cell in finished]
-    return program_reports.add(zip(paths, measured, strict=True))
+    described = []
+    if "reports" in told:
+        # Not before: what manifests are read with takes longer to import than most results take to make.
+        from narrows.campaign import program_reports
+
+        described += program_reports.add(zip(paths, measured, strict=True))
+    if "segments" in told:
+        from narrows.campaign import players
+
+        described += players.add(zip(paths, measured, strict=True))
+    return described
 
 
 def _expected(

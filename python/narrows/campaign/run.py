@@ -38,6 +38,7 @@ from narrows.errors import (
 from narrows.hosts.remote_host import RemoteHost, RemoteOptions, Rendezvous
 from narrows.scenario import Loaded
 from narrows.scenario.real_path import LOCAL, REMOTE, WHERE
+from narrows.text import plural
 
 #: Where campaigns go when no folder is named.
 RESULTS = Path("results")
@@ -191,9 +192,11 @@ def run_campaign(
     reach: RemoteOptions | None = None,
     means: Means | None = None,
     tell: Tell = nobody,
+    runner: Location | None = None,
 ) -> Finished:
     """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says; runs on
-    this machine may take `means`. Events are told to `tell`."""
+    this machine may take `means`, and its cells are run by `runner` in the place of the agent. Events are told
+    to `tell`."""
 
     def say(text: str) -> None:
         if not quiet:
@@ -217,7 +220,7 @@ def run_campaign(
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
-            return _run_in(folder, found, agent, console, quiet, again, means or Means(), tell)
+            return _run_in(folder, found, runner or agent, console, quiet, again, means or Means(), tell)
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
             done = sum(cell["state"] == "finished" for cell in folder.cells)
@@ -274,9 +277,8 @@ def _run_in(
         )
     elif missing:
         time_left = f", about {show_time(guess * len(missing))}" if guess else ""
-        view.message(
-            f"{scenario.name}: {len(missing)} cells ({scenario.where}{time_left}) into {folder.path}"
-        )
+        cells = plural(len(missing), "cell")
+        view.message(f"{scenario.name}: {cells} ({scenario.where}{time_left}) into {folder.path}")
     if missing:
         if found.remote is not None:
             found.remote.claim(folder.path)

@@ -66,6 +66,15 @@ def calibrate(
             " way at the end are lost. [default: as the heading says, else loss_pantheon_ratio]",
         ),
     ] = None,
+    trace: Annotated[
+        str | None,
+        typer.Option(
+            "--trace",
+            metavar="FILE",
+            help="The rate follows this trace (narrows trace record), and is scaled; no other kind of link is"
+            " tried.",
+        ),
+    ] = None,
     budget: Annotated[
         str,
         typer.Option(
@@ -101,8 +110,10 @@ def calibrate(
     from narrows.calibrate.run import calibrate as run
     from narrows.calibrate.table import LOSS
     from narrows.cli.common import print_json
+    from narrows.cli.stage_bar import StageBar
     from narrows.errors import DataError, UsageError
     from narrows.sweep.engines import usable_processors
+    from narrows.traces import find
 
     try:
         others = Map(
@@ -122,10 +133,19 @@ def calibrate(
         written[name.strip()] = None if entry.strip() in ("null", "~") else entry.strip()
     folder = output or Path("results") / f"calibrate-{source.resolve().stem}"
     asked = Asked(
-        source, merged(map_file, written, others), seed, _budget(budget), processors or usable_processors()
+        source,
+        merged(map_file, written, others),
+        seed,
+        _budget(budget),
+        processors or usable_processors(),
+        find(trace, Path()) if trace is not None else None,
     )
-    with _Bar(quiet=as_json) as bar:
-        found = run(asked, folder, bar.show)
+    with StageBar(quiet=as_json) as bar:
+
+        def watch(stage: str, share: float) -> None:
+            bar.show("calibrate", share, 1.0, stage + bar.time_left(share))
+
+        found = run(asked, folder, watch)
     if as_json:
         print_json({"folder": str(folder), **found})
     else:
@@ -159,44 +179,3 @@ def _print(found: dict[str, Any], folder: Path) -> None:
     console.print(shown)
     console.print("measured / reproduced, on fresh seeds", highlight=False)
     say(f"narrows run {folder}/scenario.yaml runs the schemes on the path; {folder}/points.svg shows both")
-
-
-class _Bar:
-    """A bar with the time that is left, at a terminal, after two seconds."""
-
-    def __init__(self, *, quiet: bool) -> None:
-        import time
-
-        from narrows.campaign.progress import bars
-        from narrows.console import stderr_console
-
-        console = stderr_console()
-        self.bars = bars(console, console.is_terminal and not quiet)
-        self.began = time.monotonic()
-        self.first: tuple[float, float] | None = None
-        self.task: Any = None
-
-    def __enter__(self) -> _Bar:
-        self.bars.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bars.__exit__(*error)  # type: ignore[arg-type]
-
-    def show(self, stage: str, share: float) -> None:
-        import time
-
-        from narrows.campaign.progress import show_time
-
-        now = time.monotonic()
-        if now - self.began < 2.0:
-            return
-        if self.first is None:
-            self.first = (now, share)
-        if self.task is None:
-            self.task = self.bars.add_task("calibrate", total=1.0, note="")
-        began, already = self.first
-        note = stage
-        if share - already > 0.02 and share < 1:
-            note += f", at most {show_time((now - began) * (1 - share) / (share - already))} left"
-        self.bars.update(self.task, completed=share, note=note)

@@ -13,6 +13,8 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from narrows.hosts.remote_host import RemoteOptions
+
 
 class Parts(StrEnum):
     """The files that a report may be."""
@@ -42,6 +44,16 @@ REMOTE_FOLDER = typer.Option(
     metavar="FOLDER",
     help="Where the agent is kept there. [default: .cache/narrows/agents in the home folder]",
 )
+
+
+def reached_by(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:
+    """The options for reaching another host."""
+    import shlex
+
+    from narrows.hosts.deploy import named_folder
+    from narrows.hosts.remote_host import RemoteOptions
+
+    return RemoteOptions(tuple(shlex.split(ssh)), named_folder(folder), agent)
 
 
 def read_metrics(files: list[Path] | None) -> None:

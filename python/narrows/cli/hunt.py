@@ -12,6 +12,7 @@ from narrows.cli.common import Json, positive
 from narrows.cli.completion import scheme_names
 
 if TYPE_CHECKING:
+    from narrows.cli.stage_bar import StageBar
     from narrows.hunt.hunting import Hunt, Watch
     from narrows.hunt.objectives import Objective
     from narrows.hunt.search import Budget
@@ -106,6 +107,7 @@ def hunt(
     Exit codes: 0 done, 2 usage, 3 nothing could be measured, 4 this machine can't, 5 the goal was not
     reached, or what was found does not hold in fresh runs or in the replay, 130/143 interrupted.
     """
+    from narrows.cli.stage_bar import StageBar
     from narrows.errors import EXIT_EXPECTATION, UsageError
     from narrows.hunt.objectives import OBJECTIVES
     from narrows.text import any_of, did_you_mean
@@ -122,8 +124,8 @@ def hunt(
     made = _hunt(
         scheme, OBJECTIVES[worst], against, goal, budget, bounds or [], time, seed, output, on, memory
     )
-    with _Bar(made.budget, made.question.objective, quiet=as_json) as bar:
-        made.watch = bar.watch()
+    with StageBar(quiet=as_json) as bar:
+        made.watch = _watch(bar, made.budget, made.question.objective)
         made.run()
     made.simulate(quiet=True, report=not no_report)
     if not as_json:
@@ -201,49 +203,22 @@ def _budget(text: str) -> Budget:
     return Budget(seconds=positive(text, "span", "--budget") / 1e9)
 
 
-class _Bar:
-    """The search at a terminal, with the worst so far."""
+def _watch(bar: StageBar, budget: Budget, objective: Objective) -> Watch:
+    """Shows what the hunt tells, with the worst so far."""
+    from narrows.hunt.hunting import Watch
 
-    def __init__(self, budget: Budget, objective: Objective, *, quiet: bool) -> None:
-        from narrows.campaign.progress import bars
-        from narrows.console import stderr_console
+    def search(one: Any) -> None:
+        worst = f", worst {objective.words(one.best.value)}" if one.best else ""
+        if budget.evaluations:
+            done, total = float(one.evaluations), float(budget.evaluations)
+        else:
+            done, total = one.seconds, float(budget.seconds or 1)
+        bar.show("searching", done, total, f"{one.evaluations} paths{worst}")
 
-        console = stderr_console()
-        self.budget, self.objective = budget, objective
-        self.bars = bars(console, console.is_terminal and not quiet)
-        self.task: Any = None
-        self.stage = ""
+    def small(one: Any) -> None:
+        bar.show("minimising", 0, None, f"{one.tried} tried, {len(one.removed)} left out")
 
-    def __enter__(self) -> _Bar:
-        self.bars.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bars.__exit__(*error)  # type: ignore[arg-type]
-
-    def watch(self) -> Watch:
-        """What the hunt tells goes here."""
-        from narrows.hunt.hunting import Watch
-
-        def search(one: Any) -> None:
-            worst = f", worst {self.objective.words(one.best.value)}" if one.best else ""
-            if self.budget.evaluations:
-                done, total = float(one.evaluations), float(self.budget.evaluations)
-            else:
-                done, total = one.seconds, float(self.budget.seconds or 1)
-            self._show("searching", done, total, f"{one.evaluations} paths{worst}")
-
-        def small(one: Any) -> None:
-            self._show("minimising", None, None, f"{one.tried} tried, {len(one.removed)} left out")
-
-        return Watch(search, small)
-
-    def _show(self, stage: str, done: float | None, total: float | None, note: str) -> None:
-        if stage != self.stage:
-            if self.task is not None:
-                self.bars.remove_task(self.task)
-            self.task, self.stage = self.bars.add_task(stage, total=None, note=""), stage
-        self.bars.update(self.task, completed=done or 0, total=total, note=note)
+    return Watch(search, small)
 
 
 def _print_list(as_json: bool) -> None:

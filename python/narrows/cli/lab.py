@@ -212,3 +212,81 @@ def mark(
         print_json(document)
         return
     print_marks(stdout_console(), document)
+
+
+@subcommand(lab, example="narrows lab contest paths submissions -o contest")
+def contest(
+    paths: Annotated[
+        Path,
+        typer.Argument(metavar="PATHS", help="Folder of scenarios, which those who take part do not know."),
+    ],
+    submissions: Annotated[
+        Path,
+        typer.Argument(
+            metavar="SUBMISSIONS",
+            help="Folder with a file or folder for each: NAME.yaml (a scheme as scenarios write it),"
+            " NAME.bpf.o, or NAME/ (a crate such as examples/own-scheme).",
+        ),
+    ],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o", "--output", metavar="DIR", help="Folder of the contest; run again, what is missing is run."
+        ),
+    ],
+    where: Annotated[str, typer.Option("--where", help="simulate or emulate.")] = "simulate",
+    limit: Annotated[
+        str, typer.Option("--limit", metavar="TIME", help="Processor time that a simulated run may take.")
+    ] = "60 s",
+    per_path: Annotated[
+        bool, typer.Option("--per-path", help="Tell the power on each path too; names stay hidden.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Rank submitted schemes over paths that their authors do not know.
+
+    On each path submissions are ranked by the power of their flows (throughput / 95th percentile of delay),
+    the median of the runs; the mean rank decides. Who crashes, hangs or uses up its time is last, with the
+    sentence that says why, and the contest goes on. Submissions are programs of others and run with your
+    rights.
+
+    DIR gets ranking.csv, ranking.html and ranking.json without names of paths, to hand out, and contest.json
+    with everything; runs/ are ordinary campaigns.
+
+    Exit codes: 0 done, 2 usage, 3 bad paths, 4 this machine can't, 6 some submission failed somewhere.
+    """
+    from narrows.campaign.signals import interruptible
+    from narrows.cli.common import positive, print_json
+    from narrows.console import say, stderr_console, stdout_console
+    from narrows.errors import EXIT_SOME_INVALID, UsageError
+    from narrows.lab import contest as contests
+    from narrows.lab.contest_report import print_ranking, write
+
+    if where not in ("simulate", "emulate"):
+        raise UsageError(f'--where: "{where}" is not simulate or emulate')
+    rules = contests.Rules(where, max(1, positive(limit, "span", "--limit") // 10**9))
+
+    def tell(text: str) -> None:
+        if not as_json:
+            say(text)
+
+    with interruptible(f"interrupted; run the same command with -o {output} to go on"):
+        document = contests.run(
+            paths,
+            submissions,
+            output,
+            rules,
+            argv=["narrows", *sys.argv[1:]],
+            console=stderr_console(),
+            quiet=True,
+            tell=tell,
+        )
+    shown = contests.for_students(document, per_path)
+    files = write(output, document, shown)
+    if as_json:
+        print_json(shown)
+    else:
+        print_ranking(stdout_console(), shown)
+        print(f"ranking: {files[0]}")
+    if any(one["problems"] for one in document["ranking"]):
+        raise typer.Exit(EXIT_SOME_INVALID)

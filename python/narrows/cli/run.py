@@ -10,7 +10,7 @@ import typer
 
 from narrows.cli import quick
 from narrows.cli.app import command
-from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, Parts, positive, read_metrics
+from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, Parts, positive, reached_by, read_metrics
 from narrows.cli.completion import scenario_names
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def run(
     quiet = as_json or events
     if scenario is None and not quiet:
         print(loaded.text)
-    reach = _reach(ssh, remote_folder, agent)
+    reach = reached_by(ssh, remote_folder, agent)
     if dry_run:
         _print_plan(loaded, as_json, reach)
         return
@@ -253,15 +253,6 @@ def _memory(text: str | None) -> int | None:
     if most < _LEAST_MEMORY:
         raise UsageError("--memory: no run takes less than 20 MB; give more, or leave it out")
     return most
-
-
-def _reach(ssh: str, folder: str | None, agent: Path | None) -> RemoteOptions:
-    import shlex
-
-    from narrows.hosts.deploy import named_folder
-    from narrows.hosts.remote_host import RemoteOptions
-
-    return RemoteOptions(tuple(shlex.split(ssh)), named_folder(folder), agent)
 
 
 def _report(path: Path, parts: Parts, *, quiet: bool) -> None:

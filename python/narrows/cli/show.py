@@ -82,6 +82,7 @@ def show(
         print_flows,
         print_frames,
         print_links,
+        print_playback,
         print_sharing,
         print_summary,
     )
@@ -105,7 +106,7 @@ def show(
     print_summary(console, found, [str(folder.document["where"]) for folder in opened])
     print_attempts(console, [(*one, folder.cells) for one, folder in zip(found, opened, strict=True)])
     if len(folders) == 1:
-        for part in (print_flows, print_sharing, print_frames, print_links):
+        for part in (print_flows, print_sharing, print_frames, print_playback, print_links):
             part(console, found[0][1])
         print_expectations(console, found[0][1])
         console.print()

@@ -64,7 +64,7 @@ def site(
 
 def _in_words(made: dict[str, Any]) -> str:
     """`5 campaigns: 2 drawn, 3 unchanged`."""
-    from narrows.report.units import plural
+    from narrows.text import plural
 
     drawn = sum(one["drawn"] for one in made["campaigns"])
     counts = {

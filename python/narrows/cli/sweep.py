@@ -107,6 +107,7 @@ def run_sweep(
     """What `narrows sweep run` does."""
     from narrows.campaign.run import RESULTS
     from narrows.cli.common import print_json
+    from narrows.cli.stage_bar import StageBar
     from narrows.console import say
     from narrows.errors import EXIT_EXPECTATION, EXIT_SOME_INVALID, Interrupted
     from narrows.sweep import expecting
@@ -127,8 +128,13 @@ def run_sweep(
     path = output or RESULTS / f"{loaded.first.name}-{loaded.hash[:6]}"
     folder = SweepFolder.open(path, loaded)
     try:
-        with _Bar(path, quiet=as_json) as bar:
-            work = SweepRun(loaded, folder, made, most, part, bar.show)
+        with StageBar(quiet=as_json) as bar:
+
+            def watch(done: int, known: int, failed: int) -> None:
+                note = f"{done} cells" + (f", {failed} failed" if failed else "")
+                bar.show("cells", done, max(known, 1), note)
+
+            work = SweepRun(loaded, folder, made, most, part, watch)
             try:
                 work.run()
             except Interrupted as error:
@@ -175,39 +181,6 @@ def _share(text: str | None) -> tuple[int, int]:
     if not (first.isdecimal() and of.isdecimal() and 1 <= int(first) <= int(of)):
         raise UsageError(f"--share {text}: write K/N with K from 1 to N, such as 3/100")
     return int(first), int(of)
-
-
-class _Bar:
-    """A bar at a terminal, after two seconds."""
-
-    def __init__(self, path: Path, *, quiet: bool) -> None:
-        import time
-
-        from narrows.campaign.progress import bars
-        from narrows.console import stderr_console
-
-        self.path = path
-        console = stderr_console()
-        self.bars = bars(console, console.is_terminal and not quiet)
-        self.began = time.monotonic()
-        self.task: Any = None
-
-    def __enter__(self) -> _Bar:
-        self.bars.__enter__()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.bars.__exit__(*error)  # type: ignore[arg-type]
-
-    def show(self, done: int, known: int, failed: int) -> None:
-        import time
-
-        if time.monotonic() - self.began < 2.0:
-            return
-        if self.task is None:
-            self.task = self.bars.add_task("cells", total=None, note="")
-        note = f"{done} cells" + (f", {failed} failed" if failed else "")
-        self.bars.update(self.task, completed=done, total=max(known, 1), note=note)
 
 
 def _print_plan(loaded: LoadedSweep, as_json: bool) -> None:

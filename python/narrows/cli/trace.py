@@ -1,4 +1,4 @@
-"""`narrows trace`: make, show, convert and import traces of links."""
+"""`narrows trace`: make, record, show, convert and import traces of links."""
 
 from __future__ import annotations
 
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from narrows.traces.trace import AnyTrace, Delays, Trace
 
 trace = group(
-    "trace", "narrows trace show cellular-drive.csv", "Make, show, convert and import traces of links."
+    "trace",
+    "narrows trace show cellular-drive.csv",
+    "Make, record, show, convert and import traces of links.",
 )
 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
@@ -257,3 +259,4 @@ def _rate(text: str, option: str) -> int:
 
 
 from narrows.cli import trace_make as _trace_make  # noqa: E402, F401
+from narrows.cli import trace_record as _trace_record  # noqa: E402, F401

@@ -7,7 +7,7 @@ from typing import Any
 from narrows.files import read_whole
 from narrows.lab.reading import Lab
 from narrows.lab.store import listed
-from narrows.report.units import plural
+from narrows.text import plural
 
 _MOST_BYTES = 1_000_000
 

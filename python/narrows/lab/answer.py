@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from narrows.analysis.metrics import four_digits
-from narrows.report.units import plural
+from narrows.text import plural
 
 Json = Mapping[str, Any]
 

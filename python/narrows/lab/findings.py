@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from itertools import combinations, pairwise
 
-from narrows.report.units import plural
+from narrows.text import plural
 
 #: Of each condition the values by scheme; None where there is none.
 Table = Mapping[str, Mapping[str, float | None]]

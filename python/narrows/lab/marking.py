@@ -13,8 +13,8 @@ from narrows.lab.lesson import FILE, read_answers
 from narrows.lab.reading import Lab, Question
 from narrows.lab.running import NOTE, open_run
 from narrows.lab.sections import read_section
-from narrows.report.units import plural, trimmed
-from narrows.text import any_of, did_you_mean, shorten
+from narrows.report.units import trimmed
+from narrows.text import any_of, did_you_mean, plural, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console

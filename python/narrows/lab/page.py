@@ -10,7 +10,7 @@ from narrows import __version__
 from narrows.analysis.metrics import four_digits, unit_of
 from narrows.lab import answer, text
 from narrows.lab.comparing import ARTEFACT
-from narrows.report.units import plural
+from narrows.text import plural
 
 Json = Mapping[str, Any]
 

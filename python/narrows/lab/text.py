@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from narrows.analysis.metrics import four_digits, show_number, unit_of
 from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.lab.answer import limit, number
-from narrows.report.units import plural
+from narrows.text import plural
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -19,12 +19,15 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from narrows.errors import DataError, NarrowsError, UnavailableError, reason
+from narrows.scenario.programs.manifest import BUILT as BUILT_WORD
 from narrows.scenario.programs.manifest import Program
 from narrows.scenario.programs.recipe import (
     ABOUT,
     CARGO,
     DEBIAN,
     GO,
+    LOCKED,
+    NPM,
     Recipe,
     builds_folder,
     folder_of,
@@ -39,6 +42,7 @@ BUILT, THERE = "built", "there"
 _TOOLS = {
     CARGO: ("cargo", "install Rust (rustup, or Debian's package cargo)"),
     GO: ("go", "install Go (Debian's package golang, or golang-go of its backports)"),
+    NPM: ("npm", "install it (Debian's package npm)"),
     DEBIAN: ("apt-get", "it comes with Debian and Ubuntu; install the program as your system does"),
 }
 #: What the tools say if a registry can't be reached.
@@ -49,6 +53,8 @@ _UNREACHABLE = re.compile(
     re.IGNORECASE,
 )
 _ERROR = re.compile(r"^\s*(?:error\S*|E|fatal|go)\s*:", re.IGNORECASE)
+#: Folders of a build with what registries had.
+_INSTALLED = ("node_modules", "lib", "lib64", "include", "share", "pyvenv.cfg")
 #: A build that takes longer hangs.
 _LIMIT_S = 1800.0
 #: Beginning of the names of folders in which something is being built.
@@ -85,8 +91,10 @@ def build(program: Program, tell: Tell) -> Build:
         raise DataError(
             f"{program.name} has no key build in its manifest ({program.path}); it is yours to install"
         )
-    if recipe.kind == DEBIAN:
-        return _packages(program.name, recipe, tell)
+    packages = _packages(program.name, recipe, tell) if recipe.packages else None
+    if recipe.sources is None:
+        assert packages is not None
+        return packages
     folder = folder_of(program.name, recipe)
     if is_built(folder):
         return Build(program.name, THERE, folder, _about(folder))
@@ -106,6 +114,7 @@ def build(program: Program, tell: Tell) -> Build:
                 "sources_sha256": identity(recipe),
                 "tool": _version_of(recipe.kind),
                 "seconds": round(time.monotonic() - started, 1),
+                **({"packages": packages.about["packages"]} if packages else {}),
                 "files": _hashes(place),
             }
             (place / ABOUT).write_text(json.dumps(about, indent=2) + "\n", encoding="utf-8")
@@ -137,12 +146,13 @@ def _about(folder: Path) -> dict[str, Any]:
 
 
 def _hashes(place: Path) -> dict[str, str]:
-    """SHA-256 of the programs that were made, by their paths."""
+    """SHA-256 of what was made, by paths; what was installed has hashes in lock files."""
     found = {}
-    for path in sorted((place / "bin").iterdir()):
-        if path.is_file() and not path.is_symlink():
+    for path in sorted(place.rglob("*")):
+        inner = path.relative_to(place)
+        if inner.parts[0] not in _INSTALLED and path.is_file() and not path.is_symlink():
             with path.open("rb") as stream:
-                found[f"bin/{path.name}"] = hashlib.file_digest(stream, "sha256").hexdigest()
+                found[str(inner)] = hashlib.file_digest(stream, "sha256").hexdigest()
     return found
 
 
@@ -244,11 +254,19 @@ def _make(name: str, recipe: Recipe, place: Path, tools: _Tools) -> None:
         (place / "bin").mkdir()
         options = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-v", "-o", f"{place / 'bin'}/"]
         tools.run([_tool(name, GO), "build", "-C", str(sources), *options, "."], folder, settings)
+    elif recipe.kind == NPM:
+        for one in LOCKED[NPM]:
+            shutil.copy(sources / one, place)
+        options = ["--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier"]
+        tools.run([_tool(name, NPM), "ci", *options], place)
     else:
         tools.run([sys.executable, "-m", "venv", str(place)], folder)
         needed = str(sources / "requirements.txt")
         options = ["--require-hashes", "--only-binary", ":all:", "--disable-pip-version-check", "--no-input"]
         tools.run([str(place / "bin" / "python"), "-m", "pip", "install", *options, "-r", needed], folder)
+    if recipe.then:
+        command = [word.replace(f"{{{BUILT_WORD}}}", str(place)) for word in recipe.then]
+        tools.run(command, sources, {"PYTHONDONTWRITEBYTECODE": "1"})
 
 
 def _tool(name: str, kind: str) -> str:
@@ -264,9 +282,11 @@ def _version_of(kind: str) -> str:
     """The tool that has built it, with its version."""
     if kind not in _TOOLS:
         return f"Python {sys.version.split()[0]}"
-    command = [_TOOLS[kind][0], "version" if kind == GO else "--version"]
+    tool = _TOOLS[kind][0]
+    command = [tool, "version" if kind == GO else "--version"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    return " ".join(done.stdout.split())
+    said = " ".join(done.stdout.split())
+    return said if said.startswith(tool) else f"{tool} {said}"
 
 
 def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
@@ -286,7 +306,8 @@ def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
         folder.mkdir(parents=True, exist_ok=True)
         with _log(folder / f"{name}.log") as log:
             tools = _Tools(name, log, tell)
-            settings = {"DEBIAN_FRONTEND": "noninteractive"}
+            # Servers among them are not started, where systemd would.
+            settings = {"DEBIAN_FRONTEND": "noninteractive", "SYSTEMD_OFFLINE": "1"}
             tools.run([tool, "update", "-q"], folder, settings)
             options = ["install", "-q", "-y", "--no-install-recommends"]
             tools.run([tool, *options, *missing], folder, settings)

@@ -11,7 +11,7 @@ from typing import Any
 
 from narrows.agent.cell import CellRun
 from narrows.agent.location import this_machine
-from narrows.campaign import program_reports
+from narrows.campaign import players, program_reports
 from narrows.errors import UnavailableError
 from narrows.scenario.loading import loads
 from narrows.scenario.model import cells_of
@@ -74,7 +74,7 @@ def check(program: Program, variant: str, progress: Callable[[float], None]) -> 
                 raise UnavailableError(outcome.message)
             return Trial(scheme, "failed", (outcome.message or "it was interrupted",), {})
         run = json.loads((out / "run.json").read_text(encoding="utf-8"))
-        reported = _reported(out) if program.reports else {}
+        reported = _reported(out)
     reasons = tuple(reason["text"] for reason in run["reasons"])
     return Trial(scheme, run["verdict"], reasons, run["flows"][0].get("program", {}), reported)
 
@@ -82,8 +82,8 @@ def check(program: Program, variant: str, progress: Callable[[float], None]) -> 
 def _reported(record: Path) -> dict[str, str]:
     """What the program of flow 1 reports, in words."""
     measured: dict[str, Any] = {"flows": [{"flow": "1", "metrics": {}}]}
-    described = program_reports.add([(record, measured)])
-    values, absent = measured["flows"][0]["metrics"], measured["absent"]["1"]
+    described = [*program_reports.add([(record, measured)]), *players.add([(record, measured)])]
+    values, absent = measured["flows"][0]["metrics"], measured.get("absent", {}).get("1", {})
     found = {}
     for one in described:
         name, value = one["name"], values[one["name"]]

@@ -137,6 +137,8 @@ def draw_run(campaign: Campaign, run: Run, root: Path, wanted: Wanted, paper: bo
         return drawn
     charts: dict[str, Json] = {}
     for kind in figures.of_scope("run"):
+        if not kind.concerns(run):
+            continue
         key = f"{run.cell}/{kind.name}"
         full = wanted.files or (wanted.pdf and paper and wanted.all_runs)
         slim = wanted.pdf and paper and kind.name in ON_PAPER

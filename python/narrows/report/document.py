@@ -14,6 +14,7 @@ from narrows.analysis import attempts
 from narrows.analysis.checks import counted
 from narrows.report import imported, prose, real_path, sharing, tables, units, verification
 from narrows.report.data import Campaign, Json, Run
+from narrows.text import plural
 
 Document = dict[str, Any]
 
@@ -75,13 +76,13 @@ def _more_tables(campaign: Campaign) -> list[Json]:
     makers = {
         "flows": sharing.flows,
         "links": sharing.links,
-        "completion": tables.completion,
-        "datagrams": tables.datagrams,
-        "frames": tables.frames,
         "pantheon": imported.pantheon,
         "expectations": tables.expectations,
     }
-    made = ((one, makers[name](campaign)) for name, one in tables.MORE.items())
+    made = (
+        (one, makers[name](campaign) if name in makers else tables.medians(campaign, name))
+        for name, one in tables.MORE.items()
+    )
     return [{"title": one["title"], "table": table, "words": one["words"]} for one, table in made if table]
 
 
@@ -137,9 +138,9 @@ def _count_words(campaign: Campaign) -> str:
     known = [o for o in ORDER if o in outcomes] + [o for o in outcomes if o not in ORDER]
     parts = [f"{outcomes[o]} {o}" for o in known]
     if campaign.skipped:
-        parts.append(f"{units.plural(len(campaign.skipped), 'scheme')} skipped")
+        parts.append(f"{plural(len(campaign.skipped), 'scheme')} skipped")
     if failed := attempts.count(_entries(campaign)):
-        parts.append(units.plural(failed, "failed attempt"))
+        parts.append(plural(failed, "failed attempt"))
     return ", ".join(parts) or "none"
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from narrows.analysis.verdicts import lateness_ns, resolution
 from narrows.report import networks, real_path, units
 from narrows.report.data import Campaign, Json, registry
+from narrows.text import plural
 
 
 def _param_kinds(section: str, name: str) -> dict[str, str]:
@@ -123,8 +124,8 @@ MOST_LINKS = 12
 
 def _graph_sentences(settings: Json, network: Json) -> list[str]:
     hosts, routers = network.get("hosts") or [], network.get("routers") or []
-    between = f" and {units.plural(len(routers), 'router')}" if routers else ""
-    found = [f"A network of {units.plural(len(hosts), 'host')}{between}."]
+    between = f" and {plural(len(routers), 'router')}" if routers else ""
+    found = [f"A network of {plural(len(hosts), 'host')}{between}."]
     grouped: dict[str, list[str]] = {}
     for link in network.get("links") or []:
         listed = "; then ".join(element_sentence(e, 0) for e in link.get("elements") or [])
@@ -154,7 +155,7 @@ def timeline_sentences(settings: Json) -> list[str]:
     listed = [f"At {units.span(at)}, {'; '.join(changes)}." for at, changes in sorted(grouped.items())]
     if len(listed) > MOST_LINKS:
         rest = len(listed) - MOST_LINKS
-        listed = [*listed[:MOST_LINKS], f"{units.plural(rest, 'more instant')} of change: see the scenario."]
+        listed = [*listed[:MOST_LINKS], f"{plural(rest, 'more instant')} of change: see the scenario."]
     return listed
 
 
@@ -177,14 +178,14 @@ def workload_sentences(campaign: Campaign) -> list[str]:
     same = len(set(counts.values())) <= 1
     found = []
     if schemes:
-        times = units.plural(each, "run") + (" each" if schemes > 1 else "")
+        times = plural(each, "run") + (" each" if schemes > 1 else "")
         amount = times if same else f"{sum(counts.values())} runs in all"
-        found.append(f"{units.plural(schemes, 'scheme')}, {amount}.")
+        found.append(f"{plural(schemes, 'scheme')}, {amount}.")
     if settings:
         every = settings.get("flows") or []
         flows = [flow for flow in every if not flow.get("background")]
         length = units.span(float(settings.get("duration_ns", 0)))
-        text = f"Each run lasts {length} with {units.plural(len(flows), 'flow')}"
+        text = f"Each run lasts {length} with {plural(len(flows), 'flow')}"
         starts = sorted(f.get("start_ns", 0) for f in flows)
         gaps = {b - a for a, b in itertools.pairwise(starts)}
         if len(flows) > 1 and gaps == {0}:
@@ -195,7 +196,7 @@ def workload_sentences(campaign: Campaign) -> list[str]:
         if kinds:
             text += f" ({'; '.join(sorted(kinds))})"
         if len(every) > len(flows):
-            text += f", beside {units.plural(len(every) - len(flows), 'background flow')}"
+            text += f", beside {plural(len(every) - len(flows), 'background flow')}"
             kinds = {_traffic_text(flow) for flow in every if flow.get("background")} - {""}
             text += f" ({'; '.join(sorted(kinds))})" if kinds else ""
         found.append(text + ".")
@@ -346,7 +347,7 @@ def _open(what: str, schemes: list[str], amount: Callable[[str], str]) -> str:
 def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> str:
     counts = sorted({len(own.get(_measures(campaign).rate) or []) for own in totals.values()})
     least, most = counts[0], counts[-1]
-    amount = units.plural(least, "valid run") if least == most else f"{least} to {most} valid runs"
+    amount = plural(least, "valid run") if least == most else f"{least} to {most} valid runs"
     if most == 1:
         text = f"Each number comes from {amount}, so nothing is known about how much it varies."
     elif least < 6:
@@ -362,7 +363,7 @@ def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> st
     degraded = sum(1 for r in campaign.runs if r.valid and r.verdict == "degraded")
     if degraded:
         are, were = ("is", "was") if degraded == 1 else ("are", "were")
-        text += f" {units.plural(degraded, 'run')} that {are} counted {were} judged degraded."
+        text += f" {plural(degraded, 'run')} that {are} counted {were} judged degraded."
     return text
 
 
@@ -372,9 +373,9 @@ def problem_counts(campaign: Campaign) -> str:
     failed = sum(1 for r in campaign.runs if r.state == "failed")
     other = sum(1 for r in campaign.runs if r.state not in ("finished", "failed"))
     parts = [
-        units.plural(invalid, "invalid run") if invalid else "",
-        units.plural(failed, "failed run") if failed else "",
-        units.plural(other, "unfinished run") if other else "",
-        units.plural(len(campaign.skipped), "skipped scheme") if campaign.skipped else "",
+        plural(invalid, "invalid run") if invalid else "",
+        plural(failed, "failed run") if failed else "",
+        plural(other, "unfinished run") if other else "",
+        plural(len(campaign.skipped), "skipped scheme") if campaign.skipped else "",
     ]
     return ", ".join(p for p in parts if p)

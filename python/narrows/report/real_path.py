@@ -7,6 +7,7 @@ from typing import Any
 from narrows.hosts import clocks
 from narrows.report import units
 from narrows.report.data import Campaign, Json, Run
+from narrows.text import plural
 
 WHERE = "hosts"
 
@@ -97,7 +98,7 @@ def facts(run: Run) -> list[list[str]]:
         found.append(["around each packet", f"{tunnel['overhead_bytes']} bytes of the tunnel"])
     marked = sum(int((tunnel.get(way) or {}).get("marked") or 0) for way in ("forward", "backward"))
     if marked:
-        found.append(["marked by the path", units.plural(marked, "packet")])
+        found.append(["marked by the path", plural(marked, "packet")])
     for host in record.get("hosts") or []:
         busy = (host.get("cpu") or {}).get("busy_ratio")
         if busy is not None:

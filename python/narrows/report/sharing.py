@@ -7,6 +7,7 @@ from typing import Any
 from narrows.report import units
 from narrows.report.data import Campaign
 from narrows.report.tables import MORE, cell
+from narrows.text import plural
 
 Json = dict[str, Any]
 
@@ -47,7 +48,7 @@ def _table(
 def _value(entry: Json | None, metric: Json) -> Json:
     if entry is None:
         return cell("N/A", align="right", kind="absent")
-    share = f"{entry['happened']} of {units.plural(entry['of'], 'run')}" if "happened" in entry else None
+    share = f"{entry['happened']} of {plural(entry['of'], 'run')}" if "happened" in entry else None
     if entry["median"] is None:
         return cell("–", small=share, align="right", kind="absent")
     value = entry["median"] * float(metric.get("show_scale") or 1)

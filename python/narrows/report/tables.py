@@ -18,6 +18,7 @@ from narrows.report import prose, real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
 from narrows.statistics.runs import are_identical
+from narrows.text import plural
 
 Cell = dict[str, Any]
 Table = dict[str, Any]
@@ -194,9 +195,7 @@ def results(campaign: Campaign) -> Table:
                 marks = []
                 if known < valid:
                     why = "; ".join(dict.fromkeys(r for r in _reasons(runs, key, name) if r))
-                    marks = [
-                        notes.mark(f"over {units.plural(known, 'run')} only" + (f": {why}" if why else ""))
-                    ]
+                    marks = [notes.mark(f"over {plural(known, 'run')} only" + (f": {why}" if why else ""))]
                 marks += _doubts(notes, [r for r in runs if r.valid], key, name)
                 text = units.number(centre * scale, places[name])
                 spread = _spread(entry, values, scale, places[name])
@@ -258,7 +257,7 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
     labels = {str(f.number): f"{f.label} (background)" if f.background else f.label for f in shown}
     hidden = len(run.background) - MOST_BACKGROUND
     if hidden > 0:
-        notes.mark(f"{units.plural(hidden, 'background flow')} more: see results.csv")
+        notes.mark(f"{plural(hidden, 'background flow')} more: see results.csv")
     head = [cell("metric"), cell("unit"), *(cell(labels.get(k, "all flows"), align="right") for k in keys)]
     rows = []
     without: dict[str, list[str]] = {}
@@ -350,19 +349,9 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
     return {"head": head, "rows": rows, "notes": notes.listed()}
 
 
-def completion(campaign: Campaign) -> Table | None:
-    """Completion times of transfers by scheme; nothing where applications made none."""
-    return _median_table(campaign, MORE["completion"]["metrics"], flows=False)
-
-
-def datagrams(campaign: Campaign) -> Table | None:
-    """Reports of the sinks of datagrams; nothing where there were none."""
-    return _median_table(campaign, MORE["datagrams"]["metrics"], flows=True)
-
-
-def frames(campaign: Campaign) -> Table | None:
-    """Delivery of the frames of real-time schemes; nothing where there were none."""
-    return _median_table(campaign, MORE["frames"]["metrics"], flows=True)
+def medians(campaign: Campaign, name: str) -> Table | None:
+    """One of the tables whose cells are medians; nothing where no scheme has what it is about."""
+    return _median_table(campaign, MORE[name]["metrics"], flows=MORE[name].get("flows", True))
 
 
 def expectations(campaign: Campaign) -> Table | None:

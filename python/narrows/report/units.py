@@ -6,6 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from narrows.text import plural
+
 NARROW_SPACE = "\N{NARROW NO-BREAK SPACE}"
 MINUS = "\N{MINUS SIGN}"
 
@@ -75,11 +77,6 @@ def ratio(value: float) -> str:
 def memory(count: float) -> str:
     """Memory of a machine in GiB."""
     return f"{trimmed(count / 2**30, 3)} GiB"
-
-
-def plural(count: int, noun: str, many: str | None = None) -> str:
-    """`1 run`, `2 runs`."""
-    return f"{count} {noun if count == 1 else many or noun + 's'}"
 
 
 def parameter(kind: str | None, value: Any) -> str:

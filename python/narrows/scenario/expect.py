@@ -9,6 +9,7 @@ from narrows.scenario.keys import EXPECTATION
 from narrows.scenario.model import SchemeRow
 from narrows.scenario.params import Context, read_value, required
 from narrows.scenario.problems import Problems, Wrong
+from narrows.scenario.programs import playback
 from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
@@ -131,7 +132,7 @@ def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any]
 
 
 def _metric(mapping: Mapping) -> dict[str, Any]:
-    known = registry.metrics()
+    known: dict[str, dict[str, Any]] = registry.metrics() | {one["name"]: one for one in playback.described()}
     written = mapping.entries.get("metric")
     name = written.text if isinstance(written, Scalar) else ""
     if written is None:

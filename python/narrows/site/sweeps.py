@@ -17,10 +17,10 @@ from narrows.errors import DataError, NarrowsError, reason
 from narrows.report.document import moment
 from narrows.report.figures.parameter import METRICS
 from narrows.report.tables import cell
-from narrows.report.units import plural
 from narrows.site import pages
 from narrows.sweep.effects import effects, points_of
 from narrows.sweep.store import SweepFolder
+from narrows.text import plural
 
 Json = dict[str, Any]
 

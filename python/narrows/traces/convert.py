@@ -40,12 +40,17 @@ def as_kind(trace: AnyTrace, form: str, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrac
     return trace if isinstance(trace, Rates) else binned(trace, bin_ns)
 
 
-def save(trace: AnyTrace, path: Path, form: str, *, force: bool, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrace:
-    """Writes a trace in a format; what was really written is returned."""
+def check_target(path: Path, *, force: bool) -> None:
+    """Raises `DataError` if a trace can't be written there."""
     if path.is_dir():
         raise DataError(f"{path}: is a folder; name a file")
     if path.exists() and not force:
         raise DataError(f"{path}: exists already; choose another name or add --force")
+
+
+def save(trace: AnyTrace, path: Path, form: str, *, force: bool, bin_ns: int = DEFAULT_BIN_NS) -> AnyTrace:
+    """Writes a trace in a format; what was really written is returned."""
+    check_target(path, force=force)
     found = as_kind(trace, form, bin_ns)
     write(found, path, form)
     return found

@@ -1,14 +1,20 @@
 //! A control group (version 2) that bounds the memory of a program together with everything that it starts, where the
 //! system lets this user make one.
 
+use narrows_sys::clock;
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Where this process is, by the kernel's tables.
 const MOUNTS: &str = "/proc/self/mountinfo";
 const GROUPS: &str = "/proc/self/cgroup";
+/// Beginning of the names of our groups.
+const PREFIX: &str = "narrows-";
+/// A group in which nobody is after that was left by a process that was killed.
+const FORGOTTEN: Duration = Duration::from_mins(1);
 
 /// A group with a limit of memory; its folder goes when this is dropped.
 #[derive(Debug)]
@@ -38,14 +44,21 @@ impl Group {
         if !has_memory(&fs::read_to_string(&control)?) {
             fs::write(&control, "+memory")?;
         }
-        let folder = parent.join(format!("narrows-{}-{name}", std::process::id()));
-        fs::create_dir(&folder)?;
-        let group = Group { folder };
+        let group = Group::empty(parent, name)?;
         fs::write(group.folder.join("memory.max"), bytes.to_string())?;
         // Without swap, and all at once; older kernels have neither.
         let _ = fs::write(group.folder.join("memory.swap.max"), "0");
         let _ = fs::write(group.folder.join("memory.oom.group"), "1");
         Ok(group)
+    }
+
+    /// Makes the folder of a group, and removes those that killed processes have left.
+    fn empty(parent: &Path, name: &str) -> io::Result<Group> {
+        sweep(parent, FORGOTTEN);
+        // Not the number of the process, which is 1 in a namespace of its own.
+        let folder = parent.join(format!("{PREFIX}{}-{name}", clock::mono_ns()));
+        fs::create_dir(&folder)?;
+        Ok(Group { folder })
     }
 
     /// True if processes of ours may move in, and back to where they were.
@@ -72,6 +85,17 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// Removes groups of ours that were made so long ago and have no process; the kernel refuses to remove others.
+fn sweep(parent: &Path, age: Duration) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
+        let made = entry.metadata().and_then(|about| about.modified());
+        let is_old = || made.is_ok_and(|time| time.elapsed().is_ok_and(|passed| passed >= age));
+        if entry.file_name().to_string_lossy().starts_with(PREFIX) && is_old() {
+            let _ = fs::remove_dir(entry.path());
+        }
     }
 }
 
@@ -123,6 +147,47 @@ mod tests {
             2
         );
         assert_eq!(kills("low 0\n"), 0);
+    }
+
+    /// With the kernel's own tree, where it lets us make groups; the controller of memory is not needed for that.
+    #[test]
+    fn processes_enter_a_real_group_and_what_is_left_is_removed() {
+        let tables = (fs::read_to_string(MOUNTS), fs::read_to_string(GROUPS));
+        let (Ok(mounts), Ok(groups)) = tables else {
+            return;
+        };
+        let Some(own) = own_folder(&mounts, &groups) else {
+            return;
+        };
+        let Ok(group) = Group::empty(&own, "test") else {
+            return;
+        };
+        let folder = group.folder.clone();
+        if !group.lets_us_in(&own) {
+            return;
+        }
+        let procs = || fs::read_to_string(folder.join("cgroup.procs")).unwrap();
+        assert_eq!(procs(), "", "we are back where we were");
+        let mut command = std::process::Command::new("sleep");
+        command.arg("100");
+        narrows_sys::limits::join(&mut command, group.entrance().unwrap());
+        let mut child = command.spawn().unwrap();
+        assert_eq!(procs(), format!("{}\n", child.id()));
+        // Nobody removes it while it has a process.
+        sweep(&own, Duration::ZERO);
+        assert!(folder.is_dir());
+        assert!(!group.has_killed());
+        child.kill().unwrap();
+        child.wait().unwrap();
+        std::mem::forget(group);
+        sweep(&own, Duration::ZERO);
+        assert!(!folder.exists(), "what a killed process has left");
+        let second = Group::empty(&own, "test").unwrap();
+        let folder = second.folder.clone();
+        sweep(&own, FORGOTTEN);
+        assert!(folder.is_dir());
+        drop(second);
+        assert!(!folder.exists());
     }
 
     #[test]

@@ -9,6 +9,9 @@ use std::io;
 
 /// Ephemeral ports lie above those by which flows are known.
 const EPHEMERAL_PORTS: &str = "32768 60999";
+/// What TCP of programs runs that choose nothing themselves.
+const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
+
 /// A host as the cell describes it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPlan {
@@ -79,6 +82,7 @@ impl HostPlan {
         for (name, value) in defaults(buffer) {
             write_sysctl(name, &value).could_not(&format!("set {name} of a host to '{value}'"))?;
         }
+        choose_congestion_control()?;
         for (name, value) in &self.settings {
             write_sysctl(name, value).map_err(|error| self.explain(name, value, &error))?;
             // Some values are cut to what the kernel allows, without a word.
@@ -97,9 +101,17 @@ impl HostPlan {
     fn explain(&self, name: &str, value: &str, error: &io::Error) -> RunError {
         let host = &self.name;
         match error.kind() {
+            io::ErrorKind::NotFound if name == CONGESTION_CONTROL => RunError::Unavailable(
+                format!("host '{host}': this kernel has no congestion control '{value}'"),
+            ),
             io::ErrorKind::NotFound => RunError::Unavailable(format!(
                 "host '{host}': this kernel has no setting {name} that belongs to a host; leave it out"
             )),
+            io::ErrorKind::PermissionDenied if name == CONGESTION_CONTROL => {
+                RunError::Unavailable(format!(
+                    "host '{host}': this machine allows '{value}' to no host; add it to net.ipv4.tcp_allowed_congestion_control"
+                ))
+            }
             io::ErrorKind::PermissionDenied => RunError::Unavailable(format!(
                 "host '{host}': the setting {name} cannot be changed for one host alone; set it \
                  for the whole machine, or leave it out"
@@ -145,8 +157,18 @@ fn defaults(buffer: u64) -> [(&'static str, String); 5] {
     ]
 }
 
+/// Gives the host Linux's own default, CUBIC, instead of this machine's: some programs choose their congestion control
+/// after connecting, and a connection that began with BBR stays paced. The kernel lets hosts have only what this
+/// machine allows everybody; Reno is always among that.
+fn choose_congestion_control() -> Result<(), RunError> {
+    write_sysctl(CONGESTION_CONTROL, "cubic")
+        .or_else(|_| write_sysctl(CONGESTION_CONTROL, "reno"))
+        .could_not("choose the congestion control of a host")
+}
+
 /// Settings that are recorded of every host.
 const READ_BACK: &[&str] = &[
+    CONGESTION_CONTROL,
     "net.ipv4.tcp_no_metrics_save",
     "net.ipv4.tcp_rmem",
     "net.ipv4.tcp_wmem",

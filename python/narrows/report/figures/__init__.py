@@ -10,6 +10,8 @@ A figure module has
 - optionally `IN_REPORT = False`: only drawn when it is asked for (`narrows plot`), not in every report;
 - optionally `PAPER_NOTE`: a sentence that explains what only the picture has (added to the caption on paper);
 - `absent(data) -> str | None`: why there is nothing to draw, or `None`;
+- optionally `concerns(data) -> bool`: false where the data has nothing of what the figure is about, so that
+  reports leave it out without a word;
 - optionally `chart(data) -> Chart | None`: the interactive form for the page (without it the page shows the
   picture), and `tips(data) -> dict`: tool tips for parts of the picture that were given a `gid`.
 
@@ -65,6 +67,11 @@ class FigureKind:
         """Why there is nothing to draw, or `None`."""
         reason: str | None = self.module.absent(data)
         return reason
+
+    def concerns(self, data: Any) -> bool:
+        """False if reports leave it out without a word."""
+        ask = getattr(self.module, "concerns", None)
+        return ask is None or bool(ask(data))
 
     def caption(self, data: Any) -> str:
         """The caption: its content and how to read it."""

@@ -11,6 +11,7 @@ from narrows.report import drawing, units
 from narrows.report.data import Campaign, Run, floats
 from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style
 from narrows.report.style import distinct
+from narrows.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,9 +78,7 @@ class Times:
 
     def figure(self, data: Campaign, options: Options, noun: str, axis: str) -> Figure:
         """A rising line per scheme."""
-        found = {
-            scheme: (times, units.plural(len(times), noun)) for scheme, (times, _) in self.found(data).items()
-        }
+        found = {scheme: (times, plural(len(times), noun)) for scheme, (times, _) in self.found(data).items()}
         return draw(options, found, (f"{axis} (ms)", f"share of {noun}s"))
 
 

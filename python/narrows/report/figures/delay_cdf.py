@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from narrows.report import units
 from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options
 from narrows.report.figures import _delays
 from narrows.report.figures._shares import curve, draw
+from narrows.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,7 +48,6 @@ def caption(data: Campaign) -> str:
 def figure(data: Campaign, options: Options) -> Figure:
     """A rising line per scheme."""
     found = {
-        scheme: (delays, units.plural(len(delays), "packet"))
-        for scheme, delays in _delays.of_schemes(data).items()
+        scheme: (delays, plural(len(delays), "packet")) for scheme, delays in _delays.of_schemes(data).items()
     }
     return draw(options, found, ("one-way delay (ms)", "share of packets"))

@@ -11,6 +11,7 @@ from narrows.report.drawing import Numbers, Options, box, canvas, paper_style
 from narrows.report.figures import _network
 from narrows.report.real_path import is_real
 from narrows.report.style import GRID, INK, MUTED, PAPER
+from narrows.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,7 +96,7 @@ def figure(data: Campaign, options: Options) -> Figure:
 
 def _flow_lines(flows: list[Json]) -> list[str]:
     behind = sum(1 for flow in flows if flow.get("background"))
-    lines = [units.plural(len(flows) - behind, "flow")] + ([f"{behind} in background"] if behind else [])
+    lines = [plural(len(flows) - behind, "flow")] + ([f"{behind} in background"] if behind else [])
     listed = [f for f in flows if f.get("start_ns") or f.get("extra_rtt_ns")]
     for flow in listed[:4]:
         notes = []

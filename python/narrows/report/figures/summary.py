@@ -23,6 +23,7 @@ from narrows.report.figures._scatter import (
 )
 from narrows.report.figures.parameter import matrix_rows
 from narrows.report.style import MUTED, Style, distinct, of_matrix
+from narrows.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -141,7 +142,7 @@ def caption(data: Campaign) -> str:
         text += f" Names leave out {' '.join(shared)}, which most of the schemes have."
     left_out = sum(1 for run in data.runs if run.state == "finished" and not run.valid)
     if left_out:
-        text += f" {units.plural(left_out, 'invalid run')} not drawn."
+        text += f" {plural(left_out, 'invalid run')} not drawn."
     return text
 
 
@@ -177,7 +178,7 @@ def tips(data: Campaign) -> dict[str, str]:
         for i, d in enumerate(dots(data))
     }
     for i, (scheme, (delay, throughput, count)) in enumerate(means(data).items()):
-        of_runs = f"mean of {units.plural(count, 'run')}"
+        of_runs = f"mean of {plural(count, 'run')}"
         found[f"mean-{i}"] = f"{scheme}, {of_runs}: {numbers_of(throughput, delay)}"
     return found | {f"near-{mark}": tip for mark, tip in found.items()}
 

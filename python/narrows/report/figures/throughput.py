@@ -10,6 +10,7 @@ from narrows.report import real_path, units
 from narrows.report.data import Flow, Run, floats
 from narrows.report.drawing import Chart, Numbers, Options, over_time
 from narrows.report.style import SHADE, Style, of_background, of_flows
+from narrows.text import plural
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,7 +47,7 @@ def _background(run: Run) -> dict[str, Any]:
 
 
 def _background_label(run: Run) -> str:
-    return f"background ({units.plural(len(run.background), 'flow')}, delivered)"
+    return f"background ({plural(len(run.background), 'flow')}, delivered)"
 
 
 def _outside(start: Any, planned: dict[str, Any], bin_ns: int) -> Any:

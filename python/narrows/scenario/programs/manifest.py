@@ -101,6 +101,8 @@ class Program:
     reports: tuple[Report, ...] = ()
     #: File in the folders of both sides in which they tell of frames of video.
     frames: str | None = None
+    #: File in the folder of the side that receives in which a player tells of segments of video.
+    segments: str | None = None
     #: True if one listener serves all flows.
     shared: bool = False
     #: Names of the schemes.
@@ -173,7 +175,9 @@ class _Reader:
             end=self._values("end", END),
             limits=self._values("limits", LIMITS),
             reports=read_reports(self._section("reports"), REPORT, data, shared, self.problems),
-            frames=self._frames(shared),
+            frames=self._told("frames", shared),
+            # Here it is the connector that plays if one listener serves all.
+            segments=self._told("segments", shared and data == CONNECTOR),
             shared=shared,
             schemes=tuple(f"{name}:{variant}" for variant in variants),
         )
@@ -391,13 +395,14 @@ class _Reader:
             return tuple(self._word(item) for item in value.items)
         return ()
 
-    def _frames(self, shared: bool) -> str | None:
+    def _told(self, key: str, shared: bool) -> str | None:
+        """The file of `frames` or `segments`."""
         with self.problems.noted():
-            if "frames" in self.tree.entries:
+            if key in self.tree.entries:
                 if shared:
-                    text = "one listener serves all flows, and nobody knows of which flow its frames are"
-                    raise Wrong(self.tree.key_marks["frames"], text)
-                return file_in_log(self.tree.entries["frames"])
+                    text = f"one listener serves all flows, and nobody knows of which flow its {key} are"
+                    raise Wrong(self.tree.key_marks[key], text)
+                return file_in_log(self.tree.entries[key])
         return None
 
     def _build(self) -> Recipe | None:
@@ -406,7 +411,7 @@ class _Reader:
                 written = mapping_of(self.tree.entries["build"], MANIFEST["build"].example)
                 self._keys(written, BUILD)
                 if all(kind in BUILD for kind in written.entries):
-                    return read_recipe(written, self.path.parent)
+                    return read_recipe(written, self.path.parent, self._words(written, "then"))
         return None
 
     def _values(self, key: str, keys: dict[str, Key]) -> dict[str, Any]:

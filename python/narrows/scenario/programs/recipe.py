@@ -11,15 +11,18 @@ from pathlib import Path
 from narrows.errors import DataError, reason
 from narrows.files import data_folder
 from narrows.scenario.problems import Wrong
-from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
+from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of
 
-CARGO, GO, PIP, DEBIAN = "cargo", "go", "pip", "debian"
+CARGO, GO, PIP, NPM, DEBIAN = "cargo", "go", "pip", "npm", "debian"
+#: The key of a command that makes more, beside one of those.
+THEN = "then"
 #: What the folder of sources must hold, with the versions and hashes of everything that is fetched.
 LOCKED = {
     CARGO: ("Cargo.toml", "Cargo.lock"),
     GO: ("go.mod", "go.sum"),
     PIP: ("requirements.txt",),
+    NPM: ("package.json", "package-lock.json"),
 }
 #: Names the folder of builds instead of the one in the data folder.
 FOLDER_VARIABLE = "NARROWS_PROGRAMS"
@@ -39,29 +42,42 @@ class Recipe:
     """How a program is built."""
 
     kind: str
-    #: The folder of sources; None for packages of Debian.
+    #: The folder of sources; None for packages of Debian alone.
     sources: Path | None
+    #: Packages of Debian.
     packages: tuple[str, ...] = ()
+    #: A command that makes more, with the placeholder `{built}`.
+    then: tuple[str, ...] = ()
 
 
-def read_recipe(written: Mapping, base: Path) -> Recipe:
-    """The recipe in a manifest in the folder `base`; raises `Wrong`."""
-    if len(written.entries) != 1:
+def read_recipe(written: Mapping, base: Path, then: tuple[str, ...] = ()) -> Recipe:
+    """The recipe in a manifest in the folder `base`, whose key `then` was read; raises `Wrong`."""
+    kinds = [name for name in LOCKED if name in written.entries]
+    packages = _packages(written.entries[DEBIAN]) if DEBIAN in written.entries else ()
+    if len(kinds) > 1 or not (kinds or packages):
         raise Wrong(written.mark, f"must have one of the keys {any_of((*LOCKED, DEBIAN))}")
-    ((kind, _, value),) = written
-    if kind == DEBIAN:
-        items = value.items if isinstance(value, Sequence) else [value]
-        names = [item.text if isinstance(item, Scalar) else "" for item in items]
-        if not names or not all(map(_PACKAGE.match, names)):
-            raise Wrong(value.mark, "must be names of packages, such as [iperf3]")
-        return Recipe(kind, None, tuple(names))
+    if not kinds:
+        if THEN in written.entries:
+            text = f"makes more of sources, so one of {any_of(tuple(LOCKED))} has to be beside it"
+            raise Wrong(written.key_marks[THEN], text)
+        return Recipe(DEBIAN, None, packages)
+    (kind,) = kinds
+    value = written.entries[kind]
     if not isinstance(value, Scalar) or value.is_null or not value.text.strip():
         raise Wrong(value.mark, "must be a folder, relative to the manifest")
     folder = base / value.text
     for name in LOCKED[kind]:
         if not (folder / name).is_file():
             raise Wrong(value.mark, f"there is no {name} in the folder {folder}")
-    return Recipe(kind, folder)
+    return Recipe(kind, folder, packages, then)
+
+
+def _packages(value: Node) -> tuple[str, ...]:
+    items = value.items if isinstance(value, Sequence) else [value]
+    names = [item.text if isinstance(item, Scalar) else "" for item in items]
+    if not names or not all(map(_PACKAGE.match, names)):
+        raise Wrong(value.mark, "must be names of packages, such as [iperf3]")
+    return tuple(names)
 
 
 def builds_folder() -> Path:
@@ -82,7 +98,8 @@ def is_built(folder: Path) -> bool:
 
 def identity(recipe: Recipe) -> str:
     """SHA-256 of the recipe: names and contents of its sources. Raises `DataError` if they can't be read."""
-    whole = hashlib.sha256(f"{recipe.kind} {' '.join(recipe.packages)}\n".encode())
+    words = (recipe.kind, " ".join(recipe.packages), *recipe.then)
+    whole = hashlib.sha256(f"{' '.join(words)}\n".encode())
     if recipe.sources is not None:
         try:
             for path in _files(recipe.sources):

@@ -18,9 +18,17 @@ from narrows.scenario.programs.manifest import (
     SIDE,
     VARIANT,
 )
+from narrows.scenario.programs.recipe import DEBIAN, LOCKED, THEN
 from narrows.scenario.programs.reports import MOST
 from narrows.scenario.schema import Schema, key_schema, object_schema, quantity_schema
 
+#: One of what has sources, with packages beside it or not; or packages alone.
+_RECIPES: Schema = {
+    "oneOf": [
+        *({"required": [kind]} for kind in LOCKED),
+        {"required": [DEBIAN], "not": {"anyOf": [{"required": [key]} for key in (*LOCKED, THEN)]}},
+    ]
+}
 _PARTS = {"build": BUILD, "end": END, "limits": LIMITS}
 
 
@@ -59,7 +67,7 @@ def _key(key: Key) -> Schema:
             side["required"] = [*side["required"], "ready"]
         return {"description": key.doc, **side}
     if "$keys" in part:
-        one = {"minProperties": 1, "maxProperties": 1} if part["$keys"] == "build" else {}
+        one = _RECIPES if part["$keys"] == "build" else {}
         return {"description": key.doc, **_object(_PARTS[part["$keys"]]), **one}
     if "$variants" in part:
         return _named(key, {"anyOf": [_object(VARIANT), {"type": "null"}]})

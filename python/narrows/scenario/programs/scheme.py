@@ -153,6 +153,7 @@ def document(program: Program, variant: Variant, values: dict[str, str]) -> dict
         "data": program.data,
         **({"shared": True} if program.shared else {}),
         **({"frames": program.frames} if program.frames else {}),
+        **({"segments": program.segments} if program.segments else {}),
         **({"reports": {one.name: one.to_json() for one in program.reports}} if program.reports else {}),
         **({"version": command(program.version)} if program.version else {}),
         **({"files": [file(one) for one in program.files]} if program.files else {}),

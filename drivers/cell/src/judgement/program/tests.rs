@@ -36,6 +36,7 @@ fn program(when: EndsWith) -> Program {
         },
         shared: false,
         frames: None,
+        segments: None,
         reports: serde_json::Value::Null,
     }
 }

@@ -1,0 +1,165 @@
+"""How films played in programs that tell of their segments: metrics beside our own.
+
+A player writes when the picture moves and stands, and what it fetched (the key `segments` of its manifest).
+Only differences of its times count, and nothing after the stop of its flow.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign.own_metrics import NOT_REPORTED
+from narrows.campaign.store import read_json
+from narrows.errors import DataError
+from narrows.files import read_whole
+from narrows.scenario.programs.playback import METRICS, described
+
+BEGUN, PLAYING, STALLED, STOPPED = "begun", "playing", "stalled", "stopped"
+#: Larger files are not read.
+MOST_BYTES = 20_000_000
+ALL = "all"
+NEVER = "the picture never moved"
+
+
+@dataclass
+class Playback:
+    """What a player told, in ns since it was told to play; nothing after `end_ns`."""
+
+    end_ns: int
+    #: When the picture first moved; None if it never did.
+    moved_ns: int | None = None
+    #: When it stood, and moved again (or the end).
+    stalls: list[tuple[int, int]] = field(default_factory=list)
+    #: Segments as they arrived: time, number, bitrate, duration in ns.
+    segments: list[tuple[int, int, float, int]] = field(default_factory=list)
+    #: Looks at how much was fetched ahead of the picture: time, ns of film.
+    buffer: list[tuple[int, int]] = field(default_factory=list)
+
+    def film(self) -> list[tuple[float, int]]:
+        """Bitrate and duration of the segments in the order of the film."""
+        last = {number: (bitrate, duration) for _, number, bitrate, duration in self.segments}
+        return [last[number] for number in sorted(last)]
+
+
+def of_run(folder: Path, cell: dict[str, Any]) -> dict[int, Playback | str]:
+    """The playback of each flow that has one in a record, or why nothing is known of it."""
+    found: dict[int, Playback | str] = {}
+    for flow in cell["flows"]:
+        program = flow.get("program") or {}
+        if program.get("segments"):
+            side = "listener" if program["data"] == "connector" else "connector"
+            path = folder / "logs" / f"flow-{flow['flow']}-{side}" / program["segments"]
+            stop = flow.get("stop_ns") or cell["duration_ns"]
+            found[flow["flow"]] = _read(path, int(stop) - int(flow.get("start_ns") or 0))
+    return found
+
+
+def add(cells: Iterable[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:
+    """Adds these metrics to measured records, as `program_reports.add` does. Returns their descriptions, none
+    if no flow has them."""
+    listed = [(measured, _of_run(path)) for path, measured in cells]
+    if not any(values for _, values in listed):
+        return []
+    for measured, values in listed:
+        for row in measured["flows"]:
+            flow = str(row["flow"])
+            reasons = measured.setdefault("absent", {}).setdefault(flow, {})
+            for name, *_ in METRICS:
+                value = values.get(flow, {}).get(name, NOT_REPORTED)
+                row["metrics"][name] = None if isinstance(value, str) else value
+                if isinstance(value, str):
+                    reasons[name] = value
+    return described()
+
+
+def _of_run(folder: Path) -> dict[str, dict[str, float | str]]:
+    """The values of a run by flow and metric, or the reasons why there are none."""
+    cell = read_json(folder / "run.json", "narrows/run/1")["cell"]
+    played = of_run(folder, cell)
+    found = {str(flow): _values(one) for flow, one in played.items()}
+    tested = [flow["flow"] for flow in cell["flows"] if not flow.get("background")]
+    of_tested = [found[str(flow)] for flow in tested if flow in played]
+    if not of_tested:
+        return found
+    row: dict[str, float | str] = {}
+    for name, _, _, _, how, _ in METRICS:
+        values = [one[name] for one in of_tested]
+        numbers = [value for value in values if not isinstance(value, str)]
+        if len(of_tested) < len(tested):
+            row[name] = "only some of the flows are players"
+        elif len(numbers) < len(values):
+            row[name] = next(value for value in values if isinstance(value, str))
+        else:
+            row[name] = sum(numbers) if how == "sum" else statistics.fmean(numbers)
+    return found | {ALL: row}
+
+
+def _values(one: Playback | str) -> dict[str, float | str]:
+    names = [name for name, *_ in METRICS]
+    if isinstance(one, str):
+        return dict.fromkeys(names, one)
+    film = one.film()
+    found: dict[str, float | str] = dict.fromkeys(names, NEVER)
+    if one.moved_ns is not None and one.end_ns > one.moved_ns:
+        stalled = sum(end - begin for begin, end in one.stalls)
+        ratio = stalled / (one.end_ns - one.moved_ns)
+        found |= dict(zip(names, (one.moved_ns, len(one.stalls), ratio), strict=False))
+    if film:
+        length = sum(duration for _, duration in film)
+        pairs = itertools.pairwise(bitrate for bitrate, _ in film)
+        found[names[3]] = sum(bitrate * duration for bitrate, duration in film) / length
+        found[names[4]] = sum(a != b for a, b in pairs)
+    else:
+        found |= dict.fromkeys(names[3:], "no segment has arrived")
+    return found
+
+
+def _read(path: Path, span_ns: int) -> Playback | str:
+    """What a player wrote until its flow stopped, `span_ns` after it began."""
+    name = f"the file {path.name} of the player"
+    try:
+        lines = read_whole(path, "file", MOST_BYTES).decode(errors="replace").splitlines()
+    except DataError as error:
+        return f"{name} {error}" if path.is_file() else f"{name} is not there"
+    told = []
+    for line in lines:
+        try:
+            one = json.loads(line)
+            told.append((int(one["at_ns"]), one))
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+    told.sort(key=lambda pair: pair[0])
+    begun = next((at for at, one in told if one.get("state") == BEGUN), None)
+    if begun is None:
+        return f"{name} does not say when it began"
+    stopped = next((at for at, one in told if one.get("state") == STOPPED), None)
+    found = Playback(span_ns if stopped is None else min(stopped - begun, span_ns))
+    stands: int | None = None
+    for at, one in ((at - begun, one) for at, one in told):
+        if at > found.end_ns:
+            break
+        if one.get("state") == PLAYING:
+            if stands is not None:
+                found.stalls.append((stands, at))
+            found.moved_ns, stands = at if found.moved_ns is None else found.moved_ns, None
+        elif one.get("state") == STALLED and found.moved_ns is not None and stands is None:
+            stands = at
+        elif "segment" in one:
+            try:
+                segment = (int(one["segment"]), float(one["bitrate_bps"]), int(one["duration_ns"]))
+            except (ValueError, KeyError, TypeError):
+                return f"{name} has a segment without its bitrate_bps or duration_ns"
+            if segment[2] <= 0:
+                return f"{name} has a segment without a duration"
+            found.segments.append((at, *segment))
+        elif "buffer_ns" in one:
+            found.buffer.append((at, int(one["buffer_ns"])))
+    if stands is not None:
+        found.stalls.append((stands, found.end_ns))
+    return found

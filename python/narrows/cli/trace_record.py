@@ -1,0 +1,124 @@
+"""`narrows trace record`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from narrows.cli.app import subcommand
+from narrows.cli.common import REMOTE_FOLDER, SSH, Json, print_json, reached_by
+from narrows.cli.trace import Bin, Force, _mean, _rate, _span, trace
+
+if TYPE_CHECKING:
+    from narrows.campaign.path_recording import Ended
+
+#: With less of the time under load than this, users are told.
+_FULL = 0.95
+
+
+@subcommand(trace, example="narrows trace record user@host lte.trace --data '200 MB' --time '60 s'")
+def record(
+    host: Annotated[str, typer.Argument(metavar="USER@HOST", help="The other host, as ssh takes it.")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
+    data: Annotated[
+        str,
+        typer.Option("--data", metavar="SIZE", help="Most data to send in each direction, headers included."),
+    ],
+    time: Annotated[str, typer.Option("-t", "--time", help="Time to record, such as '60 s'.")],
+    direction: Annotated[
+        str,
+        typer.Option(
+            "--direction", help="down (to this machine), up, or both: one after the other, in two files."
+        ),
+    ] = "down",
+    rate: Annotated[str, typer.Option("--rate", help="Send no faster than this.")] = "100 Mbit/s",
+    changes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A key of real_path: --set real_path.interface.here=wwan0. Repeatable.",
+        ),
+    ] = None,
+    bin_text: Bin = "100 ms",
+    force: Force = False,
+    agent: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="A narrows-agent built for the other host's architecture."),
+    ] = None,
+    remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
+    ssh: Annotated[str, SSH] = "ssh",
+    as_json: Json = False,
+) -> None:
+    """Keep a real path full, and write what it delivered as a trace.
+
+    It fills every buffer on the way: the round trip is held between 750 ms and 3 s. So do it only where
+    nobody else suffers and where the data may cost what it costs, which is why --data and --time have no
+    defaults. Nothing is sent without acknowledgements for it; if the other host is gone, sending stops.
+    Ctrl-C keeps what was recorded until then.
+
+    Exit codes: 0 done, 2 usage, 3 nothing could be learned, 4 the host can't be reached or has vanished, 130
+    interrupted with what was recorded kept.
+    """
+    from narrows.campaign.path_recording import DIRECTIONS, Limits
+    from narrows.campaign.path_recording import record as recording
+    from narrows.cli.common import positive
+    from narrows.console import say, stderr_console
+    from narrows.errors import Interrupted, UnavailableError, UsageError
+    from narrows.scenario.overrides import Override
+    from narrows.traces.convert import check_target, format_for, save
+
+    wanted = list(DIRECTIONS) if direction == "both" else [direction]
+    if not set(wanted) <= DIRECTIONS.keys():
+        raise UsageError(f'--direction: "{direction}" is not down, up or both')
+    form = format_for(out, None)
+    files = {one: out if len(wanted) == 1 else out.with_stem(f"{out.stem}-{one}") for one in wanted}
+    for file in files.values():
+        check_target(file, force=force)
+    made = [Override.from_set(one) for one in changes or []]
+    for one in made:
+        if not one.path.startswith("real_path.") or one.path in ("real_path.sender", "real_path.tunnel"):
+            raise UsageError(f"{one.option}: only keys of real_path but sender and tunnel can be set here")
+    limits = Limits(positive(data, "bytes", "--data"), _span(time, "--time"), _rate(rate, "--rate"))
+    width = _span(bin_text, "--bin")
+    documents = []
+    last: Ended | None = None
+    for last in recording(
+        host, wanted, limits, made, reached_by(ssh, remote_folder, agent), say, stderr_console()
+    ):
+        file = files[last.direction]
+        written = save(last.found.trace, file, form, force=force, bin_ns=width)
+        document = _document(last, file, form)
+        documents.append(document)
+        if not as_json:
+            print(
+                f"{file}: {form}, {last.direction}, {written.length_ns / 1e9:.9g} s, mean {_mean(written)};"
+                f" packets waited {100 * last.found.full_ratio:.3g} % of the time, typically"
+                f" {last.found.waited_p50_ns / 1e6:.3g} ms"
+            )
+            if last.found.full_ratio < _FULL:
+                say(f"{file}: the path was not always full, and may carry more; see the guide on traces")
+    if as_json:
+        print_json({"format": "narrows/traces-recorded/1", "traces": documents})
+    if last is not None and last.why:
+        kept = f"what was recorded until then is in {files[last.direction]}"
+        if last.signal is not None:
+            raise Interrupted(f"interrupted; {kept}", last.signal)
+        raise UnavailableError(f"{last.why}; {kept}")
+
+
+def _document(ended: Ended, file: Path, form: str) -> dict[str, Any]:
+    found = ended.found
+    return {
+        "file": str(file),
+        "form": form,
+        "direction": ended.direction,
+        "length_ns": found.trace.length_ns,
+        "mean_bps": found.trace.mean_bps,
+        "arrived_bytes": found.arrived_bytes,
+        "full_ratio": found.full_ratio,
+        "waited_p50_ns": found.waited_p50_ns,
+        "ended_early": ended.why,
+    }

@@ -1,0 +1,319 @@
+"""A contest: submitted schemes ranked over paths that their authors do not know.
+
+Every submission runs on every scenario of the paths, each as a campaign of its own, so that whoever crashes,
+hangs or can't be loaded harms nobody else. What counts:
+
+- the value of a submission on a path is the median over its runs of the power of its own flows: the sum of
+  their throughputs over the largest of their 95th percentiles of one-way delay;
+- values are ranked on each path, equal ones share the mean of their ranks, and whoever failed there (crashed,
+  hung, used up its time, sent nothing) is last, together with all others who did;
+- the score is the mean rank over the paths; whoever has the lowest wins, and equal scores share a place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.agent.location import Location, find_agent
+from narrows.campaign.results import INVALID
+from narrows.campaign.schema import resolved
+from narrows.campaign.signals import Signalled
+from narrows.errors import DataError, Interrupted, NarrowsError, UsageError
+from narrows.lab.submissions import PLACEHOLDER, Submission, submissions_in
+from narrows.statistics.ranking import Floats
+from narrows.statistics.runs import LEVEL, RESAMPLES, SEED
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from narrows.scenario import Loaded
+
+FORMAT = "narrows/contest/1"
+#: Another scheme that is always there.
+_ANOTHER = "reno"
+#: The end of a run that has used up its processor time.
+_CPU = "SIGXCPU"
+_TOO_LONG = "a run took more than {} s of processor time"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a contest is run: the plane, and the processor time that a simulated run may take."""
+
+    where: str
+    limit_s: int
+
+
+@dataclass
+class Entrant:
+    """A submission with its values: on each path one of each run, NaN where there is none."""
+
+    submission: Submission
+    values: list[list[float]] = field(default_factory=list)
+    #: Why something of it could not be run; each once.
+    problems: list[str] = field(default_factory=list)
+
+
+def scenarios_in(folder: Path) -> list[Path]:
+    """The scenarios of the paths, by name. Raises `DataError` if there are none."""
+    found = sorted(path for path in folder.glob("*.yaml")) if folder.is_dir() else []
+    if not found:
+        raise DataError(f"{folder}: there is no scenario; the paths are files NAME.yaml in a folder")
+    return found
+
+
+def run(
+    paths: Path,
+    submitted: Path,
+    folder: Path,
+    rules: Rules,
+    *,
+    argv: list[str],
+    console: Console,
+    quiet: bool,
+    tell: Callable[[str], object],
+) -> dict[str, Any]:
+    """Runs what is missing in a contest's folder, and ranks. Raises `DataError` for scenarios that can't be
+    read and `Interrupted`; what is wrong with a submission is in the document."""
+    courses = [_course(file, rules) for file in scenarios_in(paths)]
+    entrants = [Entrant(one) for one in submissions_in(submitted)]
+    for number, entrant in enumerate(entrants, 1):
+        name = entrant.submission.name
+        tell(f"submission {number} of {len(entrants)}, {name}")
+        begun, runner = True, None
+        try:
+            runner = _runner(entrant.submission, folder, rules)
+        except NarrowsError as error:
+            _failed(entrant, str(error))
+            begun = False
+        for course in courses:
+            values = [[float("nan")] * course.runs for _ in course.own]
+            if begun:
+                place = folder / "runs" / name / course.file.stem
+                _play(entrant, course, place, rules, runner, values, argv=argv, console=console, quiet=quiet)
+            entrant.values += values
+    return ranking(entrants, [name for course in courses for name in course.names], rules)
+
+
+@dataclass(frozen=True)
+class _Course:
+    """A scenario: a path for each of its rows, with the numbers of the flows that are the submission's."""
+
+    file: Path
+    runs: int
+    own: list[set[int]]
+
+    @property
+    def names(self) -> list[str]:
+        """Of the paths."""
+        stem = self.file.stem
+        return [stem] if len(self.own) == 1 else [f"{stem} {row}" for row in range(1, len(self.own) + 1)]
+
+
+def _course(file: Path, rules: Rules) -> _Course:
+    """A scenario, which is read with two schemes that are always there: flows that change are the
+    submission's."""
+    from narrows.scenario.overrides import Override
+
+    one, other = (
+        _loaded(file, Override("contest", "schemes", f"[{scheme}]"), rules).scenario
+        for scheme in (PLACEHOLDER, _ANOTHER)
+    )
+    own = [
+        {
+            flow["flow"]
+            for flow, changed in zip(row.flows, like.flows, strict=True)
+            if flow["scheme"] != changed["scheme"]
+        }
+        for row, like in zip(one.schemes, other.schemes, strict=True)
+    ]
+    if not all(own):
+        raise DataError(f"{file}: no flow is under test, so nobody can compete; leave the scheme of one out")
+    if any(PLACEHOLDER in row.scheme_names for row in other.schemes):
+        raise DataError(f"{file}: {PLACEHOLDER} stands for submissions, so no other flow can have it")
+    return _Course(file, one.runs, own)
+
+
+def _loaded(file: Path, change: Any, rules: Rules) -> Loaded:
+    from narrows.scenario import Override, load
+
+    return load(file, [Override("--where", "where", rules.where), change])
+
+
+def _runner(one: Submission, folder: Path, rules: Rules) -> Location | None:
+    """What simulates a submission: its own program or the agent, with a limit of processor time and memory.
+    None where the agent emulates, which has its own limits."""
+    import shutil
+
+    if rules.where != "simulate":
+        if one.is_crate:
+            raise UsageError("a crate can be simulated alone; for the kernel, hand in a BPF object")
+        return None
+    own = one.runner(folder / "build")
+    words = own.prefix if own is not None else [str(find_agent())]
+    if limiter := shutil.which("prlimit"):
+        words = [limiter, f"--cpu={rules.limit_s}:{rules.limit_s + 1}", f"--as={_memory()}", *words]
+    return Location(one.name, words, "user")
+
+
+def _memory() -> int:
+    import os
+
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4 * 3
+
+
+def _failed(entrant: Entrant, why: str) -> None:
+    sentence = why.splitlines()[0] if why else "it failed without a word"
+    if sentence not in entrant.problems:
+        entrant.problems.append(sentence)
+
+
+def _play(
+    entrant: Entrant,
+    course: _Course,
+    place: Path,
+    rules: Rules,
+    runner: Location | None,
+    values: list[list[float]],
+    *,
+    argv: list[str],
+    console: Console,
+    quiet: bool,
+) -> None:
+    """Runs a submission on the paths of a scenario, and takes its values."""
+    from narrows.campaign.run import run_campaign
+
+    try:
+        loaded = _loaded(course.file, entrant.submission.change(), rules)
+        done = run_campaign(
+            loaded, place, resume=False, argv=argv, console=console, quiet=quiet, runner=runner
+        )
+    except (Interrupted, Signalled, KeyboardInterrupt):
+        raise
+    except NarrowsError as error:
+        # Which path it was, its author is not to know.
+        text = str(error).replace(str(place), "a run")
+        _failed(entrant, text.replace(str(course.file), "a path").replace(course.file.name, "a path"))
+        return
+    except RecursionError:
+        _failed(entrant, f"{entrant.submission.path.name}: is nested too deeply")
+        return
+    order = [row["label"] for row in resolved(done.folder.document)["schemes"]]
+    flows: dict[tuple[int, int], list[dict[str, Any]]] = {}
+    for row in done.results["rows"]:
+        at = order.index(row["scheme"])
+        if row["flow"] in course.own[at] and row["verdict"] != INVALID:
+            flows.setdefault((at, row["run"] - 1), []).append(row["metrics"])
+    for (at, run), metrics in flows.items():
+        values[at][run] = power(metrics)
+    for cell in done.folder.cells:
+        if cell["state"] == "finished" and cell["verdict"] != INVALID:
+            continue
+        if cell["state"] != "finished":
+            why = str((cell.get("error") or {}).get("message") or "a run failed")
+            _failed(entrant, _TOO_LONG.format(rules.limit_s) if _CPU in why else why)
+        else:
+            reasons = [str(one.get("text")) for one in cell.get("reasons") or []]
+            _failed(entrant, f"a run is invalid: {(reasons or ['no reason is given'])[0]}")
+            if rules.where == "emulate":
+                # It may have been the machine; the other runs count.
+                continue
+        of_path = values[order.index(cell["scheme"])]
+        of_path[:] = [float("nan")] * len(of_path)
+
+
+# -- order ---------------------------------------------------------------------------------------
+
+
+def power(flows: list[dict[str, Any]]) -> float:
+    """The power of a submission's flows in a run: the sum of their throughputs (Mbit/s) over the largest of
+    their 95th percentiles of delay (s); NaN if nothing arrived of one."""
+    throughput = sum(one.get("throughput_bps") or 0.0 for one in flows)
+    delays = [one.get("delay_p95_ns") for one in flows]
+    if not throughput or not all(delays):
+        return float("nan")
+    return float(throughput / 1e6 / (max(delay for delay in delays if delay) / 1e9))
+
+
+def ranks(values: Floats) -> Floats:
+    """Ranks from 1 along the last axis, the largest value first; equal ones share the mean of their ranks,
+    and all that are NaN share the last ones."""
+    known = np.where(np.isfinite(values), values, -np.inf)
+    better = (known[..., None, :] > known[..., :, None]).sum(axis=-1)
+    equal = (known[..., None, :] == known[..., :, None]).sum(axis=-1)
+    return np.asarray(better + (equal + 1) / 2)
+
+
+def ranking(entrants: list[Entrant], paths: list[str], rules: Rules) -> dict[str, Any]:
+    """The document of a contest."""
+    on_path = np.array([[_value(runs) for runs in one.values] for one in entrants])
+    each = ranks(on_path.T)
+    scores = each.mean(axis=0)
+    low, high = _places(entrants)
+    order = sorted(range(len(entrants)), key=lambda at: (scores[at], entrants[at].submission.name))
+    return {
+        "format": FORMAT,
+        "where": rules.where,
+        "paths": paths,
+        "ranking": [
+            {
+                "place": 1 + int((scores < scores[at]).sum()),
+                "place_low": low[at],
+                "place_high": high[at],
+                "name": entrants[at].submission.name,
+                "score": float(scores[at]),
+                "won": int((each[:, at] == each.min(axis=1)).sum()),
+                "failed": int(np.isnan(on_path[at]).sum()),
+                "values": [None if np.isnan(value) else float(value) for value in on_path[at]],
+                "ranks": [float(rank) for rank in each[:, at]],
+                "problems": entrants[at].problems,
+            }
+            for at in order
+        ],
+    }
+
+
+def _value(runs: list[float]) -> float:
+    known = [one for one in runs if np.isfinite(one)]
+    return median(known) if known else float("nan")
+
+
+def _places(entrants: list[Entrant]) -> tuple[list[int], list[int]]:
+    """Of each the 95 % interval of its place, when paths are drawn again and, on each of them, runs: the same
+    of all submissions, for run k of each has met the same chance."""
+    count, paths = len(entrants), len(entrants[0].values)
+    chance = np.random.RandomState(SEED)
+    # Of each path, resampled medians of all submissions.
+    times = RESAMPLES // 10
+    drawn = np.empty((paths, times, count))
+    for path in range(paths):
+        values = np.array([one.values[path] for one in entrants])
+        picks = chance.randint(0, values.shape[1], size=(times, values.shape[1]))
+        # A run that is missing counts as its path's median.
+        middle = np.array([_value(runs) for runs in values])[:, None]
+        values = np.where(np.isfinite(values), values, middle)
+        drawn[path] = np.median(values[:, picks], axis=-1).T
+    chosen = chance.randint(0, paths, size=(times, paths))
+    found = ranks(drawn[chosen, np.arange(times)[:, None]]).mean(axis=1)
+    places = np.sort(1 + (found[:, None, :] < found[:, :, None]).sum(axis=-1), axis=0)
+    tail = (1 - LEVEL) / 2
+    ends = [int(np.floor(tail * (times - 1))), int(np.ceil((1 - tail) * (times - 1)))]
+    low, high = (places[end].tolist() for end in ends)
+    return low, high
+
+
+def for_students(document: dict[str, Any], per_path: bool) -> dict[str, Any]:
+    """The document without the names of paths, and without values of single ones unless they are wanted."""
+    hidden = {**document, "paths": [f"path {number}" for number in range(1, len(document["paths"]) + 1)]}
+    if not per_path:
+        hidden["ranking"] = [
+            {key: value for key, value in one.items() if key not in ("values", "ranks")}
+            for one in document["ranking"]
+        ]
+    return hidden

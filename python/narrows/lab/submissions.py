@@ -1,0 +1,130 @@
+"""What takes part in a contest: files and folders in one place, each a scheme under the name of its file.
+
+mine.yaml       a scheme as scenarios write it: {scheme: exp, beta: 0.8}
+mine.bpf.o      a congestion control for the kernel, a BPF object file
+mine/           a crate with a scheme, such as examples/own-scheme
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from narrows.agent.location import USER, Location
+from narrows.errors import DataError, UnavailableError
+from narrows.scenario.overrides import Override
+from narrows.text import shorten
+
+#: A scheme of ours whose flows a crate's program takes over; its scenarios name it.
+PLACEHOLDER = "exp"
+_OBJECT, _ENTRY, _CRATE = ".bpf.o", ".yaml", "Cargo.toml"
+#: Longest time to build a crate.
+_BUILD_S = 1800.0
+_LARGEST = 100_000
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One of those who take part."""
+
+    name: str
+    path: Path
+
+    @property
+    def is_crate(self) -> bool:
+        """True if a program of its own simulates it."""
+        return self.path.is_dir()
+
+    def change(self) -> Override:
+        """The change that puts it into a scenario. Raises `DataError` if its file names no scheme."""
+        return Override(self.path.name, "schemes", f"[{self._entry()}]")
+
+    def _entry(self) -> str:
+        if self.is_crate:
+            return f"{{scheme: {PLACEHOLDER}, name: {json.dumps(self.name)}}}"
+        if self.path.name.endswith(_OBJECT):
+            return json.dumps({"bpf": str(self.path.absolute())})
+        try:
+            if self.path.stat().st_size > _LARGEST:
+                raise DataError(f"{self.path.name}: is too large for a scheme")
+            found = yaml.safe_load(self.path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            raise DataError(f"{self.path.name}: is no YAML; write a scheme as scenarios do") from None
+        if not isinstance(found, str | dict):
+            raise DataError(
+                f"{self.path.name}: is no scheme; write one as scenarios do: {{scheme: exp, beta: 0.8}}"
+            )
+        return yaml.safe_dump(
+            found, default_flow_style=True, width=_LARGEST, allow_unicode=True
+        ).removesuffix("...\n")
+
+    def runner(self, target: Path) -> Location | None:
+        """The program that simulates it in the place of the agent, if it has one: built in the folder
+        `target`. Raises `UnavailableError` or `DataError` if it can't be built."""
+        if not self.is_crate:
+            return None
+        program = _built(self.path, target)
+        return Location(self.name, [str(program), "in-place-of", PLACEHOLDER], USER)
+
+
+def submissions_in(folder: Path) -> list[Submission]:
+    """All in a folder by name; raises `DataError` if there are none, or two of one name."""
+    if not folder.is_dir():
+        raise DataError(f"{folder}: there is no such folder")
+    found: dict[str, Submission] = {}
+    for path in sorted(folder.iterdir()):
+        ending = next((one for one in (_OBJECT, _ENTRY) if path.name.endswith(one)), None)
+        if path.name.startswith(".") or not (ending or (path / _CRATE).is_file()):
+            continue
+        name = path.name.removesuffix(ending or "")
+        if name in found:
+            raise DataError(f'{folder}: two submissions are called "{shorten(name)}"; rename one')
+        found[name] = Submission(name, path)
+    if not found:
+        raise DataError(
+            f"{folder}: nobody takes part; a submission is NAME{_ENTRY} with a scheme, NAME{_OBJECT}, or a"
+            " crate in the folder NAME"
+        )
+    return list(found.values())
+
+
+def _built(crate: Path, target: Path) -> Path:
+    """The program of a crate."""
+    cargo = shutil.which("cargo")
+    if cargo is None:
+        raise UnavailableError("there is no cargo to build it with; install Rust (https://rustup.rs)")
+    words = [cargo, "build", "--release", "--message-format=json-render-diagnostics"]
+    environment = {**os.environ, "CARGO_TARGET_DIR": str(target.absolute())}
+    try:
+        done = subprocess.run(
+            words, cwd=crate, env=environment, capture_output=True, text=True, timeout=_BUILD_S, check=False
+        )
+    except subprocess.TimeoutExpired:
+        raise DataError(f"it was not built after {_BUILD_S / 60:g} minutes") from None
+    if done.returncode != 0:
+        wrong = [line for line in done.stderr.splitlines() if line.startswith("error")]
+        raise DataError(f"it can't be built: {(wrong or ['cargo failed'])[0][:200]}")
+    programs = [
+        str(message["executable"])
+        for message in map(_message, done.stdout.splitlines())
+        if message.get("reason") == "compiler-artifact" and message.get("executable")
+    ]
+    if len(programs) != 1:
+        raise DataError(
+            f"it has {len(programs)} programs, and should have one, whose main calls narrows_sim::submission"
+        )
+    return Path(programs[0])
+
+
+def _message(line: str) -> dict[str, object]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

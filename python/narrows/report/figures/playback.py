@@ -1,0 +1,107 @@
+"""Qualities that players of video fetched over time, and when their pictures stood."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.campaign.players import Playback, of_run
+from narrows.report.data import Flow, Run
+from narrows.report.drawing import Chart, Numbers, Options, over_time
+from narrows.report.style import Style, of_flows
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+TITLE = "Playback"
+SCOPE = "run"
+ORDER = 70
+
+
+def _found(run: Run) -> list[tuple[Flow, Style, float, Playback]]:
+    """Each flow under test that is a player, with when it began in s."""
+    played = of_run(run.folder, run.settings)
+    styles = of_flows([f.scheme for f in run.tested], [f.label for f in run.tested])
+    starts = {int(f["flow"]): (f.get("start_ns") or 0) / 1e9 for f in run.settings.get("flows") or []}
+    return [
+        (flow, style, starts[flow.number], one)
+        for flow, style in zip(run.tested, styles, strict=True)
+        if isinstance(one := played.get(flow.number), Playback) and one.segments
+    ]
+
+
+def _steps(begin_s: float, one: Playback) -> tuple[Any, Any]:
+    """When segments arrived, and their bitrates; the last lasts until the end."""
+    times = [begin_s + at / 1e9 for at, *_ in one.segments]
+    rates = [bitrate / 1e6 for _, _, bitrate, _ in one.segments]
+    return np.array([*times, begin_s + one.end_ns / 1e9]), np.array([*rates, rates[-1]])
+
+
+def _stands(begin_s: float, one: Playback) -> list[tuple[float, float]]:
+    """When the picture was not there: before it first moved, and in each stall."""
+    spans = [(0, one.end_ns if one.moved_ns is None else one.moved_ns), *one.stalls]
+    return [(begin_s + begin / 1e9, begin_s + end / 1e9) for begin, end in spans]
+
+
+def concerns(run: Run) -> bool:
+    """Most flows are no players."""
+    return any((flow.get("program") or {}).get("segments") for flow in run.settings.get("flows") or [])
+
+
+def absent(run: Run) -> str | None:
+    """Why there is nothing to draw."""
+    if not concerns(run):
+        return "No flow of this run is a player of video."
+    return None if _found(run) else "No segment of a film arrived."
+
+
+def numbers(run: Run) -> Numbers:
+    """A row per segment, with its bitrate, and per time in which the picture stood, with its length."""
+    rows: list[tuple[int, float, float, float]] = []
+    for flow, _, begin_s, one in _found(run):
+        times, rates = _steps(begin_s, one)
+        rows += [(flow.number, at, rate, np.nan) for at, rate in zip(times[:-1], rates[:-1], strict=True)]
+        rows += [(flow.number, at, np.nan, end - at) for at, end in _stands(begin_s, one)]
+    names = ("flow", "time_s", "bitrate_mbps", "stood_s")
+    return {name: [row[place] for row in rows] for place, name in enumerate(names)}
+
+
+def caption(_run: Run) -> str:
+    """The caption."""
+    return (
+        "Bitrate of the segments of a film that each player fetched, from the arrival of one (dot) to "
+        "that of the next. Bars at the foot: the picture stood, for want of data or before playback began."
+    )
+
+
+def figure(run: Run, options: Options) -> Figure:
+    """A line of steps per player, and its bars at the foot."""
+    found = _found(run)
+    with over_time(options, 42.0, run.duration_s, run.change_times_s, "bitrate (Mbit/s)") as plot:
+        most = max(float(np.max(_steps(begin_s, one)[1])) for _, _, begin_s, one in found)
+        for place, (_, style, begin_s, one) in enumerate(found):
+            times, rates = _steps(begin_s, one)
+            (line,) = plot.axes.step(times, rates, where="post", color=style.color, linewidth=1.0)
+            plot.axes.plot(times[:-1], rates[:-1], ".", color=style.color, markersize=3.0)
+            spans = [(begin, end - begin) for begin, end in _stands(begin_s, one)]
+            plot.axes.broken_barh(
+                spans, (0.035 * most * place, 0.03 * most), facecolors=style.color, linewidth=0
+            )
+            plot.show(line, style.label, rates)
+    return plot.figure
+
+
+def chart(run: Run) -> dict[str, Any]:
+    """The interactive form, in which the bars are lines at zero."""
+    made = Chart("bitrate (Mbit/s)", run.change_times_s)
+    for _, style, begin_s, one in _found(run):
+        times, rates = _steps(begin_s, one)
+        made.xs.append(times)
+        made.add(style.label, "step", rates, style)
+        # Between two spans is a point without a value.
+        spans = _stands(begin_s, one)
+        made.xs.append(np.array([time for begin, end in spans for time in (begin, end, end + 1e-6)]))
+        zeros = np.array([0.0, 0.0, np.nan] * len(spans))
+        made.add(f"{style.label}: stands", "line", zeros, style, dash=[4, 3])
+    return made.document()

@@ -1,0 +1,273 @@
+"""Contests: submitted schemes ranked over paths that their authors do not know."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import shell_kit
+from campaign_kit import narrows, sentence
+from narrows.errors import DataError, UsageError
+from narrows.lab.contest import Entrant, Rules, for_students, power, ranking, ranks
+from narrows.lab.submissions import Submission
+
+ROOT = Path(__file__).resolve().parents[2]
+RULES = Rules("simulate", 60)
+NAN = float("nan")
+SCENARIO = """\
+schema: narrows/scenario/1
+question: Who has the most power here?
+where: simulate
+path: {forward: [{rate: 4 Mbit/s, queue: {droptail: 4 bdp}}, {delay: 10 ms}]}
+schemes: [reno]
+duration: 3 s
+runs: 2
+"""
+
+
+# -- order ---------------------------------------------------------------------------------------
+
+
+def entrant(name: str, *paths: list[float]) -> Entrant:
+    return Entrant(Submission(name, Path(name)), list(paths))
+
+
+def table(document: dict[str, Any], key: str) -> dict[str, Any]:
+    return {one["name"]: one[key] for one in document["ranking"]}
+
+
+def test_equal_values_share_a_rank_and_who_failed_is_last() -> None:
+    assert ranks(np.array([3.0, 1.0, 2.0])).tolist() == [1, 3, 2]
+    assert ranks(np.array([2.0, 2.0, 1.0])).tolist() == [1.5, 1.5, 3]
+    assert ranks(np.array([NAN, 0.0, NAN])).tolist() == [2.5, 1, 2.5]
+    assert ranks(np.array([NAN, NAN])).tolist() == [1.5, 1.5]
+
+
+def test_the_mean_rank_decides_and_not_the_size_of_a_lead() -> None:
+    found = ranking(
+        [
+            entrant("steady", [5.0], [5.0], [5.0]),
+            entrant("wild", [900.0], [4.0], [4.0]),
+            entrant("slow", [1.0], [1.0], [1.0]),
+        ],
+        ["a", "b", "c"],
+        RULES,
+    )
+    assert [one["name"] for one in found["ranking"]] == ["steady", "wild", "slow"]
+    assert table(found, "place") == {"steady": 1, "wild": 2, "slow": 3}
+    assert table(found, "score") == pytest.approx({"steady": 4 / 3, "wild": 5 / 3, "slow": 3})
+    assert table(found, "won") == {"steady": 2, "wild": 1, "slow": 0}
+    # Other paths might have put the first two the other way round, and the third nowhere else.
+    assert (table(found, "place_low")["slow"], table(found, "place_high")["slow"]) == (3, 3)
+    assert (table(found, "place_low")["wild"], table(found, "place_high")["wild"]) == (1, 2)
+
+
+def test_ties_share_a_place_and_the_next_one_is_left_out() -> None:
+    found = ranking([entrant(name, [1.0, 3.0]) for name in "ab"] + [entrant("c", [1.0, 1.0])], ["p"], RULES)
+    assert table(found, "place") == {"a": 1, "b": 1, "c": 3}
+    assert table(found, "score") == {"a": 1.5, "b": 1.5, "c": 3}
+
+
+def test_who_fails_on_a_path_gains_nothing_there() -> None:
+    found = ranking(
+        [entrant("fails", [NAN, NAN], [9.0, 9.0]), entrant("goes on", [0.01, 0.01], [1.0, 1.0])],
+        ["hard", "easy"],
+        RULES,
+    )
+    assert table(found, "score") == {"fails": 1.5, "goes on": 1.5}
+    assert table(found, "failed") == {"fails": 1, "goes on": 0}
+    assert table(found, "values")["fails"] == [None, 9.0]
+
+
+def test_names_of_paths_are_hidden() -> None:
+    found = ranking([entrant("a", [1.0]), entrant("b", [2.0])], ["satellite"], RULES)
+    assert "satellite" not in json.dumps(for_students(found, per_path=True))
+    shown = for_students(found, per_path=False)
+    assert "values" not in shown["ranking"][0]
+    assert found["paths"] == ["satellite"]
+
+
+# -- a contest -----------------------------------------------------------------------------------
+
+
+def contest(place: Path, scenarios: dict[str, str], submissions: dict[str, str]) -> tuple[Path, Path]:
+    """Folders with the paths and with those who take part."""
+    for folder, files in (("paths", scenarios), ("in", submissions)):
+        (place / folder).mkdir()
+        for name, text in files.items():
+            (place / folder / name).write_text(text)
+    return place / "paths", place / "in"
+
+
+def test_a_contest_goes_on_whatever_a_submission_does(tmp_path: Path) -> None:
+    lossy = SCENARIO.replace("{delay: 10 ms}", "{delay: 10 ms}, {loss: 1 %}")
+    several = SCENARIO + "matrix: {path.forward.1.delay: [5 ms, 40 ms]}\n"
+    paths, submitted = contest(
+        tmp_path,
+        {"deep.yaml": SCENARIO, "lossy.yaml": lossy, "several.yaml": several},
+        {
+            "ada.yaml": "vegas\n",
+            "bob.yaml": "scheme: exp\nbeta: 0.9\n",
+            "carl.yaml": "{scheme: exp, gamma: 7}\n",
+            "dora.yaml": "[this, is, no scheme]\n",
+            "eve.yaml": "cubik\n",
+            "notes.txt": "nobody\n",
+        },
+    )
+    out = tmp_path / "out"
+    done = narrows("lab", "contest", paths, submitted, "-o", out, "--per-path", "--json")
+    assert done.exit_code == 6, (done.output, done.exception)
+    shown = json.loads(done.stdout)
+    assert shown == json.loads((out / "ranking.json").read_text())
+    assert shown["paths"] == ["path 1", "path 2", "path 3", "path 4"]
+    assert table(shown, "failed") == {"ada": 0, "bob": 0, "carl": 4, "dora": 4, "eve": 4}
+    assert table(shown, "place")["carl"] == 3 and table(shown, "place")["eve"] == 3
+    problems = table(shown, "problems")
+    assert problems["ada"] == problems["bob"] == []
+    assert "gamma" in problems["carl"][0] and "is no scheme" in problems["dora"][0]
+    assert "cubik" in problems["eve"][0] and "cubic" in problems["eve"][0]
+    # A deep queue: who keeps it empty has more power.
+    ada, bob = table(shown, "values")["ada"], table(shown, "values")["bob"]
+    assert ada[0] > bob[0] and None not in [*ada, *bob]
+    for hidden in ("lossy", "several", str(paths)):
+        for name in ("ranking.html", "ranking.csv", "ranking.json"):
+            assert hidden not in (out / name).read_text(), (hidden, name)
+    lines = list(csv.DictReader((out / "ranking.csv").read_text().splitlines()))
+    assert [line["name"] for line in lines] == [one["name"] for one in shown["ranking"]]
+    assert float(lines[0]["path 1 power"]) == pytest.approx(shown["ranking"][0]["values"][0], rel=1e-5)
+    whole = json.loads((out / "contest.json").read_text())
+    assert whole["paths"] == ["deep", "lossy", "several 1", "several 2"]
+    # The same command finds everything done, and says the same.
+    records = {path: path.stat().st_mtime_ns for path in out.rglob("run.json")}
+    assert len(records) == 2 * 4 * 2
+    again = narrows("lab", "contest", paths, submitted, "-o", out)
+    assert again.exit_code == 6
+    assert records == {path: path.stat().st_mtime_ns for path in out.rglob("run.json")}
+    assert "path 1" not in again.stdout and "eve: " in again.stdout
+    assert all(len(line) <= 80 for line in again.stdout.splitlines() if line[:1].isdigit())
+
+
+def test_who_fails_on_one_path_goes_on_on_the_others(tmp_path: Path) -> None:
+    """Sprout sends media of its own, and no file."""
+    file = SCENARIO + "flows: {traffic: {transfer: 100 kB}}\n"
+    paths, submitted = contest(
+        tmp_path, {"a file.yaml": file, "two.yaml": SCENARIO}, {"s.yaml": "sprout\n", "r.yaml": "reno\n"}
+    )
+    done = narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out", "--per-path", "--json")
+    assert done.exit_code == 6, (done.output, done.exception)
+    shown = json.loads(done.stdout)
+    assert table(shown, "failed") == {"s": 1, "r": 0}
+    values = table(shown, "values")["s"]
+    assert values[0] is None and values[1] > 0
+    (problem,) = table(shown, "problems")["s"]
+    assert "a file" not in problem
+
+
+def test_power_is_that_of_the_own_flows() -> None:
+    one = {"throughput_bps": 2e6, "delay_p95_ns": 20e6}
+    other = {"throughput_bps": 1e6, "delay_p95_ns": 50e6}
+    assert power([one]) == pytest.approx(100)
+    assert power([one, other]) == pytest.approx(60)
+    for silent in ({"throughput_bps": 0.0, "delay_p95_ns": None}, {"throughput_bps": None}):
+        assert np.isnan(power([silent])) and np.isnan(power([one, silent]))
+
+
+def test_who_uses_up_the_time_is_last(tmp_path: Path) -> None:
+    """The submission's own program: here one that simulates nothing, for ever."""
+    if shutil.which("cargo") is None or shutil.which("prlimit") is None:
+        pytest.skip("needs cargo and prlimit")
+    paths, submitted = contest(tmp_path, {"one.yaml": SCENARIO}, {"good.yaml": "reno\n"})
+    for name, main in (
+        ("endless", "fn main() { let mut n = 0u64; loop { n = std::hint::black_box(n.wrapping_add(1)); } }"),
+        ("crashing", 'fn main() { panic!("no idea"); }'),
+        ("silent", "fn main() {}"),
+        ("broken", "fn main() { this is no program }"),
+    ):
+        crate = submitted / name
+        (crate / "src").mkdir(parents=True)
+        manifest = f'[package]\nname = "{name}"\nversion = "0.0.0"\nedition = "2024"\n[workspace]\n'
+        (crate / "Cargo.toml").write_text(manifest)
+        (crate / "src" / "main.rs").write_text(main)
+    done = narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out", "--limit", "1 s", "--json")
+    assert done.exit_code == 6, (done.output, done.exception)
+    shown = json.loads(done.stdout)
+    assert shown["ranking"][0]["name"] == "good"
+    assert table(shown, "place") == {"good": 1, "endless": 2, "crashing": 2, "silent": 2, "broken": 2}
+    problems = table(shown, "problems")
+    assert problems["endless"] == ["a run took more than 1 s of processor time"]
+    assert "no idea" in problems["crashing"][0] or "exit code 101" in problems["crashing"][0]
+    assert "without leaving a record" in problems["silent"][0]
+    assert problems["broken"][0].startswith("it can't be built: error")
+
+
+@pytest.mark.timeout(600)
+def test_a_crate_takes_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That of the example, built where the crates of Narrows have been built."""
+    if shutil.which("cargo") is None:
+        pytest.skip("needs cargo")
+    lone = SCENARIO.replace(
+        "schemes: [reno]", "schemes: [reno]\nflows: [{label: a}, {scheme: vegas, label: b}]"
+    )
+    paths, submitted = contest(tmp_path, {"one.yaml": SCENARIO, "two.yaml": lone}, {"reno.yaml": "reno\n"})
+    (submitted / "aimd").symlink_to(ROOT / "examples" / "own-scheme")
+    out = tmp_path / "out"
+    out.mkdir()
+    target = Path(os.environ.get("CARGO_TARGET_DIR") or ROOT / "target")
+    (out / "build").symlink_to(target)
+    done = narrows("lab", "contest", paths, submitted, "-o", out, "--per-path", "--json")
+    assert done.exit_code == 0, (done.output, done.exception)
+    values = table(json.loads(done.stdout), "values")
+    # Textbook AIMD is nearly Reno, and not quite: beside Vegas both have their own share alone.
+    assert values["aimd"] == pytest.approx(values["reno"], rel=0.2)
+    assert values["aimd"][1] != values["reno"][1] and values["aimd"][1] < values["aimd"][0]
+    flows = json.loads((out / "runs" / "aimd" / "two" / "results.json").read_text())["rows"]
+    assert {row["flow_scheme"] for row in flows if row["flow"] != "all"} == {"exp", "vegas"}
+
+
+@pytest.mark.system
+def test_objects_for_the_kernel_compete_emulated(tmp_path: Path) -> None:
+    if shell_kit.refusal():
+        pytest.skip(shell_kit.refusal())
+    paths, submitted = contest(
+        tmp_path, {"one.yaml": SCENARIO.replace("runs: 2", "runs: 1")}, {"kernel.yaml": "linux:reno\n"}
+    )
+    (submitted / "bad.bpf.o").write_bytes(b"\x7fELF and nothing more")
+    (submitted / "crate").mkdir()
+    (submitted / "crate" / "Cargo.toml").write_text("")
+    words = ("lab", "contest", paths, submitted, "-o", tmp_path / "out", "--where", "emulate", "--json")
+    done = narrows(*words)
+    assert done.exit_code == 6, (done.output, done.exception)
+    shown = json.loads(done.stdout)
+    assert table(shown, "place") == {"kernel": 1, "bad": 2, "crate": 2}
+    assert "a crate can be simulated alone" in table(shown, "problems")["crate"][0]
+    assert table(shown, "problems")["bad"]
+
+
+def test_what_is_no_contest_is_refused(tmp_path: Path) -> None:
+    paths, submitted = contest(tmp_path, {"one.yaml": SCENARIO}, {"a.yaml": "reno\n"})
+    (tmp_path / "none").mkdir()
+    for words, said, kind in (
+        ((tmp_path / "none", submitted), "there is no scenario", DataError),
+        ((paths, tmp_path / "none"), "nobody takes part", DataError),
+        ((paths, tmp_path / "nowhere"), "no such folder", DataError),
+        ((paths, submitted, "--where", "hosts"), "simulate or emulate", UsageError),
+        ((paths, submitted, "--limit", "soon"), "--limit", UsageError),
+    ):
+        done = narrows("lab", "contest", *words, "-o", tmp_path / "out")
+        assert isinstance(done.exception, kind), (words, done.output)
+        assert said in sentence(done)
+    (submitted / "a.bpf.o").write_bytes(b"")
+    assert "two submissions" in sentence(narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out"))
+    (paths / "one.yaml").write_text(SCENARIO + "flows: [{label: a}, {scheme: exp, label: b}]\n")
+    (submitted / "a.bpf.o").unlink()
+    assert "exp stands for" in sentence(narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out"))
+    (paths / "one.yaml").write_text("schema: narrows/scenario/1\nquestion: What?\n")
+    done = narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out")
+    assert isinstance(done.exception, DataError)
