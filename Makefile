@@ -112,7 +112,7 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 portable: ## check that what simulates, reports and compares compiles for macOS and for Linux on ARM
 	.ci/portable
 
-bench: build ## print the benchmark table; HTSIM=FOLDER (of csg-htsim) compares simulators
+bench: build ## print the benchmark table; HTSIM=FOLDER compares with csg-htsim there
 	cargo bench --quiet -p narrows-bench
 
 golden: ## rewrite the golden tables of the tests; look at the diff before you commit it

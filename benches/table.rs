@@ -1,11 +1,11 @@
 //! `cargo bench -p narrows-bench` prints the benchmark table. Numbers are median (min..max) of
 //! repeated runs; quote them with the machine in the first line.
 //!
-//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator htsim schemes networks logs emulator endpoints
+//! Sections can be chosen: `cargo bench -p narrows-bench -- simulator htsim ns3 schemes networks logs emulator endpoints
 //! programs tunnel`.
 
 use narrows_bench::{
-    emulator, htsim, logs, machine, networks, peak_memory_mb, programs, repeat, schemes, tunnel,
+    emulator, logs, machine, networks, others, peak_memory_mb, programs, repeat, schemes, tunnel,
 };
 use narrows_tests::Dumbbell;
 
@@ -31,7 +31,10 @@ fn main() {
         simulator();
     }
     if section("htsim") {
-        htsim::table();
+        others::htsim();
+    }
+    if section("ns3") {
+        others::ns3();
     }
     if section("schemes") {
         schemes::table(RUNS);

@@ -1,9 +1,9 @@
 //! Measuring and printing: repeated runs, their spread, and the machine they ran on.
 
 pub mod emulator;
-pub mod htsim;
 pub mod logs;
 pub mod networks;
+pub mod others;
 pub mod programs;
 pub mod schemes;
 pub mod tunnel;

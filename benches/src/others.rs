@@ -1,28 +1,25 @@
-//! Our simulator against csg-htsim, in alternation: the same scenario, one core each.
+//! Our simulator against others, in alternation: the same scenario, packets per second of processor time.
 //!
-//! `HTSIM` names a checkout of csg-htsim. Its library is built by its own Makefile, in a copy; the program around it is
-//! ours (`benches/htsim/driver.cc`).
+//! `HTSIM` names a checkout of csg-htsim, whose library is built by its own Makefile, in a copy. ns-3 is that of the
+//! system, if there is one (Debian: libns3-dev and libgsl-dev). The programs around them are ours (`benches/drivers`).
 
 use crate::Spread;
+use narrows_sys::clock;
 use narrows_tests::Dumbbell;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::time::Instant;
 
-/// Pairs of runs.
-const PAIRS: usize = 10;
 const FLOWS: usize = 4;
 const MBPS: f64 = 400.0;
 const RTT_MS: f64 = 40.0;
 const QUEUE_BYTES: u64 = 2_000_000;
-const SECONDS: f64 = 100.0;
 /// IP bytes of a full packet, as ours have them.
 const PACKET_BYTES: u64 = 1500;
-const DRIVER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/htsim/driver.cc");
-/// Headers that the driver includes.
+const DRIVERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/drivers");
+/// Headers of csg-htsim that its driver includes.
 const NEEDED: [&str; 8] = [
     "Makefile",
     "config.h",
@@ -33,21 +30,55 @@ const NEEDED: [&str; 8] = [
     "route.h",
     "tcp.h",
 ];
+/// Modules of ns-3 that its driver includes.
+const MODULES: [&str; 6] = [
+    "applications",
+    "core",
+    "internet",
+    "network",
+    "point-to-point",
+    "traffic-control",
+];
 
-/// Prints the comparison, or why there is none.
-pub fn table() {
+/// Compares with csg-htsim, or prints why not.
+pub fn htsim() {
     let Some(checkout) = env::var_os("HTSIM") else {
-        println!("htsim: not measured; HTSIM names a checkout of csg-htsim\n");
+        println!("csg-htsim: not measured; HTSIM names a checkout of it\n");
         return;
     };
-    match build(Path::new(&checkout)).and_then(|driver| compare(&driver)) {
+    let driver = build_htsim(Path::new(&checkout));
+    print(
+        "csg-htsim",
+        driver.and_then(|it| compare("csg-htsim", &it, 100.0, 10)),
+    );
+}
+
+/// Compares with ns-3, or prints why not.
+pub fn ns3() {
+    // It takes minutes for a second of this scenario's full rate.
+    print(
+        "ns-3",
+        build_ns3().and_then(|it| compare("ns-3", &it, 3.0, 3)),
+    );
+}
+
+fn print(name: &str, compared: Result<(), String>) {
+    match compared {
         Ok(()) => println!(),
-        Err(why) => println!("htsim: not measured; {why}\n"),
+        Err(why) => println!("{name}: not measured; {why}\n"),
     }
 }
 
+/// A folder of this build.
+fn folder(name: &str) -> Result<PathBuf, String> {
+    let target = crate::emulator::target().ok_or("the folder of the build is not known")?;
+    let folder = target.join(name);
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    Ok(folder)
+}
+
 /// Builds the driver against a copy of the checkout.
-fn build(checkout: &Path) -> Result<PathBuf, String> {
+fn build_htsim(checkout: &Path) -> Result<PathBuf, String> {
     let shown = checkout.display();
     let sources = checkout.join("sim");
     if let Some(missing) = NEEDED.iter().find(|name| !sources.join(name).is_file()) {
@@ -55,9 +86,7 @@ fn build(checkout: &Path) -> Result<PathBuf, String> {
             "HTSIM={shown} is no checkout of csg-htsim: it has no file sim/{missing}"
         ));
     }
-    let target = crate::emulator::target().ok_or("the folder of the build is not known")?;
-    let copy = target.join("htsim");
-    fs::create_dir_all(&copy).map_err(|error| format!("{}: {error}", copy.display()))?;
+    let copy = folder("htsim")?;
     let files = fs::read_dir(&sources).map_err(|error| format!("{shown}: {error}"))?;
     for file in files.flatten().map(|file| file.path()) {
         let name = file.file_name().unwrap_or_default();
@@ -72,15 +101,35 @@ fn build(checkout: &Path) -> Result<PathBuf, String> {
     make.arg("-C").arg(&copy).arg(format!("-j{jobs}"));
     succeed(make.arg("libhtsim.a"), "its library cannot be built")?;
     let driver = copy.join("driver");
-    let mut compiler = Command::new("g++");
-    compiler
-        .args(["-std=c++17", "-O2", "-o"])
-        .arg(&driver)
-        .arg("-I")
-        .arg(&copy);
-    compiler.arg(DRIVER).arg(copy.join("libhtsim.a"));
+    let mut compiler = compiler("htsim.cc", &driver);
+    compiler.arg("-I").arg(&copy).arg(copy.join("libhtsim.a"));
     succeed(&mut compiler, "the driver does not fit this version of it")?;
     Ok(driver)
+}
+
+fn build_ns3() -> Result<PathBuf, String> {
+    let mut asked = Command::new("pkg-config");
+    asked.args(["--cflags", "--libs"]);
+    asked.args(MODULES.map(|module| format!("ns3-{module}")));
+    let missing = "pkg-config does not find it (Debian: apt-get install libns3-dev libgsl-dev)";
+    let output = asked.output().map_err(|_| missing)?;
+    if !output.status.success() {
+        return Err(missing.to_owned());
+    }
+    let flags = String::from_utf8_lossy(&output.stdout).into_owned();
+    let driver = folder("ns3")?.join("driver");
+    let mut compiler = compiler("ns3.cc", &driver);
+    compiler.args(flags.split_whitespace());
+    succeed(&mut compiler, "the driver does not fit this version of it")?;
+    Ok(driver)
+}
+
+/// Translates one of our drivers.
+fn compiler(source: &str, driver: &Path) -> Command {
+    let mut compiler = Command::new("g++");
+    compiler.args(["-std=c++17", "-O2", "-o"]).arg(driver);
+    compiler.arg(Path::new(DRIVERS).join(source));
+    compiler
 }
 
 /// Runs a command whose output is of interest only if it fails.
@@ -100,36 +149,41 @@ fn succeed(command: &mut Command, what: &str) -> Result<(), String> {
     Err(format!("{what}: {}", line.trim()))
 }
 
-fn compare(driver: &Path) -> Result<(), String> {
+/// Runs both, one after the other, and prints how fast each was; `seconds` are those that the other simulates.
+fn compare(name: &str, driver: &Path, seconds: f64, pairs: usize) -> Result<(), String> {
     let ours = Dumbbell {
         mbps: MBPS,
         rtt_ms: RTT_MS,
         buffer_bdp: QUEUE_BYTES as f64 * 8.0 / (MBPS * RTT_MS * 1e3),
         schemes: vec!["reno"; FLOWS],
-        seconds: SECONDS,
+        seconds: 100.0,
         record: "bins",
         ..Dumbbell::default()
     };
     let cell = ours.cell();
     let run_ours = || -> f64 {
-        let start = Instant::now();
+        let start = clock::thread_cpu_ns();
         let (world, _) = narrows_sim::run_in_memory(&cell).expect("the cell runs");
-        world.totals().data_delivered as f64 / start.elapsed().as_secs_f64()
+        let took = (clock::thread_cpu_ns() - start) as f64 / 1e9;
+        world.totals().data_delivered as f64 / took
     };
-    let run_theirs = || -> Result<f64, String> {
+    let run_other = || -> Result<f64, String> {
+        let flows = FLOWS as f64;
         let numbers = [
-            FLOWS as f64,
+            flows,
             MBPS,
             QUEUE_BYTES as f64,
             RTT_MS,
-            SECONDS,
+            seconds,
             PACKET_BYTES as f64,
         ];
-        let output = Command::new(driver)
-            .args(numbers.map(|number| number.to_string()))
-            .output();
-        let output = output.map_err(|error| format!("its driver: {error}"))?;
+        let mut command = Command::new(driver);
+        command.args(numbers.map(|number| number.to_string()));
+        let output = command
+            .output()
+            .map_err(|error| format!("its driver: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        // What the libraries say themselves comes before.
         let last = text.lines().last().unwrap_or_default();
         let result: serde_json::Value = serde_json::from_str(last).unwrap_or_default();
         let number = |key: &str| result[key].as_f64().filter(|&number| number > 0.0);
@@ -143,13 +197,13 @@ fn compare(driver: &Path) -> Result<(), String> {
         }
     };
     let (mut mine, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    for pair in 0..=PAIRS {
+    for pair in 0..=pairs {
         // Each goes first every other time; the first pair warms up.
         let (a, b) = if pair % 2 == 0 {
             let a = run_ours();
-            (a, run_theirs()?)
+            (a, run_other()?)
         } else {
-            let b = run_theirs()?;
+            let b = run_other()?;
             (run_ours(), b)
         };
         if pair > 0 {
@@ -159,20 +213,18 @@ fn compare(driver: &Path) -> Result<(), String> {
         }
     }
     let ahead = ratios.iter().filter(|&&ratio| ratio > 1.0).count();
+    let title = format!("{FLOWS} reno, {MBPS} Mbit/s, {RTT_MS} ms, 2 MB, {pairs} pairs");
+    println!("{title:50} {:>18}", "million packets/s");
     println!(
         "{:50} {:>18}",
-        format!("{FLOWS} reno, {MBPS} Mbit/s, 40 ms, 2 MB, {SECONDS} s, {PAIRS} pairs"),
-        "million packets/s"
+        "ours, 100 s, bins",
+        Spread::of(mine).show(2)
     );
-    println!("{:50} {:>18}", "ours, bins", Spread::of(mine).show(2));
+    let other = format!("{name}, {seconds} s, no records");
+    println!("{other:50} {:>18}", Spread::of(theirs).show(4));
     println!(
-        "{:50} {:>18}",
-        "csg-htsim, no records",
-        Spread::of(theirs).show(2)
-    );
-    println!(
-        "{:50} {:>18}   ahead in {ahead} of {PAIRS} pairs",
-        "ours / csg-htsim",
+        "{:50} {:>18}   ahead in {ahead} of {pairs} pairs",
+        format!("ours / {name}"),
         Spread::of(ratios).show(2)
     );
     Ok(())
@@ -185,7 +237,7 @@ mod tests {
     #[test]
     fn what_is_no_checkout_is_refused_in_one_sentence() {
         let folder = tempfile::tempdir().unwrap();
-        let refused = build(folder.path()).unwrap_err();
+        let refused = build_htsim(folder.path()).unwrap_err();
         assert!(
             refused.ends_with("is no checkout of csg-htsim: it has no file sim/Makefile"),
             "{refused}"
@@ -194,7 +246,7 @@ mod tests {
         for name in &NEEDED[..7] {
             fs::write(folder.path().join("sim").join(name), "").unwrap();
         }
-        let refused = build(folder.path()).unwrap_err();
+        let refused = build_htsim(folder.path()).unwrap_err();
         assert!(refused.ends_with("no file sim/tcp.h"), "{refused}");
     }
 }
