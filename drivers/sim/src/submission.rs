@@ -70,7 +70,7 @@ fn simulate(scheme: &'static Scheme, placeholder: &str, words: &[String]) -> Res
     {
         let params =
             Params::resolve(scheme.params, []).map_err(|error| input(error.to_string()))?;
-        flow.name = scheme.name.to_owned();
+        scheme.name.clone_into(&mut flow.name);
         flow.scheme = SchemeRef::Native(scheme, params);
     }
     let of = cell.duration.ns();
