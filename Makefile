@@ -35,7 +35,7 @@ SEED := 1
 ROUNDS ?= 10
 MINUTES ?= 1
 
-.PHONY: help demo test slurm mutants fuzz explore check portable bench golden build generated wheel lock clean
+.PHONY: help demo test slurm mutants fuzz explore check portable arm bench golden build generated wheel lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -111,6 +111,9 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 
 portable: ## check that what simulates, reports and compares compiles for macOS and for Linux on ARM
 	.ci/portable
+
+arm: build ## build the agent for Linux on ARM into build/arm, and try it under qemu
+	.ci/arm
 
 bench: build ## print the benchmark table; HTSIM=FOLDER compares with csg-htsim there
 	cargo bench --quiet -p narrows-bench

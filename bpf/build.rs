@@ -74,8 +74,10 @@ fn compile(file: &Path, folder: &Path, object: &Path) -> Result<(), String> {
         "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror",
     ]);
     clang.args(["-I", &headers]).arg("-I").arg(folder);
-    // Debian keeps <asm/types.h> in a folder of the machine, which clang does not search for BPF.
+    // Debian keeps <asm/types.h> in a folder of the machine, which clang does not search for BPF; another machine's
+    // comes with the compiler for it.
     clang.arg(format!("-I/usr/include/{machine}-linux-gnu"));
+    clang.arg(format!("-I/usr/{machine}-linux-gnu/include"));
     clang.arg("-c").arg(file).arg("-o").arg(object);
     run(&mut clang, "clang", file)?;
     let mut strip = Command::new(env::var("LLVM_STRIP").unwrap_or_else(|_| "llvm-strip".into()));
