@@ -16,7 +16,7 @@ import numpy as np
 from narrows import _native
 from narrows.agent.cell import CellOutcome
 from narrows.agent.location import Location
-from narrows.campaign.planes import LocalPlane, Progress, Run
+from narrows.campaign.planes import LocalPlane, Means, Progress, Run
 from narrows.scenario.model import Cell
 from validation.campaign import INVALID, cell_of
 from validation.schemes.compare import Measured
@@ -73,7 +73,7 @@ class GridPlane(LocalPlane):
     """The emulator, which keeps of a record only its numbers, and repeats runs of one path."""
 
     def __init__(self, agent: Location, files: Path) -> None:
-        super().__init__(PLANE, agent, files)
+        super().__init__(PLANE, agent, files, Means())
 
     def run_of(self, cell: Cell, cell_file: Path, out: Path, log_file: Path, progress: Progress) -> Run:
         """Runs a cell until its record can be used."""

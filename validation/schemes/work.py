@@ -13,7 +13,7 @@ from rich.console import Console
 from narrows import __version__
 from narrows.agent.location import this_machine
 from narrows.campaign.plan import why_not
-from narrows.campaign.planes import LocalPlane
+from narrows.campaign.planes import LocalPlane, Means
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
@@ -118,7 +118,8 @@ def _theory(names: list[str], options: Options, path: Path, outcome: Outcome, co
     if missing and options.simulate:
         console.print(f"theory: {len(checks)} checks in simulation")
         agent = this_machine()
-        folder = run_cells(path, missing, LocalPlane("simulate", agent, path / "files"), agent, console)
+        plane = LocalPlane("simulate", agent, path / "files", Means())
+        folder = run_cells(path, missing, plane, agent, console)
         entries = finished(folder)
     for one, listed in cells:
         if folder is not None and (options.simulate or all(cell.id in entries for cell in listed)):
