@@ -19,6 +19,7 @@ mod packet;
 mod payloads;
 mod run;
 mod scheduling_noise;
+mod transit;
 mod world;
 
 pub use batch::{CellFailure, Limits, Summary, run_to_record, summarise};
