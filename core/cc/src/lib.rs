@@ -96,8 +96,13 @@ pub trait CongestionControl: Send {
     /// Bytes, and rate, that may be sent now.
     fn allowance(&self) -> Allowance;
 
-    /// A packet was sent.
+    /// A packet was sent: one of those that [`heard_sends`](CongestionControl::heard_sends) names, or any.
     fn on_send(&mut self, _send: &SendEvent) {}
+
+    /// The packets of which the scheme must be told that they were sent.
+    fn heard_sends(&self) -> HeardSends {
+        HeardSends::All
+    }
 
     /// The peer reported packets that were marked with congestion experienced.
     fn on_ecn(&mut self, _ecn: &EcnEvent) {}
@@ -124,6 +129,15 @@ pub trait CongestionControl: Send {
 
     /// Shows values for plots and audits.
     fn trace(&self, _fields: &mut Fields) {}
+}
+
+/// Packets of which a scheme is told that they were sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HeardSends {
+    /// All of them.
+    All,
+    /// Those before which nothing was in flight. What the others do changes neither the allowance nor the timer.
+    AfterIdle,
 }
 
 /// Method by which the transport brings the amount in flight down after a window reduction.

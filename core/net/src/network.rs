@@ -67,6 +67,14 @@ pub struct ElementView<'a, P> {
     pub counters: ElementCounters,
 }
 
+/// A packet that has reached the end of its route, and when. The packet stands first because what is written and at
+/// once read again in other pieces makes the processor wait.
+#[repr(C)]
+struct Exit<P> {
+    packet: P,
+    at: Time,
+}
+
 /// Links with packets on them. Each packet knows its route ([`Packet::route`]); when it leaves a
 /// link, it enters the next one of that route at the same instant.
 ///
@@ -94,7 +102,7 @@ pub struct Network<P> {
     /// By part less one: the link.
     order: Vec<u16>,
     timeline: VecDeque<DueChange>,
-    ready: VecDeque<(Time, P)>,
+    ready: VecDeque<Exit<P>>,
     /// By direction, see [`Network::propagation`]; none where no route goes.
     propagation: [Option<Span>; 2],
     /// By host: whether packets enter there. See [`Network::keep`].
@@ -241,14 +249,14 @@ impl<P: Packet + 'static> Network<P> {
     /// A packet enters the first link of its route at `now`. Whatever was due by then happens first.
     #[inline]
     pub fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
-        if self.wakeups.earliest().0 <= now {
+        if self.is_due(now) {
             self.advance(now, outcomes);
         }
         let link = usize::from(self.first[usize::from(packet.route())]);
         let left = self.links[link].path.push(now, packet, outcomes);
         self.look_at(link);
         if let Some(packet) = left {
-            self.pass(self.after(link, &packet), now, packet, outcomes);
+            self.pass_or_exit(link, now, packet, outcomes);
         }
     }
 
@@ -259,8 +267,7 @@ impl<P: Packet + 'static> Network<P> {
         let left = self.links[link].path.inject(index, now, packet, outcomes);
         self.look_at(link);
         if let Some(packet) = left {
-            let next = self.after(link, &packet);
-            self.pass(next, now, packet, outcomes);
+            self.pass_or_exit(link, now, packet, outcomes);
         }
     }
 
@@ -269,10 +276,38 @@ impl<P: Packet + 'static> Network<P> {
     /// and call again.
     #[inline]
     pub fn advance(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
+        while let Some(exit) = self.advance_to_exit(now, outcomes) {
+            self.ready.push_back(exit);
+        }
+    }
+
+    /// Advances to `now`, and returns what [`Network::pop`] would return then.
+    #[inline]
+    pub fn advance_and_pop(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<(Time, P)> {
+        let Exit { packet, at } = if self.ready.is_empty() {
+            self.advance_to_exit(now, outcomes)?
+        } else {
+            self.ready.pop_front()?
+        };
+        if self.is_due(now) {
+            self.advance(now, outcomes);
+        }
+        Some((at, packet))
+    }
+
+    /// True if something happens by itself at or before `now`.
+    #[inline]
+    fn is_due(&self, now: Time) -> bool {
+        self.wakeups.earliest().0 <= now
+    }
+
+    /// As [`Network::advance`], but only until a packet has come out.
+    #[inline]
+    fn advance_to_exit(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<Exit<P>> {
         loop {
             let (at, part) = self.wakeups.earliest();
             if at > now || !outcomes.copies.is_empty() {
-                return;
+                return None;
             }
             if part == TIMELINE {
                 self.change(outcomes);
@@ -283,8 +318,12 @@ impl<P: Packet + 'static> Network<P> {
             self.look_at(link);
             if let Some(packet) = left {
                 match self.after(link, &packet) {
-                    EXIT => self.ready.push_back((at, packet)),
-                    next => self.pass(next, at, packet, outcomes),
+                    EXIT => return Some(Exit { packet, at }),
+                    next => {
+                        if let Some(packet) = self.pass(next, at, packet, outcomes) {
+                            return Some(Exit { packet, at });
+                        }
+                    }
                 }
             }
         }
@@ -293,7 +332,7 @@ impl<P: Packet + 'static> Network<P> {
     /// The next packet that has reached the end of its route, with the model time at which it did.
     #[inline]
     pub fn pop(&mut self) -> Option<(Time, P)> {
-        self.ready.pop_front()
+        self.ready.pop_front().map(|exit| (exit.at, exit.packet))
     }
 
     /// When the driver must look next: to take what has come out, or to `advance`. [`Time::FAR`]
@@ -301,7 +340,7 @@ impl<P: Packet + 'static> Network<P> {
     #[inline]
     pub fn next_wakeup(&self) -> Time {
         match self.ready.front() {
-            Some((at, _)) => *at,
+            Some(exit) => exit.at,
             None => self.wakeups.earliest().0,
         }
     }
@@ -415,17 +454,31 @@ impl<P: Packet + 'static> Network<P> {
         self.next[usize::from(packet.route()) * self.links.len() + link]
     }
 
-    /// `packet` enters `link` at `now`, and passes on over all links that do not hold it.
-    fn pass(&mut self, mut link: u16, now: Time, mut packet: P, outcomes: &mut Outcomes<P>) {
+    /// `packet` has left `link` and goes on.
+    #[cold]
+    fn pass_or_exit(&mut self, link: usize, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
+        let next = self.after(link, &packet);
+        if let Some(packet) = self.pass(next, now, packet, outcomes) {
+            self.ready.push_back(Exit { packet, at: now });
+        }
+    }
+
+    /// `packet` enters `link` at `now`, and passes on over all links that do not hold it; returned if it comes out.
+    fn pass(
+        &mut self,
+        mut link: u16,
+        now: Time,
+        mut packet: P,
+        outcomes: &mut Outcomes<P>,
+    ) -> Option<P> {
         while link != EXIT {
             let index = usize::from(link);
             let left = self.links[index].path.push(now, packet, outcomes);
             self.look_at(index);
-            let Some(left) = left else { return };
-            packet = left;
+            packet = left?;
             link = self.after(index, &packet);
         }
-        self.ready.push_back((now, packet));
+        Some(packet)
     }
 
     /// Asks a link anew when it wants to act.

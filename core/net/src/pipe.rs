@@ -37,6 +37,10 @@ struct PipeBottleneck {
     backlog: Backlog,
     /// Packets at the head of the line that have left it by then.
     propagating: usize,
+    /// When the next packet leaves it; [`Time::FAR`] while it is idle.
+    next_departure: Time,
+    /// When the last packet that it has taken leaves it.
+    last_departure: Time,
     /// What has left it since the start of the run.
     departed: Departures,
 }
@@ -52,6 +56,8 @@ pub(crate) struct Departures {
 pub(crate) struct Pipe<P> {
     /// Packets and the times at which they leave the pipe, in the order of their arrival and of these times.
     line: VecDeque<(Time, P)>,
+    /// When the first of them leaves.
+    next_exit: Time,
     bottleneck: Option<PipeBottleneck>,
     delay: Span,
     /// The delay is an element, even if it is zero.
@@ -72,6 +78,8 @@ impl<P: Packet> Pipe<P> {
                     framing,
                     backlog: Backlog::default(),
                     propagating: 0,
+                    next_departure: Time::FAR,
+                    last_departure: Time::ZERO,
                     departed: Departures::default(),
                 };
                 (Some(bottleneck), None)
@@ -80,6 +88,7 @@ impl<P: Packet> Pipe<P> {
         };
         Pipe {
             line: VecDeque::new(),
+            next_exit: Time::FAR,
             bottleneck,
             delay: delay.unwrap_or_default(),
             has_delay: delay.is_some(),
@@ -107,27 +116,38 @@ impl<P: Packet> Pipe<P> {
     pub(crate) fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         let mut due = now;
         if let Some(bottleneck) = &mut self.bottleneck {
-            bottleneck.catch_up(now, &self.line, self.delay);
+            if bottleneck.next_departure <= now {
+                bottleneck.catch_up(now, &self.line, self.delay);
+            }
             let size = packet.size();
             if !bottleneck.limit.admits(bottleneck.backlog, size) {
                 outcomes.drop(now, packet, QUEUE_FULL);
                 return;
             }
-            if bottleneck.propagating == self.line.len() {
+            let is_idle = bottleneck.propagating == self.line.len();
+            if is_idle {
                 bottleneck.server.rest();
             } else {
                 bottleneck.backlog.add(size);
-                due = self.line.back().map_or(now, |(due, _)| *due - self.delay);
+                due = bottleneck.last_departure;
             }
             let wire_bytes = bottleneck.framing.wire_bytes(size);
             due = bottleneck.server.serve(due, wire_bytes);
+            bottleneck.last_departure = due;
+            if is_idle {
+                bottleneck.next_departure = due;
+            }
         }
-        self.line.push_back((due + self.delay, packet));
+        let exit = due + self.delay;
+        if self.line.is_empty() {
+            self.next_exit = exit;
+        }
+        self.line.push_back((exit, packet));
     }
 
     #[inline]
     pub(crate) fn pop(&mut self, now: Time) -> Option<P> {
-        if self.line.front()?.0 > now {
+        if self.next_exit > now {
             return None;
         }
         if let Some(bottleneck) = &mut self.bottleneck {
@@ -136,12 +156,14 @@ impl<P: Packet> Pipe<P> {
             }
             bottleneck.propagating -= 1;
         }
-        self.line.pop_front().map(|(_, packet)| packet)
+        let (_, packet) = self.line.pop_front()?;
+        self.next_exit = self.line.front().map_or(Time::FAR, |(exit, _)| *exit);
+        Some(packet)
     }
 
     #[inline]
     pub(crate) fn next_wakeup(&self) -> Time {
-        self.line.front().map_or(Time::FAR, |(due, _)| *due)
+        self.next_exit
     }
 
     /// Makes what is shown from outside that of `now`.
@@ -200,18 +222,20 @@ impl PipeBottleneck {
     /// Lets packets leave that are to leave by `now`, and the next ones into service.
     #[inline]
     fn catch_up<P: Packet>(&mut self, now: Time, line: &VecDeque<(Time, P)>, delay: Span) {
-        let Some(mut next) = line.get(self.propagating) else {
-            return;
-        };
-        while next.0 - delay <= now {
+        let mut waiting = line.range(self.propagating..).peekable();
+        while self.next_departure <= now
+            && let Some((_, leaving)) = waiting.next()
+        {
             self.departed.packets += 1;
-            self.departed.bytes += u64::from(next.1.size());
+            self.departed.bytes += u64::from(leaving.size());
             self.propagating += 1;
-            let Some(behind) = line.get(self.propagating) else {
-                return;
+            self.next_departure = match waiting.peek() {
+                Some((exit, next)) => {
+                    self.backlog.remove(next.size());
+                    *exit - delay
+                }
+                None => Time::FAR,
             };
-            next = behind;
-            self.backlog.remove(next.1.size());
         }
     }
 }

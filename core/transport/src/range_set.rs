@@ -119,9 +119,18 @@ impl RangeSet {
     /// Removes all numbers below `floor`.
     #[inline]
     pub fn remove_below(&mut self, floor: u64) {
-        if self.ranges.first().is_none_or(|range| range.first >= floor) {
-            return;
+        // The common cases: all of it goes, or the floor lies in the lowest range.
+        if self.ranges.last().is_none_or(|top| top.last < floor) {
+            self.ranges.clear();
+        } else if self.ranges[0].last >= floor {
+            self.ranges[0].first = self.ranges[0].first.max(floor);
+        } else {
+            self.remove_ranges_below(floor);
         }
+    }
+
+    #[cold]
+    fn remove_ranges_below(&mut self, floor: u64) {
         let gone = self.ranges.partition_point(|range| range.last < floor);
         self.ranges.drain(..gone);
         if let Some(range) = self.ranges.first_mut() {

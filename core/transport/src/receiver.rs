@@ -346,7 +346,7 @@ impl Endpoint for Receiver {
                 last: largest.number,
             });
         }
-        body.arrivals.append(&mut self.arrivals);
+        std::mem::swap(&mut body.arrivals, &mut self.arrivals);
         self.on_ack_sent(now);
         let ack = Ack {
             largest: largest.number,

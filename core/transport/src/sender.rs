@@ -20,8 +20,8 @@ use crate::sent_packets::SentPackets;
 use crate::{Body, Config, Endpoint, Header, Outgoing, RangeSet, RttEstimator};
 use narrows_cc::parts::CoarseClock;
 use narrows_cc::{
-    AckedPacket, Allowance, CongestionControl, EcnUse, Fields, LossCause, LostPacket, Recovery,
-    Scheme, Setup,
+    AckedPacket, Allowance, CongestionControl, EcnUse, Fields, HeardSends, LossCause, LostPacket,
+    Recovery, Scheme, Setup,
 };
 use narrows_units::{Bytes, Ecn, Files, ParamError, Params, Rate, Stream, Time};
 use std::cmp::Reverse;
@@ -70,6 +70,9 @@ pub struct Sender {
     recovery_rule: Recovery,
     ecn: Ecn,
     allowance: Allowance,
+    hears_all_sends: bool,
+    /// When the scheme wants to act.
+    scheme_timer: Time,
     /// The pacing rate in force.
     pacing_rate: Option<Rate>,
     /// Values that the scheme traces; kept for its capacity.
@@ -189,6 +192,8 @@ impl Sender {
         };
         Ok(Sender {
             mss: mss.get(),
+            hears_all_sends: built.heard_sends() == HeardSends::All,
+            scheme_timer: built.next_timer().unwrap_or(Time::FAR),
             scheme: built,
             recovery_rule: scheme.recovery,
             ecn,
@@ -307,6 +312,7 @@ impl Sender {
     #[inline]
     fn read_allowance(&mut self) {
         self.allowance = self.scheme.allowance();
+        self.read_scheme_timer();
         if self.allowance.reschedule_pacing
             && let Some(rate) = self.allowance.pacing
             && self.pacing_rate.is_some_and(|before| before != rate)
@@ -317,6 +323,11 @@ impl Sender {
         if self.pacing_rate.is_none() && self.config.pacing == PacingChoice::Window {
             self.pacing_rate = self.pacing_rate_from_cwnd();
         }
+    }
+
+    #[inline]
+    fn read_scheme_timer(&mut self) {
+        self.scheme_timer = self.scheme.next_timer().unwrap_or(Time::FAR);
     }
 
     /// Further losses or marks within an epoch have made the scheme reduce its window again.
@@ -373,10 +384,10 @@ impl Endpoint for Sender {
         if self.stopped {
             return Time::FAR;
         }
-        let mut wakeup = self.retransmit_timer.min(self.reordering_timer);
-        if let Some(timer) = self.scheme.next_timer() {
-            wakeup = wakeup.min(timer);
-        }
+        let mut wakeup = self
+            .retransmit_timer
+            .min(self.reordering_timer)
+            .min(self.scheme_timer);
         // Waiting for the pacer only if the window would let a packet go.
         if self.pacing_rate.is_some() {
             let retransmission = self

@@ -86,14 +86,13 @@ impl SentPackets {
     /// The lowest number in flight, or the next number if nothing is.
     #[inline]
     pub(crate) fn lowest_outstanding(&mut self) -> u64 {
-        let end = self.next_number();
-        while self.lowest < end
-            && self
-                .get(self.lowest)
-                .is_none_or(|packet| packet.state != PacketState::Outstanding)
-        {
-            self.lowest += 1;
-        }
+        self.lowest = self.lowest.max(self.base);
+        let from = (self.lowest - self.base) as usize;
+        let settled = self
+            .packets
+            .range(from..)
+            .take_while(|packet| packet.state != PacketState::Outstanding);
+        self.lowest += settled.count() as u64;
         self.lowest
     }
 

@@ -25,7 +25,7 @@ impl Wakeups {
         if parts <= MAX_LINEAR {
             return Wakeups {
                 leaves: 0,
-                times: vec![Time::FAR; parts.max(1)],
+                times: vec![Time::FAR; MAX_LINEAR],
                 winner: Vec::new(),
                 best: (Time::FAR, 0),
             };
@@ -63,9 +63,12 @@ impl Wakeups {
     /// Part `part` wants to act at `time`.
     #[inline]
     pub fn set(&mut self, part: usize, time: Time) {
-        if self.times[part] == time {
-            return;
+        if self.times[part] != time {
+            self.change(part, time);
         }
+    }
+
+    fn change(&mut self, part: usize, time: Time) {
         self.times[part] = time;
         if self.leaves == 0 {
             if (time, part) < self.best {
@@ -109,10 +112,12 @@ impl Wakeups {
         }
     }
 
+    /// Looks at as many as there can be, so that the loop is unrolled: parts that are not there want nothing.
     #[inline]
     fn look_through(&self) -> (Time, usize) {
+        let times: &[Time; MAX_LINEAR] = self.times.first_chunk().expect("there is room for all");
         let mut best = (Time::FAR, 0);
-        for (part, &time) in self.times.iter().enumerate() {
+        for (part, &time) in times.iter().enumerate() {
             let earlier = time < best.0;
             best.0 = if earlier { time } else { best.0 };
             best.1 = if earlier { part } else { best.1 };

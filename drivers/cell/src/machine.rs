@@ -60,6 +60,19 @@ impl Endpoint for Machine {
 }
 
 impl Machine {
+    /// Lets it send all it may, packet by packet, through `send`. What kind it is is asked once.
+    #[inline]
+    pub fn transmit_all(
+        &mut self,
+        now: Time,
+        body: &mut Body,
+        mut send: impl FnMut(&Outgoing, &mut Body),
+    ) {
+        each!(self, one => while let Some(out) = &one.transmit(now, body) {
+            send(out, body);
+        });
+    }
+
     /// Sender and receiver of a flow without connections; `None` if `flow` has some.
     ///
     /// # Errors

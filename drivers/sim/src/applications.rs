@@ -155,7 +155,7 @@ impl World {
         self.serials += 1;
         for endpoint in &mut self.endpoints[sender as usize..][..2] {
             endpoint.serial = self.serials;
-            endpoint.packet.serial = self.serials;
+            endpoint.packet.set_serial(self.serials);
         }
     }
 

@@ -125,7 +125,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
             return Err(CellFailure::Memory(limits.memory));
         }
         // A cell whose rate grows meets the limits before it has grown far beyond them.
-        let since = world.log.entered() - entered;
+        let since = world.transit.log.entered() - entered;
         entered += since;
         let next = if since > PACKETS {
             step.scale(1, 2)
@@ -137,9 +137,10 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
     world.finish();
     take_chunks(&mut world, &mut chunks);
     let unknown = cell.unknown_rates();
-    let capacity = narrows_cell::capacity_rows(&world.network, cell.duration, cell.bin, &unknown);
+    let capacity =
+        narrows_cell::capacity_rows(&world.transit.network, cell.duration, cell.bin, &unknown);
     let rows = RecordRows {
-        packets: matches!(world.log, Log::Packets(_)).then_some(chunks),
+        packets: matches!(world.transit.log, Log::Packets(_)).then_some(chunks),
         states: std::mem::take(&mut world.states),
         traces: std::mem::take(&mut world.traces),
         queues: std::mem::take(&mut world.queues),
@@ -147,7 +148,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
         frames: world.frames(),
         capacity,
     };
-    let bins = match &world.log {
+    let bins = match &world.transit.log {
         Log::Bins(log) => Some(log),
         Log::Packets(_) => None,
     };
@@ -156,7 +157,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
 }
 
 fn take_chunks(world: &mut World, chunks: &mut Vec<Chunk>) {
-    if let Log::Packets(log) = &mut world.log {
+    if let Log::Packets(log) = &mut world.transit.log {
         chunks.extend(std::iter::from_fn(|| log.take()));
     }
 }
@@ -170,11 +171,11 @@ const SAMPLE: u64 = 250;
 
 /// The memory that a cell takes, estimated from what grows: packets, samples and transfers.
 fn memory_bytes(world: &World) -> u64 {
-    let left = match &world.log {
+    let left = match &world.transit.log {
         Log::Packets(log) => log.entered(),
         Log::Bins(_) => 0,
     };
-    let stages = world.network.stages();
+    let stages = world.transit.network.stages();
     let held: u64 = stages
         .map(|stage| u64::from(stage.element.held().packets))
         .sum();

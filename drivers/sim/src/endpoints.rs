@@ -3,11 +3,12 @@
 //! They come in pairs: a sender at an even index, and its receiver behind it. A pair is one direction of a connection,
 //! or a whole flow that has none (real-time schemes, datagrams). Pairs without connections exist from the start.
 
+use crate::flow::FlowState;
 use crate::packet::SimPacket;
 use crate::world::World;
 use narrows_cell::Machine;
-use narrows_net::Direction;
-use narrows_transport::Endpoint;
+use narrows_net::Packet;
+use narrows_transport::{Body, Endpoint, Outgoing};
 use narrows_units::{Span, Time};
 
 /// An endpoint of a real-time scheme that had nothing to send is not asked again before this, whatever it wants.
@@ -20,11 +21,8 @@ pub(crate) struct SimEndpoint {
     pub(crate) serial: u32,
     /// Index of its connection, where it has one.
     pub(crate) connection: u32,
-    /// The common part of its packets. Packets are copied in wide words, so starting from memory at rest is
-    /// faster than writing field by field.
+    /// The common part of its packets.
     pub(crate) packet: SimPacket,
-    /// Direction in which its packets travel.
-    pub(crate) direction: Direction,
     /// Index of the process that it is part of, among those that may run late.
     pub(crate) process: u32,
     /// True if the pair carries the flow's data, not requests for them.
@@ -57,7 +55,7 @@ impl SimEndpoint {
             return Time::FAR;
         }
         let wakeup = self.machine.next_wakeup();
-        if self.packet.is_ack {
+        if self.packet.is_ack() {
             wakeup
         } else {
             wakeup.min(self.stop).max(self.start)
@@ -76,26 +74,28 @@ impl World {
     /// Shows a packet that has arrived to the endpoint it is for, which may have to act now.
     #[inline]
     pub(crate) fn on_packet(&mut self, at: Time, packet: SimPacket) -> Option<EndpointId> {
-        let id = EndpointId {
-            index: packet.to,
-            serial: packet.serial,
-        };
+        let id = packet.to();
         if !self.exists(id) {
-            self.count_orphan(packet, true);
-            self.payloads.free(packet.slot);
+            self.flow_of(packet).count_orphan(packet, true);
+            self.transit.payloads.free(packet.slot());
             return None;
         }
-        let index = packet.to as usize;
-        if !packet.is_ack {
+        let index = id.index as usize;
+        if !packet.is_ack() {
             self.totals.data_delivered += 1;
         } else if !self.endpoints[index].is_data {
-            self.count_orphan(packet, true);
+            self.flow_of(packet).count_orphan(packet, true);
         }
-        let (header, body) = self.payloads.get(packet.slot);
+        let (header, body) = self.transit.payloads.get(packet.slot());
         let machine = &mut self.endpoints[index].machine;
-        machine.receive(at, packet.ecn, header, body);
-        self.payloads.free(packet.slot);
+        machine.receive(at, packet.ecn(), header, body);
+        self.transit.payloads.free(packet.slot());
         Some(id)
+    }
+
+    /// The flow that a packet belongs to.
+    fn flow_of(&mut self, packet: SimPacket) -> &mut FlowState {
+        &mut self.flows[usize::from(self.index[usize::from(packet.flow())])]
     }
 
     /// True unless its connection has ended since.
@@ -149,21 +149,19 @@ impl World {
             self.wakeups.set(part, Time::FAR);
             return;
         }
-        let (direction, template) = (endpoint.direction, endpoint.packet);
-        let is_orphan = template.is_ack && !endpoint.is_data;
-        while let Some(out) = self.endpoints[index].machine.transmit(now, &mut self.body) {
-            let packet = SimPacket {
-                slot: self.payloads.put(out.header, &mut self.body),
-                size: out.size as u16,
-                ecn: out.ecn,
-                ..template
-            };
+        let template = endpoint.packet;
+        let is_orphan = template.is_ack() && !endpoint.is_data;
+        let (transit, flows) = (&mut self.transit, &mut self.flows);
+        let place = usize::from(self.index[usize::from(template.flow())]);
+        let send = |out: &Outgoing, body: &mut Body| {
+            let slot = transit.payloads.put(&out.header, body);
+            let packet = template.carrying(slot, out.size, out.ecn);
             if is_orphan {
-                self.count_orphan(packet, false);
+                flows[place].count_orphan(packet, false);
             }
-            self.enter(now, direction, packet);
-        }
-        let endpoint = &self.endpoints[index];
+            transit.enter(now, packet);
+        };
+        endpoint.machine.transmit_all(now, &mut self.body, send);
         let wakeup = endpoint.next_wakeup();
         if !endpoint.machine.is_media() {
             self.wakeups.bring_forward(part, wakeup, now);
@@ -171,24 +169,6 @@ impl World {
             self.wakeups.set(part, now + MIN_MEDIA_WAIT);
         } else {
             self.wakeups.set(part, wakeup);
-        }
-    }
-
-    /// Counts a packet that travels in the direction of its flow's data and that no data pair
-    /// counts: the acknowledgement of a request, or what comes after the end of its connection.
-    #[cold]
-    fn count_orphan(&mut self, packet: SimPacket, arrived: bool) {
-        let flow = &mut self.flows[usize::from(self.index[usize::from(packet.flow)])];
-        if packet.route != flow.routes[0] {
-            return;
-        }
-        let size = u64::from(packet.size);
-        if arrived {
-            flow.past.receiver.received_packets += 1;
-            flow.past.receiver.received_bytes += size;
-        } else {
-            flow.past.sender.sent_packets += 1;
-            flow.past.sender.sent_bytes += size;
         }
     }
 }

@@ -8,14 +8,14 @@
 //! Real-time endpoints fall silent when it stops; what is under way then still arrives and counts.
 
 use crate::endpoints::SimEndpoint;
-use crate::packet::SimPacket;
+use crate::packet::{Label, SimPacket};
 use narrows_cc::Scheme;
 use narrows_cell::{Cell, CellError, Flow, Machine, SchemeRef};
-use narrows_net::Direction;
+use narrows_net::{Direction, Packet};
 use narrows_record::{FrameRow, TransferRow};
 use narrows_traffic::{Application, Class, Offered, Transfer};
 use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
-use narrows_units::{Ecn, Files, Params, Stream, Time};
+use narrows_units::{Files, Params, Stream, Time};
 use std::collections::{BTreeMap, VecDeque};
 
 /// No endpoint.
@@ -102,12 +102,28 @@ impl FlowState {
     }
 
     /// The direction in which packets on `route` travel.
-    #[inline]
-    pub(crate) fn direction_of(&self, route: u16) -> Direction {
+    fn direction_of(&self, route: u16) -> Direction {
         if route == self.routes[0] {
             self.direction
         } else {
             self.direction.reverse()
+        }
+    }
+
+    /// Counts a packet that travels in the direction of the flow's data and that no data pair
+    /// counts: the acknowledgement of a request, or what comes after the end of its connection.
+    #[cold]
+    pub(crate) fn count_orphan(&mut self, packet: SimPacket, arrived: bool) {
+        if packet.route() != self.routes[0] {
+            return;
+        }
+        let size = u64::from(packet.size());
+        if arrived {
+            self.past.receiver.received_packets += 1;
+            self.past.receiver.received_bytes += size;
+        } else {
+            self.past.sender.sent_packets += 1;
+            self.past.sender.sent_bytes += size;
         }
     }
 
@@ -176,20 +192,14 @@ impl FlowState {
                 machine,
                 serial: 0,
                 connection: NONE,
-                packet: SimPacket {
-                    uid: 0,
-                    slot: 0,
+                packet: SimPacket::template(&Label {
                     to: index + u32::from(!is_ack),
-                    serial: 0,
-                    size: 0,
                     flow: self.number,
                     route: self.routes[end],
-                    ecn: Ecn::NotEct,
+                    direction: self.direction_of(self.routes[end]),
                     dscp: self.dscp,
-                    corrupt: false,
                     is_ack,
-                },
-                direction: self.direction_of(self.routes[end]),
+                }),
                 process: 2 * u32::from(self.place) + end as u32,
                 is_data,
                 poked: false,

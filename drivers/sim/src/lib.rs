@@ -20,6 +20,7 @@ mod payloads;
 mod run;
 mod scheduling_noise;
 mod submission;
+mod transit;
 mod world;
 
 pub use batch::{CellFailure, Limits, Summary, run_to_record, summarise};

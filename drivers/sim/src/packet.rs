@@ -1,70 +1,159 @@
 //! A packet in the simulator.
 
-use narrows_net::Packet;
+use crate::endpoints::EndpointId;
+use narrows_net::{Direction, Packet};
 use narrows_units::Ecn;
+use std::num::NonZeroU64;
 
 /// A packet in the simulator: `Copy`, and as small as it can be, because it is copied from element
 /// to element. What it carries waits in a slot.
+///
+/// Four words with several values in each: a dozen members would be copied one by one each time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimPacket {
-    pub(crate) uid: u64,
-    /// Slot of its payload.
-    pub(crate) slot: u32,
-    /// Index of the endpoint it is for, and which of the endpoints that had this index.
+    /// Never zero, so that an `Option` of it needs no more room and is copied in the same pieces as it is itself.
+    uid: NonZeroU64,
+    /// The endpoint it is for: index, and above it the serial.
+    to: u64,
+    /// Slot of its payload, and above it the IP bytes.
+    load: u64,
+    /// See [`FLOW`] and the following.
+    label: u64,
+}
+
+const _: () = assert!(std::mem::size_of::<Option<SimPacket>>() == 32);
+
+/// Bit in the label at which each value begins.
+const FLOW: u32 = 0;
+const ROUTE: u32 = 16;
+const DSCP: u32 = 32;
+const ECN: u32 = 40;
+const DIRECTION: u32 = 48;
+const IS_ACK: u32 = 56;
+const CORRUPT: u32 = 57;
+
+/// What all packets of an endpoint have in common.
+pub(crate) struct Label {
     pub(crate) to: u32,
-    pub(crate) serial: u32,
-    /// IP bytes; no IP packet is larger.
-    pub(crate) size: u16,
     pub(crate) flow: u16,
     pub(crate) route: u16,
-    pub(crate) ecn: Ecn,
+    pub(crate) direction: Direction,
     pub(crate) dscp: u8,
-    pub(crate) corrupt: bool,
     /// True for acknowledgements and other feedback of a receiver.
     pub(crate) is_ack: bool,
 }
 
-const _: () = assert!(std::mem::size_of::<SimPacket>() == 32);
+impl SimPacket {
+    /// A packet without content that others are made from.
+    pub(crate) fn template(label: &Label) -> Self {
+        SimPacket {
+            uid: NonZeroU64::MAX,
+            to: u64::from(label.to),
+            load: 0,
+            label: u64::from(label.flow) << FLOW
+                | u64::from(label.route) << ROUTE
+                | u64::from(label.dscp) << DSCP
+                | (label.direction as u64) << DIRECTION
+                | u64::from(label.is_ack) << IS_ACK,
+        }
+    }
+
+    /// Says which of the endpoints that had this index it is for.
+    pub(crate) fn set_serial(&mut self, serial: u32) {
+        self.to = self.to & u64::from(u32::MAX) | u64::from(serial) << 32;
+    }
+
+    /// The same with a payload.
+    #[inline]
+    pub(crate) fn carrying(self, slot: u32, size: u32, ecn: Ecn) -> Self {
+        SimPacket {
+            load: u64::from(slot) | u64::from(size) << 32,
+            label: self.label | (ecn as u64) << ECN,
+            ..self
+        }
+    }
+
+    #[inline]
+    pub(crate) fn uid(&self) -> u64 {
+        self.uid.get()
+    }
+
+    #[inline]
+    pub(crate) fn set_uid(&mut self, uid: u64) {
+        self.uid = NonZeroU64::new(uid).expect("the log counts from 1");
+    }
+
+    /// The endpoint it is for.
+    #[inline]
+    pub(crate) fn to(&self) -> EndpointId {
+        EndpointId {
+            index: self.to as u32,
+            serial: (self.to >> 32) as u32,
+        }
+    }
+
+    /// Slot of its payload.
+    #[inline]
+    pub(crate) fn slot(&self) -> u32 {
+        self.load as u32
+    }
+
+    /// Direction in which it travels.
+    #[inline]
+    pub(crate) fn direction(&self) -> Direction {
+        Direction::BOTH[usize::from(self.has(DIRECTION))]
+    }
+
+    #[inline]
+    pub(crate) fn is_corrupt(&self) -> bool {
+        self.has(CORRUPT)
+    }
+
+    #[inline]
+    fn has(&self, bit: u32) -> bool {
+        self.label >> bit & 1 != 0
+    }
+}
 
 impl Packet for SimPacket {
     #[inline]
     fn size(&self) -> u32 {
-        u32::from(self.size)
+        (self.load >> 32) as u32
     }
     #[inline]
     fn flow(&self) -> u16 {
-        self.flow
+        (self.label >> FLOW) as u16
     }
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        Ecn::from_bits((self.label >> ECN) as u8)
     }
     #[inline]
     fn mark(&mut self) {
-        self.ecn = Ecn::Ce;
+        self.label |= (Ecn::Ce as u64) << ECN;
     }
     #[inline]
     fn dscp(&self) -> u8 {
-        self.dscp
+        (self.label >> DSCP) as u8
     }
     #[inline]
     fn set_dscp(&mut self, dscp: u8) {
-        self.dscp = dscp;
+        self.label = self.label & !(0xff << DSCP) | u64::from(dscp) << DSCP;
     }
     #[inline]
     fn connection(&self) -> u32 {
-        (self.serial << 1) | u32::from(self.is_ack)
+        (self.to().serial << 1) | u32::from(self.is_ack())
     }
     #[inline]
     fn is_ack(&self) -> bool {
-        self.is_ack
+        self.has(IS_ACK)
     }
     #[inline]
     fn corrupt(&mut self) {
-        self.corrupt = true;
+        self.label |= 1 << CORRUPT;
     }
     #[inline]
     fn route(&self) -> u16 {
-        self.route
+        (self.label >> ROUTE) as u16
     }
 }

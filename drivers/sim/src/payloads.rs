@@ -1,13 +1,15 @@
 //! Reused storage for what packets in flight carry: the packets themselves stay small.
 
 use narrows_transport::{Body, Header};
+use std::collections::VecDeque;
 
 /// Body of every message that has none of its own.
 const EMPTY: u32 = 0;
 
-/// State of a slot.
+/// A message under way.
 #[derive(Clone, Copy, Debug)]
-struct SlotState {
+struct Slot {
+    header: Header,
     /// Index of its body.
     body: u32,
     /// Packets that carry it, beyond the first.
@@ -18,21 +20,20 @@ struct SlotState {
 /// never given back, so buffers inside keep their capacity.
 #[derive(Debug)]
 pub(crate) struct Payloads {
-    headers: Vec<Header>,
-    states: Vec<SlotState>,
-    free: Vec<u32>,
+    slots: Vec<Slot>,
+    /// Used again in the order in which they became free, so that the next ones are neighbours in memory.
+    free: VecDeque<u32>,
     bodies: Vec<Body>,
-    free_bodies: Vec<u32>,
+    free_bodies: VecDeque<u32>,
 }
 
 impl Default for Payloads {
     fn default() -> Self {
         Payloads {
-            headers: Vec::new(),
-            states: Vec::new(),
-            free: Vec::new(),
+            slots: Vec::new(),
+            free: VecDeque::new(),
             bodies: vec![Body::default()],
-            free_bodies: Vec::new(),
+            free_bodies: VecDeque::new(),
         }
     }
 }
@@ -40,25 +41,26 @@ impl Default for Payloads {
 impl Payloads {
     /// Stores a message, taking the content of `body`, if it has any, in exchange for an old buffer.
     #[inline]
-    pub(crate) fn put(&mut self, header: Header, body: &mut Body) -> u32 {
-        let body = match header {
-            Header::Data(_) => EMPTY,
-            Header::Ack(_) | Header::Media(_) => self.exchange(body),
+    pub(crate) fn put(&mut self, header: &Header, body: &mut Body) -> u32 {
+        let slot = Slot {
+            header: *header,
+            body: match header {
+                Header::Data(_) => EMPTY,
+                Header::Ack(_) | Header::Media(_) => self.exchange(body),
+            },
+            shares: 0,
         };
-        let state = SlotState { body, shares: 0 };
-        if let Some(slot) = self.free.pop() {
-            self.headers[slot as usize] = header;
-            self.states[slot as usize] = state;
-            return slot;
+        if let Some(place) = self.free.pop_front() {
+            self.slots[place as usize] = slot;
+            return place;
         }
-        self.headers.push(header);
-        self.states.push(state);
-        (self.states.len() - 1) as u32
+        self.slots.push(slot);
+        (self.slots.len() - 1) as u32
     }
 
     #[inline]
     fn exchange(&mut self, body: &mut Body) -> u32 {
-        if let Some(place) = self.free_bodies.pop() {
+        if let Some(place) = self.free_bodies.pop_front() {
             std::mem::swap(&mut self.bodies[place as usize], body);
             return place;
         }
@@ -67,27 +69,27 @@ impl Payloads {
     }
 
     #[inline]
-    pub(crate) fn get(&self, slot: u32) -> (&Header, &Body) {
-        let body = self.states[slot as usize].body;
-        (&self.headers[slot as usize], &self.bodies[body as usize])
+    pub(crate) fn get(&self, place: u32) -> (&Header, &Body) {
+        let slot = &self.slots[place as usize];
+        (&slot.header, &self.bodies[slot.body as usize])
     }
 
     /// One more packet carries the message.
-    pub(crate) fn share(&mut self, slot: u32) {
-        self.states[slot as usize].shares += 1;
+    pub(crate) fn share(&mut self, place: u32) {
+        self.slots[place as usize].shares += 1;
     }
 
     /// One packet that carried the message is gone.
     #[inline]
-    pub(crate) fn free(&mut self, slot: u32) {
-        let state = &mut self.states[slot as usize];
-        if state.shares > 0 {
-            state.shares -= 1;
+    pub(crate) fn free(&mut self, place: u32) {
+        let slot = &mut self.slots[place as usize];
+        if slot.shares > 0 {
+            slot.shares -= 1;
             return;
         }
-        if state.body != EMPTY {
-            self.free_bodies.push(state.body);
+        if slot.body != EMPTY {
+            self.free_bodies.push_back(slot.body);
         }
-        self.free.push(slot);
+        self.free.push_back(place);
     }
 }

@@ -37,7 +37,7 @@ pub fn run(
 ) -> Result<RunDocument, SimError> {
     let mut world = World::new(cell)?;
     let folder = RecordFolder::create(out)?;
-    let mut packets = match world.log {
+    let mut packets = match world.transit.log {
         Log::Packets(_) => Some(folder.packets()?),
         Log::Bins(_) => None,
     };
@@ -57,7 +57,7 @@ pub fn run(
             .finish()
             .map_err(|error| folder.packets_error(error))?;
     }
-    if let Log::Bins(log) = &world.log {
+    if let Log::Bins(log) = &world.transit.log {
         folder.bins(log)?;
     }
     folder.states(
@@ -68,7 +68,8 @@ pub fn run(
     folder.transfers(cell, world.take_transfers())?;
     folder.frames(&world.frames())?;
     let unknown = cell.unknown_rates();
-    let capacity = narrows_cell::capacity_rows(&world.network, cell.duration, cell.bin, &unknown);
+    let capacity =
+        narrows_cell::capacity_rows(&world.transit.network, cell.duration, cell.bin, &unknown);
     folder.capacity(capacity)?;
     let mut document = describe(cell, &world);
     folder.complete(&mut document)?;
@@ -85,7 +86,7 @@ pub fn run_in_memory(cell: &Cell) -> Result<(World, RunDocument), CellError> {
     while now < cell.duration {
         now = (now + STEP).min(cell.duration);
         world.run_until(now);
-        if let Log::Packets(log) = &mut world.log {
+        if let Log::Packets(log) = &mut world.transit.log {
             while let Some(chunk) = log.take() {
                 log.recycle(chunk);
             }
@@ -101,7 +102,7 @@ fn drain(
     packets: &mut Option<PacketFile<BufWriter<File>>>,
     folder: &RecordFolder,
 ) -> Result<(), FolderError> {
-    match (&mut world.log, packets) {
+    match (&mut world.transit.log, packets) {
         (Log::Packets(log), Some(file)) => {
             file.drain(log).map_err(|error| folder.packets_error(error))
         }
@@ -111,8 +112,11 @@ fn drain(
 
 pub(crate) fn describe(cell: &Cell, world: &World) -> RunDocument {
     let mut document = RunDocument::new(cell.json.clone(), "simulate", versions());
-    document.elements =
-        narrows_cell::element_counters(&world.network, cell.duration, &cell.replaced_rates());
+    document.elements = narrows_cell::element_counters(
+        &world.transit.network,
+        cell.duration,
+        &cell.replaced_rates(),
+    );
     for (flow, state) in cell.flows.iter().zip(&world.flows) {
         let mut summary = narrows_cell::described(flow);
         let totals = world.counters(state);

@@ -20,6 +20,7 @@ use crate::endpoints::EndpointId;
 use crate::packet::SimPacket;
 use crate::world::World;
 use narrows_cell::{Cell, Noise};
+use narrows_net::Packet;
 use narrows_traffic::Class;
 use narrows_units::{Span, Stream, Time};
 use std::collections::VecDeque;
@@ -87,12 +88,12 @@ impl World {
     /// Leaves a packet that has arrived in the socket of a process that is late; says whether there is one.
     #[cold]
     pub(crate) fn deliver_to_socket(&mut self, at: Time, packet: SimPacket) -> bool {
-        let index = usize::from(self.index[usize::from(packet.flow)]);
+        let index = usize::from(self.index[usize::from(packet.flow())]);
         let flow = &self.flows[index];
         if flow.class == Class::Datagrams {
             return false;
         }
-        let end = usize::from(packet.route == flow.routes[0]);
+        let end = usize::from(packet.route() == flow.routes[0]);
         let arrive = |one: &mut DelayedProcess| one.socket.push_back((at, packet));
         self.make_ready(at, 2 * index + end, WakeCause::Arrival, arrive)
     }

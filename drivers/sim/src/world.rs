@@ -3,10 +3,10 @@
 use crate::endpoints::SimEndpoint;
 use crate::flow::FlowState;
 use crate::packet::SimPacket;
-use crate::payloads::Payloads;
 use crate::scheduling_noise::DelayedProcesses;
+use crate::transit::Transit;
 use narrows_cell::{Cell, CellError, Machine, RecordKind, merge_frames, state_row, trace_rows};
-use narrows_net::{Copied, Direction, Network, Outcomes};
+use narrows_net::Network;
 use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Class, DatagramReport, TrafficAction, TrafficEvent};
 use narrows_transport::{Body, ConnectionTotals};
@@ -55,7 +55,7 @@ impl Parts {
 
 /// A network with flows over it, at a moment of virtual time.
 pub struct World {
-    pub(crate) network: Network<SimPacket>,
+    pub(crate) transit: Transit,
     pub(crate) flows: Vec<FlowState>,
     /// Pairs of senders and receivers; places of ended ones are used again.
     pub(crate) endpoints: Vec<SimEndpoint>,
@@ -69,16 +69,11 @@ pub struct World {
     pub(crate) actions: Vec<TrafficAction>,
     /// By flow number: index into `flows`.
     pub(crate) index: Vec<u16>,
-    pub(crate) log: Log,
     pub(crate) states: Vec<StateRow>,
     pub(crate) traces: Vec<TraceRow>,
     pub(crate) queues: Vec<QueueRow>,
     pub(crate) parts: Parts,
     pub(crate) wakeups: Wakeups,
-    pub(crate) payloads: Payloads,
-    outcomes: Outcomes<SimPacket>,
-    /// Copies that have a share of what their originals carry, and no identity yet.
-    copies: Vec<Copied<SimPacket>>,
     pub(crate) body: Body,
     sample: narrows_units::Span,
     duration: Time,
@@ -131,7 +126,7 @@ impl World {
         };
         let next_sample = Time::ZERO + cell.sample;
         let mut world = World {
-            network,
+            transit: Transit::new(network, log),
             delayed_processes,
             wakeups: Wakeups::new(parts.endpoint(2 * flows.len())),
             parts,
@@ -143,13 +138,9 @@ impl World {
             serials: 0,
             actions: Vec::new(),
             index,
-            log,
             states: Vec::new(),
             traces: Vec::new(),
             queues: Vec::new(),
-            payloads: Payloads::default(),
-            outcomes: Outcomes::new(),
-            copies: Vec::new(),
             body: Body::default(),
             sample: cell.sample,
             duration: cell.duration,
@@ -193,7 +184,7 @@ impl World {
     pub fn run_until(&mut self, until: Time) {
         loop {
             let (now, part) = self.wakeups.earliest();
-            let network = self.network.next_wakeup();
+            let network = self.transit.network.next_wakeup();
             // What arrives at an instant is seen by the timers of that instant.
             if network <= now {
                 if network > until {
@@ -238,15 +229,11 @@ impl World {
         }
     }
 
-    /// Closes the books: what is still in the network is in flight.
+    /// Ends the run and closes its books.
     pub fn finish(&mut self) {
         self.read_the_rest();
         self.merge_frames();
-        self.network.catch_up(self.duration);
-        let log = &mut self.log;
-        self.network
-            .visit_held(&mut |element, packet| log.hold(packet.uid, element));
-        self.log.finish();
+        self.transit.finish(self.duration);
     }
 
     /// All transfers that applications have begun, flow by flow.
@@ -308,72 +295,23 @@ impl World {
     /// Advances the network and hands over what has come out.
     #[inline]
     fn run_network(&mut self, now: Time) {
-        self.network.advance(now, &mut self.outcomes);
-        self.collect_results();
-        while let Some((at, packet)) = self.network.pop() {
-            if packet.corrupt {
-                self.log.arrive_corrupt(packet.uid, at.ns(), 0);
-                self.payloads.free(packet.slot);
-                continue;
+        let mut next = self.transit.advance(now);
+        while let Some((at, packet)) = next {
+            if self.transit.arrive(at, packet) {
+                self.deliver(at, packet);
             }
-            self.log.arrive(packet.uid, at.ns(), 0);
-            if self.delayed_processes.is_some() && self.deliver_to_socket(at, packet) {
-                continue;
-            }
-            if let Some(id) = self.on_packet(at, packet) {
-                self.respond(at, id.index as usize);
-            }
+            next = self.transit.pop();
         }
     }
 
-    /// Puts a packet into the network.
+    /// A packet has reached its host.
     #[inline]
-    pub(crate) fn enter(&mut self, now: Time, direction: Direction, mut packet: SimPacket) {
-        packet.uid = self
-            .log
-            .enter(packet.flow, direction, u32::from(packet.size), now.ns());
-        self.network.push(now, packet, &mut self.outcomes);
-        self.collect_results();
-    }
-
-    /// Writes down what elements have dropped, and gives copies an identity.
-    #[inline]
-    fn collect_results(&mut self) {
-        if !self.outcomes.drops.is_empty() || !self.outcomes.copies.is_empty() {
-            self.collect_outcomes();
+    fn deliver(&mut self, at: Time, packet: SimPacket) {
+        if self.delayed_processes.is_some() && self.deliver_to_socket(at, packet) {
+            return;
         }
-    }
-
-    #[cold]
-    fn collect_outcomes(&mut self) {
-        // Before what was dropped is freed: an original may be lost at the instant at which it is copied.
-        for copied in self.outcomes.copies.drain(..) {
-            self.payloads.share(copied.packet.slot);
-            self.copies.push(copied);
-        }
-        for drop in self.outcomes.drops.drain(..) {
-            self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
-            self.payloads.free(drop.packet.slot);
-        }
-        self.collect_copies();
-    }
-
-    fn collect_copies(&mut self) {
-        while let Some(copied) = self.copies.pop() {
-            let mut packet = copied.packet;
-            let flow = &self.flows[usize::from(self.index[usize::from(packet.flow)])];
-            let (direction, at) = (flow.direction_of(packet.route), copied.at.ns());
-            packet.uid = self.log.copy(
-                packet.uid,
-                packet.flow,
-                direction,
-                u32::from(packet.size),
-                at,
-            );
-            self.network
-                .inject(copied.element, copied.at, packet, &mut self.outcomes);
-            self.network.advance(copied.at, &mut self.outcomes);
-            self.collect_results();
+        if let Some(id) = self.on_packet(at, packet) {
+            self.respond(at, id.index as usize);
         }
     }
 
@@ -395,8 +333,9 @@ impl World {
         }
         self.states.append(&mut states);
         self.traces.append(&mut traces);
-        self.network.catch_up(now);
-        for stage in self.network.stages() {
+        let network = &mut self.transit.network;
+        network.catch_up(now);
+        for stage in network.stages() {
             if stage.element.server().is_some() {
                 let backlog = stage.element.queued();
                 self.queues.push(QueueRow {

@@ -2,8 +2,8 @@
 
 use super::StepClock;
 use crate::{
-    AckEvent, AckedPacket, Allowance, CongestionControl, EcnEvent, Fields, LossEvent, LostPacket,
-    SendEvent, SpuriousLossEvent,
+    AckEvent, AckedPacket, Allowance, CongestionControl, EcnEvent, Fields, HeardSends, LossEvent,
+    LostPacket, SendEvent, SpuriousLossEvent,
 };
 use narrows_units::{Span, Time};
 
@@ -101,6 +101,10 @@ impl CongestionControl for CoarseClock {
             idle,
             ..send.clone()
         });
+    }
+
+    fn heard_sends(&self) -> HeardSends {
+        self.scheme.heard_sends()
     }
 
     fn on_ecn(&mut self, ecn: &EcnEvent) {

@@ -4,10 +4,10 @@
 
 use super::CongestionWindow;
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnEvent, Fields, LossCause, LossEvent, SendEvent,
-    SpuriousLossEvent,
+    AckEvent, Allowance, CongestionControl, EcnEvent, Fields, HeardSends, LossCause, LossEvent,
+    SendEvent, SpuriousLossEvent,
 };
-use narrows_units::{Bytes, Time};
+use narrows_units::{Bytes, Span, Time};
 
 /// Why the window is to be reduced.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,8 +77,8 @@ pub trait WindowRules: Clone + Send + 'static {
         *self = prior;
     }
 
-    /// A packet was sent.
-    fn on_send(&mut self, _window: &mut CongestionWindow, _send: &SendEvent) {}
+    /// A packet was sent before which nothing had been in flight for the span `idle`.
+    fn on_idle_end(&mut self, _now: Time, _idle: Span) {}
 
     /// The pacing rate and the quantum, for schemes that set them.
     fn pace(&self, _window: &CongestionWindow, _allowance: &mut Allowance) {}
@@ -178,7 +178,13 @@ impl<R: WindowRules> CongestionControl for LossBased<R> {
     }
 
     fn on_send(&mut self, send: &SendEvent) {
-        self.rules.on_send(&mut self.window, send);
+        if let Some(idle) = send.idle {
+            self.rules.on_idle_end(send.now, idle);
+        }
+    }
+
+    fn heard_sends(&self) -> HeardSends {
+        HeardSends::AfterIdle
     }
 
     fn allowance(&self) -> Allowance {

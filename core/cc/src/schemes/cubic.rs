@@ -7,8 +7,8 @@
 
 use crate::parts::{HyStartPp, HyStartStep, CongestionWindow, cube_root};
 use crate::{
-    AckEvent, Allowance, CongestionControl, EcnEvent, Fields, LossCause, LossEvent,
-    Scheme, Setup, SpuriousLossEvent,
+    AckEvent, Allowance, CongestionControl, EcnEvent, Fields, HeardSends, LossCause, LossEvent, Scheme, Setup,
+    SpuriousLossEvent,
 };
 use narrows_units::{Bytes, ParamError, Params, Span, Time, params};
 
@@ -203,6 +203,10 @@ impl CongestionControl for Cubic {
             self.curve = prior;
             self.window.undo();
         }
+    }
+
+    fn heard_sends(&self) -> HeardSends {
+        HeardSends::AfterIdle
     }
 
     fn allowance(&self) -> Allowance {

@@ -13,7 +13,7 @@
 //! the plateau to 16 packets per 100 ms, as CUBIC 2.0 did.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow, cube_root};
-use crate::{AckEvent, CongestionControl, Fields, Scheme, SendEvent, Setup};
+use crate::{AckEvent, CongestionControl, Fields, Scheme, Setup};
 use narrows_units::{ParamError, Params, Span, Time, params};
 
 /// Registry line.
@@ -162,10 +162,8 @@ impl WindowRules for Cubic2008 {
         packets * self.params.beta
     }
 
-    fn on_send(&mut self, _: &mut CongestionWindow, send: &SendEvent) {
-        if let (Some(idle), Some(epoch)) = (send.idle, self.epoch) {
-            self.epoch = Some((epoch + idle).min(send.now));
-        }
+    fn on_idle_end(&mut self, now: Time, idle: Span) {
+        self.epoch = self.epoch.map(|epoch| (epoch + idle).min(now));
     }
 
     fn trace(&self, fields: &mut Fields) {
@@ -290,9 +288,7 @@ mod tests {
     fn idle_time_does_not_count() {
         let mut rules = after_loss_at(1000.0);
         let now = Time::from_ns(10_000_000_000);
-        let mut send = SendEvent::new(now, 1, narrows_units::Bytes::new(1000));
-        send.idle = Some(Span::from_ms(4_000));
-        rules.on_send(&mut CongestionWindow::new(&setup()), &send);
+        rules.on_idle_end(now, Span::from_ms(4_000));
         assert_eq!(rules.epoch, Some(Time::from_ns(4_000_000_000)));
     }
 }

@@ -17,7 +17,7 @@ use crate::parts::{
     ReductionCause, LossBased, CongestionEvent, HyStart, HyStartDetect, WindowRules, CongestionWindow,
     rough_cube_root,
 };
-use crate::{AckEvent, CongestionControl, Fields, LossCause, LossEvent, Scheme, SendEvent, Setup};
+use crate::{AckEvent, CongestionControl, Fields, LossCause, LossEvent, Scheme, Setup};
 use narrows_units::{ParamError, Params, Span, Time, choice, params};
 
 /// Registry line.
@@ -263,9 +263,9 @@ impl WindowRules for CubicLinux {
     /// The kernel restores the window and nothing else.
     fn undo(&mut self, _: Self) {}
 
-    fn on_send(&mut self, _: &mut CongestionWindow, send: &SendEvent) {
-        if let (Some(idle), Some(epoch)) = (send.idle, self.state.epoch) {
-            self.state.epoch = Some((epoch + self.ticks(idle)).min(self.tick(send.now)));
+    fn on_idle_end(&mut self, now: Time, idle: Span) {
+        if let Some(epoch) = self.state.epoch {
+            self.state.epoch = Some((epoch + self.ticks(idle)).min(self.tick(now)));
         }
     }
 
@@ -407,12 +407,9 @@ mod tests {
         rules.state.last_max = 1000;
         rules.update(0, 700, 1);
         let now = Time::from_ns(10_000_000_000);
-        let mut send = SendEvent::new(now, 1, narrows_units::Bytes::new(1000));
-        send.idle = Some(Span::from_ms(4_000));
-        rules.on_send(&mut CongestionWindow::new(&setup()), &send);
+        rules.on_idle_end(now, Span::from_ms(4_000));
         assert_eq!(rules.state.epoch, Some(1000));
-        send.idle = Some(Span::from_ms(60_000));
-        rules.on_send(&mut CongestionWindow::new(&setup()), &send);
+        rules.on_idle_end(now, Span::from_ms(60_000));
         assert_eq!(rules.state.epoch, Some(2500));
     }
 

@@ -16,8 +16,8 @@
 //! `vegas` holds here as well.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
-use crate::{AckEvent, CaState, Fields, Scheme, SendEvent};
-use narrows_units::{Params, params};
+use crate::{AckEvent, CaState, Fields, Scheme};
+use narrows_units::{Params, Span, Time, params};
 
 /// Registry line.
 pub const SCHEME: Scheme = Scheme {
@@ -102,10 +102,8 @@ impl WindowRules for VegasLinux {
         (window.packets() / 2.0).floor()
     }
 
-    fn on_send(&mut self, _: &mut CongestionWindow, send: &SendEvent) {
-        if send.idle.is_some() {
-            self.rtt.forget();
-        }
+    fn on_idle_end(&mut self, _: Time, _: Span) {
+        self.rtt.forget();
     }
 
     fn trace(&self, fields: &mut Fields) {
@@ -118,7 +116,6 @@ mod tests {
     use super::*;
     use crate::parts::play_round;
     use crate::testing::{Script, setup};
-    use narrows_units::{Bytes, Span, Time};
 
     fn rules() -> VegasLinux {
         VegasLinux::new(&Params::resolve(SCHEME.params, []).unwrap())
@@ -186,9 +183,7 @@ mod tests {
     #[test]
     fn an_idle_period_forgets_the_path() {
         let (mut vegas, mut window) = measured(20.0);
-        let mut send = SendEvent::new(Time::ZERO, 1, Bytes::new(1000));
-        send.idle = Some(Span::from_ms(500));
-        vegas.on_send(&mut window, &send);
+        vegas.on_idle_end(Time::ZERO, Span::from_ms(500));
         play_round(&mut vegas, &mut window, Span::from_ms(300), 5);
         assert_eq!((vegas.diff, window.packets()), (0.0, 21.0));
     }

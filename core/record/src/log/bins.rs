@@ -3,16 +3,20 @@
 use crate::cell::Measure;
 use crate::histogram::Histogram;
 use crate::schema::{BinRow, DelayRow, Direction};
-use std::collections::VecDeque;
 
-#[derive(Clone, Copy, Debug)]
+/// A packet on its way.
+#[derive(Clone, Copy, Debug, Default)]
 struct PacketInBins {
+    /// 0 when its fate is known.
+    uid: u64,
     sent_ns: u64,
     size: u32,
     flow: u16,
     direction: Direction,
-    open: bool,
 }
+
+/// Places at the start.
+const PLACES: usize = 4096;
 
 /// The bins of one flow in one direction.
 #[derive(Debug, Default)]
@@ -54,8 +58,11 @@ impl Cursor {
 pub struct BinLog {
     bin_ns: u64,
     measure: Measure,
-    base: u64,
-    rows: VecDeque<PacketInBins>,
+    /// Uid of the next packet.
+    next_uid: u64,
+    /// The packets on their way, each in the place that the low bits of its uid name. So many places that no two want
+    /// the same one, and a power of two.
+    places: Vec<PacketInBins>,
     /// Indexed by flow, then direction.
     series: Vec<[Series; 2]>,
 }
@@ -70,8 +77,8 @@ impl BinLog {
         BinLog {
             bin_ns,
             measure: Measure::default(),
-            base: 1,
-            rows: VecDeque::with_capacity(4096),
+            next_uid: 1,
+            places: vec![PacketInBins::default(); PLACES],
             series: Vec::new(),
         }
     }
@@ -86,14 +93,18 @@ impl BinLog {
     /// A packet enters the network; returns its uid.
     #[inline]
     pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> u64 {
-        let uid = self.base + self.rows.len() as u64;
-        self.rows.push_back(PacketInBins {
+        let uid = self.next_uid;
+        self.next_uid += 1;
+        while self.place(uid).uid != 0 {
+            self.grow();
+        }
+        *self.place(uid) = PacketInBins {
+            uid,
             sent_ns,
             size,
             flow,
             direction,
-            open: true,
-        });
+        };
         if usize::from(flow) >= self.series.len() {
             self.series
                 .resize_with(usize::from(flow) + 1, Default::default);
@@ -137,13 +148,12 @@ impl BinLog {
 
     /// Forgets the packets whose fate is open: they are in flight.
     pub fn finish(&mut self) {
-        self.base += self.rows.len() as u64;
-        self.rows.clear();
+        self.places.fill(PacketInBins::default());
     }
 
     /// Counts everything that `other` has counted, another log of the same run.
     pub fn merge(&mut self, other: BinLog) {
-        self.base += other.base + other.rows.len() as u64 - 1;
+        self.next_uid += other.entered();
         if other.series.len() > self.series.len() {
             self.series
                 .resize_with(other.series.len(), Default::default);
@@ -159,7 +169,7 @@ impl BinLog {
 
     /// The number of packets that entered so far.
     pub fn entered(&self) -> u64 {
-        self.base + self.rows.len() as u64 - 1
+        self.next_uid - 1
     }
 
     /// The bins in which something happened, by flow, direction and time.
@@ -209,17 +219,31 @@ impl BinLog {
 
     #[inline]
     fn close(&mut self, uid: u64) -> PacketInBins {
-        let index = uid.wrapping_sub(self.base) as usize;
-        let row = self.rows.get_mut(index).filter(|row| row.open);
+        let place = self.place(uid);
         // A driver that reports two fates for one packet would falsify the record.
-        let row = row.unwrap_or_else(|| panic!("packet {uid} is not in the network"));
-        row.open = false;
-        let copy = *row;
-        while self.rows.front().is_some_and(|row| !row.open) {
-            self.rows.pop_front();
-            self.base += 1;
+        assert!(
+            place.uid == uid && uid != 0,
+            "packet {uid} is not in the network"
+        );
+        let packet = *place;
+        place.uid = 0;
+        packet
+    }
+
+    #[inline]
+    fn place(&mut self, uid: u64) -> &mut PacketInBins {
+        let mask = self.places.len() - 1;
+        &mut self.places[uid as usize & mask]
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let places = vec![PacketInBins::default(); 2 * self.places.len()];
+        for packet in std::mem::replace(&mut self.places, places) {
+            if packet.uid != 0 {
+                *self.place(packet.uid) = packet;
+            }
         }
-        copy
     }
 }
 

@@ -70,9 +70,7 @@ impl Sender {
                 self.on_timeout(now);
             }
         }
-        if let Some(timer) = self.scheme.next_timer()
-            && timer <= now
-        {
+        if self.scheme_timer <= now {
             self.scheme.on_timer(now);
             self.read_allowance();
         }

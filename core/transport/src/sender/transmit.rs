@@ -94,16 +94,19 @@ impl Sender {
             self.counters.retransmitted_packets += 1;
             self.counters.retransmitted_bytes += u64::from(size);
         }
-        let mut event = SendEvent::new(now, number, Bytes::new(bytes));
-        event.in_flight = Bytes::new(self.in_flight);
-        event.idle = idle;
-        event.retransmission = retransmission;
-        event.app_limited = self.rate.is_app_limited();
-        self.scheme.on_send(&event);
-        if idle.is_some() || self.scheme.allowance() != self.allowance {
-            // After a pause a scheme may want another rate, also for this packet; and some change their minds
-            // with the last packet of an interval.
-            self.read_allowance();
+        if idle.is_some() || self.hears_all_sends {
+            let mut event = SendEvent::new(now, number, Bytes::new(bytes));
+            event.in_flight = Bytes::new(self.in_flight);
+            event.idle = idle;
+            event.retransmission = retransmission;
+            event.app_limited = self.rate.is_app_limited();
+            self.scheme.on_send(&event);
+            if idle.is_some() || self.scheme.allowance() != self.allowance {
+                // After a pause a scheme may want another rate, also for this packet; and some change their minds
+                // with the last packet of an interval.
+                self.read_allowance();
+            }
+            self.read_scheme_timer();
         }
         if let Some(rate) = self.pacing_rate {
             self.pacer
