@@ -191,7 +191,7 @@ impl<P: Packet> LinkPath<P> {
             if only.wakeup > now {
                 return None;
             }
-            let left = self.pop_from(0, now, outcomes);
+            let left = self.pass_at_once(0, now, outcomes);
             self.next = self.earliest();
             return left;
         }
@@ -318,6 +318,13 @@ impl<P: Packet> LinkPath<P> {
         left
     }
 
+    /// Takes out of element `index` what has just come in. Not inlined, so that [`LinkPath::step`] has the only copy of
+    /// what this calls.
+    #[inline(never)]
+    fn pass_at_once(&mut self, index: usize, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
+        self.pop_from(index, now, outcomes)
+    }
+
     /// `packet` arrives at element `index` at `now`, and passes on through all elements that do
     /// not hold it; returned if that is all of them.
     fn enter(
@@ -335,7 +342,7 @@ impl<P: Packet> LinkPath<P> {
             if stage.wakeup > now {
                 return None;
             }
-            packet = self.pop_from(index, now, outcomes)?;
+            packet = self.pass_at_once(index, now, outcomes)?;
             index += 1;
         }
     }
