@@ -1,7 +1,7 @@
 //! Round-trip times of single flows: a delay per flow in front of a shared link.
 
 use crate::links::delay::{self, Delay};
-use crate::{Backlog, Change, Element, Outcomes, Packet};
+use crate::{Backlog, Change, Direction, Element, FlowSetup, Outcomes, Packet};
 use narrows_units::{ParamError, Span, Time};
 
 /// Access links: a delay per flow in front of the shared path.
@@ -13,7 +13,17 @@ pub(crate) struct Access<P> {
 }
 
 impl<P: Packet> Access<P> {
-    pub(crate) fn new(delays: impl Iterator<Item = (u16, Span)>) -> Self {
+    /// Those of a direction, if any flow has an extra round-trip time: half of it, the odd nanosecond on the way back.
+    pub(crate) fn of(flows: &[FlowSetup], direction: Direction) -> Option<Self> {
+        let half = |flow: &FlowSetup| match direction {
+            Direction::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
+            Direction::Backward => Span::from_ns(flow.extra_rtt.ns().div_ceil(2)),
+        };
+        let wanted = flows.iter().any(|flow| !flow.extra_rtt.is_zero());
+        wanted.then(|| Access::new(flows.iter().map(|flow| (flow.flow, half(flow)))))
+    }
+
+    fn new(delays: impl Iterator<Item = (u16, Span)>) -> Self {
         let mut lines = vec![Some(delay::new(Span::ZERO))];
         for (flow, delay) in delays {
             let flow = usize::from(flow);

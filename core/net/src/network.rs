@@ -1,5 +1,7 @@
 //! The network of one run: hosts, directed links, routes, and what happens to them at given times.
 
+mod groups;
+
 use crate::access::Access;
 use crate::describe::{build_element, pipe_part, plan_changes};
 use crate::pipe::PipePart;
@@ -145,7 +147,7 @@ impl<P: Packet + 'static> Network<P> {
         for (number, described) in topology.links.iter().enumerate() {
             let mut path = LinkPath::starting_at(bases[number]);
             if plan.network["kind"] != "graph"
-                && let Some(access) = access(plan.flows, described.direction)
+                && let Some(access) = Access::of(plan.flows, described.direction)
             {
                 path.add(
                     &format!("{}.access", described.name),
@@ -370,48 +372,6 @@ impl<P: Packet + 'static> Network<P> {
         })
     }
 
-    /// For each host the number of its group, from 0: what hosts of different groups send shares no link, and so
-    /// nothing that happens in the network. Each direction of a dumbbell is one.
-    pub fn groups(&self) -> Vec<u16> {
-        let mut group: Vec<u16> = (0..self.hosts.len() as u16).collect();
-        let mut user: Vec<Option<u16>> = vec![None; self.links.len()];
-        for route in &self.routes {
-            for &link in &route.links {
-                let other = *user[usize::from(link)].get_or_insert(route.from);
-                let (a, b) = (group[usize::from(other)], group[usize::from(route.from)]);
-                for member in group.iter_mut().filter(|member| **member == a.max(b)) {
-                    *member = a.min(b);
-                }
-            }
-        }
-        let mut numbers = group.clone();
-        numbers.sort_unstable();
-        numbers.dedup();
-        let number = |name: &u16| numbers.partition_point(|other| other < name) as u16;
-        group.iter().map(number).collect()
-    }
-
-    /// Leaves the network to packets of these hosts, which must be whole [groups](Network::groups). Nothing happens to
-    /// the links of others any more.
-    pub fn keep(&mut self, hosts: impl Fn(u16) -> bool) {
-        self.kept = (0..self.hosts.len() as u16).map(hosts).collect();
-        let kept: Vec<bool> = (0..self.links.len() as u16)
-            .map(|link| self.keeps(link))
-            .collect();
-        self.timeline.retain(|due| kept[usize::from(due.link)]);
-        let first = self.timeline.front().map_or(Time::FAR, |due| due.at);
-        self.wakeups.set(TIMELINE, first);
-        self.propagation = self.propagation_now();
-    }
-
-    /// True if packets of the hosts that were [kept](Network::keep) can be on a link. A link that nobody uses is kept
-    /// with the first host.
-    pub fn keeps(&self, link: u16) -> bool {
-        let user = self.routes.iter().find(|r| r.links.contains(&link));
-        let user = user.map_or(0, |route| route.from);
-        self.kept.get(usize::from(user)).is_none_or(|&kept| kept)
-    }
-
     /// Makes what is shown of all elements that of `now`, by which everything has happened. Only a
     /// [fused](Network::fused) network needs it.
     pub fn catch_up(&mut self, now: Time) {
@@ -514,17 +474,6 @@ fn setup(plan: &Plan, name: &str, hosts: &Arc<[(u16, u16)]>) -> ElementSetup {
         name: name.to_owned(),
         files: plan.files.clone(),
     }
-}
-
-/// The access links of a direction, if any flow has an extra round-trip time: half of it, the odd
-/// nanosecond on the way back.
-fn access<P: Packet>(flows: &[FlowSetup], direction: Direction) -> Option<Access<P>> {
-    let half = |flow: &FlowSetup| match direction {
-        Direction::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
-        Direction::Backward => Span::from_ns(flow.extra_rtt.ns().div_ceil(2)),
-    };
-    let wanted = flows.iter().any(|flow| !flow.extra_rtt.is_zero());
-    wanted.then(|| Access::new(flows.iter().map(|flow| (flow.flow, half(flow)))))
 }
 
 /// True if `part` of `link` may be in a pipe. What leaves a bottleneck at an instant makes room for what arrives at it,
