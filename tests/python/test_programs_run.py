@@ -144,6 +144,7 @@ duration: 6 s
     assert 0.3e6 < rates[4] < 0.7e6, rates
 
 
+@pytest.mark.alone
 def test_a_check_says_what_was_seen(tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text(MANIFEST)
     done = call(tmp_path, "programs", "check", "mine.yaml", "--json")

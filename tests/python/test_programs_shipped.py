@@ -63,6 +63,7 @@ def test_quic_libraries_share_a_link_with_tcp_and_ours(tmp_path: Path, built: Pa
     assert all(rates[number] > 0.5e6 for number in (1, 2, 3, 4)), rates
 
 
+@pytest.mark.alone
 def test_every_variant_fills_the_path_of_a_check(tmp_path: Path) -> None:
     done = call(tmp_path, "programs", "check", "quinn", "--json")
     checks = json.loads(done.stdout)["checks"]
