@@ -120,6 +120,7 @@ def test_what_changes_the_program_changes_the_scenario(folder: Path) -> None:
 
 def test_each_mistake_in_a_scenario_has_its_sentence(tmp_path: Path) -> None:
     assert 'unknown scheme "pear:small"; did you mean "pair:small"?' in problems('["pear:small"]')
+    assert "named by its file: {program: pair.yaml, variant: small}" in problems('["pair.yaml:small"]')
     assert 'pair has no variant "smal"; did you mean "small"?' in problems('["pair:smal"]')
     assert "needs the key variant: pair has small, large" in problems("[{program: pair}]")
     assert "unknown parameter of pair" in problems('[{scheme: "pair:small", sise: 5}]')

@@ -154,6 +154,11 @@ def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
         from narrows.scenario.programs import store
 
         known += store.schemes()
+    file, _, variant = name.partition(":")
+    if file.endswith((".yaml", ".yml")):
+        more = f", variant: {variant}" if variant else ""
+        text = f"the manifest of a program is named by its file: {{program: {file}{more}}}"
+        raise Wrong(mark, f'"{shorten(name)}" is no scheme; {text}')
     others = HABITS["schemes"].get(name.lower())
     hint = f"; did you mean {others}?" if others else did_you_mean(name, known)
     if not hint and name.startswith(BPF_PREFIX):
