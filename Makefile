@@ -112,7 +112,7 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 portable: ## check that what simulates, reports and compares compiles for macOS and for Linux on ARM
 	.ci/portable
 
-arm: build ## build the agent for Linux on ARM into build/arm, and try it under qemu
+arm: build ## build the agent and a wheel for Linux on ARM into build/arm, and try the agent under qemu
 	.ci/arm
 
 bench: build ## print the benchmark table; HTSIM=FOLDER compares with csg-htsim there
