@@ -5,7 +5,8 @@
 //! programs tunnel`.
 
 use narrows_bench::{
-    emulator, logs, machine, networks, others, peak_memory_mb, programs, repeat, schemes, tunnel,
+    emulator, logs, machine, networks, other_simulators, peak_memory_mb, programs, repeat, schemes,
+    tunnel,
 };
 use narrows_tests::Dumbbell;
 
@@ -31,10 +32,10 @@ fn main() {
         simulator();
     }
     if section("htsim") {
-        others::htsim();
+        other_simulators::htsim();
     }
     if section("ns3") {
-        others::ns3();
+        other_simulators::ns3();
     }
     if section("schemes") {
         schemes::table(RUNS);

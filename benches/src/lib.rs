@@ -3,7 +3,7 @@
 pub mod emulator;
 pub mod logs;
 pub mod networks;
-pub mod others;
+pub mod other_simulators;
 pub mod programs;
 pub mod schemes;
 pub mod tunnel;

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import signal
 import socket
 import sys
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from camera import shoot
-from stop import Stop, Stopped
+from stop import Stop, until_stopped
 
 from browser import Browser, BrowserError
 
@@ -32,20 +31,12 @@ PATIENCE = 20.0
 
 def main(words: list[str]) -> int:
     """Runs one end; the exit code."""
-    signal.signal(signal.SIGTERM, Stop.tell)
     roles: dict[tuple[str, int], Callable[..., None]] = {("receive", 3): receive, ("send", 5): send}
     role = roles.get((words[0] if words else "", len(words)))
     if role is None:
         print(__doc__, file=sys.stderr)
         return 2
-    try:
-        role(*words[1:])
-    except Stopped:
-        pass
-    except (BrowserError, OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return until_stopped(role, *words[1:])
 
 
 def receive(port: str, folder: str) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
+
+from browser import BrowserError
 
 
 class Stopped(Exception):  # noqa: N818 - it is not an error of anybody
@@ -36,3 +40,16 @@ class Stop:
             yield
         finally:
             cls._waits = False
+
+
+def until_stopped(work: Callable[..., None], *words: str) -> int:
+    """Works until it is done or SIGTERM comes; the exit code. What goes wrong is told in one sentence."""
+    signal.signal(signal.SIGTERM, Stop.tell)
+    try:
+        work(*words)
+    except Stopped:
+        pass
+    except (BrowserError, OSError, ValueError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0

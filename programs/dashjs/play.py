@@ -9,14 +9,13 @@ with the time that is buffered twice a second.
 from __future__ import annotations
 
 import json
-import signal
 import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from stop import Stop, Stopped
+from stop import Stop, until_stopped
 
-from browser import Browser, BrowserError
+from browser import Browser
 
 PAGE = Path(__file__).with_name("page.html")
 LIBRARY = "node_modules/dashjs/dist/modern/umd/dash.all.min.js"
@@ -70,18 +69,10 @@ def play(address: str, port: str, folder: str, built: str, rule: str) -> None:
 
 def main(words: list[str]) -> int:
     """Plays; the exit code."""
-    signal.signal(signal.SIGTERM, Stop.tell)
     if len(words) != 5:
         print(__doc__, file=sys.stderr)
         return 2
-    try:
-        play(*words)
-    except Stopped:
-        pass
-    except (BrowserError, OSError, ValueError) as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+    return until_stopped(play, *words)
 
 
 if __name__ == "__main__":

@@ -99,11 +99,11 @@ impl<H: Hooks> Report<H> {
         let places = self.elements.iter().map(|element| element.name.clone());
         let places: BTreeMap<String, usize> = places.zip(0..).collect();
         let place = |name: &String| places.get(name).copied();
-        let is_mine = |name: &String| place(name).is_some_and(|at| other.kept[at]);
-        self.capacity.retain(|row| !is_mine(&row.element));
+        let is_theirs = |name: &String| place(name).is_some_and(|at| other.kept[at]);
+        self.capacity.retain(|row| !is_theirs(&row.element));
         let rows = other.capacity.into_iter();
         self.capacity
-            .extend(rows.filter(|row| is_mine(&row.element)));
+            .extend(rows.filter(|row| is_theirs(&row.element)));
         self.capacity.sort_by_key(|row| place(&row.element));
         self.queues.extend(other.queues);
         self.queues
