@@ -101,6 +101,29 @@ def test_a_known_path_is_found_again(
     assert set(found["path"]["features"]) == set()
 
 
+def test_a_scheme_that_saw_another_rate_is_told(tmp_path: File) -> None:
+    """All on one path, and one at four fifths of its rate, as where capacity drifts between measurements."""
+    schemes = ("cubic", "reno", "vegas", "htcp", "bbr1")
+    truth = Path(CONSTANT, {"rate": 4e6, "delay": 20e6, "queue": 30, "loss": 0.0})
+    slower = Path(CONSTANT, {**truth.values, "rate": 3.2e6})
+    (tmp_path / "slower").mkdir()
+    lines = synthetic(tmp_path, truth, schemes, 2, "10 s").read_text().splitlines()
+    of_slower = synthetic(tmp_path / "slower", slower, ("bbr1",), 2, "10 s").read_text().splitlines()[1:]
+    kept = [line for line in lines if not line.startswith("bbr1,")]
+    file = written(tmp_path, "\n".join([*kept, *of_slower]) + "\n", "mixed.csv")
+    done = narrows("calibrate", file, "-o", tmp_path / "fit", "--time", 10, "--budget", 80)
+    assert done.exit_code == 0, (done.output, done.exception)
+    found = json.loads((tmp_path / "fit" / "results.json").read_text())
+    by_scheme = {one["name"]: one for one in found["schemes"]}
+    own = by_scheme.pop("bbr1")
+    assert own["explained"] is False and own["error"] > 0.1
+    # Rates are tried in steps of a twentieth.
+    assert own["own_rate_factor"] == pytest.approx(0.8, abs=0.051) and own["own_rate_error"] < 0.05
+    assert all(one["own_rate_factor"] == pytest.approx(1, abs=0.051) for one in by_scheme.values())
+    assert found["errors"]["own_rates"] < found["errors"]["fresh_seeds"]
+    assert f"bbr1 {own['own_rate_factor']:g}" in " ".join(done.stdout.split())
+
+
 def test_the_folder_has_a_scenario_that_runs_tables_and_a_figure(tmp_path: File) -> None:
     truth = Path(CONSTANT, {"rate": 2e6, "delay": 20e6, "queue": 30, "loss": 0.0})
     file = synthetic(tmp_path, truth, ("cubic", "vegas", "bbr1"), 2, "5 s")

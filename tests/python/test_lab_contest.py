@@ -246,8 +246,8 @@ def test_objects_for_the_kernel_compete_emulated(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "guide" / "kernel-schemes.md").read_text()
     source = tmp_path / "my_cc.bpf.c"
     source.write_text(page.partition("```c\n")[2].partition("```")[0])
-    words = [str(clang), "-O2", "-g", "-target", "bpf", "-c", source, "-o", submitted / "gentle.bpf.o"]
-    subprocess.run(words, check=True)
+    target = submitted / "gentle.bpf.o"
+    subprocess.run([str(clang), "-O2", "-g", "-target", "bpf", "-c", source, "-o", target], check=True)
     (submitted / "bad.bpf.o").write_bytes(b"\x7fELF and nothing more")
     (submitted / "crate").mkdir()
     (submitted / "crate" / "Cargo.toml").write_text("")

@@ -1,25 +1,26 @@
 """The whole of a calibration, from a table to a path that has been examined.
 
-1. Pantheon's path with a constant and with a Poisson link, of which the better one is kept, and the
-   neighbourhood of the best path, ever closer.
+1. Pantheon's path with a constant and with a Poisson link, and the neighbourhood of the best path, ever
+   closer. The worse kind of link is left as soon as that is clear, and both are compared on the same seeds
+   where it never is.
 2. If that is not as good as the noise of the table allows: features one by one. One is admitted if the error
    of schemes that were left out falls by it.
 3. The neighbourhood of the best path with them; no loss at all where that does as well.
 4. Each scheme left out and the path fitted again without it.
 5. The path on seeds that the fit has not seen.
 6. Of each scheme: is there a path on which the others fit and this one too?
+7. If the path is not as good as the noise of the table allows: at which rate would each scheme fit?
 """
 
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import fmean
 
 import numpy as np
 
+from narrows.calibrate.examine import BESIDE, Examination, Explained, LeftOut, OwnRate
 from narrows.calibrate.paths import (
     BYTES,
     DELAY,
@@ -37,14 +38,14 @@ from narrows.calibrate.paths import (
 from narrows.calibrate.search import SEEDS, Search
 from narrows.calibrate.simulate import Evaluation, Wanted
 from narrows.calibrate.start import ranges
-from narrows.calibrate.surrogate import Floats
 
 #: Evaluations with which each kind of link begins, and those of a step.
 _FIRST, _STEP = 10, 4
 #: Steps with both kinds of link.
 _BOTH = 3
-#: Steps with the better kind after that, and the share of the budget at which they end.
-_WIDE, _WIDE_SHARE = 6, 0.55
+#: Steps after that, the share of the budget at which they end, and the share of the objective of one kind at
+#: which the other is clearly better: a kind is judged by few evaluations, each of them a single run.
+_WIDE, _WIDE_SHARE, _CLEAR = 6, 0.55, 0.5
 #: Share of the budget after which no more features are tried.
 _FEATURES_SHARE = 0.8
 #: Widths of the neighbourhoods, as shares of the ranges, and steps in each.
@@ -58,14 +59,6 @@ _FEATURE_FIRST, _FEATURE_STEPS = 8, 3
 ADMITTED = 0.03
 #: Up to this multiple of the noise floor there is nothing for a feature to gain.
 GOOD_ENOUGH = 1.5
-#: Runs of each scheme on fresh seeds, and on the path that was fitted without it.
-FRESH_RUNS, LEFT_OUT_RUNS = 10, 5
-#: Beyond so many standard errors a difference is not chance.
-BEYOND = 3.0
-#: A difference that matters, whatever chance is.
-MATTERS = 0.05
-#: How much worse than at their best others may fit, as a share of their error and beside it.
-_OTHERS, _BESIDE = 0.15, 0.005
 #: Paths that are compared at the end, and how many are left for how many further runs.
 _RACERS, _ROUNDS = 10, ((10, 3), (3, 9))
 #: Runs in which simpler paths are compared with the best, and how much worse they may be.
@@ -82,28 +75,6 @@ class Trial:
     admitted: bool
 
 
-@dataclass(frozen=True)
-class LeftOut:
-    """A scheme left out: the path that fits the others, and the scheme's results on it."""
-
-    scheme: str
-    path: Path
-    evaluation: Evaluation
-    error: float | None
-
-
-@dataclass(frozen=True)
-class Explained:
-    """Of a scheme the path, among those on which the others fit, that suits it best."""
-
-    scheme: str
-    path: Path
-    evaluation: Evaluation
-    error: float | None
-    #: False if no such path explains it: a difference beyond chance is left.
-    explained: bool
-
-
 @dataclass
 class Fit:
     """What a calibration has found."""
@@ -116,6 +87,8 @@ class Fit:
     trials: list[Trial] = field(default_factory=list)
     left_out: list[LeftOut] = field(default_factory=list)
     explained: list[Explained] = field(default_factory=list)
+    #: Empty where the path is good enough.
+    own_rates: list[OwnRate] = field(default_factory=list)
     #: The other kind of link: its best objective, and that of the one which was kept.
     links: dict[str, float] = field(default_factory=dict)
     not_tried: str | None = None
@@ -140,8 +113,10 @@ class _Fitting:
         self.not_tried: str | None = None
 
     def run(self) -> Fit:
-        wide = self.basic()
-        inner = self.close_in(wide, "basic path")
+        wides = self.basic()
+        inners = [self.close_in(wide, "basic path") for wide in wides]
+        at = self.better(inners) if len(inners) > 1 else 0
+        wide, inner = wides[at], inners[at]
         if self.features_wanted(inner):
             wider = self.features(wide)
             if wider.features:
@@ -154,15 +129,23 @@ class _Fitting:
         self.tell("comparing the best")
         path, fitted = self.simplest(self.race(inner))
         self.tell("fresh seeds")
-        fresh = self.check([Wanted(path, self.schemes, FRESH_RUNS, self.seed("fresh", 0))])[0]
+        examination = Examination(self.search, self.seed, self.check)
+        fresh = examination.fresh(path)
         made = Fit(path, inner, fresh, fitted, dict(self.search.objective.misfit), self.trials)
         made.links, made.not_tried = self.links, self.not_tried
         made.within_budget = not self.spent(1.0)
         if len(self.schemes) > 1:
             self.tell("leaving one out")
-            made.left_out = self.left_out(inner)
-            made.explained = self.explained(inner)
+            made.left_out = examination.left_out(inner)
+            made.explained = examination.explained(inner)
+            if not self.good_enough(examination.error(None, fresh)):
+                self.tell("rates of their own")
+                made.own_rates = examination.own_rates(path)
         return made
+
+    def good_enough(self, error: float | None) -> bool:
+        """True if an error is about the noise of the table, so that there is nothing left to explain."""
+        return error is None or (self.floor is not None and error <= GOOD_ENOUGH * self.floor + BESIDE)
 
     def close_in(self, space: Space, what: str) -> Space:
         """The neighbourhood of the best path, ever closer."""
@@ -191,6 +174,9 @@ class _Fitting:
             "explained": 920_000,
             "pairs": 930_000,
             "race": 940_000,
+            "links": 950_000,
+            "rates": 960_000,
+            "own rate": 970_000,
         }
         return self.search.seed * SEEDS + base[purpose] + number
 
@@ -202,22 +188,38 @@ class _Fitting:
 
     # -- the path --------------------------------------------------------------------------------
 
-    def basic(self) -> Space:
-        """The better of the two kinds of link, or the one that follows the trace."""
+    def basic(self) -> list[Space]:
+        """The kinds of link that may be that of the table: one, if it is clear which."""
         self.tell("basic path")
         links = LINKS if self.trace is None else (TRACE,)
-        spaces = {link: Space(link, ranges(self.search.targets), trace=self.trace) for link in links}
-        for space in spaces.values():
+        spaces = [Space(link, ranges(self.search.targets), trace=self.trace) for link in links]
+        for space in spaces:
             self.search.begin(space, _FIRST)
-        for _ in range(_BOTH):
-            for space in spaces.values():
+        for number in range(_BOTH + _WIDE):
+            if number >= _BOTH:
+                if self.spent(_WIDE_SHARE):
+                    break
+                spaces = self.clearly(spaces)
+            for space in spaces:
                 self.search.step(space, _STEP)
-        self.links = {link: self.search.cost(space) for link, space in spaces.items()}
-        best = spaces[min(self.links, key=lambda link: self.links[link])]
-        for _ in range(_WIDE):
-            if not self.spent(_WIDE_SHARE):
-                self.search.step(best, _STEP)
-        return best
+        return self.clearly(spaces)
+
+    def clearly(self, spaces: list[Space]) -> list[Space]:
+        """Those of the spaces that are not clearly worse than the best; notes how good each is."""
+        self.links |= {space.link: self.search.cost(space) for space in spaces}
+        least = min(self.links[space.link] for space in spaces)
+        return [space for space in spaces if _CLEAR * self.links[space.link] <= least]
+
+    def better(self, spaces: Sequence[Space]) -> int:
+        """Which kind of link is the better one, by the best path of each on the same seeds."""
+        self.tell("comparing links")
+        seed = self.seed("links", 0)
+        paths = [self.search.best(space) for space in spaces]
+        found = self.check([Wanted(path, self.schemes, _PAIRS, seed) for path in paths])
+        rows = np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
+        costs = self.search.objective.of(rows)
+        self.links |= {space.link: float(cost) for space, cost in zip(spaces, costs, strict=True)}
+        return int(np.argmin(costs))
 
     def features_wanted(self, space: Space) -> bool:
         """True if there is something for features to gain: notes why not."""
@@ -225,7 +227,7 @@ class _Fitting:
         error = float(np.nanmean(self.search.relative(expected)))
         if len(self.schemes) < 3:
             self.not_tried = "an error of schemes left out needs three schemes"
-        elif self.floor is not None and error <= GOOD_ENOUGH * self.floor + _BESIDE:
+        elif self.good_enough(error):
             self.not_tried = (
                 f"the basic path is within {GOOD_ENOUGH:g} times the noise floor, so there is nothing to gain"
             )
@@ -310,59 +312,6 @@ class _Fitting:
             at = len(choices) - 1
         return choices[at], targets.mean_error(targets.errors(targets.means(found[at])))
 
-    # -- examination -----------------------------------------------------------------------------
-
-    def left_out(self, space: Space) -> list[LeftOut]:
-        """Each scheme on the path that was fitted without it. The processes of the other schemes know where
-        that is; the scheme itself is simulated there."""
-        paths = self.search.held_out(space)
-        wanted = [
-            Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed("left out", number))
-            for number, (scheme, (path, _)) in enumerate(paths.items())
-        ]
-        return [
-            LeftOut(scheme, paths[scheme][0], one, self.error(scheme, one))
-            for scheme, one in zip(paths, self.check(wanted), strict=True)
-        ]
-
-    def explained(self, space: Space) -> list[Explained]:
-        """Of each scheme the path that suits it best among those on which the others fit about as well as
-        they can."""
-        search = self.search
-        pool = search.pool(space)
-        errors = search.relative(search.surrogate(space).means(pool))
-        wanted = []
-        for number, scheme in enumerate(search.targets.schemes):
-            mask = search.targets.mask([scheme])
-            others = _means(errors[:, ~mask])
-            allowed = others <= (1 + _OTHERS) * others.min() + _BESIDE
-            own = np.where(allowed, search.objective.of(search.surrogate(space).means(pool), mask), np.inf)
-            path = space.path(pool[int(np.argmin(own))])
-            wanted.append(Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed("explained", number)))
-        return [
-            Explained(scheme, one.path, one, self.error(scheme, one), not self.beyond(scheme, one))
-            for scheme, one in zip(search.targets.schemes, self.check(wanted), strict=True)
-        ]
-
-    def error(self, scheme: str, one: Evaluation) -> float | None:
-        targets = self.search.targets
-        return targets.mean_error(targets.errors(targets.means(one.runs(self.search.metrics))), [scheme])
-
-    def beyond(self, scheme: str, one: Evaluation) -> bool:
-        """True if throughput or delay of a scheme differs by more than chance, of both sides, makes."""
-        targets, runs = self.search.targets, one.runs(self.search.metrics)
-        row = targets.row(runs)
-        for at, target in enumerate(targets.all):
-            if target.scheme != scheme or not target.relative or not math.isfinite(row[at]):
-                continue
-            values = [v for v in runs[scheme][target.flow][target.quantity] if v is not None]
-            scaled = [targets.scaled(target.quantity, value) for value in values]
-            ours = float(np.std(scaled, ddof=1)) / math.sqrt(len(scaled)) if len(scaled) > 1 else 0.0
-            away = abs(float(row[at] - targets.theirs[at]))
-            if away > max(MATTERS, BEYOND * math.hypot(ours, float(targets.noise[at]))):
-                return True
-        return False
-
 
 def _settled(best: Sequence[Path]) -> bool:
     """True if the last of the best paths, one after each step, are the same for all that matters."""
@@ -373,14 +322,3 @@ def _settled(best: Sequence[Path]) -> bool:
         if max(values) - min(values) > share * max(values):
             return False
     return True
-
-
-def _means(errors: Floats) -> Floats:
-    known = np.isfinite(errors)
-    return np.asarray(np.where(known, errors, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
-
-
-def left_out_error(made: Fit) -> float | None:
-    """The mean over schemes of the errors of those left out; None if none was."""
-    errors = [one.error for one in made.left_out if one.error is not None]
-    return fmean(errors) if errors else None

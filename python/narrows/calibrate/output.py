@@ -21,7 +21,8 @@ from pathlib import Path as File
 from typing import Any
 
 from narrows.calibrate import figure
-from narrows.calibrate.fit import Fit, left_out_error
+from narrows.calibrate.examine import RATES, mean_error
+from narrows.calibrate.fit import Fit
 from narrows.calibrate.paths import FEATURES, PACKET_BYTES, Path, Workload, scenario_text
 from narrows.calibrate.search import Search
 from narrows.calibrate.table import DELAY, LOSS, THROUGHPUT, Table
@@ -32,6 +33,8 @@ FORMAT = "narrows/calibration/1"
 RESULTS, SCENARIO, ERRORS = "results.json", "scenario.yaml", "errors.csv"
 #: Factors from base units to those that people read.
 _SCALES = {THROUGHPUT: 1e-6, DELAY: 1e-6, LOSS: 100.0}
+#: How far from that of the path a scheme's own rate is worth mentioning.
+_OWN_RATE = 0.1
 UNITS = {THROUGHPUT: "Mbit/s", DELAY: "ms", LOSS: "%"}
 
 
@@ -56,6 +59,7 @@ def document(report: Report) -> dict[str, Any]:
     errors = targets.errors(means)
     of_left = {one.scheme: one for one in made.left_out}
     of_explained = {one.scheme: one for one in made.explained}
+    of_rates = {one.scheme: one for one in made.own_rates}
     schemes = []
     for name in targets.schemes:
         values = [
@@ -70,7 +74,7 @@ def document(report: Report) -> dict[str, Any]:
             for one, value, error in zip(targets.all, means, errors, strict=True)
             if one.scheme == name
         ]
-        left, explained = of_left.get(name), of_explained.get(name)
+        left, explained, own = of_left.get(name), of_explained.get(name), of_rates.get(name)
         schemes.append(
             {
                 "name": name,
@@ -81,6 +85,8 @@ def document(report: Report) -> dict[str, Any]:
                 "explained": explained.explained if explained else None,
                 "explained_error": explained.error if explained else None,
                 "explained_path": _path(explained.path) if explained else None,
+                "own_rate_factor": own.factor if own else None,
+                "own_rate_error": own.error if own else None,
                 "values": values,
             }
         )
@@ -100,7 +106,8 @@ def document(report: Report) -> dict[str, Any]:
         "errors": {
             "fit": made.fitted,
             "fresh_seeds": targets.mean_error(errors),
-            "left_out": left_out_error(made),
+            "left_out": mean_error(made.left_out),
+            "own_rates": mean_error(made.own_rates),
             "noise_floor": report.floor.mean if report.floor else None,
             "single_run": report.floor.single if report.floor else None,
         },
@@ -168,7 +175,10 @@ def errors_csv(found: Mapping[str, Any]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(
-        ("scheme", "flow", "quantity", "measured", "reproduced", "error", "left_out_error", "explained")
+        (
+            *("scheme", "flow", "quantity", "measured", "reproduced", "error", "left_out_error", "explained"),
+            *("own_rate_factor", "own_rate_error"),
+        )
     )
     for scheme in found["schemes"]:
         for one in scheme["values"]:
@@ -181,6 +191,7 @@ def errors_csv(found: Mapping[str, Any]) -> str:
                     *(_number(one[key]) for key in ("measured", "reproduced", "error")),
                     _number(scheme["left_out_error"]),
                     "" if explained is None else ("yes" if explained else "no"),
+                    *(_number(scheme[key]) for key in ("own_rate_factor", "own_rate_error")),
                 )
             )
     return text.getvalue()
@@ -242,8 +253,24 @@ def answer(found: Mapping[str, Any]) -> list[str]:
     strange = [one["name"] for one in found["schemes"] if one["explained"] is False]
     if strange:
         lines.append(f"no path on which the others fit explains {', '.join(strange)}")
+    lines += _own_rates(found)
     lines += [f"{name} is left out: {why}" for name, why in found["left_out_of_the_table"].items()]
     return lines
+
+
+def _own_rates(found: Mapping[str, Any]) -> list[str]:
+    """How much of the error a rate of its own for each scheme would explain."""
+    error = found["errors"]["own_rates"]
+    if error is None:
+        return []
+    factors = {one["name"]: one["own_rate_factor"] for one in found["schemes"] if one["own_rate_factor"]}
+    away = sorted((factor, name) for name, factor in factors.items() if abs(factor - 1) > _OWN_RATE)
+    # At the end of the range nothing is told but that the rate is not what differs.
+    listed = ", ".join(f"{name} {factor:g}" for factor, name in away if factor not in (RATES[0], RATES[-1]))
+    return [
+        f"if the path had carried more or less while each scheme ran: {_percent(error)}"
+        + (f", at these multiples of the rate: {listed}" if listed else "")
+    ]
 
 
 def _name(name: str) -> str:

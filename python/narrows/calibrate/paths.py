@@ -45,14 +45,18 @@ class Parameter:
         return math.log(value + self.offset)
 
     def value(self, place: float) -> float:
-        """The value at a place: within the limits, and with as many digits as scenarios are written with."""
-        found = min(max(math.exp(place) - self.offset, self.least), self.most)
+        """The value at a place."""
+        return self.at(math.exp(place) - self.offset)
+
+    def at(self, value: float) -> float:
+        """A value within the limits, and with as many digits as scenarios are written with."""
+        found = min(max(value, self.least), self.most)
         if self.kind == "packets":
             return float(max(1, round(found)))
         if self.kind == "ratio" and found < 1e-5:
             return 0.0
         rounded = float(f"{found:.{_DIGITS}g}")
-        return float(round(rounded)) if self.kind in ("rate", "span") else rounded
+        return float(round(rounded)) if self.kind in ("rate", "span", "bytes") else rounded
 
 
 RATE = Parameter("rate", "rate", 1e3, 1e12)
@@ -90,6 +94,12 @@ FEATURES = {
                 Parameter("deviation", "ratio", 0.0, 2.0, offset=0.1, neutral=0.0, low=0.05, high=0.8),
                 Parameter("time", "span", 5e7, 1e12, neutral=1e9, low=2e8, high=2e10),
             ),
+            POISSON,
+        ),
+        Feature(
+            "grants",
+            "an event of the Poisson process moves so many bytes, and not those of one packet",
+            (Parameter("grant", "bytes", 64, 1e6, neutral=PACKET_BYTES, low=150, high=12000),),
             POISSON,
         ),
         Feature(
@@ -194,13 +204,17 @@ def scenario_text(
     said = path.said()
     has = path.features
     rate = said["rate"]
+    packet = f", packet: {said['grant']}" if "grants" in has else ""
     if "drift" in has:
-        rate = f"{{poissondrift: {{rate: {rate}, deviation: {said['deviation']}, time: {said['time']}}}}}"
+        drift = f"deviation: {said['deviation']}, time: {said['time']}{packet}"
+        rate = f"{{poissondrift: {{rate: {rate}, {drift}}}}}"
         key = "path.forward.0.rate.poissondrift.rate"
     elif path.trace is not None:
         scale = f"{path['rate'] / path.trace.mean_bps:.{_DIGITS}g}"
         rate = f"{{trace: {{file: {_quoted(path.trace.file)}, scale: {scale}}}}}"
         key = "path.forward.0.rate.trace.scale"
+    elif packet:
+        rate, key = f"{{poisson: {{rate: {rate}{packet}}}}}", "path.forward.0.rate.poisson.rate"
     elif path.link == POISSON:
         rate, key = f"{{poisson: {rate}}}", "path.forward.0.rate.poisson"
     else:

@@ -1,0 +1,175 @@
+"""The examination of a path that was found: how it does on fresh seeds, what each scheme gives on a path that
+was fitted without it, whether any path explains it, and at which rate it would fit.
+
+Schemes of a table mostly ran one after the other, and a path that carried more or less while one of them ran
+is no other path. A rate of its own for each scheme tells how much of the error that would explain. It is no
+part of the fit: nobody knows it of a scheme that was not measured.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+
+import numpy as np
+
+from narrows.calibrate.paths import RATE, Path, Space
+from narrows.calibrate.search import Search
+from narrows.calibrate.simulate import Evaluation, Wanted
+from narrows.calibrate.surrogate import Floats
+
+#: Runs of each scheme on fresh seeds, and on the path that was fitted without it.
+FRESH_RUNS, LEFT_OUT_RUNS = 10, 5
+#: Beyond so many standard errors a difference is not chance.
+BEYOND = 3.0
+#: A difference that matters, whatever chance is.
+MATTERS = 0.05
+#: How much worse than at their best others may fit, as a share of their error and beside it.
+_OTHERS, BESIDE = 0.15, 0.005
+#: Rates at which each scheme is tried, as multiples of that of the path, and runs of each.
+RATES = tuple(round(0.7 + 0.05 * step, 2) for step in range(13))
+_RATE_RUNS = 3
+
+
+@dataclass(frozen=True)
+class LeftOut:
+    """A scheme left out: the path that fits the others, and the scheme's results on it."""
+
+    scheme: str
+    path: Path
+    evaluation: Evaluation
+    error: float | None
+
+
+@dataclass(frozen=True)
+class Explained:
+    """Of a scheme the path, among those on which the others fit, that suits it best."""
+
+    scheme: str
+    path: Path
+    evaluation: Evaluation
+    error: float | None
+    #: False if no such path explains it: a difference beyond chance is left.
+    explained: bool
+
+
+@dataclass(frozen=True)
+class OwnRate:
+    """Of a scheme the rate, as a multiple of that of the path, at which it fits best, and the error there on
+    seeds that this choice has not seen."""
+
+    scheme: str
+    factor: float
+    error: float | None
+
+
+class Examination:
+    """Of what a search has found. `seed` gives the seeds of a purpose, and `check` simulates outside of the
+    budget of the search."""
+
+    def __init__(
+        self,
+        search: Search,
+        seed: Callable[[str, int], int],
+        check: Callable[[Sequence[Wanted]], list[Evaluation]],
+    ) -> None:
+        self.search, self.seed, self.check = search, seed, check
+
+    @property
+    def schemes(self) -> tuple[str, ...]:
+        """The schemes by their published names."""
+        return tuple(self.search.simulator.entries)
+
+    def fresh(self, path: Path) -> Evaluation:
+        """The path on seeds that the fit has not seen."""
+        return self.check([Wanted(path, self.schemes, FRESH_RUNS, self.seed("fresh", 0))])[0]
+
+    def left_out(self, space: Space) -> list[LeftOut]:
+        """Each scheme on the path that was fitted without it. The processes of the other schemes know where
+        that is; the scheme itself is simulated there."""
+        paths = self.search.held_out(space)
+        wanted = [
+            Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed("left out", number))
+            for number, (scheme, (path, _)) in enumerate(paths.items())
+        ]
+        return [
+            LeftOut(scheme, paths[scheme][0], one, self.error(scheme, one))
+            for scheme, one in zip(paths, self.check(wanted), strict=True)
+        ]
+
+    def explained(self, space: Space) -> list[Explained]:
+        """Of each scheme the path that suits it best among those on which the others fit about as well as
+        they can."""
+        search = self.search
+        pool = search.pool(space)
+        errors = search.relative(search.surrogate(space).means(pool))
+        wanted = []
+        for number, scheme in enumerate(search.targets.schemes):
+            mask = search.targets.mask([scheme])
+            others = _means(errors[:, ~mask])
+            allowed = others <= (1 + _OTHERS) * others.min() + BESIDE
+            own = np.where(allowed, search.objective.of(search.surrogate(space).means(pool), mask), np.inf)
+            path = space.path(pool[int(np.argmin(own))])
+            wanted.append(Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed("explained", number)))
+        return [
+            Explained(scheme, one.path, one, self.error(scheme, one), not self.beyond(scheme, one))
+            for scheme, one in zip(search.targets.schemes, self.check(wanted), strict=True)
+        ]
+
+    def own_rates(self, path: Path) -> list[OwnRate]:
+        """Of each scheme the rate at which it fits best. All rates are tried with the same seeds."""
+        paths = {
+            factor: replace(path, values={**path.values, RATE.name: RATE.at(factor * path[RATE.name])})
+            for factor in RATES
+        }
+        seed = self.seed("rates", 0)
+        found = self.check([Wanted(one, self.schemes, _RATE_RUNS, seed) for one in paths.values()])
+        best: dict[str, float] = {}
+        for scheme in self.search.targets.schemes:
+            errors = {factor: self.error(scheme, one) for factor, one in zip(paths, found, strict=True)}
+            known = {factor: error for factor, error in errors.items() if error is not None}
+            if known:
+                # Of rates that do as well the one that is nearest to that of the path.
+                best[scheme] = min(known, key=lambda factor: (known[factor], abs(factor - 1)))
+        wanted = [
+            Wanted(paths[factor], (scheme,), FRESH_RUNS, self.seed("own rate", number))
+            for number, (scheme, factor) in enumerate(best.items())
+        ]
+        return [
+            OwnRate(scheme, best[scheme], self.error(scheme, one))
+            for scheme, one in zip(best, self.check(wanted), strict=True)
+        ]
+
+    def error(self, scheme: str | None, one: Evaluation) -> float | None:
+        """The error of a scheme, or of all."""
+        targets = self.search.targets
+        errors = targets.errors(targets.means(one.runs(self.search.metrics)))
+        return targets.mean_error(errors, None if scheme is None else [scheme])
+
+    def beyond(self, scheme: str, one: Evaluation) -> bool:
+        """True if throughput or delay of a scheme differs by more than chance, of both sides, makes."""
+        targets, runs = self.search.targets, one.runs(self.search.metrics)
+        row = targets.row(runs)
+        for at, target in enumerate(targets.all):
+            if target.scheme != scheme or not target.relative or not math.isfinite(row[at]):
+                continue
+            values = [v for v in runs[scheme][target.flow][target.quantity] if v is not None]
+            scaled = [targets.scaled(target.quantity, value) for value in values]
+            ours = float(np.std(scaled, ddof=1)) / math.sqrt(len(scaled)) if len(scaled) > 1 else 0.0
+            away = abs(float(row[at] - targets.theirs[at]))
+            if away > max(MATTERS, BEYOND * math.hypot(ours, float(targets.noise[at]))):
+                return True
+        return False
+
+
+def _means(errors: Floats) -> Floats:
+    known = np.isfinite(errors)
+    return np.asarray(np.where(known, errors, 0.0).sum(axis=1) / np.maximum(known.sum(axis=1), 1))
+
+
+def mean_error(found: Sequence[LeftOut | OwnRate]) -> float | None:
+    """The mean over schemes; None if none has an error."""
+    errors = [one.error for one in found if one.error is not None]
+    return fmean(errors) if errors else None
