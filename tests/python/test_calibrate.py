@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import os
 import signal
 import subprocess
@@ -20,14 +21,17 @@ from campaign_kit import narrows, sentence, simulate
 from narrows.calibrate import table as tables
 from narrows.calibrate.mapping import Map, entries_of, read_map
 from narrows.calibrate.paths import (
+    BASIC,
     BYTES,
     CONSTANT,
     FEATURES,
     POISSON,
     TRACE,
     Path,
+    Space,
     TraceFile,
     Workload,
+    interval_ns,
     scenario_text,
 )
 from narrows.calibrate.run import metrics_of, workload
@@ -407,6 +411,30 @@ def test_every_feature_makes_a_scenario_that_loads(tmp_path: File) -> None:
         assert Path(path.link, {**basic, **neutral}, BYTES).features == []
 
 
+def test_features_are_tried_from_little_to_much_and_within_what_runs_on_the_path() -> None:
+    basic = Path(POISSON, {"rate": 2e6, "delay": 60e6, "queue": 40.0, "loss": 0.0})
+    ranges = {one.name: (one.axis(basic[one.name]) - 1, one.axis(basic[one.name]) + 1) for one in BASIC}
+    space = Space(POISSON, ranges, most={"offset": 5e8})
+    for name, feature in FEATURES.items():
+        wider = space.with_feature(name)
+        paths = feature.along(basic, (0.25, 0.5, 1.0), wider)
+        first = [path[feature.parameters[0].name] for path in paths]
+        assert first == sorted(set(first)), name
+        assert all(wider.holds(path) for path in paths)
+        # Jitter delays: the path has so much less delay of its own.
+        delays = [path["delay"] + feature.adds * of for path, of in zip(paths, first, strict=True)]
+        assert delays == pytest.approx([60e6] * 3, rel=1e-3), name
+    # Flows that start a second apart can't start more than half of it earlier, however often ranges widen.
+    wider = space.with_feature("start-offsets")
+    for _ in range(9):
+        most = wider.path([0.5] * 4 + [1.0])
+        wider.widen(most)
+        assert most["offset"] <= 5e8
+    text = scenario_text(most, Workload(("cubic",), 2, "1 s", "9 s"), runs=1, seed=1)
+    assert load_text(text).scenario.runs == 1
+    assert interval_ns(Workload((), 2, "1 s")) == 1e9 and interval_ns(Workload((), 1, "1 s")) == 0
+
+
 def test_shipped_and_written_paths_are_the_same() -> None:
     path = Path(POISSON, {"rate": 2e6, "delay": 30e6, "queue": 40.0, "loss": 0.01})
     assert path.said() == {"rate": "2 Mbit/s", "delay": "30 ms", "queue": "40 packets", "loss": "1 %"}
@@ -422,6 +450,25 @@ def runs(values: Mapping[str, Sequence[float]]) -> tables.Table:
         for run, value in enumerate(of)
     ]
     return tables.Table("made", tuple(rows))
+
+
+def test_noise_is_pooled_from_runs_of_the_table_and_simulated_ones() -> None:
+    """Two runs have one degree of freedom, eight simulated ones seven."""
+    steady, loose = (1e6, 1e6), (1e6 * math.e**-0.1, 1e6 * math.e**0.1)
+    targets = targets_of(runs({"steady": steady, "loose": loose}), ["steady", "loose"])
+    of = [at for at, one in enumerate(targets.all) if one.quantity == "throughput"]
+    rows = targets.theirs
+    # Of the variances 0 and 0.02 the table tells; simulated ones of 0.01 each are as large in all.
+    chance = np.full(len(targets.all), 0.1)
+    pooled = Objective.first(targets).after(rows, chance, 7).noise[of]
+    expected = [math.sqrt((7 * 0.01 + own) / 8 / 2) for own in (0.0, 0.02)]
+    assert pooled == pytest.approx(expected)
+    # Simulated runs that differ by a tenth of that are taken to be as uncertain as the table's all in all.
+    less = Objective.first(targets).after(rows, chance / math.sqrt(10), 7).noise[of]
+    assert less == pytest.approx(expected)
+    # And nothing is known of one that has no result there.
+    chance[of[0]] = math.nan
+    assert Objective.first(targets).after(rows, chance, 7).noise[of[0]] == targets.noise[of[0]]
 
 
 def test_the_noise_floor_is_what_runs_say_of_each_other() -> None:

@@ -31,14 +31,18 @@ def print_report(console: Console, document: Json, cells: bool) -> None:
     _print_relations(console, document)
     _print_limits(console, document)
     for title, side in (("What the published table shows", "theirs"), ("What ours shows", "ours")):
-        _print_list(console, title, _findings(columns, side))
+        said = _findings(columns, side)
+        shown = said if cells else said[:_MOST_FINDINGS]
+        _print_list(console, title, shown)
+        if len(shown) < len(said):
+            _print(console, f"- and {len(said) - len(shown)} more, with --cells or in report.html", "dim")
     for title, key in _LISTS:
         _print_list(console, title, document[key])
     _print_list(console, "Published values that are no measurements", artefacts(document))
 
 
-#: So many cells are shown unasked.
-_FEW = 60
+#: So many cells are shown unasked, and so many findings of each table.
+_FEW, _MOST_FINDINGS = 60, 15
 _LISTS = (
     ("What is certain about the original", "certain"),
     ("What is assumed about it", "assumed"),
