@@ -1,0 +1,163 @@
+"""The parts of narrows calibrate: paths and features, and the arithmetic of errors, noise and surrogates."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path as File
+from typing import Any
+
+import numpy as np
+import pytest
+
+from narrows.calibrate import table as tables
+from narrows.calibrate.paths import (
+    BASIC,
+    BYTES,
+    CONSTANT,
+    FEATURES,
+    POISSON,
+    Path,
+    Space,
+    Workload,
+    interval_ns,
+    scenario_text,
+)
+from narrows.calibrate.surrogate import Surrogate
+from narrows.calibrate.targets import Objective, floor_of, targets_of
+from narrows.scenario.loading import load, load_text
+
+# -- paths ---------------------------------------------------------------------------------------
+
+
+def test_every_feature_makes_a_scenario_that_loads(tmp_path: File) -> None:
+    basic = {"rate": 2e6, "delay": 30e6, "queue": 40.0, "loss": 0.01}
+    for name, feature in FEATURES.items():
+        own = {one.name: one.value(one.axis((one.low + one.high) / 2)) for one in feature.parameters}
+        path = Path(feature.link or CONSTANT, {**basic, **own}, BYTES)
+        assert path.features == [name]
+        text = scenario_text(path, Workload(("cubic",), 2, "5 s", "9 s"), runs=2, seed=1, title="it's")
+        scenario = load_text(text).scenario
+        assert scenario.runs == 2
+        neutral = {one.name: one.neutral for one in feature.parameters if one.neutral is not None}
+        assert Path(path.link, {**basic, **neutral}, BYTES).features == []
+
+
+def test_features_are_tried_from_little_to_much_and_within_what_runs_on_the_path() -> None:
+    basic = Path(POISSON, {"rate": 2e6, "delay": 60e6, "queue": 40.0, "loss": 0.0})
+    ranges = {one.name: (one.axis(basic[one.name]) - 1, one.axis(basic[one.name]) + 1) for one in BASIC}
+    space = Space(POISSON, ranges, most={"offset": 5e8})
+    for name, feature in FEATURES.items():
+        wider = space.with_feature(name)
+        paths = feature.along(basic, (0.25, 0.5, 1.0), wider)
+        first = [path[feature.parameters[0].name] for path in paths]
+        assert first == sorted(set(first)), name
+        assert all(wider.holds(path) for path in paths)
+        # Jitter delays: the path has so much less delay of its own.
+        delays = [path["delay"] + feature.adds * of for path, of in zip(paths, first, strict=True)]
+        assert delays == pytest.approx([60e6] * 3, rel=1e-3), name
+    # Flows that start a second apart can't start more than half of it earlier, however often ranges widen.
+    wider = space.with_feature("start-offsets")
+    for _ in range(9):
+        most = wider.path([0.5] * 4 + [1.0])
+        wider.widen(most)
+        assert most["offset"] <= 5e8
+    text = scenario_text(most, Workload(("cubic",), 2, "1 s", "9 s"), runs=1, seed=1)
+    assert load_text(text).scenario.runs == 1
+    assert interval_ns(Workload((), 2, "1 s")) == 1e9 and interval_ns(Workload((), 1, "1 s")) == 0
+
+
+def test_shipped_and_written_paths_are_the_same() -> None:
+    path = Path(POISSON, {"rate": 2e6, "delay": 30e6, "queue": 40.0, "loss": 0.01})
+    assert path.said() == {"rate": "2 Mbit/s", "delay": "30 ms", "queue": "40 packets", "loss": "1 %"}
+
+
+# -- arithmetic ----------------------------------------------------------------------------------
+
+
+def runs(values: Mapping[str, Sequence[float]]) -> tables.Table:
+    rows = [
+        tables.Measured(scheme, str(run), "all", {"throughput": value, "delay": 5e7, "loss": 0.0})
+        for scheme, of in values.items()
+        for run, value in enumerate(of)
+    ]
+    return tables.Table("made", tuple(rows))
+
+
+def test_noise_is_pooled_from_runs_of_the_table_and_simulated_ones() -> None:
+    """Two runs have one degree of freedom, eight simulated ones seven."""
+    steady, loose = (1e6, 1e6), (1e6 * math.e**-0.1, 1e6 * math.e**0.1)
+    targets = targets_of(runs({"steady": steady, "loose": loose}), ["steady", "loose"])
+    of = [at for at, one in enumerate(targets.all) if one.quantity == "throughput"]
+    rows = targets.theirs
+    # Of the variances 0 and 0.02 the table tells; simulated ones of 0.01 each are as large in all.
+    chance = np.full(len(targets.all), 0.1)
+    pooled = Objective.first(targets).after(rows, chance, 7).noise[of]
+    expected = [math.sqrt((7 * 0.01 + own) / 8 / 2) for own in (0.0, 0.02)]
+    assert pooled == pytest.approx(expected)
+    # Simulated runs that differ by a tenth of that are taken to be as uncertain as the table's all in all.
+    less = Objective.first(targets).after(rows, chance / math.sqrt(10), 7).noise[of]
+    assert less == pytest.approx(expected)
+    # And nothing is known of one that has no result there.
+    chance[of[0]] = math.nan
+    assert Objective.first(targets).after(rows, chance, 7).noise[of[0]] == targets.noise[of[0]]
+
+
+def test_the_noise_floor_is_what_runs_say_of_each_other() -> None:
+    """Of two runs 0.9 and 1.1: each differs from the other by 18.2 and 22.2 %, and the mean is off by half
+    of that."""
+    floor = floor_of(targets_of(runs({"a": (0.9e6, 1.1e6)}), ["a"]))
+    assert floor is not None
+    throughput = (abs(0.9 / 1.1 - 1) + abs(1.1 / 0.9 - 1)) / 2
+    assert floor.single == pytest.approx(throughput / 2)  # delays do not differ
+    assert floor.mean == pytest.approx(throughput / 4)
+    assert floor_of(targets_of(runs({"a": (1e6,)}), ["a"])) is None
+
+
+def test_errors_are_relative_and_losses_are_differences() -> None:
+    targets = targets_of(runs({"a": (1e6, 1e6), "b": (2e6, 2e6)}), ["a", "b"])
+    ours = {"a": {"all": {"throughput": [1.1e6], "delay": [4e7], "loss": [0.02]}}}
+    errors = targets.errors(targets.means(ours))
+    assert errors[:3] == [pytest.approx(0.1), pytest.approx(-0.2), pytest.approx(0.02)]
+    assert errors[3:] == [None, None, None]
+    assert targets.mean_error(errors) == pytest.approx(0.15)
+    assert targets.mean_error(errors, ["b"]) is None
+
+
+def test_the_objective_is_zero_at_the_table_and_grows_away_from_it() -> None:
+    targets = targets_of(runs({"a": (1e6, 1e6), "b": (2e6, 2e6)}), ["a", "b"])
+    objective = Objective.first(targets)
+    theirs = targets.theirs
+    costs = objective.of(np.array([theirs, theirs + 0.05, theirs + 0.2, np.full(len(theirs), np.nan)]))
+    assert costs[0] == pytest.approx(0)
+    assert costs[0] < costs[1] < costs[2]
+    # A scheme without results is no way to be near.
+    assert costs[3] > costs[1]
+    only = objective.of(np.array([theirs + np.where(targets.mask(["a"]), 1.0, 0.0)]), targets.mask(["b"]))
+    assert only[0] == pytest.approx(0)
+
+
+def test_a_surrogate_learns_a_smooth_function_through_noise() -> None:
+    random = np.random.default_rng(1)
+    points = random.random((60, 2))
+
+    def true(at: Any) -> Any:
+        return np.sin(3 * at[:, 0]) + 2 * at[:, 1]
+
+    noise = 0.05
+    surrogate = Surrogate(2, 2)
+    values = true(points) + noise * random.standard_normal(60)
+    # A target that is known nowhere has no expectation.
+    surrogate.learn(points, np.stack([values, np.full(60, np.nan)], axis=1))
+    fresh = random.random((200, 2))
+    means = surrogate.means(fresh)
+    assert np.sqrt(np.mean((means[:, 0] - true(fresh)) ** 2)) < noise
+    assert np.isnan(means[:, 1]).all()
+    samples = surrogate.samples(fresh[:20], 50, random)
+    assert samples.shape == (50, 20, 2)
+    assert abs(samples[:, :, 0].mean(axis=0) - means[:20, 0]).max() < noise
+
+
+def test_the_shipped_india_path_loads() -> None:
+    lab = File(__file__).parents[2] / "labs" / "pantheon-india"
+    assert load(str(lab / "india.yaml")).scenario.where == "simulate"
