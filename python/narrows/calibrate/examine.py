@@ -86,23 +86,18 @@ class Examination:
         """The path on seeds that the fit has not seen."""
         return self.check([Wanted(path, self.schemes, FRESH_RUNS, self.seed("fresh", 0))])[0]
 
-    def left_out(self, space: Space, purpose: str = "left out") -> list[LeftOut]:
+    def left_out(self, space: Space) -> list[LeftOut]:
         """Each scheme on the path that was fitted without it. The processes of the other schemes know where
-        that is; the scheme itself is simulated there, with the seeds of a purpose."""
+        that is; the scheme itself is simulated there."""
         paths = self.search.held_out(space)
         wanted = [
-            Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed(purpose, number))
-            for number, (scheme, path) in enumerate(paths.items())
+            Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed("left out", number))
+            for number, (scheme, (path, _)) in enumerate(paths.items())
         ]
         return [
-            LeftOut(scheme, paths[scheme], one, self.error(scheme, one))
+            LeftOut(scheme, paths[scheme][0], one, self.error(scheme, one))
             for scheme, one in zip(paths, self.check(wanted), strict=True)
         ]
-
-    def left_out_error(self, space: Space) -> float:
-        """Their mean error, to compare spaces by: with the same seeds for each space, and not those of the
-        error that is told in the end."""
-        return mean_error(self.left_out(space, "trial")) or 0.0
 
     def explained(self, space: Space) -> list[Explained]:
         """Of each scheme the path that suits it best among those on which the others fit about as well as

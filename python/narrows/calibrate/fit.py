@@ -34,7 +34,6 @@ from narrows.calibrate.paths import (
     Path,
     Space,
     TraceFile,
-    interval_ns,
 )
 from narrows.calibrate.search import SEEDS, Search
 from narrows.calibrate.simulate import Evaluation, Wanted
@@ -54,8 +53,8 @@ _WIDTHS, _CLOSE_STEPS = (0.3, 0.12), 3
 #: A search is over when this many best paths differ by no more than these shares.
 _STILL = 6
 _SAME = {RATE.name: 0.004, DELAY.name: 0.006, QUEUE.name: 0.02, LOSS.name: 0.06}
-#: More and more of a feature, evaluations that spread over it, and steps after them.
-_FEATURE_PLACES, _FEATURE_FIRST, _FEATURE_STEPS = (0.2, 0.4, 0.6, 0.8, 1.0), 8, 5
+#: Evaluations that spread over a feature, and steps after them.
+_FEATURE_FIRST, _FEATURE_STEPS = 8, 3
 #: By how much the error of schemes that were left out must fall, as a share, for a feature.
 ADMITTED = 0.03
 #: Up to this multiple of the noise floor there is nothing for a feature to gain.
@@ -112,7 +111,6 @@ class _Fitting:
         self.trials: list[Trial] = []
         self.links: dict[str, float] = {}
         self.not_tried: str | None = None
-        self.examination = Examination(search, self.seed, self.check)
 
     def run(self) -> Fit:
         wides = self.basic()
@@ -131,7 +129,7 @@ class _Fitting:
         self.tell("comparing the best")
         path, fitted = self.simplest(self.race(inner))
         self.tell("fresh seeds")
-        examination = self.examination
+        examination = Examination(self.search, self.seed, self.check)
         fresh = examination.fresh(path)
         made = Fit(path, inner, fresh, fitted, dict(self.search.objective.misfit), self.trials)
         made.links, made.not_tried = self.links, self.not_tried
@@ -179,7 +177,6 @@ class _Fitting:
             "links": 950_000,
             "rates": 960_000,
             "own rate": 970_000,
-            "trial": 980_000,
         }
         return self.search.seed * SEEDS + base[purpose] + number
 
@@ -195,8 +192,7 @@ class _Fitting:
         """The kinds of link that may be that of the table: one, if it is clear which."""
         self.tell("basic path")
         links = LINKS if self.trace is None else (TRACE,)
-        most = {"offset": interval_ns(self.search.simulator.work) / 2}
-        spaces = [Space(link, ranges(self.search.targets), trace=self.trace, most=most) for link in links]
+        spaces = [Space(link, ranges(self.search.targets), trace=self.trace) for link in links]
         for space in spaces:
             self.search.begin(space, _FIRST)
         for number in range(_BOTH + _WIDE):
@@ -241,13 +237,12 @@ class _Fitting:
 
     def features(self, space: Space) -> Space:
         """The space with the features that are admitted."""
-        work = self.search.simulator.work
         waiting = [
             one.name
             for one in FEATURES.values()
-            if one.link in (None, space.link) and (not one.several or interval_ns(work) > 0)
+            if one.link in (None, space.link) and (not one.several or self.search.simulator.work.flows > 1)
         ]
-        before = self.examination.left_out_error(space)
+        before = self.search.held_out_error(space)
         while waiting and not self.spent(_FEATURES_SHARE):
             found: dict[str, tuple[float, Space]] = {}
             for name in waiting:
@@ -255,12 +250,10 @@ class _Fitting:
                     break
                 self.tell(f"feature {name}")
                 wider = space.with_feature(name)
-                best_without = self.search.best(space)
-                self.search.simulate(FEATURES[name].along(best_without, _FEATURE_PLACES, wider))
-                self.search.begin(wider, _FEATURE_FIRST, best_without)
+                self.search.begin(wider, _FEATURE_FIRST, self.search.best(space))
                 for _ in range(_FEATURE_STEPS):
                     self.search.step(wider, _STEP)
-                found[name] = (self.examination.left_out_error(wider), wider)
+                found[name] = (self.search.held_out_error(wider), wider)
             if not found:
                 break
             best = min(found, key=lambda name: found[name][0])
@@ -270,9 +263,7 @@ class _Fitting:
                 self.trials.append(Trial(name, before, error, admitted and name == best))
             if not admitted:
                 break
-            # Beside the one that is admitted, the better half of the others is tried again.
-            others = sorted((name for name in found if name != best), key=lambda name: found[name][0])
-            waiting = others[: (len(others) + 1) // 2]
+            waiting = [name for name in waiting if name != best]
             before, space = after, wider
         if self.spent(_FEATURES_SHARE) and waiting:
             tried = {one.feature for one in self.trials}
@@ -284,7 +275,7 @@ class _Fitting:
         """The best of several paths that are expected to be about as good, on the same seeds: the processes
         are uncertain by more than these differ."""
         search = self.search
-        paths = [search.best(space), *search.held_out(space).values()]
+        paths = [search.best(space), *(path for path, _ in search.held_out(space).values())]
         paths = list({json.dumps(path.said()): path for path in paths}.values())
         costs = search.objective.of(search.expected(space, paths))
         order = [0, *(int(at) for at in np.argsort(costs, kind="stable") if at)]
@@ -314,9 +305,7 @@ class _Fitting:
             float(cost) for cost in self.search.objective.of(np.array([targets.row(one) for one in found]))
         ]
         at = 0
-        # Where the path does not reproduce the table, nothing makes much of a difference.
-        good = self.good_enough(targets.mean_error(targets.errors(targets.means(found[0]))))
-        if len(choices) == 3 and costs[1] <= (_SIMPLER if good else 1.0) * costs[0]:
+        if len(choices) == 3 and costs[1] <= _SIMPLER * costs[0]:
             at = 1
         # Schemes with packets of 1500 bytes alone can't tell the two units apart.
         if costs[-1] < 0.9 * costs[at]:

@@ -240,7 +240,7 @@ def answer(found: Mapping[str, Any]) -> list[str]:
     for one in found["features"]:
         if one["admitted"]:
             lines.append(
-                f"{one['feature']} is admitted: the error of schemes left out falls from"
+                f"{one['feature']} is admitted: the expected error of schemes left out falls from"
                 f" {_percent(one['before'])} to {_percent(one['after'])}"
             )
     others = sorted({one["feature"] for one in found["features"]} - set(admitted))

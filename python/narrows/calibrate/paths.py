@@ -75,26 +75,8 @@ class Feature:
     parameters: tuple[Parameter, ...]
     #: The link that it needs.
     link: str | None = None
-    #: Only where there are several flows, which start one after the other.
+    #: Only where there are several flows.
     several: bool = False
-    #: The mean delay that it adds, as a multiple of its first parameter.
-    adds: float = 0.0
-
-    def along(self, path: Path, places: Sequence[float], space: Space) -> list[Path]:
-        """A path of a space with more and more of this feature, at places of its ranges, with the same mean
-        delay."""
-        found = []
-        for place in places:
-            values = dict(path.values)
-            for one in self.parameters:
-                low, high = space.ranges[one.name]
-                values[one.name] = min(
-                    one.value(low + place * (high - low)), space.most.get(one.name, math.inf)
-                )
-            less = self.adds * values[self.parameters[0].name]
-            values[DELAY.name] = DELAY.at(max(0.2 * values[DELAY.name], values[DELAY.name] - less))
-            found.append(replace(path, values=values))
-        return found
 
 
 FEATURES = {
@@ -124,8 +106,6 @@ FEATURES = {
             "jitter",
             "packets are delayed by random times besides, in order",
             (Parameter("jitter", "span", 0.0, 1e10, offset=2e6, neutral=0.0, low=5e5, high=4e7),),
-            # The mean of the larger half of a normal law: sqrt(2 / pi) standard deviations.
-            adds=0.8,
         ),
         Feature(
             "burst-loss",
@@ -215,13 +195,6 @@ class Workload:
     flows: int = 1
     interval: str = "0 s"
     duration: str = "30 s"
-
-
-def interval_ns(work: Workload) -> int:
-    """The time from the start of one flow to that of the next; 0 where there is one flow."""
-    from narrows.scenario.quantity import convert, parse
-
-    return int(convert(parse(work.interval, "span"), "span", None)) if work.flows > 1 else 0
 
 
 def scenario_text(
@@ -325,8 +298,6 @@ class Space:
     #: Of a part of a space: what it is called, and that only paths within its ranges are of it.
     part: str = ""
     trace: TraceFile | None = None
-    #: The largest values of parameters that depend on what runs on the path.
-    most: Mapping[str, float] = field(default_factory=dict)
     names: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -337,8 +308,7 @@ class Space:
         values = {}
         for name, share in zip(self.names, shares, strict=True):
             low, high = self.ranges[name]
-            value = PARAMETERS[name].value(low + float(share) * (high - low))
-            values[name] = min(value, self.most.get(name, math.inf))
+            values[name] = PARAMETERS[name].value(low + float(share) * (high - low))
         return Path(self.link, values, self.unit, self.trace)
 
     def shares(self, path: Path) -> list[float]:
@@ -372,8 +342,7 @@ class Space:
         """This space with a feature besides."""
         ranges = dict(self.ranges)
         for one in FEATURES[name].parameters:
-            high = min(one.high, self.most.get(one.name, math.inf))
-            ranges[one.name] = (one.axis(min(one.low, high / 2)), one.axis(high))
+            ranges[one.name] = (one.axis(one.low), one.axis(one.high))
         return replace(self, ranges=ranges, features=(*self.features, name))
 
     def widen(self, path: Path) -> bool:
@@ -384,7 +353,7 @@ class Space:
             one, step = PARAMETERS[name], 0.5 * (high - low)
             if share < 0.03 and low > (limit := one.axis(max(one.least, 1e-9 if not one.offset else 0.0))):
                 low, wider = max(limit, low - step), True
-            elif share > 0.97 and high < (limit := one.axis(min(one.most, self.most.get(name, math.inf)))):
-                high, wider = min(limit, high + step), True
+            elif share > 0.97 and high < one.axis(one.most):
+                high, wider = min(one.axis(one.most), high + step), True
             self.ranges[name] = (low, high)
         return wider

@@ -13,6 +13,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +27,8 @@ from narrows.sweep import designs
 #: Candidates far and near, of which the most promising are drawn from.
 _FAR, _NEAR, _PROMISING = 800, 800, 100
 _STEPS = (0.15, 0.05, 0.02)
-#: How far around a path another feature is looked at, as a share of the ranges: with jitter delays differ.
-_AROUND = 0.6
 #: Rounds of refinement of a minimum, and candidates of each.
 _ROUNDS, _EACH = 8, 120
-#: Runs of one path that tell how much they differ.
-REPEATS = 8
 #: Seeds of a search: this many evaluations before those of the next seed begin.
 SEEDS = 1_000_000
 
@@ -77,8 +74,6 @@ class Search:
         self.history: list[Seen] = []
         self.objective = Objective.first(targets)
         self.thought = 0.0
-        #: The standard deviations of single runs on a path that was simulated again and again.
-        self.chance: Floats | None = None
         self._learnt: dict[tuple[object, ...], tuple[int, Surrogate]] = {}
 
     # -- evaluations -----------------------------------------------------------------------------
@@ -103,7 +98,7 @@ class Search:
             has = {name for name in around.values if name in space.names}
             for at, name in enumerate(space.names):
                 if name in has:
-                    points[:, at] = centre[at] + _AROUND * (points[:, at] - 0.5)
+                    points[:, at] = centre[at] + 0.2 * (points[:, at] - 0.5)
         self.simulate([space.path(point) for point in points])
 
     def step(self, space: Space, count: int) -> None:
@@ -113,13 +108,11 @@ class Search:
         random = self._random("step", space)
         candidates = self._candidates(space, surrogate, random)
         costs = self.objective.of(surrogate.means(candidates))
-        order = np.argsort(costs, kind="stable")
+        order = np.argsort(costs, kind="stable")[:_PROMISING]
         chosen = [self._refined(space, surrogate, candidates[order[0]], None, random)]
-        # What is expected to be good, and as many of all others, of which less is known.
-        others = random.choice(order[_PROMISING:], _PROMISING, replace=False)
-        drawn_from = candidates[np.concatenate([order[:_PROMISING], others])]
-        for drawn in surrogate.samples(drawn_from, max(0, count - 1), random):
-            chosen.append(drawn_from[int(np.argmin(self.objective.of(drawn)))])
+        promising = candidates[order]
+        for drawn in surrogate.samples(promising, max(0, count - 1), random):
+            chosen.append(promising[int(np.argmin(self.objective.of(drawn)))])
         self.thought += time.monotonic() - began
         self.simulate([space.path(point) for point in chosen[:count]])
         self._judge(space)
@@ -129,28 +122,14 @@ class Search:
         are nearly linear in the parameters, a fit averages over the chance of all of them."""
         inner = space.around(self.best(space), width, part)
         self.begin(inner, count)
-        self.repeat(inner)
         return inner
-
-    def repeat(self, space: Space) -> None:
-        """Simulates the best path of a space again and again, and takes how much its runs differ into the
-        objective."""
-        self.simulate([self.best(space)] * REPEATS)
-        rows = np.array([one.row for one in self.history[-REPEATS:]])
-        there = np.isfinite(rows).sum(axis=0) > REPEATS // 2
-        self.chance = np.full(rows.shape[1], np.nan)
-        self.chance[there] = np.nanstd(rows[:, there], axis=0, ddof=1) * math.sqrt(self.runs)
-        self._judge(space)
 
     def _judge(self, space: Space) -> None:
         """Takes the misfit at the best path so far into the objective, and widens ranges at its edge."""
         best = self.best(space)
-        expected = self.expected(space, [best])[0]
-        if self.chance is None:
-            chance = self.surrogate(space).chance() * math.sqrt(self.runs)
-            self.objective = self.objective.after(expected, chance)
-        else:
-            self.objective = self.objective.after(expected, self.chance, REPEATS - 1)
+        self.objective = self.objective.after(
+            self.expected(space, [best])[0], self.surrogate(space).chance() * math.sqrt(self.runs)
+        )
         if space.widen(best):
             self._learnt.clear()
 
@@ -193,9 +172,22 @@ class Search:
         """Many candidates, for questions about all of a space."""
         return self._candidates(space, self.surrogate(space), self._random("pool", space))
 
-    def held_out(self, space: Space) -> dict[str, Path]:
-        """Of each scheme the path that fits the others best."""
-        return {scheme: self.best(space, ~self.targets.mask([scheme])) for scheme in self.targets.schemes}
+    def held_out(self, space: Space) -> dict[str, tuple[Path, float | None]]:
+        """Of each scheme the path that fits the others best, and the error that is expected of it there."""
+        found = {}
+        for scheme in self.targets.schemes:
+            mask = self.targets.mask([scheme])
+            path = self.best(space, ~mask)
+            expected = self.expected(space, [path])[0]
+            errors = self.relative(expected)[mask]
+            known = errors[np.isfinite(errors)]
+            found[scheme] = (path, float(np.mean(known)) if len(known) else None)
+        return found
+
+    def held_out_error(self, space: Space) -> float:
+        """The mean of that over schemes."""
+        errors = [error for _, error in self.held_out(space).values() if error is not None]
+        return fmean(errors) if errors else 0.0
 
     def relative(self, rows: Floats) -> Floats:
         """|ours / theirs - 1| of expected results; NaN where a target enters no error."""

@@ -181,27 +181,6 @@ def _noise(targets: Targets) -> Floats:
     return np.array(found)
 
 
-def _pooled(targets: Targets, chance: Floats, degrees: int) -> Floats:
-    """Standard errors of means from the spread of runs of the table and of simulated ones. Three runs
-    may be alike by chance, and what is told exactly should count for more than what is not. Where runs of
-    the table differ by more than simulated ones all in all, something else varied too, and simulated
-    spreads are taken to be so much larger."""
-    counts = np.array([len(one.runs) for one in targets.all])
-    own = np.array(
-        [np.var(targets.of_runs(one), ddof=1) if len(one.runs) > 1 else 0.0 for one in targets.all]
-    )
-    simulated = chance**2
-    for quantity in QUANTITIES:
-        of = np.array([one.quantity == quantity for one in targets.all])
-        known = of & np.isfinite(simulated)
-        both = known & (counts > 1)
-        if both.any():
-            simulated[known] *= max(1.0, float(own[both].sum() / max(simulated[both].sum(), 1e-12)))
-    pooled = (degrees * simulated + (counts - 1) * own) / (degrees + counts - 1)
-    found = np.fmax(LEAST_NOISE, np.sqrt(pooled / counts))
-    return np.asarray(np.where(np.isfinite(simulated), found, targets.noise))
-
-
 def floor_of(targets: Targets) -> Floor | None:
     """The noise floor; None if no value has two runs. With n runs of standard deviation s, one run differs
     from the mean of the others by s sqrt(n / (n - 1)), and the mean of all is off by s / sqrt(n)."""
@@ -234,14 +213,11 @@ class Objective:
         """Before anything is known of the misfit."""
         return cls(targets, {THROUGHPUT: 0.05, DELAY: 0.05, LOSS: 0.3}, targets.noise)
 
-    def after(self, rows: Floats, chance: Floats, degrees: int | None = None) -> Objective:
+    def after(self, rows: Floats, chance: Floats) -> Objective:
         """With the misfit that the best path so far has (its `row`), and the standard deviations that chance
-        makes of single runs there: known from `degrees` + 1 runs, or guessed from all paths without them."""
+        makes of single runs there. A few runs may be alike by chance; simulations tell how likely that is."""
         counts = np.array([len(one.runs) for one in self.targets.all])
-        if degrees is None:
-            noise = np.fmax(self.targets.noise, chance / np.sqrt(counts))
-        else:
-            noise = _pooled(self.targets, chance, degrees)
+        noise = np.fmax(self.targets.noise, chance / np.sqrt(counts))
         misfit = {}
         for quantity in QUANTITIES:
             own = [

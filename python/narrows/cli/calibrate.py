@@ -82,7 +82,7 @@ def calibrate(
             metavar="AMOUNT",
             help='Of the search: evaluations (all schemes once on a path), or time: 500, "20 min".',
         ),
-    ] = "600",
+    ] = "300",
     seed: Annotated[int, typer.Option("--seed", min=0, max=1_000_000, help="Seed of everything random.")] = 1,
     processors: Annotated[
         int | None, typer.Option("--processors", min=1, max=1024, help="Threads. [default: all processors]")
