@@ -38,7 +38,7 @@ connector:
     "{address}", "{port}"]
 """
 #: Reasons that speak about the machine and not about the flows.
-BUSY = ("lateness", "emulator_", "endpoint_starved", "sender_starved", "stolen", "clock_step")
+BUSY = ("lateness", "standstill", "emulator_", "endpoint_starved", "sender_starved", "stolen", "clock_step")
 NEVER_READY = MANIFEST.replace("server.accept()", "__import__('time').sleep(99)").replace(
     "create_server(('', int(sys.argv[1])))", "socket()"
 )

@@ -1,7 +1,7 @@
 //! Emulated runs from cell to record, as root and as an ordinary user.
 
 use crate::common::{
-    Folder, MS, can_emulate, cell, claim, emulate, last_event, my_turn, run_to_end,
+    Folder, MACHINE, MS, can_emulate, cell, claim, emulate, last_event, my_turn, run_to_end,
 };
 use narrows_cell::open_record;
 use narrows_record::read::{read_queues, read_states};
@@ -11,16 +11,6 @@ use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-
-/// Reasons that a busy machine may cause; anything else is a fault of ours.
-const MACHINE: &[&str] = &[
-    "lateness",
-    "emulator_starved",
-    "emulator_saturated",
-    "endpoint_starved",
-    "stolen",
-    "sender_starved",
-];
 
 fn run(folder: &Folder, command: &mut Command) -> Record {
     let output = run_to_end(command);

@@ -2,23 +2,12 @@
 //! the record say of them.
 
 use crate::common::{
-    Folder, MS, can_emulate, cell, claim, emulate, last_event, my_turn, run_to_end,
+    Folder, MACHINE, MS, can_emulate, cell, claim, emulate, last_event, my_turn, run_to_end,
 };
 use narrows_cell::open_record;
 use narrows_record::read::{PacketReader, read_frames, read_transfers};
 use narrows_record::{Chunk, FlowSummary, PacketRow, Record, Severity, TransferRow};
 use serde_json::{Value, json};
-
-/// Reasons that a busy machine may cause; anything else is a fault of ours.
-const MACHINE: &[&str] = &[
-    "lateness",
-    "emulator_starved",
-    "emulator_saturated",
-    "endpoint_starved",
-    "stolen",
-    "sender_starved",
-    "send_buffer",
-];
 
 fn run(folder: &Folder, cell: &Value) -> Record {
     let output = run_to_end(&mut emulate(folder, cell));

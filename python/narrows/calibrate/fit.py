@@ -34,6 +34,7 @@ from narrows.calibrate.paths import (
     Path,
     Space,
     TraceFile,
+    interval_ns,
 )
 from narrows.calibrate.search import SEEDS, Search
 from narrows.calibrate.simulate import Evaluation, Wanted
@@ -192,7 +193,9 @@ class _Fitting:
         """The kinds of link that may be that of the table: one, if it is clear which."""
         self.tell("basic path")
         links = LINKS if self.trace is None else (TRACE,)
-        spaces = [Space(link, ranges(self.search.targets), trace=self.trace) for link in links]
+        # Flows start in the order in which they are planned.
+        most = {"offset": interval_ns(self.search.simulator.work) / 2}
+        spaces = [Space(link, ranges(self.search.targets), trace=self.trace, most=most) for link in links]
         for space in spaces:
             self.search.begin(space, _FIRST)
         for number in range(_BOTH + _WIDE):
@@ -237,10 +240,11 @@ class _Fitting:
 
     def features(self, space: Space) -> Space:
         """The space with the features that are admitted."""
+        apart = interval_ns(self.search.simulator.work) > 0
         waiting = [
             one.name
             for one in FEATURES.values()
-            if one.link in (None, space.link) and (not one.several or self.search.simulator.work.flows > 1)
+            if one.link in (None, space.link) and (apart or not one.several)
         ]
         before = self.search.held_out_error(space)
         while waiting and not self.spent(_FEATURES_SHARE):

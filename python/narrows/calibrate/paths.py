@@ -75,7 +75,7 @@ class Feature:
     parameters: tuple[Parameter, ...]
     #: The link that it needs.
     link: str | None = None
-    #: Only where there are several flows.
+    #: Only where there are several flows, which start one after the other.
     several: bool = False
 
 
@@ -197,6 +197,13 @@ class Workload:
     duration: str = "30 s"
 
 
+def interval_ns(work: Workload) -> int:
+    """The time from the start of one flow to that of the next; 0 where there is one flow."""
+    from narrows.scenario.quantity import convert, parse
+
+    return int(convert(parse(work.interval, "span"), "span", None)) if work.flows > 1 else 0
+
+
 def scenario_text(
     path: Path, work: Workload, *, runs: int, seed: int, title: str = "", head: Sequence[str] = ()
 ) -> str:
@@ -298,6 +305,8 @@ class Space:
     #: Of a part of a space: what it is called, and that only paths within its ranges are of it.
     part: str = ""
     trace: TraceFile | None = None
+    #: The largest values of parameters that depend on what runs on the path.
+    most: Mapping[str, float] = field(default_factory=dict)
     names: list[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -308,7 +317,8 @@ class Space:
         values = {}
         for name, share in zip(self.names, shares, strict=True):
             low, high = self.ranges[name]
-            values[name] = PARAMETERS[name].value(low + float(share) * (high - low))
+            value = PARAMETERS[name].value(low + float(share) * (high - low))
+            values[name] = min(value, self._most(name))
         return Path(self.link, values, self.unit, self.trace)
 
     def shares(self, path: Path) -> list[float]:
@@ -318,6 +328,9 @@ class Space:
             low, high = self.ranges[name]
             found.append((PARAMETERS[name].axis(path[name]) - low) / (high - low))
         return found
+
+    def _most(self, name: str) -> float:
+        return min(PARAMETERS[name].most, self.most.get(name, math.inf))
 
     def holds(self, path: Path) -> bool:
         """True if the path differs from this space by nothing but values of its parameters."""
@@ -335,14 +348,15 @@ class Space:
             least = one.axis(max(one.least, 1e-9 if not one.offset else 0.0))
             # A queue has whole packets.
             half = max(half, 1.5 / path[name] if one.kind == "packets" else 0.0)
-            ranges[name] = (max(least, middle - half), min(one.axis(one.most), middle + half))
+            ranges[name] = (max(least, middle - half), min(one.axis(self._most(name)), middle + half))
         return replace(self, ranges=ranges, part=part)
 
     def with_feature(self, name: str) -> Space:
         """This space with a feature besides."""
         ranges = dict(self.ranges)
         for one in FEATURES[name].parameters:
-            ranges[one.name] = (one.axis(one.low), one.axis(one.high))
+            high = min(one.high, self._most(one.name))
+            ranges[one.name] = (one.axis(min(one.low, high / 2)), one.axis(high))
         return replace(self, ranges=ranges, features=(*self.features, name))
 
     def widen(self, path: Path) -> bool:
@@ -353,7 +367,7 @@ class Space:
             one, step = PARAMETERS[name], 0.5 * (high - low)
             if share < 0.03 and low > (limit := one.axis(max(one.least, 1e-9 if not one.offset else 0.0))):
                 low, wider = max(limit, low - step), True
-            elif share > 0.97 and high < one.axis(one.most):
-                high, wider = min(one.axis(one.most), high + step), True
+            elif share > 0.97 and high < (limit := one.axis(self._most(name))):
+                high, wider = min(limit, high + step), True
             self.ranges[name] = (low, high)
         return wider

@@ -23,8 +23,6 @@ from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError
 from narrows.locks import FolderLock
 
 DOCUMENT = "calibration.json"
-#: Evaluations where nothing is said.
-DEFAULT_BUDGET = 300
 
 
 @dataclass(frozen=True)

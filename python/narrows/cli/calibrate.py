@@ -108,8 +108,9 @@ def calibrate(
     from narrows.calibrate.mapping import Map, checked_flows, checked_metric, checked_time
     from narrows.calibrate.run import Asked, merged
     from narrows.calibrate.run import calibrate as run
+    from narrows.calibrate.search import Budget
     from narrows.calibrate.table import LOSS
-    from narrows.cli.common import print_json
+    from narrows.cli.common import budget_of, print_json
     from narrows.cli.stage_bar import StageBar
     from narrows.errors import DataError, UsageError
     from narrows.sweep.engines import usable_processors
@@ -136,7 +137,7 @@ def calibrate(
         source,
         merged(map_file, written, others),
         seed,
-        _budget(budget),
+        Budget(*budget_of(budget, 50, 100_000)),
         processors or usable_processors(),
         find(trace, Path()) if trace is not None else None,
     )
@@ -150,19 +151,6 @@ def calibrate(
         print_json({"folder": str(folder), **found})
     else:
         _print(found, folder)
-
-
-def _budget(text: str) -> Any:
-    from narrows.calibrate.search import Budget
-    from narrows.cli.common import positive
-    from narrows.errors import UsageError
-
-    plain = text.strip()
-    if plain.isdecimal():
-        if not 50 <= int(plain) <= 100_000:
-            raise UsageError(f"--budget {plain}: a search needs 50 evaluations at least, and 100000 at most")
-        return Budget(int(plain), None)
-    return Budget(None, positive(plain, "span", "--budget") / 1e9)
 
 
 def _print(found: dict[str, Any], folder: Path) -> None:

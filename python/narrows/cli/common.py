@@ -88,6 +88,20 @@ def positive(text: str, kind: str, option: str) -> int:
     return value
 
 
+def budget_of(text: str, least: int, most: int) -> tuple[int | None, float | None]:
+    """What --budget says: a number of evaluations within limits, or a time, in seconds."""
+    from narrows.errors import UsageError
+
+    plain = text.strip()
+    if not plain.isdecimal():
+        return None, positive(plain, "span", "--budget") / 1e9
+    if not least <= int(plain) <= most:
+        raise UsageError(
+            f"--budget {plain}: write a number from {least} to {most}, or a time such as '5 min'"
+        )
+    return int(plain), None
+
+
 def print_expectations(console: Console, results: dict[str, Any]) -> None:
     """The expectations of the scenario, with their outcomes."""
     if results.get("expect"):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import Json, positive
+from narrows.cli.common import Json, budget_of, positive
 from narrows.cli.completion import scheme_names
 
 if TYPE_CHECKING:
@@ -160,6 +160,7 @@ def _hunt(
     from narrows.errors import UsageError
     from narrows.hunt.evaluate import Question
     from narrows.hunt.hunting import Hunt
+    from narrows.hunt.search import Budget
     from narrows.hunt.space import make
     from narrows.scenario.quantity import QuantityError
     from narrows.sweep.engines import engine
@@ -177,7 +178,7 @@ def _hunt(
             raise UsageError(f"--goal: {error}") from None
     question = Question(scheme, objective, against, make(objective.genes, given, duration), seed, wanted)
     question.check()
-    spent = _budget(budget)
+    spent = Budget(*budget_of(budget, 1, 10_000_000))
     most = positive(memory, "bytes", "--memory") if memory else DEFAULT_MEMORY
     path = output or RESULTS / f"hunt-{scheme}-{objective.name}-{question.hash[:6]}"
     return Hunt(question, path, spent, engine(on), most)
@@ -190,17 +191,6 @@ def _split(text: str) -> tuple[str, str]:
     if not (found and name.strip() and value.strip()):
         raise UsageError(f"--bound {text}: write NAME=LOW..HIGH, NAME=VALUE or NAME=none")
     return name.strip(), value.strip()
-
-
-def _budget(text: str) -> Budget:
-    from narrows.errors import UsageError
-    from narrows.hunt.search import Budget
-
-    if text.strip().isdecimal():
-        if not 1 <= int(text) <= 10_000_000:
-            raise UsageError(f"--budget {text}: write a number from 1 to 10000000, or a time such as '5 min'")
-        return Budget(evaluations=int(text))
-    return Budget(seconds=positive(text, "span", "--budget") / 1e9)
 
 
 def _watch(bar: StageBar, budget: Budget, objective: Objective) -> Watch:

@@ -108,6 +108,18 @@ pub(crate) fn emulate(folder: &Folder, cell: &Value) -> Command {
 /// Runs that a busy machine may spoil before a test gives up.
 pub(crate) const ATTEMPTS: usize = 6;
 
+/// Reasons that a busy machine may cause; anything else is a fault of ours.
+pub(crate) const MACHINE: &[&str] = &[
+    "lateness",
+    "standstill",
+    "emulator_starved",
+    "emulator_saturated",
+    "endpoint_starved",
+    "stolen",
+    "sender_starved",
+    "send_buffer",
+];
+
 /// Whether the machine kept time, for every single packet.
 pub(crate) fn undisturbed(record: &Record) -> bool {
     let spikes = ["lateness_spike", "endpoint_held_up"];
