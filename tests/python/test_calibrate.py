@@ -246,21 +246,22 @@ schema: narrows/scenario/1
 question: What did Pantheon see?
 where: simulate
 path: {forward: [{rate: 3 Mbit/s, queue: {droptail: 30 packets}}, {delay: 20 ms}], backward: [{delay: 20 ms}]}
-schemes: [cubic, vegas, copa]
+schemes: [cubic, reno, vegas, copa, bbr1, htcp]
 flows: {count: 2, interval: 2 s}
-duration: 8 s
+duration: 12 s
 runs: 2
 """
     simulate(tmp_path / "ours", scenario)
     data, campaign = tmp_path / "data", tmp_path / "imported"
     assert narrows("export", tmp_path / "ours", "--format", "pantheon", "-o", data).exit_code == 0
     assert narrows("import", "pantheon", data, "-o", campaign, "--no-report").exit_code == 0
-    assert workload(tables.read(campaign), Map()) == Workload((), 2, "2 s", "8 s")
+    assert workload(tables.read(campaign), Map()) == Workload((), 2, "2 s", "12 s")
     refused = narrows("calibrate", campaign, "-o", tmp_path / "fit", "--budget", 60)
     assert "--scheme" in sentence(refused)
     assert "pantheon:copa" in sentence(refused)
-    names = [word for name in ("cubic", "vegas", "copa") for word in ("--scheme", f"pantheon:{name}={name}")]
-    path = calibrated(campaign, tmp_path / "fit", "--budget", 80, *names)["path"]
+    schemes = ("cubic", "reno", "vegas", "copa", "bbr1", "htcp")
+    names = [word for name in schemes for word in ("--scheme", f"pantheon:{name}={name}")]
+    path = calibrated(campaign, tmp_path / "fit", "--budget", 160, *names)["path"]
     assert path["rate_bps"] == pytest.approx(3e6, rel=0.03)
     assert path["delay_ns"] == pytest.approx(20e6, rel=0.03)
     assert path["queue_packets"] == pytest.approx(30, rel=0.1)

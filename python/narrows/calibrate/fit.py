@@ -39,6 +39,7 @@ from narrows.calibrate.paths import (
 from narrows.calibrate.search import SEEDS, Search
 from narrows.calibrate.simulate import Evaluation, Wanted
 from narrows.calibrate.start import ranges
+from narrows.calibrate.surrogate import Floats
 
 #: Evaluations with which each kind of link begins, and those of a step.
 _FIRST, _STEP = 10, 4
@@ -49,8 +50,13 @@ _BOTH = 3
 _WIDE, _WIDE_SHARE, _CLEAR = 6, 0.55, 0.5
 #: Share of the budget after which no more features are tried.
 _FEATURES_SHARE = 0.8
-#: Widths of the neighbourhoods, as shares of the ranges, and steps in each.
-_WIDTHS, _CLOSE_STEPS = (0.3, 0.12), 3
+#: Widths of the neighbourhoods, each as a share of the one before, and steps in each.
+_WIDTHS, _CLOSE_STEPS = (0.3, 0.4, 0.3), 2
+#: Steps along each parameter when a search looks around, as shares of the ranges; how many of the paths are
+#: left for how many runs; what share of the objective is better; and how often a search goes elsewhere.
+_AROUND, _LOOKS, _BETTER, _ELSEWHERE = (0.05, 0.12, 0.25), ((3, 1), (1, 6)), 0.85, 2
+#: How often a neighbourhood moves whose best path is not in its middle, and what is the middle.
+_MOVES, _MIDDLE = 3, (0.2, 0.8)
 #: A search is over when this many best paths differ by no more than these shares.
 _STILL = 6
 _SAME = {RATE.name: 0.004, DELAY.name: 0.006, QUEUE.name: 0.02, LOSS.name: 0.06}
@@ -112,16 +118,19 @@ class _Fitting:
         self.trials: list[Trial] = []
         self.links: dict[str, float] = {}
         self.not_tried: str | None = None
+        #: Better paths than the best one of a neighbourhood.
+        self.others: list[Path] = []
 
     def run(self) -> Fit:
         wides = self.basic()
         inners = [self.close_in(wide, "basic path") for wide in wides]
         at = self.better(inners) if len(inners) > 1 else 0
         wide, inner = wides[at], inners[at]
-        if self.features_wanted(inner):
-            wider = self.features(wide)
-            if wider.features:
-                inner = self.close_in(wider, "all features")
+        inner = self.look_around(wide, inner, "basic path")
+        wider = self.features(wide) if self.features_wanted(inner) else wide
+        if wider.features:
+            inner = self.close_in(wider, "all features")
+            inner = self.look_around(wider, inner, "all features")
         self.tell("closing in")
         best = [self.search.best(inner)]
         while not self.spent(1.0) and not _settled(best):
@@ -148,17 +157,70 @@ class _Fitting:
         """True if an error is about the noise of the table, so that there is nothing left to explain."""
         return error is None or (self.floor is not None and error <= GOOD_ENOUGH * self.floor + BESIDE)
 
-    def close_in(self, space: Space, what: str) -> Space:
-        """The neighbourhood of the best path, ever closer."""
+    def look_around(self, wide: Space, inner: Space, what: str) -> Space:
+        """Goes on elsewhere while there is a better path that differs in one parameter. Processes that have
+        learnt near a path, where values may be steps, are sure of much that is not so further away."""
+        for number in range(_ELSEWHERE):
+            self.tell("looking around")
+            other = self.elsewhere(wide, self.search.best(inner))
+            if other is None:
+                break
+            self.others.append(other)
+            if self.spent(1.0):
+                break
+            inner = self.close_in(wide, f"{what}, elsewhere {number + 1}", other)
+        return inner
+
+    def elsewhere(self, space: Space, path: Path) -> Path | None:
+        """A better path that differs in one parameter, by simulations; None if there is none."""
+        middle = space.shares(path)
+        paths = [path]
+        for at in range(len(middle)):
+            for step in _AROUND:
+                for place in (middle[at] - step, middle[at] + step):
+                    paths.append(space.path([*middle[:at], place, *middle[at + 1 :]]))
+        for number, (left, runs) in enumerate(_LOOKS):
+            paths = list({json.dumps(one.said()): one for one in paths}.values())
+            costs = self.costs(paths, runs, self.seed("elsewhere", number))
+            order = [int(at) for at in np.argsort(costs, kind="stable")]
+            better = [at for at in order if at and costs[at] < _BETTER * costs[0]]
+            paths = [paths[0], *(paths[at] for at in better[:left])]
+        return paths[1] if len(paths) > 1 else None
+
+    def costs(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
+        """The objective of some paths on the same seeds."""
+        found = self.check([Wanted(path, self.schemes, runs, seed) for path in paths])
+        rows = np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
+        return self.search.objective.of(rows)
+
+    def close_in(self, space: Space, what: str, centre: Path | None = None) -> Space:
+        """The neighbourhood of the best path, or first of another, ever closer."""
         for number, width in enumerate(_WIDTHS, 1):
             if self.spent(1.0):
                 break
             self.tell(f"{what}, closer")
-            space = self.search.close_in(space, width, 4 + 2 * len(space.names), f"{what} {number}")
-            for _ in range(_CLOSE_STEPS):
-                if not self.spent(1.0):
-                    self.search.step(space, _STEP)
+            count = 4 + 2 * len(space.names)
+            space = self.search.close_in(space, width, count, f"{what} {number}", centre)
+            centre = None
+            for moved in range(_MOVES + 1):
+                for _ in range(_CLOSE_STEPS):
+                    if not self.spent(1.0):
+                        self.search.step(space, _STEP)
+                if moved == _MOVES or self.spent(1.0) or not self.off_middle(space):
+                    break
+                count = 2 + len(space.names)
+                space = self.search.close_in(space, 1.0, count, f"{what} {number}.{moved + 1}")
         return space
+
+    def off_middle(self, space: Space) -> bool:
+        """True if the best path of a neighbourhood is near its edge, so that a better one may be outside."""
+        low, high = _MIDDLE
+        path = self.search.best(space)
+        moved = space.around(path, 1.0, space.part)
+        return any(
+            not low <= share <= high and space.ranges[name] != moved.ranges[name]
+            for name, share in zip(space.names, space.shares(path), strict=True)
+        )
 
     @property
     def schemes(self) -> tuple[str, ...]:
@@ -178,6 +240,7 @@ class _Fitting:
             "links": 950_000,
             "rates": 960_000,
             "own rate": 970_000,
+            "elsewhere": 980_000,
         }
         return self.search.seed * SEEDS + base[purpose] + number
 
@@ -216,11 +279,8 @@ class _Fitting:
     def better(self, spaces: Sequence[Space]) -> int:
         """Which kind of link is the better one, by the best path of each on the same seeds."""
         self.tell("comparing links")
-        seed = self.seed("links", 0)
         paths = [self.search.best(space) for space in spaces]
-        found = self.check([Wanted(path, self.schemes, _PAIRS, seed) for path in paths])
-        rows = np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
-        costs = self.search.objective.of(rows)
+        costs = self.costs(paths, _PAIRS, self.seed("links", 0))
         self.links |= {space.link: float(cost) for space, cost in zip(spaces, costs, strict=True)}
         return int(np.argmin(costs))
 
@@ -279,10 +339,11 @@ class _Fitting:
         """The best of several paths that are expected to be about as good, on the same seeds: the processes
         are uncertain by more than these differ."""
         search = self.search
-        paths = [search.best(space), *(path for path, _ in search.held_out(space).values())]
+        paths = [search.best(space), *self.others, *(path for path, _ in search.held_out(space).values())]
         paths = list({json.dumps(path.said()): path for path in paths}.values())
         costs = search.objective.of(search.expected(space, paths))
-        order = [0, *(int(at) for at in np.argsort(costs, kind="stable") if at)]
+        sure = 1 + len(self.others)
+        order = [*range(sure), *(int(at) for at in np.argsort(costs, kind="stable") if at >= sure)]
         paths = [paths[at] for at in order[:_RACERS]]
         rows = np.zeros((len(paths), len(search.targets.all)))
         for number, (left, runs) in enumerate(_ROUNDS):
