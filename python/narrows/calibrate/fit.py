@@ -50,13 +50,14 @@ _BOTH = 3
 _WIDE, _WIDE_SHARE, _CLEAR = 6, 0.55, 0.5
 #: Share of the budget after which no more features are tried.
 _FEATURES_SHARE = 0.8
-#: Widths of the neighbourhoods, each as a share of the one before, and steps in each.
-_WIDTHS, _CLOSE_STEPS = (0.3, 0.4, 0.3), 2
+#: Widths of the neighbourhoods, each as a share of the one before: the first of each kind of link, the one in
+#: which features are compared, and the last. And steps in each.
+_FIRST_WIDTH, _NEXT_WIDTH, _LAST_WIDTH, _CLOSE_STEPS = 0.3, 0.4, 0.3, 2
 #: Steps along each parameter when a search looks around, as shares of the ranges; how many of the paths are
 #: left for how many runs; what share of the objective is better; and how often a search goes elsewhere.
 _AROUND, _LOOKS, _BETTER, _ELSEWHERE = (0.05, 0.12, 0.25), ((3, 1), (1, 6)), 0.85, 2
 #: How often a neighbourhood moves whose best path is not in its middle, and what is the middle.
-_MOVES, _MIDDLE = 3, (0.2, 0.8)
+_MOVES, _MIDDLE = 2, (0.2, 0.8)
 #: A search is over when this many best paths differ by no more than these shares.
 _STILL = 6
 _SAME = {RATE.name: 0.004, DELAY.name: 0.006, QUEUE.name: 0.02, LOSS.name: 0.06}
@@ -118,19 +119,22 @@ class _Fitting:
         self.trials: list[Trial] = []
         self.links: dict[str, float] = {}
         self.not_tried: str | None = None
+        #: Neighbourhoods so far.
+        self.parts = 0
         #: Better paths than the best one of a neighbourhood.
         self.others: list[Path] = []
 
     def run(self) -> Fit:
         wides = self.basic()
-        inners = [self.close_in(wide, "basic path") for wide in wides]
+        inners = [self.close_in(wide, _FIRST_WIDTH) for wide in wides]
         at = self.better(inners) if len(inners) > 1 else 0
         wide, inner = wides[at], inners[at]
-        inner = self.look_around(wide, inner, "basic path")
+        inner = self.look_around(wide, self.close_in(inner, _NEXT_WIDTH))
         wider = self.features(wide) if self.features_wanted(inner) else wide
         if wider.features:
-            inner = self.close_in(wider, "all features")
-            inner = self.look_around(wider, inner, "all features")
+            more = self.close_in(self.close_in(wider, _FIRST_WIDTH), _NEXT_WIDTH)
+            inner = self.worth_it(inner, self.look_around(wider, more))
+        inner = self.close_in(inner, _LAST_WIDTH)
         self.tell("closing in")
         best = [self.search.best(inner)]
         while not self.spent(1.0) and not _settled(best):
@@ -157,10 +161,10 @@ class _Fitting:
         """True if an error is about the noise of the table, so that there is nothing left to explain."""
         return error is None or (self.floor is not None and error <= GOOD_ENOUGH * self.floor + BESIDE)
 
-    def look_around(self, wide: Space, inner: Space, what: str) -> Space:
+    def look_around(self, wide: Space, inner: Space) -> Space:
         """Goes on elsewhere while there is a better path that differs in one parameter. Processes that have
         learnt near a path, where values may be steps, are sure of much that is not so further away."""
-        for number in range(_ELSEWHERE):
+        for _ in range(_ELSEWHERE):
             self.tell("looking around")
             other = self.elsewhere(wide, self.search.best(inner))
             if other is None:
@@ -168,7 +172,7 @@ class _Fitting:
             self.others.append(other)
             if self.spent(1.0):
                 break
-            inner = self.close_in(wide, f"{what}, elsewhere {number + 1}", other)
+            inner = self.close_in(self.close_in(wide, _FIRST_WIDTH, other), _NEXT_WIDTH)
         return inner
 
     def elsewhere(self, space: Space, path: Path) -> Path | None:
@@ -193,23 +197,22 @@ class _Fitting:
         rows = np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
         return self.search.objective.of(rows)
 
-    def close_in(self, space: Space, what: str, centre: Path | None = None) -> Space:
-        """The neighbourhood of the best path, or first of another, ever closer."""
-        for number, width in enumerate(_WIDTHS, 1):
+    def close_in(self, space: Space, width: float, centre: Path | None = None) -> Space:
+        """The neighbourhood of the best path, or of another, with a share of the ranges. It moves while the
+        best path is near its edge."""
+        self.tell("closing in")
+        count = 4 + 2 * len(space.names)
+        for _ in range(_MOVES + 1):
             if self.spent(1.0):
                 break
-            self.tell(f"{what}, closer")
-            count = 4 + 2 * len(space.names)
-            space = self.search.close_in(space, width, count, f"{what} {number}", centre)
-            centre = None
-            for moved in range(_MOVES + 1):
-                for _ in range(_CLOSE_STEPS):
-                    if not self.spent(1.0):
-                        self.search.step(space, _STEP)
-                if moved == _MOVES or self.spent(1.0) or not self.off_middle(space):
-                    break
-                count = 2 + len(space.names)
-                space = self.search.close_in(space, 1.0, count, f"{what} {number}.{moved + 1}")
+            self.parts += 1
+            space = self.search.close_in(space, width, count, f"part {self.parts}", centre)
+            for _step in range(_CLOSE_STEPS):
+                if not self.spent(1.0):
+                    self.search.step(space, _STEP)
+            if not self.off_middle(space):
+                break
+            width, count, centre = 1.0, 2 + len(space.names), None
         return space
 
     def off_middle(self, space: Space) -> bool:
@@ -241,6 +244,7 @@ class _Fitting:
             "rates": 960_000,
             "own rate": 970_000,
             "elsewhere": 980_000,
+            "features": 990_000,
         }
         return self.search.seed * SEEDS + base[purpose] + number
 
@@ -334,6 +338,18 @@ class _Fitting:
             rest = [name for name in waiting if name not in tried]
             self.not_tried = f"the budget ended before {', '.join(rest)}" if rest else None
         return space
+
+    def worth_it(self, without: Space, more: Space) -> Space:
+        """The neighbourhood with features, or that without them if its best path is as good when both are
+        simulated: features were compared by what was expected."""
+        self.tell("comparing with and without features")
+        paths = [self.search.best(without), self.search.best(more)]
+        less, with_them = self.costs(paths, _PAIRS, self.seed("features", 0))
+        if with_them < less:
+            return more
+        self.trials = [replace(one, admitted=False) for one in self.trials]
+        self.others = [path for path in self.others if not path.features]
+        return without
 
     def race(self, space: Space) -> Path:
         """The best of several paths that are expected to be about as good, on the same seeds: the processes
