@@ -2,10 +2,10 @@
 
 1. Pantheon's path with a constant and with a Poisson link, and the neighbourhood of the best path, ever
    closer. The worse kind of link is left as soon as that is clear, and both are compared on the same seeds
-   where it never is.
+   where it never is. Then further away along each parameter, by simulation.
 2. If that is not as good as the noise of the table allows: features one by one. One is admitted if the error
-   of schemes that were left out falls by it.
-3. The neighbourhood of the best path with them; no loss at all where that does as well.
+   of schemes that were left out falls by it, and all of them if simulations are nearer to the table for it.
+3. The neighbourhood of the best path, with them or without; no loss at all where that does as well.
 4. Each scheme left out and the path fitted again without it.
 5. The path on seeds that the fit has not seen.
 6. Of each scheme: is there a path on which the others fit and this one too?
@@ -53,6 +53,8 @@ _FEATURES_SHARE = 0.8
 #: Widths of the neighbourhoods, each as a share of the one before: the first of each kind of link, the one in
 #: which features are compared, and the last. And steps in each.
 _FIRST_WIDTH, _NEXT_WIDTH, _LAST_WIDTH, _CLOSE_STEPS = 0.3, 0.4, 0.3, 2
+#: Width of the neighbourhood in which schemes are left out and explained.
+_BESIDE_WIDTH = 0.3
 #: Steps along each parameter when a search looks around, as shares of the ranges; how many of the paths are
 #: left for how many runs; what share of the objective is better; and how often a search goes elsewhere.
 _AROUND, _LOOKS, _BETTER, _ELSEWHERE = (0.05, 0.12, 0.25), ((3, 1), (1, 6)), 0.85, 2
@@ -88,7 +90,6 @@ class Fit:
     """What a calibration has found."""
 
     path: Path
-    space: Space
     fresh: Evaluation
     fitted: float | None
     misfit: dict[str, float]
@@ -145,13 +146,14 @@ class _Fitting:
         self.tell("fresh seeds")
         examination = Examination(self.search, self.seed, self.check)
         fresh = examination.fresh(path)
-        made = Fit(path, inner, fresh, fitted, dict(self.search.objective.misfit), self.trials)
+        made = Fit(path, fresh, fitted, dict(self.search.objective.misfit), self.trials)
         made.links, made.not_tried = self.links, self.not_tried
         made.within_budget = not self.spent(1.0)
         if len(self.schemes) > 1:
             self.tell("leaving one out")
-            made.left_out = examination.left_out(inner)
-            made.explained = examination.explained(inner)
+            beside = self.beside(path, wider if path.features else wide)
+            made.left_out = examination.left_out(beside)
+            made.explained = examination.explained(beside, fresh)
             if not self.good_enough(examination.error(None, fresh)):
                 self.tell("rates of their own")
                 made.own_rates = examination.own_rates(path)
@@ -350,6 +352,12 @@ class _Fitting:
         self.trials = [replace(one, admitted=False) for one in self.trials]
         self.others = [path for path in self.others if not path.features]
         return without
+
+    def beside(self, path: Path, space: Space) -> Space:
+        """A neighbourhood of a path that is wide enough to say what other paths can do."""
+        found = space.around(path, _BESIDE_WIDTH, "beside the path")
+        self.search.begin(found, 4 + 2 * len(found.names))
+        return found
 
     def race(self, space: Space) -> Path:
         """The best of several paths that are expected to be about as good, on the same seeds: the processes
