@@ -193,11 +193,14 @@ class _Fitting:
             paths = [paths[0], *(paths[at] for at in better[:left])]
         return paths[1] if len(paths) > 1 else None
 
+    def rows(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
+        """The results of some paths on the same seeds."""
+        found = self.check([Wanted(path, self.schemes, runs, seed) for path in paths])
+        return np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
+
     def costs(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
         """The objective of some paths on the same seeds."""
-        found = self.check([Wanted(path, self.schemes, runs, seed) for path in paths])
-        rows = np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
-        return self.search.objective.of(rows)
+        return self.search.objective.of(self.rows(paths, runs, seed))
 
     def close_in(self, space: Space, width: float, centre: Path | None = None) -> Space:
         """The neighbourhood of the best path, or of another, with a share of the ranges. It moves while the
@@ -342,12 +345,13 @@ class _Fitting:
         return space
 
     def worth_it(self, without: Space, more: Space) -> Space:
-        """The neighbourhood with features, or that without them if its best path is as good when both are
-        simulated: features were compared by what was expected."""
+        """The neighbourhood with features, or that without them if its best path is about as good when both
+        are simulated: features were compared by what was expected."""
         self.tell("comparing with and without features")
         paths = [self.search.best(without), self.search.best(more)]
-        less, with_them = self.costs(paths, _PAIRS, self.seed("features", 0))
-        if with_them < less:
+        rows = self.rows(paths, _PAIRS, self.seed("features", 0))
+        less, with_them = np.nanmean(self.search.relative(rows), axis=1)
+        if with_them < less * (1 - ADMITTED):
             return more
         self.trials = [replace(one, admitted=False) for one in self.trials]
         self.others = [path for path in self.others if not path.features]
