@@ -246,28 +246,24 @@ schema: narrows/scenario/1
 question: What did Pantheon see?
 where: simulate
 path: {forward: [{rate: 3 Mbit/s, queue: {droptail: 30 packets}}, {delay: 20 ms}], backward: [{delay: 20 ms}]}
-schemes: [cubic, reno, vegas, copa, bbr1, htcp]
+schemes: [cubic, vegas, copa]
 flows: {count: 2, interval: 2 s}
-duration: 12 s
+duration: 8 s
 runs: 2
 """
     simulate(tmp_path / "ours", scenario)
     data, campaign = tmp_path / "data", tmp_path / "imported"
     assert narrows("export", tmp_path / "ours", "--format", "pantheon", "-o", data).exit_code == 0
     assert narrows("import", "pantheon", data, "-o", campaign, "--no-report").exit_code == 0
-    assert workload(tables.read(campaign), Map()) == Workload((), 2, "2 s", "12 s")
+    assert workload(tables.read(campaign), Map()) == Workload((), 2, "2 s", "8 s")
     refused = narrows("calibrate", campaign, "-o", tmp_path / "fit", "--budget", 60)
     assert "--scheme" in sentence(refused)
     assert "pantheon:copa" in sentence(refused)
-    schemes = ("cubic", "reno", "vegas", "copa", "bbr1", "htcp")
-    names = [word for name in schemes for word in ("--scheme", f"pantheon:{name}={name}")]
-    found = calibrated(campaign, tmp_path / "fit", "--budget", 120, *names)
-    path = found["path"]
+    names = [word for name in ("cubic", "vegas", "copa") for word in ("--scheme", f"pantheon:{name}={name}")]
+    path = calibrated(campaign, tmp_path / "fit", "--budget", 80, *names)["path"]
     assert path["rate_bps"] == pytest.approx(3e6, rel=0.03)
-    # 12 s of loss-based flows tell of the sum: the delay of the path, and a full queue of 30 x 4 ms.
-    assert path["delay_ns"] + path["queue_bytes"] * 8e9 / path["rate_bps"] == pytest.approx(140e6, rel=0.03)
+    assert path["delay_ns"] == pytest.approx(20e6, rel=0.03)
     assert path["queue_packets"] == pytest.approx(30, rel=0.1)
-    assert found["errors"]["fresh_seeds"] < 0.03
 
 
 # -- tables and maps -----------------------------------------------------------------------------

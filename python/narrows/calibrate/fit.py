@@ -2,10 +2,10 @@
 
 1. Pantheon's path with a constant and with a Poisson link, and the neighbourhood of the best path, ever
    closer. The worse kind of link is left as soon as that is clear, and both are compared on the same seeds
-   where it never is. Then further away along each parameter, by simulation.
+   where it never is.
 2. If that is not as good as the noise of the table allows: features one by one. One is admitted if the error
-   of schemes that were left out falls by it, and all of them if simulations are nearer to the table for it.
-3. The neighbourhood of the best path, with them or without; no loss at all where that does as well.
+   of schemes that were left out falls by it.
+3. The neighbourhood of the best path with them; no loss at all where that does as well.
 4. Each scheme left out and the path fitted again without it.
 5. The path on seeds that the fit has not seen.
 6. Of each scheme: is there a path on which the others fit and this one too?
@@ -39,7 +39,6 @@ from narrows.calibrate.paths import (
 from narrows.calibrate.search import SEEDS, Search
 from narrows.calibrate.simulate import Evaluation, Wanted
 from narrows.calibrate.start import ranges
-from narrows.calibrate.surrogate import Floats
 
 #: Evaluations with which each kind of link begins, and those of a step.
 _FIRST, _STEP = 10, 4
@@ -50,16 +49,8 @@ _BOTH = 3
 _WIDE, _WIDE_SHARE, _CLEAR = 6, 0.55, 0.5
 #: Share of the budget after which no more features are tried.
 _FEATURES_SHARE = 0.8
-#: Widths of the neighbourhoods, each as a share of the one before: the first of each kind of link, the one in
-#: which features are compared, and the last. And steps in each.
-_FIRST_WIDTH, _NEXT_WIDTH, _LAST_WIDTH, _CLOSE_STEPS = 0.3, 0.4, 0.3, 2
-#: Width of the neighbourhood in which schemes are left out and explained.
-_BESIDE_WIDTH = 0.3
-#: Steps along each parameter when a search looks around, as shares of the ranges; how many of the paths are
-#: left for how many runs; what share of the objective is better; and how often a search goes elsewhere.
-_AROUND, _LOOKS, _BETTER, _ELSEWHERE = (0.05, 0.12, 0.25), ((3, 1), (1, 6)), 0.85, 2
-#: How often a neighbourhood moves whose best path is not in its middle, and what is the middle.
-_MOVES, _MIDDLE = 2, (0.2, 0.8)
+#: Widths of the neighbourhoods, as shares of the ranges, and steps in each.
+_WIDTHS, _CLOSE_STEPS = (0.3, 0.12), 3
 #: A search is over when this many best paths differ by no more than these shares.
 _STILL = 6
 _SAME = {RATE.name: 0.004, DELAY.name: 0.006, QUEUE.name: 0.02, LOSS.name: 0.06}
@@ -90,6 +81,7 @@ class Fit:
     """What a calibration has found."""
 
     path: Path
+    space: Space
     fresh: Evaluation
     fitted: float | None
     misfit: dict[str, float]
@@ -120,22 +112,16 @@ class _Fitting:
         self.trials: list[Trial] = []
         self.links: dict[str, float] = {}
         self.not_tried: str | None = None
-        #: Neighbourhoods so far.
-        self.parts = 0
-        #: Better paths than the best one of a neighbourhood.
-        self.others: list[Path] = []
 
     def run(self) -> Fit:
         wides = self.basic()
-        inners = [self.close_in(wide, _FIRST_WIDTH) for wide in wides]
+        inners = [self.close_in(wide, "basic path") for wide in wides]
         at = self.better(inners) if len(inners) > 1 else 0
         wide, inner = wides[at], inners[at]
-        inner = self.look_around(wide, self.close_in(inner, _NEXT_WIDTH))
-        wider = self.features(wide) if self.features_wanted(inner) else wide
-        if wider.features:
-            more = self.close_in(self.close_in(wider, _FIRST_WIDTH), _NEXT_WIDTH)
-            inner = self.worth_it(inner, self.look_around(wider, more))
-        inner = self.close_in(inner, _LAST_WIDTH)
+        if self.features_wanted(inner):
+            wider = self.features(wide)
+            if wider.features:
+                inner = self.close_in(wider, "all features")
         self.tell("closing in")
         best = [self.search.best(inner)]
         while not self.spent(1.0) and not _settled(best):
@@ -146,14 +132,13 @@ class _Fitting:
         self.tell("fresh seeds")
         examination = Examination(self.search, self.seed, self.check)
         fresh = examination.fresh(path)
-        made = Fit(path, fresh, fitted, dict(self.search.objective.misfit), self.trials)
+        made = Fit(path, inner, fresh, fitted, dict(self.search.objective.misfit), self.trials)
         made.links, made.not_tried = self.links, self.not_tried
         made.within_budget = not self.spent(1.0)
         if len(self.schemes) > 1:
             self.tell("leaving one out")
-            beside = self.beside(path, wider if path.features else wide)
-            made.left_out = examination.left_out(beside)
-            made.explained = examination.explained(beside, fresh)
+            made.left_out = examination.left_out(inner)
+            made.explained = examination.explained(inner)
             if not self.good_enough(examination.error(None, fresh)):
                 self.tell("rates of their own")
                 made.own_rates = examination.own_rates(path)
@@ -163,72 +148,17 @@ class _Fitting:
         """True if an error is about the noise of the table, so that there is nothing left to explain."""
         return error is None or (self.floor is not None and error <= GOOD_ENOUGH * self.floor + BESIDE)
 
-    def look_around(self, wide: Space, inner: Space) -> Space:
-        """Goes on elsewhere while there is a better path that differs in one parameter. Processes that have
-        learnt near a path, where values may be steps, are sure of much that is not so further away."""
-        for _ in range(_ELSEWHERE):
-            self.tell("looking around")
-            other = self.elsewhere(wide, self.search.best(inner))
-            if other is None:
-                break
-            self.others.append(other)
+    def close_in(self, space: Space, what: str) -> Space:
+        """The neighbourhood of the best path, ever closer."""
+        for number, width in enumerate(_WIDTHS, 1):
             if self.spent(1.0):
                 break
-            inner = self.close_in(self.close_in(wide, _FIRST_WIDTH, other), _NEXT_WIDTH)
-        return inner
-
-    def elsewhere(self, space: Space, path: Path) -> Path | None:
-        """A better path that differs in one parameter, by simulations; None if there is none."""
-        middle = space.shares(path)
-        paths = [path]
-        for at in range(len(middle)):
-            for step in _AROUND:
-                for place in (middle[at] - step, middle[at] + step):
-                    paths.append(space.path([*middle[:at], place, *middle[at + 1 :]]))
-        for number, (left, runs) in enumerate(_LOOKS):
-            paths = list({json.dumps(one.said()): one for one in paths}.values())
-            costs = self.costs(paths, runs, self.seed("elsewhere", number))
-            order = [int(at) for at in np.argsort(costs, kind="stable")]
-            better = [at for at in order if at and costs[at] < _BETTER * costs[0]]
-            paths = [paths[0], *(paths[at] for at in better[:left])]
-        return paths[1] if len(paths) > 1 else None
-
-    def rows(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
-        """The results of some paths on the same seeds."""
-        found = self.check([Wanted(path, self.schemes, runs, seed) for path in paths])
-        return np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
-
-    def costs(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
-        """The objective of some paths on the same seeds."""
-        return self.search.objective.of(self.rows(paths, runs, seed))
-
-    def close_in(self, space: Space, width: float, centre: Path | None = None) -> Space:
-        """The neighbourhood of the best path, or of another, with a share of the ranges. It moves while the
-        best path is near its edge."""
-        self.tell("closing in")
-        count = 4 + 2 * len(space.names)
-        for _ in range(_MOVES + 1):
-            if self.spent(1.0):
-                break
-            self.parts += 1
-            space = self.search.close_in(space, width, count, f"part {self.parts}", centre)
-            for _step in range(_CLOSE_STEPS):
+            self.tell(f"{what}, closer")
+            space = self.search.close_in(space, width, 4 + 2 * len(space.names), f"{what} {number}")
+            for _ in range(_CLOSE_STEPS):
                 if not self.spent(1.0):
                     self.search.step(space, _STEP)
-            if not self.off_middle(space):
-                break
-            width, count, centre = 1.0, 2 + len(space.names), None
         return space
-
-    def off_middle(self, space: Space) -> bool:
-        """True if the best path of a neighbourhood is near its edge, so that a better one may be outside."""
-        low, high = _MIDDLE
-        path = self.search.best(space)
-        moved = space.around(path, 1.0, space.part)
-        return any(
-            not low <= share <= high and space.ranges[name] != moved.ranges[name]
-            for name, share in zip(space.names, space.shares(path), strict=True)
-        )
 
     @property
     def schemes(self) -> tuple[str, ...]:
@@ -248,8 +178,6 @@ class _Fitting:
             "links": 950_000,
             "rates": 960_000,
             "own rate": 970_000,
-            "elsewhere": 980_000,
-            "features": 990_000,
         }
         return self.search.seed * SEEDS + base[purpose] + number
 
@@ -288,8 +216,11 @@ class _Fitting:
     def better(self, spaces: Sequence[Space]) -> int:
         """Which kind of link is the better one, by the best path of each on the same seeds."""
         self.tell("comparing links")
+        seed = self.seed("links", 0)
         paths = [self.search.best(space) for space in spaces]
-        costs = self.costs(paths, _PAIRS, self.seed("links", 0))
+        found = self.check([Wanted(path, self.schemes, _PAIRS, seed) for path in paths])
+        rows = np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
+        costs = self.search.objective.of(rows)
         self.links |= {space.link: float(cost) for space, cost in zip(spaces, costs, strict=True)}
         return int(np.argmin(costs))
 
@@ -344,34 +275,14 @@ class _Fitting:
             self.not_tried = f"the budget ended before {', '.join(rest)}" if rest else None
         return space
 
-    def worth_it(self, without: Space, more: Space) -> Space:
-        """The neighbourhood with features, or that without them if its best path is about as good when both
-        are simulated: features were compared by what was expected."""
-        self.tell("comparing with and without features")
-        paths = [self.search.best(without), self.search.best(more)]
-        rows = self.rows(paths, _PAIRS, self.seed("features", 0))
-        less, with_them = np.nanmean(self.search.relative(rows), axis=1)
-        if with_them < less * (1 - ADMITTED):
-            return more
-        self.trials = [replace(one, admitted=False) for one in self.trials]
-        self.others = [path for path in self.others if not path.features]
-        return without
-
-    def beside(self, path: Path, space: Space) -> Space:
-        """A neighbourhood of a path that is wide enough to say what other paths can do."""
-        found = space.around(path, _BESIDE_WIDTH, "beside the path")
-        self.search.begin(found, 4 + 2 * len(found.names))
-        return found
-
     def race(self, space: Space) -> Path:
         """The best of several paths that are expected to be about as good, on the same seeds: the processes
         are uncertain by more than these differ."""
         search = self.search
-        paths = [search.best(space), *self.others, *(path for path, _ in search.held_out(space).values())]
+        paths = [search.best(space), *(path for path, _ in search.held_out(space).values())]
         paths = list({json.dumps(path.said()): path for path in paths}.values())
         costs = search.objective.of(search.expected(space, paths))
-        sure = 1 + len(self.others)
-        order = [*range(sure), *(int(at) for at in np.argsort(costs, kind="stable") if at >= sure)]
+        order = [0, *(int(at) for at in np.argsort(costs, kind="stable") if at)]
         paths = [paths[at] for at in order[:_RACERS]]
         rows = np.zeros((len(paths), len(search.targets.all)))
         for number, (left, runs) in enumerate(_ROUNDS):
