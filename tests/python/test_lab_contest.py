@@ -234,6 +234,44 @@ def test_a_crate_takes_part(tmp_path: Path) -> None:
     assert {row["flow_scheme"] for row in flows if row["flow"] is not None} == {"exp", "vegas"}
 
 
+def test_a_busy_machine_costs_nobody_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no run of an emulated path is valid, it is run again, and not for ever."""
+    handed_in = {f"{name}.yaml": "linux:reno\n" for name in ("busy", "calm", "spoilt")}
+    paths, submitted = contest(tmp_path, {"one.yaml": SCENARIO}, handed_in)
+    places: dict[str, list[str]] = {}
+
+    def play(entrant: Entrant, _course: Any, place: Path, *rest: Any, **_words: Any) -> list[str]:
+        tried = places.setdefault(entrant.submission.name, [])
+        tried.append(str(place.relative_to(tmp_path / "out")))
+        valid = {"busy": len(tried) == 2, "calm": True, "spoilt": False}[entrant.submission.name]
+        if valid:
+            rest[2][0][1] = 7.0
+        # With one valid run of two a path counts.
+        return ["late"] if not valid or entrant.submission.name == "calm" else []
+
+    monkeypatch.setattr("narrows.lab.contest._play", play)
+    words = ("lab", "contest", paths, submitted, "-o", tmp_path / "out", "--where", "emulate", "--json")
+    done = narrows(*words)
+    assert done.exit_code == 6, (done.output, done.exception)
+    shown = json.loads(done.stdout)
+    assert places == {
+        "busy": ["runs/busy/one", "again/busy/one/2"],
+        "calm": ["runs/calm/one"],
+        "spoilt": ["runs/spoilt/one", "again/spoilt/one/2", "again/spoilt/one/3"],
+    }
+    assert table(shown, "place") == {"busy": 1, "calm": 1, "spoilt": 3}
+    assert table(shown, "problems") == {"busy": [], "calm": ["late"], "spoilt": ["late"]}
+
+
+def test_a_contest_in_which_nothing_runs_has_a_ranking(tmp_path: Path) -> None:
+    paths, submitted = contest(tmp_path, {"one.yaml": SCENARIO}, {})
+    (submitted / "crate").mkdir()
+    (submitted / "crate" / "Cargo.toml").write_text("")
+    done = narrows("lab", "contest", paths, submitted, "-o", tmp_path / "out", "--where", "emulate")
+    assert done.exit_code == 6, (done.output, done.exception)
+    assert "a crate can be simulated alone" in (tmp_path / "out" / "ranking.csv").read_text()
+
+
 @pytest.mark.system
 def test_objects_for_the_kernel_compete_emulated(tmp_path: Path) -> None:
     clang = os.environ.get("CLANG") or shutil.which("clang")

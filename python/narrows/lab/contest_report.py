@@ -29,6 +29,8 @@ def write(folder: Path, document: Json, shown: Json) -> list[Path]:
         "ranking.json": _dumped(shown),
         "contest.json": _dumped(document),
     }
+    # Nothing has been run where no submission could be.
+    folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         write_atomically(folder / name, text)
     return [folder / name for name in texts]
