@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from narrows.calibrate import rounding
 from narrows.calibrate import table as tables
 from narrows.calibrate.paths import (
     BASIC,
@@ -132,3 +133,49 @@ def test_a_surrogate_learns_a_smooth_function_through_noise() -> None:
 def test_the_shipped_india_path_loads() -> None:
     lab = File(__file__).parents[2] / "labs" / "pantheon-india"
     assert load(str(lab / "india.yaml")).scenario.where == "simulate"
+
+
+# -- round paths ---------------------------------------------------------------------------------
+
+
+def test_round_values_are_within_reach_or_the_nearest() -> None:
+    two, loss = rounding.VALUES["delay"], rounding.VALUES["loss"]
+    assert rounding.round_values(22.39e6, two) == [18e6, 19e6, 20e6, 21e6, 22e6, 23e6, 24e6, 25e6, 26e6]
+    # Two digits are coarser above a power of ten than below it.
+    assert rounding.round_values(98e6, rounding.VALUES["rate"]) == [96e6, 97e6, 98e6, 99e6, 100e6]
+    assert rounding.round_values(12.5e6, rounding.Values(0.01, 10)) in ([12e6], [13e6])
+    assert rounding.round_values(0.0031, loss) == [0.002, 0.0025, 0.003, 0.0035, 0.004]
+    assert rounding.round_values(0.0, loss) == [0.0]
+
+
+def near(features: Mapping[str, float], loss: float = 0.0011) -> list[Path]:
+    basic = {"rate": 2.96e6, "delay": 8.2e6, "queue": 33.0, "loss": loss}
+    return rounding.near(Path(CONSTANT, {**basic, **features}))
+
+
+def test_round_paths_are_near_with_features_and_without() -> None:
+    found = near({})
+    assert {one["rate"] for one in found} == {2.9e6, 3e6}
+    # The length of the queue is tried as it is, too, and a small loss may be none.
+    assert {one["queue"] for one in found} == {float(queue) for queue in range(27, 40)}
+    assert {one["loss"] for one in found} >= {0.0, 0.0007, 0.001, 0.0015}
+    assert {one["loss"] for one in near({}, 0.004)} == {0.0025, 0.003, 0.0035, 0.004, 0.0045, 0.005, 0.0055}
+    assert all(not one.features for one in found)
+    both = near({"jitter": 3e6})
+    assert len(both) == 2 * len(found)
+    assert sum(one.features == ["jitter"] for one in both) == len(found)
+    round_one = Path(CONSTANT, {"rate": 3e6, "delay": 20e6, "queue": 30.0, "loss": 0.0})
+    assert round_one.said() not in [one.said() for one in rounding.near(round_one)]
+
+
+def test_of_round_paths_the_best_the_nearest_and_the_roundest_are_likely() -> None:
+    paths = near({})
+    best = Path(CONSTANT, {"rate": 2.96e6, "delay": 8.2e6, "queue": 33.0, "loss": 0.0011})
+    found = rounding.likeliest(paths, best, 2)
+    assert len(found) == 6 and found[:2] == paths[:2]
+    assert len({str(one.said()) for one in found}) == 6
+    assert (found[2]["delay"], found[2]["queue"], found[2]["loss"]) == (8.2e6, 33.0, 0.001)
+    assert {(one["rate"], one["delay"], one["queue"]) for one in found[4:]} <= {
+        (3e6, delay, queue) for delay in (7e6, 8e6, 9e6) for queue in (30.0, 40.0)
+    }
+    assert len(rounding.likeliest(paths, best, 10_000)) == len(paths)

@@ -99,9 +99,9 @@ class Examination:
             for scheme, one in zip(paths, self.check(wanted), strict=True)
         ]
 
-    def explained(self, space: Space) -> list[Explained]:
+    def explained(self, space: Space, fresh: Evaluation) -> list[Explained]:
         """Of each scheme the path that suits it best among those on which the others fit about as well as
-        they can."""
+        they can; the path that was found is one of them, and may be better than what was expected."""
         search = self.search
         pool = search.pool(space)
         errors = search.relative(search.surrogate(space).means(pool))
@@ -113,10 +113,12 @@ class Examination:
             own = np.where(allowed, search.objective.of(search.surrogate(space).means(pool), mask), np.inf)
             path = space.path(pool[int(np.argmin(own))])
             wanted.append(Wanted(path, (scheme,), LEFT_OUT_RUNS, self.seed("explained", number)))
-        return [
-            Explained(scheme, one.path, one, self.error(scheme, one), not self.beyond(scheme, one))
-            for scheme, one in zip(search.targets.schemes, self.check(wanted), strict=True)
-        ]
+        found = []
+        for scheme, best in zip(search.targets.schemes, self.check(wanted), strict=True):
+            one = fresh if self.beyond(scheme, best) and not self.beyond(scheme, fresh) else best
+            explained = not self.beyond(scheme, one)
+            found.append(Explained(scheme, one.path, one, self.error(scheme, one), explained))
+        return found
 
     def own_rates(self, path: Path) -> list[OwnRate]:
         """Of each scheme the rate at which it fits best. All rates are tried with the same seeds."""

@@ -2,10 +2,10 @@
 
 1. Pantheon's path with a constant and with a Poisson link, and the neighbourhood of the best path, ever
    closer. The worse kind of link is left as soon as that is clear, and both are compared on the same seeds
-   where it never is.
+   where it never is. Then further away along each parameter, by simulation.
 2. If that is not as good as the noise of the table allows: features one by one. One is admitted if the error
-   of schemes that were left out falls by it.
-3. The neighbourhood of the best path with them; no loss at all where that does as well.
+   of schemes that were left out falls by it, and all of them if simulations are nearer to the table for it.
+3. The neighbourhood of the best path, with them or without; no loss at all where that does as well.
 4. Each scheme left out and the path fitted again without it.
 5. The path on seeds that the fit has not seen.
 6. Of each scheme: is there a path on which the others fit and this one too?
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from narrows.calibrate import rounding
 from narrows.calibrate.examine import BESIDE, Examination, Explained, LeftOut, OwnRate
 from narrows.calibrate.paths import (
     BYTES,
@@ -39,6 +40,7 @@ from narrows.calibrate.paths import (
 from narrows.calibrate.search import SEEDS, Search
 from narrows.calibrate.simulate import Evaluation, Wanted
 from narrows.calibrate.start import ranges
+from narrows.calibrate.surrogate import Floats
 
 #: Evaluations with which each kind of link begins, and those of a step.
 _FIRST, _STEP = 10, 4
@@ -49,8 +51,16 @@ _BOTH = 3
 _WIDE, _WIDE_SHARE, _CLEAR = 6, 0.55, 0.5
 #: Share of the budget after which no more features are tried.
 _FEATURES_SHARE = 0.8
-#: Widths of the neighbourhoods, as shares of the ranges, and steps in each.
-_WIDTHS, _CLOSE_STEPS = (0.3, 0.12), 3
+#: Widths of the neighbourhoods, each as a share of the one before: the first of each kind of link, the one in
+#: which features are compared, and the last. And steps in each.
+_FIRST_WIDTH, _NEXT_WIDTH, _LAST_WIDTH, _CLOSE_STEPS = 0.3, 0.4, 0.3, 2
+#: Width of the neighbourhood in which schemes are left out and explained.
+_BESIDE_WIDTH = 0.3
+#: Steps along each parameter when a search looks around, as shares of the ranges; how many of the paths are
+#: left for how many runs; what share of the objective is better; and how often a search goes elsewhere.
+_AROUND, _LOOKS, _BETTER, _ELSEWHERE = (0.05, 0.12, 0.25), ((3, 1), (1, 6)), 0.85, 2
+#: How often a neighbourhood moves whose best path is not in its middle, and what is the middle.
+_MOVES, _MIDDLE = 2, (0.2, 0.8)
 #: A search is over when this many best paths differ by no more than these shares.
 _STILL = 6
 _SAME = {RATE.name: 0.004, DELAY.name: 0.006, QUEUE.name: 0.02, LOSS.name: 0.06}
@@ -62,6 +72,9 @@ ADMITTED = 0.03
 GOOD_ENOUGH = 1.5
 #: Paths that are compared at the end, and how many are left for how many further runs.
 _RACERS, _ROUNDS = 10, ((10, 3), (3, 9))
+#: Round paths that are tried, of each of three kinds; those that are compared with the best, and the share of
+#: its objective at which one is clearly nearer to the table.
+_ROUND, _ROUNDEST, _CLEARLY = 40, 6, 0.7
 #: Runs in which simpler paths are compared with the best, and how much worse they may be.
 _PAIRS, _SIMPLER = 6, 1.15
 
@@ -81,7 +94,6 @@ class Fit:
     """What a calibration has found."""
 
     path: Path
-    space: Space
     fresh: Evaluation
     fitted: float | None
     misfit: dict[str, float]
@@ -112,33 +124,41 @@ class _Fitting:
         self.trials: list[Trial] = []
         self.links: dict[str, float] = {}
         self.not_tried: str | None = None
+        #: Neighbourhoods so far.
+        self.parts = 0
+        #: Better paths than the best one of a neighbourhood.
+        self.others: list[Path] = []
 
     def run(self) -> Fit:
         wides = self.basic()
-        inners = [self.close_in(wide, "basic path") for wide in wides]
+        inners = [self.close_in(wide, _FIRST_WIDTH) for wide in wides]
         at = self.better(inners) if len(inners) > 1 else 0
         wide, inner = wides[at], inners[at]
-        if self.features_wanted(inner):
-            wider = self.features(wide)
-            if wider.features:
-                inner = self.close_in(wider, "all features")
+        inner = self.look_around(wide, self.close_in(inner, _NEXT_WIDTH))
+        wider = self.features(wide) if self.features_wanted(inner) else wide
+        if wider.features:
+            more = self.close_in(self.close_in(wider, _FIRST_WIDTH), _NEXT_WIDTH)
+            inner = self.worth_it(inner, self.look_around(wider, more))
+        inner = self.close_in(inner, _LAST_WIDTH)
         self.tell("closing in")
         best = [self.search.best(inner)]
         while not self.spent(1.0) and not _settled(best):
             self.search.step(inner, _STEP)
             best.append(self.search.best(inner))
         self.tell("comparing the best")
-        path, fitted = self.simplest(self.race(inner))
+        path = self.rounder(self.race(inner), wider if inner.features else wide)
+        path, fitted = self.simplest(path)
         self.tell("fresh seeds")
         examination = Examination(self.search, self.seed, self.check)
         fresh = examination.fresh(path)
-        made = Fit(path, inner, fresh, fitted, dict(self.search.objective.misfit), self.trials)
+        made = Fit(path, fresh, fitted, dict(self.search.objective.misfit), self.trials)
         made.links, made.not_tried = self.links, self.not_tried
         made.within_budget = not self.spent(1.0)
         if len(self.schemes) > 1:
             self.tell("leaving one out")
-            made.left_out = examination.left_out(inner)
-            made.explained = examination.explained(inner)
+            beside = self.beside(path, wider if path.features else wide)
+            made.left_out = examination.left_out(beside)
+            made.explained = examination.explained(beside, fresh)
             if not self.good_enough(examination.error(None, fresh)):
                 self.tell("rates of their own")
                 made.own_rates = examination.own_rates(path)
@@ -148,17 +168,72 @@ class _Fitting:
         """True if an error is about the noise of the table, so that there is nothing left to explain."""
         return error is None or (self.floor is not None and error <= GOOD_ENOUGH * self.floor + BESIDE)
 
-    def close_in(self, space: Space, what: str) -> Space:
-        """The neighbourhood of the best path, ever closer."""
-        for number, width in enumerate(_WIDTHS, 1):
+    def look_around(self, wide: Space, inner: Space) -> Space:
+        """Goes on elsewhere while there is a better path that differs in one parameter. Processes that have
+        learnt near a path, where values may be steps, are sure of much that is not so further away."""
+        for _ in range(_ELSEWHERE):
+            self.tell("looking around")
+            other = self.elsewhere(wide, self.search.best(inner))
+            if other is None:
+                break
+            self.others.append(other)
             if self.spent(1.0):
                 break
-            self.tell(f"{what}, closer")
-            space = self.search.close_in(space, width, 4 + 2 * len(space.names), f"{what} {number}")
-            for _ in range(_CLOSE_STEPS):
+            inner = self.close_in(self.close_in(wide, _FIRST_WIDTH, other), _NEXT_WIDTH)
+        return inner
+
+    def elsewhere(self, space: Space, path: Path) -> Path | None:
+        """A better path that differs in one parameter, by simulations; None if there is none."""
+        middle = space.shares(path)
+        paths = [path]
+        for at in range(len(middle)):
+            for step in _AROUND:
+                for place in (middle[at] - step, middle[at] + step):
+                    paths.append(space.path([*middle[:at], place, *middle[at + 1 :]]))
+        for number, (left, runs) in enumerate(_LOOKS):
+            paths = list({json.dumps(one.said()): one for one in paths}.values())
+            costs = self.costs(paths, runs, self.seed("elsewhere", number))
+            order = [int(at) for at in np.argsort(costs, kind="stable")]
+            better = [at for at in order if at and costs[at] < _BETTER * costs[0]]
+            paths = [paths[0], *(paths[at] for at in better[:left])]
+        return paths[1] if len(paths) > 1 else None
+
+    def rows(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
+        """The results of some paths on the same seeds."""
+        found = self.check([Wanted(path, self.schemes, runs, seed) for path in paths])
+        return np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
+
+    def costs(self, paths: Sequence[Path], runs: int, seed: int) -> Floats:
+        """The objective of some paths on the same seeds."""
+        return self.search.objective.of(self.rows(paths, runs, seed))
+
+    def close_in(self, space: Space, width: float, centre: Path | None = None) -> Space:
+        """The neighbourhood of the best path, or of another, with a share of the ranges. It moves while the
+        best path is near its edge."""
+        self.tell("closing in")
+        count = 4 + 2 * len(space.names)
+        for _ in range(_MOVES + 1):
+            if self.spent(1.0):
+                break
+            self.parts += 1
+            space = self.search.close_in(space, width, count, f"part {self.parts}", centre)
+            for _step in range(_CLOSE_STEPS):
                 if not self.spent(1.0):
                     self.search.step(space, _STEP)
+            if not self.off_middle(space):
+                break
+            width, count, centre = 1.0, 2 + len(space.names), None
         return space
+
+    def off_middle(self, space: Space) -> bool:
+        """True if the best path of a neighbourhood is near its edge, so that a better one may be outside."""
+        low, high = _MIDDLE
+        path = self.search.best(space)
+        moved = space.around(path, 1.0, space.part)
+        return any(
+            not low <= share <= high and space.ranges[name] != moved.ranges[name]
+            for name, share in zip(space.names, space.shares(path), strict=True)
+        )
 
     @property
     def schemes(self) -> tuple[str, ...]:
@@ -178,6 +253,9 @@ class _Fitting:
             "links": 950_000,
             "rates": 960_000,
             "own rate": 970_000,
+            "elsewhere": 980_000,
+            "features": 990_000,
+            "round": 890_000,
         }
         return self.search.seed * SEEDS + base[purpose] + number
 
@@ -216,11 +294,8 @@ class _Fitting:
     def better(self, spaces: Sequence[Space]) -> int:
         """Which kind of link is the better one, by the best path of each on the same seeds."""
         self.tell("comparing links")
-        seed = self.seed("links", 0)
         paths = [self.search.best(space) for space in spaces]
-        found = self.check([Wanted(path, self.schemes, _PAIRS, seed) for path in paths])
-        rows = np.array([self.search.targets.row(one.runs(self.search.metrics)) for one in found])
-        costs = self.search.objective.of(rows)
+        costs = self.costs(paths, _PAIRS, self.seed("links", 0))
         self.links |= {space.link: float(cost) for space, cost in zip(spaces, costs, strict=True)}
         return int(np.argmin(costs))
 
@@ -275,14 +350,34 @@ class _Fitting:
             self.not_tried = f"the budget ended before {', '.join(rest)}" if rest else None
         return space
 
+    def worth_it(self, without: Space, more: Space) -> Space:
+        """The neighbourhood with features, or that without them if its best path is about as good when both
+        are simulated: features were compared by what was expected."""
+        self.tell("comparing with and without features")
+        paths = [self.search.best(without), self.search.best(more)]
+        rows = self.rows(paths, _PAIRS, self.seed("features", 0))
+        less, with_them = np.nanmean(self.search.relative(rows), axis=1)
+        if with_them < less * (1 - ADMITTED):
+            return more
+        self.trials = [replace(one, admitted=False) for one in self.trials]
+        self.others = [path for path in self.others if not path.features]
+        return without
+
+    def beside(self, path: Path, space: Space) -> Space:
+        """A neighbourhood of a path that is wide enough to say what other paths can do."""
+        found = space.around(path, _BESIDE_WIDTH, "beside the path")
+        self.search.begin(found, 4 + 2 * len(found.names))
+        return found
+
     def race(self, space: Space) -> Path:
         """The best of several paths that are expected to be about as good, on the same seeds: the processes
         are uncertain by more than these differ."""
         search = self.search
-        paths = [search.best(space), *(path for path, _ in search.held_out(space).values())]
+        paths = [search.best(space), *self.others, *(path for path, _ in search.held_out(space).values())]
         paths = list({json.dumps(path.said()): path for path in paths}.values())
         costs = search.objective.of(search.expected(space, paths))
-        order = [0, *(int(at) for at in np.argsort(costs, kind="stable") if at)]
+        sure = 1 + len(self.others)
+        order = [*range(sure), *(int(at) for at in np.argsort(costs, kind="stable") if at >= sure)]
         paths = [paths[at] for at in order[:_RACERS]]
         rows = np.zeros((len(paths), len(search.targets.all)))
         for number, (left, runs) in enumerate(_ROUNDS):
@@ -294,6 +389,22 @@ class _Fitting:
             best = np.argsort(search.objective.of(rows), kind="stable")
             paths, rows = [paths[int(at)] for at in best], rows[best]
         return paths[0]
+
+    def rounder(self, best: Path, space: Space) -> Path:
+        """The path, or one of round values near it that is clearly nearer to the table on the same seeds."""
+        paths = rounding.near(best)
+        order = np.argsort(self.search.objective.of(self.search.expected(space, paths)), kind="stable")
+        # The processes are not sure; a rounder path and a nearer one are likely too.
+        paths = rounding.likeliest([paths[at] for at in order], best, _ROUND)
+        costs = self.costs(paths, 1, self.seed("round", 0))
+        paths = [best, *(paths[at] for at in np.argsort(costs, kind="stable")[:_ROUNDEST])]
+        costs = self.costs(paths, _ROUNDS[-1][1], self.seed("round", 1))
+        at = int(np.argmin(costs))
+        if costs[at] >= _CLEARLY * costs[0]:
+            return best
+        found = paths[at].features
+        self.trials = [replace(one, admitted=one.admitted and one.feature in found) for one in self.trials]
+        return paths[at]
 
     def simplest(self, best: Path) -> tuple[Path, float | None]:
         """The path, or it without loss or with a queue in the other unit where that does as well or better

@@ -245,7 +245,7 @@ def answer(found: Mapping[str, Any]) -> list[str]:
             )
     others = sorted({one["feature"] for one in found["features"]} - set(admitted))
     if others:
-        lines.append(f"without gain for schemes left out, and not admitted: {', '.join(others)}")
+        lines.append(f"tried, and not admitted: {', '.join(others)}")
     if found["features_not_tried"]:
         lines.append(f"features not tried: {found['features_not_tried']}")
     if found["budget_used_up"]:

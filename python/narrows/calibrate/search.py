@@ -117,10 +117,12 @@ class Search:
         self.simulate([space.path(point) for point in chosen[:count]])
         self._judge(space)
 
-    def close_in(self, space: Space, width: float, count: int, part: str) -> Space:
-        """The part of a space around its best path, with `count` evaluations spread over it: where values
-        are nearly linear in the parameters, a fit averages over the chance of all of them."""
-        inner = space.around(self.best(space), width, part)
+    def close_in(
+        self, space: Space, width: float, count: int, part: str, centre: Path | None = None
+    ) -> Space:
+        """The part of a space around its best path, or another, with `count` evaluations spread over it:
+        where values are nearly linear in the parameters, a fit averages over the chance of all of them."""
+        inner = space.around(centre or self.best(space), width, part)
         self.begin(inner, count)
         return inner
 

@@ -30,6 +30,8 @@ LEAST_NOISE, UNKNOWN_NOISE = 2e-3, 0.05
 #: What losses count for the search beside throughput and delay, which count 1: more where the path reproduces
 #: throughputs to this misfit, so that losses don't pull it away from anything.
 LOSS_WEIGHT, FULL_LOSS_WEIGHT, REPRODUCED = 0.2, 0.6, 0.03
+#: Of how many runs the noise that simulations have is worth, beside that of the runs of the table.
+_CHANCE_RUNS = 4
 #: The part of the common misfit within which differences count by their squares, and beyond it as they are.
 _INNER = 0.5
 #: The throughput that counts as none, as a share of the largest of the table.
@@ -164,21 +166,23 @@ def targets_of(table: Table, schemes: Sequence[str]) -> Targets:
 def _noise(targets: Targets) -> Floats:
     """Standard errors of means. The spread of a few runs is itself uncertain, so each is half that of its own
     and half the typical one of the quantity."""
-    spreads = []
-    for one in targets.all:
-        scaled = targets.of_runs(one)
-        spreads.append(float(np.std(scaled, ddof=1)) if len(scaled) > 1 else None)
+    spreads = [_spread(targets.of_runs(one)) for one in targets.all]
     found = []
     for one, own in zip(targets.all, spreads, strict=True):
         known = [
             spread
             for other, spread in zip(targets.all, spreads, strict=True)
-            if other.quantity == one.quantity and spread is not None
+            if other.quantity == one.quantity and math.isfinite(spread)
         ]
         typical = median(known) if known else UNKNOWN_NOISE
-        mine = typical if own is None else own
+        mine = own if math.isfinite(own) else typical
         found.append(max(LEAST_NOISE, math.sqrt((typical**2 + mine**2) / 2 / len(one.runs))))
     return np.array(found)
+
+
+def _spread(values: Sequence[float]) -> float:
+    """The standard deviation of runs; NaN of a single one."""
+    return float(np.std(values, ddof=1)) if len(values) > 1 else math.nan
 
 
 def floor_of(targets: Targets) -> Floor | None:
@@ -217,7 +221,10 @@ class Objective:
         """With the misfit that the best path so far has (its `row`), and the standard deviations that chance
         makes of single runs there. A few runs may be alike by chance; simulations tell how likely that is."""
         counts = np.array([len(one.runs) for one in self.targets.all])
-        noise = np.fmax(self.targets.noise, chance / np.sqrt(counts))
+        spreads = np.array([_spread(self.targets.of_runs(one)) for one in self.targets.all])
+        pooled = ((counts - 1) * spreads**2 + _CHANCE_RUNS * chance**2) / (counts - 1 + _CHANCE_RUNS)
+        own = np.fmax(LEAST_NOISE, np.sqrt(pooled / counts))
+        noise = np.where(np.isnan(own), self.targets.noise, own)
         misfit = {}
         for quantity in QUANTITIES:
             own = [

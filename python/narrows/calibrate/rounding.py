@@ -1,0 +1,91 @@
+"""Paths of round values near another.
+
+People set paths to round values, and a table of such a path without chance is met exactly there and nowhere
+else: a window-based flow that loses another packet goes another way from then on, so that results jump by
+percents between paths that are nearly alike, and no process that learns from them sees the one at which they
+all meet the table.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from narrows.calibrate.paths import BASIC, LOSS, QUEUE, Path
+
+
+@dataclass(frozen=True)
+class Values:
+    """Which values of a parameter are round: how far from a given one they are looked for, as a share of it
+    (about what fits have been off that missed), and how many there are up to each unit of the first digit."""
+
+    reach: float
+    steps: int
+
+
+VALUES = {
+    "rate": Values(0.03, 10),
+    "delay": Values(0.2, 10),
+    "queue": Values(0.2, 10),
+    "loss": Values(0.4, 2),
+}
+#: The loss below which none is looked for too.
+_NO_LOSS = 2e-3
+
+
+def near(path: Path) -> list[Path]:
+    """The paths near one whose rate and delay have two digits, and loss one or one and a half; with its
+    features and without them. The path itself is not among them."""
+    choices = [round_values(path[one.name], VALUES[one.name]) for one in BASIC]
+    # Queues of one BDP have any length.
+    at = BASIC.index(QUEUE)
+    choices[at] = sorted({*(float(round(value)) for value in choices[at]), path[QUEUE.name]})
+    if 0 < path[LOSS.name] < _NO_LOSS:
+        choices[BASIC.index(LOSS)].append(0.0)
+    found = []
+    for values in itertools.product(*choices):
+        basic = {one.name: value for one, value in zip(BASIC, values, strict=True)}
+        found.append(replace(path, values={**path.values, **basic}))
+        if path.features:
+            found.append(replace(path, values=basic))
+    return [one for one in found if one.said() != path.said()]
+
+
+def likeliest(paths: Sequence[Path], path: Path, count: int) -> list[Path]:
+    """Of paths, the best expected first: those first ones, those that are nearest to a path, and those that
+    have the fewest digits; `count` of each."""
+    found, left = list(paths[:count]), list(paths[count:])
+    orders: tuple[Callable[[Path], float], ...] = (lambda one: _distance(one, path), _digits)
+    for order in orders:
+        left.sort(key=order)
+        found, left = found + left[:count], left[count:]
+    return found
+
+
+def round_values(value: float, wanted: Values) -> list[float]:
+    """The round values within reach of a value; the nearest alone if there are none."""
+    if value <= 0:
+        return [0.0]
+    low, high = value * (1 - wanted.reach), value * (1 + wanted.reach)
+    found = set()
+    for power in {math.floor(math.log10(one)) for one in (low, value, high)}:
+        unit = 10.0**power / wanted.steps
+        found |= {float(f"{count * unit:.2g}") for count in range(wanted.steps, 10 * wanted.steps)}
+    within = sorted(one for one in found if low <= one <= high)
+    return within or [min(found, key=lambda one: abs(one - value))]
+
+
+def _distance(one: Path, other: Path) -> float:
+    away = 0.0
+    for parameter in BASIC:
+        theirs = other[parameter.name]
+        if theirs > 0:
+            away += ((one[parameter.name] / theirs - 1) / VALUES[parameter.name].reach) ** 2
+    return away
+
+
+def _digits(path: Path) -> int:
+    """The digits of its basic values, without zeros at their ends."""
+    return sum(len(f"{path[one.name]:.3e}".partition("e")[0].replace(".", "").strip("0")) for one in BASIC)
