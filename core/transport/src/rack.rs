@@ -20,9 +20,10 @@ pub(crate) struct Rack {
     reo_wnd_mult: u64,
     /// RACK.reo_wnd_persist: recoveries left until the window goes back to a quarter.
     reo_wnd_persist: u32,
-    /// Newest packet known to be delivered, and the RTT it had.
+    /// Newest packet known to be delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Option<u64>,
-    newest_rtt: Span,
+    /// RTT of the packet that was delivered last, be it the newest or a late one (RFC 8985: RACK.rtt).
+    latest_rtt: Span,
 }
 
 impl Rack {
@@ -36,7 +37,7 @@ impl Rack {
             reo_wnd_mult: 1,
             reo_wnd_persist: 0,
             newest_delivered: None,
-            newest_rtt: Span::ZERO,
+            latest_rtt: Span::ZERO,
         }
     }
 
@@ -46,11 +47,11 @@ impl Rack {
         self.newest_delivered
     }
 
-    /// Packet `number` is the newest that was delivered, with this RTT.
+    /// Packet `number` was delivered after this RTT: the newest of those that an acknowledgement has told of.
     #[inline]
-    pub(crate) fn on_newest_delivered(&mut self, number: u64, rtt: Span) {
-        self.newest_delivered = Some(number);
-        self.newest_rtt = rtt;
+    pub(crate) fn on_delivered(&mut self, number: u64, rtt: Span) {
+        self.newest_delivered = self.newest_delivered.max(Some(number));
+        self.latest_rtt = rtt;
     }
 
     /// A packet arrived later than one that was sent after it: from now on time decides alone.
@@ -126,12 +127,12 @@ impl Rack {
     /// a time in the past means now, `None` means that nothing sent after it was delivered.
     #[inline]
     pub(crate) fn deadline(&self, number: u64, sent: Time, window: Span) -> Option<Time> {
-        (number < self.newest_delivered?).then(|| sent + self.newest_rtt + window)
+        (number < self.newest_delivered?).then(|| sent + self.latest_rtt + window)
     }
 
     /// True if a packet sent at `sent` has been out for longer than a round trip and the window.
     pub(crate) fn expired(&self, sent: Time, window: Span, now: Time) -> bool {
-        sent + self.newest_rtt + window <= now
+        sent + self.latest_rtt + window <= now
     }
 }
 
@@ -215,8 +216,14 @@ mod tests {
     fn a_packet_overtaken_is_lost_after_rtt_and_window() {
         let mut detector = Rack::new(3, 300);
         let ms = |ms: u64| Time::from_ns(ms * 1_000_000);
-        detector.on_newest_delivered(2, SRTT);
+        detector.on_delivered(2, SRTT);
         assert_eq!(detector.deadline(1, ms(0), Span::from_ms(10)), Some(ms(60)));
         assert_eq!(detector.deadline(2, ms(5), Span::from_ms(10)), None);
+        // A late one leaves the newest as it is, and says how long a round trip may take.
+        detector.on_delivered(0, Span::from_ms(90));
+        assert_eq!(
+            detector.deadline(1, ms(0), Span::from_ms(10)),
+            Some(ms(100))
+        );
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct AckSummary {
     pub(super) bytes: u64,
     /// Newest packet delivered: its number.
     pub(super) newest: Option<u64>,
+    /// It had not been declared lost, so that its data has been sent once.
+    is_sample: bool,
     /// A packet arrived after one that had been sent later.
     reordered: bool,
     /// Packets that arrived although they had been declared lost, in any epoch and in the current one.
@@ -65,12 +67,17 @@ impl Sender {
                 self.cwnd_limited_last_round = self.cwnd_limited;
                 self.cwnd_limited = false;
             }
-            if known_newest.is_none_or(|known| newest_number > known) {
+            // A packet that comes late is a sample like any other, since those that overtake have met less delay,
+            // unless its data has been sent again (RFC 6298, section 3; Linux, tcp_ack_update_rtt).
+            let overtakes = known_newest.is_none_or(|known| newest_number > known);
+            if overtakes || news.is_sample {
                 let rtt = now.since(newest.sent_at);
+                self.rack.on_delivered(newest_number, rtt);
                 latest_rtt = Some(rtt);
                 self.rtt.sample(rtt, round_start);
+            }
+            if overtakes {
                 self.tlp_unanswered = false;
-                self.rack.on_newest_delivered(newest_number, rtt);
             }
             rate_sample = self.rate.sample(&newest, self.rtt.min());
             if let Some(sample) = rate_sample {
@@ -238,6 +245,7 @@ impl Sender {
         self.fack = self.fack.max(offset + bytes);
         news.bytes += bytes;
         news.newest = Some(number);
+        news.is_sample = matches!(state, PacketState::Outstanding);
         self.counters.acked_packets += 1;
         self.rate.on_delivered(now, bytes);
         packets.push(AckedPacket {

@@ -122,3 +122,37 @@ fn a_lost_repair_of_a_timeout_is_an_epoch_where_time_tells_of_it() {
     let again = vec![LossCause::Timeout, LossCause::Reordering];
     assert_eq!(run(Some(121)), (again, 1));
 }
+
+/// The largest smoothed RTT of a window of 20 on a path of 40 ms, looked at every millisecond from one second on,
+/// and what was declared lost.
+fn largest_smoothed(late: u64, when: impl Fn(u64) -> bool + Send + 'static) -> (Span, u64) {
+    let mut rig = Rig::new(20);
+    rig.fault = Box::new(move |index| Some(Span::from_ms(if when(index) { late } else { 0 })));
+    let mut largest = Span::ZERO;
+    for ms in 1..3000 {
+        rig.run(ms);
+        if ms >= 1000 {
+            largest = largest.max(rig.sender.snapshot().smoothed_rtt.unwrap());
+        }
+    }
+    (largest, rig.sender.counters().lost_packets)
+}
+
+#[test]
+fn what_comes_late_is_a_sample_of_the_round_trip_unless_it_was_repeated() {
+    let (usual, lost) = largest_smoothed(0, |_| false);
+    assert_eq!(lost, 0);
+    // By less than a quarter of the RTT: only before that has been seen does it count as a loss. One sample has a
+    // weight of an eighth.
+    let (with, lost) = largest_smoothed(8, |index| index >= 400 && index % 100 == 0);
+    assert_eq!(lost, 1);
+    let more = with.saturating_sub(usual);
+    assert!(
+        more >= Span::from_us(800) && more <= Span::from_ms(2),
+        "{usual:?} {with:?}"
+    );
+    // So late that it has been repeated: which of the two has arrived, TCP would not know.
+    let (with, lost) = largest_smoothed(300, |index| index == 600);
+    assert_eq!(lost, 1);
+    assert!(with < usual + Span::from_ms(2), "{usual:?} {with:?}");
+}
