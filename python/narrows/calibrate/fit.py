@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -64,8 +64,8 @@ _MOVES, _MIDDLE = 2, (0.2, 0.8)
 #: A search is over when this many best paths differ by no more than these shares.
 _STILL = 6
 _SAME = {RATE.name: 0.004, DELAY.name: 0.006, QUEUE.name: 0.02, LOSS.name: 0.06}
-#: Evaluations that spread over a feature, and steps after them.
-_FEATURE_FIRST, _FEATURE_STEPS = 8, 3
+#: Evaluations that spread over a feature, and steps after them; how many features are compared by simulation.
+_FEATURE_FIRST, _FEATURE_STEPS, _FINALISTS = 8, 3, 3
 #: By how much the error of schemes that were left out must fall, as a share, for a feature.
 ADMITTED = 0.03
 #: Up to this multiple of the noise floor there is nothing for a feature to gain.
@@ -335,28 +335,44 @@ class _Fitting:
                 found[name] = (self.search.held_out_error(wider), wider)
             if not found:
                 break
-            best = min(found, key=lambda name: found[name][0])
-            after, wider = found[best]
-            admitted = after < before * (1 - ADMITTED)
+            best = self.best_feature(space, before, found)
             for name, (error, _) in found.items():
-                self.trials.append(Trial(name, before, error, admitted and name == best))
-            if not admitted:
+                self.trials.append(Trial(name, before, error, name == best))
+            if best is None:
                 break
             waiting = [name for name in waiting if name != best]
-            before, space = after, wider
+            before, space = found[best]
         if self.spent(_FEATURES_SHARE) and waiting:
             tried = {one.feature for one in self.trials}
             rest = [name for name in waiting if name not in tried]
             self.not_tried = f"the budget ended before {', '.join(rest)}" if rest else None
         return space
 
+    def best_feature(
+        self, space: Space, before: float, found: Mapping[str, tuple[float, Space]]
+    ) -> str | None:
+        """Of the features by which the error of schemes left out is expected to fall the one whose best path
+        is nearest to the table when it is simulated; None if none is nearer than that without it."""
+        order = sorted(found, key=lambda name: found[name][0])
+        order = [name for name in order if found[name][0] < before * (1 - ADMITTED)][:_FINALISTS]
+        if not order:
+            return None
+        self.tell("comparing features")
+        errors = self.simulated([space, *(found[name][1] for name in order)], 1 + len(self.trials))
+        at = int(np.argmin(errors))
+        return order[at - 1] if at else None
+
+    def simulated(self, spaces: Sequence[Space], number: int) -> Floats:
+        """The errors of the best paths of some spaces on the same seeds."""
+        paths = [self.search.best(space) for space in spaces]
+        rows = self.rows(paths, _PAIRS, self.seed("features", number))
+        return np.asarray(np.nanmean(self.search.relative(rows), axis=1))
+
     def worth_it(self, without: Space, more: Space) -> Space:
         """The neighbourhood with features, or that without them if its best path is about as good when both
         are simulated: features were compared by what was expected."""
         self.tell("comparing with and without features")
-        paths = [self.search.best(without), self.search.best(more)]
-        rows = self.rows(paths, _PAIRS, self.seed("features", 0))
-        less, with_them = np.nanmean(self.search.relative(rows), axis=1)
+        less, with_them = self.simulated([without, more], 0)
         if with_them < less * (1 - ADMITTED):
             return more
         self.trials = [replace(one, admitted=False) for one in self.trials]
