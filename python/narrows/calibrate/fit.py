@@ -5,7 +5,8 @@
    where it never is. Then further away along each parameter, by simulation.
 2. If that is not as good as the noise of the table allows: features one by one. One is admitted if the error
    of schemes that were left out falls by it, and all of them if simulations are nearer to the table for it.
-3. The neighbourhood of the best path, with them or without; no loss at all where that does as well.
+3. The neighbourhood of the best path, with them or without; paths of round values near it; no loss at all
+   where that does as well.
 4. Each scheme left out and the path fitted again without it.
 5. The path on seeds that the fit has not seen.
 6. Of each scheme: is there a path on which the others fit and this one too?
