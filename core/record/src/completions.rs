@@ -6,7 +6,7 @@ use crate::schema::{CompletionRow, TransferRow};
 use std::collections::BTreeMap;
 
 /// Transfers of one flow.
-#[derive(Default)]
+#[derive(Clone, Debug, Default)]
 struct OfFlow {
     times: Histogram,
     sum_ns: u64,
@@ -15,14 +15,19 @@ struct OfFlow {
     open_bytes: u64,
 }
 
-/// The histograms of the transfers that began in the measured part of the run, flow by flow.
-pub fn binned(
-    transfers: impl Iterator<Item = TransferRow>,
-    measure: &Measure,
-) -> Vec<CompletionRow> {
-    let mut flows: BTreeMap<u16, OfFlow> = BTreeMap::new();
-    for row in transfers.filter(|row| measure.counts(row.started_ns)) {
-        let own = flows.entry(row.flow).or_default();
+/// Histograms of the transfers that began in the measured part of a run, flow by flow.
+#[derive(Clone, Debug, Default)]
+pub struct Completions {
+    flows: BTreeMap<u16, OfFlow>,
+}
+
+impl Completions {
+    /// Counts a transfer, complete or not, if it began in the part that counts.
+    pub fn add(&mut self, row: &TransferRow, measure: &Measure) {
+        if !measure.counts(row.started_ns) {
+            return;
+        }
+        let own = self.flows.entry(row.flow).or_default();
         if let Some(ended) = row.ended_ns {
             let time = ended.saturating_sub(row.started_ns);
             own.times.add(time);
@@ -33,32 +38,41 @@ pub fn binned(
             own.open_bytes += row.bytes;
         }
     }
-    let mut rows = Vec::new();
-    for (flow, own) in flows {
-        let row = |low_ns, high_ns, transfers| CompletionRow {
-            flow,
-            low_ns,
-            high_ns,
-            transfers,
-            sum_ns: 0,
-            bytes: 0,
-        };
-        let first = rows.len();
-        let buckets = own.times.buckets();
-        rows.extend(buckets.map(|b| row(Some(b.low), Some(b.high), b.count)));
-        // Sums are exact, but not known bucket by bucket: the first row has those of all.
-        if let Some(row) = rows.get_mut(first) {
-            (row.sum_ns, row.bytes) = (own.sum_ns, own.bytes);
-        }
-        if own.open > 0 {
-            let bytes = own.open_bytes;
-            rows.push(CompletionRow {
-                bytes,
-                ..row(None, None, own.open)
-            });
-        }
+
+    /// With those of other flows.
+    pub fn join(&mut self, others: Completions) {
+        self.flows.extend(others.flows);
     }
-    rows
+
+    /// As the rows of a file.
+    pub fn rows(self) -> Vec<CompletionRow> {
+        let mut rows = Vec::new();
+        for (flow, own) in self.flows {
+            let row = |low_ns, high_ns, transfers| CompletionRow {
+                flow,
+                low_ns,
+                high_ns,
+                transfers,
+                sum_ns: 0,
+                bytes: 0,
+            };
+            let first = rows.len();
+            let buckets = own.times.buckets();
+            rows.extend(buckets.map(|b| row(Some(b.low), Some(b.high), b.count)));
+            // Sums are exact, but not known bucket by bucket: the first row has those of all.
+            if let Some(row) = rows.get_mut(first) {
+                (row.sum_ns, row.bytes) = (own.sum_ns, own.bytes);
+            }
+            if own.open > 0 {
+                let bytes = own.open_bytes;
+                rows.push(CompletionRow {
+                    bytes,
+                    ..row(None, None, own.open)
+                });
+            }
+        }
+        rows
+    }
 }
 
 #[cfg(test)]
@@ -87,7 +101,17 @@ mod tests {
             to_ns: Some(20),
             ..Measure::default()
         };
-        let found = binned(rows.into_iter(), &measure);
+        let (mut completions, mut others) = (Completions::default(), Completions::default());
+        for row in rows {
+            let own = if row.flow == 1 {
+                &mut completions
+            } else {
+                &mut others
+            };
+            own.add(&row, &measure);
+        }
+        completions.join(others);
+        let found = completions.rows();
         let short: Vec<_> = found
             .iter()
             .map(|r| (r.flow, r.low_ns, r.high_ns, r.transfers, r.sum_ns, r.bytes))

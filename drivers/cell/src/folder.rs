@@ -1,7 +1,7 @@
 //! The folder of a record: written under a temporary name, renamed when complete.
 
 use crate::{Cell, read_regular};
-use narrows_record::completions::binned;
+use narrows_record::completions::Completions;
 use narrows_record::verify::VerifierReport;
 use narrows_record::{
     BinLog, BinRow, CapacityRow, DelayRow, FrameRow, KeptTransfers, PACKETS_FILE, PacketFile,
@@ -168,15 +168,21 @@ impl RecordFolder {
         self.rows_if_any(traces)
     }
 
-    /// Writes of the transfers of applications what `cell` wants to keep; nothing if there were none.
+    /// Writes of the transfers of applications what `cell` wants to keep; nothing if there were none. `counted` are
+    /// those that are in histograms already.
     pub fn transfers(
         &self,
         cell: &Cell,
         rows: impl IntoIterator<Item = TransferRow>,
+        mut counted: Completions,
     ) -> Result<(), FolderError> {
         match cell.transfers {
             KeptTransfers::All => self.rows_if_any(rows),
-            KeptTransfers::Bins => self.rows_if_any(binned(rows.into_iter(), &cell.measure)),
+            KeptTransfers::Bins => {
+                rows.into_iter()
+                    .for_each(|row| counted.add(&row, &cell.measure));
+                self.rows_if_any(counted.rows())
+            }
             KeptTransfers::None => Ok(()),
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::Cell;
 use crate::folder::judge_by_verifier;
-use narrows_record::completions::binned;
+use narrows_record::completions::Completions;
 use narrows_record::{
     BinLog, CapacityRow, Chunk, Content, FrameRow, KeptTransfers, QueueRow, Record, RecordError,
     RunDocument, StateRow, TraceRow, TransferRow,
@@ -22,6 +22,8 @@ pub struct RecordRows {
     pub queues: Vec<QueueRow>,
     /// Transfers of applications, whatever the cell wants to keep of them.
     pub transfers: Vec<TransferRow>,
+    /// Those that are in histograms already.
+    pub counted: Completions,
     /// Frames of video.
     pub frames: Vec<FrameRow>,
     /// Capacity of servers of which the cell does not tell it.
@@ -34,7 +36,7 @@ impl RecordRows {
     /// # Errors
     /// A document that is not one of a run.
     pub fn complete(
-        self,
+        mut self,
         cell: &Cell,
         bins: Option<&BinLog>,
         run: RunDocument,
@@ -43,7 +45,10 @@ impl RecordRows {
         match cell.transfers {
             KeptTransfers::All => transfers = if_any(self.transfers),
             KeptTransfers::Bins => {
-                completions = if_any(binned(self.transfers.into_iter(), &cell.measure));
+                for row in &self.transfers {
+                    self.counted.add(row, &cell.measure);
+                }
+                completions = if_any(self.counted.rows());
             }
             KeptTransfers::None => {}
         }

@@ -7,6 +7,7 @@ use crate::media::number_frames;
 use crate::outcome::{EndpointOutcome, OfferedLoad, Role};
 use crate::{Cell, Flow, RecordFolder, SchemeRef, judge_frames, merge_frames};
 use narrows_media::{FrameArrived, FrameSent};
+use narrows_record::completions::Completions;
 use narrows_record::{
     FlowSummary, FrameRow, Offered, RunDocument, StateRow, TraceRow, TransferRow,
 };
@@ -166,7 +167,7 @@ impl EndpointResults {
         folder: &RecordFolder,
     ) -> Result<Vec<EndpointMeasurements>, RunError> {
         folder.states(self.states, self.traces)?;
-        folder.transfers(cell, self.transfers)?;
+        folder.transfers(cell, self.transfers, Completions::default())?;
         folder.frames(&self.frames)?;
         Ok(self.endpoints)
     }

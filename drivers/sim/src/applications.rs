@@ -168,8 +168,7 @@ impl World {
         if transfer.is_open() {
             return;
         }
-        let row = flow.transfers.len();
-        flow.transfers.push(TransferRow {
+        let row = flow.transfers.begin(TransferRow {
             flow: flow.number,
             connection: transfer.connection,
             transfer: transfer.transfer,
@@ -243,7 +242,7 @@ impl World {
                 continue;
             }
             connection.pending.remove(position);
-            self.flows[index].transfers[pending.row].ended_ns = Some(now.ns());
+            self.flows[index].transfers.end(pending.row, now);
             if !is_up {
                 let Transfer {
                     connection,

@@ -139,12 +139,14 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
     let unknown = cell.unknown_rates();
     let capacity =
         narrows_cell::capacity_rows(&world.transit.network, cell.duration, cell.bin, &unknown);
+    let (transfers, counted) = world.take_transfers();
     let rows = RecordRows {
         packets: matches!(world.transit.log, Log::Packets(_)).then_some(chunks),
         states: std::mem::take(&mut world.states),
         traces: std::mem::take(&mut world.traces),
         queues: std::mem::take(&mut world.queues),
-        transfers: world.take_transfers().collect(),
+        transfers,
+        counted,
         frames: world.frames(),
         capacity,
     };
@@ -179,7 +181,7 @@ fn memory_bytes(world: &World) -> u64 {
     let held: u64 = stages
         .map(|stage| u64::from(stage.element.held().packets))
         .sum();
-    let transfers: usize = world.flows.iter().map(|flow| flow.transfers.len()).sum();
+    let transfers: usize = world.flows.iter().map(|flow| flow.transfers.held()).sum();
     let samples = world.states.len() + world.traces.len() + world.queues.len() + transfers;
     left * LEFT + held * UNDER_WAY + samples as u64 * SAMPLE
 }

@@ -9,10 +9,11 @@
 
 use crate::endpoints::SimEndpoint;
 use crate::packet::{Label, SimPacket};
+use crate::transfers::Transfers;
 use narrows_cc::Scheme;
 use narrows_cell::{Cell, CellError, Flow, Machine, SchemeRef};
 use narrows_net::{Direction, Packet};
-use narrows_record::{FrameRow, TransferRow};
+use narrows_record::FrameRow;
 use narrows_traffic::{Application, Class, Offered, Transfer};
 use narrows_transport::{Config, ConnectionTotals, Receiver, Sender};
 use narrows_units::{Files, Params, Stream, Time};
@@ -45,8 +46,7 @@ pub(crate) struct FlowState {
     pub(crate) connections: BTreeMap<u32, u32>,
     pub(crate) opened: u32,
     pub(crate) offered: Offered,
-    /// Transfers that are complete, and those that are not, in the order of their beginning.
-    pub(crate) transfers: Vec<TransferRow>,
+    pub(crate) transfers: Transfers,
     /// Counters of pairs that are gone, and packets in the direction of the data that no data
     /// pair counts.
     pub(crate) past: ConnectionTotals,
@@ -95,7 +95,7 @@ impl FlowState {
             connections: BTreeMap::new(),
             opened: 0,
             offered: Offered::default(),
-            transfers: Vec::new(),
+            transfers: Transfers::new(cell),
             past: ConnectionTotals::default(),
             frames: (Vec::new(), 0),
         })

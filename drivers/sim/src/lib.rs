@@ -20,6 +20,7 @@ mod payloads;
 mod run;
 mod scheduling_noise;
 mod submission;
+mod transfers;
 mod transit;
 mod world;
 

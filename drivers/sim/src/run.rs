@@ -65,7 +65,8 @@ pub fn run(
         std::mem::take(&mut world.traces),
     )?;
     folder.queues(std::mem::take(&mut world.queues))?;
-    folder.transfers(cell, world.take_transfers())?;
+    let (transfers, counted) = world.take_transfers();
+    folder.transfers(cell, transfers, counted)?;
     folder.frames(&world.frames())?;
     let unknown = cell.unknown_rates();
     let capacity =

@@ -7,6 +7,7 @@ use crate::scheduling_noise::DelayedProcesses;
 use crate::transit::Transit;
 use narrows_cell::{Cell, CellError, Machine, RecordKind, merge_frames, state_row, trace_rows};
 use narrows_net::Network;
+use narrows_record::completions::Completions;
 use narrows_record::{FrameRow, Log, PacketLog, QueueRow, StateRow, TraceRow, TransferRow};
 use narrows_traffic::{Class, DatagramReport, TrafficAction, TrafficEvent};
 use narrows_transport::{Body, ConnectionTotals};
@@ -236,11 +237,15 @@ impl World {
         self.transit.finish(self.duration);
     }
 
-    /// All transfers that applications have begun, flow by flow.
-    pub(crate) fn take_transfers(&mut self) -> impl Iterator<Item = TransferRow> {
-        self.flows
-            .iter_mut()
-            .flat_map(|flow| std::mem::take(&mut flow.transfers))
+    /// The transfers that applications have begun, flow by flow: each that is not in the histograms, and these.
+    pub(crate) fn take_transfers(&mut self) -> (Vec<TransferRow>, Completions) {
+        let (mut rows, mut counted) = (Vec::new(), Completions::default());
+        for flow in &mut self.flows {
+            let (each, done) = flow.transfers.take();
+            rows.extend(each);
+            counted.join(done);
+        }
+        (rows, counted)
     }
 
     /// The frames of video of all flows, flow by flow, once the world is finished.

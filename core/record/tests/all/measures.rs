@@ -2,7 +2,7 @@
 //! hand, and against counts of the reference calculator.
 
 use crate::reference::{Dice, Draft, Plan};
-use narrows_record::completions::binned;
+use narrows_record::completions::Completions;
 use narrows_record::metrics::measure;
 use narrows_record::{Cell, Direction, Fate, Measure, PacketRow, RowFile, StateRow, TransferRow};
 use serde_json::{Value, json};
@@ -375,7 +375,11 @@ fn binned_completion_times_tell_what_transfers_do() {
         d.run.cell["transfers"] = "bins".into();
         let kept: Measure = Cell::parse(&d.run.cell).unwrap().measure;
         let mut file = RowFile::create(Vec::new()).unwrap();
-        for row in binned(d.transfers.clone().into_iter(), &kept) {
+        let mut completions = Completions::default();
+        for row in &d.transfers {
+            completions.add(row, &kept);
+        }
+        for row in completions.rows() {
             file.push(row).unwrap();
         }
         let mut record = d.record();
