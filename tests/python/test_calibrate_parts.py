@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from narrows.calibrate import rounding
+from narrows.calibrate import round_paths
 from narrows.calibrate import table as tables
 from narrows.calibrate.paths import (
     BASIC,
@@ -139,18 +139,18 @@ def test_the_shipped_india_path_loads() -> None:
 
 
 def test_round_values_are_within_reach_or_the_nearest() -> None:
-    two, loss = rounding.VALUES["delay"], rounding.VALUES["loss"]
-    assert rounding.round_values(22.39e6, two) == [18e6, 19e6, 20e6, 21e6, 22e6, 23e6, 24e6, 25e6, 26e6]
+    two, loss = round_paths.VALUES["delay"], round_paths.VALUES["loss"]
+    assert round_paths.round_values(22.39e6, two) == [18e6, 19e6, 20e6, 21e6, 22e6, 23e6, 24e6, 25e6, 26e6]
     # Two digits are coarser above a power of ten than below it.
-    assert rounding.round_values(98e6, rounding.VALUES["rate"]) == [96e6, 97e6, 98e6, 99e6, 100e6]
-    assert rounding.round_values(12.5e6, rounding.Values(0.01, 10)) in ([12e6], [13e6])
-    assert rounding.round_values(0.0031, loss) == [0.002, 0.0025, 0.003, 0.0035, 0.004]
-    assert rounding.round_values(0.0, loss) == [0.0]
+    assert round_paths.round_values(98e6, round_paths.VALUES["rate"]) == [96e6, 97e6, 98e6, 99e6, 100e6]
+    assert round_paths.round_values(12.5e6, round_paths.Values(0.01, 10)) in ([12e6], [13e6])
+    assert round_paths.round_values(0.0031, loss) == [0.002, 0.0025, 0.003, 0.0035, 0.004]
+    assert round_paths.round_values(0.0, loss) == [0.0]
 
 
 def near(features: Mapping[str, float], loss: float = 0.0011) -> list[Path]:
     basic = {"rate": 2.96e6, "delay": 8.2e6, "queue": 33.0, "loss": loss}
-    return rounding.near(Path(CONSTANT, {**basic, **features}))
+    return round_paths.near(Path(CONSTANT, {**basic, **features}))
 
 
 def test_round_paths_are_near_with_features_and_without() -> None:
@@ -165,17 +165,17 @@ def test_round_paths_are_near_with_features_and_without() -> None:
     assert len(both) == 2 * len(found)
     assert sum(one.features == ["jitter"] for one in both) == len(found)
     round_one = Path(CONSTANT, {"rate": 3e6, "delay": 20e6, "queue": 30.0, "loss": 0.0})
-    assert round_one.said() not in [one.said() for one in rounding.near(round_one)]
+    assert round_one.said() not in [one.said() for one in round_paths.near(round_one)]
 
 
 def test_of_round_paths_the_best_the_nearest_and_the_roundest_are_likely() -> None:
     paths = near({})
     best = Path(CONSTANT, {"rate": 2.96e6, "delay": 8.2e6, "queue": 33.0, "loss": 0.0011})
-    found = rounding.likeliest(paths, best, 2)
+    found = round_paths.likeliest(paths, best, 2)
     assert len(found) == 6 and found[:2] == paths[:2]
     assert len({str(one.said()) for one in found}) == 6
     assert (found[2]["delay"], found[2]["queue"], found[2]["loss"]) == (8.2e6, 33.0, 0.001)
     assert {(one["rate"], one["delay"], one["queue"]) for one in found[4:]} <= {
         (3e6, delay, queue) for delay in (7e6, 8e6, 9e6) for queue in (30.0, 40.0)
     }
-    assert len(rounding.likeliest(paths, best, 10_000)) == len(paths)
+    assert len(round_paths.likeliest(paths, best, 10_000)) == len(paths)

@@ -5,8 +5,8 @@ use narrows_record::completions::Completions;
 use narrows_record::{KeptTransfers, Measure, TransferRow};
 use narrows_units::Time;
 
-/// Transfers in the order of their beginning. Where each of them is not kept, one that is complete is counted and makes
-/// room for another, so that the users of a long run do not fill the memory.
+/// Transfers in the order of their beginning. Where not each of them is kept, one that is complete is counted, and the
+/// next takes its place, so that the users of a long run do not fill the memory.
 pub(crate) struct Transfers {
     kept: KeptTransfers,
     measure: Measure,

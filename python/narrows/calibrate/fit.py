@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from narrows.calibrate import rounding
+from narrows.calibrate import round_paths
 from narrows.calibrate.examine import BESIDE, Examination, Explained, LeftOut, OwnRate
 from narrows.calibrate.paths import (
     BYTES,
@@ -399,8 +399,7 @@ class _Fitting:
         rows = np.zeros((len(paths), len(search.targets.all)))
         for number, (left, runs) in enumerate(_ROUNDS):
             paths, rows = paths[:left], rows[:left]
-            found = self.check([Wanted(one, self.schemes, runs, self.seed("race", number)) for one in paths])
-            new = np.array([search.targets.row(one.runs(search.metrics)) for one in found])
+            new = self.rows(paths, runs, self.seed("race", number))
             before = sum(runs for _, runs in _ROUNDS[:number])
             rows = (rows * before + new * runs) / (before + runs)
             best = np.argsort(search.objective.of(rows), kind="stable")
@@ -409,10 +408,10 @@ class _Fitting:
 
     def rounder(self, best: Path, space: Space) -> Path:
         """The path, or one of round values near it that is clearly nearer to the table on the same seeds."""
-        paths = rounding.near(best)
+        paths = round_paths.near(best)
         order = np.argsort(self.search.objective.of(self.search.expected(space, paths)), kind="stable")
         # The processes are not sure; a rounder path and a nearer one are likely too.
-        paths = rounding.likeliest([paths[at] for at in order], best, _ROUND)
+        paths = round_paths.likeliest([paths[at] for at in order], best, _ROUND)
         costs = self.costs(paths, 1, self.seed("round", 0))
         paths = [best, *(paths[at] for at in np.argsort(costs, kind="stable")[:_ROUNDEST])]
         costs = self.costs(paths, _ROUNDS[-1][1], self.seed("round", 1))
@@ -427,7 +426,7 @@ class _Fitting:
         """The path, or it without loss or with a queue in the other unit where that does as well or better
         on the same seeds, and its error on them."""
         choices = [best]
-        if 0 < best["loss"] < 2e-3:
+        if 0 < best["loss"] < round_paths.NO_LOSS:
             choices.append(replace(best, values={**best.values, LOSS.name: 0.0}))
         choices.append(replace(best, unit=BYTES if best.unit == PACKETS else PACKETS))
         wanted = [Wanted(path, self.schemes, _PAIRS, self.seed("pairs", 0)) for path in choices]

@@ -98,12 +98,8 @@ def run(
         for course in courses:
             values = [[float("nan")] * course.runs for _ in course.own]
             if begun:
-                stem = course.file.stem
-                places = [folder / "runs" / name / stem]
-                if rules.where == "emulate":
-                    places += [folder / "again" / name / stem / str(2 + at) for at in range(_ATTEMPTS - 1)]
                 problems: list[str] = []
-                for place in places:
+                for place in _places_of(folder, name, course, rules):
                     problems = _play(
                         entrant, course, place, rules, runner, values, argv=argv, console=console, quiet=quiet
                     )
@@ -113,6 +109,13 @@ def run(
                     _failed(entrant, problem)
             entrant.values += values
     return ranking(entrants, [name for course in courses for name in course.names], rules)
+
+
+def _places_of(folder: Path, name: str, course: _Course, rules: Rules) -> list[Path]:
+    """The folders of a submission's campaigns on a scenario, one for each attempt."""
+    stem = course.file.stem
+    again = range(2, _ATTEMPTS + 1) if rules.where == "emulate" else ()
+    return [folder / "runs" / name / stem, *(folder / "again" / name / stem / str(at) for at in again)]
 
 
 @dataclass(frozen=True)

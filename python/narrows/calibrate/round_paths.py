@@ -31,8 +31,8 @@ VALUES = {
     "queue": Values(0.2, 10),
     "loss": Values(0.4, 2),
 }
-#: The loss below which none is looked for too.
-_NO_LOSS = 2e-3
+#: The loss below which a path without any is tried too.
+NO_LOSS = 2e-3
 
 
 def near(path: Path) -> list[Path]:
@@ -42,7 +42,7 @@ def near(path: Path) -> list[Path]:
     # Queues of one BDP have any length.
     at = BASIC.index(QUEUE)
     choices[at] = sorted({*(float(round(value)) for value in choices[at]), path[QUEUE.name]})
-    if 0 < path[LOSS.name] < _NO_LOSS:
+    if 0 < path[LOSS.name] < NO_LOSS:
         choices[BASIC.index(LOSS)].append(0.0)
     found = []
     for values in itertools.product(*choices):
