@@ -66,8 +66,11 @@ def test_the_spread_stands_beside_the_median_where_there_is_room(tmp_path: Path)
     assert "11.35 (11.12 to 11.46)" not in row(wide, "reno")
     assert re.search(r"11\.\d\d \(11\.\d\d to 1\d\.\d\d\)", row(wide, "cubic"))
     assert "95 % interval of the median" in wide and "smallest to largest run" in wide
+    assert "No room for the spread" not in wide
     narrow = on_terminal("show", folder, columns=80)
     assert "11.12" in row(narrow, "bbr1")
+    tight = on_terminal("show", campaigns(tmp_path / "many", 2)[0], columns=60)
+    assert "95 % interval" not in tight and "No room for the spread of the runs" in tight
     # Nobody asks how one flow shares.
     assert "Jain" not in narrow
 
@@ -109,10 +112,13 @@ def test_check_and_run_fit_too(tmp_path: Path) -> None:
         assert "…" not in table and all(len(line) <= columns for line in table.splitlines())
         text = on_terminal("check", f"out-{place}", columns=columns, cwd=tmp_path)
         assert re.search(r"checks on 6 records: \d+ of \d+ hold", text)
+        assert "All 6 runs are ok." in text
         assert "FAIL" not in text and all(len(line) <= columns for line in text.splitlines())
     file = tmp_path / "out-0" / "cells" / "reno-r1" / "run.json"
     document = json.loads(file.read_text())
     document["elements"][0]["in_packets"] += 1
+    document["verdict"] = "degraded"
+    document["reasons"] = [{"code": "cpu", "severity": "degraded", "text": "The machine was busy."}]
     file.write_text(json.dumps(document))
     import subprocess
     import sys
@@ -124,4 +130,19 @@ def test_check_and_run_fit_too(tmp_path: Path) -> None:
     # What fails is named with its cell; what holds is only counted.
     assert "reno-r1" in done.stdout and "digest" in done.stdout
     assert "reno-r2" not in done.stdout
+    # So is a run that is not ok, whose record may be sound.
+    assert "5 of 6 runs are ok; the others:" in done.stdout and "The machine was busy." in done.stdout
     assert re.search(r"\d+ of \d+ hold, .*\d fail", done.stdout)
+
+
+@pytest.mark.parametrize("command", ["show", "check", "ls"])
+def test_a_scenario_is_not_a_campaign(tmp_path: Path, command: str) -> None:
+    import subprocess
+    import sys
+
+    (tmp_path / "mine.yaml").write_text("name: mine\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "narrows", command, "mine.yaml"], cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.returncode == 3
+    assert "mine.yaml: is a file" in done.stderr and "narrows run mine.yaml --dry-run" in done.stderr

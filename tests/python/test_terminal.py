@@ -176,3 +176,25 @@ def test_lateness_limits_what_differs() -> None:
     assert resolution("ns", 5e6, 120_000, 1e10) == 120_000
     assert resolution("bit/s", 10e6, 1e6, 1e10) == 1000
     assert resolution("1", 0.5, 1e6, 1e10) == 0
+
+
+def test_progress_cuts_no_number_and_no_name() -> None:
+    import io
+
+    from rich.console import Console
+
+    from narrows.campaign.progress import bars
+
+    name = "quite-long-name-of-a-cubic2008-in-here run 10"
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    progress = bars(console, live=True)
+    with progress:
+        progress.add_task(name, total=1.0, note="")
+        progress.add_task("all cells", total=48, completed=7, note="7 of 48, about 12 min 30 s left")
+        drawn = console.render_lines(progress.get_renderable(), console.options)
+    lines = ["".join(part.text for part in line) for line in drawn]
+    assert not any("…" in line for line in lines), lines
+    assert sum("0:00:00" in line for line in lines) == 2
+    # A name may be folded, and the note stays whole.
+    assert name.replace(" ", "") in "".join(line[:45].split("━")[0] for line in lines).replace(" ", "")
+    assert any("7 of 48, about 12 min 30 s left" in line for line in lines)

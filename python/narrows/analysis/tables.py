@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +151,7 @@ def print_summary(
         one for one in metrics if _has_value(one, campaigns, schemes) or one["name"] not in _OF_SEVERAL
     ]
     statuses = _statuses(campaigns, schemes)
-    made = _fitted(
+    made, spreads = _fitted(
         console, len(metrics), lambda spreads: _table(campaigns, names, schemes, statuses, metrics, spreads)
     )
     marked = _STATUS not in made.print(console)
@@ -171,7 +171,7 @@ def print_summary(
             ]
     room = width(console.file)
     for line in [
-        *_reading(campaigns, metrics),
+        *_reading(campaigns, metrics, spreads),
         *_grouped(notes, len(schemes)),
         *(_marks(statuses) if marked else []),
     ]:
@@ -179,15 +179,15 @@ def print_summary(
             console.print("  " * bool(number) + text, soft_wrap=True)
 
 
-def _fitted(console: Console, most: int, make: Any) -> FittedTable:
-    """The table with the spread beside as many metrics as there is room for without leaving out a column."""
+def _fitted(console: Console, most: int, make: Callable[[int], FittedTable]) -> tuple[FittedTable, int]:
+    """The table with the spread beside as many metrics as there is room for without leaving out a column, and
+    their number."""
     room = width(console.file)
     for spreads in range(most, 0, -1):
-        made: FittedTable = make(spreads)
+        made = make(spreads)
         if not made.lines(room)[1]:
-            return made
-    plain: FittedTable = make(0)
-    return plain
+            return made, spreads
+    return make(0), 0
 
 
 def _table(
@@ -255,8 +255,9 @@ def _has_value(metric: Mapping[str, Any], campaigns: Sequence[Campaign], schemes
     return any(line is not None and line["metrics"].get(metric["name"]) for line in lines)
 
 
-def _reading(campaigns: Sequence[Campaign], metrics: Metrics) -> list[str]:
-    """How the numbers are to be read, where one run does not say it all."""
+def _reading(campaigns: Sequence[Campaign], metrics: Metrics, spreads: int) -> list[str]:
+    """How the numbers are to be read, where one run does not say it all. So many of the metrics have their
+    spread beside them."""
     found = [
         line["metrics"][metric["name"]]
         for _, results in campaigns
@@ -268,14 +269,16 @@ def _reading(campaigns: Sequence[Campaign], metrics: Metrics) -> list[str]:
     if not any(one.get("n", 0) > 1 for one in found):
         return []
     kinds = {spread_of(one).kind for one in found if one.get("n", 0) > 1}
-    lines = ["Medians over the valid runs, of all flows together"]
-    if "interval" in kinds:
-        lines.append("[95 % interval of the median]")
-    if "range" in kinds:
-        lines.append("(smallest to largest run)")
+    medians = "Medians over the valid runs, of all flows together"
     if kinds == {"identical"}:
-        lines.append("all runs gave identical numbers")
-    return [", ".join(lines) + "."]
+        return [f"{medians}; all runs gave identical numbers."]
+    if not spreads:
+        return [
+            f"{medians}.",
+            "No room for the spread of the runs: a wider terminal (COLUMNS=160) or --json shows it.",
+        ]
+    shown = {"interval": " [95 % interval of the median]", "range": " (smallest to largest run)"}
+    return [medians + "".join(text for kind, text in shown.items() if kind in kinds) + "."]
 
 
 def _marks(statuses: Mapping[str, Sequence[Status]]) -> list[str]:
@@ -363,7 +366,7 @@ def _print_lines(
             made.add(*first, *values, *line.get("more", ()))
         return made
 
-    _fitted(console, len(metrics), make).print(console)
+    _fitted(console, len(metrics), make)[0].print(console)
 
 
 def print_flows(console: Console, results: dict[str, Any]) -> None:
@@ -445,15 +448,20 @@ def print_links(console: Console, results: dict[str, Any]) -> None:
     _print_lines(console, heads, rows, of_names(results, PER_LINK))
 
 
-def print_cells(console: Console, cells: Sequence[Mapping[str, Any]]) -> None:
-    """The verdict of each cell, with its reasons; of many cells those that are not ok, and how many are."""
+def print_cells(console: Console, cells: Sequence[Mapping[str, Any]], few: int = FEW_CELLS) -> None:
+    """The verdict of each cell, with its reasons; of more than `few` those that are not ok, and how
+    many are."""
     told = [(cell, *_told(cell)) for cell in cells]
-    if len(told) > FEW_CELLS:
+    if len(told) > few:
         bad = [one for one in told if one[1] != "ok"]
         if not bad:
             console.print(f"All {len(told)} runs are ok.", soft_wrap=True)
             return
-        console.print(f"{len(told) - len(bad)} of {len(told)} runs are ok; the others:", soft_wrap=True)
+        good = len(told) - len(bad)
+        head = (
+            f"{good} of {len(told)} runs are ok; the others:" if good else f"None of {len(told)} runs is ok:"
+        )
+        console.print(head, soft_wrap=True)
         told = bad
     made = FittedTable(Column("cell", "left"), Column("verdict", "left"), Column("why", "left", folded=True))
     for cell, verdict, why in told:
@@ -464,5 +472,5 @@ def print_cells(console: Console, cells: Sequence[Mapping[str, Any]]) -> None:
 def _told(cell: Mapping[str, Any]) -> tuple[str, str]:
     """Verdict of a cell, or its state, and why."""
     if cell["state"] == "finished":
-        return str(cell["verdict"]), "; ".join(str(reason.get("text", "")) for reason in cell["reasons"])
+        return str(cell["verdict"]), " ".join(str(reason.get("text", "")) for reason in cell["reasons"])
     return str(cell["state"]), str((cell.get("error") or {}).get("message", ""))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign.store import CampaignFolder
+from narrows.campaign.store import CampaignFolder, no_folder
 from narrows.errors import DataError, NarrowsError, reason
 
 #: The start of a run.json, where its format stands, and the newest major version of it that is read.
@@ -56,7 +56,7 @@ def gather(places: Iterable[Path]) -> list[Gathered]:
     found: dict[Path, Gathered] = {}
     for place in places:
         if not place.is_dir():
-            raise DataError(f"{place}: there is no such folder")
+            raise no_folder(place)
         for path in _folders(place):
             found.setdefault(path, opened(path))
     return sorted(found.values(), key=lambda one: (one.folder is None, _made_at(one), str(one.path)))

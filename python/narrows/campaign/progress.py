@@ -7,6 +7,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.table import Column
 from rich.text import Text
 
 from narrows.campaign.events import Tell, nobody
@@ -26,12 +27,13 @@ def show_time(seconds: float) -> str:
 
 
 def bars(console: Console, live: bool) -> Progress:
-    """Bars of tasks, each with its description and a field `note`; nothing unless `live`."""
+    """Bars of tasks, each with its description and a field `note`; nothing unless `live`. Where they do not
+    fit, the bar is shorter and the description folded; numbers stay whole."""
     return Progress(
-        TextColumn("{task.description}", markup=False),
+        TextColumn("{task.description}", markup=False, table_column=Column(overflow="fold")),
         BarColumn(bar_width=30),
         TextColumn("{task.fields[note]}", markup=False),
-        TimeElapsedColumn(),
+        TimeElapsedColumn(table_column=Column(no_wrap=True)),
         console=console,
         transient=True,
         disable=not live,

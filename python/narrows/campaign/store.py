@@ -90,6 +90,14 @@ def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[st
     raise DataError(f"{path}: is not a file of the format {expected}")
 
 
+def no_folder(path: Path) -> DataError:
+    """What is said where the folder of a campaign is wanted."""
+    if not path.is_file():
+        return DataError(f"{path}: there is no such folder")
+    hint = f"; 'narrows run {path} --dry-run' checks a scenario" if path.suffix in (".yaml", ".yml") else ""
+    return DataError(f"{path}: is a file, and what is wanted is the folder of a campaign{hint}")
+
+
 @dataclass
 class CampaignFolder:
     """An open campaign. Only one process at a time has it open for writing."""
@@ -164,7 +172,7 @@ class CampaignFolder:
     def read(cls, path: Path) -> CampaignFolder:
         """A campaign to look at."""
         if not path.is_dir():
-            raise DataError(f"{path}: there is no such folder")
+            raise no_folder(path)
         return cls(path, read_document(path))
 
     def close(self) -> None:

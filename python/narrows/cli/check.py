@@ -22,6 +22,7 @@ def check(
     """Prove from records alone that runs are sound.
 
     Packets were conserved, no link carried more than its rate, queues and delays were those of the path.
+    Runs whose verdict is not ok are listed with the reasons: their records may be sound all the same.
 
     Exit codes: 0 everything holds, 1 a check fails, 3 a record can't be read.
     """
@@ -61,6 +62,7 @@ def _cells(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
 def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
     from narrows import _native
     from narrows.campaign import integrity
+    from narrows.campaign.store import read_json
     from narrows.errors import DataError
 
     cell, entry = one
@@ -73,13 +75,15 @@ def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
         detail = problem or "all files are those that the run left"
         check = {"name": "digest", "ok": problem is None, "skipped": False, "detail": detail}
         result.update(ok=result["ok"] and problem is None, checks=[check, *result["checks"]])
-    return result
+    run = read_json(cell / "run.json", "narrows/run/1")
+    return {**result, "verdict": run["verdict"], "reasons": run.get("reasons", [])}
 
 
 def _print(outcome: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     from narrows.analysis.checks import FAILS, SKIPPED, counted, word
+    from narrows.analysis.tables import print_cells
     from narrows.analysis.terminal import Column, FittedTable, fold, width
     from narrows.console import stdout_console
 
@@ -109,3 +113,8 @@ def _print(outcome: list[dict[str, Any]]) -> None:
     for line in lines:
         for number, text in enumerate(fold(line, width(console.file) - 2)):
             console.print("  " * bool(number) + text, soft_wrap=True)
+    print_cells(
+        console,
+        [{"id": Path(one["cell"]).resolve().name, "state": "finished", **one} for one in outcome],
+        few=0,
+    )
