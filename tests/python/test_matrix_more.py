@@ -146,6 +146,8 @@ def test_expressions_that_are_refused(expression: str, words: str) -> None:
         ("{path.forward.0.rate: [1 Mbit/s], a: [1]}", "a: unknown key"),
         ("{path.forward.0.rate: [1 Mbit/s], a: 2 x b}", '"b" is neither a number'),
         ("{path.forward.0.rate: [1 Mbit/s], a: }", "ends where a value is missing"),
+        ("{rate: [1 Mbit/s]}", "rate: unknown key; did you mean path.forward.0.rate"),
+        ("{bandwidth: [1 Mbit/s]}", "as in {path.forward.0.rate: ["),
         ("{duration: 5 s}", "must be a list of values"),
         ("{rtt: 2 x 5 ms}", "needs a key with a list of values"),
     ],

@@ -68,7 +68,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     base = Mapping(tree.mark, entries, tree.key_marks)
     problems = Problems()
     written = tree.entries.get(KEY)
-    axes = _axes(written, problems) if written is not None else []
+    axes = _axes(written, base, problems) if written is not None else []
     if real_path.is_wanted(tree):
         _check_for_hosts(tree, axes, problems)
     problems.raise_if_any()
@@ -99,7 +99,7 @@ def _place(tree: Mapping, key: str, value: Node) -> None:
         raise ScenarioError([Problem(option, f"{KEY}.{key}", text)]) from None
 
 
-def _axes(value: Node, problems: Problems) -> list[Axis]:
+def _axes(value: Node, scenario: Mapping, problems: Problems) -> list[Axis]:
     mapping = problems.expect_mapping(value, _EXAMPLE)
     axes: list[Axis] = []
     for key, mark, written in mapping or ():
@@ -107,6 +107,15 @@ def _axes(value: Node, problems: Problems) -> list[Axis]:
             continue
         if key.split(".")[0] in FIXED:
             problems.add(mark, f"{key.split('.')[0]} is the same for a whole campaign; remove it")
+            continue
+        if key not in KEYS and "." not in key:
+            meant = _addresses(scenario, key)
+            hint = (
+                f"did you mean {any_of(meant)}?"
+                if meant
+                else f"a matrix has addresses of values, as in {_EXAMPLE}"
+            )
+            problems.add(mark, f"unknown key; {hint}")
             continue
         label, values = _labelled(written, problems)
         if not isinstance(values, Sequence) or not values.items:
@@ -121,6 +130,18 @@ def _axes(value: Node, problems: Problems) -> list[Axis]:
     if mapping is not None and not axes and not problems.found:
         problems.add(mapping.mark, f"needs a key with a list of values, such as {_EXAMPLE}")
     return axes
+
+
+def _addresses(node: Node, key: str, at: str = "") -> list[str]:
+    """The addresses in the scenario of the values that are called `key`."""
+    if isinstance(node, Mapping):
+        entries = list(node.entries.items())
+    elif isinstance(node, Sequence):
+        entries = [(str(number), item) for number, item in enumerate(node.items)]
+    else:
+        return []
+    mine = [f"{at}{name}" for name, _ in entries if name == key]
+    return mine + [found for name, value in entries for found in _addresses(value, key, f"{at}{name}.")]
 
 
 def _is_derived(key: str, written: Node) -> bool:
