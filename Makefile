@@ -133,6 +133,8 @@ generated: build ## rewrite the JSON Schema, the scenario reference, the referen
 	$(BIN)/narrows schema --program > programs/program.schema.json
 	$(BIN)/narrows lab list --reference > docs/reference/labs.md
 	$(BIN)/narrows schema --lab > labs/lab.schema.json
+	COLUMNS=80 $(BIN)/python -c "from narrows.cli.all_commands import app; app(['--help'], prog_name='narrows')" > build/help.txt
+	mv build/help.txt python/narrows/cli/help.txt
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios

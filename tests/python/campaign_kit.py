@@ -7,7 +7,7 @@ from typing import Any
 
 from typer.testing import CliRunner, Result
 
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 
 SCENARIO = """\
 schema: narrows/scenario/1

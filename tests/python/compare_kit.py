@@ -23,7 +23,7 @@ from narrows.campaign import results
 from narrows.campaign.columns import Columns
 from narrows.campaign.results import metric_list
 from narrows.campaign.results_file import FORMAT, to_file
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import NarrowsError
 
 #: Ten schemes.

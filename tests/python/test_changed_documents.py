@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import NarrowsError
 from narrows.report import ReportError
 

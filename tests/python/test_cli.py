@@ -44,10 +44,38 @@ def test_help_imports_nothing_heavy(arguments: tuple[str, ...]) -> None:
     done = processes.run([sys.executable, "-c", code])
     loaded = done.stderr.split()
     assert done.returncode == 0
-    assert "narrows.cli.app" in loaded
     assert not {"numpy", "matplotlib", "pyarrow", "rich", "yaml", "typst", "narrows._native"} & set(loaded)
     # One module for each command and a few that all of them share: 31 now.
     assert len([name for name in loaded if name.split(".")[0] == "narrows"]) <= 40
+
+
+def test_help_is_that_of_the_program() -> None:
+    """The list of commands is a file, which `make generated` writes."""
+    code = "from narrows.cli.all_commands import app; app(['--help'], prog_name='narrows')"
+    made = processes.run([sys.executable, "-c", code], env=os.environ | {"COLUMNS": "80"})
+    assert call("--help").stdout == call("-h").stdout == made.stdout
+    narrow = processes.run([PROGRAM, "--help"], env=os.environ | {"COLUMNS": "60"})
+    assert len(max(narrow.stdout.splitlines(), key=len)) <= 60
+
+
+def test_a_command_loads_itself_alone() -> None:
+    """Each command is found by its name, without the modules of the others."""
+    code = (
+        "import sys, typer\n"
+        "from narrows.cli import app as program\n"
+        "modules = [one for section in program._MODULES.values() for one in section.items()]\n"
+        "for module, names in modules:\n"
+        "    for name in names:\n"
+        "        for other, _ in modules:\n"
+        "            sys.modules.pop(f'narrows.cli.{other}', None)\n"
+        "        program.app.registered_commands.clear()\n"
+        "        program.app.registered_groups.clear()\n"
+        "        program.load(name)\n"
+        "        found = sorted(typer.main.get_command(program.app).commands)\n"
+        "        assert found == sorted(names), (module, found)\n"
+    )
+    done = processes.run([sys.executable, "-c", code])
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_the_package_can_be_run_as_a_module() -> None:

@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from compare_kit import campaign, flow
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.comparison.document import Request, compare
 from narrows.errors import UsageError
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.comparison import envelope
 from narrows.comparison.document import Request, compare
 from narrows.comparison.traces import divergence

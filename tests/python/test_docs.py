@@ -15,7 +15,7 @@ import pytest
 import typer.main
 
 from narrows.cli import quick
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.cli.run import _real_path
 from narrows.scenario import load, shipped
 from narrows.scenario.quick import QuickPath

@@ -21,7 +21,7 @@ from typer.testing import CliRunner, Result
 
 from narrows import _native
 from narrows.campaign import results
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import DataError, UsageError
 
 SCENARIO = """

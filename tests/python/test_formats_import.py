@@ -17,7 +17,7 @@ from typer.testing import CliRunner, Result
 
 from narrows import _native
 from narrows.campaign import results
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import DataError, NarrowsError
 from narrows.formats import IMPORTS
 from narrows.formats.runs import carried, scheme_of

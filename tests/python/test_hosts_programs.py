@@ -17,7 +17,7 @@ from typer.testing import CliRunner
 import processes
 from narrows.agent import location, schema
 from narrows.agent.location import SUDO, USER, find_agent
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.cli.hosts import _ports
 from narrows.errors import DataError, UnavailableError, UsageError
 from narrows.hosts import agent_binary, ssh, sysctls

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import UsageError
 from narrows.hunt import space as spaces
 from narrows.hunt.evaluate import Question

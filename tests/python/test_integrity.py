@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from narrows.campaign import integrity
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import NarrowsError
 from report_campaigns import Spec, write_campaign
 

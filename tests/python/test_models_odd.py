@@ -15,7 +15,7 @@ from typer.testing import CliRunner, Result
 
 import model_kit
 from narrows import files
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import DataError
 from narrows.files import MOST_BYTES
 from narrows.models import store

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner, Result
 
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.pantheon.importing import import_folder
 from narrows.pantheon.source import read_source

@@ -357,7 +357,7 @@ def test_an_import_needs_neither_figures_nor_scenarios(data: Path, tmp_path: Pat
     that writes results.parquet.)"""
     program = (
         "import sys\n"
-        "from narrows.cli.app import app\n"
+        "from narrows.cli.all_commands import app\n"
         "app(sys.argv[1:], standalone_mode=False)\n"
         "heavy = ('matplotlib', 'yaml', 'narrows.scenario.model')\n"
         "print('imported:', [name for name in heavy if name in sys.modules])\n"

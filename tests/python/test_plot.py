@@ -18,7 +18,7 @@ from PIL import Image
 from typer.testing import CliRunner
 
 from narrows import report
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import NarrowsError, UsageError
 from narrows.report import figures, overlay, plotting, style
 from narrows.report.data import load

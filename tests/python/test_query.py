@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import narrows as package
 from campaign_kit import SCENARIO, narrows, sentence, simulate
 from narrows.api.query import concatenated
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 
 
 @pytest.fixture(scope="module")

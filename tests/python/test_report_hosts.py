@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.report import document, style
 from narrows.report.data import load
 from narrows.report.figures.summary import _shared, _without

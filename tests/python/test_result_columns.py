@@ -262,7 +262,7 @@ def test_a_campaign_does_not_import_pandas(tmp_path: Path) -> None:
     (tmp_path / "small.yaml").write_text(SCENARIO)
     words = ["run", "small.yaml", "--no-report", "-o", "out"]
     code = (
-        "import sys\nfrom narrows.cli.app import app\n"
+        "import sys\nfrom narrows.cli.all_commands import app\n"
         f"app({words!r}, standalone_mode=False)\nsys.exit('pandas' in sys.modules)"
     )
     done = processes.run([sys.executable, "-c", code], cwd=tmp_path)

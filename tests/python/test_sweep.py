@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import narrows
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import DataError, ScenarioError, UnavailableError, UsageError
 from narrows.statistics.runs import summarise
 from narrows.sweep import designs

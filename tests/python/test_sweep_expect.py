@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import EXIT_EXPECTATION, UsageError
 from narrows.sweep.store import SweepFolder
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from narrows import _native, traces
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.errors import NarrowsError
 from narrows.reference.probe import Packets, play
 from narrows.traces import formats

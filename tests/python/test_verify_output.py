@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from narrows.cli.app import app
+from narrows.cli.all_commands import app
 from narrows.report import verification
 from narrows.report.data import load
 from narrows.schemes import status

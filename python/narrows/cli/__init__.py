@@ -7,13 +7,26 @@ import sys
 
 __all__ = ["main"]
 
+#: Columns of the help; it is folded where a terminal has fewer.
+WIDTH_OF_HELP = 80
+
 
 def main() -> None:
     """Entry point of the program `narrows`."""
-    from narrows.cli.app import app
+    words = sys.argv[1:]
+    if words == ["--version"]:
+        from narrows import __version__
+
+        print(f"narrows {__version__}")
+        return
+    if words in (["--help"], ["-h"]) and (text := _whole_help()):
+        sys.stdout.write(text)
+        return
+    from narrows.cli.app import app, load
     from narrows.errors import EXIT_FAILURE, EXIT_INTERRUPTED, NarrowsError, ScenarioError, refused_path
     from narrows.extras import missing_library
 
+    load(words[0] if words else None)
     try:
         app()
     except ScenarioError as error:
@@ -42,3 +55,14 @@ def main() -> None:
             file=sys.stderr,
         )
         sys.exit(EXIT_FAILURE)
+
+
+def _whole_help() -> str | None:
+    """The list of commands, made beforehand (`make generated`) for the width that it has everywhere but on
+    narrow terminals: to make it takes ten times as long as to read it."""
+    import shutil
+    from pathlib import Path
+
+    if shutil.get_terminal_size().columns < WIDTH_OF_HELP:
+        return None
+    return Path(__file__).with_name("help.txt").read_text(encoding="utf-8")

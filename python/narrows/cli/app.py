@@ -151,24 +151,53 @@ def _versions() -> dict[str, Any]:
     return found
 
 
-#: Modules that register commands, by the section of the help.
-_MODULES = {
-    "Run": (
-        "run",
-        "sweep",
-        "hunt",
-        "calibrate",
-        "scenarios",
-        "schemes",
-        "programs",
-        "lab",
-        "shell",
-    ),
-    "Look": ("show", "report", "plot", "compare", "query", "ls", "site", "check"),
-    "Data": ("importing", "exporting", "trace", "models"),
-    "System": ("doctor", "hosts", "verify_schemes", "verify_tunnel", "manual"),
+#: Commands, by the section of the help and the module that registers them.
+_MODULES: dict[str, dict[str, tuple[str, ...]]] = {
+    "Run": {
+        "run": ("run",),
+        "sweep": ("sweep",),
+        "hunt": ("hunt",),
+        "calibrate": ("calibrate",),
+        "scenarios": ("scenarios", "init", "schema"),
+        "schemes": ("schemes",),
+        "programs": ("programs",),
+        "lab": ("lab",),
+        "shell": ("shell",),
+    },
+    "Look": {
+        "show": ("show",),
+        "report": ("report",),
+        "plot": ("plot",),
+        "compare": ("compare",),
+        "query": ("query",),
+        "ls": ("ls", "note", "tag", "merge"),
+        "site": ("site",),
+        "check": ("check",),
+    },
+    "Data": {
+        "importing": ("import",),
+        "exporting": ("export",),
+        "trace": ("trace",),
+        "models": ("models",),
+    },
+    "System": {
+        "doctor": ("doctor",),
+        "hosts": ("hosts",),
+        "verify_schemes": ("verify-schemes",),
+        "verify_tunnel": ("verify-tunnel",),
+        "manual": ("man",),
+    },
 }
-for _section, _names in _MODULES.items():
-    _sections[_section] = []
-    for _name in _names:
-        importlib.import_module(f"narrows.cli.{_name}")
+
+
+def load(word: str | None = None) -> None:
+    """Registers the command of this name, or all of them if there is none.
+
+    To describe them all to the library takes longer than most of them run.
+    """
+    known = any(word in names for modules in _MODULES.values() for names in modules.values())
+    for section, modules in _MODULES.items():
+        _sections[section] = []
+        for module, names in modules.items():
+            if word in names or not known:
+                importlib.import_module(f"narrows.cli.{module}")

@@ -20,7 +20,7 @@ def man() -> None:
     narrows man | man -l -                                   read it
     narrows man > ~/.local/share/man/man1/narrows.1          install it
     """
-    from narrows.cli.app import app
+    from narrows.cli.all_commands import app
 
     program = typer.main.get_command(app)
     print("\n".join(_page(program)))
