@@ -274,6 +274,10 @@ def _indistinct(best: list[float], other: list[float], least: float) -> bool:
     return apart <= least
 
 
+def _lateness_ns(campaign: Campaign) -> float:
+    return lateness_ns(run.record for run in campaign.runs if run.valid and run.record is not None)
+
+
 def _leader(
     campaign: Campaign, totals: dict[str, dict[str, list[float]]], name: str, highest: bool
 ) -> tuple[str, list[str]] | None:
@@ -283,7 +287,7 @@ def _leader(
         return None
     pick = max if highest else min
     best = pick(known, key=lambda s: median(known[s]))
-    late = lateness_ns(run.record for run in campaign.runs if run.valid and run.record is not None)
+    late = _lateness_ns(campaign)
     duration = float(campaign.settings.get("duration_ns") or 0)
     unit = "ns" if name.endswith("_ns") else "bit/s"
     least = resolution(unit, median(known[best]), late, duration)
@@ -306,6 +310,7 @@ def answer(campaign: Campaign) -> list[str]:
         values = totals[scheme].get(measures.delay)
         return f"{units.number(median(values) / 1e6)} ms" if values else "no known delay"
 
+    late = _lateness_ns(campaign) > 0
     first = _leader(campaign, totals, measures.rate, True)
     second = _leader(campaign, totals, measures.delay, False)
     assert first is not None
@@ -315,7 +320,7 @@ def answer(campaign: Campaign) -> list[str]:
         found.append(f"{best} reached {rate(best)}{what} at a {measures.delay_words} of {delay(best)}.")
     else:
         if equals:
-            found.append(_open(f"the highest {measures.rate_words}", [best, *equals], rate))
+            found.append(_open(f"the highest {measures.rate_words}", [best, *equals], rate, late))
         else:
             found.append(
                 f"Highest {measures.rate_words}: {best} with {rate(best)} ({measures.delay_words}"
@@ -325,22 +330,22 @@ def answer(campaign: Campaign) -> list[str]:
             low, same = second
             also = ", which is the same scheme" if low == best else f" ({measures.rate_words} {rate(low)})"
             if same:
-                found.append(_open(f"the lowest {measures.delay_words}", [low, *same], delay))
+                found.append(_open(f"the lowest {measures.delay_words}", [low, *same], delay, late))
             else:
                 found.append(f"Lowest {measures.delay_words}: {low} with {delay(low)}{also}.")
     found.append(_caveat(campaign, totals))
     return [s for s in found if s]
 
 
-def _open(what: str, schemes: list[str], amount: Callable[[str], str]) -> str:
-    """The sentence about a place that several schemes may have, which names no winner."""
+def _open(what: str, schemes: list[str], amount: Callable[[str], str], late: bool) -> str:
+    """The sentence about a place that several schemes may have, which names no winner. `late` is false where
+    time is simulated."""
     listed = [f"{scheme} ({amount(scheme)})" for scheme in schemes[:4]]
     if len(schemes) > 4:
         listed.append(f"{len(schemes) - 4} more")
     return (
         f"Which scheme has {what} is open: {', '.join(listed[:-1])} and {listed[-1]} are not to be told"
-        " apart, as"
-        " their runs overlap or differ by less than the runs were late."
+        f" apart, as their runs overlap{' or differ by less than the runs were late' if late else ''}."
     )
 
 
