@@ -113,6 +113,8 @@ def _print(outcome: list[dict[str, Any]]) -> None:
     for line in lines:
         for number, text in enumerate(fold(line, width(console.file) - 2)):
             console.print("  " * bool(number) + text, soft_wrap=True)
+    if failed:
+        console.print("The verdicts that the records hold:", soft_wrap=True)
     print_cells(
         console,
         [{"id": Path(one["cell"]).resolve().name, "state": "finished", **one} for one in outcome],
