@@ -1,8 +1,8 @@
 //! A log-linear histogram: exact below 1024 ns, relative bucket width at most 1/512 above.
 //!
-//! Values are split into octaves, each octave into 512 buckets of equal width. The memory grows
-//! with the largest value seen (30 kB up to 1 s), adding a value takes a few instructions, and the
-//! smallest and largest values are kept exactly.
+//! Values are split into octaves, each octave into 512 buckets of equal width. Only the octaves from the smallest to the
+//! largest value seen take memory (4 kB each), adding a value takes a few instructions, and the smallest and largest
+//! values are kept exactly.
 
 /// Buckets per octave; the relative width of a bucket is at most its inverse.
 const PER_OCTAVE: u64 = 512;
@@ -12,6 +12,8 @@ const SHIFT: u32 = PER_OCTAVE.trailing_zeros();
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     counts: Vec<u64>,
+    /// The bucket of the first of these.
+    first: usize,
     total: u64,
     sum: u128,
     min: u64,
@@ -39,10 +41,10 @@ impl Histogram {
     #[inline]
     pub fn add(&mut self, value: u64) {
         let index = index_of(value);
-        if index >= self.counts.len() {
-            self.grow(index);
+        if index.wrapping_sub(self.first) >= self.counts.len() {
+            self.cover(index, index);
         }
-        self.counts[index] += 1;
+        self.counts[index - self.first] += 1;
         if self.total == 0 {
             self.min = value;
         }
@@ -52,11 +54,23 @@ impl Histogram {
         self.max = self.max.max(value);
     }
 
+    /// Makes room for the buckets from `low` to `high`.
     #[cold]
-    fn grow(&mut self, index: usize) {
+    fn cover(&mut self, low: usize, high: usize) {
         // Whole octaves, so that a slowly growing maximum does not resize again and again.
         let per = PER_OCTAVE as usize;
-        self.counts.resize((index / per + 1) * per, 0);
+        let (from, to) = (low / per * per, (high / per + 1) * per);
+        if self.counts.is_empty() {
+            self.first = from;
+        }
+        if from < self.first {
+            self.counts
+                .splice(..0, std::iter::repeat_n(0, self.first - from));
+            self.first = from;
+        }
+        if to > self.first + self.counts.len() {
+            self.counts.resize(to - self.first, 0);
+        }
     }
 
     /// Counts everything that `other` has counted.
@@ -64,10 +78,9 @@ impl Histogram {
         if other.total == 0 {
             return;
         }
-        if other.counts.len() > self.counts.len() {
-            self.counts.resize(other.counts.len(), 0);
-        }
-        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+        self.cover(other.first, other.first + other.counts.len() - 1);
+        let counts = &mut self.counts[other.first - self.first..];
+        for (count, more) in counts.iter_mut().zip(&other.counts) {
             *count += more;
         }
         if self.total == 0 {
@@ -104,7 +117,8 @@ impl Histogram {
     pub fn buckets(&self) -> impl Iterator<Item = HistogramBucket> + '_ {
         self.counts
             .iter()
-            .enumerate()
+            .zip(self.first..)
+            .map(|(count, index)| (index, count))
             .filter(|&(_, &count)| count > 0)
             .map(|(index, &count)| {
                 let (low, high) = bounds_of(index);
@@ -198,6 +212,16 @@ mod tests {
         assert!(merged.buckets().eq(all.buckets()));
         assert_eq!((merged.total(), merged.mean()), (all.total(), all.mean()));
         assert_eq!((merged.min(), merged.max()), (Some(3), Some(9_000_000_000)));
+    }
+
+    #[test]
+    fn only_octaves_between_the_extremes_take_memory() {
+        let mut histogram = Histogram::new();
+        for value in [40_000_000, 90_000_000, 20_000_000, 60_000_000] {
+            histogram.add(value);
+        }
+        assert_eq!(histogram.counts.len(), 3 * PER_OCTAVE as usize);
+        assert!(histogram.buckets().map(|bucket| bucket.count).eq([1; 4]));
     }
 
     #[test]

@@ -12,11 +12,12 @@ use arrow_array::{
     UInt32Array, UInt64Array,
 };
 use arrow_schema::DataType;
+use bytes::Bytes;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Rows that are encoded together.
-pub(crate) const BATCH: usize = 8192;
+/// Rows that are encoded and decoded together.
+pub(crate) const BATCH: usize = 1024;
 
 /// A kind of rows, as `rows!` declares them in `schema.rs`.
 pub trait Row: Sized {
@@ -256,17 +257,44 @@ impl<W: Write + Send, R: Row> RowFile<W, R> {
 
 /// The rows of a file.
 pub(crate) fn read<R: Row + Clone>(content: Content<R>) -> Result<Vec<R>, RecordError> {
-    let bytes = match content {
-        Content::File(bytes) => bytes,
-        Content::Rows(rows) => return Ok(std::sync::Arc::unwrap_or_clone(rows)),
-    };
-    let columns = R::columns();
-    let mut table = TableReader::open(R::FILE, bytes, &columns)?;
-    let mut rows = Vec::new();
-    while let Some(batch) = table.next()? {
-        R::decode(&batch, &columns, &mut rows)?;
+    match content {
+        Content::File(bytes) => {
+            let mut rows = Vec::new();
+            in_batches(bytes, |batch| rows.append(batch))?;
+            Ok(rows)
+        }
+        Content::Rows(rows) => Ok(Arc::unwrap_or_clone(rows)),
     }
-    Ok(rows)
+}
+
+/// Shows each row of a file, without holding them all.
+pub(crate) fn for_each<R: Row>(
+    content: Option<&Content<R>>,
+    mut see: impl FnMut(&R),
+) -> Result<(), RecordError> {
+    match content {
+        None => Ok(()),
+        Some(Content::Rows(rows)) => {
+            rows.iter().for_each(see);
+            Ok(())
+        }
+        Some(Content::File(bytes)) => in_batches(bytes.clone(), |batch| {
+            batch.iter().for_each(&mut see);
+        }),
+    }
+}
+
+/// Decodes a file batch by batch; what is left in the batch is forgotten.
+fn in_batches<R: Row>(bytes: Bytes, mut see: impl FnMut(&mut Vec<R>)) -> Result<(), RecordError> {
+    let columns = R::columns();
+    let mut table = TableReader::open_in(R::FILE, bytes, &columns, BATCH)?;
+    let mut rows = Vec::with_capacity(BATCH);
+    while let Some(batch) = table.next()? {
+        rows.clear();
+        R::decode(&batch, &columns, &mut rows)?;
+        see(&mut rows);
+    }
+    Ok(())
 }
 
 /// Declares kinds of rows: `struct NAME in FILE, read by READER { fields }`.

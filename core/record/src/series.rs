@@ -5,8 +5,9 @@ use crate::capacity::Capacities;
 use crate::cell::{Cell, table_size};
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::read::{
-    PacketReader, Record, read_bins, read_frames, read_queues, read_states, read_transfers, rows_of,
+    PacketReader, Record, read_bins, read_frames, read_queues, read_transfers, rows_of,
 };
+use crate::rows::for_each;
 use crate::schema::{BINS_FILE, Direction, FrameRow, StateRow, TransferRow};
 use std::collections::BTreeMap;
 
@@ -329,7 +330,7 @@ pub fn queues(record: &Record) -> Result<BTreeMap<String, QueueSeries>, RecordEr
 /// A damaged record.
 pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError> {
     let mut all: BTreeMap<u16, StateSeries> = BTreeMap::new();
-    for row in rows_of(record.states.as_ref(), read_states)?.iter() {
+    for_each(record.states.as_ref(), |row: &StateRow| {
         let series = all.entry(row.flow).or_insert_with(|| StateSeries {
             time_s: Vec::new(),
             columns: StateRow::optional_numbers()
@@ -340,7 +341,7 @@ pub fn states(record: &Record) -> Result<BTreeMap<u16, StateSeries>, RecordError
         for ((_, value), (_, column)) in StateRow::optional_numbers().zip(&mut series.columns) {
             column.push(value(row).map_or(f64::NAN, |value| value as f64));
         }
-    }
+    })?;
     Ok(all)
 }
 

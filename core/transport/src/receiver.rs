@@ -81,7 +81,7 @@ impl Receiver {
             out_of_order: RangeSet::default(),
             rcv_nxt: 0,
             largest: None,
-            arrivals: Vec::with_capacity(Body::MAX_ARRIVALS),
+            arrivals: Vec::new(),
             unacked_packets: 0,
             last_was_marked: false,
             ack_now: false,

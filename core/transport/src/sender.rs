@@ -242,8 +242,8 @@ impl Sender {
             ce_packets_seen: 0,
             ce_packets_unreported: 0,
             last_delivery_rate: None,
-            newly_acked: Vec::with_capacity(64),
-            newly_lost: Vec::with_capacity(64),
+            newly_acked: Vec::new(),
+            newly_lost: Vec::new(),
             counters: SenderCounters::default(),
             config,
         })

@@ -127,15 +127,15 @@ impl RecordFolder {
         }
     }
 
-    fn open(&self, name: &str) -> Result<BufWriter<File>, FolderError> {
+    fn open(&self, name: &str, buffer: usize) -> Result<BufWriter<File>, FolderError> {
         let path = self.partial.join(name);
         let file = File::create(&path).map_err(FolderError::at(&path))?;
-        Ok(BufWriter::with_capacity(1 << 20, file))
+        Ok(BufWriter::with_capacity(buffer, file))
     }
 
     /// Opens the file of packets. The caller finishes it, on whatever thread.
     pub fn packets(&self) -> Result<PacketFile<BufWriter<File>>, FolderError> {
-        PacketFile::create(self.open(PACKETS_FILE)?).map_err(self.record(PACKETS_FILE))
+        PacketFile::create(self.open(PACKETS_FILE, 1 << 20)?).map_err(self.record(PACKETS_FILE))
     }
 
     /// Turns an error of a file opened here into one that names it.
@@ -166,6 +166,16 @@ impl RecordFolder {
     ) -> Result<(), FolderError> {
         self.rows(states)?;
         self.rows_if_any(traces)
+    }
+
+    /// Opens the files of what is sampled, for rows that are written as they come.
+    pub fn samples(&self) -> Result<SampleFiles<'_>, FolderError> {
+        Ok(SampleFiles {
+            folder: self,
+            states: self.growing()?,
+            traces: None,
+            queues: self.growing()?,
+        })
     }
 
     /// Writes of the transfers of applications what `cell` wants to keep; nothing if there were none. `counted` are
@@ -204,14 +214,26 @@ impl RecordFolder {
 
     /// Writes the file of one kind of rows.
     fn rows<R: Row>(&self, rows: impl IntoIterator<Item = R>) -> Result<(), FolderError> {
-        let output = self.open(R::FILE)?;
-        let write = || -> Result<(), RecordError> {
-            let mut file = RowFile::create(output)?;
-            rows.into_iter().try_for_each(|row| file.push(row))?;
-            file.finish()?.flush()?;
-            Ok(())
-        };
-        write().map_err(self.record(R::FILE))
+        let mut file = self.growing()?;
+        self.grow(&mut file, rows)?;
+        self.close(file)
+    }
+
+    fn growing<R: Row>(&self) -> Result<Growing<R>, FolderError> {
+        RowFile::create(self.open(R::FILE, 1 << 16)?).map_err(self.record(R::FILE))
+    }
+
+    fn grow<R: Row>(
+        &self,
+        file: &mut Growing<R>,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Result<(), FolderError> {
+        let pushed = rows.into_iter().try_for_each(|row| file.push(row));
+        pushed.map_err(self.record(R::FILE))
+    }
+
+    fn close<R: Row>(&self, file: Growing<R>) -> Result<(), FolderError> {
+        file.finish().map(drop).map_err(self.record(R::FILE))
     }
 
     /// Writes the file of one kind of rows; none if there are no rows.
@@ -246,6 +268,53 @@ impl RecordFolder {
             file.sync_all()
         };
         write().map_err(FolderError::at(&path))
+    }
+}
+
+/// A file of rows that is being written.
+type Growing<R> = RowFile<BufWriter<File>, R>;
+
+/// The files of what is sampled, which grow with the run: nobody has to hold all samples until its end.
+pub struct SampleFiles<'a> {
+    folder: &'a RecordFolder,
+    states: Growing<StateRow>,
+    /// Not there before the first row.
+    traces: Option<Growing<TraceRow>>,
+    queues: Growing<QueueRow>,
+}
+
+impl SampleFiles<'_> {
+    /// Writes these rows and leaves none.
+    ///
+    /// # Errors
+    /// The file system refused.
+    pub fn drain(
+        &mut self,
+        states: &mut Vec<StateRow>,
+        traces: &mut Vec<TraceRow>,
+        queues: &mut Vec<QueueRow>,
+    ) -> Result<(), FolderError> {
+        let folder = self.folder;
+        folder.grow(&mut self.states, states.drain(..))?;
+        folder.grow(&mut self.queues, queues.drain(..))?;
+        if traces.is_empty() {
+            return Ok(());
+        }
+        let file = match &mut self.traces {
+            Some(file) => file,
+            none => none.insert(folder.growing()?),
+        };
+        folder.grow(file, traces.drain(..))
+    }
+
+    /// Completes the files.
+    ///
+    /// # Errors
+    /// The file system refused.
+    pub fn finish(self) -> Result<(), FolderError> {
+        self.folder.close(self.states)?;
+        self.folder.close(self.queues)?;
+        self.traces.map_or(Ok(()), |file| self.folder.close(file))
     }
 }
 

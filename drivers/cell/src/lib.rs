@@ -28,7 +28,7 @@ pub use check::check_scheme;
 pub use error::{Context, RunError};
 pub use files::{as_text, keep_file, load_files, read_regular, sha256};
 pub use flow::{BpfRef, Flow, SchemeRef, TrafficRef};
-pub use folder::{FolderError, RecordFolder, open_record};
+pub use folder::{FolderError, RecordFolder, SampleFiles, open_record};
 pub use hosts::{Host, HostSettings};
 pub use machine::Machine;
 pub use media::{judge_frames, media_receiver, media_sender, merge_frames};

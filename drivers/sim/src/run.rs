@@ -1,7 +1,7 @@
 //! Runs a cell and writes its record.
 
 use crate::World;
-use narrows_cell::{Cell, CellError, FolderError, RecordFolder, SchemeRef, versions};
+use narrows_cell::{Cell, CellError, FolderError, RecordFolder, SampleFiles, SchemeRef, versions};
 use narrows_record::{Log, PacketFile, RunDocument, Severity};
 use narrows_units::{Span, Time};
 use std::fs::File;
@@ -41,17 +41,19 @@ pub fn run(
         Log::Packets(_) => Some(folder.packets()?),
         Log::Bins(_) => None,
     };
+    let mut samples = folder.samples()?;
     let mut now = Time::ZERO;
     while now < cell.duration {
         now = (now + STEP).min(cell.duration);
         world.run_until(now);
-        drain(&mut world, &mut packets, &folder)?;
+        drain(&mut world, &mut packets, &mut samples, &folder)?;
         if !progress(now) {
             return Err(SimError::Interrupted);
         }
     }
     world.finish();
-    drain(&mut world, &mut packets, &folder)?;
+    drain(&mut world, &mut packets, &mut samples, &folder)?;
+    samples.finish()?;
     if let Some(packets) = packets {
         packets
             .finish()
@@ -60,11 +62,6 @@ pub fn run(
     if let Log::Bins(log) = &world.transit.log {
         folder.bins(log)?;
     }
-    folder.states(
-        std::mem::take(&mut world.states),
-        std::mem::take(&mut world.traces),
-    )?;
-    folder.queues(std::mem::take(&mut world.queues))?;
     let (transfers, counted) = world.take_transfers();
     folder.transfers(cell, transfers, counted)?;
     folder.frames(&world.frames())?;
@@ -73,6 +70,8 @@ pub fn run(
         narrows_cell::capacity_rows(&world.transit.network, cell.duration, cell.bin, &unknown);
     folder.capacity(capacity)?;
     let mut document = describe(cell, &world);
+    // Its memory is that of the verifier now.
+    drop(world);
     folder.complete(&mut document)?;
     Ok(document)
 }
@@ -101,8 +100,10 @@ pub fn run_in_memory(cell: &Cell) -> Result<(World, RunDocument), CellError> {
 fn drain(
     world: &mut World,
     packets: &mut Option<PacketFile<BufWriter<File>>>,
+    samples: &mut SampleFiles<'_>,
     folder: &RecordFolder,
 ) -> Result<(), FolderError> {
+    samples.drain(&mut world.states, &mut world.traces, &mut world.queues)?;
     match (&mut world.transit.log, packets) {
         (Log::Packets(log), Some(file)) => {
             file.drain(log).map_err(|error| folder.packets_error(error))

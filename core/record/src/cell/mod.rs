@@ -131,7 +131,10 @@ impl Cell {
 
     /// The flow with this number.
     pub fn flow(&self, number: u16) -> Option<&CellFlow> {
-        self.flows.iter().find(|flow| flow.flow == number)
+        // Flows are numbered from 1 in most cells.
+        let likely = self.flows.get(usize::from(number).wrapping_sub(1));
+        let likely = likely.filter(|flow| flow.flow == number);
+        likely.or_else(|| self.flows.iter().find(|flow| flow.flow == number))
     }
 
     /// The delay of the access link of flow `number` in `direction`: half of its extra round-trip

@@ -1,5 +1,6 @@
 //! The log for long runs: binned series and delay histograms in place of packets.
 
+use super::bin_series::BinSeries;
 use crate::cell::Measure;
 use crate::histogram::Histogram;
 use crate::schema::{BinRow, DelayRow, Direction};
@@ -19,12 +20,23 @@ struct PacketInBins {
 const PLACES: usize = 4096;
 
 /// The bins of one flow in one direction.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Series {
-    bins: Vec<BinRow>,
+    bins: BinSeries,
     delays: Histogram,
     sends: Cursor,
     arrivals: Cursor,
+}
+
+impl Series {
+    fn pair(bin_ns: u64) -> [Series; 2] {
+        [(); 2].map(|()| Series {
+            bins: BinSeries::new(bin_ns),
+            delays: Histogram::default(),
+            sends: Cursor::default(),
+            arrivals: Cursor::default(),
+        })
+    }
 }
 
 /// Remembers the bin of the latest time: times mostly grow, so most need no division.
@@ -106,12 +118,13 @@ impl BinLog {
             direction,
         };
         if usize::from(flow) >= self.series.len() {
+            let bin_ns = self.bin_ns;
             self.series
-                .resize_with(usize::from(flow) + 1, Default::default);
+                .resize_with(usize::from(flow) + 1, || Series::pair(bin_ns));
         }
         let series = &mut self.series[usize::from(flow)][direction as usize];
         series.sends.seek(sent_ns, self.bin_ns, &self.measure);
-        let bin = series.bin(series.sends.index);
+        let bin = series.bins.at(series.sends.index);
         bin.sent_packets += 1;
         bin.sent_bytes += u64::from(size);
         uid
@@ -127,7 +140,7 @@ impl BinLog {
         if series.arrivals.is_measured {
             series.delays.add(delay);
         }
-        let bin = series.bin(series.arrivals.index);
+        let bin = series.bins.at(series.arrivals.index);
         bin.arrived_packets += 1;
         bin.arrived_bytes += u64::from(row.size);
         bin.delay_sum_ns += delay;
@@ -141,7 +154,7 @@ impl BinLog {
     pub fn drop(&mut self, uid: u64) {
         let row = self.close(uid);
         let series = &mut self.series[usize::from(row.flow)][row.direction as usize];
-        let bin = series.bin((row.sent_ns / self.bin_ns) as usize);
+        let bin = series.bins.at((row.sent_ns / self.bin_ns) as usize);
         bin.dropped_packets += 1;
         bin.dropped_bytes += u64::from(row.size);
     }
@@ -155,14 +168,15 @@ impl BinLog {
     pub fn merge(&mut self, other: BinLog) {
         self.next_uid += other.entered();
         if other.series.len() > self.series.len() {
+            let bin_ns = self.bin_ns;
             self.series
-                .resize_with(other.series.len(), Default::default);
+                .resize_with(other.series.len(), || Series::pair(bin_ns));
         }
         let more = other.series.into_iter().flatten();
         for (series, more) in self.series.iter_mut().flatten().zip(more) {
             series.delays.merge(&more.delays);
-            for (index, bin) in more.bins.iter().enumerate() {
-                add_bin(series.bin(index), bin);
+            for (index, bin) in more.bins.each() {
+                add_bin(series.bins.at(index), &bin);
             }
         }
     }
@@ -180,14 +194,13 @@ impl BinLog {
                 |bin: &BinRow| bin.sent_packets + bin.arrived_packets + bin.dropped_packets > 0;
             series
                 .bins
-                .iter()
-                .enumerate()
+                .each()
                 .filter(move |(_, bin)| used(bin))
                 .map(move |(index, bin)| BinRow {
                     flow,
                     direction,
                     bin_ns: index as u64 * bin_ns,
-                    ..bin.clone()
+                    ..bin
                 })
         })
     }
@@ -244,16 +257,6 @@ impl BinLog {
                 *self.place(packet.uid) = packet;
             }
         }
-    }
-}
-
-impl Series {
-    #[inline]
-    fn bin(&mut self, index: usize) -> &mut BinRow {
-        if index >= self.bins.len() {
-            self.bins.resize(index + 1, BinRow::default());
-        }
-        &mut self.bins[index]
     }
 }
 

@@ -10,6 +10,7 @@
 //! A driver takes full chunks when it suits it ([`PacketLog::take`]), encodes them on the spot or
 //! hands them to another thread, and gives them back for reuse ([`PacketLog::recycle`]).
 
+mod bin_series;
 mod bins;
 mod chunk;
 mod packets;

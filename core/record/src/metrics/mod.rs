@@ -72,10 +72,9 @@ pub use traffic::{DroppedPacket, FlowTraffic, RecordTraffic};
 use crate::RecordError;
 use crate::capacity::Capacities;
 use crate::cell::Measure;
-use crate::read::{
-    Record, read_completions, read_frames, read_states, read_traces, read_transfers, rows_of,
-};
-use crate::schema::{RUN_FILE, TraceRow};
+use crate::read::{Record, read_completions, read_frames, read_traces, read_transfers, rows_of};
+use crate::rows::for_each;
+use crate::schema::{RUN_FILE, StateRow, TraceRow};
 use serde_json::{Map, Value, json};
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -296,13 +295,12 @@ fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
 
 /// Reads everything that metrics look at, once.
 fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
-    let states = rows_of(record.states.as_ref(), read_states)?;
     let flows = &record.cell.flows;
     let mut told = vec![StatesOfFlow::default(); flows.len()];
     let places: BTreeMap<u16, usize> = flows.iter().map(|flow| flow.flow).zip(0..).collect();
-    for row in states.iter() {
+    for_each(record.states.as_ref(), |row: &StateRow| {
         let Some(&index) = places.get(&row.flow) else {
-            continue;
+            return;
         };
         let own = &mut told[index];
         // The kernel tells only its smoothed value.
@@ -316,7 +314,7 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
             let (first, _) = own.delivered.unwrap_or((now, now));
             own.delivered = Some((first, now));
         }
-    }
+    })?;
     for own in &mut told {
         own.rtts.sort_by_key(|&(time, _)| time);
     }

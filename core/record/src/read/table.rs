@@ -39,7 +39,17 @@ impl TableReader {
         bytes: Bytes,
         columns: &[Column],
     ) -> Result<Self, RecordError> {
-        let opened = guarded(file, || open(file, bytes, columns))??;
+        TableReader::open_in(file, bytes, columns, BATCH)
+    }
+
+    /// The same, in batches of so many rows.
+    pub(crate) fn open_in(
+        file: &'static str,
+        bytes: Bytes,
+        columns: &[Column],
+        batch: usize,
+    ) -> Result<Self, RecordError> {
+        let opened = guarded(file, || open(file, bytes, columns, batch))??;
         let (reader, rows, columns) = opened;
         Ok(TableReader {
             file,
@@ -83,6 +93,7 @@ fn open(
     file: &'static str,
     bytes: Bytes,
     columns: &[Column],
+    batch: usize,
 ) -> Result<(ParquetRecordBatchReader, u64, usize), RecordError> {
     let broken = |e: parquet::errors::ParquetError| damaged(file, &e.to_string());
     let plain = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
@@ -97,7 +108,7 @@ fn open(
     let found = order.len();
     let mask = ProjectionMask::roots(builder.parquet_schema(), order);
     let reader = builder
-        .with_batch_size(BATCH)
+        .with_batch_size(batch)
         .with_projection(mask)
         .build()
         .map_err(broken)?;

@@ -161,7 +161,7 @@ impl VerifierReport {
 }
 
 /// Counts contradictions and remembers the first.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct CheckFaults {
     first: Option<String>,
     count: u64,

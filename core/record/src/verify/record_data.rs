@@ -1,17 +1,18 @@
 //! Everything the checks look at, read once.
 
 use super::layout::{Layout, PathStage, all_stages};
+use super::states::StatesSeen;
 use super::timeline::Timeline;
 use crate::RecordError;
 use crate::cell::Cell;
 use crate::log::{Chunk, NO_WORD, NOT_ARRIVED};
 use crate::read::{
-    PacketReader, Record, read_bins, read_delays, read_frames, read_queues, read_states,
-    read_traces, read_transfers, rows_of,
+    PacketReader, Record, read_bins, read_delays, read_frames, read_queues, read_transfers, rows_of,
 };
+use crate::rows::for_each;
 use crate::run::RunDocument;
 use crate::schema::{
-    BinRow, DelayRow, Direction, Fate, FrameRow, PACKETS_FILE, QueueRow, RUN_FILE, StateRow,
+    BinRow, DelayRow, Direction, Fate, FrameRow, PACKETS_FILE, QueueRow, RUN_FILE, TraceRow,
     TransferRow,
 };
 use std::borrow::Cow;
@@ -23,7 +24,7 @@ pub(super) struct Evidence<'a> {
     /// All packets, unless the record keeps bins.
     pub(super) packets: Option<Packets>,
     pub(super) bins: Option<(Vec<BinRow>, Vec<DelayRow>)>,
-    pub(super) states: Cow<'a, [StateRow]>,
+    pub(super) states: StatesSeen,
     pub(super) queues: Cow<'a, [QueueRow]>,
     pub(super) transfers: Cow<'a, [TransferRow]>,
     pub(super) frames: Cow<'a, [FrameRow]>,
@@ -106,7 +107,7 @@ impl<'a> Evidence<'a> {
             let problem = format!("the plane '{}' is unknown", record.run.plane);
             return Err(RecordError::data(RUN_FILE, problem));
         }
-        rows_of(record.traces.as_ref(), read_traces)?;
+        for_each(record.traces.as_ref(), |_: &TraceRow| ())?;
         let servers = queueing(record, &lanes, &stages, packets.as_ref());
         let run = &record.run;
         Ok(Evidence {
@@ -114,7 +115,7 @@ impl<'a> Evidence<'a> {
             run,
             packets,
             bins,
-            states: rows_of(record.states.as_ref(), read_states)?,
+            states: StatesSeen::of(record, end_ns(cell, run))?,
             queues: rows_of(record.queues.as_ref(), read_queues)?,
             transfers: rows_of(record.transfers.as_ref(), read_transfers)?,
             frames: rows_of(record.frames.as_ref(), read_frames)?,
@@ -129,10 +130,8 @@ impl<'a> Evidence<'a> {
         self.run.plane == "simulate"
     }
 
-    /// The latest time in ns of what a process of a host may still do or see: those of real hosts are late at the end.
     pub(super) fn end_ns(&self) -> u64 {
-        let grace = if self.simulated() { 0 } else { 1_000_000_000 };
-        self.cell.duration_ns.saturating_add(grace)
+        end_ns(self.cell, self.run)
     }
 
     /// Bound in ns by which a time that a host tells by its own clock may lie before what it means: between two real hosts,
@@ -203,10 +202,21 @@ impl<'a> Evidence<'a> {
         };
         format!(
             "{what}, {} states, {} queue samples",
-            self.states.len(),
+            self.states.rows,
             self.queues.len()
         )
     }
+}
+
+/// The latest time in ns of what a process of a host may still do or see: those of real hosts, and the sampler of an
+/// emulation, are late at the end.
+fn end_ns(cell: &Cell, run: &RunDocument) -> u64 {
+    let grace = if run.plane == "simulate" {
+        0
+    } else {
+        1_000_000_000
+    };
+    cell.duration_ns.saturating_add(grace)
 }
 
 /// Finds the way of a packet at the cost of a look-up.

@@ -1,6 +1,9 @@
 //! The sampled states of senders go forward in time, and what they count never shrinks.
 
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
+use crate::RecordError;
+use crate::read::Record;
+use crate::rows::for_each;
 use crate::schema::StateRow;
 use std::collections::BTreeMap;
 
@@ -18,45 +21,75 @@ const COUNTERS: [Counter; 2] = [
     ("retransmitted_bytes", |row| row.retransmitted_bytes),
 ];
 
-fn run(evidence: &Evidence<'_>) -> CheckOutcome {
-    if evidence.states.is_empty() {
-        return CheckOutcome::Skipped("no state was sampled".into());
+/// What the states tell, found while they are read: there are millions of them where there are thousands of flows.
+pub(super) struct StatesSeen {
+    pub(super) rows: u64,
+    flows: usize,
+    faults: CheckFaults,
+}
+
+impl StatesSeen {
+    /// Looks at all states. Those after `end_ns` are faults.
+    pub(super) fn of(record: &Record, end_ns: u64) -> Result<Self, RecordError> {
+        let mut seen = StatesSeen {
+            rows: 0,
+            flows: 0,
+            faults: CheckFaults::default(),
+        };
+        let mut last: BTreeMap<u16, (u64, [u64; 2])> = BTreeMap::new();
+        for_each(record.states.as_ref(), |row: &StateRow| {
+            seen.rows += 1;
+            if record.cell.flow(row.flow).is_none() {
+                seen.faults.add(format_args!(
+                    "flow {} was sampled, and the cell has no such flow",
+                    row.flow
+                ));
+                return;
+            }
+            seen.faults.look_at(row, end_ns, last.entry(row.flow).or_default());
+        })?;
+        seen.flows = last.len();
+        Ok(seen)
     }
-    let mut faults = CheckFaults::default();
-    let mut last: BTreeMap<u16, (u64, [u64; 2])> = BTreeMap::new();
-    // A late sampler of an emulation takes its last sample a little after the end.
-    let end = evidence.end_ns();
-    for row in evidence.states.iter() {
-        let flow = row.flow;
-        if evidence.cell.flow(flow).is_none() {
-            faults.add(format_args!(
-                "flow {flow} was sampled, and the cell has no such flow"
-            ));
-            continue;
-        }
-        if row.time_ns > end {
-            faults.add(format_args!(
-                "flow {flow} was sampled after the end, at {} ns",
-                row.time_ns
+}
+
+impl CheckFaults {
+    /// Compares a state with the time and the counters of the last one of its flow.
+    fn look_at(&mut self, row: &StateRow, end_ns: u64, last: &mut (u64, [u64; 2])) {
+        let (flow, now) = (row.flow, row.time_ns);
+        if now > end_ns {
+            self.add(format_args!(
+                "flow {flow} was sampled after the end, at {now} ns"
             ));
         }
-        let (time, counts) = last.entry(flow).or_insert((0, [0; 2]));
-        if row.time_ns < *time {
-            let now = row.time_ns;
-            faults.add(format_args!(
+        let (time, counts) = last;
+        if now < *time {
+            self.add(format_args!(
                 "the states of flow {flow} go back in time at {now} ns"
             ));
         }
-        *time = row.time_ns;
+        *time = now;
         for ((name, value), known) in COUNTERS.iter().zip(counts) {
             let Some(value) = value(row) else { continue };
             if value < *known {
-                faults.add(format_args!(
+                self.add(format_args!(
                     "{name} of flow {flow} shrinks from {known} to {value}"
                 ));
             }
             *known = value;
         }
     }
-    faults.outcome(|| format!("{} states of {} flows", evidence.states.len(), last.len()))
+}
+
+fn run(evidence: &Evidence<'_>) -> CheckOutcome {
+    let StatesSeen {
+        rows,
+        flows,
+        faults,
+    } = &evidence.states;
+    if *rows == 0 {
+        return CheckOutcome::Skipped("no state was sampled".into());
+    }
+    let faults = faults.clone();
+    faults.outcome(|| format!("{rows} states of {flows} flows"))
 }
