@@ -222,6 +222,17 @@ def test_the_list_names_every_figure_in_a_sentence() -> None:
     assert "delay-cdf" in narrows("--list")
 
 
+def test_figures_are_found_by_the_words_of_the_field() -> None:
+    found = {"scatter": "summary", "cwnd": "window", "CDF": "delay_cdf", "fairness": "fairness_scales"}
+    assert {word: plotting.kind_of(word).name for word in found} == found
+    words = [
+        word.replace("-", "_") for kind in figures.registry().values() for word in (kind.name, *kind.also)
+    ]
+    assert len(words) == len(set(words)), "each word means one figure"
+    with pytest.raises(report.ReportError, match='did you mean "scatter"'):
+        plotting.kind_of("scater")
+
+
 def test_too_many_lines_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overlay, "MOST_LINES", 3)
     with pytest.raises(report.ReportError, match="choose some with --schemes"):

@@ -38,5 +38,7 @@ def figure_names(incomplete: str) -> list[str]:
     """Names of figures."""
     from narrows.report import figures
 
-    names = [name.replace("_", "-") for name in figures.registry()]
+    names = [
+        word.replace("_", "-") for kind in figures.registry().values() for word in (kind.name, *kind.also)
+    ]
     return [name for name in names if name.startswith(incomplete)]

@@ -140,17 +140,26 @@ def _list(as_json: bool) -> None:
 
     found = listed()
     if as_json:
-        print_json([{"name": name, "scope": scope, "shows": text} for name, scope, text in found])
+        print_json(
+            [
+                {"name": one.name, "also": list(one.also), "scope": one.scope, "shows": one.summary}
+                for one in found
+            ]
+        )
         return
     from textwrap import fill
 
     from narrows.analysis.terminal import width as columns
 
     width = columns()
-    for name, scope, text in found:
-        left = f"{name.replace('_', '-'):<17}"
-        more = " (runs)" if scope == "run" else ""
-        print(fill(text + more, width, initial_indent=left, subsequent_indent=" " * 17))
+    for one in found:
+        left = f"{one.name.replace('_', '-'):<17}"
+        more = [
+            *(["of runs"] if one.scope == "run" else []),
+            *(["also: " + ", ".join(one.also)] if one.also else []),
+        ]
+        text = one.summary + (f" ({'; '.join(more)})" if more else "")
+        print(fill(text, width, initial_indent=left, subsequent_indent=" " * 17, break_on_hyphens=False))
 
 
 def _split(text: str | None) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from narrows.errors import NarrowsError, reason
 from narrows.report import ReportError, choice, drawing, figures, overlay
@@ -45,13 +45,13 @@ class Drawing:
 def kind_of(name: str) -> figures.FigureKind:
     """The figure of that name; raises `ReportError` with those there are."""
     known = figures.registry()
-    wanted = name.replace("-", "_")
-    if wanted not in known:
-        hint = did_you_mean(name, known)
-        raise ReportError(
-            f"there is no figure {shorten(name)!r}{hint or '; choose one of ' + ', '.join(known)}"
-        )
-    return known[wanted]
+    by_word = {word.replace("-", "_"): kind for kind in known.values() for word in (*kind.also, kind.name)}
+    wanted = name.lower().replace("-", "_").replace(" ", "_")
+    if wanted not in by_word:
+        hint = did_you_mean(wanted, by_word).replace("_", "-")
+        listed = ", ".join(one.replace("_", "-") for one in known)
+        raise ReportError(f"there is no figure {shorten(name)!r}{hint or '; choose one of ' + listed}")
+    return by_word[wanted]
 
 
 def select(chosen: Choice) -> Campaign:
@@ -216,6 +216,6 @@ def write(drawn: Drawing, out: Path, options: Options, csv: Path | None = None) 
     return [*written, beside]
 
 
-def listed() -> list[tuple[str, str, Any]]:
-    """Name, scope and sentence of every figure."""
-    return [(kind.name, kind.scope, kind.summary) for kind in figures.registry().values()]
+def listed() -> list[figures.FigureKind]:
+    """All figures."""
+    return list(figures.registry().values())

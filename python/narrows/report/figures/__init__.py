@@ -7,6 +7,7 @@ A figure module has
 - `numbers(data) -> Numbers`: the numbers it shows; they are also written as CSV beside it;
 - `figure(data, options) -> Figure`: the picture; draws nothing but what `numbers` and `data` say;
 - `caption(data) -> str`: what is seen and how to read it, in a sentence or two;
+- optionally `ALSO`: other names under which it may be asked for;
 - optionally `IN_REPORT = False`: only drawn when it is asked for (`narrows plot`), not in every report;
 - optionally `PAPER_NOTE`: a sentence that explains what only the picture has (added to the caption on paper);
 - `absent(data) -> str | None`: why there is nothing to draw, or `None`;
@@ -47,6 +48,11 @@ class FigureKind:
     def title(self) -> str:
         """The heading over the figure."""
         return str(self.module.TITLE)
+
+    @property
+    def also(self) -> tuple[str, ...]:
+        """Other names under which it may be asked for."""
+        return tuple(getattr(self.module, "ALSO", ()))
 
     @property
     def in_report(self) -> bool:

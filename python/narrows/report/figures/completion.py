@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Completion times"
+ALSO = ("fct",)
 SCOPE = "campaign"
 ORDER = 40
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "One-way delay"
+ALSO = ("owd", "latency")
 SCOPE = "run"
 ORDER = 20
 PAPER_NOTE = "Large dots only distinguish the flows."

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "One-way delay by scheme"
+ALSO = ("box", "boxplot")
 SCOPE = "campaign"
 ORDER = 70
 IN_REPORT = False

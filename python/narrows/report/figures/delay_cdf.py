@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Distribution of one-way delays"
+ALSO = ("cdf",)
 SCOPE = "campaign"
 ORDER = 60
 IN_REPORT = False

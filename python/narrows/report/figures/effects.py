@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Effects of parameters"
+ALSO = ("main-effects",)
 SCOPE = "campaign"
 ORDER = 27
 IN_REPORT = False

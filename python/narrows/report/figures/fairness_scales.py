@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Fairness over time scales"
+ALSO = ("fairness", "jain", "cov")
 SCOPE = "campaign"
 ORDER = 80
 IN_REPORT = False

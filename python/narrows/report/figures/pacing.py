@@ -6,6 +6,7 @@ from narrows.report.data import Run
 from narrows.report.figures._states import Samples
 
 TITLE = "Pacing rate"
+ALSO = ("pacing-rate",)
 SCOPE = "run"
 ORDER = 50
 IN_REPORT = False

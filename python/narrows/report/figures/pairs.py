@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Shares of pairs"
+ALSO = ("harm", "starvation")
 SCOPE = "campaign"
 ORDER = 30
 

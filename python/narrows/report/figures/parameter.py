@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Metrics against the matrix"
+ALSO = ("sensitivity",)
 SCOPE = "campaign"
 ORDER = 25
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "The path"
+ALSO = ("topology",)
 SCOPE = "campaign"
 ORDER = 10
 

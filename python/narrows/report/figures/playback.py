@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Playback"
+ALSO = ("video", "bitrate")
 SCOPE = "run"
 ORDER = 70
 

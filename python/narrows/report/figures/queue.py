@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Queue"
+ALSO = ("backlog",)
 SCOPE = "run"
 ORDER = 30
 OVERLAID = " Limits are not drawn."

@@ -6,6 +6,7 @@ from narrows.report.data import Run
 from narrows.report.figures._states import Samples
 
 TITLE = "Round-trip time"
+ALSO = ("srtt",)
 SCOPE = "run"
 ORDER = 60
 IN_REPORT = False

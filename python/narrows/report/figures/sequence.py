@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Time-sequence"
+ALSO = ("time-sequence", "tcptrace")
 SCOPE = "run"
 ORDER = 80
 IN_REPORT = False

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Throughput against delay"
+ALSO = ("scatter", "throughput-delay")
 SCOPE = "campaign"
 ORDER = 20
 OWN_LIMITS = True  # names are placed for the ends of the axes

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Metrics over two parameters"
+ALSO = ("heatmap",)
 SCOPE = "campaign"
 ORDER = 26
 IN_REPORT = False

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 TITLE = "Throughput"
+ALSO = ("rate",)
 SCOPE = "run"
 ORDER = 10
 OVERLAID = " Rates are those at which packets arrived; shaded is the capacity in the first run."

@@ -6,6 +6,7 @@ from narrows.report.data import Run
 from narrows.report.figures._states import Samples
 
 TITLE = "Congestion window"
+ALSO = ("cwnd",)
 SCOPE = "run"
 ORDER = 40
 
