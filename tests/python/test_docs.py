@@ -17,6 +17,7 @@ import typer.main
 from narrows.cli import quick
 from narrows.cli.all_commands import app
 from narrows.cli.run import _real_path
+from narrows.report.plotting import kind_of
 from narrows.scenario import load, shipped
 from narrows.scenario.quick import QuickPath
 from narrows.schemes.listing import list_schemes
@@ -38,7 +39,9 @@ DOCUMENTS = list(_documents())
 GUIDES = [
     path
     for path in DOCUMENTS
-    if path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md") or path.parent.name == "guide"
+    if path in (ROOT / "README.md", ROOT / "CONTRIBUTING.md")
+    or path.parent.name in ("docs", "guide")
+    or path.is_relative_to(ROOT / "labs")
 ]
 #: Node in pieces, so that this file does not contain them itself.
 FORBIDDEN = ["../" + "shared", "." + "library", "/work" + "/", "/tmp" + "/", "sub" + "agent"]
@@ -155,6 +158,8 @@ def test_every_command_shown_parses(shown: Shown) -> None:
     given = context.params
     if words[0] == "scenarios" and given["name"] is not None:
         assert given["name"] in {one.name for one in shipped.shipped()}
+    if words[0] == "plot":
+        kind_of(given["figure"])
     takes_scenario = words[0] in ("run", "init") and "changes" in given  # not narrows lab run
     if takes_scenario and (given.get("scenario") or "").rpartition(".")[2] not in ("yaml", "-"):
         options = ("where", "schemes", "flows", "runs", "seed", "time")
