@@ -246,3 +246,14 @@ def test_words_complete() -> None:
     assert "cubic-linux" in completion.scheme_names("cubic")
     assert "reno,bbr1" in completion.scheme_lists("reno,bbr")
     assert "delay-cdf" in completion.figure_names("delay")
+
+
+def test_a_folder_hides_no_shipped_scenario(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after `narrows run first-look -o first-look`."""
+    from narrows.scenario import shipped
+
+    monkeypatch.chdir(tmp_path)
+    known = {one.name: one.path for one in shipped.shipped()}
+    for name in ("first-look", "ncsu/rtt-fairness"):
+        (tmp_path / name).mkdir(parents=True)
+        assert shipped.find(name) == known[name.rpartition("/")[2]]

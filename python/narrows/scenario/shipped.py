@@ -28,10 +28,11 @@ def shipped() -> list[Shipped]:
 
 
 def find(name: str) -> Path:
-    """The file of a scenario that is named by its path or, if it is shipped, by its name alone."""
+    """The file of a scenario that is named by its path or, if it is shipped, by its name alone. A folder
+    of that name, such as that of an earlier campaign, is none."""
     path = Path(name)
-    if path.suffix in (".yaml", ".yml") or "/" in name or path.exists():
-        if not path.exists():
+    if path.suffix in (".yaml", ".yml") or "/" in name or (path.exists() and not path.is_dir()):
+        if not path.exists() or path.is_dir():
             by_tail = [
                 one
                 for one in shipped()
