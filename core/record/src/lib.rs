@@ -36,7 +36,7 @@ pub use cell::{
 pub use content::Content;
 pub use error::RecordError;
 pub use histogram::{Histogram, HistogramBucket};
-pub use log::{BinLog, Chunk, Log, PacketLog};
+pub use log::{BinLog, Chunk, Entered, Log, PacketLog};
 pub use read::Record;
 pub use run::{
     BpfFingerprint, Check, Clock, Cpu, ElementCounters, Fingerprint, FlowSummary, Host,

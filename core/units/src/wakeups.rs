@@ -5,6 +5,9 @@ use crate::Time;
 /// Up to this many parts are simply looked through.
 const MAX_LINEAR: usize = 6;
 
+/// A part, and when it wants to act; by time, and on ties by part.
+type Wakeup = (Time, u32);
+
 /// A tournament tree over a number of parts: the earliest wake-up is at the root, and
 /// changing one costs one comparison per level. On ties the part with the lower number wins.
 #[derive(Clone, Debug)]
@@ -12,49 +15,42 @@ pub struct Wakeups {
     /// Number of leaves, a power of two; 0 when there are so few parts that looking at all of them
     /// is faster than any tree.
     leaves: usize,
-    times: Vec<Time>,
-    /// `winner[n]`: the part that wins below inner node `n`; the root is node 1.
-    winner: Vec<u32>,
+    /// The leaves stand behind the inner nodes. Node `n` has the earlier one of nodes `2 n` and `2 n + 1`; the root is
+    /// node 1.
+    nodes: Vec<Wakeup>,
     /// The earliest, while there is no tree.
-    best: (Time, usize),
+    best: Wakeup,
 }
 
 impl Wakeups {
     /// A tree of `parts` parts, none of which wants anything.
     pub fn new(parts: usize) -> Self {
-        if parts <= MAX_LINEAR {
-            return Wakeups {
-                leaves: 0,
-                times: vec![Time::FAR; MAX_LINEAR],
-                winner: Vec::new(),
-                best: (Time::FAR, 0),
-            };
-        }
-        let leaves = parts.next_power_of_two();
-        let mut winner = vec![0; leaves];
+        let leaves = if parts <= MAX_LINEAR {
+            0
+        } else {
+            parts.next_power_of_two()
+        };
+        let places = leaves.max(MAX_LINEAR) as u32;
+        let mut nodes = vec![(Time::FAR, 0); leaves];
+        nodes.extend((0..places).map(|part| (Time::FAR, part)));
         for node in (1..leaves).rev() {
-            let left = 2 * node;
-            winner[node] = if left >= leaves {
-                (left - leaves) as u32
-            } else {
-                winner[left]
-            };
+            nodes[node] = nodes[2 * node];
         }
         Wakeups {
             leaves,
-            times: vec![Time::FAR; leaves],
-            winner,
+            nodes,
             best: (Time::FAR, 0),
         }
     }
 
     /// Makes room for at least `parts` parts; the new ones want nothing.
     pub fn grow(&mut self, parts: usize) {
-        if parts <= self.times.len() {
+        let known = self.nodes.len() - self.leaves;
+        if parts <= known {
             return;
         }
-        let mut larger = Wakeups::new(parts.max(2 * self.times.len()));
-        for (part, time) in self.times.iter().enumerate() {
+        let mut larger = Wakeups::new(parts.max(2 * known));
+        for (part, (time, _)) in self.nodes[self.leaves..].iter().enumerate() {
             larger.set(part, *time);
         }
         *self = larger;
@@ -63,40 +59,35 @@ impl Wakeups {
     /// Part `part` wants to act at `time`.
     #[inline]
     pub fn set(&mut self, part: usize, time: Time) {
-        if self.times[part] != time {
+        if self.nodes[self.leaves + part].0 != time {
             self.change(part, time);
         }
     }
 
     fn change(&mut self, part: usize, time: Time) {
-        self.times[part] = time;
+        let mut node = self.leaves + part;
+        let mut winner = (time, part as u32);
+        self.nodes[node] = winner;
         if self.leaves == 0 {
-            if (time, part) < self.best {
-                self.best = (time, part);
-            } else if part == self.best.1 {
+            if winner < self.best {
+                self.best = winner;
+            } else if winner.1 == self.best.1 {
                 self.best = self.look_through();
             }
             return;
         }
-        // The parent of leaf `part`.
-        let mut node = (part + self.leaves) >> 1;
-        while node >= 1 {
-            let (left, right) = (2 * node, 2 * node + 1);
-            let (a, b) = if left >= self.leaves {
-                ((left - self.leaves) as u32, (right - self.leaves) as u32)
-            } else {
-                (self.winner[left], self.winner[right])
-            };
-            // The left subtree holds the lower numbers.
-            let b_wins = self.times[b as usize] < self.times[a as usize];
-            let before = self.winner[node];
-            let winner = if b_wins { b } else { a };
-            self.winner[node] = winner;
-            // Somebody else wins here as before: further up nothing can change.
-            if winner == before && winner != part as u32 {
+        while node > 1 {
+            // Of the two that are compared none is guessed: which one is earlier is as good as random.
+            let other = self.nodes[node ^ 1];
+            let is_earlier = other.0 < winner.0 || (other.0 == winner.0 && other.1 < winner.1);
+            winner.0 = if is_earlier { other.0 } else { winner.0 };
+            winner.1 = if is_earlier { other.1 } else { winner.1 };
+            node /= 2;
+            // Further up nothing can change.
+            if self.nodes[node] == winner {
                 return;
             }
-            node /= 2;
+            self.nodes[node] = winner;
         }
     }
 
@@ -106,7 +97,7 @@ impl Wakeups {
     /// too early, that it wants to act later, and [sets](Wakeups::set) that.
     #[inline]
     pub fn bring_forward(&mut self, part: usize, time: Time, now: Time) {
-        let known = self.times[part];
+        let known = self.nodes[self.leaves + part].0;
         if time < known || known <= now {
             self.set(part, time);
         }
@@ -114,10 +105,10 @@ impl Wakeups {
 
     /// Looks at as many as there can be, so that the loop is unrolled: parts that are not there want nothing.
     #[inline]
-    fn look_through(&self) -> (Time, usize) {
-        let times: &[Time; MAX_LINEAR] = self.times.first_chunk().expect("there is room for all");
+    fn look_through(&self) -> Wakeup {
+        let all: &[Wakeup; MAX_LINEAR] = self.nodes.first_chunk().expect("there is room for all");
         let mut best = (Time::FAR, 0);
-        for (part, &time) in times.iter().enumerate() {
+        for &(time, part) in all {
             let earlier = time < best.0;
             best.0 = if earlier { time } else { best.0 };
             best.1 = if earlier { part } else { best.1 };
@@ -128,11 +119,12 @@ impl Wakeups {
     /// The earliest wake-up and its part.
     #[inline]
     pub fn earliest(&self) -> (Time, usize) {
-        if self.leaves == 0 {
-            return self.best;
-        }
-        let part = self.winner[1] as usize;
-        (self.times[part], part)
+        let (time, part) = if self.leaves == 0 {
+            self.best
+        } else {
+            self.nodes[1]
+        };
+        (time, part as usize)
     }
 }
 

@@ -78,8 +78,6 @@ pub(crate) struct Admitted {
 /// A route of the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RouteEntry {
-    /// Port of the host at which it begins.
-    from: u16,
     /// Port of the host at which it ends.
     pub(crate) to: u16,
     pub(crate) direction: Direction,
@@ -113,7 +111,6 @@ impl Admission {
             *place = (*place).min(index);
         }
         let routes = network.routes().iter().map(|route| RouteEntry {
-            from: route.from,
             to: route.to,
             direction: route.direction,
         });
@@ -303,20 +300,6 @@ impl Admission {
             size: u32::from(packet.size),
             at,
         }
-    }
-
-    /// The way in which a packet is said to travel: acknowledgements of a flow against its data.
-    pub(crate) fn direction_of(&self, flow: u16, route: u16) -> Direction {
-        let route = self.routes[usize::from(route)];
-        let known = self.flows.get(usize::from(flow)).copied().flatten();
-        known.map_or(route.direction, |known| {
-            let from = match known.own {
-                Some(own) if own.places[0] == route.from => own.ports[0],
-                Some(own) => own.ports[1],
-                None => route.from,
-            };
-            known.direction_from(from)
-        })
     }
 }
 

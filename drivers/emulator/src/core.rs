@@ -6,11 +6,11 @@
 
 use super::admission::{Admission, Admitted, FlowEntry, Forwarding, OwnHosts};
 use super::frame;
-use super::handle::{ACK, CORRUPT, Handle, REMARKED};
+use super::handle::{ACK, BACKWARD, CORRUPT, Handle, REMARKED};
 use super::hooks::{Hooks, Transit};
 use super::pool::Pool;
 use narrows_cell::{Cell, RecordKind, Role, SchemeRef, element_counters, element_names};
-use narrows_net::{Backlog, Network, Outcomes};
+use narrows_net::{Backlog, Direction, Network, Outcomes};
 use narrows_record::{CapacityRow, ElementCounters, Histogram, Log, PacketLog, QueueRow};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
@@ -188,16 +188,20 @@ impl<H: Hooks> Core<H> {
             at,
         };
         let flow = self.hooks.enter(&transit, bytes).unwrap_or(packet.flow);
-        let uid = self.log.enter(flow, direction, size, at.ns());
+        let key = self.log.enter(flow, direction, size, at.ns());
+        let backward = match direction {
+            Direction::Forward => 0,
+            Direction::Backward => BACKWARD,
+        };
         let handle = Handle {
-            uid,
+            key,
             slot,
             connection: header.connection,
             size: header.size,
             flow,
             route: packet.route,
             tos: header.tos,
-            state: if packet.is_ack { ACK } else { 0 },
+            state: backward | if packet.is_ack { ACK } else { 0 },
         };
         self.network.push(at, handle, &mut self.outcomes);
         self.collect();
@@ -247,7 +251,8 @@ impl<H: Hooks> Core<H> {
             for drop in self.outcomes.drops.drain(..) {
                 let transit = self.admission.transit(&drop.packet, drop.at);
                 self.hooks.dropped(&transit, drop.element, drop.reason.0);
-                self.log.drop(drop.packet.uid, drop.element, drop.reason.0);
+                let packet = drop.packet.entered();
+                self.log.drop(packet, drop.element, drop.reason.0);
                 self.pool.release(drop.packet.slot);
             }
             if self.outcomes.copies.is_empty() {
@@ -278,9 +283,9 @@ impl<H: Hooks> Core<H> {
         for copied in copies.drain(..) {
             let mut copy = copied.packet;
             let length = frame::ETHERNET + usize::from(copy.size);
-            let direction = self.admission.direction_of(copy.flow, copy.route);
-            copy.uid = self.log.copy(
-                copied.packet.uid,
+            let direction = copy.entered().direction;
+            copy.key = self.log.copy(
+                copied.packet.key,
                 copy.flow,
                 direction,
                 u32::from(copy.size),
@@ -289,7 +294,7 @@ impl<H: Hooks> Core<H> {
             let Some(slot) = self.pool.copy(copy.slot, length) else {
                 // The run is invalid for that; the record stays whole all the same.
                 self.admission.refused.no_memory += 1;
-                self.log.drop(copy.uid, copied.element, "no_memory");
+                self.log.drop(copy.entered(), copied.element, "no_memory");
                 continue;
             };
             self.hooks.copy(copy.slot, slot);
@@ -403,11 +408,12 @@ impl<H: Hooks> Core<H> {
             let at = first + Span::from_ns(each * index as u64);
             let late = at.since(due).ns();
             if handle.state & CORRUPT == 0 {
-                self.log.arrive(handle.uid, due.ns() + late, late as i64);
+                self.log
+                    .arrive(handle.entered(), due.ns() + late, late as i64);
             } else {
                 self.damaged[usize::from(handle.flow)] += 1;
                 self.log
-                    .arrive_corrupt(handle.uid, due.ns() + late, late as i64);
+                    .arrive_corrupt(handle.entered(), due.ns() + late, late as i64);
             }
             self.lateness.add(late);
             let tenth = ((due.ns() / self.tenth) as usize).min(9);
@@ -426,7 +432,7 @@ impl<H: Hooks> Core<H> {
         self.advance(self.end);
         let log = &mut self.log;
         self.network
-            .visit_held(&mut |element, handle| log.hold(handle.uid, element));
+            .visit_held(&mut |element, handle| log.hold(handle.key, element));
         self.log.finish();
     }
 

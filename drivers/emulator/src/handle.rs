@@ -1,11 +1,13 @@
 //! Packets of the emulator: small handles of frames, which wait in the pool.
 
-use narrows_net::{Ecn, Packet};
+use narrows_net::{Direction, Ecn, Packet};
+use narrows_record::Entered;
 
 /// A packet in the elements, in place of its frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Handle {
-    pub(crate) uid: u64,
+    /// What the log knows it by.
+    pub(crate) key: u64,
     /// Place of its frame in the pool.
     pub(crate) slot: u32,
     pub(crate) connection: u32,
@@ -25,6 +27,21 @@ pub(crate) const ACK: u8 = 1;
 pub(crate) const REMARKED: u8 = 2;
 /// It is to be damaged.
 pub(crate) const CORRUPT: u8 = 4;
+/// It travels backward.
+pub(crate) const BACKWARD: u8 = 8;
+
+impl Handle {
+    /// As the log wants to be told of it.
+    #[inline]
+    pub(crate) fn entered(&self) -> Entered {
+        Entered {
+            key: self.key,
+            flow: self.flow,
+            direction: Direction::BOTH[usize::from(self.state & BACKWARD != 0)],
+            size: u32::from(self.size),
+        }
+    }
+}
 
 impl Packet for Handle {
     #[inline]

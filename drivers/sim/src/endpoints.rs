@@ -86,10 +86,12 @@ impl World {
         } else if !self.endpoints[index].is_data {
             self.flow_of(packet).count_orphan(packet, true);
         }
-        let (header, body) = self.transit.payloads.get(packet.slot());
         let machine = &mut self.endpoints[index].machine;
-        machine.receive(at, packet.ecn(), header, body);
-        self.transit.payloads.free(packet.slot());
+        let payloads = &mut self.transit.payloads;
+        payloads.read(packet.slot(), |header, body| {
+            machine.receive(at, packet.ecn(), header, body);
+        });
+        payloads.free(packet.slot());
         Some(id)
     }
 

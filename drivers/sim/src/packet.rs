@@ -2,6 +2,7 @@
 
 use crate::endpoints::EndpointId;
 use narrows_net::{Direction, Packet};
+use narrows_record::Entered;
 use narrows_units::Ecn;
 use std::num::NonZeroU64;
 
@@ -11,8 +12,9 @@ use std::num::NonZeroU64;
 /// Four words with several values in each: a dozen members would be copied one by one each time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimPacket {
-    /// Never zero, so that an `Option` of it needs no more room and is copied in the same pieces as it is itself.
-    uid: NonZeroU64,
+    /// What the log knows it by. Never zero, so that an `Option` of it needs no more room and is copied in the same
+    /// pieces as it is itself.
+    key: NonZeroU64,
     /// The endpoint it is for: index, and above it the serial.
     to: u64,
     /// Slot of its payload, and above it the IP bytes.
@@ -47,7 +49,7 @@ impl SimPacket {
     /// A packet without content that others are made from.
     pub(crate) fn template(label: &Label) -> Self {
         SimPacket {
-            uid: NonZeroU64::MAX,
+            key: NonZeroU64::MAX,
             to: u64::from(label.to),
             load: 0,
             label: u64::from(label.flow) << FLOW
@@ -74,13 +76,19 @@ impl SimPacket {
     }
 
     #[inline]
-    pub(crate) fn uid(&self) -> u64 {
-        self.uid.get()
+    pub(crate) fn set_key(&mut self, key: u64) {
+        self.key = NonZeroU64::new(key).expect("no key is zero");
     }
 
+    /// As the log wants to be told of it.
     #[inline]
-    pub(crate) fn set_uid(&mut self, uid: u64) {
-        self.uid = NonZeroU64::new(uid).expect("the log counts from 1");
+    pub(crate) fn entered(&self) -> Entered {
+        Entered {
+            key: self.key.get(),
+            flow: self.flow(),
+            direction: self.direction(),
+            size: self.size(),
+        }
     }
 
     /// The endpoint it is for.

@@ -1,95 +1,302 @@
 //! Reused storage for what packets in flight carry: the packets themselves stay small.
+//!
+//! Thousands of messages are under way at a time, and each is written and read once, a round trip apart: what they cost
+//! is the memory that they pass through. Data and the acknowledgements of a path without holes are kept packed, in half
+//! a cache line and in one; everything else is kept as it is.
 
-use narrows_transport::{Body, Header};
-use std::collections::VecDeque;
+use narrows_transport::{Ack, Arrival, Body, Data, Header, Range};
+use narrows_units::{Span, Time};
+use std::collections::BTreeMap;
 
-/// Body of every message that has none of its own.
-const EMPTY: u32 = 0;
+/// Bits of a slot that name its place among those of its kind; above them stands the kind.
+const PLACE: u32 = 30;
+const DATA: u32 = 0;
+const ACK: u32 = 1;
+const ANY: u32 = 2;
 
-/// A message under way.
-#[derive(Clone, Copy, Debug)]
-struct Slot {
-    header: Header,
-    /// Index of its body.
-    body: u32,
-    /// Packets that carry it, beyond the first.
-    shares: u32,
-}
+/// The body of data.
+static EMPTY: Body = Body {
+    ranges: Vec::new(),
+    arrivals: Vec::new(),
+    bytes: Vec::new(),
+};
 
-/// Slots that are filled when a packet enters the network and freed when it leaves it. They are
-/// never given back, so buffers inside keep their capacity.
+/// A message with a body of any length.
 #[derive(Debug)]
-pub(crate) struct Payloads {
-    slots: Vec<Slot>,
-    /// Used again in the order in which they became free, so that the next ones are neighbours in memory.
-    free: VecDeque<u32>,
-    bodies: Vec<Body>,
-    free_bodies: VecDeque<u32>,
+struct Message {
+    header: Header,
+    body: Body,
 }
 
-impl Default for Payloads {
+/// Messages of one kind. Places are used again in the order in which they became free, so that the next ones are
+/// neighbours in memory. They are never given back, so buffers inside keep their capacity.
+#[derive(Debug)]
+struct Places<T> {
+    all: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Places<T> {
     fn default() -> Self {
-        Payloads {
-            slots: Vec::new(),
-            free: VecDeque::new(),
-            bodies: vec![Body::default()],
-            free_bodies: VecDeque::new(),
+        Places {
+            all: Vec::new(),
+            free: Vec::new(),
         }
     }
+}
+
+impl<T> Places<T> {
+    #[inline]
+    fn put(&mut self, message: T) -> u32 {
+        if let Some(place) = self.free.pop() {
+            self.all[place as usize] = message;
+            return place;
+        }
+        self.push(message)
+    }
+
+    #[cold]
+    fn push(&mut self, message: T) -> u32 {
+        assert!(self.all.len() < 1 << PLACE, "too many packets in flight");
+        self.all.push(message);
+        (self.all.len() - 1) as u32
+    }
+}
+
+/// Slots that are filled when a packet enters the network and freed when it leaves it.
+#[derive(Debug, Default)]
+pub(crate) struct Payloads {
+    data: Places<PackedData>,
+    acks: Places<PackedAck>,
+    others: Places<Message>,
+    /// By slot: packets that carry the message, beyond the first.
+    shares: BTreeMap<u32, u32>,
+    /// The body of a packed acknowledgement, while somebody reads it.
+    body: Body,
 }
 
 impl Payloads {
     /// Stores a message, taking the content of `body`, if it has any, in exchange for an old buffer.
     #[inline]
     pub(crate) fn put(&mut self, header: &Header, body: &mut Body) -> u32 {
-        let slot = Slot {
-            header: *header,
-            body: match header {
-                Header::Data(_) => EMPTY,
-                Header::Ack(_) | Header::Media(_) => self.exchange(body),
-            },
-            shares: 0,
-        };
-        if let Some(place) = self.free.pop_front() {
-            self.slots[place as usize] = slot;
-            return place;
+        match header {
+            Header::Data(data) => {
+                if let Some(packed) = PackedData::of(data) {
+                    return self.data.put(packed) | DATA << PLACE;
+                }
+            }
+            Header::Ack(ack) => {
+                if let Some(packed) = PackedAck::of(ack, body) {
+                    return self.acks.put(packed) | ACK << PLACE;
+                }
+            }
+            Header::Media(_) => {}
         }
-        self.slots.push(slot);
-        (self.slots.len() - 1) as u32
+        self.put_any(header, body)
     }
 
-    #[inline]
-    fn exchange(&mut self, body: &mut Body) -> u32 {
-        if let Some(place) = self.free_bodies.pop_front() {
-            std::mem::swap(&mut self.bodies[place as usize], body);
-            return place;
+    fn put_any(&mut self, header: &Header, body: &mut Body) -> u32 {
+        let place = self.others.free.pop().unwrap_or_else(|| {
+            self.others.push(Message {
+                header: *header,
+                body: Body::default(),
+            })
+        });
+        let message = &mut self.others.all[place as usize];
+        message.header = *header;
+        match header {
+            Header::Data(_) => message.body.clear(),
+            Header::Ack(_) | Header::Media(_) => std::mem::swap(&mut message.body, body),
         }
-        self.bodies.push(std::mem::take(body));
-        (self.bodies.len() - 1) as u32
+        place | ANY << PLACE
     }
 
+    /// Shows the message to somebody.
     #[inline]
-    pub(crate) fn get(&self, place: u32) -> (&Header, &Body) {
-        let slot = &self.slots[place as usize];
-        (&slot.header, &self.bodies[slot.body as usize])
+    pub(crate) fn read<T>(&mut self, slot: u32, show: impl FnOnce(&Header, &Body) -> T) -> T {
+        let place = place_of(slot);
+        match slot >> PLACE {
+            DATA => {
+                let data = self.data.all[place].unpacked();
+                show(&Header::Data(data), &EMPTY)
+            }
+            ACK => {
+                let ack = self.acks.all[place].unpacked(&mut self.body);
+                show(&Header::Ack(ack), &self.body)
+            }
+            _ => {
+                let Message { header, body } = &self.others.all[place];
+                show(header, body)
+            }
+        }
     }
 
     /// One more packet carries the message.
-    pub(crate) fn share(&mut self, place: u32) {
-        self.slots[place as usize].shares += 1;
+    pub(crate) fn share(&mut self, slot: u32) {
+        *self.shares.entry(slot).or_default() += 1;
     }
 
     /// One packet that carried the message is gone.
     #[inline]
-    pub(crate) fn free(&mut self, place: u32) {
-        let slot = &mut self.slots[place as usize];
-        if slot.shares > 0 {
-            slot.shares -= 1;
+    pub(crate) fn free(&mut self, slot: u32) {
+        if !self.shares.is_empty() && self.is_carried_on(slot) {
             return;
         }
-        if slot.body != EMPTY {
-            self.free_bodies.push_back(slot.body);
+        let free = match slot >> PLACE {
+            DATA => &mut self.data.free,
+            ACK => &mut self.acks.free,
+            _ => &mut self.others.free,
+        };
+        free.push(place_of(slot) as u32);
+    }
+
+    /// Takes a share of the message, if it has any.
+    #[cold]
+    fn is_carried_on(&mut self, slot: u32) -> bool {
+        let Some(shares) = self.shares.get_mut(&slot) else {
+            return false;
+        };
+        *shares -= 1;
+        if *shares == 0 {
+            self.shares.remove(&slot);
         }
-        self.free.push_back(place);
+        true
     }
 }
+
+#[inline]
+fn place_of(slot: u32) -> usize {
+    (slot & ((1 << PLACE) - 1)) as usize
+}
+
+/// Data, in half a cache line.
+#[derive(Clone, Copy, Debug)]
+struct PackedData {
+    number: u64,
+    offset: u64,
+    least_unacked: u64,
+    /// Microseconds, or [`NO_INTERVAL`].
+    ack_interval: u32,
+    length: u16,
+    retransmission: bool,
+}
+
+const NO_INTERVAL: u32 = u32::MAX;
+const _: () = assert!(size_of::<PackedData>() == 32);
+
+impl PackedData {
+    /// `None` if the interval needs more room.
+    #[inline]
+    fn of(data: &Data) -> Option<Self> {
+        let ack_interval = match data.ack_interval {
+            None => NO_INTERVAL,
+            Some(interval) => u32::try_from(interval.ns() / 1000)
+                .ok()
+                .filter(|&us| us != NO_INTERVAL && Span::from_us(u64::from(us)) == interval)?,
+        };
+        Some(PackedData {
+            number: data.number,
+            offset: data.offset,
+            least_unacked: data.least_unacked,
+            ack_interval,
+            length: data.length,
+            retransmission: data.retransmission,
+        })
+    }
+
+    #[inline]
+    fn unpacked(&self) -> Data {
+        Data {
+            number: self.number,
+            offset: self.offset,
+            least_unacked: self.least_unacked,
+            length: self.length,
+            retransmission: self.retransmission,
+            ack_interval: (self.ack_interval != NO_INTERVAL)
+                .then(|| Span::from_us(u64::from(self.ack_interval))),
+        }
+    }
+}
+
+/// An acknowledgement that tells one range, and of the arrival of at most one packet beside the largest, or a position
+/// in the stream; in a cache line.
+#[derive(Clone, Copy, Debug)]
+struct PackedAck {
+    largest: u64,
+    largest_arrived: Time,
+    received: u64,
+    marked: u64,
+    /// First number of the range, which ends with the largest; or the position.
+    edge: u64,
+    delay_ns: u32,
+    /// How far the other packet lies behind the largest, in numbers (zero if there is none) and in time.
+    other_behind: u32,
+    other_earlier_ns: u32,
+    is_cumulative: bool,
+}
+
+const _: () = assert!(size_of::<PackedAck>() <= 64);
+
+impl PackedAck {
+    /// `None` if it tells more.
+    #[inline]
+    fn of(ack: &Ack, body: &Body) -> Option<Self> {
+        let edge = match (ack.cumulative, &body.ranges[..]) {
+            (Some(position), []) => position,
+            (None, [only]) if only.last == ack.largest => only.first,
+            _ => return None,
+        };
+        let (other_behind, other_earlier_ns) = match &body.arrivals[..] {
+            [] => (0, 0),
+            [other] => (
+                ack.largest
+                    .checked_sub(other.number)
+                    .filter(|&behind| behind > 0)?,
+                ack.largest_arrived.ns().checked_sub(other.at.ns())?,
+            ),
+            _ => return None,
+        };
+        if !body.bytes.is_empty() {
+            return None;
+        }
+        Some(PackedAck {
+            largest: ack.largest,
+            largest_arrived: ack.largest_arrived,
+            received: ack.received,
+            marked: ack.marked,
+            edge,
+            delay_ns: u32::try_from(ack.delay.ns()).ok()?,
+            other_behind: u32::try_from(other_behind).ok()?,
+            other_earlier_ns: u32::try_from(other_earlier_ns).ok()?,
+            is_cumulative: ack.cumulative.is_some(),
+        })
+    }
+
+    #[inline]
+    fn unpacked(&self, body: &mut Body) -> Ack {
+        body.clear();
+        if !self.is_cumulative {
+            body.ranges.push(Range {
+                first: self.edge,
+                last: self.largest,
+            });
+        }
+        if self.other_behind > 0 {
+            body.arrivals.push(Arrival {
+                number: self.largest - u64::from(self.other_behind),
+                at: Time::from_ns(self.largest_arrived.ns() - u64::from(self.other_earlier_ns)),
+            });
+        }
+        Ack {
+            largest: self.largest,
+            delay: Span::from_ns(u64::from(self.delay_ns)),
+            largest_arrived: self.largest_arrived,
+            received: self.received,
+            marked: self.marked,
+            cumulative: self.is_cumulative.then_some(self.edge),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use crate::packet::SimPacket;
 use crate::payloads::Payloads;
 use narrows_net::{Copied, Network, Outcomes, Packet};
-use narrows_record::Log;
+use narrows_record::{Entered, Log};
 use narrows_units::Time;
 
 /// Apart from endpoints and flows, so that a turn of an endpoint can put packets in while it holds the endpoint.
@@ -31,7 +31,7 @@ impl Transit {
     #[inline]
     pub(crate) fn enter(&mut self, now: Time, mut packet: SimPacket) {
         let (flow, direction) = (packet.flow(), packet.direction());
-        packet.set_uid(self.log.enter(flow, direction, packet.size(), now.ns()));
+        packet.set_key(self.log.enter(flow, direction, packet.size(), now.ns()));
         self.network.push(now, packet, &mut self.outcomes);
         self.collect_results();
     }
@@ -54,11 +54,11 @@ impl Transit {
     #[inline]
     pub(crate) fn arrive(&mut self, at: Time, packet: SimPacket) -> bool {
         if packet.is_corrupt() {
-            self.log.arrive_corrupt(packet.uid(), at.ns(), 0);
+            self.log.arrive_corrupt(packet.entered(), at.ns(), 0);
             self.payloads.free(packet.slot());
             return false;
         }
-        self.log.arrive(packet.uid(), at.ns(), 0);
+        self.log.arrive(packet.entered(), at.ns(), 0);
         true
     }
 
@@ -67,7 +67,7 @@ impl Transit {
         self.network.catch_up(now);
         let log = &mut self.log;
         self.network
-            .visit_held(&mut |element, packet| log.hold(packet.uid(), element));
+            .visit_held(&mut |element, packet| log.hold(packet.entered().key, element));
         self.log.finish();
     }
 
@@ -87,8 +87,8 @@ impl Transit {
             self.copies.push(copied);
         }
         for drop in self.outcomes.drops.drain(..) {
-            self.log
-                .drop(drop.packet.uid(), drop.element, drop.reason.0);
+            let packet = drop.packet.entered();
+            self.log.drop(packet, drop.element, drop.reason.0);
             self.payloads.free(drop.packet.slot());
         }
         self.collect_copies();
@@ -97,13 +97,13 @@ impl Transit {
     fn collect_copies(&mut self) {
         while let Some(copied) = self.copies.pop() {
             let mut packet = copied.packet;
-            packet.set_uid(self.log.copy(
-                packet.uid(),
-                packet.flow(),
-                packet.direction(),
-                packet.size(),
-                copied.at.ns(),
-            ));
+            let Entered {
+                key,
+                flow,
+                direction,
+                size,
+            } = packet.entered();
+            packet.set_key(self.log.copy(key, flow, direction, size, copied.at.ns()));
             self.network
                 .inject(copied.element, copied.at, packet, &mut self.outcomes);
             self.network.advance(copied.at, &mut self.outcomes);

@@ -1,23 +1,10 @@
 //! The log for long runs: binned series and delay histograms in place of packets.
 
+use super::Entered;
 use super::bin_series::BinSeries;
 use crate::cell::Measure;
 use crate::histogram::Histogram;
 use crate::schema::{BinRow, DelayRow, Direction};
-
-/// A packet on its way.
-#[derive(Clone, Copy, Debug, Default)]
-struct PacketInBins {
-    /// 0 when its fate is known.
-    uid: u64,
-    sent_ns: u64,
-    size: u32,
-    flow: u16,
-    direction: Direction,
-}
-
-/// Places at the start.
-const PLACES: usize = 4096;
 
 /// The bins of one flow in one direction.
 #[derive(Debug)]
@@ -70,11 +57,8 @@ impl Cursor {
 pub struct BinLog {
     bin_ns: u64,
     measure: Measure,
-    /// Uid of the next packet.
-    next_uid: u64,
-    /// The packets on their way, each in the place that the low bits of its uid name. So many places that no two want
-    /// the same one, and a power of two.
-    places: Vec<PacketInBins>,
+    /// Packets that entered so far.
+    entered: u64,
     /// Indexed by flow, then direction.
     series: Vec<[Series; 2]>,
 }
@@ -89,8 +73,7 @@ impl BinLog {
         BinLog {
             bin_ns,
             measure: Measure::default(),
-            next_uid: 1,
-            places: vec![PacketInBins::default(); PLACES],
+            entered: 0,
             series: Vec::new(),
         }
     }
@@ -102,21 +85,11 @@ impl BinLog {
         self
     }
 
-    /// A packet enters the network; returns its uid.
+    /// A packet enters the network. Its key is the time of its sending: nothing else has to be kept of a packet on
+    /// its way.
     #[inline]
     pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> u64 {
-        let uid = self.next_uid;
-        self.next_uid += 1;
-        while self.place(uid).uid != 0 {
-            self.grow();
-        }
-        *self.place(uid) = PacketInBins {
-            uid,
-            sent_ns,
-            size,
-            flow,
-            direction,
-        };
+        self.entered += 1;
         if usize::from(flow) >= self.series.len() {
             let bin_ns = self.bin_ns;
             self.series
@@ -127,22 +100,21 @@ impl BinLog {
         let bin = series.bins.at(series.sends.index);
         bin.sent_packets += 1;
         bin.sent_bytes += u64::from(size);
-        uid
+        sent_ns + 1
     }
 
     /// A packet is released to the other host.
     #[inline]
-    pub fn arrive(&mut self, uid: u64, arrived_ns: u64) {
-        let row = self.close(uid);
-        let delay = arrived_ns.saturating_sub(row.sent_ns);
-        let series = &mut self.series[usize::from(row.flow)][row.direction as usize];
+    pub fn arrive(&mut self, packet: Entered, arrived_ns: u64) {
+        let delay = arrived_ns.saturating_sub(sent_ns(packet));
+        let series = &mut self.series[usize::from(packet.flow)][packet.direction as usize];
         series.arrivals.seek(arrived_ns, self.bin_ns, &self.measure);
         if series.arrivals.is_measured {
             series.delays.add(delay);
         }
         let bin = series.bins.at(series.arrivals.index);
         bin.arrived_packets += 1;
-        bin.arrived_bytes += u64::from(row.size);
+        bin.arrived_bytes += u64::from(packet.size);
         bin.delay_sum_ns += delay;
         let first = bin.first_arrival_ns.unwrap_or(arrived_ns);
         bin.first_arrival_ns = Some(first.min(arrived_ns));
@@ -151,22 +123,16 @@ impl BinLog {
 
     /// An element drops a packet.
     #[inline]
-    pub fn drop(&mut self, uid: u64) {
-        let row = self.close(uid);
-        let series = &mut self.series[usize::from(row.flow)][row.direction as usize];
-        let bin = series.bins.at((row.sent_ns / self.bin_ns) as usize);
+    pub fn drop(&mut self, packet: Entered) {
+        let series = &mut self.series[usize::from(packet.flow)][packet.direction as usize];
+        let bin = series.bins.at((sent_ns(packet) / self.bin_ns) as usize);
         bin.dropped_packets += 1;
-        bin.dropped_bytes += u64::from(row.size);
-    }
-
-    /// Forgets the packets whose fate is open: they are in flight.
-    pub fn finish(&mut self) {
-        self.places.fill(PacketInBins::default());
+        bin.dropped_bytes += u64::from(packet.size);
     }
 
     /// Counts everything that `other` has counted, another log of the same run.
     pub fn merge(&mut self, other: BinLog) {
-        self.next_uid += other.entered();
+        self.entered += other.entered;
         if other.series.len() > self.series.len() {
             let bin_ns = self.bin_ns;
             self.series
@@ -183,7 +149,7 @@ impl BinLog {
 
     /// The number of packets that entered so far.
     pub fn entered(&self) -> u64 {
-        self.next_uid - 1
+        self.entered
     }
 
     /// The bins in which something happened, by flow, direction and time.
@@ -229,35 +195,12 @@ impl BinLog {
                 ]
             })
     }
+}
 
-    #[inline]
-    fn close(&mut self, uid: u64) -> PacketInBins {
-        let place = self.place(uid);
-        // A driver that reports two fates for one packet would falsify the record.
-        assert!(
-            place.uid == uid && uid != 0,
-            "packet {uid} is not in the network"
-        );
-        let packet = *place;
-        place.uid = 0;
-        packet
-    }
-
-    #[inline]
-    fn place(&mut self, uid: u64) -> &mut PacketInBins {
-        let mask = self.places.len() - 1;
-        &mut self.places[uid as usize & mask]
-    }
-
-    #[cold]
-    fn grow(&mut self) {
-        let places = vec![PacketInBins::default(); 2 * self.places.len()];
-        for packet in std::mem::replace(&mut self.places, places) {
-            if packet.uid != 0 {
-                *self.place(packet.uid) = packet;
-            }
-        }
-    }
+/// When a packet was sent.
+#[inline]
+fn sent_ns(packet: Entered) -> u64 {
+    packet.key - 1
 }
 
 /// Counts in `bin` what `more` has counted in the same bin.
@@ -278,19 +221,33 @@ fn add_bin(bin: &mut BinRow, more: &BinRow) {
 mod tests {
     use super::*;
 
+    fn enter(
+        log: &mut BinLog,
+        flow: u16,
+        direction: Direction,
+        size: u32,
+        sent_ns: u64,
+    ) -> Entered {
+        Entered {
+            key: log.enter(flow, direction, size, sent_ns),
+            flow,
+            direction,
+            size,
+        }
+    }
+
     #[test]
     fn logs_of_one_run_count_together() {
         let play = |logs: [usize; 3], packets: &[(usize, u16, u64)]| -> Vec<BinLog> {
             let mut all: Vec<BinLog> = logs.iter().map(|_| BinLog::new(100)).collect();
             for &(log, flow, sent) in packets {
                 let log = &mut all[logs[log]];
-                let one = log.enter(flow, Direction::Forward, 100, sent);
+                let one = enter(log, flow, Direction::Forward, 100, sent);
                 log.arrive(one, sent + 70);
-                let lost = log.enter(flow, Direction::Backward, 50, sent);
+                let lost = enter(log, flow, Direction::Backward, 50, sent);
                 log.drop(lost);
-                log.enter(flow, Direction::Forward, 10, sent);
+                enter(log, flow, Direction::Forward, 10, sent);
             }
-            all.iter_mut().for_each(BinLog::finish);
             all
         };
         let packets = [(0, 1, 10), (1, 3, 20), (0, 3, 40), (1, 1, 930), (0, 2, 0)];
@@ -306,15 +263,13 @@ mod tests {
     #[test]
     fn packets_are_counted_where_they_happen() {
         let mut log = BinLog::new(100);
-        let a = log.enter(1, Direction::Forward, 1500, 10);
-        let b = log.enter(1, Direction::Forward, 1500, 90);
-        let c = log.enter(2, Direction::Backward, 52, 110);
-        let d = log.enter(1, Direction::Forward, 500, 120);
-        assert_eq!((a, b, c, d), (1, 2, 3, 4));
+        let a = enter(&mut log, 1, Direction::Forward, 1500, 10);
+        let b = enter(&mut log, 1, Direction::Forward, 1500, 90);
+        let c = enter(&mut log, 2, Direction::Backward, 52, 110);
+        enter(&mut log, 1, Direction::Forward, 500, 120);
         log.arrive(a, 130);
         log.arrive(c, 150);
         log.drop(b);
-        log.finish();
         assert_eq!(log.entered(), 4);
         let bins: Vec<_> = log.bins().collect();
         assert_eq!(bins.len(), 3);

@@ -1,13 +1,13 @@
 //! The log to which drivers report packets while a run lasts.
 //!
-//! A [`Log`] is told once when a packet enters the network, which gives the packet its uid, and
+//! A [`Log`] is told once when a packet enters the network, which gives the packet its key, and
 //! once when its fate is known. Nothing is allocated per packet.
 //!
 //! ```text
 //! enter -> ring of open rows, indexed by uid -> finished prefix -> Chunk -> PacketFile
 //! ```
 //!
-//! A driver takes full chunks when it suits it ([`PacketLog::take`]), encodes them on the spot or
+//! A [`BinLog`] keeps no rows, only what it has counted. A driver of a [`PacketLog`] takes full chunks when it suits it ([`PacketLog::take`]), encodes them on the spot or
 //! hands them to another thread, and gives them back for reuse ([`PacketLog::recycle`]).
 
 mod bin_series;
@@ -21,6 +21,19 @@ pub use packets::PacketLog;
 
 use crate::schema::Direction;
 
+/// A packet that has entered the network.
+#[derive(Clone, Copy, Debug)]
+pub struct Entered {
+    /// What the log gave it then. Never zero.
+    pub key: u64,
+    /// Its flow.
+    pub flow: u16,
+    /// Its direction.
+    pub direction: Direction,
+    /// Its IP bytes.
+    pub size: u32,
+}
+
 /// Either kind of log, so that a driver has one type for `record: packets` and `record: bins`.
 #[derive(Debug)]
 // One log per run; a box would only cost an indirection per packet.
@@ -33,8 +46,7 @@ pub enum Log {
 }
 
 impl Log {
-    /// A packet of `size` bytes of `flow` enters the network at `sent_ns`. Returns its uid: 1 for
-    /// the first packet, then 2, 3...
+    /// A packet of `size` bytes of `flow` enters the network at `sent_ns`. Returns its key.
     #[inline]
     pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> u64 {
         match self {
@@ -43,26 +55,25 @@ impl Log {
         }
     }
 
-    /// Packet `uid` is released to the other host at `arrived_ns`, `late_ns` after the time that
-    /// the model asked for.
+    /// `packet` is released to the other host at `arrived_ns`, `late_ns` after the time that the model asked for.
     #[inline]
-    pub fn arrive(&mut self, uid: u64, arrived_ns: u64, late_ns: i64) {
+    pub fn arrive(&mut self, packet: Entered, arrived_ns: u64, late_ns: i64) {
         match self {
-            Log::Packets(log) => log.arrive(uid, arrived_ns, late_ns),
-            Log::Bins(log) => log.arrive(uid, arrived_ns),
+            Log::Packets(log) => log.arrive(packet.key, arrived_ns, late_ns),
+            Log::Bins(log) => log.arrive(packet, arrived_ns),
         }
     }
 
-    /// Packet `uid` is released like any other, but damaged: the receiver will discard it.
-    pub fn arrive_corrupt(&mut self, uid: u64, arrived_ns: u64, late_ns: i64) {
+    /// `packet` is released like any other, but damaged: the receiver will discard it.
+    pub fn arrive_corrupt(&mut self, packet: Entered, arrived_ns: u64, late_ns: i64) {
         match self {
-            Log::Packets(log) => log.arrive_corrupt(uid, arrived_ns, late_ns),
-            Log::Bins(log) => log.arrive(uid, arrived_ns),
+            Log::Packets(log) => log.arrive_corrupt(packet.key, arrived_ns, late_ns),
+            Log::Bins(log) => log.arrive(packet, arrived_ns),
         }
     }
 
-    /// An element made a copy of packet `original`, which is in the network from `sent_ns` on.
-    /// Returns the uid of the copy.
+    /// An element made a copy of the packet with the key `original`, which is in the network from `sent_ns` on.
+    /// Returns the key of the copy.
     pub fn copy(
         &mut self,
         original: u64,
@@ -77,28 +88,27 @@ impl Log {
         }
     }
 
-    /// The element with index `element` (in the list given to the log) drops packet `uid`.
+    /// The element with index `element` (in the list given to the log) drops `packet`.
     #[inline]
-    pub fn drop(&mut self, uid: u64, element: u16, reason: &'static str) {
+    pub fn drop(&mut self, packet: Entered, element: u16, reason: &'static str) {
         match self {
-            Log::Packets(log) => log.drop(uid, element, reason),
-            Log::Bins(log) => log.drop(uid),
+            Log::Packets(log) => log.drop(packet.key, element, reason),
+            Log::Bins(log) => log.drop(packet),
         }
     }
 
-    /// At the end of the run, packet `uid` is held by the element with index `element`.
-    pub fn hold(&mut self, uid: u64, element: u16) {
+    /// At the end of the run, the packet with `key` is held by the element with index `element`.
+    pub fn hold(&mut self, key: u64, element: u16) {
         if let Log::Packets(log) = self {
-            log.hold(uid, element);
+            log.hold(key, element);
         }
     }
 
     /// Turns all packets whose fate is still open into packets in flight. Call [`Log::hold`] for
     /// each of them first.
     pub fn finish(&mut self) {
-        match self {
-            Log::Packets(log) => log.finish(),
-            Log::Bins(log) => log.finish(),
+        if let Log::Packets(log) = self {
+            log.finish();
         }
     }
 

@@ -60,17 +60,14 @@ fn copies_name_their_original_and_cost_nothing_where_there_are_none() {
     assert_eq!((rows[0].copy_of, rows[1].copy_of), (None, Some(first)));
     assert_eq!(rows[1].reason.as_deref(), Some("corrupted"));
 
-    let mut log = Log::Packets(PacketLog::new(Vec::new()));
+    let mut log = PacketLog::new(Vec::new());
     let mut file = PacketFile::create(Vec::new()).unwrap();
     for n in 0..200_000 {
         let uid = log.enter(1, Direction::Forward, 1500, n * 1_000_000);
         log.arrive(uid, n * 1_000_000, 0);
     }
     log.finish();
-    let Log::Packets(log) = &mut log else {
-        unreachable!()
-    };
-    file.drain(log).unwrap();
+    file.drain(&mut log).unwrap();
     let bytes = file.finish().unwrap();
     assert!(bytes.len() < 20_000, "{} bytes", bytes.len());
     assert!(

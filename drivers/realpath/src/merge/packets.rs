@@ -11,7 +11,7 @@ use crate::tunnel::direction;
 use narrows_cell::FlowDeliveries;
 use narrows_cell::RunError;
 use narrows_cell::{Cell, Flow, RecordFolder, RecordKind, SchemeRef};
-use narrows_record::{Direction, ElementCounters, Log, PacketLog, REAL};
+use narrows_record::{Direction, ElementCounters, Entered, Log, PacketLog, REAL};
 use narrows_tunnel::log::Content;
 use narrows_tunnel::merge::{DirectionSummary, LogDirection, MergedPacket, is_resolved, summarise};
 use narrows_tunnel::mtu::overhead;
@@ -206,12 +206,17 @@ impl Packets {
         let size = packet.size.saturating_sub(self.overhead);
         let bytes = u64::from(size);
         let sent = sent(packet, relation);
-        let uid = log.enter(packet.flow, WAYS[host], size, sent);
+        let entered = Entered {
+            key: log.enter(packet.flow, WAYS[host], size, sent),
+            flow: packet.flow,
+            direction: WAYS[host],
+            size,
+        };
         counters.in_packets += 1;
         counters.in_bytes += bytes;
         match packet.delay_ns {
             Some(delay) => {
-                log.arrive(uid, sent.saturating_add(delay.unsigned_abs()), 0);
+                log.arrive(entered, sent.saturating_add(delay.unsigned_abs()), 0);
                 counters.out_packets += 1;
                 counters.out_bytes += bytes;
                 if let (before, Some(after)) = packet.tos {
@@ -220,12 +225,12 @@ impl Packets {
             }
             // Where nothing arrived at all, everything was lost.
             None if way.last.is_none_or(|last| place < last) || sent < way.undecided => {
-                log.drop(uid, host as u16, REASON);
+                log.drop(entered, host as u16, REASON);
                 counters.dropped_packets += 1;
                 counters.dropped_bytes += bytes;
             }
             None => {
-                log.hold(uid, host as u16);
+                log.hold(entered.key, host as u16);
                 counters.held_packets += 1;
                 counters.held_bytes += bytes;
             }

@@ -1,7 +1,9 @@
 //! Drafts as the files of a record.
 
 use super::Draft;
-use narrows_record::{BinLog, Cell, Fate, PacketFile, PacketLog, Record, RowFile, RunDocument};
+use narrows_record::{
+    BinLog, Cell, Entered, Fate, PacketFile, PacketLog, PacketRow, Record, RowFile, RunDocument,
+};
 
 impl Draft {
     /// Feeds the rows through the log that drivers use, in an order of events.
@@ -111,17 +113,20 @@ impl Draft {
     pub fn record_of_bins(&self, bin_ns: u64) -> Record {
         let cell = Cell::parse(&self.run.cell).unwrap();
         let mut log = BinLog::new(bin_ns).measuring(cell.measure);
-        for row in &self.rows {
-            log.enter(row.flow, row.direction, row.size_bytes, row.sent_ns);
-        }
-        for row in &self.rows {
+        let mut enter = |row: &PacketRow| Entered {
+            key: log.enter(row.flow, row.direction, row.size_bytes, row.sent_ns),
+            flow: row.flow,
+            direction: row.direction,
+            size: row.size_bytes,
+        };
+        let entered: Vec<Entered> = self.rows.iter().map(&mut enter).collect();
+        for (row, packet) in self.rows.iter().zip(entered) {
             match row.fate {
-                Fate::Delivered => log.arrive(row.uid, row.arrived_ns.unwrap()),
-                Fate::Dropped => log.drop(row.uid),
+                Fate::Delivered => log.arrive(packet, row.arrived_ns.unwrap()),
+                Fate::Dropped => log.drop(packet),
                 Fate::InFlight => {}
             }
         }
-        log.finish();
         let mut bins = RowFile::create(Vec::new()).unwrap();
         log.bins().for_each(|row| bins.push(row).unwrap());
         let mut delays = RowFile::create(Vec::new()).unwrap();
