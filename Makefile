@@ -35,7 +35,7 @@ SEED := 1
 ROUNDS ?= 10
 MINUTES ?= 1
 
-.PHONY: help demo test slurm mutants fuzz explore check portable arm bench golden build generated wheel lock clean
+.PHONY: help demo test slurm mutants fuzz explore check portable arm bench profile golden build generated wheel lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -117,6 +117,10 @@ arm: build ## build the agent and a wheel for Linux on ARM into build/arm, and t
 
 bench: build ## print the benchmark table; HTSIM=FOLDER compares with csg-htsim there
 	cargo bench --quiet -p narrows-bench
+
+profile: build ## make the profile anew with which our crates are compiled, by simulations
+	.ci/profile
+	@find $$CARGO_TARGET_DIR -maxdepth 3 -path '*/.fingerprint/narrows-*' -exec rm -rf {} + ; rm -f $(STAMPS)/agent $(STAMPS)/extension
 
 golden: ## rewrite the golden tables of the tests; look at the diff before you commit it
 	UPDATE_GOLDEN=1 cargo test --release --quiet -p narrows-tests golden

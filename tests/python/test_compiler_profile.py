@@ -1,0 +1,75 @@
+"""`.ci/rustc` compiles our crates, and nothing else, with a profile of simulations."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PINNED = "1.95.0"
+FAKE = """#!/bin/sh
+case "$*" in
+    *--version) echo "{says}" ;;
+    *) printf '%s\\n' "$@" ;;
+esac
+"""
+
+
+@pytest.fixture
+def called(tmp_path: Path):
+    """Calls the wrapper around a compiler that prints its arguments; returns those that have been added."""
+
+    def call(*words: str, says: str = f"rustc {PINNED} (abc 2026-01-01)", into: str = "") -> list[str]:
+        compiler = tmp_path / "rustc"
+        compiler.write_text(FAKE.format(says=says))
+        compiler.chmod(0o755)
+        environment = os.environ | {"NARROWS_PROFILE_INTO": into}
+        command = [ROOT / ".ci/rustc", compiler, *words]
+        run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+        told = run.stdout.splitlines()
+        assert told[: len(words)] == list(words)
+        return told[len(words) :]
+
+    return call
+
+
+OURS = ("--crate-name", "narrows_net", "--edition=2024", "core/net/src/lib.rs")
+
+
+def test_our_crates_are_compiled_with_the_profile(called) -> None:
+    for words in (OURS, ("--crate-name=narrows_net",)):
+        profile, quiet = called(*words)
+        name, _, path = profile.partition("=")
+        assert name == "-Cprofile-use" and Path(path).is_file() and Path(path).is_absolute()
+        assert quiet == "-Cllvm-args=-no-pgo-warn-mismatch"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--crate-name", "serde", "src/lib.rs"),
+        ("--crate-name", "build_script_build", "narrows_net"),
+        ("--crate-name", "___", "--print=cfg"),
+        (*OURS, "--target", "aarch64-unknown-linux-gnu"),
+        (*OURS, "--target=aarch64-unknown-linux-gnu"),
+    ],
+)
+def test_what_is_not_ours_or_for_another_system_is_compiled_as_always(called, words) -> None:
+    assert called(*words) == []
+    assert called(*words, into="somewhere") == []
+
+
+@pytest.mark.parametrize("says", ["rustc 1.94.1 (abc)", "rustc 1.97.0-nightly (abc)", "clippy 0.1.95 (abc)"])
+def test_other_compilers_compile_without(called, says) -> None:
+    assert called(*OURS, says=says) == []
+
+
+def test_a_profile_is_made(called) -> None:
+    assert called(*OURS, into="/some/folder") == ["-Cprofile-generate=/some/folder"]
+
+
+def test_the_pinned_compiler_is_the_one_of_these_tests() -> None:
+    assert f'channel = "{PINNED}"' in (ROOT / "rust-toolchain.toml").read_text()
