@@ -28,8 +28,17 @@ struct Message {
     body: Body,
 }
 
-/// Messages of one kind. Places are used again in the order in which they became free, so that the next ones are
-/// neighbours in memory. They are never given back, so buffers inside keep their capacity.
+impl Default for Message {
+    fn default() -> Self {
+        Message {
+            header: Header::Data(Data::default()),
+            body: Body::default(),
+        }
+    }
+}
+
+/// Messages of one kind. The place that became free last is used first: it is still near. Places are never given back,
+/// so buffers inside keep their capacity.
 #[derive(Debug)]
 struct Places<T> {
     all: Vec<T>,
@@ -45,20 +54,19 @@ impl<T> Default for Places<T> {
     }
 }
 
-impl<T> Places<T> {
+impl<T: Default> Places<T> {
+    /// A free place, whose content is to be overwritten member by member: a message that was made elsewhere and copied
+    /// here would be read in larger pieces than it has just been written in, for which the processor waits.
     #[inline]
-    fn put(&mut self, message: T) -> u32 {
-        if let Some(place) = self.free.pop() {
-            self.all[place as usize] = message;
-            return place;
-        }
-        self.push(message)
+    fn take(&mut self) -> (u32, &mut T) {
+        let place = self.free.pop().unwrap_or_else(|| self.add());
+        (place, &mut self.all[place as usize])
     }
 
     #[cold]
-    fn push(&mut self, message: T) -> u32 {
+    fn add(&mut self) -> u32 {
         assert!(self.all.len() < 1 << PLACE, "too many packets in flight");
-        self.all.push(message);
+        self.all.push(T::default());
         (self.all.len() - 1) as u32
     }
 }
@@ -81,13 +89,17 @@ impl Payloads {
     pub(crate) fn put(&mut self, header: &Header, body: &mut Body) -> u32 {
         match header {
             Header::Data(data) => {
-                if let Some(packed) = PackedData::of(data) {
-                    return self.data.put(packed) | DATA << PLACE;
+                if let Some(ack_interval) = PackedData::interval(data) {
+                    let (place, packed) = self.data.take();
+                    packed.store(data, ack_interval);
+                    return place | DATA << PLACE;
                 }
             }
             Header::Ack(ack) => {
-                if let Some(packed) = PackedAck::of(ack, body) {
-                    return self.acks.put(packed) | ACK << PLACE;
+                if let Some(small) = PackedAck::small_part(ack, body) {
+                    let (place, packed) = self.acks.take();
+                    packed.store(ack, small);
+                    return place | ACK << PLACE;
                 }
             }
             Header::Media(_) => {}
@@ -96,13 +108,7 @@ impl Payloads {
     }
 
     fn put_any(&mut self, header: &Header, body: &mut Body) -> u32 {
-        let place = self.others.free.pop().unwrap_or_else(|| {
-            self.others.push(Message {
-                header: *header,
-                body: Body::default(),
-            })
-        });
-        let message = &mut self.others.all[place as usize];
+        let (place, message) = self.others.take();
         message.header = *header;
         match header {
             Header::Data(_) => message.body.clear(),
@@ -169,12 +175,13 @@ fn place_of(slot: u32) -> usize {
     (slot & ((1 << PLACE) - 1)) as usize
 }
 
-/// Data, in half a cache line.
-#[derive(Clone, Copy, Debug)]
+/// Data, in half a cache line. Members that are neighbours in [`Data`] are none here, so that they are copied one by one.
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
 struct PackedData {
     number: u64,
-    offset: u64,
     least_unacked: u64,
+    offset: u64,
     /// Microseconds, or [`NO_INTERVAL`].
     ack_interval: u32,
     length: u16,
@@ -185,23 +192,24 @@ const NO_INTERVAL: u32 = u32::MAX;
 const _: () = assert!(size_of::<PackedData>() == 32);
 
 impl PackedData {
-    /// `None` if the interval needs more room.
+    /// The interval of data as it is kept here; `None` if it needs more room.
     #[inline]
-    fn of(data: &Data) -> Option<Self> {
-        let ack_interval = match data.ack_interval {
-            None => NO_INTERVAL,
-            Some(interval) => u32::try_from(interval.ns() / 1000)
-                .ok()
-                .filter(|&us| us != NO_INTERVAL && Span::from_us(u64::from(us)) == interval)?,
+    fn interval(data: &Data) -> Option<u32> {
+        let Some(interval) = data.ack_interval else {
+            return Some(NO_INTERVAL);
         };
-        Some(PackedData {
-            number: data.number,
-            offset: data.offset,
-            least_unacked: data.least_unacked,
-            ack_interval,
-            length: data.length,
-            retransmission: data.retransmission,
-        })
+        let us = u32::try_from(interval.ns() / 1000).ok()?;
+        (us != NO_INTERVAL && Span::from_us(u64::from(us)) == interval).then_some(us)
+    }
+
+    #[inline]
+    fn store(&mut self, data: &Data, ack_interval: u32) {
+        self.number = data.number;
+        self.least_unacked = data.least_unacked;
+        self.offset = data.offset;
+        self.ack_interval = ack_interval;
+        self.length = data.length;
+        self.retransmission = data.retransmission;
     }
 
     #[inline]
@@ -220,12 +228,18 @@ impl PackedData {
 
 /// An acknowledgement that tells one range, and of the arrival of at most one packet beside the largest, or a position
 /// in the stream; in a cache line.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct PackedAck {
     largest: u64,
     largest_arrived: Time,
     received: u64,
     marked: u64,
+    small: SmallPart,
+}
+
+/// What is kept in less room than it has in an acknowledgement and its body.
+#[derive(Clone, Copy, Debug, Default)]
+struct SmallPart {
     /// First number of the range, which ends with the largest; or the position.
     edge: u64,
     delay_ns: u32,
@@ -238,62 +252,68 @@ struct PackedAck {
 const _: () = assert!(size_of::<PackedAck>() <= 64);
 
 impl PackedAck {
-    /// `None` if it tells more.
+    /// `None` if it needs more room.
     #[inline]
-    fn of(ack: &Ack, body: &Body) -> Option<Self> {
+    fn small_part(ack: &Ack, body: &Body) -> Option<SmallPart> {
         let edge = match (ack.cumulative, &body.ranges[..]) {
             (Some(position), []) => position,
             (None, [only]) if only.last == ack.largest => only.first,
             _ => return None,
         };
-        let (other_behind, other_earlier_ns) = match &body.arrivals[..] {
+        let (other_behind, other_earlier) = match &body.arrivals[..] {
             [] => (0, 0),
-            [other] => (
-                ack.largest
-                    .checked_sub(other.number)
-                    .filter(|&behind| behind > 0)?,
+            [other] if other.number < ack.largest => (
+                ack.largest - other.number,
                 ack.largest_arrived.ns().checked_sub(other.at.ns())?,
             ),
             _ => return None,
         };
-        if !body.bytes.is_empty() {
-            return None;
-        }
-        Some(PackedAck {
-            largest: ack.largest,
-            largest_arrived: ack.largest_arrived,
-            received: ack.received,
-            marked: ack.marked,
+        let is_packed = body.bytes.is_empty();
+        is_packed.then_some(SmallPart {
             edge,
             delay_ns: u32::try_from(ack.delay.ns()).ok()?,
             other_behind: u32::try_from(other_behind).ok()?,
-            other_earlier_ns: u32::try_from(other_earlier_ns).ok()?,
+            other_earlier_ns: u32::try_from(other_earlier).ok()?,
             is_cumulative: ack.cumulative.is_some(),
         })
     }
 
     #[inline]
+    fn store(&mut self, ack: &Ack, small: SmallPart) {
+        self.largest = ack.largest;
+        self.largest_arrived = ack.largest_arrived;
+        self.received = ack.received;
+        self.marked = ack.marked;
+        self.small.edge = small.edge;
+        self.small.delay_ns = small.delay_ns;
+        self.small.other_behind = small.other_behind;
+        self.small.other_earlier_ns = small.other_earlier_ns;
+        self.small.is_cumulative = small.is_cumulative;
+    }
+
+    #[inline]
     fn unpacked(&self, body: &mut Body) -> Ack {
+        let small = &self.small;
         body.clear();
-        if !self.is_cumulative {
+        if !small.is_cumulative {
             body.ranges.push(Range {
-                first: self.edge,
+                first: small.edge,
                 last: self.largest,
             });
         }
-        if self.other_behind > 0 {
+        if small.other_behind > 0 {
             body.arrivals.push(Arrival {
-                number: self.largest - u64::from(self.other_behind),
-                at: Time::from_ns(self.largest_arrived.ns() - u64::from(self.other_earlier_ns)),
+                number: self.largest - u64::from(small.other_behind),
+                at: Time::from_ns(self.largest_arrived.ns() - u64::from(small.other_earlier_ns)),
             });
         }
         Ack {
             largest: self.largest,
-            delay: Span::from_ns(u64::from(self.delay_ns)),
+            delay: Span::from_ns(u64::from(small.delay_ns)),
             largest_arrived: self.largest_arrived,
             received: self.received,
             marked: self.marked,
-            cumulative: self.is_cumulative.then_some(self.edge),
+            cumulative: small.is_cumulative.then_some(small.edge),
         }
     }
 }
