@@ -71,5 +71,17 @@ def test_a_profile_is_made(called) -> None:
     assert called(*OURS, into="/some/folder") == ["-Cprofile-generate=/some/folder"]
 
 
+def test_the_environment_stays_as_cargo_made_it(tmp_path: Path) -> None:
+    compiler = tmp_path / "rustc"
+    compiler.write_text(
+        "#!/usr/bin/env python3\nimport os\nprint(os.environ['CARGO_BIN_EXE_narrows-agent'])\n"
+    )
+    compiler.chmod(0o755)
+    environment = os.environ | {"CARGO_BIN_EXE_narrows-agent": "/some/program"}
+    command = [ROOT / ".ci/rustc", compiler, "--crate-name", "all"]
+    run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    assert run.stdout == "/some/program\n"
+
+
 def test_the_pinned_compiler_is_the_one_of_these_tests() -> None:
     assert f'channel = "{PINNED}"' in (ROOT / "rust-toolchain.toml").read_text()

@@ -9,7 +9,7 @@ use narrows_record::read::{
     read_transfers,
 };
 use narrows_record::{
-    Direction, FrameRow, Log, PacketFile, PacketLog, PacketRow, RecordError, RowFile, RunDocument,
+    Direction, FrameRow, PacketFile, PacketLog, PacketRow, RecordError, RowFile, RunDocument,
     TraceRow, TransferRow,
 };
 use proptest::prelude::*;
