@@ -10,7 +10,7 @@ use narrows_record::log::Chunk;
 use narrows_record::metrics::measure;
 use narrows_record::read::PacketReader;
 use narrows_record::verify::verify;
-use narrows_record::{Fate, Log, PacketFile, PacketLog, PacketRow};
+use narrows_record::{Entered, Fate, Log, PacketFile, PacketLog, PacketRow};
 use reference::Plan;
 use std::hint::black_box;
 
@@ -53,15 +53,21 @@ fn log_all(rows: &[PacketRow], log: &mut Log, mut full: impl FnMut(&mut PacketLo
 }
 
 fn settle(row: &PacketRow, log: &mut Log) {
+    let packet = Entered {
+        key: row.uid,
+        flow: row.flow,
+        direction: row.direction,
+        size: row.size_bytes,
+    };
     match row.fate {
         Fate::Delivered => {
             log.arrive(
-                row.uid,
+                packet,
                 row.arrived_ns.unwrap_or(0),
                 row.late_ns.unwrap_or(0),
             );
         }
-        Fate::Dropped => log.drop(row.uid, 1, "queue_full"),
+        Fate::Dropped => log.drop(packet, 1, "queue_full"),
         Fate::InFlight => log.hold(row.uid, 2),
     }
 }

@@ -95,7 +95,7 @@ fn examples() -> Vec<(u32, (Header, Body))> {
         (
             ANY,
             changed(ack(&[(5, 100)], &[]), |ack| {
-                ack.delay = Span::from_ns(long + 1)
+                ack.delay = Span::from_ns(long + 1);
             }),
         ),
         (ANY, ack(&[], &[])),
