@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +19,11 @@ esac
 """
 
 
+Called = Callable[..., list[str]]
+
+
 @pytest.fixture
-def called(tmp_path: Path):
+def called(tmp_path: Path) -> Called:
     """Calls the wrapper around a compiler that prints its arguments; returns those that have been added."""
 
     def call(*words: str, says: str = f"rustc {PINNED} (abc 2026-01-01)", into: str = "") -> list[str]:
@@ -27,7 +31,7 @@ def called(tmp_path: Path):
         compiler.write_text(FAKE.format(says=says))
         compiler.chmod(0o755)
         environment = os.environ | {"NARROWS_PROFILE_INTO": into}
-        command = [ROOT / ".ci/rustc", compiler, *words]
+        command = [str(ROOT / ".ci/rustc"), str(compiler), *words]
         run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
         told = run.stdout.splitlines()
         assert told[: len(words)] == list(words)
@@ -39,7 +43,7 @@ def called(tmp_path: Path):
 OURS = ("--crate-name", "narrows_net", "--edition=2024", "core/net/src/lib.rs")
 
 
-def test_our_crates_are_compiled_with_the_profile(called) -> None:
+def test_our_crates_are_compiled_with_the_profile(called: Called) -> None:
     for words in (OURS, ("--crate-name=narrows_net",)):
         profile, quiet = called(*words)
         name, _, path = profile.partition("=")
@@ -57,17 +61,19 @@ def test_our_crates_are_compiled_with_the_profile(called) -> None:
         (*OURS, "--target=aarch64-unknown-linux-gnu"),
     ],
 )
-def test_what_is_not_ours_or_for_another_system_is_compiled_as_always(called, words) -> None:
+def test_what_is_not_ours_or_for_another_system_is_compiled_as_always(
+    called: Called, words: tuple[str, ...]
+) -> None:
     assert called(*words) == []
     assert called(*words, into="somewhere") == []
 
 
 @pytest.mark.parametrize("says", ["rustc 1.94.1 (abc)", "rustc 1.97.0-nightly (abc)", "clippy 0.1.95 (abc)"])
-def test_other_compilers_compile_without(called, says) -> None:
+def test_other_compilers_compile_without(called: Called, says: str) -> None:
     assert called(*OURS, says=says) == []
 
 
-def test_a_profile_is_made(called) -> None:
+def test_a_profile_is_made(called: Called) -> None:
     assert called(*OURS, into="/some/folder") == ["-Cprofile-generate=/some/folder"]
 
 
@@ -78,7 +84,7 @@ def test_the_environment_stays_as_cargo_made_it(tmp_path: Path) -> None:
     )
     compiler.chmod(0o755)
     environment = os.environ | {"CARGO_BIN_EXE_narrows-agent": "/some/program"}
-    command = [ROOT / ".ci/rustc", compiler, "--crate-name", "all"]
+    command = [str(ROOT / ".ci/rustc"), str(compiler), "--crate-name", "all"]
     run = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
     assert run.stdout == "/some/program\n"
 
