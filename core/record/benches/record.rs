@@ -68,7 +68,7 @@ fn settle(row: &PacketRow, log: &mut Log) {
             );
         }
         Fate::Dropped => log.drop(packet, 1, "queue_full"),
-        Fate::InFlight => log.hold(row.uid, 2),
+        Fate::InFlight => log.hold(packet, 2),
     }
 }
 

@@ -77,7 +77,7 @@ impl Wakeups {
             return;
         }
         while node > 1 {
-            // Of the two that are compared none is guessed: which one is earlier is as good as random.
+            // Without a branch: which of the two is earlier is as good as random.
             let other = self.nodes[node ^ 1];
             let is_earlier = other.0 < winner.0 || (other.0 == winner.0 && other.1 < winner.1);
             winner.0 = if is_earlier { other.0 } else { winner.0 };

@@ -188,7 +188,7 @@ impl<H: Hooks> Core<H> {
             at,
         };
         let flow = self.hooks.enter(&transit, bytes).unwrap_or(packet.flow);
-        let key = self.log.enter(flow, direction, size, at.ns());
+        let key = self.log.enter(flow, direction, size, at.ns()).key;
         let backward = match direction {
             Direction::Forward => 0,
             Direction::Backward => BACKWARD,
@@ -283,14 +283,7 @@ impl<H: Hooks> Core<H> {
         for copied in copies.drain(..) {
             let mut copy = copied.packet;
             let length = frame::ETHERNET + usize::from(copy.size);
-            let direction = copy.entered().direction;
-            copy.key = self.log.copy(
-                copied.packet.key,
-                copy.flow,
-                direction,
-                u32::from(copy.size),
-                copied.at.ns(),
-            );
+            copy.key = self.log.copy(copy.entered(), copied.at.ns()).key;
             let Some(slot) = self.pool.copy(copy.slot, length) else {
                 // The run is invalid for that; the record stays whole all the same.
                 self.admission.refused.no_memory += 1;
@@ -432,7 +425,7 @@ impl<H: Hooks> Core<H> {
         self.advance(self.end);
         let log = &mut self.log;
         self.network
-            .visit_held(&mut |element, handle| log.hold(handle.key, element));
+            .visit_held(&mut |element, handle| log.hold(handle.entered(), element));
         self.log.finish();
     }
 

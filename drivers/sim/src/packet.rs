@@ -76,8 +76,8 @@ impl SimPacket {
     }
 
     #[inline]
-    pub(crate) fn set_key(&mut self, key: u64) {
-        self.key = NonZeroU64::new(key).expect("no key is zero");
+    pub(crate) fn set_key(&mut self, entered: Entered) {
+        self.key = NonZeroU64::new(entered.key).expect("no key is zero");
     }
 
     /// As the log wants to be told of it.

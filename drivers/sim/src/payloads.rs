@@ -119,20 +119,20 @@ impl Payloads {
 
     /// Shows the message to somebody.
     #[inline]
-    pub(crate) fn read<T>(&mut self, slot: u32, show: impl FnOnce(&Header, &Body) -> T) -> T {
+    pub(crate) fn read(&mut self, slot: u32, show: impl FnOnce(&Header, &Body)) {
         let place = place_of(slot);
         match slot >> PLACE {
             DATA => {
                 let data = self.data.all[place].unpacked();
-                show(&Header::Data(data), &EMPTY)
+                show(&Header::Data(data), &EMPTY);
             }
             ACK => {
                 let ack = self.acks.all[place].unpacked(&mut self.body);
-                show(&Header::Ack(ack), &self.body)
+                show(&Header::Ack(ack), &self.body);
             }
             _ => {
                 let Message { header, body } = &self.others.all[place];
-                show(header, body)
+                show(header, body);
             }
         }
     }

@@ -3,7 +3,7 @@
 use crate::packet::SimPacket;
 use crate::payloads::Payloads;
 use narrows_net::{Copied, Network, Outcomes, Packet};
-use narrows_record::{Entered, Log};
+use narrows_record::Log;
 use narrows_units::Time;
 
 /// Apart from endpoints and flows, so that a turn of an endpoint can put packets in while it holds the endpoint.
@@ -67,7 +67,7 @@ impl Transit {
         self.network.catch_up(now);
         let log = &mut self.log;
         self.network
-            .visit_held(&mut |element, packet| log.hold(packet.entered().key, element));
+            .visit_held(&mut |element, packet| log.hold(packet.entered(), element));
         self.log.finish();
     }
 
@@ -97,13 +97,7 @@ impl Transit {
     fn collect_copies(&mut self) {
         while let Some(copied) = self.copies.pop() {
             let mut packet = copied.packet;
-            let Entered {
-                key,
-                flow,
-                direction,
-                size,
-            } = packet.entered();
-            packet.set_key(self.log.copy(key, flow, direction, size, copied.at.ns()));
+            packet.set_key(self.log.copy(packet.entered(), copied.at.ns()));
             self.network
                 .inject(copied.element, copied.at, packet, &mut self.outcomes);
             self.network.advance(copied.at, &mut self.outcomes);

@@ -88,7 +88,7 @@ impl BinLog {
     /// A packet enters the network. Its key is the time of its sending: nothing else has to be kept of a packet on
     /// its way.
     #[inline]
-    pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> u64 {
+    pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> Entered {
         self.entered += 1;
         if usize::from(flow) >= self.series.len() {
             let bin_ns = self.bin_ns;
@@ -100,7 +100,12 @@ impl BinLog {
         let bin = series.bins.at(series.sends.index);
         bin.sent_packets += 1;
         bin.sent_bytes += u64::from(size);
-        sent_ns + 1
+        Entered {
+            key: sent_ns + 1,
+            flow,
+            direction,
+            size,
+        }
     }
 
     /// A packet is released to the other host.
@@ -221,32 +226,17 @@ fn add_bin(bin: &mut BinRow, more: &BinRow) {
 mod tests {
     use super::*;
 
-    fn enter(
-        log: &mut BinLog,
-        flow: u16,
-        direction: Direction,
-        size: u32,
-        sent_ns: u64,
-    ) -> Entered {
-        Entered {
-            key: log.enter(flow, direction, size, sent_ns),
-            flow,
-            direction,
-            size,
-        }
-    }
-
     #[test]
     fn logs_of_one_run_count_together() {
         let play = |logs: [usize; 3], packets: &[(usize, u16, u64)]| -> Vec<BinLog> {
             let mut all: Vec<BinLog> = logs.iter().map(|_| BinLog::new(100)).collect();
             for &(log, flow, sent) in packets {
                 let log = &mut all[logs[log]];
-                let one = enter(log, flow, Direction::Forward, 100, sent);
+                let one = log.enter(flow, Direction::Forward, 100, sent);
                 log.arrive(one, sent + 70);
-                let lost = enter(log, flow, Direction::Backward, 50, sent);
+                let lost = log.enter(flow, Direction::Backward, 50, sent);
                 log.drop(lost);
-                enter(log, flow, Direction::Forward, 10, sent);
+                log.enter(flow, Direction::Forward, 10, sent);
             }
             all
         };
@@ -263,10 +253,11 @@ mod tests {
     #[test]
     fn packets_are_counted_where_they_happen() {
         let mut log = BinLog::new(100);
-        let a = enter(&mut log, 1, Direction::Forward, 1500, 10);
-        let b = enter(&mut log, 1, Direction::Forward, 1500, 90);
-        let c = enter(&mut log, 2, Direction::Backward, 52, 110);
-        enter(&mut log, 1, Direction::Forward, 500, 120);
+        let a = log.enter(1, Direction::Forward, 1500, 10);
+        let b = log.enter(1, Direction::Forward, 1500, 90);
+        let c = log.enter(2, Direction::Backward, 52, 110);
+        let d = log.enter(1, Direction::Forward, 500, 120);
+        assert_eq!((a.key, b.key, c.key, d.key), (11, 91, 111, 121));
         log.arrive(a, 130);
         log.arrive(c, 150);
         log.drop(b);

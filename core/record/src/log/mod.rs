@@ -7,7 +7,8 @@
 //! enter -> ring of open rows, indexed by uid -> finished prefix -> Chunk -> PacketFile
 //! ```
 //!
-//! A [`BinLog`] keeps no rows, only what it has counted. A driver of a [`PacketLog`] takes full chunks when it suits it ([`PacketLog::take`]), encodes them on the spot or
+//! A [`BinLog`] keeps no rows, only what it has counted. A driver of a [`PacketLog`] takes full chunks when it suits it
+//! ([`PacketLog::take`]), encodes them on the spot or
 //! hands them to another thread, and gives them back for reuse ([`PacketLog::recycle`]).
 
 mod bin_series;
@@ -46,11 +47,16 @@ pub enum Log {
 }
 
 impl Log {
-    /// A packet of `size` bytes of `flow` enters the network at `sent_ns`. Returns its key.
+    /// A packet of `size` bytes of `flow` enters the network at `sent_ns`.
     #[inline]
-    pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> u64 {
+    pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> Entered {
         match self {
-            Log::Packets(log) => log.enter(flow, direction, size, sent_ns),
+            Log::Packets(log) => Entered {
+                key: log.enter(flow, direction, size, sent_ns),
+                flow,
+                direction,
+                size,
+            },
             Log::Bins(log) => log.enter(flow, direction, size, sent_ns),
         }
     }
@@ -72,18 +78,19 @@ impl Log {
         }
     }
 
-    /// An element made a copy of the packet with the key `original`, which is in the network from `sent_ns` on.
-    /// Returns the key of the copy.
-    pub fn copy(
-        &mut self,
-        original: u64,
-        flow: u16,
-        direction: Direction,
-        size: u32,
-        sent_ns: u64,
-    ) -> u64 {
+    /// An element made a copy of `original`, which is in the network from `sent_ns` on.
+    pub fn copy(&mut self, original: Entered, sent_ns: u64) -> Entered {
+        let Entered {
+            key,
+            flow,
+            direction,
+            size,
+        } = original;
         match self {
-            Log::Packets(log) => log.copy(original, flow, direction, size, sent_ns),
+            Log::Packets(log) => Entered {
+                key: log.copy(key, flow, direction, size, sent_ns),
+                ..original
+            },
             Log::Bins(log) => log.enter(flow, direction, size, sent_ns),
         }
     }
@@ -97,10 +104,10 @@ impl Log {
         }
     }
 
-    /// At the end of the run, the packet with `key` is held by the element with index `element`.
-    pub fn hold(&mut self, key: u64, element: u16) {
+    /// At the end of the run, `packet` is held by the element with index `element`.
+    pub fn hold(&mut self, packet: Entered, element: u16) {
         if let Log::Packets(log) = self {
-            log.hold(key, element);
+            log.hold(packet.key, element);
         }
     }
 

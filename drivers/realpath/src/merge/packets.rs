@@ -11,7 +11,7 @@ use crate::tunnel::direction;
 use narrows_cell::FlowDeliveries;
 use narrows_cell::RunError;
 use narrows_cell::{Cell, Flow, RecordFolder, RecordKind, SchemeRef};
-use narrows_record::{Direction, ElementCounters, Entered, Log, PacketLog, REAL};
+use narrows_record::{Direction, ElementCounters, Log, PacketLog, REAL};
 use narrows_tunnel::log::Content;
 use narrows_tunnel::merge::{DirectionSummary, LogDirection, MergedPacket, is_resolved, summarise};
 use narrows_tunnel::mtu::overhead;
@@ -206,12 +206,7 @@ impl Packets {
         let size = packet.size.saturating_sub(self.overhead);
         let bytes = u64::from(size);
         let sent = sent(packet, relation);
-        let entered = Entered {
-            key: log.enter(packet.flow, WAYS[host], size, sent),
-            flow: packet.flow,
-            direction: WAYS[host],
-            size,
-        };
+        let entered = log.enter(packet.flow, WAYS[host], size, sent);
         counters.in_packets += 1;
         counters.in_bytes += bytes;
         match packet.delay_ns {
@@ -230,7 +225,7 @@ impl Packets {
                 counters.dropped_bytes += bytes;
             }
             None => {
-                log.hold(entered.key, host as u16);
+                log.hold(entered, host as u16);
                 counters.held_packets += 1;
                 counters.held_bytes += bytes;
             }

@@ -113,12 +113,8 @@ impl Draft {
     pub fn record_of_bins(&self, bin_ns: u64) -> Record {
         let cell = Cell::parse(&self.run.cell).unwrap();
         let mut log = BinLog::new(bin_ns).measuring(cell.measure);
-        let mut enter = |row: &PacketRow| Entered {
-            key: log.enter(row.flow, row.direction, row.size_bytes, row.sent_ns),
-            flow: row.flow,
-            direction: row.direction,
-            size: row.size_bytes,
-        };
+        let mut enter =
+            |row: &PacketRow| log.enter(row.flow, row.direction, row.size_bytes, row.sent_ns);
         let entered: Vec<Entered> = self.rows.iter().map(&mut enter).collect();
         for (row, packet) in self.rows.iter().zip(entered) {
             match row.fate {
