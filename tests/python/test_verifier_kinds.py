@@ -81,6 +81,7 @@ LINKS: list[Json] = [
     {"kind": "jitter", "spread": 2 * MS},
     {"kind": "jitter", "spread": 2 * MS, "reorder": True},
     {"kind": "drift", "delay": 5 * MS, "amplitude": 2 * MS, "period": 1000 * MS},
+    {"kind": "delayticks", "delay": 5 * MS, "tick": 2 * MS},
     {"kind": "delaysteps", "steps": [[0, 5 * MS], [3000 * MS, 1 * MS]]},
 ]
 QUEUES: list[Json] = [

@@ -37,6 +37,8 @@ pub enum DelayEffect {
     None,
     /// The parameter `delay`: propagation.
     Fixed,
+    /// The parameter `delay`, which is propagation, and some time from zero on that differs from packet to packet.
+    FixedAndJitter,
     /// Some time from zero on that differs from packet to packet: no propagation.
     Jitter,
     /// Propagation that differs over time; the least of it in ns, from the parameters at the start and those that each

@@ -13,7 +13,7 @@ const REORDER: ParamSpec = ParamSpec::new(
 
 crate::registry::registry!(
     "link element", dyn Element<P>, LinkEffects:
-    delay, delaysteps, drift, delaytrace, jitter, jittertrace, loss, gilbert, periodicloss,
+    delay, delaysteps, delayticks, drift, delaytrace, jitter, jittertrace, loss, gilbert, periodicloss,
     losslist, reorder, duplicate, corrupt, policer, ackaggregation, ackdecimation, mtu, outage,
     gate,
 );

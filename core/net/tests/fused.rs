@@ -14,7 +14,11 @@ const MS: u64 = 1_000_000;
 fn elements(dice: &mut Stream) -> Value {
     let count = 1 + dice.below(4);
     let element = |dice: &mut Stream| match dice.below(8) {
-        0..=2 => json!({"kind": "delay", "delay": dice.below(4) * MS}),
+        0..=1 => json!({"kind": "delay", "delay": dice.below(4) * MS}),
+        2 => {
+            json!({"kind": "delayticks", "delay": dice.below(4) * MS, "tick": (1 + dice.below(4)) * MS,
+                    "phase": dice.below(3) * MS})
+        }
         3 => json!({"kind": "bottleneck", "rate": {"kind": "constant", "rate": 10_000_000},
                     "queue": {"kind": "unlimited"}}),
         4 => json!({"kind": "duplicate", "ratio": 0.1}),

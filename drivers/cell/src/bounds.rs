@@ -152,7 +152,8 @@ fn round_trip(path: &narrows_record::Cell, flow: &Flow) -> Span {
     let least = |direction| path.propagation_ns(flow.flow, direction);
     let (there, back) = (flow.direction, flow.direction.reverse());
     let delays = |element: &Element| match element.kind.as_str() {
-        "jitter" | "jittertrace" | "delaytrace" | "drift" | "delaysteps" | "bottleneck" => 1_000,
+        "jitter" | "jittertrace" | "delaytrace" | "drift" | "delaysteps" | "delayticks"
+        | "bottleneck" => 1_000,
         _ => 0,
     };
     let way = |direction| path.elements(flow.flow, direction).map(delays).sum::<u64>();

@@ -10,8 +10,9 @@
 //! at two windows per round trip) ends when more than alpha packets wait, and a loss halves the window. The
 //! authors chose alpha by rate: 8 up to 10 Mbit/s, 20 up to 100, 200 above. `alpha: 0` does so, by the window over
 //! avgRTT whenever alpha is needed; the default is 20 at every rate, because flows on different sides of a bound do
-//! not share: whoever is above keeps 2.5 or ten times as many packets queued, which keeps it above. The pacing rate is
-//! 1.2 windows per round trip, so that the window and not the pacing is the limit (Linux `net/ipv4/tcp_input.c`).
+//! not share: whoever is above keeps 2.5 or ten times as many packets queued, which keeps it above (as was measured at
+//! NCSU in those years; laboratory `ncsu`). The pacing rate is 1.2 windows per round trip, so that the window and not the
+//! pacing is the limit (Linux `net/ipv4/tcp_input.c`).
 //!
 //! Every flow keeps alpha packets queued, so that N flows need a buffer of N alpha packets; with less they
 //! lose packets all the time. Rates are alpha / queueing delay: equal for equal alpha, whatever the RTT. A

@@ -116,6 +116,21 @@ fn delays_follow_their_plan() {
         at("drift", drift, &[0, 250, 750]),
         [(20, 1), (282, 2), (767, 3)]
     );
+    // At 1, 11, 21, ... ms: all that came within a tick leave together, and no one is early.
+    let ticks = json!({"delay": 20 * MS, "tick": 10 * MS, "phase": 21 * MS});
+    assert_eq!(
+        at("delayticks", ticks.clone(), &[0, 1, 2, 11, 12, 40]),
+        [(21, 1), (21, 2), (31, 3), (31, 4), (41, 5), (61, 6)]
+    );
+    let at_once = json!({"delay": 0, "tick": 10 * MS, "phase": 3 * MS});
+    assert_eq!(
+        at("delayticks", at_once, &[0, 3, 4]),
+        [(3, 1), (3, 2), (13, 3)]
+    );
+    assert_eq!(
+        element("delayticks", &ticks).propagation(),
+        Span::from_ms(20)
+    );
     assert_eq!(
         element("delaytrace", &trace).propagation(),
         Span::from_ms(5)

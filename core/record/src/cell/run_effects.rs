@@ -50,7 +50,7 @@ impl Cell {
     /// The smallest delay in ns that an element adds by itself, at any time of the run.
     pub fn least_delay_ns(&self, element: &CellElement) -> u64 {
         match element.effects().map(|effects| effects.delay) {
-            Some(DelayEffect::Fixed) => {
+            Some(DelayEffect::Fixed | DelayEffect::FixedAndJitter) => {
                 let delays = self
                     .sets(element)
                     .filter_map(|set| set.get("delay")?.as_u64());
@@ -79,7 +79,7 @@ impl Cell {
         };
         match effects.delay {
             DelayEffect::None | DelayEffect::Jitter => false,
-            DelayEffect::Fixed => self
+            DelayEffect::Fixed | DelayEffect::FixedAndJitter => self
                 .sets(element)
                 .skip(1)
                 .any(|set| set.contains_key("delay")),
