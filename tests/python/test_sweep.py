@@ -404,6 +404,16 @@ def test_narrows_run_runs_a_sweep_and_a_damaged_part_is_named(tmp_path: Path) ->
     assert CliRunner().invoke(app, ["check", str(file)]).exit_code != 0
 
 
+def test_what_needs_records_says_that_a_sweep_has_none(tmp_path: Path) -> None:
+    run(loaded(tmp_path, "  path.forward.0.rate: [1 Mbit/s]\n"), tmp_path / "a")
+    for command in ("check", "compare", "report"):
+        done = CliRunner().invoke(app, [command, str(tmp_path / "a")])
+        assert isinstance(done.exception, DataError), (command, done.output)
+        assert "holds a sweep" in str(done.exception) and "narrows sweep show" in str(done.exception)
+    with pytest.raises(DataError, match="narrows query"):
+        narrows.load(tmp_path / "a")
+
+
 def test_engines_that_are_not_there(tmp_path: Path) -> None:
     for wrong in ("slurm", "local:x", "local:0"):
         with pytest.raises(UsageError, match="--on"):

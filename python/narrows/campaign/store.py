@@ -344,6 +344,11 @@ class CampaignFolder:
 
 def read_document(path: Path) -> dict[str, Any]:
     """The content of a folder's campaign.json, whose cells are known to lie in the folder."""
+    if (path / "sweep.json").is_file():
+        raise DataError(
+            f"{path}: holds a sweep, of which there are no records; 'narrows sweep show', 'narrows plot' and"
+            " 'narrows query' show its results"
+        )
     document = read_json(path / "campaign.json", FORMAT)
     integrity.check_document(path / "campaign.json", document)
     return document
