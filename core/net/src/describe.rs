@@ -2,7 +2,6 @@
 
 use crate::bottleneck::Framing;
 use crate::fifo::QueueLimit;
-use crate::links::delayticks::DelayTicks;
 use crate::pipe::PipePart;
 use crate::rates::constant::Constant;
 use crate::{
@@ -60,10 +59,6 @@ pub(crate) fn pipe_part(object: &Map<String, Value>, setup: &ElementSetup) -> Op
     if kind == links::delay::ENTRY.name {
         let params = links::params(&kind, &params).ok()?;
         return links::delay::unlimited(&params).map(PipePart::Delay);
-    }
-    if kind == links::delayticks::ENTRY.name {
-        let params = links::params(&kind, &params).ok()?;
-        return Some(PipePart::DelayTicks(DelayTicks::new(&params)));
     }
     if kind != BOTTLENECK {
         return None;

@@ -495,7 +495,7 @@ fn may_fuse(part: &PipePart, link: u16, order: &[u16], routes: &[Route]) -> bool
     let first = upstream[1..]
         .iter()
         .all(|&other| place(link) < place(other));
-    first || matches!(part, PipePart::Delay(_) | PipePart::DelayTicks(_))
+    first || matches!(part, PipePart::Delay(_))
 }
 
 /// The links by the most that still lie behind each on any route, fewest first.

@@ -1,5 +1,4 @@
-//! A drop-tail bottleneck of constant rate and the fixed delay behind it, or either alone, or a delay with ticks alone, as
-//! one element.
+//! A drop-tail bottleneck of constant rate and the fixed delay behind it, or either alone, as one element.
 //!
 //! When such a bottleneck takes a packet, it is known when that packet will leave, and with the delay when it will
 //! arrive: nothing that comes later can change it. A pipe therefore keeps its packets in one line with the times of
@@ -12,7 +11,6 @@
 
 use crate::bottleneck::Framing;
 use crate::fifo::{QUEUE_FULL, QueueLimit};
-use crate::links::delayticks::DelayTicks;
 use crate::rates::constant::Constant;
 use crate::{Backlog, Outcomes, Packet, RateServer};
 use narrows_units::{Span, Time};
@@ -28,8 +26,6 @@ pub(crate) enum PipePart {
     },
     /// A propagation delay of any number of packets.
     Delay(Span),
-    /// One that lets them go at ticks of a clock.
-    DelayTicks(DelayTicks),
 }
 
 /// The bottleneck of a pipe.
@@ -64,15 +60,12 @@ pub(crate) struct Pipe<P> {
     next_exit: Time,
     bottleneck: Option<PipeBottleneck>,
     delay: Span,
-    /// Packets leave at ticks. There is no bottleneck then.
-    ticks: Option<DelayTicks>,
     /// The delay is an element, even if it is zero.
     has_delay: bool,
 }
 
 impl<P: Packet> Pipe<P> {
     pub(crate) fn new(part: PipePart) -> Self {
-        let mut ticks = None;
         let (bottleneck, delay) = match part {
             PipePart::Bottleneck {
                 limit,
@@ -92,18 +85,12 @@ impl<P: Packet> Pipe<P> {
                 (Some(bottleneck), None)
             }
             PipePart::Delay(delay) => (None, Some(delay)),
-            PipePart::DelayTicks(part) => {
-                let delay = part.delay;
-                ticks = Some(part);
-                (None, Some(delay))
-            }
         };
         Pipe {
             line: VecDeque::new(),
             next_exit: Time::FAR,
             bottleneck,
             delay: delay.unwrap_or_default(),
-            ticks,
             has_delay: delay.is_some(),
         }
     }
@@ -151,10 +138,7 @@ impl<P: Packet> Pipe<P> {
                 bottleneck.next_departure = due;
             }
         }
-        let exit = match &mut self.ticks {
-            Some(ticks) => ticks.exit(due),
-            None => due + self.delay,
-        };
+        let exit = due + self.delay;
         if self.line.is_empty() {
             self.next_exit = exit;
         }

@@ -41,10 +41,8 @@ params! {
 
 crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(DelayTicks::new(params)));
 
-/// When packets leave.
-#[derive(Clone, Debug)]
-pub(crate) struct DelayTicks {
-    pub(crate) delay: Span,
+struct DelayTicks {
+    delay: Span,
     /// In ns.
     tick: u64,
     phase: u64,
@@ -53,28 +51,22 @@ pub(crate) struct DelayTicks {
 }
 
 impl DelayTicks {
-    pub(crate) fn new(params: &Params) -> Self {
+    fn new(params: &Params) -> Self {
         let TicksParams { delay, tick, phase } = TicksParams::read(params);
         DelayTicks { delay, tick: tick.ns(), phase: phase.ns() % tick.ns(), last: Time::ZERO }
-    }
-
-    /// When a packet leaves that arrives at `now`, which is not before the packet ahead of it arrived.
-    #[inline]
-    pub(crate) fn exit(&mut self, now: Time) -> Time {
-        let due = now + self.delay;
-        // Most packets leave with the one ahead, which spares the division.
-        if due > self.last || self.last == Time::ZERO {
-            let ticks = due.ns().saturating_sub(self.phase).div_ceil(self.tick);
-            self.last = Time::from_ns(ticks.saturating_mul(self.tick).saturating_add(self.phase));
-        }
-        self.last
     }
 }
 
 impl<P: Packet> PacketRule<P> for DelayTicks {
     #[inline]
     fn decide(&mut self, now: Time, _: &mut P, _: &mut Outcomes<P>) -> PacketDecision {
-        PacketDecision::Forward(self.exit(now))
+        let due = now + self.delay;
+        // Most packets leave with the one ahead, which spares the division.
+        if due > self.last || self.last == Time::ZERO {
+            let ticks = due.ns().saturating_sub(self.phase).div_ceil(self.tick);
+            self.last = Time::from_ns(ticks.saturating_mul(self.tick).saturating_add(self.phase));
+        }
+        PacketDecision::Forward(self.last)
     }
 
     fn propagation(&self) -> Span {
