@@ -17,6 +17,13 @@ from narrows.text import shorten
 MOST_BYTES = 200_000_000
 #: Origins of what is found by name.
 SHIPPED, USERS = "shipped", "yours"
+#: The first bytes of compressed files.
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"BZh": "bzip2",
+    b"\xfd7zXZ\x00": "xz",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
 _IRREGULAR = "is not a regular file; save its content in a file and name that"
 
 
@@ -40,10 +47,68 @@ def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
     if content is None:
         raise DataError("can't be read: it has no end")
     if len(content) > most:
-        article = "an" if what[0] in "aeiou" else "a"
-        size = f"{most // 1_000_000} MB" if most >= 1_000_000 else f"{most // 1_000} kB"
-        raise DataError(f"is larger than {size}, so it is not {article} {what}")
+        raise DataError(f"is larger than {_size(most)}, so it is not {_article(what)} {what}")
     return content
+
+
+def read_decompressed(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
+    """The content of a file as `read_whole` returns it, decompressed if it is gzip, bzip2, xz or zstd (which
+    its first bytes say, not its name). Raises `DataError`, without the path, also where the compressed data
+    are damaged or cut off, or hold more than `most` bytes."""
+    content = read_whole(path, what, most)
+    form = next((name for magic, name in _COMPRESSED.items() if content.startswith(magic)), None)
+    return content if form is None else _decompress(content, form, what, most)
+
+
+def _decompress(content: bytes, form: str, what: str, most: int) -> bytes:
+    import lzma
+    import zlib
+
+    try:
+        with _decompressor(content, form) as stream:
+            # The reader decompresses no more than it is asked for: a small file may hold many gigabytes.
+            plain: bytes = stream.read(most + 1)
+    except EOFError:
+        raise DataError(f"is {form} and cut off: it ends within its compressed data") from None
+    except (OSError, ValueError, zlib.error, lzma.LZMAError, MemoryError) as error:
+        text = f" ({shorten(str(error))})" if str(error) else ""
+        raise DataError(f"is {form}, but its compressed data are damaged{text}") from None
+    if len(plain) > most:
+        raise DataError(
+            f"is {form} and holds more than {_size(most)} when decompressed, the most that is read of"
+            f" {_article(what)} {what}"
+        )
+    return plain
+
+
+def _decompressor(content: bytes, form: str) -> Any:
+    import io
+
+    match form:
+        case "gzip":
+            import gzip
+
+            return gzip.GzipFile(fileobj=io.BytesIO(content))
+        case "bzip2":
+            import bz2
+
+            return bz2.BZ2File(io.BytesIO(content))
+        case "xz":
+            import lzma
+
+            return lzma.LZMAFile(io.BytesIO(content))
+        case _:
+            import pyarrow
+
+            return pyarrow.CompressedInputStream(pyarrow.BufferReader(content), "zstd")
+
+
+def _size(most: int) -> str:
+    return f"{most // 1_000_000} MB" if most >= 1_000_000 else f"{most // 1_000} kB"
+
+
+def _article(noun: str) -> str:
+    return "an" if noun[0] in "aeiou" else "a"
 
 
 def unreadable(error: OSError) -> DataError:
