@@ -93,6 +93,8 @@ def _add(tool: str, what: str) -> None:
         report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")] = True,
         as_json: Json = False,
     ) -> None:
+        from dataclasses import asdict
+
         from narrows.analysis.tables import print_cells, print_summary
         from narrows.cli.common import Parts, print_json
         from narrows.cli.report import build_report
@@ -105,7 +107,7 @@ def _add(tool: str, what: str) -> None:
             for file in build_report(done.folder.path, Parts.ALL):
                 say(f"report: {file}")
         if as_json:
-            print_json(done.results)
+            print_json(done.results | {"unread": [asdict(part) for part in done.unread]})
         else:
             console = stdout_console()
             print_summary(console, [(done.folder.path, done.results)])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from narrows.campaign.imported import Imported
+    from narrows.formats.importing import ImportedRuns
 
     Cell = dict[str, Any]
 
@@ -79,7 +79,7 @@ def import_files(
     scheme: str | None = None,
     argv: list[str] | None = None,
     say: Callable[[str], None] | None = None,
-) -> Imported:
+) -> ImportedRuns:
     """Makes a campaign of what one of `IMPORTS` measured. `files` may be folders; `scheme` names the scheme
     where the files shall not; without `target` the campaign goes under results/.
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from narrows.campaign.imported import Imported, fill_campaign, imported_document
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
 from narrows.formats.cells import said, working
-from narrows.formats.runs import MOST_BINS, MeasuredRun, bins_of
+from narrows.formats.runs import MOST_BINS, MeasuredRun, Unread, bins_of, note
 from narrows.imported import WHERE
 from narrows.scenario.slugs import slug_of
 
@@ -22,6 +23,49 @@ _ONE_END = (
     "Only one end of the flows was measured: throughput is what was acknowledged there, and losses and"
     " one-way delays are not known."
 )
+
+
+@dataclass(frozen=True)
+class ImportedRuns(Imported):
+    """A campaign of runs of another tool, with the parts of its files that were not read, over all runs."""
+
+    unread: tuple[Unread, ...] = ()
+
+
+def sum_unread(parts: Iterable[Unread]) -> list[Unread]:
+    """The parts with equal kinds as one each, in the order in which the kinds first appear; what matters once
+    does so in the sum."""
+    sums: dict[str, Unread] = {}
+    for part in parts:
+        before = sums.get(part.kind, Unread(part.kind, 0))
+        sums[part.kind] = Unread(part.kind, before.count + part.count, before.matters or part.matters)
+    return [part for part in sums.values() if part.count > 0]
+
+
+def describe_unread(parts: Iterable[Unread]) -> list[str]:
+    """Sentences about parts that were not read: those that matter first; none if all was read."""
+    parts = sum_unread(parts)
+    matter = [part for part in parts if part.matters]
+    rest = [part for part in parts if not part.matters]
+    sentences = []
+    if matter:
+        sentences.append(f"The numbers rest on a part of what was logged; not read: {_listed(matter)}.")
+    if rest:
+        sentences.append(f"Not read, without effect on the numbers: {_listed(rest)}.")
+    return sentences
+
+
+def _listed(parts: list[Unread]) -> str:
+    return ", ".join(f"{part.kind} ({part.count})" for part in parts)
+
+
+def _unread_reasons(run: MeasuredRun) -> list[dict[str, str]]:
+    """Reasons of a run for what was not read: degraded where its numbers rest on a part."""
+    return [
+        note("partly_read" if matters else "unread", sentence, "degraded" if matters else "note")
+        for matters in (True, False)
+        for sentence in describe_unread(part for part in run.unread if part.matters == matters)
+    ]
 
 
 def files_of(given: list[Path], patterns: tuple[str, ...], tool: str) -> list[Path]:
@@ -57,8 +101,9 @@ def import_runs(
     name: str,
     argv: list[str],
     say: Callable[[str], None] | None = None,
-) -> Imported:
-    """Makes a campaign of the runs in the folder `target`, which must be new or empty."""
+) -> ImportedRuns:
+    """Makes a campaign of the runs in the folder `target`, which must be new or empty. Its files and parts of
+    them that were not read are named with `say`."""
     if not runs:
         raise DataError("the files hold no run that could be imported")
     schemes = [f"{tool}:{run.scheme}" for run in runs]
@@ -89,7 +134,12 @@ def import_runs(
             for run, entry in zip(runs, folder.cells, strict=True):
                 say(f"{entry['id']}: {', '.join(file.name for file in run.files)}")
 
-    return fill_campaign(target, document, read_all)
+    done = fill_campaign(target, document, read_all)
+    unread = tuple(sum_unread(part for run in runs for part in run.unread))
+    if say:
+        for sentence in describe_unread(unread):
+            say(sentence)
+    return ImportedRuns(done.folder, done.results, unread)
 
 
 def _write(tool: str, run: MeasuredRun, entry: dict[str, Any], target: Path) -> None:
@@ -121,7 +171,7 @@ def _document(tool: str, run: MeasuredRun, entry: dict[str, Any], both: bool) ->
         for flow in run.flows
     ]
     paths = {direction: [{"name": f"{direction}.0", "kind": "path"}] for direction in ("forward", "backward")}
-    reasons = list(run.reasons)
+    reasons = [*run.reasons, *_unread_reasons(run)]
     if not both:
         reasons.insert(0, {"code": "one_end", "severity": "note", "text": _ONE_END})
     return {
@@ -162,6 +212,7 @@ def _document(tool: str, run: MeasuredRun, entry: dict[str, Any], both: bool) ->
             "tool": tool,
             "files": [file.name for file in run.files],
             "ends": "both" if both else "one",
+            **({"unread": [asdict(part) for part in sum_unread(run.unread)]} if run.unread else {}),
             **run.facts,
         },
     }

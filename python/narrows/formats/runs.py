@@ -69,6 +69,17 @@ class Progress:
     arrived_bytes: Floats
 
 
+@dataclass(frozen=True)
+class Unread:
+    """Parts of a file of one kind that an importer did not read."""
+
+    #: A plural noun phrase that can stand before a number in brackets: "fragments without ports".
+    kind: str
+    count: int
+    #: True if the numbers of the run rest on a part of the file for lack of these.
+    matters: bool = False
+
+
 @dataclass
 class MeasuredRun:
     """One run of another tool."""
@@ -87,6 +98,8 @@ class MeasuredRun:
     started_at: str | None = None
     #: Remarks about the run: code, severity, text.
     reasons: list[dict[str, str]] = field(default_factory=list)
+    #: Parts of the files that were not read.
+    unread: list[Unread] = field(default_factory=list)
     #: Facts about the measurement, kept in run.json.
     facts: dict[str, Any] = field(default_factory=dict)
     #: True if the ends may have different clocks.
