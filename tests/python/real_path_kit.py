@@ -16,6 +16,8 @@ from typing import Any
 import processes
 from hosts_kit import Hosts
 from narrows.agent.location import find_agent
+from narrows.campaign import store
+from narrows.errors import NarrowsError
 from processes import eventually
 
 #: A setting that campaigns raise here in place of the largest buffers of sockets: those are the machine's,
@@ -75,11 +77,11 @@ class Lab:
 
     @property
     def campaign(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads((self.out / "campaign.json").read_text())
-        return document
+        # While it runs, a part of it is in its journal.
+        return store.read_document(self.out)
 
     def states(self) -> list[str]:
-        with contextlib.suppress(OSError, ValueError):
+        with contextlib.suppress(NarrowsError):
             return sorted(cell["state"] for cell in self.campaign["cells"])
         return []
 

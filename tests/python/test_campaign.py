@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -17,7 +18,9 @@ import pytest
 from rich.console import Console
 
 import processes
+from narrows.campaign import journal, store
 from narrows.campaign.progress import ProgressView
+from narrows.errors import NarrowsError
 from processes import eventually
 
 HERE = Path(__file__).resolve().parent
@@ -67,8 +70,7 @@ class Lab:
 
     @property
     def campaign(self) -> dict[str, Any]:
-        document: dict[str, Any] = json.loads((self.out / "campaign.json").read_text())
-        return document
+        return store.read_document(self.out)
 
     def states(self) -> list[str]:
         return sorted(cell["state"] for cell in self.campaign["cells"])
@@ -77,17 +79,15 @@ class Lab:
         return [
             str(path)
             for path in self.path.rglob("*")
-            if path.name.startswith(".") or path.name == "half-written"
+            if path.name.startswith(".") or path.name in ("half-written", journal.FILE)
         ]
 
     def wait_for_finished(self, number: int) -> None:
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline:
-            try:
+            with contextlib.suppress(NarrowsError):
                 if self.states().count("finished") >= number:
                     return
-            except (OSError, ValueError):
-                pass
             time.sleep(0.02)
         raise AssertionError("the campaign makes no progress")
 

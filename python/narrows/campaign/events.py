@@ -18,7 +18,7 @@ import json
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from narrows.campaign.store import now
+from narrows.campaign.entries import now
 
 FORMAT = "narrows/events/1"
 

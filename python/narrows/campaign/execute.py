@@ -1,6 +1,6 @@
 """Runs the cells of a plan: simulated ones on all cores, those in real time one after the other.
 
-Worker threads run one agent each and report to a queue; the main thread alone writes campaign.json,
+Worker threads run one agent each and report to a queue; the main thread alone writes the journal,
 shows progress and receives signals.
 """
 
@@ -16,14 +16,16 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
 from narrows.agent.cell import CellOutcome
 from narrows.campaign import disk, integrity
+from narrows.campaign.entries import now
 from narrows.campaign.planes import AFTER, BEFORE, Plane, Run
-from narrows.campaign.store import CampaignFolder, now
+from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError, Interrupted, NarrowsError, UnavailableError
 from narrows.scenario.model import Cell
 
@@ -94,6 +96,7 @@ class Executor:
                 try:
                     event = self.events.get(timeout=0.2)
                 except queue.Empty:
+                    self.folder.sync_if_due()
                     continue
                 try:
                     self._handle(event)
@@ -141,13 +144,13 @@ class Executor:
         if self.fatal is not None and entry["state"] != "finished":
             # The cell itself is not to blame: it runs again when the campaign is resumed.
             entry["state"] = "pending"
-        self.folder.save()
+        self.folder.keep(cell.id)
 
     def _tried_again(self, cell: Cell, outcome: CellOutcome) -> None:
         """A cell has failed that will have another try."""
         entry = self.folder.note_failure(cell.id, outcome.kind, outcome.message)
         entry.update(state="pending", started_at=None)
-        self.folder.save()
+        self.folder.keep(cell.id)
         self.watcher.cell_again(cell, f"{outcome.message}; it is tried again at the end of the round")
 
     def _judge_failure(self, outcome: CellOutcome) -> None:
@@ -168,8 +171,7 @@ class Executor:
                 )
             )
             return
-        any_finished = any(cell["state"] == "finished" for cell in self.folder.cells)
-        if outcome.kind == "unavailable" and not any_finished:
+        if outcome.kind == "unavailable" and not self.any_finished:
             self._give_up(UnavailableError(outcome.message))
 
     def _other_host(self) -> str | None:
@@ -233,7 +235,8 @@ class Executor:
             again = outcome.state == "failed" and self._put_back(cell, outcome)
             self.events.put(_Event("again" if again else "ended", cell, outcome=outcome))
             with self.lock:
-                over = not self.stopping and all(other.run != cell.run for other in self.waiting)
+                # Cells wait in the order of their rounds.
+                over = not self.stopping and not (self.waiting and self.waiting[0].run == cell.run)
             if over:
                 self._around(cell, AFTER)
 
@@ -259,7 +262,7 @@ class Executor:
             if self.stopping or hopeless or self.again[cell.id] >= self.plane.retries:
                 return False
             self.again[cell.id] += 1
-            same = sum(other.run == cell.run for other in self.waiting)
+            same = sum(1 for _ in takewhile(lambda other: other.run == cell.run, self.waiting))
             # Rounds follow each other, so what is left of this one comes first.
             self.waiting.insert(same, cell)
             return True

@@ -6,6 +6,7 @@ other one.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator
@@ -13,8 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from narrows.campaign import integrity
 from narrows.campaign.store import CampaignFolder, no_folder
 from narrows.errors import DataError, NarrowsError, reason
+from narrows.files import read_whole
 
 #: The start of a run.json, where its format stands, and the newest major version of it that is read.
 _FORMAT = re.compile(rb'"format"\s*:\s*"narrows/run/([0-9]+)')
@@ -192,6 +195,17 @@ def parquet_problem(path: Path) -> str | None:
     if start != _PARQUET or end[4:] != _PARQUET or length + _SHORTEST > size:
         return "is damaged or cut off: it does not end as a Parquet file does"
     return None
+
+
+def is_torn(cell: Path) -> bool:
+    """True if the record of a cell that campaign.json does not know yet lacks the ends of files: a power cut
+    takes them from what was just written."""
+    integrity.check_plain(cell)
+    try:
+        json.loads(read_whole(cell / "run.json", "record of a run"))
+    except (DataError, ValueError, RecursionError):
+        return True
+    return any(parquet_problem(file) for file in cell.glob("*.parquet"))
 
 
 def counted(cells: Iterable[dict[str, Any]]) -> str:

@@ -12,7 +12,8 @@ from typing import Any
 
 from narrows import __version__
 from narrows.campaign import results as result_files
-from narrows.campaign.store import CampaignFolder, new_document, new_entry, now
+from narrows.campaign.entries import new_document, new_entry, now
+from narrows.campaign.store import CampaignFolder
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID
 from narrows.filled import filled
 from narrows.imported import WHERE

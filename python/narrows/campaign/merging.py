@@ -19,9 +19,10 @@ from typing import Any
 
 from narrows.campaign import integrity
 from narrows.campaign import results as result_files
+from narrows.campaign.entries import now
 from narrows.campaign.gathering import is_busy, record_problem
 from narrows.campaign.schema import resolved as resolved_scenario
-from narrows.campaign.store import FORMAT, CampaignFolder, now, write_atomically
+from narrows.campaign.store import FORMAT, CampaignFolder, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.model import FOR_PEOPLE, hash_of

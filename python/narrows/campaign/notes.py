@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign.store import now, read_document, read_json, write_atomically
+from narrows.campaign.entries import now
+from narrows.campaign.store import read_document, read_json, write_atomically
 from narrows.errors import DataError, UsageError
 from narrows.text import any_of, shorten
 

@@ -1,7 +1,8 @@
 """The folder of a campaign: created whole, locked while in use, resumable after any interruption.
 
-`campaign.json` is replaced atomically after each cell, and the agent renames a cell's folder into place
-when it is complete. So whatever happens, what is there is intact and what is missing is run again.
+`campaign.json` is replaced atomically at both ends of a session, cells that end in between are lines of the
+journal beside it (narrows.campaign.journal), and the agent renames a cell's folder into place when it is
+complete. So whatever happens, what is there is intact and what is missing is run again.
 """
 
 from __future__ import annotations
@@ -13,12 +14,13 @@ import tempfile
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows.campaign import integrity
+from narrows.campaign import entries, integrity, journal
+from narrows.campaign.entries import now
+from narrows.campaign.journal import Journal
 from narrows.campaign.schema import check_members
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_whole
@@ -27,15 +29,10 @@ from narrows.locks import FolderLock
 if TYPE_CHECKING:
     # Reading a campaign needs neither scenarios nor what plans are made of.
     from narrows.campaign.plan import Plan
-    from narrows.scenario import Cell, Loaded, Scenario
+    from narrows.scenario import Loaded, Scenario
     from narrows.scenario.files import Files
 
-FORMAT = "narrows/campaign/1"
-
-
-def now() -> str:
-    """The time of day, as it is written to files."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+FORMAT = entries.FORMAT
 
 
 def write_atomically(path: Path, content: str | bytes) -> None:
@@ -105,6 +102,8 @@ class CampaignFolder:
     path: Path
     document: dict[str, Any]
     _lock: FolderLock | None = field(default=None, repr=False)
+    #: Of the session that runs.
+    _journal: Journal | None = field(default=None, repr=False)
     #: Entries by the names of their cells: campaigns may have tens of thousands.
     _entries: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
 
@@ -131,10 +130,12 @@ class CampaignFolder:
             ],
             "resolved": scenario.to_json(),
         }
-        document = new_document(
-            scenario.name, scenario.where, written, versions, list(map(_planned, plan.cells))
+        document = entries.new_document(
+            scenario.name, scenario.where, written, versions, list(map(entries.planned, plan.cells))
         )
-        folder = cls(path, document | {"hash": scenario.hash, "host": facts, "skipped": _skipped(plan)})
+        folder = cls(
+            path, document | {"hash": scenario.hash, "host": facts, "skipped": entries.skipped(plan)}
+        )
         folder._acquire()
         try:
             # Again, because another process may have been at work until the lock was ours.
@@ -177,6 +178,8 @@ class CampaignFolder:
 
     def close(self) -> None:
         """Releases the folder for other processes."""
+        if self._journal is not None:
+            self._journal.close()
         if self._lock is not None:
             self._lock.close()
             self._lock = None
@@ -229,15 +232,29 @@ class CampaignFolder:
         entry.setdefault("failures", []).append({"at": now(), "kind": kind, "message": message})
         return entry
 
+    def keep(self, cell_id: str) -> None:
+        """Makes the entry of a cell survive this process."""
+        self._write(journal.CELL, self.entry(cell_id))
+
     def note_round(self, state: dict[str, Any]) -> None:
         """Notes what the machines of a campaign between hosts were like before or after a round."""
         self.document.setdefault("rounds", []).append(state)
-        self.save()
+        self._write(journal.ROUND, state)
 
     def note_session(self, **facts: Any) -> None:
         """Notes something about the process that works on the campaign now."""
         self.document["sessions"][-1].update(facts)
-        self.save()
+        self._write(journal.SESSION, facts)
+
+    def sync_if_due(self) -> None:
+        """Brings to the disk what has waited long enough for it."""
+        if self._journal is not None:
+            self._journal.sync_if_due()
+
+    def _write(self, kind: str, content: dict[str, Any]) -> None:
+        if self._journal is None:
+            self._journal = Journal(self.path, self.document["hash"], len(self.document["sessions"]))
+        self._journal.write(kind, content)
 
     def save(self) -> None:
         """Writes campaign.json."""
@@ -266,6 +283,8 @@ class CampaignFolder:
         if outcome == "done":
             self.document["ended_at"] = now()
         self.save()
+        (self._journal or Journal(self.path, "", 0)).remove()
+        self._journal = None
 
     # -- inside ----------------------------------------------------------------------------------
 
@@ -284,14 +303,14 @@ class CampaignFolder:
         for entry in document["cells"]:
             cell = planned.get(entry["id"])
             if cell is not None:
-                self._adopt(entry, cell.content)
+                self._adopt(entry, cell.content, remove)
         # A scheme that was skipped and can run now (a module was loaded) is added, and the reverse
         # leaves what has been measured alone.
         for cell in plan.cells:
             if cell.id not in known:
-                document["cells"].append(_planned(cell))
+                document["cells"].append(entries.planned(cell))
         measured = {cell["scheme"] for cell in document["cells"] if cell["state"] == "finished"}
-        document["skipped"] = [one for one in _skipped(plan) if one["scheme"] not in measured]
+        document["skipped"] = [one for one in entries.skipped(plan) if one["scheme"] not in measured]
         self.begin_session(argv)
 
     def _keep_files(self, files: Files) -> None:
@@ -319,9 +338,14 @@ class CampaignFolder:
         for leftover in (*self.path.glob(".*.tmp"), *self.files_dir.glob(".*.tmp")):
             leftover.unlink(missing_ok=True)
 
-    def _adopt(self, entry: dict[str, Any], content: dict[str, Any]) -> None:
+    def _adopt(self, entry: dict[str, Any], content: dict[str, Any], remove: Callable[[Path], None]) -> None:
         """Compares what campaign.json says about a cell with what is there."""
         folder = self.cell_dir(entry["id"])
+        from narrows.campaign.gathering import is_torn
+
+        known = entry["state"] == "finished"
+        if folder.exists() and not known and is_torn(folder):
+            remove(folder)
         if not folder.exists():
             if entry.get("error"):
                 # The cell is made again: how it failed is still told.
@@ -336,7 +360,6 @@ class CampaignFolder:
                 f"{folder}: is not the record of this campaign's cell {entry['id']}; remove the folder to run"
                 " the cell again"
             )
-        known = entry["state"] == "finished"
         if known and (problem := integrity.changed(folder, entry)):
             raise DataError(problem)
         self.finish(entry["id"], entry.get("digest") if known else None)
@@ -349,9 +372,27 @@ def read_document(path: Path) -> dict[str, Any]:
             f"{path}: holds a sweep, of which there are no records; 'narrows sweep show', 'narrows plot' and"
             " 'narrows query' show its results"
         )
-    document = read_json(path / "campaign.json", FORMAT)
-    integrity.check_document(path / "campaign.json", document)
+    file = path / "campaign.json"
+    while True:
+        before = _identity(file)
+        document = read_json(file, FORMAT)
+        written = journal.read(path)
+        # Another process may end its session between both, which moves cells from one to the other.
+        if _identity(file) == before:
+            break
+    integrity.check_document(file, document)
+    if written is not None and written.apply(document):
+        check_members(written.path, document)
+        integrity.check_document(written.path, document)
     return document
+
+
+def _identity(file: Path) -> tuple[int, int] | None:
+    try:
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
@@ -364,53 +405,6 @@ def check_same(path: Path, scenario: Scenario) -> dict[str, Any]:
             f" for ({scenario.name}, {scenario.hash}); choose another folder with -o"
         )
     return document
-
-
-def new_document(
-    name: str, where: str, scenario: dict[str, Any], versions: dict[str, Any], cells: list[dict[str, Any]]
-) -> dict[str, Any]:
-    """The campaign.json of a new campaign; `scenario` as it is stored."""
-    return {
-        "format": FORMAT,
-        "name": name,
-        "hash": "",
-        "where": where,
-        "scenario": scenario,
-        "created_at": now(),
-        "ended_at": None,
-        "sessions": [],
-        "versions": versions,
-        "host": None,
-        "skipped": [],
-        "cells": cells,
-    }
-
-
-def new_entry(cell: str, scheme: str, run: int, **more: Any) -> dict[str, Any]:
-    """The entry of a cell that has not run."""
-    return {
-        "id": cell,
-        "scheme": scheme,
-        "run": run,
-        "seed": None,
-        "hash": None,
-        "state": "pending",
-        "verdict": None,
-        "reasons": [],
-        "error": None,
-        "started_at": None,
-        "ended_at": None,
-        "attempts": 0,
-        **more,
-    }
-
-
-def _planned(cell: Cell) -> dict[str, Any]:
-    return new_entry(cell.id, cell.scheme, cell.run, seed=cell.seed, hash=cell.hash)
-
-
-def _skipped(plan: Plan) -> list[dict[str, Any]]:
-    return [{"scheme": one.scheme, "reason": one.reason} for one in plan.skipped]
 
 
 def _remove(folder: Path) -> None:

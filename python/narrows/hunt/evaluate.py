@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from narrows.campaign.columns import FIXED, free_name, typed
+from narrows.campaign.entries import now
 from narrows.campaign.results import metric_list
-from narrows.campaign.store import now
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.hunt import space as spaces
 from narrows.hunt.objectives import Metrics, Objective

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from narrows.campaign import signals
-from narrows.campaign.store import now, read_json, write_atomically
+from narrows.campaign.entries import now
+from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, Interrupted, NarrowsError, reason
 from narrows.hunt import found
 from narrows.hunt.evaluate import EVALUATIONS, Evaluator, Question

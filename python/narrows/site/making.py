@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
-from narrows.campaign import notes, own_metrics
+from narrows.campaign import journal, notes, own_metrics
 from narrows.campaign.gathering import Gathered, gather
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
@@ -41,7 +41,7 @@ Json = dict[str, Any]
 
 _ID = re.compile(r"[a-z0-9][a-z0-9-]{0,90}")
 #: Files whose change makes a page change, besides its downloads.
-_READ = ("campaign.json", notes.FILE)
+_READ = ("campaign.json", journal.FILE, notes.FILE)
 
 
 def make(

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from narrows.campaign.store import now
+from narrows.campaign.entries import now
 from narrows.errors import DataError
 from narrows.sweep.store import DOCUMENT, SweepFolder
 

@@ -19,8 +19,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.campaign.columns import FIXED, free_name, typed
+from narrows.campaign.entries import now
 from narrows.campaign.results import metric_list
-from narrows.campaign.store import now, read_json, write_atomically
+from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.locks import FolderLock
 from narrows.sweep.loading import LoadedSweep, SweepCell
