@@ -164,7 +164,7 @@ def test_summary_reverses_the_delay_axis_and_leaves_invalid_runs_out(tmp_path: P
     assert summary.upright([1.0, 9.0])[0] == 0.0
     assert "1 invalid run not drawn" in summary.caption(campaign)
     rows = summary.numbers(campaign)
-    assert list(rows["run"]) == ["1", "1", "mean", "mean"]
+    assert list(rows["run"]) == ["1", "1", "median", "median"]
 
 
 def test_labels_do_not_overlap() -> None:

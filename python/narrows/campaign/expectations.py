@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from statistics import fmean, median
+from statistics import fmean
 from typing import Any
 
 from narrows.scenario.expect import ALL, kind_of
 from narrows.scenario.quantity import show
+from narrows.statistics.runs import median_over_runs
 
 HOLDS, FAILS, SKIPPED = "holds", "fails", "skipped"
 INVALID = "invalid"
 
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
-    "median": median,
+    "median": median_over_runs,
     "mean": fmean,
     "min": min,
     "max": max,

@@ -17,7 +17,7 @@ from narrows.comparison.findings import BETTER, CLAIMS, ERROR_RATE, LEVEL, WORSE
 from narrows.comparison.sides import Pairing, Sample, Side
 from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.statistics import ranking
-from narrows.statistics.runs import FEWEST_FOR_INTERVAL
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL, median_over_runs
 
 FORMAT = "narrows/compare/1"
 CAMPAIGNS, SCHEMES = "campaigns", "schemes"
@@ -276,7 +276,7 @@ def _frontier(values: str, members: dict[str, Sample], axes: tuple[str, str]) ->
     middle = np.full((len(members), 2), np.nan)
     for row in range(len(members)):
         if there[row].any():
-            middle[row] = np.median(points[row][there[row]], axis=0)
+            middle[row] = [median_over_runs(column) for column in points[row][there[row]].T]
     on = ranking.on_frontier(middle)
     enough = (
         bool(there.any(axis=1).any())

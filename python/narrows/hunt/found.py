@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from statistics import median
 from typing import Any
 
 from narrows.hunt.evaluate import Evaluator, Question
 from narrows.hunt.search import CONFIRMED
 from narrows.hunt.space import Values
 from narrows.scenario.quantity import show
+from narrows.statistics.runs import median_over_runs
 
 #: Runs of the scenario, with seeds that the search has not seen.
 FRESH = 6
@@ -36,7 +36,7 @@ def expectations(question: Question, evaluator: Evaluator, values: Values, promi
         word = "at_least" if objective.high else "at_most"
         limit = _written(question, _outwards(promised, up=not objective.high))
         return [f"{{metric: {objective.metric}, scheme: {scheme}, {word}: {limit}}}"]
-    own, other = (median(one) for one in zip(*_both(evaluator, values), strict=True))
+    own, other = (median_over_runs(one) for one in zip(*_both(evaluator, values), strict=True))
     spare = GIVEN_AWAY * (own - other)
     found = []
     for name, limit, high in (
@@ -146,7 +146,7 @@ def outcome(question: Question, results: dict[str, Any]) -> dict[str, Any]:
     ]
     return {
         "runs": runs,
-        "median": median(valid) if valid else None,
+        "median": median_over_runs(valid) if valid else None,
         "expect": expect,
         "holds": bool(valid) and all(one["outcome"] == "holds" for one in expect),
     }

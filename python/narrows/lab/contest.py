@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from narrows.campaign.signals import Signalled
 from narrows.errors import DataError, Interrupted, NarrowsError, UsageError
 from narrows.lab.submissions import PLACEHOLDER, Submission, submissions_in
 from narrows.statistics.ranking import Floats
-from narrows.statistics.runs import LEVEL, RESAMPLES, SEED
+from narrows.statistics.runs import LEVEL, RESAMPLES, SEED, median_over_runs
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -302,7 +301,7 @@ def ranking(entrants: list[Entrant], paths: list[str], rules: Rules) -> dict[str
 
 def _value(runs: list[float]) -> float:
     known = [one for one in runs if np.isfinite(one)]
-    return median(known) if known else float("nan")
+    return median_over_runs(known) if known else float("nan")
 
 
 def _places(entrants: list[Entrant]) -> tuple[list[int], list[int]]:

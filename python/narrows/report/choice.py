@@ -3,10 +3,9 @@ it is the one in the middle of the row in the middle: what the values change is 
 
 from __future__ import annotations
 
-from statistics import median
-
 from narrows.report.data import Campaign, Run
 from narrows.scenario.derived import suffix
+from narrows.statistics.runs import median_over_runs
 
 #: By these a run is called the one in the middle.
 _METRICS = ("throughput_bps", "delay_p95_ns", "goodput_bps", "rtt_p95_ns")
@@ -27,7 +26,7 @@ def representative(runs: list[Run]) -> Run | None:
         known = [value for value in values.values() if value is not None]
         if len(known) < len(valid):
             continue
-        middle, span = median(known), max(known) - min(known)
+        middle, span = median_over_runs(known), max(known) - min(known)
         for cell, value in values.items():
             if value is not None and span > 0:
                 distance[cell] += abs(value - middle) / span

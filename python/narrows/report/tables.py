@@ -7,7 +7,6 @@ available says `N/A` and points at a note with the reason.
 
 from __future__ import annotations
 
-import statistics
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from narrows.files import packaged
 from narrows.report import prose, real_path, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
-from narrows.statistics.runs import are_identical
+from narrows.statistics.runs import are_identical, median_over_runs
 from narrows.text import plural
 
 Cell = dict[str, Any]
@@ -337,7 +336,7 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
                     continue
                 counts = all(float(value).is_integer() for value in values) and not _unit(metric)
                 places = 0 if counts else units.decimals_for(values)
-                middle = statistics.median(values)
+                middle = median_over_runs(values)
                 spread = None
                 if len(values) > 1:
                     spread = f"{units.number(values[0], places)} to {units.number(values[-1], places)}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from statistics import fmean, median
+from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 if TYPE_CHECKING:
@@ -19,6 +19,34 @@ FEWEST_FOR_INTERVAL = 6
 RESAMPLES = 10_000
 SEED = 20_010_101
 LEVEL = 0.95
+#: The statistic of every number of a campaign, in the words of captions and footnotes.
+STATISTIC = "median over the valid runs"
+
+
+def median_over_runs(values: Sequence[float]) -> float:
+    """The median: the one statistic by which runs are summarised, so that tables, figures, answers and sites
+    have the same number for the same runs. Raises `ValueError` for no value."""
+    if not len(values):
+        raise ValueError("there is no value of which a median could be taken")
+    ordered = sorted(map(float, values))
+    below, above = ordered[(len(ordered) - 1) // 2], ordered[len(ordered) // 2]
+    return below if below == above else (below + above) / 2
+
+
+def quantiles_over_runs(samples: Sequence[ArrayLike], shares: ArrayLike) -> NDArray[float64]:
+    """The median over the runs of each run's quantiles at some shares (0 to 1), by nearest rank: what a share
+    of each run's values does not exceed. `samples` has the values of each run in order, none is empty."""
+    import numpy
+
+    wanted = numpy.asarray(shares, dtype=numpy.float64)
+    of_runs = []
+    for sample in samples:
+        ordered = numpy.asarray(sample, dtype=numpy.float64)
+        # A share such as 0.95 of 20 values is the 19th, however 0.95 * 20 is rounded.
+        ranks = numpy.ceil(wanted * len(ordered) * (1 - 1e-12)).astype(numpy.intp)
+        of_runs.append(ordered[numpy.clip(ranks, 1, len(ordered)) - 1])
+    medians: NDArray[float64] = numpy.median(numpy.array(of_runs), axis=0)
+    return medians
 
 
 def bootstrap_interval(samples: ArrayLike) -> tuple[Any, Any]:
@@ -99,7 +127,7 @@ def summarise(values: Sequence[float]) -> dict[str, Any]:
         interval = [float(end) for end in bootstrap_interval(values)]
     return {
         "mean": fmean(values),
-        "median": median(values),
+        "median": median_over_runs(values),
         "min": min(values),
         "max": max(values),
         "ci95": interval,
@@ -117,7 +145,7 @@ def summarise_happened(times: Sequence[float], outcomes: Sequence[float]) -> dic
     happened = sum(outcome > 0 for outcome in outcomes)
     return {
         "mean": None,
-        "median": median(times) if times else None,
+        "median": median_over_runs(times) if times else None,
         "ci95": None,
         "n": len(times),
         "happened": happened,

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from narrows.errors import DataError
+from narrows.statistics.runs import median_over_runs
 from narrows.sweep.store import SweepFolder
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Points:
-    """The points of a scheme: values of the parameters, and the mean of a metric over the valid runs."""
+    """The points of a scheme: values of the parameters, and the median of a metric over the valid runs."""
 
     scheme: str
     #: By the name of the column: numbers, or texts of keys without order.
@@ -53,6 +54,7 @@ class Effects:
 def points_of(folder: SweepFolder, metric: str, flow: int | None = None) -> list[Points]:
     """The points of each scheme, from the rows of one flow or of all together; raises `DataError` if there is
     nothing."""
+    import numpy as np
     import pyarrow.compute as pc
 
     names = [one["name"] for one in folder.parameters]
@@ -64,12 +66,13 @@ def points_of(folder: SweepFolder, metric: str, flow: int | None = None) -> list
     table = table.filter(pc.is_valid(table[metric]))
     if table.num_rows == 0:
         raise DataError(f"{folder.path}: no valid run has {metric}")
-    means = table.group_by(["scheme", "point", *names]).aggregate([(metric, "mean")]).sort_by("point")
+    runs = table.group_by(["scheme", "point", *names]).aggregate([(metric, "list")]).sort_by("point")
     found = []
-    for scheme in dict.fromkeys(means["scheme"].to_pylist()):
-        own = means.filter(pc.equal(means["scheme"], scheme))
+    for scheme in dict.fromkeys(runs["scheme"].to_pylist()):
+        own = runs.filter(pc.equal(runs["scheme"], scheme))
         values = {name: own[name].to_pylist() for name in names}
-        found.append(Points(scheme, values, own[f"{metric}_mean"].to_numpy()))
+        medians = map(median_over_runs, own[f"{metric}_list"].to_pylist())
+        found.append(Points(scheme, values, np.fromiter(medians, np.float64, own.num_rows)))
     return found
 
 

@@ -27,7 +27,7 @@ CLOSE = 0.3
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A scheme in a scatter: the mean of its runs, the runs themselves and the words beside it."""
+    """A scheme in a scatter: the median of its runs, the runs themselves and the words beside it."""
 
     scheme: str
     style: Style
@@ -102,7 +102,7 @@ def break_below(axes: Axes) -> None:
 def names(
     picture: Figure, axes: Axes, marks: Sequence[Mark], radius: float, corner: tuple[float, float] | None
 ) -> None:
-    """Words beside the means, placed in points of the page; `corner` is the place of the word for better."""
+    """Words beside the medians, placed in points of the page; `corner` is the place of “better”."""
     from matplotlib.lines import Line2D
     from matplotlib.patheffects import withStroke
 

@@ -47,6 +47,8 @@ def _of_sweep(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
 def _of_matrix(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
     import numpy as np
 
+    from narrows.statistics.runs import median_over_runs
+
     rows = matrix_rows(data)
     scale = float(metric.get("show_scale") or 1)
     samples: dict[str, list[float]] = {}
@@ -62,4 +64,4 @@ def _of_matrix(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
             placed = numeric(texts)
             title = f"{name} ({placed[1]})" if placed and placed[1] else name
             values[title] = list(placed[0]) if placed else texts
-        yield Points(base, values, np.array([sum(samples[one]) / len(samples[one]) for one in labels]))
+        yield Points(base, values, np.array([median_over_runs(samples[one]) for one in labels]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from narrows.report.data import Campaign, Run
 from narrows.report.drawing import Numbers, Options, new_figure, paper_style
 from narrows.report.style import INK, MUTED, PAPER
+from narrows.statistics.runs import median_over_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -74,9 +74,9 @@ def _harm(data: Campaign) -> dict[Pair, float]:
             for row, column in ((schemes[0], schemes[-1]), (schemes[-1], schemes[0])):
                 beside.setdefault((row, column), []).append(sum(rates[row]) / len(rates[row]))
     return {
-        pair: 1 - median(values) / median(alone[pair[0]])
+        pair: 1 - median_over_runs(values) / median_over_runs(alone[pair[0]])
         for pair, values in beside.items()
-        if median(alone.get(pair[0], [0.0])) > 0
+        if median_over_runs(alone.get(pair[0], [0.0])) > 0
     }
 
 
@@ -98,7 +98,7 @@ def numbers(data: Campaign) -> Numbers:
     return {
         "scheme": [row for row, _ in pairs],
         "beside": [column for _, column in pairs],
-        "share": [median(values) for values in shares],
+        "share": [median_over_runs(values) for values in shares],
         "min": [min(values) for values in shares],
         "max": [max(values) for values in shares],
         "harm": [harm.get(pair, np.nan) for pair in pairs],
@@ -130,7 +130,7 @@ def figure(data: Campaign, options: Options) -> Figure:
     # Light in the middle; in grey, where both ends are alike, the numbers tell.
     ends = LinearSegmentedColormap.from_list("shares", ["#8d4f9f", "#f4f1ec", "#c78200"])
     worse = LinearSegmentedColormap.from_list("harm", ["#f4f1ec", "#8d4f9f"])
-    shares = {pair: median(values) for pair, values in found.items()}
+    shares = {pair: median_over_runs(values) for pair, values in found.items()}
     # Numbers are written light where the map is dark.
     maps = [("share of (%)", shares, ends, lambda value: value < 18)]
     if harm:

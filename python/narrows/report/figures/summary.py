@@ -23,6 +23,7 @@ from narrows.report.figures._scatter import (
 )
 from narrows.report.figures.parameter import matrix_rows
 from narrows.report.style import MUTED, Style, distinct, of_matrix
+from narrows.statistics.runs import median_over_runs
 from narrows.text import plural
 
 if TYPE_CHECKING:
@@ -69,15 +70,15 @@ def dots(data: Campaign) -> list[Dot]:
     return found
 
 
-def means(data: Campaign) -> dict[str, tuple[float, float, int]]:
-    """Mean delay, mean throughput and number of runs of each scheme, over the runs drawn."""
+def medians(data: Campaign) -> dict[str, tuple[float, float, int]]:
+    """Median delay, median throughput and number of runs of each scheme, over the runs drawn."""
     grouped: dict[str, list[Dot]] = {}
     for dot in dots(data):
         grouped.setdefault(dot.run.scheme, []).append(dot)
     return {
         scheme: (
-            sum(d.delay_ms for d in own) / len(own),
-            sum(d.throughput_mbps for d in own) / len(own),
+            median_over_runs([d.delay_ms for d in own]),
+            median_over_runs([d.throughput_mbps for d in own]),
             len(own),
         )
         for scheme in data.schemes
@@ -106,16 +107,16 @@ def absent(data: Campaign) -> str | None:
 
 
 def numbers(data: Campaign) -> Numbers:
-    """One row per run, then one per scheme (run `mean`)."""
+    """One row per run, then one per scheme (run `median`)."""
     found = dots(data)
-    mean = means(data)
+    middle = medians(data)
     return {
-        "scheme": [d.run.scheme for d in found] + list(mean),
-        "run": [str(d.run.number) for d in found] + ["mean"] * len(mean),
-        "runs": [1] * len(found) + [n for _, _, n in mean.values()],
-        "delay_p95_ms": [d.delay_ms for d in found] + [m[0] for m in mean.values()],
-        "throughput_mbps": [d.throughput_mbps for d in found] + [m[1] for m in mean.values()],
-        "verdict": [str(d.run.verdict) for d in found] + [""] * len(mean),
+        "scheme": [d.run.scheme for d in found] + list(middle),
+        "run": [str(d.run.number) for d in found] + ["median"] * len(middle),
+        "runs": [1] * len(found) + [n for _, _, n in middle.values()],
+        "delay_p95_ms": [d.delay_ms for d in found] + [m[0] for m in middle.values()],
+        "throughput_mbps": [d.throughput_mbps for d in found] + [m[1] for m in middle.values()],
+        "verdict": [str(d.run.verdict) for d in found] + [""] * len(middle),
     }
 
 
@@ -126,19 +127,19 @@ def caption(data: Campaign) -> str:
     text = (
         "All flows of a run together: throughput against the 95th percentile of one-way delay. The delay "
         "axis is reversed, so better is up and to the right. Small marks are runs, the large mark with the "
-        f"{'number' if len(marks) > MOST_NAMES else 'name'} is the mean of a scheme's valid runs."
+        f"{'number' if len(marks) > MOST_NAMES else 'name'} is the median of a scheme's valid runs."
     )
     if logarithmic([d.delay_ms for d in found]):
         text += " The delay axis is logarithmic."
     if any(len(mark.runs) >= FEWEST_OF_ELLIPSE for mark in marks):
-        text += " Ellipses are one standard deviation of the runs."
+        text += " Ellipses are one standard deviation of the runs around their mean."
     if upright([d.throughput_mbps for d in found])[0] > 0:
         text += " The throughput axis doesn't start at zero."
     if _near(found, marks):
         text += " The second picture is a closer look at the schemes in the rectangle."
     if any(d.degraded for d in found):
         text += " Hollow marks are runs judged degraded."
-    shared = _shared(list(means(data)))
+    shared = _shared(list(medians(data)))
     if shared and len(marks) <= MOST_NAMES:
         text += f" Names leave out {' '.join(shared)}, which most of the schemes have."
     left_out = sum(1 for run in data.runs if run.state == "finished" and not run.valid)
@@ -178,9 +179,9 @@ def tips(data: Campaign) -> dict[str, str]:
         f"run-{i}": f"{d.run.scheme}, run {d.run.number}: {numbers_of(d.throughput_mbps, d.delay_ms)}"
         for i, d in enumerate(dots(data))
     }
-    for i, (scheme, (delay, throughput, count)) in enumerate(means(data).items()):
-        of_runs = f"mean of {plural(count, 'run')}"
-        found[f"mean-{i}"] = f"{scheme}, {of_runs}: {numbers_of(throughput, delay)}"
+    for i, (scheme, (delay, throughput, count)) in enumerate(medians(data).items()):
+        of_runs = f"median of {plural(count, 'run')}"
+        found[f"median-{i}"] = f"{scheme}, {of_runs}: {numbers_of(throughput, delay)}"
     return found | {f"near-{mark}": tip for mark, tip in found.items()}
 
 
@@ -243,12 +244,12 @@ class _Frame:
 
 def _marks(data: Campaign, found: list[Dot], width_mm: float) -> list[Mark]:
     """One per scheme with valid runs, numbered if they are too many for names."""
-    mean, styles = means(data), styles_of(data)
-    shared = _shared(list(mean))
+    middle, styles = medians(data), styles_of(data)
+    shared = _shared(list(middle))
     marks = []
-    for number, (scheme, (delay, throughput, _)) in enumerate(mean.items(), 1):
+    for number, (scheme, (delay, throughput, _)) in enumerate(middle.items(), 1):
         runs = [(dot.delay_ms, dot.throughput_mbps) for dot in found if dot.run.scheme == scheme]
-        words = str(number) if len(mean) > MOST_NAMES else broken(_without(scheme, shared), width_mm)
+        words = str(number) if len(middle) > MOST_NAMES else broken(_without(scheme, shared), width_mm)
         marks.append(Mark(scheme, styles[scheme], delay, throughput, runs, words))
     return marks
 
@@ -325,9 +326,9 @@ def _outline(axes: Axes, found: list[Dot]) -> None:
 
 
 def _points(axes: Axes, data: Campaign, marks: list[Mark], found: list[Dot], panel: int) -> None:
-    """Ellipses, runs and means, in this order from the ground up."""
+    """Ellipses, runs and medians, in this order from the ground up."""
     order = {dot.run.cell: number for number, dot in enumerate(dots(data))}
-    places = {scheme: number for number, scheme in enumerate(means(data))}
+    places = {scheme: number for number, scheme in enumerate(medians(data))}
     gid = ("", "near-")[panel]
     styles = {mark.scheme: mark.style for mark in marks}
     for mark in marks:
@@ -359,7 +360,7 @@ def _points(axes: Axes, data: Campaign, marks: list[Mark], found: list[Dot], pan
             zorder=4,
             facecolors=mark.style.color,
             edgecolors="white",
-            gid=f"{gid}mean-{places[mark.scheme]}",
+            gid=f"{gid}median-{places[mark.scheme]}",
         )
 
 

@@ -48,14 +48,14 @@ def _axes(points: list[Points]) -> tuple[str, str] | None:
 
 
 def _grid(one: Points, axes: tuple[str, str]) -> tuple[Any, list[str], list[str]]:
-    """Means of the metric by classes (rows from below), with the middles of the classes as they are shown."""
+    """Medians of the metric by classes (rows from below), with the middles of the classes as shown."""
     across, up = (classes(one.values[name], MOST) for name in axes)
     table = np.full((int(up.max()) + 1, int(across.max()) + 1), np.nan)
     for row in range(table.shape[0]):
         for column in range(table.shape[1]):
             inside = (up == row) & (across == column)
             if inside.any():
-                table[row, column] = one.metric[inside].mean()
+                table[row, column] = np.median(one.metric[inside])
     return table, _middles(one.values[axes[0]], across), _middles(one.values[axes[1]], up)
 
 
@@ -90,7 +90,7 @@ def numbers(data: Campaign) -> Numbers:
                             value,
                         )
                     )
-    names = ("scheme", "metric", "unit", "x", "x_value", "y", "y_value", "mean")
+    names = ("scheme", "metric", "unit", "x", "x_value", "y", "y_value", "median")
     return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
 
@@ -102,9 +102,9 @@ def caption(data: Campaign) -> str:
         if (axes := _axes(points))
     ]
     return (
-        f"{'; '.join(named)}: the two parameters that explain most of each. Fields are means over the points"
-        f" with valid runs; a parameter with more than {MOST} values is cut into classes of as many points"
-        " each."
+        f"{'; '.join(named)}: the two parameters that explain most of each. Fields are medians"
+        " over the points, each of which is the median over its valid runs; a parameter with more than"
+        f" {MOST} values is cut into classes of as many points each."
     )
 
 
