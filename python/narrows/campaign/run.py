@@ -36,7 +36,7 @@ from narrows.errors import (
     UnavailableError,
 )
 from narrows.hosts.remote_host import RemoteHost, RemoteOptions, Rendezvous
-from narrows.scenario import Loaded
+from narrows.scenario import Cell, Loaded
 from narrows.scenario.real_path import LOCAL, REMOTE, WHERE
 from narrows.text import plural
 
@@ -193,8 +193,10 @@ def run_campaign(
     means: Means | None = None,
     tell: Tell = nobody,
     runner: Location | None = None,
+    wanted: Callable[[Cell], bool] | None = None,
 ) -> Finished:
-    """Runs (or completes) a campaign and writes its results. Another host is reached as `reach` says; runs on
+    """Runs (or completes) a campaign and writes its results; with `wanted` only these cells, and the others
+    stay pending. Another host is reached as `reach` says; runs on
     this machine may take `means`, and `runner` runs them in place of the agent. `tell` is told events."""
 
     def say(text: str) -> None:
@@ -219,7 +221,9 @@ def run_campaign(
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
-            return _run_in(folder, found, runner or agent, console, quiet, again, means or Means(), tell)
+            return _run_in(
+                folder, found, runner or agent, console, quiet, again, means or Means(), tell, wanted
+            )
         except (Interrupted, signals.Signalled) as error:
             folder.end_session("interrupted")
             done = sum(cell["state"] == "finished" for cell in folder.cells)
@@ -246,12 +250,14 @@ def _run_in(
     again: bool,
     means: Means,
     tell: Tell,
+    wanted: Callable[[Cell], bool] | None = None,
 ) -> Finished:
     plan = found.plan
     scenario = plan.scenario
     plane = _plane(folder, found, agent, means)
     states = {cell["id"]: cell["state"] for cell in folder.cells}
-    missing = [cell for cell in plan.cells if states[cell.id] != "finished"]
+    unfinished = [cell for cell in plan.cells if states[cell.id] != "finished"]
+    missing = [cell for cell in unfinished if wanted is None or wanted(cell)]
     finished = sum(state == "finished" for state in states.values())
     workers = plane.workers(len(missing))
     overhead = OVERHEAD_S.get(scenario.where)
@@ -291,7 +297,7 @@ def _run_in(
     tell("measure")
     results = result_files.compute(folder)
     result_files.write(folder, results)
-    folder.end_session("done")
+    folder.end_session("done" if len(missing) == len(unfinished) else "part")
     return Finished(folder, results)
 
 

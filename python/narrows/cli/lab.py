@@ -13,6 +13,7 @@ from narrows.cli.common import Json
 
 if TYPE_CHECKING:
     from narrows.lab.reading import Experiment
+    from narrows.lab.tasks import Task
 
 lab = group("lab", "narrows lab run geni", "Published experiments, run again and compared, and lessons.")
 
@@ -20,7 +21,7 @@ Name = Annotated[str, typer.Argument(help="A family (narrows lab list), or the f
 
 
 @subcommand(lab, "list", example="narrows lab list")
-def listed(
+def list_families(
     reference: Annotated[
         bool, typer.Option("--reference", help="Print the reference of lab.yaml as Markdown.")
     ] = False,
@@ -38,23 +39,30 @@ def listed(
 
         print(markdown(), end="")
         return
-    found: list[dict[str, Any]] = []
-    for one in families():
-        entry: dict[str, Any] = {"name": one.name, "origin": one.origin, "path": str(one.path)}
+    entries: list[dict[str, Any]] = []
+    for family in families():
+        entry: dict[str, Any] = {"name": family.name, "origin": family.origin, "path": str(family.path)}
         try:
-            of = read(one.path)
+            read_lab = read(family.path)
         except DataError as error:
-            entry |= {"kind": None, "question": None, "problem": str(error)}
+            entry |= {"kind": None, "number": None, "question": None, "problem": str(error)}
         else:
-            kind = "lesson" if of.lesson else "laboratory"
-            entry |= {"kind": kind, "question": of.question, "quick": of.quick is not None, "problem": None}
-        found.append(entry)
+            entry |= {
+                "kind": "lesson" if read_lab.lesson else "laboratory",
+                "number": read_lab.lesson.number if read_lab.lesson else None,
+                "question": read_lab.question,
+                "quick": read_lab.quick is not None,
+                "problem": None,
+            }
+        entries.append(entry)
+    entries.sort(key=lambda entry: (entry["kind"] == "lesson", entry["number"] or 0, entry["name"]))
     if as_json:
-        print_json({"format": "narrows/labs/1", "labs": found})
+        print_json({"format": "narrows/labs/1", "labs": entries})
         return
-    shown = table("name", "kind", "question", whole=("name",))
-    for entry in found:
-        shown.add_row(entry["name"], entry["kind"] or "", entry["problem"] or entry["question"])
+    shown = table("name", "kind", "question", whole=("name", "kind"))
+    for entry in entries:
+        kind = " ".join(str(word) for word in (entry["kind"], entry["number"]) if word is not None)
+        shown.add_row(entry["name"], kind, entry["problem"] or entry["question"])
     stdout_console().print(shown)
 
 
@@ -88,6 +96,14 @@ def run(
     only: Annotated[
         str | None, typer.Option("--only", metavar="A,B", help="Only these experiments, separated by commas.")
     ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(
+            "--task",
+            metavar="NAME",
+            help="Of a lesson: run the conditions of this task alone, and draw its figures.",
+        ),
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -113,27 +129,40 @@ def run(
     from narrows.lab import lesson, running
     from narrows.lab.store import load
 
-    found = load(name)
-    plane = where or found.where
+    family = load(name)
+    plane = where or family.where
     if plane not in ("simulate", "emulate"):
         raise UsageError(f'--where: "{plane}" is not simulate or emulate')
-    folder = output or running.default_folder(found, plane, quick)
+    folder = output or running.default_folder(family, plane, quick)
     wanted = [part.strip() for part in (only or "").split(",") if part.strip()]
+    chosen = lesson.find_task(family, task) if task is not None else None
 
-    def tell(number: int, of: int, one: Experiment) -> None:
+    def tell(number: int, count: int, experiment: Experiment) -> None:
         if not as_json:
-            say(f"experiment {number} of {of}, {one.name}{f': {one.what}' if one.what else ''}")
+            what = f": {experiment.what}" if experiment.what else ""
+            say(f"experiment {number} of {count}, {experiment.name}{what}")
 
-    running.check(found, plane, quick, wanted)
-    begun = running.begin(found, folder, plane, quick)
-    argv = ["narrows", *sys.argv[1:]]
-    code = running.run_all(begun, wanted, argv=argv, console=stderr_console(), quiet=as_json, tell=tell)
-    document = _report(folder, cells=False, as_json=as_json)
-    if found.lesson is not None and (made := lesson.write_answers(found, folder)) and not as_json:
+    running.check(family, plane, quick, wanted)
+    begun = running.begin(family, folder, plane, quick)
+    made = lesson.write_answers(family, folder)
+    if made and not as_json:
         say(f"write your answers into {made}; narrows lab mark {folder} marks them")
+    if chosen is not None:
+        lesson.check_prediction(family, folder, chosen)
+    code = running.run_all(
+        begun,
+        wanted,
+        argv=["narrows", *sys.argv[1:]],
+        console=stderr_console(),
+        quiet=as_json,
+        tell=tell,
+        conditions=None if chosen is None else chosen.conditions,
+    )
+    document = _report(folder, cells=False, as_json=as_json, task=chosen)
     # Expectations of the scenarios are not those of the family.
     if code in (0, EXIT_EXPECTATION):
-        code = EXIT_EXPECTATION if any(one["outcome"] == "does not hold" for one in document["expect"]) else 0
+        broken = any(limit["outcome"] == "does not hold" for limit in document["expect"])
+        code = EXIT_EXPECTATION if broken and chosen is None else 0
     if code:
         raise typer.Exit(code)
 
@@ -148,19 +177,41 @@ def report(
     _report(folder, cells=cells, as_json=as_json)
 
 
-def _report(folder: Path, *, cells: bool, as_json: bool) -> dict[str, Any]:
+def _report(folder: Path, *, cells: bool, as_json: bool, task: Task | None = None) -> dict[str, Any]:
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
-    from narrows.lab.text import print_report
+    from narrows.lab.text import print_report, print_task
     from narrows.lab.writing import write
 
     document, files = write(folder)
     if as_json:
         print_json(document)
+    elif task is not None:
+        print_task(stdout_console(), document, task)
     else:
         print_report(stdout_console(), document, cells)
         print(f"report: {files[0]}")
     return document
+
+
+@subcommand(lab, example="narrows lab copy lesson-own my-lesson")
+def copy(
+    name: Name,
+    folder: Annotated[Path, typer.Argument(help="The folder to make; it must not exist.")],
+    as_json: Json = False,
+) -> None:
+    """Copy a family to change it or to hand it out: everything but the right answers of a lesson.
+
+    Run the copy with narrows lab run ./FOLDER.
+    """
+    from narrows.cli.common import print_done
+    from narrows.lab.new import copy_family
+    from narrows.lab.store import load
+
+    files = copy_family(load(name), folder)
+    shown = folder if folder.is_absolute() else f"./{folder}"
+    text = f"copied {', '.join(files)} into {folder}; run it with: narrows lab run {shown}"
+    print_done(text, as_json, "lab-copy", folder=str(folder), files=files)
 
 
 @subcommand(lab, example="narrows lab new my-lab")
@@ -195,9 +246,15 @@ def mark(
         Path | None,
         typer.Option(metavar="FILE", help="The right answers, where the family comes without them."),
     ] = None,
+    answers: Annotated[
+        bool, typer.Option("--answers", help="Show the right answers and explanations too.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Mark the answers of one student, or of a class.
+
+    Right answers and explanations are shown only with --answers. In a class every folder is listed, also
+    those without answers or without a run.
 
     Numbers that follow from runs are compared with the student's own runs, so that any seed and machine
     will do.
@@ -207,7 +264,7 @@ def mark(
     from narrows.lab.marking import mark as marked
     from narrows.lab.marking import print_marks
 
-    document = marked(folder, solution)
+    document = marked(folder, solution, reveal=answers)
     if as_json:
         print_json(document)
         return

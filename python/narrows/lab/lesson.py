@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
-from narrows.errors import DataError, Problem, ScenarioError
+from narrows.errors import DataError, Problem, ScenarioError, UsageError
 from narrows.files import read_whole
 from narrows.lab.reading import Lab
+from narrows.lab.tasks import Task
 from narrows.scenario.yaml_tree import Mapping, Scalar, parse_value
-from narrows.text import did_you_mean, shorten
+from narrows.text import any_of, did_you_mean, shorten
 
 FILE = "answers.yaml"
 SCHEMA = "narrows/lab-answers/1"
@@ -16,9 +18,31 @@ _MOST_BYTES = 100_000
 _WIDTH = 100
 
 
+@dataclass(frozen=True)
+class Sheet:
+    """The content of a student's file: answers by `TASK.QUESTION` and predictions by task, without empty
+    ones."""
+
+    name: str
+    answers: dict[str, str]
+    predictions: dict[str, str]
+
+
+def find_task(lab: Lab, name: str) -> Task:
+    """The task of a lesson. Raises `UsageError` if the family is not a lesson or has no such task."""
+    if lab.lesson is None:
+        raise UsageError(f"--task: {lab.name} is not a lesson")
+    task = lab.lesson.task(name)
+    if task is None:
+        known = [task.name for task in lab.lesson.tasks]
+        hint = did_you_mean(name, known) or f"; it has {any_of(known)}"
+        raise UsageError(f'--task: {lab.name} has no task "{shorten(name)}"{hint}')
+    return task
+
+
 def write_answers(lab: Lab, folder: Path) -> Path | None:
-    """Writes the questions of a lesson as a file to fill in; None if it is there already, whatever is in
-    it."""
+    """Writes the questions of a lesson as a file to fill in; returns None if the file exists, whatever its
+    content."""
     from narrows.analysis.terminal import fold
     from narrows.campaign.store import write_atomically
 
@@ -28,23 +52,34 @@ def write_answers(lab: Lab, folder: Path) -> Path | None:
     lines = [f"# {lab.title}: write each answer behind its colon.", f"schema: {SCHEMA}", "name:", "answers:"]
     for number, task in enumerate(lab.lesson.tasks, 1):
         lines += ["", *(f"  # {line}" for line in fold(f"{number}. {task.do}", _WIDTH))]
-        for one in task.questions:
+        if task.predict:
+            lines += [
+                f"  # {line}" for line in fold(f"Before you run it: {task.predict} (not marked)", _WIDTH)
+            ]
+            lines.append(f"  {task.prediction}:")
+        for asked in task.questions:
             kind = (
-                f"one of: {', '.join(one.options)}"
-                if one.options
-                else f"a number{f' in {one.unit}' if one.unit else ''}"
+                f"one of: {', '.join(asked.options)}"
+                if asked.options
+                else f"a number{f' in {asked.unit}' if asked.unit else ''}"
             )
-            lines += [f"  # {line}" for line in fold(f"{one.ask} ({kind})", _WIDTH)]
-            lines.append(f"  {task.name}.{one.name}:")
+            lines += [f"  # {line}" for line in fold(f"{asked.ask} ({kind})", _WIDTH)]
+            lines.append(f"  {task.name}.{asked.name}:")
     write_atomically(file, "\n".join(lines) + "\n")
     return file
 
 
-def read_answers(lab: Lab, folder: Path) -> tuple[str, dict[str, str]]:
-    """The name that a student gave, and the answers by `TASK.QUESTION`; those that are empty are left out.
+def check_prediction(lab: Lab, folder: Path, task: Task) -> None:
+    """Raises `DataError` with the question if a task has a prediction that the student has not made."""
+    if task.predict and task.name not in read_answers(lab, folder).predictions:
+        raise DataError(
+            f"{folder / FILE}: {task.prediction} is empty: {task.predict} Write your answer behind it,"
+            " then run the same command again"
+        )
 
-    Raises `DataError` if the file is not there, or answers what nobody asked.
-    """
+
+def read_answers(lab: Lab, folder: Path) -> Sheet:
+    """The student's file. Raises `DataError` if it does not exist, or answers an unknown question."""
     assert lab.lesson is not None
     file = folder / FILE
     try:
@@ -61,17 +96,22 @@ def read_answers(lab: Lab, folder: Path) -> tuple[str, dict[str, str]]:
     problems = []
     named = tree.entries.get("name")
     name = named.text if isinstance(named, Scalar) and not named.is_null else folder.resolve().name
-    answers = tree.entries.get("answers")
-    found: dict[str, str] = {}
-    known = lab.lesson.questions
-    for key, mark, value in answers if isinstance(answers, Mapping) else ():
+    entries = tree.entries.get("answers")
+    answers: dict[str, str] = {}
+    predictions: dict[str, str] = {}
+    known = [*lab.lesson.questions, *lab.lesson.predictions]
+    for key, mark, value in entries if isinstance(entries, Mapping) else ():
         if key not in known:
             hint = did_you_mean(key, known) or f"; there are {', '.join(known)}"
             problems.append(Problem(str(mark), "", f'there is no question "{shorten(key)}"{hint}'))
         elif not isinstance(value, Scalar):
             problems.append(Problem(str(mark), key, "must be a single value"))
         elif not value.is_null:
-            found[key] = " ".join(value.text.split())
+            text = " ".join(value.text.split())
+            if key in lab.lesson.predictions:
+                predictions[key.partition(".")[0]] = text
+            else:
+                answers[key] = text
     if problems:
         raise ScenarioError(problems)
-    return name, found
+    return Sheet(name, answers, predictions)

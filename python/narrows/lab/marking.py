@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.errors import DataError, NarrowsError
+from narrows.files import shipped_labs
 from narrows.lab.comparing import compare
 from narrows.lab.lesson import FILE, read_answers
-from narrows.lab.reading import Lab, Question
+from narrows.lab.reading import Lab
 from narrows.lab.running import NOTE, open_run
 from narrows.lab.sections import read_section
+from narrows.lab.store import SOLUTIONS, user_folder
+from narrows.lab.tasks import Question
+from narrows.lab.written_numbers import read_number
 from narrows.report.units import trimmed
 from narrows.text import any_of, did_you_mean, plural, shorten
 
@@ -21,6 +25,41 @@ if TYPE_CHECKING:
 
 FORMAT = "narrows/lab-marks/1"
 RIGHT, WRONG, EMPTY = "right", "wrong", "not answered"
+
+
+MARKED, NO_ANSWERS, NOT_RUN, UNREADABLE = "marked", "no answers", "not run", "unreadable"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """The mark of one answer; the right one and why are empty unless they are to be revealed."""
+
+    question: str
+    ask: str
+    answer: str | None
+    right: str | None
+    unit: str | None
+    outcome: str
+    points: float
+    of: float
+    explain: str
+    why: str | None
+
+
+@dataclass(frozen=True)
+class Student:
+    """The marks of one student; `of` is the number of points of the lesson, None if it is not known."""
+
+    name: str
+    folder: str
+    state: str
+    lab: str | None = None
+    points: float = 0.0
+    of: float | None = None
+    answers: tuple[Mark, ...] = ()
+    #: What the student expected, by the names of the tasks; not marked.
+    predictions: Mapping[str, str] = field(default_factory=dict)
+    problem: str | None = None
 
 
 @dataclass(frozen=True)
@@ -36,12 +75,13 @@ class Answer:
 
 
 def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
-    """The right answers by `TASK.QUESTION`. Raises `DataError` if the file is not there, or answers not every
-    question."""
+    """The right answers by `TASK.QUESTION`. Raises `DataError` if the file does not exist or is
+    not complete."""
     assert lab.lesson is not None
-    file = path or lab.folder / lab.lesson.solution
-    if not file.is_file():
-        raise DataError(f"{file}: the right answers are not there; name their file with --solution")
+    file = path or _find_solution(lab, lab.lesson.solution)
+    if file is None or not file.is_file():
+        missing = file or lab.folder / lab.lesson.solution
+        raise DataError(f"{missing}: the right answers do not exist; name their file with --solution")
     raw, tree, problems = read_section(file, "solution", "solution")
     problems.raise_if_any()
     found = {}
@@ -61,10 +101,19 @@ def read_solution(lab: Lab, path: Path | None) -> dict[str, Answer]:
         found[name] = Answer(
             one["right"], one["from"], one["column"], one["within"], one["factor"], one["explain"] or ""
         )
-    if missing := [name for name in lab.lesson.questions if name not in found]:
-        problems.add(tree.mark, f"there is no answer for {', '.join(missing)}")
+    if unanswered := [name for name in lab.lesson.questions if name not in found]:
+        problems.add(tree.mark, f"there is no answer for {', '.join(unanswered)}")
     problems.raise_if_any()
     return found
+
+
+def _find_solution(lab: Lab, name: str) -> Path | None:
+    """The file of right answers: in the family's folder, or in `solutions` beside families."""
+    homes: list[Path] = [lab.folder, lab.folder.parent / SOLUTIONS, user_folder() / SOLUTIONS]
+    shipped = shipped_labs()
+    if shipped is not None:
+        homes.append(shipped / SOLUTIONS)
+    return next((home / name for home in homes if (home / name).is_file()), None)
 
 
 def _sides(origin: str) -> list[tuple[str, str]]:
@@ -82,92 +131,107 @@ def _unknown(origin: str, lab: Lab) -> str | None:
     return None
 
 
-def mark(folder: Path, solution: Path | None) -> dict[str, Any]:
-    """The marks of a student's folder, or of all such folders in one. A student whose folder can't be
-    marked costs one sentence. Raises `DataError` if there is nobody to mark."""
-    folders = [folder] if (folder / NOTE).is_file() else []
-    if not folders and folder.is_dir():
-        folders = sorted(path for path in folder.iterdir() if (path / NOTE).is_file())
-    if not folders:
+def mark(folder: Path, solution: Path | None, *, reveal: bool) -> dict[str, Any]:
+    """The marks of a student's folder, or of every folder in a class's folder, in which students without a
+    run or answers are listed too. Only with `reveal` do the marks contain right answers and explanations.
+
+    Raises `DataError` if no lesson was run below the folder, or the only student cannot be marked.
+    """
+    if (folder / NOTE).is_file():
+        student = _mark_student(folder, solution, reveal)
+        if student.problem:
+            raise DataError(student.problem)
+        return _document([student])
+    parts = folder.iterdir() if folder.is_dir() else ()
+    folders = sorted(path for path in parts if path.is_dir() and not path.name.startswith("."))
+    if not any((path / NOTE).is_file() for path in folders):
         raise DataError(f"{folder}: no lesson was run here; narrows lab run NAME -o {folder} runs one")
-    students, problems = [], []
-    for one in folders:
-        try:
-            students.append(_student(one, solution))
-        except NarrowsError as error:
-            if len(folders) == 1:
-                raise
-            problems.append({"folder": str(one), "problem": str(error)})
-    return {"format": FORMAT, "students": students, "problems": problems}
+    return _document([_mark_student(path, solution, reveal) for path in folders])
 
 
-def _student(folder: Path, solution: Path | None) -> dict[str, Any]:
-    run = open_run(folder)
-    lab = run.lab
-    if lab.lesson is None:
-        raise DataError(f"{folder}: {lab.name} is no lesson, so there are no answers to mark")
-    right = read_solution(lab, solution)
-    if not (folder / FILE).is_file():
-        raise DataError(
-            f"{folder}: there is no {FILE}; narrows lab run {lab.name} -o {folder} writes one to fill in"
-        )
-    name, answers = read_answers(lab, folder)
-    document = compare(run)
-    marked = [
-        _marked(key, question, answers.get(key), right[key], document)
-        for key, question in lab.lesson.questions.items()
-    ]
+def _document(students: list[Student]) -> dict[str, Any]:
     return {
-        "name": name,
-        "folder": str(folder),
-        "lab": lab.name,
-        "points": sum(one["points"] for one in marked),
-        "of": sum(one["of"] for one in marked),
-        "answers": marked,
+        "format": FORMAT,
+        "students": [asdict(student) for student in students],
+        "problems": [
+            {"folder": student.folder, "problem": student.problem} for student in students if student.problem
+        ],
     }
 
 
-def _marked(
-    key: str, question: Question, answer: str | None, right: Answer, document: Mapping[str, Any]
-) -> dict[str, Any]:
+def _mark_student(folder: Path, solution: Path | None, reveal: bool) -> Student:
+    """The marks of one folder; in a class a folder that cannot be marked costs one sentence, not the others'
+    marks."""
+    unmarked = Student(folder.resolve().name, str(folder), NOT_RUN)
+    if not (folder / NOTE).is_file():
+        why = f"{folder}: no lesson was run here"
+        return replace(unmarked, problem=why)
+    try:
+        run = open_run(folder)
+        lab = run.lab
+        if lab.lesson is None:
+            raise DataError(f"{folder}: {lab.name} is not a lesson, so it has no answers to mark")
+        right = read_solution(lab, solution)
+        questions = lab.lesson.questions
+        unmarked = replace(unmarked, lab=lab.name, of=sum(asked.points for asked in questions.values()))
+        if not (folder / FILE).is_file():
+            why = f"{folder}: {FILE} does not exist; narrows lab run {lab.name} -o {folder} writes it"
+            return replace(unmarked, state=NO_ANSWERS, problem=why)
+        sheet = read_answers(lab, folder)
+        document = compare(run)
+    except NarrowsError as error:
+        return replace(unmarked, state=UNREADABLE, problem=str(error))
+    marks = tuple(
+        _mark_answer(key, asked, sheet.answers.get(key), right[key], document, reveal)
+        for key, asked in questions.items()
+    )
+    return replace(
+        unmarked,
+        name=sheet.name,
+        state=MARKED if sheet.answers else NO_ANSWERS,
+        points=sum(mark.points for mark in marks),
+        answers=marks,
+        predictions=sheet.predictions,
+    )
+
+
+def _mark_answer(
+    key: str,
+    question: Question,
+    answer: str | None,
+    right: Answer,
+    document: Mapping[str, Any],
+    reveal: bool,
+) -> Mark:
     expected = right.right if right.right is not None else _from_runs(right, document)
-    good = answer is not None and expected is not None and _is_right(answer, expected, question, right.within)
-    outcome = EMPTY if answer is None else RIGHT if good else WRONG
+    is_good = (
+        answer is not None and expected is not None and _is_right(answer, expected, question, right.within)
+    )
     why = None
     if expected is None:
-        why = f"the runs gave no value of {right.origin}"
-    return {
-        "question": key,
-        "ask": question.ask,
-        "answer": answer,
-        "right": expected,
-        "unit": question.unit,
-        "outcome": outcome,
-        "points": question.points if good else 0.0,
-        "of": question.points,
-        "explain": right.explain,
-        "why": why,
-    }
+        why = f"the runs have no value of {right.origin}" if reveal else "the runs have no value for it yet"
+    return Mark(
+        question=key,
+        ask=question.ask,
+        answer=answer,
+        right=expected if reveal else None,
+        unit=question.unit,
+        outcome=EMPTY if answer is None else RIGHT if is_good else WRONG,
+        points=question.points if is_good else 0.0,
+        of=question.points,
+        explain=right.explain if reveal else "",
+        why=why,
+    )
 
 
 def _is_right(answer: str, expected: str, question: Question, within: float) -> bool:
     if question.options:
         return answer.casefold() == expected.casefold()
-    given, wanted = _number(answer, question.unit), _number(expected, None)
-    if given is None or wanted is None:
-        return False
-    return abs(given - wanted) <= within * abs(wanted) + 1e-12
-
-
-def _number(text: str, unit: str | None) -> float | None:
-    """A number that a person wrote: `12.5`, `12,5`, `12.5 ms` where ms are asked for, `80 %`."""
-    plain = text.replace(",", ".") if text.count(",") == 1 and "." not in text else text
-    if unit and plain.endswith(unit):
-        plain = plain.removesuffix(unit)
-    try:
-        return float(plain)
-    except ValueError:
-        return None
+    return any(
+        abs(given - wanted) <= within * abs(wanted) + 1e-12
+        for given in read_number(answer, question.unit)
+        for wanted in read_number(expected, None)
+    )
 
 
 def _from_runs(right: Answer, document: Mapping[str, Any]) -> str | None:
@@ -191,26 +255,12 @@ def _from_runs(right: Answer, document: Mapping[str, Any]) -> str | None:
 
 
 def print_marks(console: Console, document: Mapping[str, Any]) -> None:
-    """One student answer by answer, several as a table."""
-    from narrows.analysis.terminal import Column, FittedTable, fold, width
+    """Prints one student answer by answer, several as a table."""
+    from narrows.analysis.terminal import Column, FittedTable
 
     students = document["students"]
     if len(students) == 1 and not document["problems"]:
-        one = students[0]
-        for answer in one["answers"]:
-            unit = f" {answer['unit']}" if answer["unit"] else ""
-            given = "" if answer["answer"] is None else f" {answer['answer']}"
-            text = f"{answer['outcome']}: {answer['question']}{':' if given else ''}{given}"
-            if answer["outcome"] != RIGHT:
-                text += (
-                    f"; right is {answer['right']}{unit}"
-                    if answer["right"] is not None
-                    else f"; {answer['why']}"
-                )
-            lines = fold(f"{text}. {answer['explain']}".rstrip(), width(console.file))
-            for line in lines:
-                console.print(line, soft_wrap=True, markup=False)
-        console.print(f"{one['name']}: {one['points']:g} of {plural(int(one['of']), 'point')}", style="bold")
+        _print_student(console, students[0])
         return
     table = FittedTable(
         Column("student", "left"),
@@ -219,9 +269,33 @@ def print_marks(console: Console, document: Mapping[str, Any]) -> None:
         Column("of"),
         Column("not right", "left", folded=True),
     )
-    for one in sorted(students, key=lambda student: -float(student["points"])):
-        wrong = ", ".join(answer["question"] for answer in one["answers"] if answer["outcome"] != RIGHT)
-        table.add(one["name"], one["lab"], f"{one['points']:g}", f"{one['of']:g}", wrong)
+    for student in sorted(students, key=lambda student: -float(student["points"])):
+        wrong = ", ".join(mark["question"] for mark in student["answers"] if mark["outcome"] != RIGHT)
+        note = wrong if student["state"] == MARKED else student["state"]
+        points = "–" if student["state"] in (NOT_RUN, UNREADABLE) else f"{student['points']:g}"
+        total = "–" if student["of"] is None else f"{student['of']:g}"
+        table.add(student["name"], student["lab"] or "", points, total, note)
     table.print(console)
     for problem in document["problems"]:
         console.print(problem["problem"], soft_wrap=True, markup=False)
+
+
+def _print_student(console: Console, student: Mapping[str, Any]) -> None:
+    from narrows.analysis.terminal import fold, width
+
+    texts = [f"expected: {task}: {text}" for task, text in student["predictions"].items()]
+    for mark in student["answers"]:
+        unit = f" {mark['unit']}" if mark["unit"] else ""
+        text = (
+            f"{mark['outcome']}: {mark['question']}{'' if mark['answer'] is None else ': ' + mark['answer']}"
+        )
+        if mark["outcome"] != RIGHT and mark["right"] is not None:
+            text += f"; right is {mark['right']}{unit}"
+        if mark["why"]:
+            text += f"; {mark['why']}"
+        texts.append(f"{text}. {mark['explain']}".rstrip())
+    for text in texts:
+        for line in fold(text, width(console.file)):
+            console.print(line, soft_wrap=True, markup=False)
+    points = plural(int(student["of"]), "point")
+    console.print(f"{student['name']}: {student['points']:g} of {points}", style="bold")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from importlib.resources import files
 from pathlib import Path
 
 from narrows.errors import DataError, UsageError, reason
-from narrows.lab.reading import FILE, read
+from narrows.lab.reading import FILE, Lab, read
 from narrows.lab.schema import schema_text
 
 _FILES = (FILE, "scenario.yaml", "published.csv", "page.md")
@@ -30,3 +31,19 @@ def make(folder: Path, lesson: bool) -> list[str]:
         raise DataError(f"{folder}: can't be written: {reason(error)}") from None
     read(folder)
     return list(texts)
+
+
+def copy_family(lab: Lab, folder: Path) -> list[str]:
+    """Copies the files of a family but the right answers of a lesson, and returns their names. Raises
+    `UsageError` if the folder exists."""
+    if folder.exists():
+        raise UsageError(f"{folder} exists already; name another folder, or remove it")
+    solution = lab.lesson.solution if lab.lesson else None
+    names = sorted(path.name for path in lab.folder.iterdir() if path.is_file() and path.name != solution)
+    try:
+        folder.mkdir(parents=True)
+        for name in names:
+            shutil.copyfile(lab.folder / name, folder / name)
+    except OSError as error:
+        raise DataError(f"{folder}: can't be written: {reason(error)}") from None
+    return names

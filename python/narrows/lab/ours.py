@@ -10,7 +10,7 @@ from typing import Any
 from narrows.campaign.results import INVALID
 from narrows.lab.arithmetic import combined
 from narrows.lab.reading import Column, Experiment
-from narrows.lab.running import LabRun, columns_of, meets
+from narrows.lab.running import LabRun, columns_of, find_rows
 
 Row = Mapping[str, Any]
 
@@ -42,7 +42,6 @@ class Measured:
 def measured(run: LabRun, experiment: Experiment) -> Measured:
     """The values of an experiment that has been run; of one that was interrupted, those of its finished
     runs."""
-    from narrows.campaign.columns import Columns
     from narrows.campaign.results import read
     from narrows.campaign.schema import resolved
     from narrows.campaign.store import CampaignFolder
@@ -51,27 +50,15 @@ def measured(run: LabRun, experiment: Experiment) -> Measured:
     folder = CampaignFolder.read(path)
     results = read(path)
     document = folder.document
-    columns = Columns(document)
     scenario = resolved(document)
-    bases = list(dict.fromkeys(columns.base(row["label"]) for row in scenario["schemes"]))
-    skipped = {one["scheme"]: str(one["reason"]) for one in document["skipped"]}
-    wanted = list(dict.fromkeys(run.lab.scheme_of(name, run.where) for name in experiment.schemes))
+    skipped = {row["scheme"]: str(row["reason"]) for row in document["skipped"]}
     found: dict[tuple[str, str, str], Ours] = {}
     metrics = {metric["name"]: metric for metric in results["metrics"]}
-    for name in experiment.schemes:
-        # The rows of the campaign stand in the order of the schemes that it was given.
-        number = wanted.index(run.lab.scheme_of(name, run.where))
-        base = bases[number] if number < len(bases) else None
-        for case in experiment.cases.values():
-            labels = [
-                row["label"]
-                for row in scenario["schemes"]
-                if columns.base(row["label"]) == base and meets(row.get("values") or {}, case.ours)
-            ]
-            rows = [row for row in results["rows"] if row["scheme"] in labels]
-            why = next((skipped[label] for label in labels if label in skipped), None)
-            for column in columns_of(run, experiment.name):
-                found[column.name, name, case.name] = _value(column, rows, metrics, why)
+    for (name, case), labels in find_rows(run.lab, experiment, run.where, scenario).items():
+        rows = [row for row in results["rows"] if row["scheme"] in labels]
+        why = next((skipped[label] for label in labels if label in skipped), None)
+        for column in columns_of(run, experiment.name):
+            found[column.name, name, case] = _value(column, rows, metrics, why)
     return Measured(found, metrics, _facts(folder.cells, document, scenario))
 
 

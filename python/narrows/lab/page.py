@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any
 
 from narrows import __version__
@@ -15,8 +17,8 @@ from narrows.text import plural
 Json = Mapping[str, Any]
 
 
-def page(document: Json) -> str:
-    """The page as text; the same document gives the same bytes."""
+def page(document: Json, folder: Path) -> str:
+    """The page as text, with the figures of the run's `folder`; the same document makes the same bytes."""
     from jinja2 import Environment
     from markupsafe import Markup
 
@@ -27,16 +29,31 @@ def page(document: Json) -> str:
     own = templates.joinpath("lab.css").read_text(encoding="utf-8")
     columns = document["columns"]
     labels = {column["name"]: column["label"] for column in columns}
+    figures = [_figure(figure, folder) for figure in document["figures"]]
     return template.render(
         version=__version__,
         doc=document,
         css=Markup(style + own),
         compared=any(column["all"]["cells"] for column in columns),
-        columns=[_column(column) for column in columns],
+        columns=[
+            {
+                **_column(column),
+                "figures": [figure for figure in figures if figure["column"] == column["name"]],
+            }
+            for column in columns
+        ],
+        figures=[figure for figure in figures if figure["column"] is None],
         limits=[{**one, "text": answer.limit(one, labels)} for one in document["expect"]],
         artefacts=text.artefacts(document),
         experiments=[{**one, "facts": _facts(one)} for one in document["experiments"]],
     )
+
+
+def _figure(figure: Json, folder: Path) -> dict[str, Any]:
+    content = None
+    if figure["file"] is not None:
+        content = base64.b64encode((folder / figure["file"]).read_bytes()).decode("ascii")
+    return {**figure, "content": content}
 
 
 def _facts(one: Json) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from narrows.lab.published import Published
 from narrows.lab.sections import read_section
+from narrows.lab.tasks import Drawing, Lesson, Pair, Question, Task, expand_conditions
 from narrows.scenario.problems import Problems
 from narrows.scenario.yaml_tree import Mapping, Mark
 from narrows.text import any_of, did_you_mean, shorten
@@ -106,41 +108,6 @@ class Expectation:
 
 
 @dataclass(frozen=True)
-class Question:
-    """A question of a lesson."""
-
-    name: str
-    ask: str
-    options: tuple[str, ...]
-    unit: str | None
-    points: float
-
-
-@dataclass(frozen=True)
-class Task:
-    """A task of a lesson."""
-
-    name: str
-    do: str
-    hints: tuple[str, ...]
-    questions: tuple[Question, ...]
-
-
-@dataclass(frozen=True)
-class Lesson:
-    """What makes a laboratory a lesson; `minutes` is how long it takes."""
-
-    minutes: float
-    solution: str
-    tasks: tuple[Task, ...]
-
-    @property
-    def questions(self) -> dict[str, Question]:
-        """All questions by `TASK.QUESTION`."""
-        return {f"{task.name}.{one.name}": one for task in self.tasks for one in task.questions}
-
-
-@dataclass(frozen=True)
 class Lab:
     """A laboratory. Schemes are called by their published names; `schemes` and `emulated` say what they are
     here."""
@@ -166,6 +133,7 @@ class Lab:
     tried: tuple[str, ...]
     relations: tuple[Relation, ...]
     expect: tuple[Expectation, ...]
+    figures: tuple[Drawing, ...]
     lesson: Lesson | None
     #: The names of all cases, in the order of the experiments.
     cases: tuple[str, ...]
@@ -214,6 +182,9 @@ class _Checked:
             for name in raw[key]:
                 self._known(name, self.schemes, "scheme", key)
         self._file(raw["page"], "page")
+        figures = tuple(
+            self._drawing(one, f"figures.{number}", experiments) for number, one in enumerate(raw["figures"])
+        )
         plain: dict[str, Any] = {name: raw[name] for name in _PLAIN}
         listed: dict[str, Any] = {name: tuple(raw[name]) for name in _LISTS}
         return Lab(
@@ -226,7 +197,8 @@ class _Checked:
             artefacts=tuple(self._artefact(number, one) for number, one in enumerate(raw["artefacts"])),
             relations=tuple(self._relation(number, one) for number, one in enumerate(raw["relations"])),
             expect=tuple(self._expectation(number, one) for number, one in enumerate(raw["expect"])),
-            lesson=self._lesson(raw["lesson"]),
+            figures=figures,
+            lesson=self._lesson(raw["lesson"], experiments),
             cases=tuple(self.cases),
             **plain,
             **listed,
@@ -314,17 +286,47 @@ class _Checked:
             self._wrong(at, "limits nothing; write at_least or at_most")
         return Expectation(**raw)
 
-    def _lesson(self, raw: dict[str, Any] | None) -> Lesson | None:
+    def _drawing(self, raw: dict[str, Any], at: str, experiments: dict[str, Experiment]) -> Drawing:
+        name = raw["experiment"] or next(iter(experiments))
+        self._known(name, experiments, "experiment", at)
+        own = experiments.get(name) or next(iter(experiments.values()))
+        conditions = self._conditions(raw["conditions"], own.schemes, own.cases, f"{at}.conditions")
+        return Drawing(raw["figure"], name, conditions, raw["caption"] or "")
+
+    def _conditions(
+        self, texts: list[str], schemes: tuple[str, ...], cases: Iterable[str], at: str
+    ) -> tuple[Pair, ...]:
+        pairs, unknown = expand_conditions(texts, schemes, cases)
+        for text in unknown:
+            hint = (
+                did_you_mean(text, [*schemes, *cases])
+                or f"; write SCHEME @ CASE, {any_of([*schemes, *cases])}"
+            )
+            self._wrong(at, f'"{shorten(text)}" names no condition{hint}')
+        return tuple(pairs)
+
+    def _lesson(self, raw: dict[str, Any] | None, experiments: dict[str, Experiment]) -> Lesson | None:
         if raw is None:
             return None
         tasks = []
         for name, task in raw["tasks"].items():
+            at = f"lesson.tasks.{name}"
             questions = tuple(
                 Question(key, **{**one, "options": tuple(one["options"])})
                 for key, one in task["questions"].items()
             )
-            tasks.append(Task(name, task["do"], tuple(task["hints"]), questions))
-        return Lesson(raw["minutes"], raw["solution"], tuple(tasks))
+            if any(asked.name == "predict" for asked in questions):
+                self._wrong(at, "a question may not be called predict, the key of the prediction")
+            conditions = self._conditions(task["runs"], tuple(self.schemes), self.cases, f"{at}.runs")
+            figures = tuple(
+                self._drawing(one, f"{at}.look.{number}", experiments)
+                for number, one in enumerate(task["look"])
+            )
+            tasks.append(
+                Task(name, task["do"], task["predict"], conditions, figures, tuple(task["hints"]), questions)
+            )
+        number = None if raw["number"] is None else int(raw["number"])
+        return Lesson(number, raw["minutes"], raw["solution"], tuple(tasks))
 
     # -- checks ----------------------------------------------------------------------------------
 

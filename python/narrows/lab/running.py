@@ -4,20 +4,23 @@ note of what was run (`lab.json`)."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.errors import DataError, UsageError
 from narrows.lab.reading import Column, Experiment, Lab, read
 from narrows.lab.store import find
+from narrows.lab.tasks import Pair
 from narrows.text import did_you_mean, shorten
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from narrows.scenario import Loaded, Override
+    from narrows.campaign.run import Finished
+    from narrows.scenario import Cell, Loaded, Override
 
 FORMAT = "narrows/lab-run/1"
 NOTE = "lab.json"
@@ -184,15 +187,71 @@ def run_all(
     console: Console,
     quiet: bool,
     tell: Callable[[int, int, Experiment], None],
+    conditions: Collection[Pair] | None = None,
 ) -> int:
-    """Runs what is missing of these experiments (all if none is named), and gives the largest exit code of
-    their campaigns."""
+    """Runs what is missing of these experiments (all if none is named), or of these conditions alone, and
+    returns the largest exit code of their campaigns."""
     from narrows.campaign.run import run_campaign
 
     loaded = check(run.lab, run.where, run.quick, only)
+    wanted: dict[str, set[str]] = {}
+    if conditions is not None:
+        for name, scenario in loaded.items():
+            rows = find_rows(run.lab, run.lab.experiments[name], run.where, scenario.scenario.to_json())
+            labels = {label for pair in conditions for label in rows.get(pair, ())}
+            if labels:
+                wanted[name] = labels
+        loaded = {name: scenario for name, scenario in loaded.items() if name in wanted}
     worst = 0
-    for number, (name, one) in enumerate(loaded.items(), 1):
+    for number, (name, scenario) in enumerate(loaded.items(), 1):
         tell(number, len(loaded), run.lab.experiments[name])
-        options: dict[str, Any] = {"resume": False, "argv": argv, "console": console, "quiet": quiet}
-        worst = max(worst, run_campaign(one, run.campaign(name), **options).exit_code)
+        labels = wanted.get(name, set())
+        finished = run_campaign(
+            scenario,
+            run.campaign(name),
+            resume=False,
+            argv=argv,
+            console=console,
+            quiet=quiet,
+            wanted=None if conditions is None else partial(_is_of_rows, labels),
+        )
+        code = finished.exit_code if conditions is None else _code_of(finished, labels)
+        worst = max(worst, code)
     return worst
+
+
+def _is_of_rows(labels: set[str], cell: Cell) -> bool:
+    return cell.scheme in labels
+
+
+def _code_of(finished: Finished, labels: set[str]) -> int:
+    """The exit code of a campaign of which only some rows were to be run."""
+    from narrows.errors import EXIT_OK, EXIT_SOME_INVALID
+
+    cells = [cell for cell in finished.folder.cells if cell["scheme"] in labels]
+    bad = any(cell["state"] != "finished" or cell["verdict"] == "invalid" for cell in cells)
+    return EXIT_SOME_INVALID if bad else EXIT_OK
+
+
+def find_rows(
+    lab: Lab, experiment: Experiment, where: str, scenario: dict[str, Any]
+) -> dict[Pair, list[str]]:
+    """The labels of a resolved scenario's rows by published scheme and case."""
+    from narrows.scenario.derived import suffix
+
+    rows = scenario["schemes"]
+    bases = {row["label"]: row["label"].removesuffix(suffix(row.get("values") or {})) for row in rows}
+    ordered = list(dict.fromkeys(bases.values()))
+    # The rows of the campaign have the order of the schemes that the experiment was given.
+    wanted = list(dict.fromkeys(lab.scheme_of(name, where) for name in experiment.schemes))
+    found: dict[Pair, list[str]] = {}
+    for name in experiment.schemes:
+        number = wanted.index(lab.scheme_of(name, where))
+        base = ordered[number] if number < len(ordered) else None
+        for case in experiment.cases.values():
+            found[name, case.name] = [
+                row["label"]
+                for row in rows
+                if bases[row["label"]] == base and meets(row.get("values") or {}, case.ours)
+            ]
+    return found

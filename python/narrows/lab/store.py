@@ -9,6 +9,9 @@ from narrows.files import Found, by_name, config_folder, named_path, shipped_lab
 from narrows.lab.reading import FILE, Lab, read
 from narrows.text import did_you_mean, shorten
 
+#: The folder beside families with the right answers of lessons, so that copies do not contain them.
+SOLUTIONS = "solutions"
+
 
 def user_folder() -> Path:
     """The folder with the laboratories of the user (it need not exist)."""

@@ -13,6 +13,8 @@ from narrows.text import plural
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from narrows.lab.tasks import Task
+
 Json = Mapping[str, Any]
 
 
@@ -41,6 +43,47 @@ def print_report(console: Console, document: Json, cells: bool) -> None:
     _print_list(console, "Published values that are no measurements", artefacts(document))
 
 
+def print_task(console: Console, document: Json, task: Task) -> None:
+    """One task of a lesson after it has run: its values, its figures, and its questions."""
+    _print(console, task.do, "bold")
+    rows = task.conditions
+    columns = [
+        (column, {(cell["scheme"], cell["case"]): cell for cell in column["cells"]})
+        for column in document["columns"]
+    ]
+    columns = [(column, cells) for column, cells in columns if any(pair in cells for pair in rows)]
+    if columns:
+        console.print()
+        heads = [
+            Column("\n".join(_head_lines(column)), rank=rank) for rank, (column, _) in enumerate(columns)
+        ]
+        table = FittedTable(Column("scheme", "left"), Column("condition", "left"), *heads)
+        for pair in rows:
+            values = [
+                value_of(cells[pair]["ours"], column["metric"]) if pair in cells else ""
+                for column, cells in columns
+            ]
+            table.add(*pair, *values)
+        table.print(console)
+    for figure in document["figures"]:
+        if figure["task"] == task.name:
+            console.print()
+            _print(console, f"Look at {document['folder']}/{figure['file']}: {figure['caption']}")
+    if task.questions:
+        console.print()
+        _print(console, f"Answer in {document['folder']}/answers.yaml:")
+        for asked in task.questions:
+            _print(console, f"  {task.name}.{asked.name}: {asked.ask}")
+
+
+def _head_lines(column: Json) -> list[str]:
+    """The label of a column and its unit, on lines short enough for several columns beside each other."""
+    unit = unit_of(column["metric"])
+    return [*fold(str(column["label"]), _HEAD), *([f"[{unit}]"] if unit else [])]
+
+
+#: Most letters in a line of a head.
+_HEAD = 14
 #: So many cells are shown unasked, and so many findings of each table.
 _FEW, _MOST_FINDINGS = 60, 15
 _LISTS = (

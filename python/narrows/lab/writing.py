@@ -11,19 +11,22 @@ from rich.console import Console
 
 from narrows.campaign.store import write_atomically
 from narrows.lab.comparing import compare
+from narrows.lab.figures import draw_all
 from narrows.lab.page import page
 from narrows.lab.running import open_run
 from narrows.lab.text import print_report
 
 
 def write(folder: Path) -> tuple[dict[str, Any], list[Path]]:
-    """Compares what was run in a folder, and writes the report; gives the document and the files, the page
-    first."""
-    document = compare(open_run(folder))
+    """Compares the runs in a folder with what was published, draws the figures and writes the report; returns
+    the document and the files, the page first."""
+    run = open_run(folder)
+    document = compare(run)
+    document["figures"] = [figure.to_json() for figure in draw_all(run, document)]
     text = io.StringIO()
     print_report(Console(file=text, no_color=True, width=200), document, cells=True)
     texts = {
-        "report.html": page(document),
+        "report.html": page(document, folder),
         "report.txt": text.getvalue(),
         "comparison.json": json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
     }

@@ -1,0 +1,94 @@
+"""The figures of a laboratory's report: published values against ours, and those that `lab.yaml` names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from narrows.lab.agreement_figure import draw_agreement
+from narrows.lab.running import LabRun, find_rows
+from narrows.lab.tasks import Drawing
+from narrows.report import ReportError
+from narrows.report.drawing import Options
+
+Json = Mapping[str, Any]
+
+FOLDER = "figures"
+_OPTIONS = Options(width_mm=180.0)
+
+
+@dataclass(frozen=True)
+class LabFigure:
+    """A figure of a report: where its file is below the folder of the run, or why there is none."""
+
+    title: str
+    caption: str
+    file: str | None
+    #: The column whose values it shows, or the task that it belongs to.
+    column: str | None = None
+    task: str | None = None
+    problem: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The figure as the report describes it."""
+        return asdict(self)
+
+
+def draw_all(run: LabRun, document: Json) -> list[LabFigure]:
+    """Draws all figures for which there are runs, into `figures` below the run."""
+    figures = [figure for column in document["columns"] if (figure := _compared(run, column)) is not None]
+    for number, drawing in enumerate(run.lab.figures, 1):
+        figures += _drawn(run, drawing, f"{number}-{drawing.figure}", None)
+    for task in run.lab.lesson.tasks if run.lab.lesson else ():
+        figures += draw_task(run, task.name)
+    return figures
+
+
+def draw_task(run: LabRun, name: str) -> list[LabFigure]:
+    """Draws the figures of one task of a lesson."""
+    task = run.lab.lesson.task(name) if run.lab.lesson else None
+    figures: list[LabFigure] = []
+    for number, drawing in enumerate(task.figures if task else (), 1):
+        figures += _drawn(run, drawing, f"{name}-{number}-{drawing.figure}", name)
+    return figures
+
+
+def _compared(run: LabRun, column: Json) -> LabFigure | None:
+    """Ours against the published values of a column that has at least two of both."""
+    if column["all"]["cells"] < 2:
+        return None
+    stem = run.folder / FOLDER / f"compared-{column['name']}"
+    schemes = {name: run.lab.scheme_of(name, run.where) for name in run.lab.schemes}
+    caption = draw_agreement(column, schemes, stem, _OPTIONS)
+    file = f"{FOLDER}/{stem.name}.png"
+    return LabFigure(f"{column['label']}: published and ours", caption, file, column=column["name"])
+
+
+def _drawn(run: LabRun, drawing: Drawing, name: str, task: str | None) -> Iterable[LabFigure]:
+    """A figure over the conditions that it shows; nothing if none of them has been run."""
+    from narrows.campaign.schema import resolved
+    from narrows.campaign.store import CampaignFolder
+    from narrows.report.plotting import Choice, compose, write
+
+    campaign = run.campaign(drawing.experiment)
+    if not (campaign / "campaign.json").is_file():
+        return
+    folder = CampaignFolder.read(campaign)
+    rows = find_rows(run.lab, run.lab.experiments[drawing.experiment], run.where, resolved(folder.document))
+    finished = {cell["scheme"] for cell in folder.cells if cell["state"] == "finished"}
+    labels = dict.fromkeys(
+        label for pair in drawing.conditions or rows for label in rows.get(pair, ()) if label in finished
+    )
+    if not labels:
+        return
+    title = drawing.figure.replace("-", " ").replace("_", " ").capitalize()
+    try:
+        drawn = compose(Choice((campaign,), drawing.figure, tuple(labels)), _OPTIONS)
+    except ReportError as error:
+        yield LabFigure(title, drawing.caption, None, task=task, problem=str(error))
+        return
+    file = f"{FOLDER}/{name.replace('_', '-')}.png"
+    write(drawn, run.folder / file, _OPTIONS)
+    caption = f"{drawing.caption} {drawn.caption}".strip()
+    yield LabFigure(f"{drawing.experiment}: {drawn.title.lower()}", caption, file, task=task)
