@@ -113,3 +113,27 @@ def test_a_campaign_is_not_compared_with_itself(tmp_path: Path) -> None:
     folder = campaign(tmp_path / "a", {"cubic": runs(1)})
     with pytest.raises(UsageError, match="named twice"):
         compare(Request([folder, folder]))
+
+
+#: What GitHub and others make a mention, a reference or a link of, wherever it stands.
+_BARE = re.compile(r"(?i)(?<!\w)@[a-z0-9]|(?<![\w&])#\d|https?://|www\.|[\w.+-]+@[\w-]+\.|\bGH-\d|mailto:")
+
+
+def test_names_in_markdown_mention_nobody_and_link_nowhere(tmp_path: Path) -> None:
+    names = [
+        "@torvalds",
+        "see https://evil.example/?a=1",
+        "www.evil.example",
+        "a@b.example",
+        "x#12 GH-7",
+        "![i](j)",
+    ]
+    folders = [
+        campaign(tmp_path / one, {name: runs(place) for place, name in enumerate(names)}, first_seed=seed)
+        for seed, one in ((1, "a"), (2, "b"))
+    ]
+    text = run_command(*folders, "--markdown", "--no-traces").stdout
+    assert "torvalds" in text and "evil" in text
+    plain = re.sub(r"\\(.)", r"\1", text.replace(str(tmp_path), ""))
+    assert not _BARE.findall(plain), _BARE.findall(plain)
+    assert "![" not in text

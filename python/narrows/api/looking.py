@@ -58,6 +58,7 @@ def compare(
     flow: int | str = "all",
     across: Sequence[str] = (),
     fail_on: Sequence[str] = (),
+    margins: Sequence[str] = (),
     traces: bool | None = None,
 ) -> Comparison:
     """Compares campaigns scheme by scheme, the first one as the base, or of one campaign its schemes.
@@ -65,7 +66,8 @@ def compare(
     The arguments are those of `narrows compare`: `schemes` to look at, the scheme `against` which those of
     one campaign are compared, `metrics` by name, label or head (`"p95 OWD"`), a `flow`, conditions `across`
     which the campaigns may differ (`"network"`), limits (`"throughput worse by 5 %"`) to `fail_on`, which
-    here raise nothing but are among `Comparison.broken`, and `traces` to compare the states of senders too.
+    here raise nothing but are among `Comparison.broken`, the smallest differences that matter (`"1 %"`,
+    `"p95 OWD 2 ms"`) as `margins`, and `traces` to compare the states of senders too.
 
     Raises `narrows.NarrowsError` for campaigns that can't be read or are not comparable.
     """
@@ -80,6 +82,7 @@ def compare(
         flow=str(flow),
         across=tuple(across),
         fail_on=tuple(fail_on),
+        margins=tuple(margins),
         traces=traces,
     )
     return Comparison(dict(compared(request)))

@@ -39,7 +39,11 @@ def compare(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(metavar="SCHEME", help="Of one campaign: compare its schemes with this one alone."),
+        typer.Option(
+            metavar="SCHEME",
+            help="Of one campaign: compare its rows with this one alone: a row by its label, or a scheme in"
+            " each combination of a matrix.",
+        ),
     ] = None,
     metrics: Annotated[
         str | None,
@@ -67,7 +71,16 @@ def compare(
             "--fail-on",
             metavar="LIMIT",
             help="Exit with 5 if it is broken: 'throughput worse by 5 %', 'cubic: p95 OWD worse by 2 ms',"
-            " 'loss different'. Repeatable.",
+            " 'loss different', 'throughput not equivalent' (with --margin). Repeatable.",
+        ),
+    ] = None,
+    margins: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--margin",
+            metavar="[METRIC] AMOUNT",
+            help="The smallest difference that matters: '1 %', '2 ms', 'loss 0.5 points'. Says what differs"
+            " by more, what is equivalent within it and what is undecided. Repeatable.",
         ),
     ] = None,
     traces: Annotated[
@@ -96,8 +109,9 @@ def compare(
     """Compare campaigns, or the schemes of one.
 
     What differs between the set-ups comes first, then what the runs show. Runs of the same number and seed
-    are compared in pairs. A difference counts as shown if it holds among all comparisons together; below 6
-    runs on each side nothing can be shown. Campaigns whose schemes met different conditions are refused.
+    are compared in pairs, others without. A difference counts as shown if it holds among all comparisons
+    together; below 6 runs on each side nothing can be shown. Campaigns whose schemes met different conditions
+    are refused.
 
     Exit codes: 0 done, 2 usage, 3 not comparable or damaged, 5 a limit of --fail-on is broken.
     """
@@ -118,6 +132,7 @@ def compare(
         flow=flow,
         across=_conditions(across or []),
         fail_on=fail_on or [],
+        margins=margins or [],
         traces=traces,
         tolerance=_share(tolerance),
         warn=lambda text: say(f"narrows: {text}"),

@@ -12,7 +12,7 @@ import numpy as np
 
 from narrows.analysis.metrics import ENDS, SUMMARY, find, has_packets, of_names
 from narrows.campaign import own_metrics
-from narrows.comparison import envelope, gate, setups, sides, traces
+from narrows.comparison import envelope, equivalence, gate, setups, sides, traces
 from narrows.comparison.findings import BETTER, CLAIMS, ERROR_RATE, LEVEL, WORSE, Finding, judge
 from narrows.comparison.sides import Pairing, Sample, Side
 from narrows.errors import DataError, NarrowsError, UsageError
@@ -51,6 +51,8 @@ class Request:
     #: Conditions in which the campaigns may differ.
     across: Sequence[str] = ()
     fail_on: Sequence[str] = ()
+    #: The smallest differences that matter, such as `1 %` or `p95 OWD 2 ms`.
+    margins: Sequence[str] = ()
     #: Traces of states and performance envelopes; None for only where few schemes are compared.
     traces: bool | None = None
     #: The share by which values of two traces may differ; None for the default of the planes.
@@ -77,17 +79,24 @@ def compare(request: Request) -> Json:
     metrics += [limit.metric for limit in limits if limit.metric not in metrics]
     _check_times(metrics)
     pairings = sides.pairings(
-        opened, schemes=request.schemes, pairs=request.pairs, against=request.against, flow=request.flow
+        opened,
+        schemes=request.schemes,
+        pairs=request.pairs,
+        against=request.against,
+        flow=request.flow,
+        across=bool(request.across),
     )
     differences = setups.differences(opened, pairings)
     setups.check(opened, differences, request.across)
     findings = judge(pairings, metrics)
+    equivalence.decide(findings, equivalence.read_margins(request.margins, metrics))
     document: Json = {
         "format": FORMAT,
         "kind": SCHEMES if len(opened) == 1 and not request.pairs else CAMPAIGNS,
         "sides": [_side(one) for one in opened],
         "unread": unread,
         "unmatched": _unmatched(opened, pairings, request),
+        "uncompared": _uncompared(base, pairings, request),
         "flow": request.flow,
         "differences": [one.to_json() for one in differences],
         "error_rate": ERROR_RATE,
@@ -96,6 +105,7 @@ def compare(request: Request) -> Json:
         "metrics": metrics,
         "rows": _rows(findings),
         "against": request.against,
+        **({"margin": list(request.margins)} if request.margins else {}),
         "shown": sum(one.outcome in CLAIMS for one in findings),
         "tests": len(findings),
         "limits": gate.hold(limits, findings),
@@ -190,6 +200,14 @@ def _unmatched(opened: Sequence[Side], pairings: Sequence[Pairing], request: Req
     return found
 
 
+def _uncompared(side: Side, pairings: Sequence[Pairing], request: Request) -> list[str]:
+    """The rows of a single campaign that met other conditions than the one that all are compared with."""
+    if request.against is None or request.pairs:
+        return []
+    compared = {one.scheme for pair in pairings for one in (pair.base, pair.other)}
+    return [scheme for scheme in request.schemes or side.schemes if scheme not in compared]
+
+
 def _rows(findings: Sequence[Finding]) -> list[Json]:
     rows: dict[int, Json] = {}
     for finding in findings:
@@ -201,6 +219,7 @@ def _rows(findings: Sequence[Finding]) -> list[Json]:
                 "base": _sample(pairing.base),
                 "other": _sample(pairing.other),
                 "paired": pairing.is_paired,
+                "seeds": pairing.seeds,
                 "runs": len(pairing.common) if pairing.is_paired else None,
                 "metrics": {},
             }
@@ -209,7 +228,14 @@ def _rows(findings: Sequence[Finding]) -> list[Json]:
 
 
 def _sample(one: Sample) -> Json:
-    return {"side": one.side.name, "scheme": one.scheme, **one.counts, "skipped": one.skipped}
+    return {
+        "side": one.side.name,
+        "scheme": one.scheme,
+        "name": one.side.name_of(one.scheme),
+        "values": one.side.values_of(one.scheme),
+        **one.counts,
+        "skipped": one.skipped,
+    }
 
 
 def _ranks(findings: Sequence[Finding], metrics: Sequence[Any]) -> list[Json]:
@@ -223,12 +249,20 @@ def _ranks(findings: Sequence[Finding], metrics: Sequence[Any]) -> list[Json]:
             if finding.metric is metric:
                 groups.setdefault(_stratum(finding.pairing), []).append(finding)
         for values, group in groups.items():
-            found.append({"metric": metric["name"], "values": values, "schemes": _rank(group)})
+            conditions = group[0].pairing.base.side.values_of(group[0].pairing.base.scheme)
+            found.append(
+                {
+                    "metric": metric["name"],
+                    "values": values,
+                    "conditions": conditions,
+                    "schemes": _rank(group),
+                }
+            )
     return found
 
 
 def _stratum(pairing: Pairing) -> str:
-    return next(iter(sides.strata(pairing.base.side, [pairing.base.scheme])))
+    return sides.stratum(pairing.base.side, pairing.base.scheme)
 
 
 def _rank(group: Sequence[Finding]) -> list[Json]:
@@ -260,8 +294,22 @@ def _frontiers(pairings: Sequence[Pairing], side: Side) -> list[Json]:
         members = groups.setdefault(_stratum(pairing), {})
         for one in (pairing.base, pairing.other):
             members.setdefault(one.scheme, one)
-    axes = _FRONTIER[0] if has_packets(side.results) else _FRONTIER[1]
-    return [_frontier(values, members, axes) for values, members in groups.items()]
+    runs = [
+        run.metrics for members in groups.values() for one in members.values() for run in one.runs.values()
+    ]
+    measured = (
+        axes
+        for axes in (_FRONTIER if has_packets(side.results) else _FRONTIER[::-1])
+        if any(all(metrics.get(name) is not None for name in axes) for metrics in runs)
+    )
+    axes = next(measured, _FRONTIER[0])
+    return [
+        {
+            **_frontier(values, members, axes),
+            "conditions": side.values_of(next(iter(members))),
+        }
+        for values, members in groups.items()
+    ]
 
 
 def _frontier(values: str, members: dict[str, Sample], axes: tuple[str, str]) -> Json:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,9 @@ from narrows.analysis.verdicts import resolution
 from narrows.comparison.sides import Pairing
 from narrows.statistics import differences, permutation
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL, summarise
+
+if TYPE_CHECKING:
+    from narrows.comparison.equivalence import Equivalence
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]
@@ -64,6 +67,13 @@ class Finding:
     #: True if all runs of each side are identical, so that the difference is no matter of chance.
     exact: bool = False
     why: str | None = None
+    #: What is shown about the smallest difference that matters, where one was named.
+    equivalence: Equivalence | None = None
+
+    @property
+    def counted(self) -> str:
+        """The word for the runs that were compared."""
+        return _runs_word(self.pairing.is_paired, self.runs)
 
     @property
     def is_relative(self) -> bool:
@@ -85,6 +95,7 @@ class Finding:
             "resolution": self.resolution,
             "exact": self.exact,
             "why": self.why,
+            **({"margin": self.equivalence.to_json()} if self.equivalence else {}),
         }
 
 
@@ -189,7 +200,7 @@ def _decide(finding: Finding, groups: int) -> None:
     """Sets the outcome from the adjusted p value, the interval and the resolution."""
     assert finding.absolute is not None
     assert finding.p is not None
-    least = groups * _least_p(finding)
+    least = groups * least_p(finding)
     if least > ERROR_RATE:
         finding.outcome = TOO_FEW
         finding.why = (
@@ -209,7 +220,8 @@ def _decide(finding: Finding, groups: int) -> None:
     finding.outcome = _way(finding)
 
 
-def _least_p(finding: Finding) -> float:
+def least_p(finding: Finding) -> float:
+    """The smallest p value that the runs of a finding can give."""
     if finding.pairing.is_paired:
         return permutation.least_paired_p(finding.runs)
     assert finding.base is not None

@@ -13,21 +13,21 @@ from dataclasses import dataclass
 from typing import Any
 
 from narrows.analysis.metrics import find, head_of
+from narrows.comparison.amounts import read_amount
+from narrows.comparison.equivalence import BEYOND, WITHIN, Equivalence
 from narrows.comparison.findings import BETTER, DIFFERENT, MISSING, NOT_SHOWN, SAME, TOO_FEW, WORSE, Finding
 from narrows.errors import DataError, UsageError
-from narrows.scenario.expect import kind_of
-from narrows.scenario.quantity import QuantityError, convert, parse
 from narrows.text import shorten
 
 Json = dict[str, Any]
 
 EXAMPLE = '"throughput worse by 5 %"'
 _FORM = re.compile(
-    r"\s*(?:(?P<scheme>.+?)\s*:\s*(?=\S.*\s(?:worse|better|different)))?(?P<metric>.+?)\s+(?:is\s+)?"
-    r"(?P<way>worse|better|different)(?:\s+(?:by|than)\s+(?P<amount>\S.*?))?\s*"
+    r"\s*(?:(?P<scheme>.+?)\s*:\s*(?=\S.*\s(?:worse|better|different|equivalent)))?(?P<metric>.+?)\s+"
+    r"(?:is\s+)?(?P<way>worse|better|different|not\s+equivalent)(?:\s+(?:by|than)\s+(?P<amount>\S.*?))?\s*"
 )
-_POINTS = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)\s*(?:pp|(?:percentage\s+)?points?)")
-_NUMBER = re.compile(r"[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
+#: A limit on what is not shown to be within the margin.
+NOT_EQUIVALENT = "not equivalent"
 #: An interval reaches an amount up to rounding.
 _ROUNDING = 1e-9
 
@@ -55,33 +55,13 @@ def read(text: str, metrics: Sequence[Mapping[str, Any]]) -> Limit:
             " amount, such"
             f" as {EXAMPLE}"
         )
-    metric = find(metrics, match["metric"])
-    if match["way"] != DIFFERENT and metric.get("better") not in ("higher", "lower"):
+    metric, way = find(metrics, match["metric"]), " ".join(match["way"].split())
+    if way in (WORSE, BETTER) and metric.get("better") not in ("higher", "lower"):
         raise UsageError(f"--fail-on: of {head_of(metric)} neither more nor less is better; write different")
-    amount, share = _amount(match["amount"], metric)
-    return Limit(text.strip(), metric, match["way"], amount, share, match["scheme"])
-
-
-def _amount(text: str | None, metric: Mapping[str, Any]) -> tuple[float, bool]:
-    """An amount, and whether it is a share of the base."""
-    if text is None:
-        return 0.0, True
-    if points := _POINTS.fullmatch(text):
-        if kind_of(dict(metric)) != "ratio":
-            raise UsageError(
-                f"--fail-on: {head_of(metric)} is not in per cent, so it has no points; write 5 %"
-            )
-        return float(points["number"]) / 100, False
-    kind = kind_of(dict(metric))
-    if kind == "number" and _NUMBER.fullmatch(text):
-        return float(text), False
-    try:
-        quantity = parse(text, kind if kind in ("rate", "span", "bytes", "packets") else "ratio")
-        if quantity.kind == "ratio":
-            return float(quantity.value), True
-        return float(convert(quantity, kind, None)), False
-    except QuantityError as error:
-        raise UsageError(f"--fail-on: {error}; or write a share of the base such as 5 %") from None
+    if way == NOT_EQUIVALENT and match["amount"]:
+        raise UsageError('--fail-on: "not equivalent" takes the amount from --margin')
+    amount, share = read_amount(match["amount"], metric, "--fail-on") if match["amount"] else (0.0, True)
+    return Limit(text.strip(), metric, way, amount, share, match["scheme"])
 
 
 def hold(limits: Sequence[Limit], findings: Sequence[Finding]) -> list[Json]:
@@ -107,6 +87,10 @@ def _hold(limit: Limit, findings: Sequence[Finding]) -> Json:
             f'--fail-on "{limit.text}": nothing that is compared is called {limit.scheme}; there is'
             f" {', '.join(known[:6])}"
         )
+    if limit.way == NOT_EQUIVALENT and not any(one.equivalence for one in about):
+        raise UsageError(
+            f'--fail-on "{limit.text}": {head_of(limit.metric)} has no margin; name one with --margin "1 %"'
+        )
     decided = [one for one in about if one.outcome not in (TOO_FEW, MISSING) or _is_lost(one, limit)]
     if not decided:
         why = next(one.why for one in about if one.why)
@@ -115,7 +99,7 @@ def _hold(limit: Limit, findings: Sequence[Finding]) -> Json:
         {
             "scheme": one.pairing.title,
             "sides": [one.pairing.base.side.name, one.pairing.other.side.name],
-            "why": one.why if _is_lost(one, limit) else None,
+            "why": _why(one, limit),
         }
         for one in about
         if _breaks(one, limit)
@@ -134,16 +118,33 @@ def _is_lost(finding: Finding, limit: Limit) -> bool:
     """True if a scheme had results, and has none any more."""
     pairing = finding.pairing
     return (
-        limit.way == WORSE
+        limit.way in (WORSE, NOT_EQUIVALENT)
         and bool(pairing.base.runs)
         and not pairing.other.runs
         and pairing.other.started > 0
     )
 
 
+def _is_within(equivalence: Equivalence | None) -> bool:
+    return equivalence is not None and equivalence.outcome == WITHIN
+
+
+def _why(finding: Finding, limit: Limit) -> str | None:
+    """What broke the limit, where the limit alone does not say it."""
+    if _is_lost(finding, limit):
+        return finding.why
+    if limit.way != NOT_EQUIVALENT or finding.equivalence is None:
+        return None
+    if finding.equivalence.outcome == BEYOND:
+        return f"{BEYOND} of {finding.equivalence.margin.text}"
+    return finding.equivalence.why or "not shown to be within the margin"
+
+
 def _breaks(finding: Finding, limit: Limit) -> bool:
     if _is_lost(finding, limit):
         return True
+    if limit.way == NOT_EQUIVALENT:
+        return finding.outcome not in (TOO_FEW, MISSING) and not _is_within(finding.equivalence)
     wanted = (WORSE, BETTER, DIFFERENT) if limit.way == DIFFERENT else (limit.way,)
     if finding.outcome not in wanted or finding.outcome in (NOT_SHOWN, SAME):
         return False

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
 from narrows.analysis.metrics import head_of, unit_of
-from narrows.comparison import words
+from narrows.comparison import margins, words
+from narrows.comparison import rows as row_names
 from narrows.text import markdown_table
 
 Json = Mapping[str, Any]
@@ -14,11 +16,15 @@ Json = Mapping[str, Any]
 
 def markdown(document: Json) -> str:
     """The whole comparison: what is shown first, the table of everything folded away."""
-    parts = [f"### {words.headline(document)}\n"]
+    parts = [f"### {_plain(words.headline(document))}\n"]
     if document["limits"]:
         parts.append("".join(f"- {_plain(text)}\n" for text in words.limit_sentences(document)))
     if claims := _claims(document):
         parts.append(claims)
+    if "margin" in document:
+        parts.append(_margins(document))
+    if shared := row_names.shared_values(document):
+        parts.append(f"{_plain(shared)}\n")
     parts.append(
         "".join(f"- **{side['name']}**: {_plain(words.side_line(side))}\n" for side in document["sides"])
     )
@@ -40,26 +46,42 @@ def markdown(document: Json) -> str:
     behind = [*words.trace_sentences(document), *words.envelope_sentences(document)]
     if behind:
         parts.append("".join(f"- {_plain(text)}\n" for text in behind))
-    parts.append("".join(f"<sub>{_plain(text)}</sub>\n" for text in words.method(document)))
+    parts.append(
+        "".join(
+            f"<sub>{_plain(text)}</sub>\n"
+            for text in filter(None, [*words.method(document), margins.method(document)])
+        )
+    )
     return "\n".join(part for part in parts if part)
 
 
+#: What a renderer takes for mark-up, or for a reference to a person (`@name`) or an issue (`#1`).
+_MARKS = re.compile(r"[\\|*_`<>\[\]#~&]")
+#: Where renderers begin a link of their own accord: an address, a host name that begins with www., a mail
+#: address, the name of a person or team, and an issue of another repository (`owner/name#1`).
+_LINKS = re.compile(
+    r"(?i)(?<=[a-z0-9])(?=://)|(?<=www)(?=\.)|@|(?<=mailto)(?=:)|(?<=xmpp)(?=:)|(?<=GH)(?=-\d)"
+)
+#: Takes no room, and is no part of a word or a link.
+_NOTHING = "<!-- -->"
+
+
 def _plain(text: object) -> str:
-    """Text that no renderer takes for mark-up."""
-    found = str(text)
-    for mark in ("\\", "|", "*", "_", "`", "<", ">", "[", "]", "#"):
-        found = found.replace(mark, "\\" + mark)
-    return found
+    """Text that no renderer takes for mark-up, a link, or a mention of somebody."""
+    escaped = _MARKS.sub(lambda match: f"\\{match[0]}", " ".join(str(text).split()))
+    return _LINKS.sub(lambda match: f"{match[0]}{_NOTHING}", escaped)
 
 
 def _claims(document: Json) -> str:
+    _, names = row_names.conditions(document)
     rows = []
     for row, metric, finding in words.claims(document):
         unit = unit_of(metric)
         rows.append(
             [
-                _plain(words.row_name(row, document)),
-                head_of(metric) + (f", {unit}" if unit else ""),
+                _plain(row_names.brief_name(row, document)),
+                *map(_plain, row_names.values_of(row, names)),
+                _plain(head_of(metric) + (f", {unit}" if unit else "")),
                 words.value(finding["base"], metric),
                 words.value(finding["other"], metric),
                 words.difference(finding, metric),
@@ -67,16 +89,42 @@ def _claims(document: Json) -> str:
                 f"**{words.verdict(finding)}**",
             ]
         )
-    titles = ["scheme", "metric", "base", "other", "difference", "95 % interval", ""]
-    return markdown_table(titles, rows, titles[2:6]) if rows else ""
+    titles = [*_heads(document), "metric", *(numbers := ["base", "other", "difference", "95 % interval"]), ""]
+    return markdown_table(titles, rows, numbers) if rows else ""
+
+
+def _heads(document: Json) -> list[str]:
+    """The heads of the columns that name a row."""
+    _, names = row_names.conditions(document)
+    return [_plain(row_names.base_heading(document)), *map(_plain, names)]
+
+
+def _margins(document: Json) -> str:
+    _, names = row_names.conditions(document)
+    rows = [
+        [
+            _plain(row_names.brief_name(row, document)),
+            *map(_plain, row_names.values_of(row, names)),
+            _plain(head_of(metric)),
+            margins.amount(finding["margin"], metric),
+            words.difference(margins.as_told(finding), metric),
+            _plain(words.interval(margins.as_told(finding), metric)),
+            _plain(finding["margin"]["outcome"]),
+        ]
+        for row, metric, finding in margins.in_order(document)
+    ]
+    titles = [*_heads(document), "metric", *(numbers := ["margin", "difference", "95 % interval"]), "shown"]
+    return f"{margins.headline(document)}\n\n{markdown_table(titles, rows, numbers)}" if rows else ""
 
 
 def _differences(document: Json) -> str:
-    heads = [head_of(metric) for metric in document["metrics"]]
+    heads = [_plain(" ".join(head_of(metric).split())) for metric in document["metrics"]]
+    _, names = row_names.conditions(document)
     rows = []
     for row in document["rows"]:
         cells = [
-            _plain(words.row_name(row, document)),
+            _plain(row_names.brief_name(row, document)),
+            *map(_plain, row_names.values_of(row, names)),
             words.runs_of(row["base"]),
             words.runs_of(row["other"]),
         ]
@@ -87,12 +135,13 @@ def _differences(document: Json) -> str:
                 f"**{text}** {words.verdict(finding)}" if finding["outcome"] in words.MARKS else text
             )
         rows.append(cells)
-    return markdown_table(["scheme", "runs of the base", "runs of the other", *heads], rows, heads)
+    return markdown_table([*_heads(document), "runs of the base", "runs of the other", *heads], rows, heads)
 
 
 def _ranks(document: Json) -> str:
     metrics = {metric["name"]: metric for metric in document["metrics"]}
     counts = words.samples(document)
+    _, names = row_names.conditions(document)
     heads = [
         words.title_of(metrics[name]) for name in dict.fromkeys(one["metric"] for one in document["ranks"])
     ]
@@ -100,11 +149,13 @@ def _ranks(document: Json) -> str:
     for frontier in document["frontiers"]:
         ranks = [one for one in document["ranks"] if one["values"] == frontier["values"]]
         for entry in frontier["schemes"]:
-            cells = [_plain(entry["scheme"]), words.runs_of(counts[entry["scheme"]])]
+            sample = counts[entry["scheme"]]
+            values = [str(sample["values"].get(name) or "") for name in names]
+            cells = [_plain(sample["name"]), *map(_plain, values), words.runs_of(sample)]
             for one in ranks:
                 mine = words.entry_of(one, entry["scheme"])
                 shown = words.value(mine["summary"], metrics[one["metric"]])
                 cells.append(f"{shown} (rank {words.rank(mine)})" if mine["from"] else shown)
             rows.append([*cells, words.on_frontier(entry)])
-    titles = [head.replace("[", "in ").replace("]", "") for head in heads]
-    return markdown_table(["scheme", "runs", *titles, "on the frontier"], rows, titles)
+    titles = [_plain(head.replace("[", "in ").replace("]", "")) for head in heads]
+    return markdown_table(["scheme", *map(_plain, names), "runs", *titles, "on the frontier"], rows, titles)

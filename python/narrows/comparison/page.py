@@ -8,7 +8,8 @@ from typing import Any
 
 from narrows import __version__
 from narrows.analysis.metrics import four_digits, head_of
-from narrows.comparison import words
+from narrows.comparison import margins, words
+from narrows.comparison import rows as row_names
 from narrows.comparison.findings import MISSING, SAME
 
 Json = Mapping[str, Any]
@@ -33,6 +34,9 @@ def page(document: Json) -> str:
         version=__version__,
         doc=document,
         w=words,
+        r=row_names,
+        m=margins,
+        names=row_names.conditions(document)[1],
         head_of=head_of,
         css=Markup(style + own),
         tables=[] if "ranks" in document else [_table(document, metric) for metric in document["metrics"]],
@@ -54,10 +58,12 @@ def _table(document: Json, metric: Json) -> dict[str, Any]:
     from markupsafe import Markup
 
     findings = [(row, row["metrics"][metric["name"]]) for row in document["rows"]]
+    _, names = row_names.conditions(document)
     reach = max((_reach(finding) for _, finding in findings), default=0.0)
     rows = [
         {
-            "name": words.row_name(row, document),
+            "name": row_names.brief_name(row, document),
+            "conditions": row_names.values_of(row, names),
             "base": words.runs_of(row["base"]),
             "other": words.runs_of(row["other"]),
             "values": [words.value(finding["base"], metric), words.value(finding["other"], metric)],
@@ -112,6 +118,7 @@ def _ranks(document: Json) -> list[dict[str, Any]]:
     """The tables of ranks, one for each set of schemes that met the same conditions."""
     metrics = {metric["name"]: metric for metric in document["metrics"]}
     counts = words.samples(document)
+    _, names = row_names.conditions(document)
     found = []
     for frontier in document["frontiers"]:
         ranks = [one for one in document["ranks"] if one["values"] == frontier["values"]]
@@ -131,7 +138,9 @@ def _ranks(document: Json) -> list[dict[str, Any]]:
                 }
             )
         heads = [words.title_of(metrics[one["metric"]]) for one in ranks]
-        found.append({"title": frontier["values"], "heads": heads, "rows": rows})
+        found.append(
+            {"title": row_names.heading(frontier["conditions"], names), "heads": heads, "rows": rows}
+        )
     return found
 
 

@@ -16,11 +16,14 @@ from narrows.campaign.results import INVALID
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, read_json
 from narrows.errors import DataError, UsageError
+from narrows.scenario.derived import suffix
 from narrows.text import did_you_mean, shorten
 
 Json = dict[str, Any]
 #: Planes on which something may be late, and which have clocks.
 _LIVE = ("emulate", "hosts")
+#: What the runs of two samples have in common.
+SAME_SEEDS, OTHER_SEEDS, NO_SEEDS = "same", "different", "none"
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,16 @@ class Side:
     def rows(self) -> dict[str, Json]:
         """The rows of the resolved scenario's schemes, by label."""
         return {row["label"]: row for row in self.settings["schemes"]}
+
+    def values_of(self, scheme: str) -> dict[str, str]:
+        """The values that a matrix gave a row, by their names; empty without a matrix."""
+        values = (self.rows.get(scheme) or {}).get("values") or {}
+        return {str(name): str(value) for name, value in values.items()}
+
+    def name_of(self, scheme: str) -> str:
+        """The scheme of a row, without the values of the matrix."""
+        values = self.values_of(scheme)
+        return scheme.removesuffix(suffix(values)) if values else scheme
 
     def settings_of(self, scheme: str) -> Json:
         """The resolved scenario as it holds for one scheme: a matrix gives each row values of its own."""
@@ -153,12 +166,20 @@ class Pairing:
     def common(self) -> list[int]:
         """Numbers of the runs that met the same chance on both sides."""
         mine, others = self.base.runs, self.other.runs
-        same_folder = self.base.side is self.other.side
         return [
             number
             for number in sorted(mine.keys() & others.keys())
-            if (mine[number].seed is not None and mine[number].seed == others[number].seed) or same_folder
+            if mine[number].seed is not None and mine[number].seed == others[number].seed
         ]
+
+    @property
+    def seeds(self) -> str:
+        """Whether the runs of both sides have the `same` seeds, by which they are paired, `different` ones,
+        or `none`, as runs of other tools."""
+        if self.is_paired:
+            return SAME_SEEDS
+        every = [run.seed for sample in (self.base, self.other) for run in sample.runs.values()]
+        return NO_SEEDS if any(seed is None for seed in every) else OTHER_SEEDS
 
     @cached_property
     def is_paired(self) -> bool:
@@ -228,10 +249,13 @@ def pairings(
     pairs: Sequence[tuple[str, str] | str] = (),
     against: str | None = None,
     flow: str = "all",
+    across: bool = False,
 ) -> list[Pairing]:
     """What is compared with what: of several campaigns, each with the first one, scheme by scheme; of a
-    single one, all pairs of its schemes, or all with `against`. `pairs` names schemes that are called
-    differently on both sides; a text `ONE=OTHER` is parted where both are schemes.
+    single one, all pairs of its rows that met the same conditions, or all with `against`: a row, or the
+    scheme of a row in each combination of a matrix; with a row and `across`, rows of other conditions too.
+    `pairs` names schemes that are called differently on both sides; a text `ONE=OTHER` is parted where both
+    are schemes.
 
     Raises `DataError` where nothing can be compared, `UsageError` for a scheme that is not there.
     """
@@ -245,7 +269,7 @@ def pairings(
             for first, second in (_parted(base, side, pair) for pair in pairs)
         ]
     if len(sides) == 1:
-        return _within(base, schemes, against, flow)
+        return _within(base, schemes, against, flow, across)
     found = []
     for side in sides[1:]:
         # A scheme that was skipped on one side, or failed there, is told and not passed over.
@@ -268,17 +292,26 @@ def pairings(
     return found
 
 
-def _within(side: Side, schemes: Sequence[str], against: str | None, flow: str) -> list[Pairing]:
+def _within(
+    side: Side, schemes: Sequence[str], against: str | None, flow: str, across: bool
+) -> list[Pairing]:
     chosen = [_named(side, scheme) for scheme in schemes] or side.schemes
+    if against is not None:
+        if against in side.schemes and against not in chosen:
+            chosen = [against, *chosen]
+        if not any(_base_of(side, [scheme], against) for scheme in chosen):
+            _named(side, against)
+    everything = against in side.schemes and across
     found = []
-    for members in strata(side, chosen).values():
+    for members in [chosen] if everything else strata(side, chosen).values():
         base = _base_of(side, members, against)
+        if against is not None and base is None:
+            # Rows of other conditions have no base: nobody asked how they differ from each other.
+            continue
         ordered = members if base is None else [base, *(scheme for scheme in members if scheme != base)]
         samples = [sample(side, scheme, flow) for scheme in ordered]
         bases = samples[:1] if base is not None else samples
         found += [Pairing(one, two) for place, one in enumerate(bases) for two in samples[place + 1 :]]
-    if against is not None and not any(_base_of(side, [scheme], against) for scheme in chosen):
-        _named(side, against)
     if not found:
         raise DataError(
             f"{side.path}: has no two schemes that met the same conditions ({_some(chosen)}), so"
@@ -293,19 +326,25 @@ def strata(side: Side, schemes: Sequence[str]) -> dict[str, list[str]]:
     matrix)."""
     found: dict[str, list[str]] = {}
     for scheme in schemes:
-        values = (side.rows.get(scheme) or {}).get("values") or {}
-        found.setdefault(", ".join(f"{key} {value}" for key, value in values.items()), []).append(scheme)
+        found.setdefault(stratum(side, scheme), []).append(scheme)
     return found
 
 
+def stratum(side: Side, scheme: str) -> str:
+    """The values that a matrix gave a row, in words."""
+    return ", ".join(f"{name} {value}" for name, value in side.values_of(scheme).items())
+
+
 def _base_of(side: Side, schemes: Sequence[str], against: str | None) -> str | None:
-    """The scheme that is called so, with or without the values of a matrix."""
+    """The row that is called so: by its label, or if there is no row of that label by its scheme, with or
+    without the values of a matrix."""
     if against is None:
         return None
+    if against in side.schemes:
+        return against if against in schemes else None
     for scheme in schemes:
         flows = (side.rows.get(scheme) or {}).get("flows") or [{}]
-        values = (side.rows.get(scheme) or {}).get("values")
-        if against == scheme or (values and against == flows[0].get("scheme")):
+        if side.values_of(scheme) and against in (side.name_of(scheme), flows[0].get("scheme")):
             return scheme
     return None
 

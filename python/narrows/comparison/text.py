@@ -9,7 +9,8 @@ from rich.text import Text
 
 from narrows.analysis.metrics import head_of, unit_of
 from narrows.analysis.terminal import Column, FittedTable, fold, no_room, width
-from narrows.comparison import words
+from narrows.comparison import margins, rows, words
+from narrows.comparison.equivalence import UNDECIDED
 from narrows.comparison.findings import BETTER, WORSE
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ Json = Mapping[str, Any]
 _STYLES = {WORSE: "red", BETTER: "green"}
 #: Columns that go first where there is no room: of equal ones those further to the right.
 _RANKS = {"utilization_ratio": 3, "queueing_delay_p95_ns": 2}
+#: Of more comparisons than these with a margin only those are printed that are decided.
+_MANY = 60
 _HOW = "a wider terminal (COLUMNS=160), --metrics or --json shows them"
 
 
@@ -39,8 +42,12 @@ def print_comparison(console: Console, document: Json) -> None:
     console.print()
     _print_set_up(console, document, room)
     say(words.headline(document), style="bold")
+    if shared := rows.shared_values(document):
+        say(shared)
     if "ranks" not in document:
         _print_claims(console, document)
+    if "margin" in document:
+        _print_margins(console, document)
     console.print()
     if "ranks" in document:
         _print_ranks(console, document)
@@ -49,7 +56,7 @@ def print_comparison(console: Console, document: Json) -> None:
     for note in words.notes(document) if "ranks" not in document else _short(document):
         say(note, "  ")
     console.print()
-    for text in words.method(document):
+    for text in filter(None, [*words.method(document), margins.method(document)]):
         say(text)
     for text in [*words.trace_sentences(document), *words.envelope_sentences(document)]:
         console.print()
@@ -102,8 +109,10 @@ def _print_claims(console: Console, document: Json) -> None:
         return
     console.print()
     first, second = _heads(document)
+    _, names = rows.conditions(document)
     table = FittedTable(
         Column(_name_head(document), "left"),
+        *(Column(name, "left") for name in names),
         Column("metric", "left"),
         Column(first, rank=2),
         Column(second, rank=2),
@@ -114,7 +123,8 @@ def _print_claims(console: Console, document: Json) -> None:
     for row, metric, finding in found:
         unit = unit_of(metric)
         table.add(
-            words.row_name(row, document) if document["kind"] == "campaigns" else row["other"]["scheme"],
+            rows.brief_name(row, document),
+            *rows.values_of(row, names),
             head_of(metric) + (f" [{unit}]" if unit else ""),
             words.value(finding["base"], metric),
             words.value(finding["other"], metric),
@@ -125,8 +135,43 @@ def _print_claims(console: Console, document: Json) -> None:
     table.print(console, _HOW)
 
 
+def _print_margins(console: Console, document: Json) -> None:
+    """The outcomes about the margin, one below the other; of many those that are shown."""
+    found = margins.in_order(document)
+    shown = (
+        [one for one in found if one[2]["margin"]["outcome"] != UNDECIDED] if len(found) > _MANY else found
+    )
+    console.print()
+    console.print(margins.headline(document), soft_wrap=True, style="bold")
+    _, names = rows.conditions(document)
+    table = FittedTable(
+        Column(_name_head(document), "left"),
+        *(Column(name, "left") for name in names),
+        Column("metric", "left"),
+        Column("margin", rank=1),
+        Column("difference"),
+        Column("95 % interval", rank=2),
+        Column("", "left", folded=True),
+    )
+    for row, metric, finding in shown:
+        margin = finding["margin"]
+        table.add(
+            rows.brief_name(row, document),
+            *rows.values_of(row, names),
+            head_of(metric),
+            margins.amount(margin, metric),
+            words.difference(margins.as_told(finding), metric),
+            words.interval(margins.as_told(finding), metric),
+            margin["outcome"] + (f": {margin['why']}" if margin["why"] else ""),
+        )
+    if shown:
+        table.print(console, _HOW)
+    if len(shown) < len(found):
+        console.print(f"{len(found) - len(shown)} that are undecided are in --json.", soft_wrap=True)
+
+
 def _name_head(document: Json) -> str:
-    return f"against {document['against']}" if document["against"] else "scheme"
+    return rows.base_heading(document)
 
 
 def _print_differences(console: Console, document: Json) -> None:
@@ -134,15 +179,20 @@ def _print_differences(console: Console, document: Json) -> None:
     several = len(document["sides"]) > 2
     against = document["kind"] == "schemes"
     first, second = _heads(document)
+    _, names = rows.conditions(document)
     table = FittedTable(
         Column(_name_head(document), "left"),
+        *(Column(name, "left") for name in names),
         *([Column("in", "left")] if several else []),
         *([] if against else [Column(f"runs\n{first}", "left")]),
         Column("runs" if against else f"runs\n{second}", "left"),
         *(Column(head_of(metric), rank=_rank(document, metric)) for metric in document["metrics"]),
     )
     for row in document["rows"]:
-        cells: list[str | Text] = [row["other"]["scheme"] if against else row["title"]]
+        cells: list[str | Text] = [
+            rows.brief_name(row, {**document, "sides": ()}),
+            *rows.values_of(row, names),
+        ]
         if several:
             cells.append(row["other"]["side"])
         if not against:
@@ -171,9 +221,10 @@ def _print_ranks(console: Console, document: Json) -> None:
     """The ranks of the schemes of one campaign, as far as the runs show an order, and who is on the
     frontier."""
     left_out: dict[str, None] = {}
+    _, names = rows.conditions(document)
     for frontier in document["frontiers"]:
-        if frontier["values"]:
-            console.print(frontier["values"], soft_wrap=True, style="bold")
+        if title := rows.heading(frontier["conditions"], names):
+            console.print(title, soft_wrap=True, style="bold")
         table = _rank_table(document, frontier)
         lines, missing = table.lines(width(console.file))
         left_out |= dict.fromkeys(missing)

@@ -10,6 +10,7 @@ from narrows.analysis.metrics import NOT_AVAILABLE, four_digits, head_of, show_n
 from narrows.analysis.verdicts import runs_in_words
 from narrows.comparison.findings import BETTER, CLAIMS, MISSING, SAME, TOO_FEW, WORSE
 from narrows.comparison.setups import CIRCUMSTANCE, CONDITION, SCHEME
+from narrows.comparison.sides import NO_SEEDS, OTHER_SEEDS
 from narrows.scenario.expect import unit_of as unit_of_state
 from narrows.text import any_of
 
@@ -164,9 +165,11 @@ def method(document: Json) -> list[str]:
     rows = [row for row in document["rows"] if any(f["p"] is not None for f in row["metrics"].values())]
     if tested:
         pairs = _span([row["runs"] for row in rows if row["paired"]])
+        unpaired = {row["seeds"] for row in rows if not row["paired"]}
         ways = {
             f"{pairs} pairs of runs with the same seed": any(row["paired"] for row in rows),
-            "runs of different seeds": any(not row["paired"] for row in rows),
+            "runs of different seeds, which are not paired": OTHER_SEEDS in unpaired,
+            "runs without a seed, which are not paired": NO_SEEDS in unpaired,
         }
         of = " and ".join(way for way, there in ways.items() if there)
         found.append(
@@ -214,12 +217,20 @@ def notes(document: Json) -> list[str]:
             text = why if len(heads) == len(row["metrics"]) else f"{', '.join(heads)}: {why}"
             grouped.setdefault(text, {})[row_name(row, document)] = None
     every = len(document["rows"])
+    if document.get("uncompared"):
+        rows = document["uncompared"]
+        found = f"{len(rows)} rows are" if len(rows) > 1 else f"{rows[0]} is"
+        grouped.setdefault(
+            f"{found} not compared: other conditions than those of {document['against']} (--across network"
+            " compares rows of other networks)",
+            {},
+        )
     alone = [
         f"only in {one['side']}, and not compared (--pair ONE=OTHER would): {some(one['schemes'])}"
         for one in document["unmatched"]
     ]
     return alone + [
-        f"{'all rows' if len(names) == every > 1 else some(list(names))}: {text}"
+        f"{'all rows' if len(names) == every > 1 else some(list(names))}: {text}" if names else text
         for text, names in grouped.items()
     ]
 

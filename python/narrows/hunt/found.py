@@ -39,11 +39,11 @@ def expectations(question: Question, evaluator: Evaluator, values: Values, promi
     own, other = (median_over_runs(one) for one in zip(*_both(evaluator, values), strict=True))
     spare = GIVEN_AWAY * (own - other)
     found = []
-    for name, limit, high in (
+    for name, least, high in (
         (scheme, own - spare, objective.high),
         (question.against, other + spare, not objective.high),
     ):
-        word, text = "at_least" if high else "at_most", _written(question, _outwards(limit, up=not high))
+        word, text = "at_least" if high else "at_most", _written(question, _outwards(least, up=not high))
         found.append(f"{{metric: {objective.metric}, scheme: {name}, {word}: {text}}}")
     return found
 

@@ -1,0 +1,78 @@
+"""What the runs show about the smallest difference that matters, in words."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from narrows.analysis.metrics import unit_of
+from narrows.comparison.equivalence import BEYOND, UNDECIDED, WITHIN
+
+Json = Mapping[str, Any]
+
+
+def method(document: Json) -> str:
+    """How sure the statements are; empty without a margin."""
+    found = _with_margin(document)
+    if not found:
+        return ""
+    return (
+        f"About the margin: two one-sided tests (equivalence test) at {document['level'] * 100:g} %, with"
+        f" which the 95 % interval must agree; the chance that any of these {len(found)} statements is false"
+        f" is at most {document['error_rate'] * 100:g} %. Undecided is neither of the two: more runs may"
+        " decide."
+    )
+
+
+def _with_margin(document: Json) -> list[tuple[Json, Json, Json]]:
+    return [
+        (row, metric, row["metrics"][metric["name"]])
+        for metric in document["metrics"]
+        for row in document["rows"]
+        if "margin" in row["metrics"][metric["name"]]
+    ]
+
+
+def in_order(document: Json) -> list[tuple[Json, Json, Json]]:
+    """Row, metric and finding of everything that has a margin: what differs by more comes first, then what is
+    equivalent, then what is undecided."""
+    order = {BEYOND: 0, WITHIN: 1, UNDECIDED: 2}
+    return sorted(_with_margin(document), key=lambda one: order[one[2]["margin"]["outcome"]])
+
+
+def headline(document: Json) -> str:
+    """How many comparisons have each outcome about their margin; empty without a margin."""
+    found = _with_margin(document)
+    if not found:
+        return ""
+    counts: dict[str, int] = {}
+    for _, _, finding in found:
+        outcome = str(finding["margin"]["outcome"])
+        counts[outcome] = counts.get(outcome, 0) + 1
+    words = {
+        BEYOND: ("differs by more", "differ by more"),
+        WITHIN: ("is equivalent within it", "are equivalent within it"),
+        UNDECIDED: ("is undecided", "are undecided"),
+    }
+    told = [
+        f"{counts[outcome]} {forms[counts[outcome] > 1]}"
+        for outcome, forms in words.items()
+        if outcome in counts
+    ]
+    texts = list(dict.fromkeys(str(finding["margin"]["text"]) for _, _, finding in found))
+    return f"Margin {', '.join(texts)}: of {len(found)} comparisons {', '.join(told)}."
+
+
+def as_told(finding: Json) -> Json:
+    """The finding with its difference told as its margin is: as a share, or in the metric's unit."""
+    form = "relative" if finding["margin"]["share"] and finding["relative"] else "absolute"
+    return {**finding, "told_as": form}
+
+
+def amount(margin: Json, metric: Json) -> str:
+    """`1 %` of the base, `2 ms`, `0.5 pp`."""
+    if margin["share"]:
+        return f"{margin['amount'] * 100:g} %"
+    unit = unit_of(metric)
+    size = f"{margin['amount'] * float(metric.get('show_scale') or 1):g}"
+    return f"{size} {'pp' if unit == '%' else unit}".rstrip()
