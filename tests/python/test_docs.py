@@ -17,6 +17,7 @@ import typer.main
 from narrows.cli import quick
 from narrows.cli.all_commands import app
 from narrows.cli.run import _real_path
+from narrows.lab.store import listed as list_labs
 from narrows.report.plotting import kind_of
 from narrows.scenario import load, shipped
 from narrows.scenario.quick import QuickPath
@@ -160,6 +161,10 @@ def test_every_command_shown_parses(shown: Shown) -> None:
         assert given["name"] in {one.name for one in shipped.shipped()}
     if words[0] == "plot":
         kind_of(given["figure"])
+    is_lab = shown.line.startswith("narrows lab ") and "name" in given
+    if is_lab and "/" not in given["name"]:
+        # A laboratory by its name; folders are shown as paths.
+        assert given["name"] in {family.name for family in list_labs()}, shown.line
     takes_scenario = words[0] in ("run", "init") and "changes" in given  # not narrows lab run
     if takes_scenario and (given.get("scenario") or "").rpartition(".")[2] not in ("yaml", "-"):
         options = ("where", "schemes", "flows", "runs", "seed", "time")

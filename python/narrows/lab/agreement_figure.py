@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows.analysis.metrics import unit_of
 from narrows.lab.answer import CLOSE
 from narrows.report.drawing import Options, new_figure, paper_style, write_figure, write_numbers
 from narrows.report.style import MUTED, SHADE, of
+
+if TYPE_CHECKING:
+    from matplotlib.lines import Line2D
+    from matplotlib.typing import FillStyleType
 
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "h")
 #: The axes are logarithmic where the largest value is so many times the smallest.
@@ -23,6 +27,8 @@ def draw_agreement(
 ) -> str:
     """Draws the compared cells of a column as PNG and CSV, and returns the caption. Colours are those of the
     `schemes` (by published names); markers are conditions."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
     cells = [cell for cell in column["cells"] if cell["state"] == "compared"]
     metric = column["metric"]
     scale = float(metric.get("show_scale") or 1.0)
@@ -51,6 +57,10 @@ def draw_agreement(
         if is_wide:
             axes.set_xscale("log")
             axes.set_yscale("log")
+            for axis in (axes.xaxis, axes.yaxis):
+                axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+                axis.set_major_formatter(FuncFormatter(_plain_number))
+                axis.set_minor_formatter(NullFormatter())
             ends = (low / 1.3, high * 1.3)
         else:
             margin = 0.06 * (high - low) or abs(high) * 0.1 or 1.0
@@ -82,7 +92,7 @@ def draw_agreement(
         handles = [_handle("o", of(schemes[name]).color, name) for name in tested]
         if named_cases:
             handles.append(_handle("", MUTED, ""))
-        handles += [_handle(marker[case], MUTED, case) for case in named_cases]
+        handles += [_handle(marker[case], MUTED, case, fillstyle="none") for case in named_cases]
         figure.legend(
             handles=handles,
             loc="upper left",
@@ -111,7 +121,20 @@ def draw_agreement(
     )
 
 
-def _handle(marker: str, colour: str, label: str) -> Any:
+def _plain_number(value: float, _place: int) -> str:
+    return f"{value:g}"
+
+
+def _handle(marker: str, colour: str, label: str, fillstyle: FillStyleType = "full") -> Line2D:
     from matplotlib.lines import Line2D
 
-    return Line2D([], [], linestyle="none", marker=marker, color=colour, markersize=4.2, label=label)
+    return Line2D(
+        [],
+        [],
+        linestyle="none",
+        marker=marker,
+        color=colour,
+        markersize=4.2,
+        label=label,
+        fillstyle=fillstyle,
+    )

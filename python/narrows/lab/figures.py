@@ -16,6 +16,7 @@ Json = Mapping[str, Any]
 
 FOLDER = "figures"
 _OPTIONS = Options(width_mm=180.0)
+_AGREEMENT = Options(width_mm=150.0)
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ def _compared(run: LabRun, column: Json) -> LabFigure | None:
         return None
     stem = run.folder / FOLDER / f"compared-{column['name']}"
     schemes = {name: run.lab.scheme_of(name, run.where) for name in run.lab.schemes}
-    caption = draw_agreement(column, schemes, stem, _OPTIONS)
+    caption = draw_agreement(column, schemes, stem, _AGREEMENT)
     file = f"{FOLDER}/{stem.name}.png"
     return LabFigure(f"{column['label']}: published and ours", caption, file, column=column["name"])
 
