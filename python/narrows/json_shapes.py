@@ -6,10 +6,13 @@ be anything.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from narrows.text import has_hidden
 
 #: Takes a value and the words that lead to it.
 Shape = Callable[[Any, str], None]
@@ -44,12 +47,12 @@ def _is_number(value: Any) -> bool:
 
 def is_text(value: Any) -> bool:
     """True if a value is text that may be printed: control characters would be orders to a terminal."""
-    return isinstance(value, str) and len(value) <= _LONGEST and value.isprintable()
+    return isinstance(value, str) and len(value) <= _LONGEST and not has_hidden(value)
 
 
 def _is_lines(value: Any) -> bool:
     """True for text of any length, in lines."""
-    return isinstance(value, str) and all(line.isprintable() for line in value.splitlines())
+    return isinstance(value, str) and not any(map(has_hidden, re.split(r"\r?\n", value)))
 
 
 OBJECT = scalar(lambda value: isinstance(value, dict), "an object")
@@ -63,6 +66,7 @@ KINDS: dict[str, Shape] = {
     "boolean": scalar(lambda value: isinstance(value, bool), "a truth value"),
     "string": scalar(_is_lines, "printable text"),
     "text": scalar(is_text, "printable text"),
+    "anything": scalar(lambda value: isinstance(value, str), "text"),
 }
 
 

@@ -3,7 +3,26 @@
 from __future__ import annotations
 
 import difflib
+import unicodedata
 from collections.abc import Collection, Iterable, Sequence
+
+#: Categories of Unicode that nothing is seen of, or that change how other letters are shown: controls,
+#: formats (joiners, marks of direction, tags), lone surrogates, separators of lines and paragraphs.
+_HIDDEN_CATEGORIES = frozenset(("Cc", "Cf", "Cs", "Zl", "Zp", "Zs"))
+#: Others that are shown as nothing: what Unicode calls default ignorable (without the selectors of variants,
+#: which emoji need) and the code points that are never characters.
+_HIDDEN_RANGES = (
+    (0x034F, 0x034F),
+    (0x115F, 0x1160),
+    (0x17B4, 0x17B5),
+    (0x180B, 0x180F),
+    (0x2065, 0x2065),
+    (0x3164, 0x3164),
+    (0xFDD0, 0xFDEF),
+    (0xFFA0, 0xFFA0),
+    (0xFFF0, 0xFFF8),
+    (0xE0000, 0xE0FFF),
+)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
@@ -43,8 +62,37 @@ def markdown_table(
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def is_hidden(letter: str) -> bool:
+    """True for a character that can't be seen, or changes how others are shown.
+
+    This is the only rule for names, labels, titles and questions, both where they are written and where they
+    are read. Code points that some version of Unicode has yet to assign are not hidden, so that the rule does
+    not depend on the version of Python.
+    """
+    if letter.isascii():
+        return not " " <= letter <= "~"
+    code = ord(letter)
+    if unicodedata.category(letter) in _HIDDEN_CATEGORIES or code & 0xFFFE == 0xFFFE:
+        return True
+    return any(first <= code <= last for first, last in _HIDDEN_RANGES)
+
+
+def has_hidden(text: str) -> bool:
+    """True if a text contains a hidden character."""
+    # Printable ASCII, which nearly every text is, takes no look at single letters.
+    if text.isascii() and text.isprintable():
+        return False
+    return any(map(is_hidden, text))
+
+
+def name_letter(letter: str) -> str:
+    """A character for a message, by its code point and name: `U+202E (RIGHT-TO-LEFT OVERRIDE)`."""
+    name = unicodedata.name(letter, "")
+    return f"U+{ord(letter):04X}{f' ({name})' if name else ''}"
+
+
 def printable(text: object) -> str:
     """The text with what would move a terminal's cursor, or change its colours, made visible."""
     return "".join(
-        letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in str(text)
+        letter.encode("unicode_escape").decode() if is_hidden(letter) else letter for letter in str(text)
     )

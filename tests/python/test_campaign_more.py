@@ -111,3 +111,21 @@ def test_the_plan_tells_of_links_and_changes(lab: Lab) -> None:
     assert code == 0, stderr
     assert "  left-center    12 Mbit/s with droptail 120 kB -> delay 20 ms\n" in stdout
     assert "  at 500 ms  center-left is cut" in stdout
+
+
+def test_changed_words_in_the_same_folder_are_said_and_kept(lab: Lab) -> None:
+    assert lab.run()[0] == 0
+    text = SCENARIO.replace("question: ", "question: Now, ", 1)
+    assert text != SCENARIO
+    (lab.path / "test.yaml").write_text(text + "title: Another title\n")
+    code, _, stderr = lab.run()
+    assert code == 0, stderr
+    assert 'the title was not given and is now "Another title"' in stderr
+    assert 'the question was "' in stderr and 'and is now "Now, ' in stderr
+    document = json.loads((lab.out / "campaign.json").read_text())
+    resolved = document["scenario"]["resolved"]
+    assert resolved["title"] == "Another title" and resolved["question"].startswith("Now, ")
+    assert document["scenario"]["written"].endswith("title: Another title\n")
+    assert set(document["sessions"][-1]["changed"]) == {"title", "question"}
+    # The same words again are nothing to tell.
+    assert "is now" not in lab.run()[2]

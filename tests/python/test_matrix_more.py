@@ -195,7 +195,7 @@ def test_schemes_have_names_of_their_own() -> None:
         ("[{scheme: cubic, name: [a]}]", "must be a name of at most 40 letters"),
         ("[{scheme: cubic, name: reno}]", '"reno" is another scheme; choose a name of your own'),
         ("[{scheme: cubic, name: 'linux:cubic'}]", '"linux:cubic" is another scheme'),
-        ('[{scheme: cubic, name: "a\\tb"}]', "must be on one line"),
+        ('[{scheme: cubic, name: "a\\tb"}]', "character 2 is U+0009, which can't be seen"),
         ("[cubic, {scheme: reno, name: a}, {scheme: cubic, name: a}]", "another scheme is called a as well"),
     ],
 )

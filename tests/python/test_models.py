@@ -371,8 +371,8 @@ def test_a_name_that_is_not_installed_is_skipped(tmp_path: Path) -> None:
     [
         ("[{remy: tables/none.dna}]", "there is no file"),
         ("[{remy: none.model}]", "there is no file"),
-        ("[{scheme: remy}]", "remy needs model"),
-        ("[remy]", "remy needs model"),
+        ("[{scheme: remy}]", "remy needs a model"),
+        ("[remy]", "remy needs a model"),
         ("[{remy: [a]}]", "must be"),
         ("[{indigo: t.dna}]", "is of the kind remy, where a model of the kind indigo is needed"),
         ("[{remy: junk.dna}]", "is neither a model file"),

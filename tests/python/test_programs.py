@@ -297,3 +297,17 @@ def test_programs_between_two_hosts_need_the_tunnel(folder: Path) -> None:
     facts = {"congestion_controls": ["reno"]}
     plan = make_plan(found, facts, Sender("there", facts))
     assert "write tunnel: on" in plan.skipped[0].reason
+
+
+@pytest.mark.parametrize(
+    "command", ["python3 recv.py {port}", "python3 -u ./recv.py", "cat recv.py", "sh gone.sh"]
+)
+def test_a_file_beside_the_manifest_is_named_with_here(folder: Path, command: str) -> None:
+    text = MANIFEST.replace("python3 {here}/recv.py {port}", command)
+    with pytest.raises(ScenarioError) as error:
+        read_text(text, folder / "pair.yaml", "pair")
+    (problem,) = error.value.problems
+    assert problem.position.endswith(":6:21") and problem.key == "listener.command"
+    assert 'write "{here}/' in problem.text and "is looked for where the process runs" in problem.text
+    with_folder = text.replace("ready: tcp", 'ready: tcp, folder: "{here}"')
+    assert read_text(with_folder, folder / "pair.yaml", "pair").listener.folder == "{here}"

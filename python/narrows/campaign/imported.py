@@ -13,8 +13,9 @@ from typing import Any
 from narrows import __version__
 from narrows.campaign import results as result_files
 from narrows.campaign.entries import new_document, new_entry, now
+from narrows.campaign.schema import problem_of_members
 from narrows.campaign.store import CampaignFolder
-from narrows.errors import EXIT_OK, EXIT_SOME_INVALID
+from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError
 from narrows.filled import filled
 from narrows.imported import WHERE
 from narrows.scenario.hashes import content_hash
@@ -81,7 +82,9 @@ def fill_campaign(
     target: Path, document: dict[str, Any], read_all: Callable[[CampaignFolder], None]
 ) -> Imported:
     """Makes the folder of an import: `read_all` writes the records of its cells and notes how each ended. The
-    folder is there when all is complete."""
+    folder is there when all is complete. Refuses what could not be read again."""
+    if problem := problem_of_members(document):
+        raise DataError(f"{target}: the campaign could not be read again: {problem}")
     with filled(target, last="campaign.json") as partial:
         (partial / "cells").mkdir()
         folder = CampaignFolder(partial, document)

@@ -33,12 +33,18 @@ def check_document(path: Path, document: dict[str, Any]) -> None:
                 f"{path.parent / part}: is a link to another place, where results would be read and leftovers"
                 " removed; put the folder itself there"
             )
+    if problem := problem_of_cells(document["cells"]):
+        raise DataError(f"{path}: is damaged or was tampered with: {problem}")
+
+
+def problem_of_cells(cells: list[dict[str, Any]]) -> str | None:
+    """The problem of the entries of cells, such as ids that are equal; None if there is none."""
     seen: set[str] = set()
-    for number, entry in enumerate(document["cells"], 1):
-        problem = _problem(entry, seen)
-        if problem:
-            raise DataError(f"{path}: is damaged or was tampered with: cell {number} {problem}")
+    for number, entry in enumerate(cells, 1):
+        if problem := _problem(entry, seen):
+            return f"cell {number} {problem}"
         seen.add(entry["id"])
+    return None
 
 
 def _problem(entry: dict[str, Any], seen: set[str]) -> str | None:

@@ -7,6 +7,8 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from narrows.campaign import integrity
+from narrows.campaign.schema import problem_of_members
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
 from narrows.scenario.model import Cell, Scenario, SchemeRow, cells_of
@@ -118,8 +120,24 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
     if not cells:
         listed = "; ".join(f"{one.scheme}: {one.reason}" for one in skipped)
         raise UnavailableError(f"no scheme of this scenario can run here: {listed}")
+    check_readable(scenario, cells, skipped)
     bounds = _bounds(cells) if other is None else {}
     return Plan(scenario, sorted(cells, key=lambda cell: _order(scenario.seed, cell)), skipped, bounds)
+
+
+def check_readable(scenario: Scenario, cells: list[Cell], skipped: list[Skipped]) -> None:
+    """Refuses a plan whose campaign could not be read again, by the rules of readers."""
+    entries: list[dict[str, Any]] = [
+        {"id": cell.id, "scheme": cell.scheme, "run": cell.run, "state": "pending"} for cell in cells
+    ]
+    document = {
+        "format": "narrows/campaign/1",
+        "scenario": {"resolved": scenario.to_json()},
+        "cells": entries,
+        "skipped": [{"scheme": one.scheme, "reason": one.reason} for one in skipped],
+    }
+    if problem := problem_of_members(document) or integrity.problem_of_cells(entries):
+        raise DataError(f"{scenario.name}: the campaign could not be read again: {problem}")
 
 
 def _bounds(cells: list[Cell]) -> dict[str, list[tuple[int, str]]]:

@@ -25,6 +25,7 @@ from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import LocalPlane, Means, Plane
 from narrows.campaign.progress import ProgressView, show_time
 from narrows.campaign.real_path import RealPathPlane
+from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, check_same
 from narrows.errors import (
     EXIT_EXPECTATION,
@@ -36,9 +37,9 @@ from narrows.errors import (
     UnavailableError,
 )
 from narrows.hosts.remote_host import RemoteHost, RemoteOptions, Rendezvous
-from narrows.scenario import Cell, Loaded
+from narrows.scenario import Cell, Loaded, Scenario
 from narrows.scenario.real_path import LOCAL, REMOTE, WHERE
-from narrows.text import plural
+from narrows.text import plural, shorten
 
 #: Where campaigns go when no folder is named.
 RESULTS = Path("results")
@@ -212,12 +213,13 @@ def run_campaign(
     path = choose_folder(loaded, output, resume)
     # The folder is checked before anything else is, because the answer is the same on any machine.
     again = (path / "campaign.json").exists()
-    if again:
-        check_same(path, loaded.scenario)
+    changed = _changed_words(check_same(path, loaded.scenario), loaded.scenario) if again else {}
     with planned(loaded, agent, reach or RemoteOptions(), say) as found:
         if again:
             remove = found.remote.local.remove if found.remote is not None else None
             folder = CampaignFolder.resume(path, found.plan, argv, remove)
+            if changed:
+                _keep_words(folder, loaded, changed, say)
         else:
             folder = CampaignFolder.create(path, loaded, found.plan, found.facts, versions, argv)
         try:
@@ -239,6 +241,41 @@ def run_campaign(
             raise
         finally:
             folder.close()
+
+
+#: Words for people, which may change between sessions: they are no part of what makes a campaign the same.
+_WORDS = ("name", "title", "question")
+
+
+def _changed_words(document: dict[str, Any], scenario: Scenario) -> dict[str, str]:
+    """The words of a campaign.json that the scenario now has otherwise: a sentence about each."""
+    before = resolved(document)
+    return {
+        key: f"the {key} was {_in_quotes(before.get(key))} and is now {_in_quotes(getattr(scenario, key))}"
+        for key in _WORDS
+        if (before.get(key) or "") != (getattr(scenario, key) or "")
+    }
+
+
+def _in_quotes(text: str | None) -> str:
+    return f'"{shorten(text)}"' if text else "not given"
+
+
+def _keep_words(
+    folder: CampaignFolder, loaded: Loaded, changed: dict[str, str], say: Callable[[str], None]
+) -> None:
+    """Keeps the new words in campaign.json, with the text that has them, and says so."""
+    document, scenario = folder.document, loaded.scenario
+    written = document["scenario"]
+    written["resolved"].update({key: getattr(scenario, key) for key in changed})
+    written.update(
+        written=loaded.text,
+        overrides=[{"option": one.option, "path": one.path, "value": one.text} for one in loaded.overrides],
+    )
+    document["name"] = scenario.name
+    folder.note_session(changed=changed)
+    for sentence in changed.values():
+        say(f"{folder.path}: {sentence}; the runs are of the same experiment and are kept")
 
 
 def _run_in(
@@ -273,6 +310,8 @@ def _run_in(
         finished=finished,
         skipped=folder.document["skipped"],
     )
+    for warning in scenario.warnings:
+        view.message(f"warning: {warning}")
     for one in folder.document["skipped"]:
         view.message(f"skipped {one['scheme']}: {one['reason']}")
     if again:

@@ -23,13 +23,19 @@ _SHAPES = read_shapes(
 
 def check_members(path: Path, document: dict[str, Any]) -> None:
     """Raises `DataError` if what we read of a document of a known format is not what it should be."""
+    if problem := problem_of_members(document):
+        raise DataError(f"{path}: is damaged: {problem}")
+
+
+def problem_of_members(document: dict[str, Any]) -> str | None:
+    """What is not as it should be of what we read of a document; None if it is, or the format is unknown."""
     shape = _SHAPES.get(str(document.get("format")).rsplit("/", 1)[0])
-    if shape is None:
-        return
     try:
-        shape(document, "the file")
+        if shape is not None:
+            shape(document, "the file")
     except ShapeError as error:
-        raise DataError(f"{path}: is damaged: {error}") from None
+        return str(error)
+    return None
 
 
 def resolved(document: dict[str, Any]) -> dict[str, Any]:

@@ -295,6 +295,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
                     for scheme, flows in plan.bounds.items()
                     for flow, by in flows
                 ],
+                "warnings": list(map(str, loaded.scenario.warnings)),
                 **({"way": way} if way is not None else {}),
             }
         )
@@ -335,7 +336,7 @@ def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
         ]
     else:
         lines += ["", f"{len(plan.cells)} cells, simulated"]
-    return lines
+    return lines + [f"warning: {warning}" for warning in scenario.warnings]
 
 
 __all__: list[Any] = []

@@ -167,7 +167,9 @@ class Evaluator:
         words = self.question.space.in_words(values)
         point = self.points.setdefault(tuple(words.values()), Point(len(self.points), {}, words))
         try:
-            loaded = load_text(self.question.scenario(values, self.question.seed), [], "the scenario")
+            loaded = load_text(
+                self.question.scenario(values, self.question.seed), [], "the scenario", is_point=True
+            )
         except ScenarioError as error:
             said = ", ".join(f"{name} {text}" for name, text in words.items())
             raise ScenarioError([Problem(f"at the point {said}", "", str(error))]) from None

@@ -74,8 +74,9 @@ def share_of(seed: int, path: str) -> float:
     return float((int.from_bytes(digest[:8], "big") >> 11) / 2**53)
 
 
-def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenario:
-    """Resolves a scenario once with the middle of every law, and then for each of its runs."""
+def resolve_all(tree: Mapping, resolve: Callable[[Mapping, bool], Scenario]) -> Scenario:
+    """Resolves a scenario once with the middle of every law, and then for each of its runs, with what was
+    drawn (True)."""
     entries = {key: value for key, value in tree.entries.items() if key != KEY}
     base = Mapping(tree.mark, entries, tree.key_marks)
     problems = Problems()
@@ -85,7 +86,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
         problems.add(tree.key_marks[KEY], text)
     problems.raise_if_any()
     middle, _ = _with_values(base, laws, lambda _: 0.5)
-    scenario = resolve(middle)
+    scenario = resolve(middle, False)
     if scenario.runs > MOST_RUNS:
         text = f"every run is resolved by itself, and {scenario.runs} are more than {MOST_RUNS}"
         raise ScenarioError([Problem(str(tree.key_marks[KEY]), KEY, text)])
@@ -93,14 +94,16 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping], Scenario]) -> Scenar
     for run in range(1, scenario.runs + 1):
         seed = run_seed(scenario.seed, run)
         placed, shown = _with_values(base, laws, lambda path, seed=seed: share_of(seed, path))  # type: ignore[misc]
-        one = resolve(placed)
+        one = resolve(placed, True)
         names = (name for name in OVERLAID if name != "drawn")
         changed = {name: getattr(one, name) for name in names}
         overlay = {name: value for name, value in changed.items() if value != getattr(scenario, name)}
         runs.append(Drawn(shown, overlay))
         scenario.files.contents.update(one.files.contents)
         scenario.files.names.update(one.files.names)
-    return replace(scenario, draw={law.path: law.text for law in laws}, drawn=runs)
+    # What is drawn makes runs differ.
+    warnings = [warning for warning in scenario.warnings if warning.key != "runs"]
+    return replace(scenario, draw={law.path: law.text for law in laws}, drawn=runs, warnings=warnings)
 
 
 def _with_values(

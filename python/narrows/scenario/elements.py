@@ -11,10 +11,11 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+from narrows.scenario.habits import HABITS
 from narrows.scenario.params import Context, entry_from, read_entry, read_value
 from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.registry import Registry
-from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, in_yaml
 from narrows.text import any_of, shorten
 
 #: The queue of a bottleneck for which none is written.
@@ -22,7 +23,7 @@ DEFAULT_QUEUE = "unlimited"
 #: The link element (and its parameter) that delays every packet by the same time, always.
 FIXED_DELAY = "delay"
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
 @dataclass
@@ -97,7 +98,7 @@ def list_items(value: Node, link: str, problems: Problems, *, shared: bool = Fal
         name = f"{link}.{index}"
         given = written.entries.get("name") if isinstance(written, Mapping) else None
         if given is not None:
-            if isinstance(given, Scalar) and _NAME.match(given.text):
+            if isinstance(given, Scalar) and _NAME.fullmatch(given.text):
                 name = f"{link}.{given.text}" if shared else given.text
             else:
                 problems.add(
@@ -140,9 +141,7 @@ def _element(item: Node, registry: Registry, context: Context) -> dict[str, Any]
     if sum(key in registry.links for key in item.entries) > 1:
         text = f"holds {len(item.entries)} elements; write each as an item of its own so that their order is"
         raise Wrong(item.mark, f"{text} clear")
-    if "queue" in item.entries:
-        text = "a queue belongs to a bottleneck; write its rate beside it, such as"
-        raise Wrong(item.key_marks["queue"], f"{text} {{rate: 12 Mbit/s, queue: ...}}")
+    _check_bottleneck(item, registry)
     unknown = [unknown_key(mark, key, kinds) for key, mark, _ in item if key not in registry.links]
     for one in unknown[:-1]:
         context.problems.add(one.mark, one.text)
@@ -150,6 +149,25 @@ def _element(item: Node, registry: Registry, context: Context) -> dict[str, Any]
         raise unknown[-1]
     ((name, _, value),) = item
     return entry_from(value, registry.links[name], context)
+
+
+def _check_bottleneck(item: Mapping, registry: Registry) -> None:
+    """Refuses an element without `rate` that was meant as a bottleneck, with the form that was meant."""
+    written = item.entries.get("queue")
+    queue = f", queue: {in_yaml(written)}" if written is not None else ""
+    for key, mark, value in item:
+        if key in registry.rates:
+            form = key if isinstance(value, Scalar) and value.is_null else f"{{{key}: {in_yaml(value)}}}"
+            raise Wrong(mark, f"unknown key; {key} is a way to give the rate: write {{rate: {form}{queue}}}")
+        if key in HABITS["rates"]:
+            raise Wrong(mark, f"unknown key; the key is rate: {{rate: {in_yaml(value)}{queue}}}")
+        if key in registry.queues:
+            form = key if isinstance(value, Scalar) and value.is_null else f"{{{key}: {in_yaml(value)}}}"
+            text = f"unknown key; {key} is a queue, which stands before a rate"
+            raise Wrong(mark, f"{text}: {{rate: 12 Mbit/s, queue: {form}}}")
+    if written is not None:
+        text = "a queue belongs to a bottleneck; write its rate beside it, such as"
+        raise Wrong(item.key_marks["queue"], f"{text} {{rate: 12 Mbit/s{queue}}}")
 
 
 def _without_name(item: Mapping) -> Mapping:
@@ -164,11 +182,15 @@ def _bottleneck(item: Mapping, registry: Registry, context: Context) -> dict[str
     for key, mark, _ in item:
         if key in known:
             continue
+        value = item.entries[key]
         if key in registry.links:
-            context.problems.add(
-                mark,
-                "write it as an item of its own after the bottleneck, so that the order is clear",
-            )
+            text = "write it as an item of its own after the bottleneck, so that the order is clear"
+            context.problems.add(mark, f"{text}: {{{key}: {in_yaml(value)}}}")
+        elif key in registry.queues:
+            text = f"{key} is a queue; write queue: {{{key}: {in_yaml(value)}}}"
+            context.problems.add(mark, text.replace(": {" + key + ": }", f": {key}"))
+        elif key in registry.rates or key in HABITS["rates"]:
+            context.problems.add(mark, "the rate is given twice, here and by the key rate; keep one of them")
         else:
             context.problems.unknown_key(mark, key, known)
     rate = read_rate(item.entries["rate"], registry, context)

@@ -22,6 +22,7 @@ from narrows.scenario.quantity import show
 from narrows.scenario.registry import Entry, Param, Registry
 from narrows.scenario.routes import Pair
 from narrows.scenario.schemes import Scheme, read_scheme
+from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
 
@@ -118,6 +119,8 @@ class FlowReader:
     #: Where the files are that schemes name.
     files: Files = field(default_factory=Files)
     found: Flows = field(default_factory=Flows)
+    #: The labels of entries so far.
+    groups: set[str] = field(default_factory=set)
 
     def flows(self, value: Node) -> None:
         """The key `flows`, in either form."""
@@ -272,13 +275,13 @@ class FlowReader:
         return int(found)
 
     def _label(self, written: Node) -> str:
-        if not isinstance(written, Scalar) or not 0 < len(written.text) <= 40 or written.is_null:
-            raise Wrong(written.mark, "must be a short name of at most 40 letters")
-        if written.text.isdecimal() or any(ord(letter) < 32 for letter in written.text):
+        text = read_label(written, "must be a short name of at most 40 letters", 40)
+        if text.isdecimal():
             raise Wrong(written.mark, "must be a word; flows have numbers anyway")
-        if any(flow.group == written.text for flow in self.found.items):
-            raise Wrong(written.mark, f'the label "{shorten(written.text)}" is that of another flow')
-        return written.text
+        if text in self.groups:
+            raise Wrong(written.mark, f'the label "{shorten(text)}" is that of another flow')
+        self.groups.add(text)
+        return text
 
     def _extra_rtts(self, mapping: Mapping, count: int, context: Context) -> list[int]:
         written = mapping.entries.get("extra_rtt")

@@ -9,12 +9,15 @@ from narrows.scenario.network import BACKWARD, FORWARD, Network
 from narrows.scenario.nodes import add_hosts, host_settings, named_hosts
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.registry import Registry
+from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
 
 _EXAMPLE = "hosts: [a, b], links: [{between: [a, b], forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]}]"
 _LINK = "between: [a, b], forward: [{rate: 12 Mbit/s}, {delay: 20 ms}]"
 _ROUTE = "from: a, to: b, via: [router1]"
+_LONGEST_NAME = 64
+_LINK_NAME = f"must be a name of at most {_LONGEST_NAME} letters, such as name: uplink"
 
 
 def read_free_network(value: Node, registry: Registry, problems: Problems) -> Network:
@@ -71,15 +74,16 @@ def _link(network: Network, item: Node, problems: Problems) -> None:
     if one == other:
         raise Wrong(between.mark, f"joins {one} with itself; name two nodes")
     names = (f"{one}-{other}", f"{other}-{one}")
-    name = mapping.entries.get("name")
-    if isinstance(name, Scalar) and name.text:
-        names = (f"{name.text}.{FORWARD}", f"{name.text}.{BACKWARD}")
+    written = mapping.entries.get("name")
+    name = read_label(written, _LINK_NAME, _LONGEST_NAME) if written is not None else None
+    if name is not None:
+        names = (f"{name}.{FORWARD}", f"{name}.{BACKWARD}")
     if taken := next((name for name in names if name in network.cuts), None):
         text = f'another link is called "{shorten(taken)}" already; give this one a name of its own'
         raise Wrong(mapping.mark, f"{text} with the key name")
     there, back = network.add(one, other, names)
-    if isinstance(name, Scalar) and name.text:
-        network.cuts[name.text] = [there, back]
+    if name is not None:
+        network.cuts[name] = [there, back]
     if "elements" in mapping.entries:
         for key in (FORWARD, BACKWARD):
             if key in mapping.entries:

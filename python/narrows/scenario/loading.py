@@ -50,13 +50,20 @@ def _read_standard_input() -> str:
         raise DataError("standard input is not UTF-8 text") from None
 
 
-def load_text(text: str, overrides: list[Override] | None = None, source: str = "scenario.yaml") -> Loaded:
+def load_text(
+    text: str,
+    overrides: list[Override] | None = None,
+    source: str = "scenario.yaml",
+    *,
+    is_point: bool = False,
+) -> Loaded:
     """A scenario that is in no file, with changes; files that it names are relative to the working folder.
-    Messages call it `source`."""
+    Messages call it `source`. `is_point` as `resolve` has it."""
     path = Path("scenario.yaml")
     changes = overrides or []
     tree = _overrides.apply(parse(text, source), changes)
-    return Loaded(resolve(tree, _registry.load(), path.name, Path()), path, text, changes)
+    scenario = resolve(tree, _registry.load(), path.name, Path(), is_point=is_point)
+    return Loaded(scenario, path, text, changes)
 
 
 def loads(text: str, name: str = "scenario.yaml") -> Scenario:

@@ -23,7 +23,8 @@ from narrows.scenario.keys import KEYS, by_type
 from narrows.scenario.model import OVERLAID, Scenario, SchemeRow
 from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import QuantityError
-from narrows.scenario.slugs import free_slug, slug_of
+from narrows.scenario.slugs import Slugs, slug_of
+from narrows.scenario.words import check_visible, read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
@@ -121,11 +122,14 @@ def _axes(value: Node, scenario: Mapping, problems: Problems) -> list[Axis]:
         if not isinstance(values, Sequence) or not values.items:
             problems.add(written.mark, f"must be a list of values such as in {_EXAMPLE}")
             continue
-        shown = [in_words(item) for item in values.items]
-        for index, item in enumerate(values.items):
-            if shown[index] in shown[:index]:
-                at = item.mark.at(f"{KEY}.{key}")
-                problems.add(at, f"{shorten(shown[index])} is in the list already")
+        before: set[str] = set()
+        for item in values.items:
+            shown, at = in_words(item), item.mark.at(f"{KEY}.{key}")
+            with problems.noted():
+                check_visible(at, shown)
+            if shown in before:
+                problems.add(at, f"{shorten(shown)} is in the list already")
+            before.add(shown)
         axes.append(Axis(key, values.items, mark, label))
     if mapping is not None and not axes and not problems.found:
         problems.add(mapping.mark, f"needs a key with a list of values, such as {_EXAMPLE}")
@@ -161,11 +165,9 @@ def _labelled(written: Node, problems: Problems) -> tuple[str | None, Node]:
 
 
 def _label(written: Node, problems: Problems) -> str | None:
-    text = written.text if isinstance(written, Scalar) and not written.is_null else ""
-    if not 0 < len(text) <= LONGEST_LABEL or not text.isprintable():
-        problems.add(written.mark, f"must be a name of at most {LONGEST_LABEL} letters")
-        return None
-    return text
+    with problems.noted():
+        return read_label(written, f"must be a name of at most {LONGEST_LABEL} letters", LONGEST_LABEL)
+    return None
 
 
 def _check_for_hosts(tree: Mapping, axes: list[Axis], problems: Problems) -> None:
@@ -314,10 +316,13 @@ def _derived(
     for name, mark, value in written if isinstance(written, Mapping) else ():
         if name in (PAIRED, WITHOUT) or not _is_derived(name, value):
             continue
-        if name in names or not 0 < len(name) <= LONGEST_LABEL or not name.isprintable():
-            why = "is a key of the matrix already" if name in names else "is no name"
-            problems.add(mark, f'"{shorten(name)}" {why}; choose another one')
+        if name in names:
+            problems.add(mark, f'"{shorten(name)}" is a key of the matrix already; choose another one')
             continue
+        with problems.noted():
+            read_label(
+                Scalar(mark, name), f"must be a name of at most {LONGEST_LABEL} letters", LONGEST_LABEL
+            )
         assert isinstance(value, Scalar)
         try:
             found[name] = [
@@ -389,6 +394,7 @@ class _Combination:
 def _merge(found: list[_Combination], axes: list[Axis]) -> Scenario:
     first = found[0].scenario
     rows: list[SchemeRow] = []
+    slugs = Slugs()
     labels: dict[str, list[str]] = {}
     base = {name: getattr(first, name) for name in OVERLAID}
     for one in found:
@@ -398,7 +404,7 @@ def _merge(found: list[_Combination], axes: list[Axis]) -> Scenario:
         }
         for row in scenario.schemes:
             label = f"{row.label}{suffix(one.words)}"
-            slug = free_slug(slug_of(label), [other.slug for other in rows])
+            slug = slugs.add(slug_of(label))
             rows.append(SchemeRow(label, slug, row.flows, overlay, one.words, one.derived, row.pair))
             labels.setdefault(row.label, []).append(label)
         first.files.contents.update(scenario.files.contents)
@@ -407,4 +413,5 @@ def _merge(found: list[_Combination], axes: list[Axis]) -> Scenario:
     for wanted in first.expect:
         expect += [{**wanted, "scheme": label} for label in labels.get(wanted["scheme"], [wanted["scheme"]])]
     keys = {axis.name: axis.key for axis in axes}
-    return replace(first, schemes=rows, expect=expect, matrix=keys)
+    warnings = list(dict.fromkeys(warning for one in found for warning in one.scenario.warnings))
+    return replace(first, schemes=rows, expect=expect, matrix=keys, warnings=warnings)

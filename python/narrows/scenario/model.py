@@ -9,6 +9,7 @@ import hashlib
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
+from narrows.errors import Problem
 from narrows.scenario.files import Files
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.real_path import NOT_OF_RESULTS
@@ -35,6 +36,8 @@ OVERLAID = (
 
 #: Members of a resolved scenario that are left out where they are empty.
 _OPTIONAL = ("timeline", "measure", "expect", "real_path", "draw", "drawn", "matrix")
+#: Members of a scenario that are no part of what is stored of it.
+_UNSTORED = ("files", "warnings")
 #: In the flows of a resolved scenario: by how much the start may be off, either way, in each run.
 SPREAD = "start_spread_ns"
 
@@ -123,10 +126,12 @@ class Scenario:
     matrix: dict[str, str] = field(default_factory=dict)
     #: Contents of the files that the network names.
     files: Files = field(default_factory=Files, compare=False, repr=False)
+    #: What can be run and is probably not meant, for whoever runs it.
+    warnings: list[Problem] = field(default_factory=list, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:
         """The resolved scenario as it is stored."""
-        content = {one.name: getattr(self, one.name) for one in fields(self) if one.name != "files"}
+        content = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _UNSTORED}
         content["schemes"] = [row.to_json() for row in self.schemes]
         content["drawn"] = [one.to_json() for one in self.drawn]
         # Left out where they say nothing, as they are by scenarios that know nothing of them.

@@ -13,7 +13,7 @@ from narrows.scenario.registry import Registry
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import shorten
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}$")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,31}")
 #: Under this name settings are those of every host.
 ALL_HOSTS = "all"
 #: Under this one those of every host that only background flows use.
@@ -39,7 +39,7 @@ def named_hosts(value: Node, problems: Problems) -> dict[str, Mark]:
     for name, mark in listed:
         if name in _MEANINGS:
             problems.add(mark, f'"{name}" means {_MEANINGS[name]}; choose another')
-        elif not _NAME.match(name):
+        elif not _NAME.fullmatch(name):
             problems.add(mark, f'"{shorten(name)}" can\'t be a name; use letters, digits, "-" and "_"')
         elif name in found:
             problems.add(mark, f'the name "{name}" is there twice')

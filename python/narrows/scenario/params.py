@@ -11,7 +11,7 @@ from narrows.errors import DataError
 from narrows.scenario import quantity
 from narrows.scenario.files import Files
 from narrows.scenario.problems import Problems, Wrong, unknown_key
-from narrows.scenario.quantity import EXAMPLES, QuantityError
+from narrows.scenario.quantity import EXAMPLES, NoUnitError, QuantityError
 from narrows.scenario.registry import Entry, Param
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
@@ -54,7 +54,8 @@ def required(value: Node, param: Param, context: Context) -> Any:
     if param.kind in STEPS:
         return _steps(value, param, context)
     if not isinstance(value, Scalar) or (value.is_null and param.kind != "choice"):
-        raise Wrong(value.mark, f"must be {EXAMPLES[param.kind]}")
+        is_model = param.kind == "file" and context.models
+        raise Wrong(value.mark, f"must be {'the name of a model' if is_model else EXAMPLES[param.kind]}")
     try:
         result = _convert(value, param, context)
         _check_range(result, param)
@@ -164,7 +165,10 @@ def read_params(
         if param.name in given.entries:
             continue
         if param.required:
-            context.problems.add(given.mark, f"{owner} needs {param.name}: {EXAMPLES[param.kind]}")
+            needed = f"{param.name}: {EXAMPLES[param.kind]}"
+            if param.kind == "file" and context.models:
+                needed = f"a model, such as {{{owner}: NAME}}; narrows models lists those that are installed"
+            context.problems.add(given.mark, f"{owner} needs {needed}")
         values[param.name] = param.default
     return {param.name: values.get(param.name) for param in params}
 
@@ -244,7 +248,10 @@ def _fitting(value: Scalar, candidates: list[Param]) -> Param:
     except QuantityError as error:
         if plain:
             return plain[0]
-        raise Wrong(value.mark, str(error)) from None
+        kinds = [param.kind for param in candidates]
+        # All that could be meant, such as bytes and packets of a queue.
+        said = error.of_kinds(kinds) if isinstance(error, NoUnitError) and len(kinds) > 1 else error
+        raise Wrong(value.mark, str(said)) from None
     for param in candidates:
         if quantity.fits(parsed, param.kind):
             return param

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.scenario.habits import HABITS
-from narrows.text import did_you_mean, shorten
+from narrows.text import any_of, did_you_mean, shorten
 
 #: The largest value of any quantity: it must fit the integers of the core.
 LARGEST = 2**63 - 1
@@ -86,9 +86,7 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
     if len((match["exponent"] or "").lstrip("+-0")) > 2:
         raise QuantityError(f"{shorten(text)} is too {'small' if '-' in match['exponent'] else 'large'}")
     if unit is None:
-        raise QuantityError(
-            f"{shorten(text)} has no unit; write {what.split(' such as')[0]}{_examples(number, wanted)}"
-        )
+        raise NoUnitError(text, number, wanted)
     if unit not in SPELLINGS:
         unclear = HABITS["unclear_units"].get(unit)
         hint = f"; write {unclear}" if unclear else did_you_mean(unit, UNITS)
@@ -98,13 +96,46 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
     return Quantity(kind, Fraction(number) * factor, text.strip())
 
 
+class NoUnitError(QuantityError):
+    """A number without a unit where one is needed."""
+
+    def __init__(self, text: str, number: str, wanted: str | None) -> None:
+        self.text = text
+        self.number = number
+        what = EXAMPLES.get(wanted or "", "a number with a unit").split(" such as")[0]
+        super().__init__(f"{shorten(text)} has no unit; write {what}{_examples(number, wanted)}")
+
+    def of_kinds(self, kinds: list[str]) -> QuantityError:
+        """The same where several kinds of quantities can be written."""
+        # The capacity of a queue, which may be given in packets or bytes, is often one of these.
+        queue = (
+            [f"{self.number} bdp"] if {"bytes", "packets"} <= {*kinds} and Fraction(self.number) < 10 else []
+        )
+        every = [*queue, *(example for kind in kinds for example in _meanings(self.number, kind))]
+        return QuantityError(f"{shorten(self.text)} has no unit; write for example {any_of(every)}")
+
+
 def _examples(number: str, wanted: str | None) -> str:
     """Meanings that a number without a unit might have: of a share, each way of reading it."""
-    written = f"{number} {_UNIT_OF_KIND.get(wanted or '', 'ms')}"
     value = Fraction(number)
     if wanted != "ratio" or not 0 < value < 1:
-        return f", for example {written}"
+        return f", for example {any_of(_meanings(number, wanted or 'span'))}"
+    written = f"{number} {_UNIT_OF_KIND['ratio']}"
     return f": {_plain(100 * value)} % for {_part(value)}, or {written} for {_part(value / 100)}"
+
+
+def _meanings(number: str, kind: str) -> list[str]:
+    """Quantities of a kind that someone may have meant by a number alone, the likely one first."""
+    value = Fraction(number)
+    if kind == "span" and value >= 0:
+        # In seconds or in milliseconds, in units that suit the size.
+        meant = [value * 10**9, value * 10**6]
+        return [show("span", int(one)) for one in meant if one.denominator == 1] or [f"{number} ms"]
+    if kind == "rate" and value >= 10_000 and value.denominator == 1:
+        return [show("rate", int(value))]
+    if kind == "bytes" and value >= 1000 and value.denominator == 1:
+        return [show("bytes", int(value))]
+    return [f"{number} {_UNIT_OF_KIND.get(kind, 'ms')}"]
 
 
 def _plain(value: Fraction) -> str:

@@ -11,6 +11,7 @@ from narrows.errors import IsSweep, Problem
 from narrows.scenario import draws, matrix, pairs, real_path
 from narrows.scenario.elements import same_names
 from narrows.scenario.expect import read_expectations
+from narrows.scenario.feasibility import Check
 from narrows.scenario.files import Files
 from narrows.scenario.flows import Flow, FlowReader, Flows
 from narrows.scenario.keys import KEYS, SCHEMA
@@ -20,7 +21,7 @@ from narrows.scenario.network import Network
 from narrows.scenario.nodes import read_settings
 from narrows.scenario.params import Context, read_params, read_value
 from narrows.scenario.prefixes import UDP
-from narrows.scenario.problems import Problems, Wrong
+from narrows.scenario.problems import Problems
 from narrows.scenario.quantity import NO_BDP
 from narrows.scenario.registry import Registry
 from narrows.scenario.schemes import (
@@ -31,13 +32,14 @@ from narrows.scenario.schemes import (
     told_apart,
     with_settings,
 )
-from narrows.scenario.slugs import free_slug, slug_of
+from narrows.scenario.slugs import Slugs, slug_of
 from narrows.scenario.timeline import TimelineReader
 from narrows.scenario.topologies import read_network
+from narrows.scenario.words import check_visible, read_sentence
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar
 from narrows.text import did_you_mean, shorten
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,59}$")
+_NAME = re.compile(r"[a-z0-9][a-z0-9.+-]{0,59}")
 _FLAG_PDF = "pdf"
 
 __all__ = ["read_scheme", "resolve"]
@@ -48,17 +50,35 @@ SWEEP = "sweep"
 MOST_ELEMENTS = 10_000
 
 
-def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None = None) -> Scenario:
+def resolve(
+    tree: Mapping,
+    registry: Registry,
+    file_name: str,
+    base: Path | None = None,
+    *,
+    is_point: bool = False,
+    is_combination: bool = False,
+) -> Scenario:
     """Resolves a written scenario, or raises `ScenarioError` with everything that is wrong.
 
-    Files that it names are relative to the folder `base`.
+    Files that it names are relative to the folder `base`. At a point of a space that is explored
+    (`is_point`), values that can't work together are a result like others, and only warned of; in a
+    combination of a matrix (`is_combination`) amounts in bdp are, which suit others of them.
     """
     if SWEEP in tree.entries:
         raise IsSweep([Problem(str(tree.key_marks[SWEEP]), SWEEP, "is run by narrows sweep run")])
     if matrix.KEY in tree.entries or real_path.asks_for_both(tree):
-        return matrix.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
+        return matrix.resolve_all(
+            tree,
+            lambda one: resolve(one, registry, file_name, base, is_point=is_point, is_combination=True),
+        )
     if draws.KEY in tree.entries:
-        return draws.resolve_all(tree, lambda one: resolve(one, registry, file_name, base))
+        return draws.resolve_all(
+            tree,
+            lambda one, drawn: resolve(
+                one, registry, file_name, base, is_point=is_point or drawn, is_combination=is_combination
+            ),
+        )
     problems = Problems()
     files = Files(base or Path())
     _check_keys(tree, problems)
@@ -106,6 +126,14 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
     title = _text(tree, "title", problems) if "title" in tree.entries else None
     problems.raise_if_any()
     assert duration is not None
+    warnings: list[Problem] = []
+    if not between:
+        check = Check(tree, network, flows, rows, duration, transport, timeline, registry, is_combination)
+        found = check.run(values["where"], values["runs"])
+        if not is_point:
+            problems.found += found.problems
+        warnings = found.warnings
+        problems.raise_if_any()
     return Scenario(
         name=name,
         title=title,
@@ -130,6 +158,7 @@ def resolve(tree: Mapping, registry: Registry, file_name: str, base: Path | None
         expect=expect,
         real_path=between,
         files=files,
+        warnings=warnings,
     )
 
 
@@ -214,11 +243,7 @@ def _text(tree: Mapping, key: str, problems: Problems) -> str:
     if value is None:
         return ""
     with problems.noted():
-        if not isinstance(value, Scalar) or not value.text or value.is_null:
-            raise Wrong(value.mark, "must be a sentence")
-        if any(ord(letter) < 32 and letter not in "\t\n\r" for letter in value.text):
-            raise Wrong(value.mark, "contains control characters; remove them")
-        return " ".join(value.text.split())
+        return read_sentence(value, "must be a sentence")
     return ""
 
 
@@ -226,8 +251,8 @@ def _name(tree: Mapping, file_name: str, problems: Problems) -> str:
     value = tree.entries.get("name")
     if value is None:
         slug = slug_of(PurePath(file_name).stem)
-        return slug if _NAME.match(slug) else "scenario"
-    if not isinstance(value, Scalar) or not _NAME.match(value.text):
+        return slug if _NAME.fullmatch(slug) else "scenario"
+    if not isinstance(value, Scalar) or not _NAME.fullmatch(value.text):
         text = value.text if isinstance(value, Scalar) else "this"
         hint = did_you_mean(text, [slug_of(text)]) if slug_of(text) else ""
         wrong = f'"{shorten(text)}" is not a name; use lower-case letters, digits, "-" and "."{hint}'
@@ -261,7 +286,8 @@ def _rows(
         return []
     if pairs.KEY in tree.entries:
         tests = pairs.tests(schemes, flows.items, tree, problems)
-        return _listed([(labels, labels, used) for labels, used in tests], network, problems)
+        mark = tree.key_marks[pairs.KEY]
+        return _listed([(labels, labels, used) for labels, used in tests], network, mark, problems)
     need = any(flow.scheme is None for flow in flows.items)
     if "schemes" in tree.entries and not need:
         text = "has no effect because every flow names its own scheme; remove it, or remove scheme from the"
@@ -278,21 +304,30 @@ def _rows(
         # Datagrams have no scheme that could be under test.
         labels = list(dict.fromkeys(one.label for one in told_apart(tests_of) if one.name != UDP)) or [UDP]
         found.append((labels, [], used))
-    return _listed(found, network, problems)
+    mark = tree.key_marks["schemes" if need else "flows"]
+    return _listed(found, network, mark, problems)
 
 
 def _listed(
-    found: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]], network: Network, problems: Problems
+    found: list[tuple[list[str], list[str], list[tuple[Flow, Scheme]]]],
+    network: Network,
+    mark: Mark,
+    problems: Problems,
 ) -> list[SchemeRow]:
     """Rows of the labels of their schemes, those of the flows of a pair, and the flows with their schemes."""
     rows: list[SchemeRow] = []
+    slugs = Slugs()
     for labels, pair, used in found:
         for flow, one in used:
             if one.media or one.program:
                 _check_special(one, flow, problems)
-        slug = free_slug("+".join(slug_of(one) for one in labels), (row.slug for row in rows))
+        label = " + ".join(labels)
+        with problems.noted():
+            # Names of files and values of parameters may be part of it.
+            check_visible(mark, label)
+        slug = slugs.add("+".join(slug_of(one) for one in labels))
         listed = [flow.to_json(number, one, network) for number, (flow, one) in enumerate(used, 1)]
-        rows.append(SchemeRow(" + ".join(labels), slug, listed, pair=pair))
+        rows.append(SchemeRow(label, slug, listed, pair=pair))
     return rows
 
 

@@ -14,6 +14,7 @@ from narrows.scenario.params import Context, read_params
 from narrows.scenario.prefixes import BPF_PREFIX, KERNEL_PREFIX, UDP
 from narrows.scenario.problems import Problems, Wrong
 from narrows.scenario.registry import Entry, Param, Profile, Registry
+from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
@@ -29,7 +30,7 @@ LONGEST_NAME = 40
 #: Settings of our transport that real-time schemes take, which have one of their own.
 FOR_MEDIA = ("packet_size",)
 
-_KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}$")
+_KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}")
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
         )
         raise Wrong(mark, f"{text} write it in a flow with such traffic")
     if name.startswith(KERNEL_PREFIX):
-        if _KERNEL_NAME.match(name.removeprefix(KERNEL_PREFIX)):
+        if _KERNEL_NAME.fullmatch(name.removeprefix(KERNEL_PREFIX)):
             return
         text = "is not a kernel scheme; write linux: and the kernel's name, such as linux:cubic"
         raise Wrong(mark, f'"{shorten(name)}" {text}')
@@ -248,15 +249,13 @@ def _read_name(given: Mapping, scheme: str, registry: Registry, problems: Proble
     written = given.entries.get(NAME)
     if written is None:
         return None
-    if not isinstance(written, Scalar) or written.is_null or not 0 < len(written.text) <= LONGEST_NAME:
-        problems.add(written.mark, f"must be a name of at most {LONGEST_NAME} letters, such as name: gentle")
-        return None
-    text = written.text
-    if not text.isprintable():
-        problems.add(written.mark, "must be on one line, without control characters")
-    elif text != scheme and (text.startswith((KERNEL_PREFIX, BPF_PREFIX)) or text in registry.schemes):
-        problems.add(written.mark, f'"{shorten(text)}" is another scheme; choose a name of your own')
-    return text
+    otherwise = f"must be a name of at most {LONGEST_NAME} letters, such as name: gentle"
+    with problems.noted():
+        text = read_label(written, otherwise, LONGEST_NAME)
+        if text != scheme and (text.startswith((KERNEL_PREFIX, BPF_PREFIX)) or text in registry.schemes):
+            raise Wrong(written.mark, f'"{shorten(text)}" is another scheme; choose a name of your own')
+        return text
+    return None
 
 
 def _read_transport(

@@ -19,6 +19,7 @@ from narrows.scenario.params import Context as _Context
 from narrows.scenario.params import read_value
 from narrows.scenario.problems import Problems, Wrong, unknown_key
 from narrows.scenario.registry import Param, Registry
+from narrows.scenario.words import read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
 
@@ -187,7 +188,7 @@ def _star(reader: _Reader, settings: Node, _tree: Mapping) -> None:
     example = "access: [{rate: 100 Mbit/s}, {delay: 1 ms}]"
     mapping = problems.section(settings, ("center", "hosts", *_ACCESS), example)
     center = mapping.entries.get("center")
-    network.routers = [center.text if isinstance(center, Scalar) and center.text else "center"]
+    network.routers = [read_label(center, "must be a name", 32) if center is not None else "center"]
     hosts = dict.fromkeys(STAR_HOSTS, mapping.mark)
     written = mapping.entries.get("hosts")
     if written is not None and not (isinstance(written, Mapping) and _are_usual(written)):

@@ -16,6 +16,7 @@ import yaml
 
 from narrows.errors import DataError, Problem, ScenarioError
 from narrows.files import read_whole
+from narrows.text import shorten
 
 #: More values than any honest scenario has; stops files that expand aliases without end.
 MOST_VALUES = 100_000
@@ -23,6 +24,13 @@ MOST_VALUES = 100_000
 MOST_LEVELS = 50
 #: The longest file that is read at all.
 MOST_BYTES = 4_000_000
+
+#: What to do about problems of the library for YAML.
+_HINTS = {
+    "mapping values are not allowed": "put a text with a colon in it in quotes",
+    "cannot start any token": "put a text that begins with such a character in quotes",
+    "expected <block end>": "lines of one list or mapping begin in one column",
+}
 
 # The same in C, which is ten times as fast; a build of the library without it reads the same.
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -136,6 +144,19 @@ def size(value: Node) -> int:
     return 1 + sum(map(size, inner))
 
 
+def in_yaml(value: Node) -> str:
+    """A value on one line, as it could be written, shortened for a message."""
+    return shorten(_in_yaml(value))
+
+
+def _in_yaml(value: Node) -> str:
+    if isinstance(value, Scalar):
+        return f'"{value.text}"' if value.quoted else value.text
+    if isinstance(value, Sequence):
+        return f"[{', '.join(map(_in_yaml, value.items))}]"
+    return f"{{{', '.join(f'{key}: {_in_yaml(inner)}' for key, _, inner in value)}}}"
+
+
 def read_file(path: Path) -> tuple[str, Mapping]:
     """Reads a scenario file; gives its text and its tree."""
     try:
@@ -177,11 +198,27 @@ def parse_value(text: str, source: str, *, is_option: bool = False) -> Node | No
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
         position = source if is_option else f"{source}:{line}:{column}"
         reason = (error.problem or "is not YAML").replace("\n", " ")
+        if (tab := _tab_before(text, line, column)) is not None:
+            position = source if is_option else f"{source}:{line}:{tab}"
+            text = "a tab begins or separates what is written here, and YAML takes spaces only; replace it"
+            raise ScenarioError([Problem(position, "", text)]) from None
+        reason += next((f"; {hint}" for words, hint in _HINTS.items() if words in reason), "")
         raise ScenarioError([Problem(position, "", f"is not valid YAML: {reason}")]) from None
     except (yaml.YAMLError, ValueError) as error:
         reason = str(error).split("\n")[0]
         position = source if is_option else f"{source}:1:1"
         raise ScenarioError([Problem(position, "", f"is not valid YAML: {reason}")]) from None
+
+
+def _tab_before(text: str, line: int, column: int) -> int | None:
+    """The column of a tab in the white space at a place that is no YAML, or at the beginning of its line."""
+    lines = text.split("\n")
+    here = lines[line - 1] if line <= len(lines) else ""
+    indent = len(here) - len(here.lstrip())
+    for start, end in ((0, indent), (column - 1, column)):
+        if (at := here.find("\t", start, end)) >= 0:
+            return at + 1
+    return None
 
 
 class _Builder:

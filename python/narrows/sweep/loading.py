@@ -92,7 +92,7 @@ class LoadedSweep:
             {name: node for name, node in self.tree.entries.items() if name != KEY},
             self.tree.key_marks,
         )
-        return resolve(placed(base, point), _registry.load(), self.path.name, self.path.parent)
+        return resolve(placed(base, point), _registry.load(), self.path.name, self.path.parent, is_point=True)
 
     def _keep(self, scenario: Scenario) -> None:
         for sha256, content in scenario.files.contents.items():

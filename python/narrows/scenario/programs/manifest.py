@@ -6,7 +6,7 @@ import hashlib
 import re
 import shlex
 from dataclasses import dataclass, field
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 from narrows.errors import DataError, Problem, ScenarioError
@@ -42,6 +42,9 @@ NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}$")
 MOST_BYTES = 100_000
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
+#: Programs that run the first file that they are given, and how files for them end.
+_INTERPRETER = re.compile(r"(?:python|perl|ruby|lua|node|php)[0-9.]*|(?:ba|da|z|k)?sh|Rscript|java|julia")
+_SCRIPTS = (".py", ".sh", ".pl", ".rb", ".js", ".lua", ".jl", ".R", ".php")
 _PARAMETER = re.compile(r"[a-z][a-z0-9_]{0,39}$")
 
 
@@ -259,14 +262,32 @@ class _Reader:
         with self.problems.noted():
             mapping = mapping_of(value, MANIFEST[name].example)
             self._keys(mapping, SIDE)
+            command = self._words(mapping, "command")
+            if "folder" not in mapping.entries:
+                self._check_here(command, mapping)
             return SideOf(
-                self._words(mapping, "command"),
+                command,
                 self._env(mapping),
                 self._folder(mapping),
                 self._stdin(mapping),
                 self._ready(mapping, name),
             )
         return nothing
+
+    def _check_here(self, command: tuple[str, ...], mapping: Mapping) -> None:
+        """Notes words of a command that mean files beside the manifest: processes run elsewhere."""
+        runs_script = bool(command) and _INTERPRETER.fullmatch(PurePath(command[0]).name) is not None
+        script = next((word for word in command[1:] if not word.startswith("-")), "") if runs_script else ""
+        # The first word may be a path beside the manifest.
+        for word in dict.fromkeys(command[1:]):
+            if word.startswith(("-", "/")) or _PLACEHOLDER.search(word):
+                continue
+            beside = bool(PurePath(word).suffix or "/" in word) and (self.path.parent / word).is_file()
+            if beside or (word == script and word.endswith(_SCRIPTS)):
+                name = word.removeprefix("./")
+                text = f'"{shorten(word)}" is looked for where the process runs, in a folder of the record'
+                text = f'{text}; write "{{here}}/{name}" for the file beside the manifest'
+                self.problems.add(mapping.entries["command"].mark, text)
 
     def _env(self, mapping: Mapping) -> dict[str, str]:
         found = {}

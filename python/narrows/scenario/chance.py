@@ -1,0 +1,37 @@
+"""Chance in simulations: which parts of a scenario may make runs with different seeds differ.
+
+Parts that are not known to be without chance count as having some.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from narrows.scenario.flows import Flows
+from narrows.scenario.model import SchemeRow
+from narrows.scenario.network import Network
+
+#: Names of parts without any chance, by families of the registry.
+WITHOUT: dict[str, list[str]] = tomllib.loads(
+    Path(__file__).with_name("without_chance.toml").read_text(encoding="utf-8")
+)
+
+
+def is_in(network: Network, rows: list[SchemeRow], flows: Flows) -> bool:
+    """True if the runs of a scenario may differ from each other."""
+    if any(flow.spread_ns or flow.traffic["kind"] not in WITHOUT["traffic"] for flow in flows.items):
+        return True
+    names = {name for row in rows for name in row.scheme_names}
+    if not names <= set(WITHOUT["schemes"]):
+        return True
+    return any(_has_chance(element) for link in network.links for element in link.elements)
+
+
+def _has_chance(element: dict[str, Any]) -> bool:
+    kind = element["kind"]
+    if kind == "bottleneck":
+        rate, queue = element["rate"] or {}, element["queue"] or {}
+        return rate.get("kind") not in WITHOUT["rates"] or queue.get("kind") not in WITHOUT["queues"]
+    return kind not in WITHOUT["links"]

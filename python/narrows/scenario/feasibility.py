@@ -1,0 +1,258 @@
+"""What a scenario asks for and can't get: packets that never arrive, acknowledgements that never come back.
+
+Each value may be right by itself; what is refused here is that they can't work together. What may be meant
+that way is a warning. Quantities are in base units.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from narrows.errors import Problem
+from narrows.scenario import chance
+from narrows.scenario.elements import Link
+from narrows.scenario.flows import Flow, Flows
+from narrows.scenario.model import SchemeRow
+from narrows.scenario.network import Network
+from narrows.scenario.problems import Problems
+from narrows.scenario.quantity import QuantityError, parse, show
+from narrows.scenario.registry import Registry
+from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
+
+#: Bytes of a full packet where nothing says otherwise, and of an acknowledgement.
+FULL_PACKET, ACK = 1500, 64
+#: Parameters of queues that limit the bytes that wait.
+_CAPACITIES = ("bytes", "memory")
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What can't work, and what can and is probably not meant."""
+
+    problems: list[Problem]
+    warnings: list[Problem]
+
+
+@dataclass(frozen=True)
+class _Use:
+    """The use that a flow makes of its path. Flows that use it alike are looked at once."""
+
+    hosts: tuple[str, str]
+    packet: int
+    start_ns: int
+    stop_ns: int
+    extra_rtt_ns: int
+    #: True for datagrams, which work without an answer.
+    datagrams: bool
+    #: True if all packets of data are full ones, so that one that can't pass says that nothing passes.
+    full: bool
+
+
+@dataclass
+class Check:
+    """Looks at one resolved scenario; notes what can't work as problems, and what is odd as warnings."""
+
+    tree: Mapping
+    network: Network
+    flows: Flows
+    rows: list[SchemeRow]
+    duration_ns: int
+    #: Settings of the transport for all flows.
+    transport: dict[str, Any]
+    timeline: list[dict[str, Any]]
+    registry: Registry
+    #: True for one of several combinations, for some of which an amount in bdp may be too small.
+    is_combination: bool
+
+    def __post_init__(self) -> None:
+        self._problems = Problems()
+        self._warnings = Problems()
+        self._written = {item.name: item.written for link in self.network.links for item in link.items}
+        self._changed = {str(change["element"]) for change in self.timeline}
+
+    def run(self, where: str, runs: int) -> Findings:
+        """All checks, for a plane and a number of runs."""
+        for number, use in self._uses():
+            self._check_times(number, use)
+            there = self.network.route(*use.hosts) or []
+            self._check_way(use, there, use.packet, f"no packet of flow {number} arrives")
+            if not use.datagrams:
+                back = self.network.route(use.hosts[1], use.hosts[0]) or []
+                self._check_way(use, back, ACK, f"no acknowledgement of flow {number} comes back")
+        self._check_bdp()
+        if where == "simulate" and runs > 1 and not chance.is_in(self.network, self.rows, self.flows):
+            mark = self.tree.entries["runs"].mark
+            text = f"nothing here depends on chance, so that all {runs} runs of a scheme are equal"
+            self._warnings.add(mark, f"{text}; write runs: 1, or add chance, such as {{loss: 0.1 %}}")
+        return Findings(*(list(dict.fromkeys(one.found)) for one in (self._problems, self._warnings)))
+
+    def _uses(self) -> Iterator[tuple[int, _Use]]:
+        """The different uses, each with the number of the first flow that makes it."""
+        seen: set[_Use] = set()
+        for row in self.rows:
+            for number, (flow, cell) in enumerate(zip(self.flows.items, row.flows, strict=False), 1):
+                use = self._use(flow, cell)
+                if use not in seen:
+                    seen.add(use)
+                    yield number, use
+
+    def _use(self, flow: Flow, cell: dict[str, Any]) -> _Use:
+        kind = flow.traffic["kind"]
+        traffic = self.registry.traffic.get(kind)
+        datagrams = traffic is not None and traffic.datagram
+        scheme = self.registry.schemes.get(cell["scheme"])
+        ours = scheme is not None and not scheme.media
+        settings = {**self.transport, **(cell.get("transport") or {})}
+        if datagrams:
+            packet = int(flow.traffic.get("packet") or FULL_PACKET)
+        elif ours:
+            packet = int(settings.get("packet_size") or FULL_PACKET)
+        else:
+            mtus = [self.network.settings.get(host, {}).get("mtu") or FULL_PACKET for host in flow.hosts]
+            packet = min(mtus)
+        full = datagrams or (kind == "bulk" and "program" not in cell and (scheme is None or ours))
+        times = flow.start_ns, min(flow.stop_ns, self.duration_ns)
+        return _Use(flow.hosts, packet, *times, flow.extra_rtt_ns, datagrams, full)
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def _check_times(self, number: int, use: _Use) -> None:
+        mark = self.tree.entries["duration"].mark
+        delay = sum(map(_least_delay, self.network.route(*use.hosts) or []))
+        rtt = delay + sum(map(_least_delay, self.network.route(use.hosts[1], use.hosts[0]) or []))
+        rtt += use.extra_rtt_ns
+        since = f", which starts at {show('span', use.start_ns)}," if use.start_ns else ""
+        if delay >= self.duration_ns - use.start_ns:
+            text = (
+                f"the scenario is over before a packet of flow {number}{since} arrives: the delays on its way"
+            )
+            text = f"{text} are {show('span', delay)}; write a longer duration or shorter delays"
+            self._problems.add(mark, text)
+        elif rtt >= use.stop_ns - use.start_ns and not use.datagrams:
+            what = "the scenario is over" if use.stop_ns == self.duration_ns else "it stops"
+            text = f"{what} before an acknowledgement of flow {number}{since} comes back: its round-trip time"
+            text = f"{text} is {show('span', rtt)}; write a longer duration or shorter delays"
+            if use.stop_ns - use.start_ns == self.duration_ns:
+                self._problems.add(mark, text)
+            else:
+                self._warnings.add(mark, text)
+
+    # -- elements --------------------------------------------------------------------------------
+
+    def _check_way(self, use: _Use, way: list[Link], size: int, outcome: str) -> None:
+        """Notes elements that no packet of a size passes, with the outcome for the flow."""
+        for link in way:
+            for element in link.elements:
+                name = str(element["name"])
+                if name in self._changed or name not in self._written:
+                    continue
+                found = self._obstacle(element, size)
+                if found is None:
+                    continue
+                key, why, remedy = found
+                mark = _mark_of(self._written[name], key)
+                text = f"{why}, so that {outcome}; {remedy}" if "so that" not in why else f"{why}; {remedy}"
+                # What depends on the size may let smaller packets pass.
+                small = key in ("queue", "policer", "mtu") and not use.full
+                relative = self.is_combination and _bdp_in(self._written[name]) is not None
+                # Kernels may look for the size that passes.
+                odd = small or relative or key == "mtu"
+                (self._warnings if odd else self._problems).add(mark, text)
+
+    def _obstacle(self, element: dict[str, Any], size: int) -> tuple[str, str, str] | None:
+        """The key of what lets no packet of a size pass, why, and what would."""
+        kind = str(element["kind"])
+        if kind == "bottleneck":
+            return self._obstacle_of_bottleneck(element, size)
+        packet = show("bytes", size)
+        if kind == "outage" and element.get("start") == 0 and element["length"] >= self.duration_ns:
+            return kind, "the outage lasts as long as the scenario", "write a shorter one, or a later start"
+        if kind == "policer" and element.get("action") == "drop" and element["burst"] < size:
+            why = f"packets of {packet} never fit into the bucket of {show('bytes', element['burst'])}"
+            return kind, why, f"write a burst of {packet} or more"
+        if kind == "mtu" and element["bytes"] < size:
+            why = f"packets of {packet} are larger than {show('bytes', element['bytes'])} and are dropped"
+            return kind, why, "write a larger one, or let the hosts know it with their setting mtu"
+        if (drops := _drops_all(element)) is not None:
+            return kind, drops, "write less, or let a timeline change it"
+        return None
+
+    def _obstacle_of_bottleneck(self, element: dict[str, Any], size: int) -> tuple[str, str, str] | None:
+        packet = show("bytes", size)
+        rate = (element.get("rate") or {}).get("rate")
+        if isinstance(rate, int) and rate > 0 and size * 8 * 10**9 >= rate * self.duration_ns:
+            why = f"at {show('rate', rate)} a packet of {packet} takes longer than the whole scenario"
+            return "rate", why, "write a higher rate or a longer duration"
+        queue = element.get("queue") or {}
+        for name in _CAPACITIES:
+            capacity = queue.get(name)
+            if isinstance(capacity, int) and capacity < size:
+                why = f"the queue has room for {show('bytes', capacity)} and packets have {packet}"
+                return "queue", why, f"write {packet} or more, or a number of packets"
+        return None
+
+    # -- words -----------------------------------------------------------------------------------
+
+    def _check_bdp(self) -> None:
+        """Says which round-trip time `1 bdp` has where flows have some of their own."""
+        if self.flows.extra_rtt_mark is None:
+            return
+        for link in self.network.links:
+            mark = next((mark for item in link.items if (mark := _bdp_in(item.written))), None)
+            if mark is None:
+                continue
+            rtt = show("span", self.network.rtt_ns(self.network.pairs[0]))
+            text = (
+                f"an amount in bdp is by the path's round-trip time of {rtt}, without the extra_rtt of flows"
+            )
+            self._warnings.add(mark, f"{text}; write an amount in kB if another one is meant")
+            return
+
+
+def _least_delay(link: Link) -> int:
+    """The least time that the elements of a link delay a packet by."""
+    total = 0
+    for element in link.elements:
+        if element["kind"] == "delay":
+            total += int(element.get("delay") or 0)
+        elif element["kind"] == "delaysteps":
+            total += min((int(delay) for _, delay in element.get("steps") or ()), default=0)
+    return total
+
+
+def _drops_all(element: dict[str, Any]) -> str | None:
+    """Why an element lets no packet pass, whatever its size; None if it does."""
+    kind = element["kind"]
+    if kind == "loss" and element["ratio"] >= 1:
+        return "every packet is lost"
+    if kind == "corrupt" and element["ratio"] >= 1:
+        return "every packet is damaged, and receivers discard those"
+    if kind == "gilbert" and element["bad"] >= 1:
+        if element["good"] >= 1:
+            return "every packet is lost, in good times and in bad ones"
+        if element["p"] >= 1 and element["r"] <= 0:
+            return "the bad time begins at once and never ends, so that all packets after the first are lost"
+    if kind == "periodicloss" and element["every"] == 1 and not element.get("offset"):
+        return "every packet is lost"
+    if kind == "gate" and element.get("open") is False:
+        return "the gate is closed"
+    return None
+
+
+def _mark_of(written: Node, key: str) -> Mark:
+    """Where a key of an element is written."""
+    value = written.entries.get(key) if isinstance(written, Mapping) else None
+    return value.mark if value is not None else written.mark
+
+
+def _bdp_in(node: Node) -> Mark | None:
+    """Where the first amount in bdp below a value is written."""
+    if isinstance(node, Scalar):
+        try:
+            return node.mark if parse(node.text).kind == "bdp" else None
+        except QuantityError:
+            return None
+    inner = node.items if isinstance(node, Sequence) else node.entries.values()
+    return next((mark for value in inner if (mark := _bdp_in(value))), None)
