@@ -53,6 +53,8 @@ class Request:
     fail_on: Sequence[str] = ()
     #: The smallest differences that matter, such as `1 %` or `p95 OWD 2 ms`.
     margins: Sequence[str] = ()
+    #: More pairs of rows than these are refused; None for any number.
+    most_pairs: int | None = None
     #: Traces of states and performance envelopes; None for only where few schemes are compared.
     traces: bool | None = None
     #: The share by which values of two traces may differ; None for the default of the planes.
@@ -86,6 +88,11 @@ def compare(request: Request) -> Json:
         flow=request.flow,
         across=bool(request.across),
     )
+    if request.most_pairs is not None and len(pairings) > request.most_pairs:
+        raise DataError(
+            f"{base.path}: its rows make {len(pairings)} pairs, more than are compared unasked; narrows"
+            " compare compares them"
+        )
     differences = setups.differences(opened, pairings)
     setups.check(opened, differences, request.across)
     findings = judge(pairings, metrics)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows.campaign.conditions import Row, rows_of
 from narrows.campaign.results import stored
 from narrows.campaign.store import read_document, read_json
 from narrows.errors import DataError
@@ -209,6 +211,11 @@ class Campaign:
     metrics: list[Json]
     runs: list[Run]
     skipped: list[Json]
+
+    @cached_property
+    def rows(self) -> Mapping[str, Row]:
+        """The rows, by label: their schemes and the values that a matrix gave them."""
+        return rows_of(self.resolved, self.schemes)
 
     @property
     def resolved(self) -> Json:

@@ -12,7 +12,7 @@ from typing import Any
 
 from narrows.analysis import attempts
 from narrows.analysis.checks import counted
-from narrows.report import imported, prose, real_path, sharing, tables, units, verification
+from narrows.report import answers, imported, prose, real_path, sharing, tables, units, verification
 from narrows.report.data import Campaign, Json, Run
 from narrows.text import plural
 
@@ -27,16 +27,20 @@ def compose(
     paper: Sequence[str] | None = None,
     *,
     side_by_side: bool = False,
+    compared: Json | str | None = None,
 ) -> Document:
-    """The whole report; `figures` maps `name` or `cell/name` to what was drawn (or why not), `paper` names
+    """The whole report; `compared` is the comparison of the campaign's rows, where there is one already,
+    `figures` maps `name` or `cell/name` to what was drawn (or why not), `paper` names
     the cells that the PDF shows (all without it), two figures of each `side_by_side` or all of them with
     their numbers."""
+    answer = answers.answer(campaign, compared)
     return {
         "title": campaign.name,
         "subtitle": campaign.resolved.get("title") or "",
         "question": str(campaign.resolved.get("question") or ""),
         "facts": _facts(campaign),
-        "answer": prose.answer(campaign),
+        "answer": answer.sentences,
+        "leaders": [one.to_json() for one in answer.leaders],
         "path": {
             "figure": figures.get("path"),
             "sentences": prose.path_sentences(campaign.settings) if campaign.settings else [],

@@ -1,14 +1,11 @@
-"""Sentences of reports: the path, the workload and the answer, all derived from numbers."""
+"""Sentences of reports: the path and the workload, all derived from numbers."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from statistics import median
+from collections.abc import Mapping
 from typing import Any
 
-from narrows.analysis.verdicts import lateness_ns, resolution
 from narrows.report import networks, real_path, units
 from narrows.report.data import Campaign, Json, registry
 from narrows.text import plural
@@ -234,142 +231,6 @@ def _traffic_text(flow: Json) -> str:
     if connections > 1:
         listed.append(f"{connections} connections per flow")
     return ", ".join(listed)
-
-
-@dataclass(frozen=True)
-class _Measures:
-    """The subjects of answers: the metrics, and their names in sentences."""
-
-    rate: str = "throughput_bps"
-    delay: str = "delay_p95_ns"
-    rate_words: str = "throughput"
-    delay_words: str = "95th percentile one-way delay"
-
-
-_ENDS = _Measures("goodput_bps", "rtt_p95_ns", "goodput", "95th percentile round-trip time")
-"""Where nobody saw the packets."""
-
-
-def _measures(campaign: Campaign) -> _Measures:
-    return _ENDS if real_path.only_ends(campaign) else _Measures()
-
-
-def _totals(campaign: Campaign) -> dict[str, dict[str, list[float]]]:
-    found: dict[str, dict[str, list[float]]] = {}
-    measures = _measures(campaign)
-    for run in campaign.runs:
-        metrics = (run.rows.get("all") or {}).get("metrics") or {}
-        if not run.valid:
-            continue
-        for name in (measures.rate, measures.delay):
-            if metrics.get(name) is not None:
-                found.setdefault(run.scheme, {}).setdefault(name, []).append(float(metrics[name]))
-    return found
-
-
-def _indistinct(best: list[float], other: list[float], least: float) -> bool:
-    """True if the ranges of two schemes' runs overlap, or lie apart by no more than the runs were late: then
-    the order of their medians proves nothing."""
-    apart = max(min(best), min(other)) - min(max(best), max(other))
-    return apart <= least
-
-
-def _lateness_ns(campaign: Campaign) -> float:
-    return lateness_ns(run.record for run in campaign.runs if run.valid and run.record is not None)
-
-
-def _leader(
-    campaign: Campaign, totals: dict[str, dict[str, list[float]]], name: str, highest: bool
-) -> tuple[str, list[str]] | None:
-    """The scheme with the best median, and those that are not to be told apart from it."""
-    known = {s: own[name] for s, own in totals.items() if own.get(name)}
-    if not known:
-        return None
-    pick = max if highest else min
-    best = pick(known, key=lambda s: median(known[s]))
-    late = _lateness_ns(campaign)
-    duration = float(campaign.settings.get("duration_ns") or 0)
-    unit = "ns" if name.endswith("_ns") else "bit/s"
-    least = resolution(unit, median(known[best]), late, duration)
-    return best, [s for s in known if s != best and _indistinct(known[best], known[s], least)]
-
-
-def answer(campaign: Campaign) -> list[str]:
-    """The answer of the numbers, with its limits; invalid runs take no part."""
-    totals, measures = _totals(campaign), _measures(campaign)
-    found: list[str] = []
-    if not campaign.runs:
-        return ["No run was started, so this campaign has no answer."]
-    if not any(own.get(measures.rate) for own in totals.values()):
-        return ["No run is valid, so this campaign has no answer; the verdicts below say why."]
-
-    def rate(scheme: str) -> str:
-        return f"{units.number(median(totals[scheme][measures.rate]) / 1e6)} Mbit/s"
-
-    def delay(scheme: str) -> str:
-        values = totals[scheme].get(measures.delay)
-        return f"{units.number(median(values) / 1e6)} ms" if values else "no known delay"
-
-    late = _lateness_ns(campaign) > 0
-    first = _leader(campaign, totals, measures.rate, True)
-    second = _leader(campaign, totals, measures.delay, False)
-    assert first is not None
-    best, equals = first
-    if len(totals) == 1:
-        what = f" of {measures.rate_words}" if measures is _ENDS else ""
-        found.append(f"{best} reached {rate(best)}{what} at a {measures.delay_words} of {delay(best)}.")
-    else:
-        if equals:
-            found.append(_open(f"the highest {measures.rate_words}", [best, *equals], rate, late))
-        else:
-            found.append(
-                f"Highest {measures.rate_words}: {best} with {rate(best)} ({measures.delay_words}"
-                f" {delay(best)})."
-            )
-        if second is not None:
-            low, same = second
-            also = ", which is the same scheme" if low == best else f" ({measures.rate_words} {rate(low)})"
-            if same:
-                found.append(_open(f"the lowest {measures.delay_words}", [low, *same], delay, late))
-            else:
-                found.append(f"Lowest {measures.delay_words}: {low} with {delay(low)}{also}.")
-    found.append(_caveat(campaign, totals))
-    return [s for s in found if s]
-
-
-def _open(what: str, schemes: list[str], amount: Callable[[str], str], late: bool) -> str:
-    """The sentence about a place that several schemes may have, which names no winner. `late` is false where
-    time is simulated."""
-    listed = [f"{scheme} ({amount(scheme)})" for scheme in schemes[:4]]
-    if len(schemes) > 4:
-        listed.append(f"{len(schemes) - 4} more")
-    return (
-        f"Which scheme has {what} is open: {', '.join(listed[:-1])} and {listed[-1]} are not to be told"
-        f" apart, as their runs overlap{' or differ by less than the runs were late' if late else ''}."
-    )
-
-
-def _caveat(campaign: Campaign, totals: dict[str, dict[str, list[float]]]) -> str:
-    counts = sorted({len(own.get(_measures(campaign).rate) or []) for own in totals.values()})
-    least, most = counts[0], counts[-1]
-    amount = plural(least, "valid run") if least == most else f"{least} to {most} valid runs"
-    if most == 1:
-        text = f"Each number comes from {amount}, so nothing is known about how much it varies."
-    elif least < 6:
-        text = (
-            f"Each number is the median of {amount} per scheme; below 6 no interval is given, and small "
-            "differences prove nothing."
-        )
-    else:
-        text = f"Each number is the median of {amount} per scheme; the table has the intervals."
-    problems = problem_counts(campaign)
-    if problems:
-        text += f" Not in these numbers: {problems}."
-    degraded = sum(1 for r in campaign.runs if r.valid and r.verdict == "degraded")
-    if degraded:
-        are, were = ("is", "was") if degraded == 1 else ("are", "were")
-        text += f" {plural(degraded, 'run')} that {are} counted {were} judged degraded."
-    return text
 
 
 def problem_counts(campaign: Campaign) -> str:

@@ -15,7 +15,7 @@ from narrows.campaign import notes, results
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, write_atomically
 from narrows.errors import NarrowsError, reason
-from narrows.report import ReportError, document, figures
+from narrows.report import ReportError, answers, document, figures
 from narrows.report.data import Campaign, Run, load
 from narrows.report.packed import pack
 from narrows.site import pages, ranks
@@ -64,13 +64,14 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: dict[str, str])
     except OSError as error:
         raise NarrowsError(f"{home}: can't be written: {reason(error)}") from None
     metrics = of_names(measured, SUMMARY if has_packets(measured) else ENDS)
-    whole = document.compose(campaign, {}, ())
+    compared = answers.compare_rows(folder.path)
+    whole = document.compose(campaign, {}, (), compared=compared)
     entry = {
         "origin": origin(folder),
         "mark": mark,
         "assets": list(assets.values()),
         "listed": _listed(folder, campaign, said),
-        "ranking": ranks.of_campaign(folder),
+        "ranking": ranks.of_campaign(compared),
     }
     page = pages.campaign(whole, campaign, entry, contents, metrics, assets)
     write_atomically(home / "index.html", page)

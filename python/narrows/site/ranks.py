@@ -6,11 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from narrows.analysis.metrics import show_number, unit_of
-from narrows.campaign.store import CampaignFolder
 from narrows.comparison import words
-from narrows.comparison.document import Request, compare
-from narrows.comparison.findings import MISSING, SAME, TOO_FEW
-from narrows.errors import NarrowsError
+from narrows.comparison.leaders import is_judged
 from narrows.report.tables import Notes, Table, cell
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 
@@ -22,12 +19,10 @@ _NO_RANK = (
 )
 
 
-def of_campaign(folder: CampaignFolder) -> list[Json]:
+def of_campaign(compared: Json | str) -> list[Json]:
     """For each metric and each set of schemes that met the same conditions: the ranks that their runs leave
-    open, ties included. Empty where there is nothing to compare."""
-    try:
-        compared = compare(Request([folder.path], traces=False))
-    except NarrowsError:
+    open, ties included, from the comparison of a campaign's rows. Empty where there is none."""
+    if isinstance(compared, str):
         return []
     counts = words.samples(compared)
     metrics = {one["name"]: one for one in compared["metrics"]}
@@ -47,19 +42,12 @@ def of_campaign(folder: CampaignFolder) -> list[Json]:
                 "runs": counts[entry["scheme"]]["valid"],
             }
             for entry in one["schemes"]
-            if entry["from"] is not None and _is_judged(outcomes[entry["scheme"]])
+            if entry["from"] is not None and is_judged(outcomes[entry["scheme"]])
         ]
         about = {"name": metric["name"], "label": str(metric.get("label") or metric["name"])}
         about |= {"unit": unit_of(metric), "better": metric["better"]}
         found.append({"metric": about, "values": one["values"], "schemes": schemes})
     return found
-
-
-def _is_judged(outcomes: set[str]) -> bool:
-    """True if runs were enough to say anything about a scheme; that a few of them equal those of another
-    scheme says nothing."""
-    said = outcomes - {TOO_FEW, MISSING}
-    return bool(said) and not (said == {SAME} and TOO_FEW in outcomes)
 
 
 def tables(listed: Mapping[str, Json]) -> list[Json]:

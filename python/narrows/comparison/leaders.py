@@ -1,0 +1,116 @@
+"""Which row has the best value of a metric, as far as the comparison of a campaign's rows shows it.
+
+Everything here is read from the document of `narrows compare`: of rows that met the same conditions, those to
+which no other is shown to be better may be the best. Where one alone is left, it is, since all claims of a
+comparison hold together. Rows with too few runs are in no order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from narrows.comparison.findings import BETTER, MISSING, SAME, TOO_FEW, WORSE
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Leaders:
+    """Rows that may have the best value of a metric among those that met the same conditions."""
+
+    metric: str
+    #: The values of the matrix that all of them have, by their names.
+    conditions: Mapping[str, str]
+    #: Labels of the rows: those that may be the best, and those to which another one is shown to be better.
+    first: tuple[str, ...]
+    behind: tuple[str, ...]
+    #: Rows with too few runs, or without a value.
+    unjudged: tuple[str, ...]
+    #: Medians over the valid runs, in the metric's unit.
+    medians: Mapping[str, float]
+    #: True if all runs of these rows are identical, so that the order is no matter of chance.
+    exact: bool = False
+
+    @property
+    def best(self) -> str | None:
+        """The row that is shown to have the best value; None while that is open."""
+        return self.first[0] if len(self.first) == 1 and self.behind else None
+
+    def to_json(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "metric": self.metric,
+            "conditions": dict(self.conditions),
+            "best": self.best,
+            "first": list(self.first),
+            "behind": list(self.behind),
+            "unjudged": list(self.unjudged),
+            "medians": dict(self.medians),
+            "exact": self.exact,
+        }
+
+
+def leaders_of(document: Json, metrics: Sequence[str]) -> list[Leaders]:
+    """The leaders of each of these metrics under each combination of conditions, from the comparison of a
+    single campaign."""
+    found = []
+    for ranks in document.get("ranks") or []:
+        if ranks["metric"] not in metrics:
+            continue
+        labels = {entry["scheme"] for entry in ranks["schemes"]}
+        outcomes, exact = _outcomes(document, ranks["metric"], labels)
+        judged = [
+            entry
+            for entry in ranks["schemes"]
+            if entry["from"] is not None and is_judged(outcomes.get(entry["scheme"], set()))
+        ]
+        found.append(
+            Leaders(
+                metric=ranks["metric"],
+                conditions=ranks["conditions"],
+                first=tuple(entry["scheme"] for entry in judged if entry["from"] == 1),
+                behind=tuple(entry["scheme"] for entry in judged if entry["from"] > 1),
+                unjudged=tuple(sorted(labels - {entry["scheme"] for entry in judged})),
+                medians={
+                    entry["scheme"]: entry["summary"]["median"]
+                    for entry in ranks["schemes"]
+                    if entry["summary"]
+                },
+                exact=exact,
+            )
+        )
+    return found
+
+
+def is_judged(outcomes: set[str]) -> bool:
+    """True if runs were enough to say anything about a row; that a few of them equal those of another row
+    says nothing."""
+    said = outcomes - {TOO_FEW, MISSING}
+    return bool(said) and not (said == {SAME} and TOO_FEW in outcomes)
+
+
+def _outcomes(document: Json, metric: str, labels: set[str]) -> tuple[dict[str, set[str]], bool]:
+    """The outcomes of each row against the others in a metric, and whether all that is shown is exact."""
+    found: dict[str, set[str]] = {}
+    shown = []
+    for row in document["rows"]:
+        finding = row["metrics"][metric]
+        sides = [row[side]["scheme"] for side in ("base", "other")]
+        if not labels.issuperset(sides):
+            continue
+        outcome = str(finding["outcome"])
+        if outcome == SAME and not finding["exact"] and finding["runs"] < document["fewest_runs"]:
+            # Equal numbers of a few runs show no more than different ones; identical runs are another matter.
+            outcome = SAME if _is_repeated(row, metric) else TOO_FEW
+        for label in sides:
+            found.setdefault(label, set()).add(outcome)
+        if outcome in (BETTER, WORSE):
+            shown.append(bool(finding["exact"]))
+    return found, bool(shown) and all(shown)
+
+
+def _is_repeated(row: Json, metric: str) -> bool:
+    finding = row["metrics"][metric]
+    return all(finding[side] and finding[side].get("identical") for side in ("base", "other"))

@@ -1,0 +1,247 @@
+"""The answer of a campaign in short: what its runs show, and nothing beyond that.
+
+All order comes from `narrows compare` (`narrows.comparison`), with its bound on false claims: rows are
+compared where they met the same conditions, a single run shows no order, and rows that are not shown to
+differ have none. The sentences are made from `Leaders` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from narrows.analysis.metrics import show_amount
+from narrows.campaign.conditions import Row
+from narrows.comparison.leaders import Leaders, leaders_of
+from narrows.errors import NarrowsError
+from narrows.report import prose, real_path
+from narrows.report.data import Campaign, Json
+from narrows.statistics.runs import FEWEST_FOR_INTERVAL
+from narrows.text import plural
+
+#: More pairs of rows than these are not compared for an answer in short.
+MOST_PAIRS = 2000
+#: Rows that a sentence names, and combinations of conditions; the others are counted.
+_MOST_NAMED, _MOST_COMBINATIONS = 4, 4
+#: The metrics of the answer: the first one of each line that has values.
+_RATES = ("throughput_bps", "goodput_bps")
+_DELAYS = ("delay_p95_ns", "rtt_p95_ns")
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Sentences, and what they were made from."""
+
+    sentences: list[str]
+    leaders: list[Leaders] = field(default_factory=list)
+
+
+def compare_rows(folder: Path) -> Json | str:
+    """The comparison of a campaign's rows as `narrows compare` prints it, or why there is none."""
+    from narrows.comparison.document import Request, compare
+
+    try:
+        return compare(Request([folder], traces=False, most_pairs=MOST_PAIRS))
+    except NarrowsError as error:
+        return str(error).removeprefix(f"{folder}: ")
+
+
+def answer(campaign: Campaign, compared: Json | str | None = None) -> Answer:
+    """The answer of the numbers, with its limits; invalid runs take no part. `compared` is the comparison of
+    the rows, where it was made already."""
+    metrics = _metrics(campaign)
+    if not campaign.runs:
+        return Answer(["No run was started, so this campaign has no answer."])
+    medians = {name: _medians(campaign, name) for name in metrics}
+    rows = list(dict.fromkeys(label for own in medians.values() for label in own))
+    if not rows:
+        return Answer(["No run is valid, so this campaign has no answer; the verdicts below say why."])
+    caveat = _caveat(campaign, rows)
+    if len(rows) == 1:
+        return Answer([_alone(campaign, rows[0], medians), caveat])
+    if compared is None:
+        compared = compare_rows(campaign.folder)
+    if isinstance(compared, str):
+        return Answer([f"No order of the schemes is shown: {compared}.", caveat])
+    leaders = [one for one in leaders_of(compared, metrics) if len(one.medians) > 1]
+    if not any(one.first for one in leaders):
+        return Answer([_nothing(campaign, rows), caveat], leaders)
+    sentences = [
+        _sentence(campaign, metric, own)
+        for metric in metrics
+        if (own := [one for one in leaders if one.metric == metric and one.first])
+    ]
+    return Answer([*sentences, *_limits(compared, leaders), caveat], leaders)
+
+
+def _metrics(campaign: Campaign) -> list[str]:
+    step = -1 if real_path.only_ends(campaign) else 1
+    known = ([name for name in names[::step] if name in campaign.measured] for names in (_RATES, _DELAYS))
+    return [names[0] for names in known if names]
+
+
+def _medians(campaign: Campaign, metric: str) -> dict[str, float]:
+    """The median of each row that has one, as every table has it."""
+    found = {}
+    for label in campaign.schemes:
+        summary = ((campaign.summary(label, "all") or {}).get("metrics") or {}).get(metric) or {}
+        if summary.get("median") is not None:
+            found[label] = float(summary["median"])
+    return found
+
+
+def _amount(campaign: Campaign, metric: str, value: float) -> str:
+    return show_amount(value, campaign.metric(metric) or {"name": metric})
+
+
+def _label(campaign: Campaign, metric: str) -> str:
+    return str((campaign.metric(metric) or {}).get("label") or metric)
+
+
+def _superlative(campaign: Campaign, metric: str) -> str:
+    word = "Lowest" if (campaign.metric(metric) or {}).get("better") == "lower" else "Highest"
+    return f"{word} {_label(campaign, metric)}"
+
+
+def _alone(campaign: Campaign, row: str, medians: Mapping[str, Mapping[str, float]]) -> str:
+    parts = [f"{_label(campaign, name)} {_amount(campaign, name, own[row])}" for name, own in medians.items()]
+    return f"{row}: {', '.join(parts)}."
+
+
+def _nothing(campaign: Campaign, rows: Sequence[str]) -> str:
+    """Why nothing is shown about the order of several rows."""
+    most = max(len([run for run in campaign.of_scheme(row) if run.valid]) for row in rows)
+    if most == 1:
+        return "There is one valid run of each scheme, which shows no order among them."
+    if most < FEWEST_FOR_INTERVAL:
+        return (
+            f"{plural(most, 'valid run')} of a scheme show no order: {FEWEST_FOR_INTERVAL} are the fewest"
+            " that can."
+        )
+    return "No order of the schemes is shown: too few of them have enough valid runs."
+
+
+def _sentence(campaign: Campaign, metric: str, found: Sequence[Leaders]) -> str:
+    what = _superlative(campaign, metric)
+    if len(found) == 1:
+        return f"{what}: {_one_place(campaign, metric, found[0])}."
+    grouped: dict[tuple[str, ...], list[Leaders]] = {}
+    for one in found:
+        names = tuple(_name(campaign, label) for label in one.first) if one.best else ()
+        grouped.setdefault(names, []).append(one)
+    shown = sorted((item for item in grouped.items() if item[0]), key=lambda item: -len(item[1]))
+    parts = [
+        f"{names[0]} in {len(own)} ({_places(campaign, metric, own)})" for names, own in shown[:_MOST_NAMED]
+    ]
+    if len(shown) > _MOST_NAMED:
+        parts.append(f"others in {sum(len(own) for _, own in shown[_MOST_NAMED:])}")
+    if unsettled := grouped.get(()):
+        parts.append(f"open in {len(unsettled)} ({_open_places(campaign, unsettled)})")
+    return f"{what} by {_names_of_conditions(found)}, {len(found)} combinations: {'; '.join(parts)}."
+
+
+def _one_place(campaign: Campaign, metric: str, one: Leaders) -> str:
+    """Who is first where all met the same conditions."""
+    amounts = {label: _amount(campaign, metric, one.medians[label]) for label in one.medians}
+    if one.best:
+        other = next((name for name in _metrics(campaign) if name != metric), None)
+        beside = _medians(campaign, other).get(one.best) if other else None
+        text = f" ({_label(campaign, other)} {_amount(campaign, other, beside)})" if other and beside else ""
+        return f"{one.best} with {amounts[one.best]}{text}"
+    if not one.behind:
+        low, high = min(one.medians.values()), max(one.medians.values())
+        span = f"{_amount(campaign, metric, low)} to {_amount(campaign, metric, high)}"
+        return f"open, since no order is shown among {plural(len(one.first), 'scheme')} ({span})"
+    listed = [f"{label} ({amounts[label]})" for label in one.first[:_MOST_NAMED]]
+    if len(one.first) > _MOST_NAMED:
+        listed.append(f"{len(one.first) - _MOST_NAMED} more")
+    rest = f"the other {len(one.behind)} are" if len(one.behind) > 1 else f"{one.behind[0]} is"
+    better = (campaign.metric(metric) or {}).get("better")
+    word = "higher" if better == "lower" else "lower"
+    return f"open among {', '.join(listed[:-1])} and {listed[-1]}; {rest} shown to be {word}"
+
+
+def _places(campaign: Campaign, metric: str, found: Sequence[Leaders]) -> str:
+    parts = [
+        f"{_where(campaign, one)}: {_amount(campaign, metric, one.medians[one.first[0]])}"
+        for one in found[:_MOST_COMBINATIONS]
+    ]
+    more = len(found) - _MOST_COMBINATIONS
+    return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
+
+
+def _open_places(campaign: Campaign, found: Sequence[Leaders]) -> str:
+    parts = []
+    for one in found[:_MOST_COMBINATIONS]:
+        names = [_name(campaign, label) for label in one.first]
+        who = " or ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} schemes"
+        parts.append(f"{_where(campaign, one)}: {who}")
+    more = len(found) - _MOST_COMBINATIONS
+    return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
+
+
+def _name(campaign: Campaign, label: str) -> str:
+    return _rows(campaign)[label].scheme
+
+
+def _where(campaign: Campaign, one: Leaders) -> str:
+    shared = _shared(campaign)
+    return ", ".join(f"{name} {value}" for name, value in one.conditions.items() if name not in shared)
+
+
+def _names_of_conditions(found: Sequence[Leaders]) -> str:
+    names = dict.fromkeys(name for one in found for name in one.conditions)
+    varied = [name for name in names if len({one.conditions.get(name) for one in found}) > 1]
+    return " and ".join(varied)
+
+
+def _rows(campaign: Campaign) -> Mapping[str, Row]:
+    return campaign.rows
+
+
+def _shared(campaign: Campaign) -> dict[str, str]:
+    rows = [dict(row.values) for row in campaign.rows.values()]
+    first = rows[0] if rows else {}
+    return {name: value for name, value in first.items() if all(row.get(name) == value for row in rows)}
+
+
+def _limits(compared: Json, leaders: Sequence[Leaders]) -> list[str]:
+    """How sure an order is, and who is in none."""
+    found = []
+    if any(one.best or one.behind for one in leaders):
+        if all(one.exact for one in leaders if one.behind):
+            found.append("All runs of a scheme are identical, so the order is exact, for this very set-up.")
+        else:
+            found.append(
+                f"An order is one that narrows compare shows: the chance that any of its {compared['tests']}"
+                " comparisons claims a difference that is none is at most"
+                f" {compared['error_rate'] * 100:g} %."
+            )
+    unjudged = dict.fromkeys(label for one in leaders for label in one.unjudged if label in one.medians)
+    if unjudged:
+        names = list(unjudged)
+        some = ", ".join(names[:_MOST_NAMED]) + (
+            f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+        )
+        found.append(f"In no order, for want of valid runs: {some}.")
+    return found
+
+
+def _caveat(campaign: Campaign, rows: Sequence[str]) -> str:
+    counts = sorted({len([run for run in campaign.of_scheme(row) if run.valid]) for row in rows})
+    least, most = counts[0], counts[-1]
+    amount = plural(least, "valid run") if least == most else f"{least} to {most} valid runs"
+    if most == 1:
+        text = f"Each number comes from {amount}, so nothing is known about how much it varies."
+    elif least < FEWEST_FOR_INTERVAL:
+        text = f"Each number is the median of {amount} per scheme, too few for an interval."
+    else:
+        text = f"Each number is the median of {amount} per scheme; the table has the intervals."
+    if problems := prose.problem_counts(campaign):
+        text += f" Not in these numbers: {problems}."
+    degraded = sum(1 for r in campaign.runs if r.valid and r.verdict == "degraded")
+    if degraded:
+        are, were = ("is", "was") if degraded == 1 else ("are", "were")
+        text += f" {plural(degraded, 'run')} that {are} counted {were} judged degraded."
+    return text
