@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from narrows.campaign import integrity
+from narrows.campaign.memory_need import describe_need
 from narrows.campaign.schema import problem_of_members
 from narrows.errors import DataError, UnavailableError
 from narrows.scenario import registry
@@ -39,6 +40,8 @@ class Plan:
     #: The bounds of the flows of each scheme's cells, by the labels of schemes: number of the flow and what
     #: bounds it, as part of a sentence.
     bounds: dict[str, list[tuple[int, str]]] = field(default_factory=dict)
+    #: Sentences about cells that may take much memory.
+    memory: list[str] = field(default_factory=list)
 
 
 def why_not(scheme: str, where: str, facts: dict[str, Any]) -> str | None:
@@ -122,7 +125,8 @@ def make_plan(scenario: Scenario, facts: dict[str, Any], other: Sender | None = 
         raise UnavailableError(f"no scheme of this scenario can run here: {listed}")
     check_readable(scenario, cells, skipped)
     bounds = _bounds(cells) if other is None else {}
-    return Plan(scenario, sorted(cells, key=lambda cell: _order(scenario.seed, cell)), skipped, bounds)
+    cells = sorted(cells, key=lambda cell: _order(scenario.seed, cell))
+    return Plan(scenario, cells, skipped, bounds, describe_need(scenario, cells))
 
 
 def check_readable(scenario: Scenario, cells: list[Cell], skipped: list[Skipped]) -> None:

@@ -310,7 +310,7 @@ def _run_in(
         finished=finished,
         skipped=folder.document["skipped"],
     )
-    for warning in scenario.warnings:
+    for warning in [*scenario.warnings, *plan.memory]:
         view.message(f"warning: {warning}")
     for one in folder.document["skipped"]:
         view.message(f"skipped {one['scheme']}: {one['reason']}")

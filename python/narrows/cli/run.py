@@ -295,7 +295,7 @@ def _print_plan(loaded: Loaded, as_json: bool, reach: RemoteOptions) -> None:
                     for scheme, flows in plan.bounds.items()
                     for flow, by in flows
                 ],
-                "warnings": list(map(str, loaded.scenario.warnings)),
+                "warnings": [*map(str, loaded.scenario.warnings), *plan.memory],
                 **({"way": way} if way is not None else {}),
             }
         )
@@ -336,7 +336,7 @@ def _plan_lines(plan: Plan, joined: str | None) -> list[str]:
         ]
     else:
         lines += ["", f"{len(plan.cells)} cells, simulated"]
-    return lines + [f"warning: {warning}" for warning in scenario.warnings]
+    return lines + [f"warning: {warning}" for warning in [*scenario.warnings, *plan.memory]]
 
 
 __all__: list[Any] = []

@@ -1,0 +1,120 @@
+"""The memory that the packets of simulated cells may take, estimated before they run.
+
+What grows with a cell is its packets: each takes `PACKET_BYTES` until the cell is measured, and
+`UNDER_WAY_BYTES` while it is under way. Bulk flows fill their narrowest bottleneck at best; so the estimate
+is an upper bound for them, and nothing is said of others. The agent ends a run that takes more than it may,
+whatever was estimated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from narrows.scenario.files import Files
+from narrows.scenario.model import Cell, Scenario
+
+#: Bytes of a packet of `record: packets` until the cell is measured, and of one that is under way
+#: (docs/scale.md).
+PACKET_BYTES, UNDER_WAY_BYTES = 150, 100
+#: Bytes of a full packet; an acknowledgement answers two.
+FULL_PACKET = 1500
+#: More than this is told.
+TOLD_BYTES = 1_000_000_000
+
+Json = dict[str, Any]
+
+
+def describe_need(scenario: Scenario, cells: list[Cell]) -> list[str]:
+    """A sentence for each scheme of which a cell may take more than `TOLD_BYTES`."""
+    if scenario.where != "simulate":
+        return []
+    said: dict[str, int] = {}
+    for cell in cells:
+        # Runs of a scheme differ by chance alone.
+        if cell.scheme not in said:
+            said[cell.scheme] = estimate(cell.content, scenario.files)
+    large = {scheme: need for scheme, need in said.items() if need > TOLD_BYTES}
+    if not large:
+        return []
+    names = ", ".join(list(large)[:3]) + (f" and {len(large) - 3} more" if len(large) > 3 else "")
+    amount = f"{max(large.values()) / 1e9:.1f} GB of memory for its packets"
+    remedy = "; record: bins keeps no packets" if scenario.record == "packets" else ""
+    less = "less time, a lower rate or shorter queues make fewer"
+    return [f"a cell of {names} may take up to {amount}{remedy}, and {less}"]
+
+
+def estimate(cell: Json, files: Files) -> int:
+    """Bytes that the packets of the bulk flows of a cell may take; 0 if no rate is known."""
+    duration = cell["duration_ns"]
+    links: dict[str, tuple[float, float]] = {}
+    for flow in cell["flows"]:
+        if flow.get("traffic", {}).get("kind", "bulk") != "bulk" or flow["scheme"].count(":"):
+            continue
+        rates = {
+            element["name"]: (rate, _waiting(element))
+            for element in _way(cell, flow)
+            if element["kind"] == "bottleneck" and (rate := mean_bps(element["rate"], files)) is not None
+        }
+        if rates:
+            name = min(rates, key=lambda one: rates[one][0])
+            links[name] = rates[name]
+    need = 0.0
+    rtt = _round_trip(cell)
+    for rate, waiting in links.values():
+        total = rate * duration / 8e9 / FULL_PACKET
+        under_way = min(total, (rate * rtt / 8e9 + waiting) / FULL_PACKET)
+        kept = total * PACKET_BYTES if cell["record"] == "packets" else 0.0
+        need += 1.5 * (kept + under_way * UNDER_WAY_BYTES)
+    return round(need)
+
+
+def _way(cell: Json, flow: Json) -> Iterator[Json]:
+    """The elements that the data of a flow meet."""
+    network = cell["network"]
+    if network["kind"] == "dumbbell":
+        yield from network[flow.get("direction", "forward")]
+        return
+    elements = {link["name"]: link["elements"] for link in network["links"]}
+    for route in network["routes"]:
+        if (route["from"], route["to"]) == (flow.get("from"), flow.get("to")):
+            for link in route["links"]:
+                yield from elements[link]
+
+
+def _round_trip(cell: Json) -> int:
+    """The sum of all fixed delays of the network: no round trip without queues is longer."""
+    network = cell["network"]
+    if network["kind"] == "dumbbell":
+        lists = [network["forward"], network["backward"]]
+    else:
+        lists = [link["elements"] for link in network["links"]]
+    return sum(element.get("delay") or 0 for each in lists for element in each if element["kind"] == "delay")
+
+
+def _waiting(element: Json) -> float:
+    """Bytes that wait at most in the queue of a bottleneck; 0 where it has another limit."""
+    queue = element["queue"]
+    return float(queue.get("bytes") or (queue.get("packets") or 0) * FULL_PACKET)
+
+
+def mean_bps(rate: Json, files: Files) -> float | None:
+    """The mean rate of a server, or its largest where it varies by chance; None if it is not known."""
+    if rate["kind"] == "trace":
+        return _trace_bps(rate, files)
+    named = [rate[name] for name in ("rate", "high", "mean") if isinstance(rate.get(name), int | float)]
+    if rate["kind"] == "steps":
+        named = [step[1] for step in rate["steps"]]
+    return float(max(named)) if named else None
+
+
+def _trace_bps(rate: Json, files: Files) -> float | None:
+    content = files.contents.get(rate["file"]["sha256"])
+    if content is None:
+        return None
+    last = content.rstrip().rpartition(b"\n")[2].strip()
+    if not last.isdigit() or int(last) == 0:
+        # A trace of rates, which are as low as those of links.
+        return None
+    opportunities = content.count(b"\n") + (not content.endswith(b"\n"))
+    size: float = rate.get("packet", FULL_PACKET) * rate.get("scale", 1.0)
+    return opportunities * size * 8e3 / int(last)
