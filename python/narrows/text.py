@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import unicodedata
 from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
 
 #: Categories of Unicode that nothing is seen of, or that change how other letters are shown: controls,
 #: formats (joiners, marks of direction, tags), lone surrogates, separators of lines and paragraphs.
@@ -89,6 +90,22 @@ def name_letter(letter: str) -> str:
     """A character for a message, by its code point and name: `U+202E (RIGHT-TO-LEFT OVERRIDE)`."""
     name = unicodedata.name(letter, "")
     return f"U+{ord(letter):04X}{f' ({name})' if name else ''}"
+
+
+def distinct_names(paths: Sequence[Path]) -> list[str]:
+    """The name of each folder, with as many of the folders above it as tell it from the others of that name:
+    `run` alone, `monday/run` beside `tuesday/run`."""
+    depth = dict.fromkeys(paths, 1)
+    while True:
+        named: dict[tuple[str, ...], list[Path]] = {}
+        for path, parts in depth.items():
+            named.setdefault(path.parts[-parts:], []).append(path)
+        alike = [one for group in named.values() if len(group) > 1 for one in group]
+        longer = [one for one in alike if depth[one] < len(one.parts)]
+        if not longer:
+            return ["/".join(path.parts[-depth[path] :]) for path in paths]
+        for one in longer:
+            depth[one] += 1
 
 
 def printable(text: object) -> str:

@@ -420,3 +420,37 @@ def test_engines_that_are_not_there(tmp_path: Path) -> None:
             engine(wrong)
     with pytest.raises(UnavailableError, match="dask"):
         engine("dask:tcp://127.0.0.1:9")
+
+
+def test_invalid_and_failed_points_are_counted(tmp_path: Path) -> None:
+    """Of a sweep whose data has an invalid cell, and a cell that failed: show, ls and the site say so."""
+    import pyarrow.parquet as pq
+
+    sweep = loaded(tmp_path)
+    run(sweep, tmp_path / "out")
+    folder = SweepFolder.read(tmp_path / "out")
+    part = folder.parts[0]
+    table = pq.read_table(part)
+    cell = table["cell"][0].as_py()
+    point, scheme = table["point"][0].as_py(), table["scheme"][0].as_py()
+    verdicts = ["invalid" if one == cell else "ok" for one in table["cell"].to_pylist()]
+    place = table.schema.get_field_index("verdict")
+    pq.write_table(table.set_column(place, table.schema.field(place), [verdicts]), part)
+    document = json.loads((tmp_path / "out" / "sweep.json").read_text())
+    document["failed"] = [{"point": 9999, "scheme": scheme, "run": 1, "message": "it crashed"}]
+    (tmp_path / "out" / "sweep.json").write_text(json.dumps(document))
+    shown = CliRunner().invoke(app, ["sweep", "show", str(tmp_path / "out"), "--json"])
+    (found,) = [one for one in json.loads(shown.stdout) if one["scheme"] == scheme]
+    assert (found["cells"]["invalid"], found["cells"]["failed"]) == (1, 1)
+    assert found["points_with_invalid"] == 1 and found["points_with_failed"] == 1
+    text = CliRunner().invoke(app, ["sweep", "show", str(tmp_path / "out")]).stdout
+    assert "1 invalid, 1 failed" in text and "1 with an invalid cell" in text
+    listed = json.loads(CliRunner().invoke(app, ["ls", str(tmp_path), "--json"]).stdout)
+    (line,) = listed["campaigns"]
+    assert line["plane"] == "sweep" and "1 invalid" in line["verdicts"] and "points)" in line["verdicts"]
+    site = tmp_path / "site"
+    assert CliRunner().invoke(app, ["site", str(tmp_path / "out"), "-o", str(site)]).exit_code == 0
+    assert "1 invalid" in (site / "index.html").read_text()
+    (page,) = (site / "sweeps").glob("*/index.html")
+    assert "with an invalid cell" in page.read_text()
+    assert point is not None

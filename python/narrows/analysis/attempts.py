@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.campaign.results_file import to_file
+from narrows.text import distinct_names
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,8 +60,9 @@ def print_attempts(
     console: Console, campaigns: Sequence[tuple[Path, Mapping[str, Any], Iterable[Entry]]]
 ) -> None:
     """These sentences for campaigns, each with its folder, its results and its cells."""
-    for path, results, cells in campaigns:
-        before = f"{path.name}: " if len(campaigns) > 1 else ""
+    names = distinct_names([path.resolve() for path, _, _ in campaigns])
+    for name, (_, results, cells) in zip(names, campaigns, strict=True):
+        before = f"{name}: " if len(campaigns) > 1 else ""
         schemes = list(dict.fromkeys(line["scheme"] for line in results["summary"]))
         for sentence in sentences(cells, schemes):
             console.print(f"{before}{sentence}", soft_wrap=True)

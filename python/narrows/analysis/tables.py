@@ -20,47 +20,17 @@ from narrows.analysis.metrics import (
     show_spread,
     unit_of,
 )
+from narrows.analysis.row_names import RowNames
 from narrows.analysis.terminal import Column, FittedTable, fold, width
 from narrows.analysis.verdicts import runs_in_words
 from narrows.campaign import own_metrics
+from narrows.campaign.conditions import Row, rows_of
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, UNVERIFIED, Status, legend, statuses_of, weakest
 from narrows.statistics.runs import spread_of
-
-#: Metrics of a single flow.
-PER_FLOW = (
-    "throughput_bps",
-    "goodput_bps",
-    "delay_p95_ns",
-    "queueing_delay_p95_ns",
-    "loss_ratio",
-    "retransmitted_ratio",
-)
-#: Metrics of several flows together.
-SHARING = ("throughput_ratio", "loss_events", "loss_synchronisation")
-#: Of these the first that any run has an answer to.
-CONVERGENCE = ("convergence_10s_ns", "convergence_1s_ns")
-#: Metrics of flows that send frames of video, our schemes and programs alike.
-OF_FRAMES = (
-    "media_target_bps",
-    "media_sent_bps",
-    "frame_delay_p95_ns",
-    "frame_loss_ratio",
-    "freezes",
-    "freeze_ratio",
-)
-#: Metrics of flows whose program is a player of video.
-OF_PLAYBACK = (
-    "playback_startup_ns",
-    "playback_stalls",
-    "playback_stalled_ratio",
-    "playback_bitrate_bps",
-    "playback_switches",
-)
-#: Metrics of a link.
-PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
+from narrows.text import distinct_names
 
 #: Metrics that say how several flows share: without a value nobody misses them.
 _OF_SEVERAL = ("jain_index",)
@@ -93,7 +63,7 @@ def _spread(summary: Mapping[str, Any] | None, metric: Mapping[str, Any]) -> str
     return text if text.startswith("[") else f"({text})"
 
 
-def _beside(
+def beside(
     lines: Sequence[Mapping[str, Any] | None], metric: Mapping[str, Any], *, spread: bool
 ) -> list[str]:
     """The cells of one column: medians below each other, with their spread on the right."""
@@ -118,23 +88,43 @@ def _schemes(campaigns: Sequence[Campaign]) -> list[str]:
     return list(names)
 
 
-def _flows(campaigns: Sequence[Campaign]) -> dict[str, list[dict[str, Any]]]:
-    """The flows under test of each row, as far as the campaigns tell them."""
-    found: dict[str, list[dict[str, Any]]] = {}
+def _scenarios(campaigns: Sequence[Campaign]) -> list[dict[str, Any]]:
+    """The resolved scenarios of campaigns, as far as they can be read."""
+    found = []
     for path, _ in campaigns:
         try:
-            rows = resolved(CampaignFolder.read(path).document)["schemes"]
+            scenario = resolved(CampaignFolder.read(path).document)
         except (NarrowsError, KeyError):
             continue
-        for row in rows:
-            tested = [flow for flow in row["flows"] if not flow.get("background")]
+        if scenario.get("schemes"):
+            found.append(scenario)
+    return found
+
+
+def _flows(scenarios: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """The flows under test of each row, as far as the scenarios tell them."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for scenario in scenarios:
+        for row in scenario["schemes"]:
+            tested = [flow for flow in row.get("flows") or () if not flow.get("background")]
             found.setdefault(row["label"], []).extend(tested)
+    return found
+
+
+def rows_by_label(scenarios: Sequence[Mapping[str, Any]]) -> dict[str, Row]:
+    """The rows of scenarios as schemes and conditions, by their labels."""
+    found: dict[str, Row] = {}
+    for scenario in scenarios:
+        labels = [str(row.get("label")) for row in scenario.get("schemes") or []]
+        found = {**rows_of(scenario, labels), **found}
     return found
 
 
 def _names(campaigns: Sequence[Campaign], wheres: Sequence[str]) -> list[str]:
     """The name of each campaign: its plane if that tells them apart, else its folder."""
-    return list(wheres) if len(set(wheres)) == len(campaigns) else [path.name for path, _ in campaigns]
+    if len(set(wheres)) == len(campaigns):
+        return list(wheres)
+    return distinct_names([path.resolve() for path, _ in campaigns])
 
 
 def print_summary(
@@ -150,9 +140,14 @@ def print_summary(
     metrics = [
         one for one in metrics if _has_value(one, campaigns, schemes) or one["name"] not in _OF_SEVERAL
     ]
-    statuses = _statuses(campaigns, schemes)
-    made, spreads = _fitted(
-        console, len(metrics), lambda spreads: _table(campaigns, names, schemes, statuses, metrics, spreads)
+    scenarios = _scenarios(campaigns)
+    statuses = _statuses(_flows(scenarios), schemes)
+    called = RowNames(rows_by_label(scenarios), schemes)
+    _print_shared(console, called)
+    made, spreads = fitted(
+        console,
+        len(metrics),
+        lambda spreads: _table(campaigns, names, called, schemes, statuses, metrics, spreads),
     )
     marked = _STATUS not in made.print(console)
     notes = [
@@ -179,7 +174,7 @@ def print_summary(
             console.print("  " * bool(number) + text, soft_wrap=True)
 
 
-def _fitted(console: Console, most: int, make: Callable[[int], FittedTable]) -> tuple[FittedTable, int]:
+def fitted(console: Console, most: int, make: Callable[[int], FittedTable]) -> tuple[FittedTable, int]:
     """The table with the spread beside as many metrics as there is room for without leaving out a column, and
     their number."""
     room = width(console.file)
@@ -193,6 +188,7 @@ def _fitted(console: Console, most: int, make: Callable[[int], FittedTable]) -> 
 def _table(
     campaigns: Sequence[Campaign],
     names: Sequence[str],
+    called: RowNames,
     schemes: Sequence[str],
     statuses: Mapping[str, Sequence[Status]],
     metrics: Metrics,
@@ -200,7 +196,7 @@ def _table(
 ) -> FittedTable:
     several = len(campaigns) > 1
     made = FittedTable(
-        Column("scheme", "left"),
+        *name_columns(called),
         *([Column("campaign", "left")] if several else []),
         Column("runs", "left"),
         *(column_of(metric) for metric in metrics),
@@ -209,7 +205,7 @@ def _table(
     # What is skipped everywhere has no row: a note says why.
     shown = [scheme for scheme in schemes if any(_line(results, scheme) for _, results in campaigns)]
     lines = [_line(results, scheme) for scheme in shown for _, results in campaigns]
-    columns = [_beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
+    columns = [beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
     values = iter(zip(*columns, strict=True) if columns else ((),) * len(lines))
     for scheme in shown:
         base = _line(campaigns[0][1], scheme)
@@ -217,7 +213,7 @@ def _table(
         for number, (name, (_, results)) in enumerate(zip(names, campaigns, strict=True)):
             line = _line(results, scheme)
             made.add(
-                "" if number else scheme,
+                *name_cells(called, "" if number else scheme),
                 *([name] if several else []),
                 _runs(results, scheme, line),
                 *next(values),
@@ -226,8 +222,25 @@ def _table(
             )
             if number and line and base:
                 changes = [_change(base, line, metric) for metric in metrics]
-                made.add("", "  difference", "", *changes, "", style="dim")
+                made.add(*name_cells(called, ""), "  difference", "", *changes, "", style="dim")
     return made
+
+
+def name_columns(called: RowNames) -> list[Column]:
+    """The columns that name a row."""
+    return [Column("scheme", "left"), *(Column(name, "left") for name in called.heads)]
+
+
+def name_cells(called: RowNames, label: str) -> list[str]:
+    """The cells that name a row; empty ones without a label."""
+    return [called.scheme(label), *called.values(label)] if label else [""] * (1 + len(called.heads))
+
+
+def _print_shared(console: Console, called: RowNames) -> None:
+    """What all rows share, once above their table."""
+    if called.sentence:
+        for text in fold(called.sentence, width(console.file)):
+            console.print(text, soft_wrap=True)
 
 
 def _change(base: Mapping[str, Any], line: Mapping[str, Any], metric: Mapping[str, Any]) -> str:
@@ -240,8 +253,9 @@ def _change(base: Mapping[str, Any], line: Mapping[str, Any], metric: Mapping[st
     return f"{percent:+.{digits}f} %"
 
 
-def _statuses(campaigns: Sequence[Campaign], schemes: Iterable[str]) -> dict[str, list[Status]]:
-    flows = _flows(campaigns)
+def _statuses(
+    flows: Mapping[str, Sequence[dict[str, Any]]], schemes: Iterable[str]
+) -> dict[str, list[Status]]:
     return {
         scheme: list(
             statuses_of(flows.get(scheme) or [{"scheme": scheme.split(" ", maxsplit=1)[0]}]).values()
@@ -346,106 +360,6 @@ def _reason(results: Mapping[str, Any], scheme: str, name: str) -> str | None:
         if row["scheme"] == scheme and row["flow"] == "all" and name in row["absent"]:
             return str(row["absent"][name])
     return None
-
-
-def _print_lines(
-    console: Console,
-    heads: Sequence[Column],
-    rows: Sequence[tuple[Sequence[str], Mapping[str, Any]]],
-    metrics: Metrics,
-    more: Sequence[Column] = (),
-) -> None:
-    """A table with the first cells of each row, its metrics with their spread where there is room, and more
-    cells that the row has as `more`."""
-
-    def make(spreads: int) -> FittedTable:
-        made = FittedTable(*heads, *(column_of(metric) for metric in metrics), *more)
-        lines = [line for _, line in rows]
-        columns = [_beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
-        for (first, line), *values in zip(rows, *columns, strict=True):
-            made.add(*first, *values, *line.get("more", ()))
-        return made
-
-    _fitted(console, len(metrics), make)[0].print(console)
-
-
-def print_flows(console: Console, results: dict[str, Any]) -> None:
-    """The table per scheme and flow."""
-    lines = [line for line in results["summary"] if line["flow"] != "all"]
-    if not lines or all(line["flow"] == 1 for line in lines):
-        return
-    console.print()
-    metrics = of_names(results, PER_FLOW if has_packets(results) else ENDS)
-    metrics += [
-        metric
-        for metric in of_names(results, own_metrics.names(results))
-        if any(metric["name"] in line["metrics"] for line in lines)
-    ]
-    rows: list[tuple[Sequence[str], Mapping[str, Any]]] = []
-    before = None
-    for line in lines:
-        flow = f"{line['flow']} ({line['label']})" if line.get("label") else str(line["flow"])
-        rows.append((("" if line["scheme"] == before else line["scheme"], flow), line))
-        before = line["scheme"]
-    _print_lines(console, (Column("scheme", "left"), Column("flow", "left")), rows, metrics)
-
-
-def print_sharing(console: Console, results: dict[str, Any]) -> None:
-    """The table of several flows under test together; nothing where there is one."""
-    lines = [line for line in results["summary"] if line["flow"] == "all"]
-    lines = [line for line in lines if line["metrics"].get(SHARING[0])]
-    if not lines:
-        return
-    console.print()
-    metrics = of_names(results, SHARING)
-    times = [one for one in of_names(results, CONVERGENCE) if any(one["name"] in x["metrics"] for x in lines)]
-    metrics += times[:1]
-    rows: list[tuple[Sequence[str], Mapping[str, Any]]] = []
-    for line in lines:
-        found = line["metrics"].get(times[0]["name"]) if times else None
-        converged = [f"{found['happened']} of {found['of']}" if found else ""] if times else []
-        rows.append(((line["scheme"],), {**line, "more": converged}))
-    more = [Column("runs\nconverged", rank=1)] if times else []
-    _print_lines(console, (Column("scheme", "left"),), rows, metrics, more)
-
-
-def print_frames(console: Console, results: dict[str, Any]) -> None:
-    """The table of frames of video by scheme, and by flow where several are tested; nothing where none was
-    sent."""
-    _print_some(console, results, OF_FRAMES, "freezes")
-
-
-def print_playback(console: Console, results: dict[str, Any]) -> None:
-    """The same of films in players."""
-    _print_some(console, results, OF_PLAYBACK, OF_PLAYBACK[0])
-
-
-def _print_some(console: Console, results: dict[str, Any], names: Sequence[str], of: str) -> None:
-    """A table of flows that have the metric `of`."""
-    lines = [line for line in results["summary"] if of in line["metrics"]]
-    flows = [line for line in lines if line["flow"] != "all"]
-    schemes = {line["scheme"] for line in lines}
-    if not lines:
-        return
-    console.print()
-    metrics = of_names(results, names)
-    if len(flows) <= len(schemes):
-        rows = [((line["scheme"],), line) for line in lines if line["flow"] == "all"]
-        _print_lines(console, (Column("scheme", "left"),), rows, metrics)
-        return
-    named = [((line["scheme"], line.get("label") or str(line["flow"])), line) for line in flows]
-    _print_lines(console, (Column("scheme", "left"), Column("flow", "left")), named, metrics)
-
-
-def print_links(console: Console, results: dict[str, Any]) -> None:
-    """The table per scheme and link, where the scenario asks for links."""
-    lines = results.get("link_summary", [])
-    if not lines:
-        return
-    console.print()
-    rows = [((line["scheme"], line["link"]), line) for line in lines]
-    heads = (Column("scheme", "left"), Column("link", "left"))
-    _print_lines(console, heads, rows, of_names(results, PER_LINK))
 
 
 def print_cells(console: Console, cells: Sequence[Mapping[str, Any]], few: int = FEW_CELLS) -> None:

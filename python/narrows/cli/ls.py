@@ -32,8 +32,9 @@ def ls(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List campaigns with their verdicts, tags and notes.
+    """List campaigns and sweeps with their verdicts, tags and notes.
 
+    Verdicts are counted by run, of sweeps by cell, with the points that have an invalid or failed cell.
     The newest is the last. A campaign that is damaged, of a newer version or being written costs one
     sentence; the others are listed.
 
@@ -45,7 +46,8 @@ def ls(
     from narrows.errors import EXIT_BAD_INPUT
 
     found = gather(folders or [Path("results")])
-    lines = [_line(one) for one in found]
+    lines = [_line(one) for one in found] + _sweep_lines(folders or [Path("results")])
+    lines.sort(key=lambda line: ("name" not in line, str(line.get("created_at") or ""), line["path"]))
     wanted = set(tag or ())
     kept = [line for line in lines if wanted <= set(line.get("tags", ()))]
     if as_json:
@@ -78,6 +80,7 @@ def _line(one: Gathered) -> dict[str, Any]:
             {"problem": f"{problem['problem']}; {error}" if problem else str(error)},
         )
     cells = one.folder.cells
+    skipped = document.get("skipped") or []
     return {
         "path": str(one.path),
         "name": document.get("name"),
@@ -87,12 +90,51 @@ def _line(one: Gathered) -> dict[str, Any]:
         "running": one.busy,
         "cells": len(cells),
         "finished": sum(cell["state"] == "finished" for cell in cells),
-        "verdicts": counted(cells),
+        "verdicts": counted(cells) + (f", {len(skipped)} skipped" if skipped else ""),
+        "skipped": [str(one.get("scheme")) for one in skipped],
         "schemes": list(dict.fromkeys(cell["scheme"] for cell in cells)),
         "tags": said.tags,
         "notes": said.notes,
         **problem,
     }
+
+
+def _sweep_lines(places: list[Path]) -> list[dict[str, Any]]:
+    """The sweeps at and below these places, for the list."""
+    from narrows.errors import NarrowsError
+    from narrows.sweep.outcomes import count_outcomes, of_all
+    from narrows.sweep.store import SweepFolder
+    from narrows.sweep.store import folders as sweep_folders
+
+    found: list[dict[str, Any]] = []
+    for path in sweep_folders(places):
+        try:
+            folder = SweepFolder.read(path)
+            outcomes = of_all(count_outcomes(folder))
+        except NarrowsError as error:
+            found.append({"path": str(path), "problem": str(error)})
+            continue
+        document = folder.document
+        bad = len(outcomes.invalid | outcomes.failed | outcomes.without_valid)
+        cells = ", ".join(f"{count} {word}" for word, count in outcomes.cells.items())
+        found.append(
+            {
+                "path": str(path),
+                "name": document.get("name"),
+                "title": document.get("title"),
+                "plane": "sweep",
+                "created_at": document.get("created_at"),
+                "running": False,
+                "cells": outcomes.cells.total(),
+                "finished": outcomes.cells.total() - outcomes.cells["failed"],
+                "verdicts": cells + (f" ({bad} of {len(outcomes.points)} points)" if bad else ""),
+                "outcomes": outcomes.to_json(),
+                "schemes": document.get("schemes") or [],
+                "tags": [],
+                "notes": [],
+            }
+        )
+    return found
 
 
 def _print(console: Console, lines: list[dict[str, Any]], some: bool, wanted: set[str]) -> None:

@@ -77,15 +77,14 @@ def show(
             raise typer.Exit(EXIT_BAD_INPUT)
         return
     from narrows.analysis.attempts import print_attempts
-    from narrows.analysis.tables import (
-        print_cells,
+    from narrows.analysis.flow_tables import (
         print_flows,
         print_frames,
         print_links,
         print_playback,
         print_sharing,
-        print_summary,
     )
+    from narrows.analysis.tables import print_cells, print_summary
     from narrows.analysis.terminal import fold, width
     from narrows.cli.common import print_expectations
     from narrows.scenario.measure import part_in_words
@@ -107,7 +106,7 @@ def show(
     print_attempts(console, [(*one, folder.cells) for one, folder in zip(found, opened, strict=True)])
     if len(folders) == 1:
         for part in (print_flows, print_sharing, print_frames, print_playback, print_links):
-            part(console, found[0][1])
+            part(console, found[0][1], [resolved(opened[0].document)])
         print_expectations(console, found[0][1])
         console.print()
         print_cells(console, opened[0].cells)

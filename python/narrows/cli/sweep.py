@@ -237,7 +237,8 @@ def show(
 
     A main effect is the share of the metric's variance over the points that a key alone explains, an
     interaction what two keys explain together beyond that; what chance would explain is taken off. Beside it
-    are the means of the metric from the lowest to the highest values of the key.
+    are the means of the metric from the lowest to the highest values of the key, over points of which each is
+    the median over its valid runs. How many cells and points are invalid or failed is said for each scheme.
 
     Exit codes: 0 done, 3 no sweep, or nothing that is valid.
     """
@@ -246,15 +247,17 @@ def show(
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
     from narrows.sweep.effects import effects, points_of
+    from narrows.sweep.outcomes import count_outcomes
     from narrows.sweep.store import SweepFolder
 
     opened = SweepFolder.read(folder)
     if listing:
         print("\n".join(opened.document["metrics"]))
         return
+    outcomes = count_outcomes(opened)
     found = [effects(one) for one in points_of(opened, metric, flow)]
     if as_json:
-        print_json([_effects_json(one, metric) for one in found])
+        print_json([{**outcomes[one.scheme].to_json(), **_effects_json(one, metric)} for one in found])
         return
     described = next((one for one in metric_list() if one["name"] == metric), {"name": metric})
     scale = float(described.get("show_scale") or 1)
@@ -263,6 +266,7 @@ def show(
     labels = {one["name"]: one["label"] for one in opened.parameters}
     for one in found:
         console.print(f"{one.scheme}: {head_of(described)} over {one.points} points", highlight=False)
+        console.print(f"  {outcomes[one.scheme].words}", highlight=False, soft_wrap=True)
         shown = table("key", "explains", f"means, low to high ({unit})", right=["explains"])
         for name in sorted(one.main, key=lambda key: -one.main[key]):
             means = [f"{value * scale:.4g}" for _, value in one.means[name]]
@@ -275,10 +279,13 @@ def show(
 
 
 def _effects_json(found: Any, metric: str) -> dict[str, Any]:
+    from narrows.statistics.runs import STATISTIC
+
     return {
         "scheme": found.scheme,
         "metric": metric,
         "points": found.points,
+        "statistic": STATISTIC,
         "main": found.main,
         "means": {name: [list(pair) for pair in means] for name, means in found.means.items()},
         "pairs": [{"keys": list(pair), "share": share} for pair, share in found.pairs.items()],

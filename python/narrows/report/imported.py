@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from narrows.pantheon.summary import Line, summarise
+from narrows.report.cells import Cell, Notes, Table, cell
 from narrows.report.data import Campaign, Json
-from narrows.report.tables import MORE, Cell, Notes, Table, cell
+from narrows.report.tables import MORE
 
 
 def pantheon(campaign: Campaign) -> Table | None:

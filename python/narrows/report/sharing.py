@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from narrows.report import units
+from narrows.report.cells import cell, name_cells, name_heads, row_names
 from narrows.report.data import Campaign
-from narrows.report.tables import MORE, cell
+from narrows.report.tables import MORE
 from narrows.text import plural
 
 Json = dict[str, Any]
@@ -17,30 +18,32 @@ def flows(campaign: Campaign) -> Json | None:
     lines = [(scheme, campaign.summary(scheme, "all") or {}) for scheme in campaign.schemes]
     found = [([scheme], line.get("metrics") or {}) for scheme, line in lines]
     names = MORE["flows"]["metrics"]
-    return _table(campaign, ["scheme"], [one for one in found if names[0] in one[1]], names)
+    return _table(campaign, [], [one for one in found if names[0] in one[1]], names)
 
 
 def links(campaign: Campaign) -> Json | None:
     """The table of links, by scheme and link; nothing where the scenario asks for none."""
     lines = campaign.results.get("link_summary") or []
     found = [([str(line["scheme"]), str(line["link"])], line["metrics"]) for line in lines]
-    return _table(campaign, ["scheme", "link"], found, MORE["links"]["metrics"])
+    return _table(campaign, ["link"], found, MORE["links"]["metrics"])
 
 
 def _table(
     campaign: Campaign, titles: list[str], lines: list[tuple[list[str], Json]], names: list[str]
 ) -> Json | None:
-    """A row per line, a column per metric of which any line has something."""
+    """A row per line, a column per metric of which any line has something; `titles` are those of the words of
+    a line behind the label of its row."""
     present = [name for name in names if any(name in found for _, found in lines)]
     metrics = [metric for name in present if (metric := campaign.metric(name)) is not None]
     if not lines or not metrics:
         return None
-    head = [cell(title) for title in titles]
+    called = row_names(campaign)
+    head = [*name_heads(called), *(cell(title) for title in titles)]
     for metric in metrics:
         head.append(cell(str(metric["label"]), small=str(metric.get("show_unit") or ""), align="right"))
     rows = []
     for words, found in lines:
-        row = [cell(words[0], kind="scheme"), *(cell(word) for word in words[1:])]
+        row = [*name_cells(called, words[0]), *(cell(word) for word in words[1:])]
         rows.append(row + [_value(found.get(metric["name"]), metric) for metric in metrics])
     return {"head": head, "rows": rows, "notes": []}
 

@@ -1,8 +1,6 @@
 """Tables as plain data, laid out alike by the page and by the PDF.
 
-A table is `{"head": [cell], "rows": [[cell]], "notes": [note]}`; a cell is `{"text", "align", "small",
-"marks", "kind", "span", "links"}` (only `text` is always there), a note `{"mark", "text"}`. Whatever is not
-available says `N/A` and points at a note with the reason.
+Cells and notes are those of `narrows.report.cells`.
 """
 
 from __future__ import annotations
@@ -14,13 +12,11 @@ from narrows.analysis.metrics import ENDS
 from narrows.campaign import own_metrics
 from narrows.files import packaged
 from narrows.report import prose, real_path, units, verification
+from narrows.report.cells import Cell, Notes, Table, cell, name_cells, name_heads, row_names
 from narrows.report.data import Campaign, Json, Run
 from narrows.scenario.measure import part_in_words
 from narrows.statistics.runs import are_identical, median_over_runs
 from narrows.text import plural
-
-Cell = dict[str, Any]
-Table = dict[str, Any]
 
 _FILE = packaged(Path(__file__).with_name("tables.yaml"))
 OPTIONAL = tuple(_FILE["optional"])
@@ -40,32 +36,6 @@ def meant(campaign: Campaign) -> list[Json]:
         return name.startswith(OPTIONAL) and name != "jain_index"
 
     return [m for m in campaign.metrics if not optional(str(m["name"])) or m["name"] in campaign.measured]
-
-
-class Notes:
-    """Footnotes: the same text gets the same mark."""
-
-    def __init__(self) -> None:
-        self._marks: dict[str, str] = {}
-
-    def mark(self, text: str) -> str:
-        """The mark of a note: a, b, ... z, aa, ab ..."""
-        if text not in self._marks:
-            index, name = len(self._marks), ""
-            while index >= 0:
-                name = chr(ord("a") + index % 26) + name
-                index = index // 26 - 1
-            self._marks[text] = name
-        return self._marks[text]
-
-    def listed(self) -> list[dict[str, str]]:
-        """All notes in order of their first use."""
-        return [{"mark": mark, "text": text} for text, mark in self._marks.items()]
-
-
-def cell(text: str, **more: Any) -> Cell:
-    """A cell of a table."""
-    return {"text": text, **more}
 
 
 def _unit(metric: Json) -> str:
@@ -145,7 +115,8 @@ def results(campaign: Campaign) -> Table:
     names = [n for n in names if n in campaign.measured or n not in _FILE["if_measured"]]
     names = (*names, *own_metrics.names({"metrics": campaign.metrics}))
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
-    head = [cell("scheme"), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
+    called = row_names(campaign)
+    head = [*name_heads(called), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
     planned = []
     for scheme in campaign.schemes:
         runs = campaign.of_scheme(scheme)
@@ -172,7 +143,7 @@ def results(campaign: Campaign) -> Table:
         for index, key in enumerate(keys):
             row = []
             if index == 0:
-                row.append(cell(scheme, kind="scheme", span=len(keys), **verification.mark(campaign, scheme)))
+                row += name_cells(called, scheme, span=len(keys), **verification.mark(campaign, scheme))
             row.append(cell("all" if key == "all" else key, kind="total" if key == "all" else ""))
             marks = []
             if valid < len(runs):
@@ -215,6 +186,8 @@ def results_words(campaign: Campaign) -> str:
         return "No run is valid, so there are no numbers."
     few, many = min(counts) < 6, max(counts) >= 6
     parts = ["Only valid runs (ok or degraded) enter."]
+    if shared := row_names(campaign).sentence:
+        parts.insert(0, shared)
     if many:
         parts.append(
             "From 6 runs on: the median of the runs and, in brackets, its 95 % bootstrap interval "
@@ -312,6 +285,7 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     if not metrics:
         return None
+    called = row_names(campaign)
     rows = []
     for scheme in campaign.schemes:
         runs = campaign.of_scheme(scheme)
@@ -320,7 +294,7 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
         for key in keys:
             if not _values(runs, key, names[0]):
                 continue
-            row = [cell(scheme, kind="scheme")]
+            row = name_cells(called, scheme)
             if flows:
                 flow = numbered[int(key)]
                 row.append(
@@ -344,7 +318,7 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
             rows.append(row)
     if not rows:
         return None
-    head = [cell("scheme"), *([cell("flow")] if flows else []), *map(_head, metrics)]
+    head = [*name_heads(called), *([cell("flow")] if flows else []), *map(_head, metrics)]
     return {"head": head, "rows": rows, "notes": notes.listed()}
 
 
@@ -383,7 +357,8 @@ def expectations(campaign: Campaign) -> Table | None:
 
 def verdicts(campaign: Campaign) -> Table:
     """Every cell with what became of it; runs of a scheme that share outcome and reasons share a row."""
-    head = [cell("scheme"), cell("runs"), cell("outcome"), cell("why")]
+    called = row_names(campaign)
+    head = [*name_heads(called), cell("runs"), cell("outcome"), cell("why")]
     grouped: dict[tuple[str, str, str], list[Run]] = {}
     for run in sorted(campaign.runs, key=lambda r: (campaign.schemes.index(r.scheme), r.number)):
         nothing = (
@@ -396,7 +371,7 @@ def verdicts(campaign: Campaign) -> Table:
         links = [{"text": str(r.number), "to": r.cell if r.record is not None else ""} for r in runs]
         rows.append(
             [
-                cell(scheme, kind="scheme", **verification.mark(campaign, scheme)),
+                *name_cells(called, scheme, **verification.mark(campaign, scheme)),
                 cell(", ".join(str(r.number) for r in runs), links=links),
                 cell(outcome, kind=f"outcome-{outcome}"),
                 cell(why, kind="quiet" if outcome == "ok" else ""),
@@ -405,7 +380,7 @@ def verdicts(campaign: Campaign) -> Table:
     for skipped in campaign.skipped:
         rows.append(
             [
-                cell(str(skipped.get("scheme")), kind="scheme"),
+                *name_cells(called, str(skipped.get("scheme"))),
                 cell("–"),
                 cell("skipped", kind="outcome-skipped"),
                 cell(str(skipped.get("reason") or "no reason was recorded")),

@@ -83,6 +83,8 @@ def _listed(folder: CampaignFolder, campaign: Campaign, said: notes.Notes) -> Js
     outcomes: dict[str, int] = {}
     for run in campaign.runs:
         outcomes[run.outcome] = outcomes.get(run.outcome, 0) + 1
+    if campaign.skipped:
+        outcomes["skipped"] = len(campaign.skipped)
     return {
         "name": campaign.name,
         "folder": folder.path.resolve().name,
@@ -92,7 +94,7 @@ def _listed(folder: CampaignFolder, campaign: Campaign, said: notes.Notes) -> Js
         "plane": folder.document.get("where") or "",
         "runs": len(campaign.runs),
         "outcomes": outcomes,
-        "schemes": campaign.schemes,
+        "schemes": list(dict.fromkeys(campaign.rows[label].scheme for label in campaign.schemes)),
         "tags": said.tags,
         "notes": said.notes,
     }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
@@ -14,13 +15,14 @@ from narrows import __version__
 from narrows.analysis.metrics import head_of, show_number, unit_of
 from narrows.campaign.store import write_atomically
 from narrows.report import choice
+from narrows.report.cells import cell, name_cells, name_heads, row_names
 from narrows.report.data import Campaign
 from narrows.report.document import ORDER, moment
 from narrows.report.figures import summary
 from narrows.report.page import asset, environment, marks_of, script_json, style_sheet
 from narrows.report.style import of_flow
-from narrows.report.tables import cell
 from narrows.site import ranks
+from narrows.text import distinct_names
 
 Json = dict[str, Any]
 
@@ -88,11 +90,11 @@ def index(
     listed: Mapping[str, Json], swept: Mapping[str, Json], problems: Sequence[Json], assets: dict[str, str]
 ) -> str:
     """The list of all campaigns, the latest first, that of sweeps, and the ranking."""
-    entries = [{"id": name, **entry["listed"]} for name, entry in listed.items()]
+    entries = _told_apart(listed)
     entries.sort(key=lambda one: (one["made"], one["id"]), reverse=True)
     lines = []
     for one in entries:
-        outcomes = sorted(one["outcomes"].items(), key=lambda pair: _place(pair[0]))
+        outcomes = _in_order(one["outcomes"])
         facets = {
             "plane": [one["plane"]],
             "scheme": one["schemes"],
@@ -113,8 +115,10 @@ def index(
         runs=sum(one["runs"] for one in entries),
         # Where folders are on this machine is nobody's business on the web.
         problems=[
-            one | {"problem": one["problem"].replace(one["folder"], Path(one["folder"]).name)}
-            for one in problems
+            one | {"problem": one["problem"].replace(one["folder"], folder)}
+            for one, folder in zip(
+                problems, distinct_names([Path(one["folder"]) for one in problems]), strict=True
+            )
         ],
         pages=listed,
         rankings=ranks.tables(listed),
@@ -122,9 +126,32 @@ def index(
 
 
 def _sweeps(swept: Mapping[str, Json]) -> list[Json]:
-    lines = [{"id": name, **entry["listed"]} for name, entry in swept.items()]
+    lines = _told_apart(swept)
     lines.sort(key=lambda one: (one["made"], one["id"]), reverse=True)
-    return [one | {"date": moment(one["made"])[:16]} for one in lines]
+    return [one | {"date": moment(one["made"])[:16], "verdicts": _in_order(one["outcomes"])} for one in lines]
+
+
+def _told_apart(listed: Mapping[str, Json]) -> list[Json]:
+    """What lists tell of each entry, with words about it that no other one of its name has: the title, or
+    else the folder with as many folders above it as it takes. More of where folders are on this machine is
+    nobody's business on the web."""
+    folders = distinct_names(
+        [Path(entry.get("source") or entry["listed"]["folder"]) for entry in listed.values()]
+    )
+    titles = Counter((entry["listed"]["name"], entry["listed"]["title"]) for entry in listed.values())
+    found = []
+    for (name, entry), folder in zip(listed.items(), folders, strict=True):
+        one = entry["listed"]
+        alone = titles[one["name"], one["title"]] == 1
+        about = one["title"] or folder
+        if one["title"] and not alone:
+            about = f"{one['title']} ({folder})"
+        found.append({"id": name, **one, "folder": folder, "about": about})
+    return found
+
+
+def _in_order(outcomes: Mapping[str, int]) -> list[tuple[str, int]]:
+    return sorted(outcomes.items(), key=lambda pair: _place(pair[0]))
 
 
 def sweep(
@@ -181,13 +208,14 @@ def campaign(
 
 def _runs(data: Campaign, contents: Json, metrics: Sequence[Json]) -> Json:
     """The table of all runs; each row knows its cell."""
-    head = [cell(text) for text in ("scheme", "run", "verdict")]
+    names = row_names(data)
+    head = [*name_heads(names), cell("run"), cell("verdict")]
     head += [cell(head_of(one), small=unit_of(one), align="right") for one in metrics]
     rows = []
     for scheme in data.schemes:
         for run in data.of_scheme(scheme):
             values = (run.rows.get("all") or {}).get("metrics") or {}
-            row = [cell(scheme, kind="scheme"), cell(str(run.number), align="right")]
+            row = [*name_cells(names, scheme), cell(str(run.number), align="right")]
             row.append(cell(run.outcome, kind=f"outcome-{run.outcome}"))
             row += [cell(show_number(values.get(one["name"]), one), align="right") for one in metrics]
             rows.append({"cell": run.cell, "charted": run.cell in contents["runs"], "cells": row})

@@ -8,7 +8,7 @@ from typing import Any
 from narrows.analysis.metrics import show_number, unit_of
 from narrows.comparison import words
 from narrows.comparison.leaders import is_judged
-from narrows.report.tables import Notes, Table, cell
+from narrows.report.cells import Notes, Table, cell
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
 
 Json = dict[str, Any]

@@ -14,11 +14,12 @@ from narrows import __version__
 from narrows.analysis.metrics import head_of, unit_of
 from narrows.campaign.store import write_atomically
 from narrows.errors import DataError, NarrowsError, reason
+from narrows.report.cells import cell
 from narrows.report.document import moment
 from narrows.report.figures.parameter import METRICS
-from narrows.report.tables import cell
 from narrows.site import pages
 from narrows.sweep.effects import effects, points_of
+from narrows.sweep.outcomes import count_outcomes, of_all
 from narrows.sweep.store import SweepFolder
 from narrows.text import plural
 
@@ -74,11 +75,7 @@ def write(path: Path, home: Path, known: str, assets: dict[str, str]) -> Json:
 def _listed(folder: SweepFolder) -> Json:
     """What the list of all sweeps tells."""
     document = folder.document
-    table = folder.table(["cell", "point", "flow", "verdict"])
-    verdicts: dict[str, int] = {}
-    for row in table.to_pylist():
-        if row["flow"] is None:
-            verdicts[row["verdict"]] = verdicts.get(row["verdict"], 0) + 1
+    outcomes = of_all(count_outcomes(folder))
     return {
         "name": document["name"],
         "folder": folder.path.resolve().name,
@@ -87,9 +84,11 @@ def _listed(folder: SweepFolder) -> Json:
         "made": document.get("created_at") or "",
         "keys": [one["label"] for one in folder.parameters],
         "schemes": document["schemes"],
-        "points": len(set(table.column("point").to_pylist())),
-        "cells": len(set(table.column("cell").to_pylist())),
-        "outcomes": verdicts,
+        "points": len(outcomes.points),
+        "cells": outcomes.cells.total(),
+        "outcomes": dict(outcomes.cells),
+        "words": outcomes.words,
+        "bad_points": len(outcomes.invalid | outcomes.failed | outcomes.without_valid),
         "ended": (document.get("sessions") or [{}])[-1].get("outcome") or "running, or killed",
     }
 

@@ -1,0 +1,179 @@
+"""Tables of flows, of what they carry, and of links, for the terminal: medians over valid runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+
+from narrows.analysis.metrics import ENDS, has_packets, of_names
+from narrows.analysis.row_names import RowNames
+from narrows.analysis.tables import (
+    Metrics,
+    beside,
+    column_of,
+    fitted,
+    name_cells,
+    name_columns,
+    rows_by_label,
+)
+from narrows.analysis.terminal import Column, FittedTable
+from narrows.campaign import own_metrics
+
+#: Metrics of a single flow.
+PER_FLOW = (
+    "throughput_bps",
+    "goodput_bps",
+    "delay_p95_ns",
+    "queueing_delay_p95_ns",
+    "loss_ratio",
+    "retransmitted_ratio",
+)
+#: Metrics of several flows together.
+SHARING = ("throughput_ratio", "loss_events", "loss_synchronisation")
+#: Of these the first that any run has an answer to.
+CONVERGENCE = ("convergence_10s_ns", "convergence_1s_ns")
+#: Metrics of flows that send frames of video, our schemes and programs alike.
+OF_FRAMES = (
+    "media_target_bps",
+    "media_sent_bps",
+    "frame_delay_p95_ns",
+    "frame_loss_ratio",
+    "freezes",
+    "freeze_ratio",
+)
+#: Metrics of flows whose program is a player of video.
+OF_PLAYBACK = (
+    "playback_startup_ns",
+    "playback_stalls",
+    "playback_stalled_ratio",
+    "playback_bitrate_bps",
+    "playback_switches",
+)
+#: Metrics of a link.
+PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov_1s", "cov_10s")
+
+
+def _print_lines(
+    console: Console,
+    heads: Sequence[Column],
+    rows: Sequence[tuple[Sequence[str], Mapping[str, Any]]],
+    metrics: Metrics,
+    more: Sequence[Column] = (),
+) -> None:
+    """A table with the first cells of each row, its metrics with their spread where there is room, and more
+    cells that the row has as `more`."""
+
+    def make(spreads: int) -> FittedTable:
+        made = FittedTable(*heads, *(column_of(metric) for metric in metrics), *more)
+        lines = [line for _, line in rows]
+        columns = [beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
+        for (first, line), *values in zip(rows, *columns, strict=True):
+            made.add(*first, *values, *line.get("more", ()))
+        return made
+
+    fitted(console, len(metrics), make)[0].print(console)
+
+
+def print_flows(
+    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """The table per scheme and flow; the resolved scenario tells the values of a matrix apart."""
+    lines = [line for line in results["summary"] if line["flow"] != "all"]
+    if not lines or all(line["flow"] == 1 for line in lines):
+        return
+    console.print()
+    metrics = of_names(results, PER_FLOW if has_packets(results) else ENDS)
+    metrics += [
+        metric
+        for metric in of_names(results, own_metrics.names(results))
+        if any(metric["name"] in line["metrics"] for line in lines)
+    ]
+    rows: list[tuple[Sequence[str], Mapping[str, Any]]] = []
+    called = RowNames(rows_by_label(scenarios), [line["scheme"] for line in lines])
+    before = None
+    for line in lines:
+        flow = f"{line['flow']} ({line['label']})" if line.get("label") else str(line["flow"])
+        label = "" if line["scheme"] == before else line["scheme"]
+        rows.append(((*name_cells(called, label), flow), line))
+        before = line["scheme"]
+    _print_lines(console, (*name_columns(called), Column("flow", "left")), rows, metrics)
+
+
+def print_sharing(
+    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """The table of several flows under test together; nothing where there is one."""
+    lines = [line for line in results["summary"] if line["flow"] == "all"]
+    lines = [line for line in lines if line["metrics"].get(SHARING[0])]
+    if not lines:
+        return
+    console.print()
+    metrics = of_names(results, SHARING)
+    times = [one for one in of_names(results, CONVERGENCE) if any(one["name"] in x["metrics"] for x in lines)]
+    metrics += times[:1]
+    called = RowNames(rows_by_label(scenarios), [line["scheme"] for line in lines])
+    rows: list[tuple[Sequence[str], Mapping[str, Any]]] = []
+    for line in lines:
+        found = line["metrics"].get(times[0]["name"]) if times else None
+        converged = [f"{found['happened']} of {found['of']}" if found else ""] if times else []
+        rows.append((name_cells(called, line["scheme"]), {**line, "more": converged}))
+    more = [Column("runs\nconverged", rank=1)] if times else []
+    _print_lines(console, name_columns(called), rows, metrics, more)
+
+
+def print_frames(
+    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """The table of frames of video by scheme, and by flow where several are tested; nothing where none was
+    sent."""
+    _print_some(console, results, scenarios, OF_FRAMES, "freezes")
+
+
+def print_playback(
+    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """The same of films in players."""
+    _print_some(console, results, scenarios, OF_PLAYBACK, OF_PLAYBACK[0])
+
+
+def _print_some(
+    console: Console,
+    results: dict[str, Any],
+    scenarios: Sequence[Mapping[str, Any]],
+    names: Sequence[str],
+    of: str,
+) -> None:
+    """A table of flows that have the metric `of`."""
+    lines = [line for line in results["summary"] if of in line["metrics"]]
+    flows = [line for line in lines if line["flow"] != "all"]
+    schemes = {line["scheme"] for line in lines}
+    if not lines:
+        return
+    console.print()
+    metrics = of_names(results, names)
+    called = RowNames(rows_by_label(scenarios), schemes)
+    if len(flows) <= len(schemes):
+        rows = [(name_cells(called, line["scheme"]), line) for line in lines if line["flow"] == "all"]
+        _print_lines(console, name_columns(called), rows, metrics)
+        return
+    named = [
+        ((*name_cells(called, line["scheme"]), line.get("label") or str(line["flow"])), line)
+        for line in flows
+    ]
+    _print_lines(console, (*name_columns(called), Column("flow", "left")), named, metrics)
+
+
+def print_links(
+    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
+) -> None:
+    """The table per scheme and link, where the scenario asks for links."""
+    lines = results.get("link_summary", [])
+    if not lines:
+        return
+    console.print()
+    called = RowNames(rows_by_label(scenarios), [line["scheme"] for line in lines])
+    rows = [((*name_cells(called, line["scheme"]), line["link"]), line) for line in lines]
+    heads = (*name_columns(called), Column("link", "left"))
+    _print_lines(console, heads, rows, of_names(results, PER_LINK))

@@ -1,0 +1,44 @@
+"""Names of rows in tables: the scheme, and each value of the matrix in a column of its own.
+
+A matrix makes a row of every scheme under every combination of its values; the label of the row has all of
+them in one line, eighteen times. In a table the values by which rows differ stand in columns, and those that
+all rows share are said once above it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from narrows.campaign.conditions import Row
+
+
+class RowNames:
+    """The rows with some labels; a label that no row has is a scheme without conditions."""
+
+    def __init__(self, rows: Mapping[str, Row], labels: Iterable[str]) -> None:
+        self._rows = {label: rows.get(label) or Row(label, label) for label in labels}
+        values = [dict(row.values) for row in self._rows.values()]
+        every = dict.fromkeys(name for own in values for name in own)
+        #: The values that all rows share, by their names.
+        self.shared: dict[str, str] = {
+            name: values[0][name]
+            for name in every
+            if len(values) > 1 and {own.get(name) for own in values} == {values[0].get(name)}
+        }
+        #: The names of the values by which rows differ: the heads of their columns.
+        self.heads: list[str] = [name for name in every if name not in self.shared]
+
+    def scheme(self, label: str) -> str:
+        """The scheme of a row, without its values."""
+        return self._rows[label].scheme
+
+    def values(self, label: str) -> list[str]:
+        """The values of a row for the columns of `heads`; empty where it has none."""
+        own = dict(self._rows[label].values)
+        return [own.get(name, "") for name in self.heads]
+
+    @property
+    def sentence(self) -> str:
+        """What all rows share: `All rows: delay 10 ms.`; empty without anything."""
+        told = ", ".join(f"{name} {value}" for name, value in self.shared.items())
+        return f"All rows: {told}." if told else ""
