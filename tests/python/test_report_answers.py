@@ -142,3 +142,23 @@ def test_identical_runs_have_an_exact_order(tmp_path: Path) -> None:
     )
     text = " ".join(answer(load(folder)).sentences)
     assert "Highest throughput: b with 20.00 Mbit/s" in text and "exact" in text
+
+
+def test_values_are_those_of_every_table_also_where_a_run_of_another_row_is_missing(tmp_path: Path) -> None:
+    """Differences are taken over the pairs that both rows have; what a row reached is over all its runs."""
+    folder = campaign(
+        tmp_path / "a",
+        {"cubic": runs(1, 9, noise=0.2), "reno": runs(2, 9, noise=0.2)},
+        verdicts={("cubic", 2): "invalid", ("cubic", 5): "invalid"},
+    )
+    loaded = load(folder)
+    found = answer(loaded)
+    (row,) = compare(Request([folder], traces=False))["rows"]
+    finding = row["metrics"]["throughput_bps"]
+    assert finding["runs"] == 7, "pairs"
+    for side, label in (("base", "cubic"), ("other", "reno")):
+        summary = loaded.summary(label, "all")
+        assert summary is not None
+        median = summary["metrics"]["throughput_bps"]["median"]
+        assert finding[side]["median"] == median
+        assert all(one.medians[label] == median for one in found.leaders if one.metric == "throughput_bps")

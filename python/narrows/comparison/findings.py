@@ -49,7 +49,7 @@ class Finding:
     pairing: Pairing
     metric: Mapping[str, Any]
     outcome: str
-    #: Summaries of both sides, over the runs that were compared; None where there is no value.
+    #: Summaries of both sides over all valid runs, as every table has them; None where there is no value.
     base: Json | None
     other: Json | None
     #: Runs that were compared: pairs, or the fewer of both sides.
@@ -120,8 +120,9 @@ def _measured(pairing: Pairing, metric: Mapping[str, Any]) -> Finding:
     first, second = pairing.values(str(metric["name"]))
     x, y = _array(first), _array(second)
     runs = min(len(x), len(y))
-    base = summarise(list(first.values())) if len(x) else None
-    other = summarise(list(second.values())) if len(y) else None
+    name = str(metric["name"])
+    base = summarise(pairing.base.values(name)) if len(x) else None
+    other = summarise(pairing.other.values(name)) if len(y) else None
     finding = Finding(pairing, metric, NOT_SHOWN, base, other, runs)
     if base is None or other is None:
         finding.outcome, finding.why = MISSING, _why_missing(pairing, str(metric["name"]), base is None)
@@ -130,7 +131,7 @@ def _measured(pairing: Pairing, metric: Mapping[str, Any]) -> Finding:
     finding.resolution = _resolution(pairing, metric, base["median"])
     finding.absolute = _estimate(x, y, paired)
     finding.relative = _relative(x, y, paired, finding.absolute, base["median"])
-    if (paired and np.array_equal(x, y)) or base["min"] == base["max"] == other["min"] == other["max"]:
+    if (paired and np.array_equal(x, y)) or x.min() == x.max() == y.min() == y.max():
         finding.outcome = SAME
     elif pairing.base.is_repeated and pairing.other.is_repeated:
         finding.exact = True

@@ -127,6 +127,11 @@ class Sample:
             "degraded": self.degraded,
         }
 
+    def values(self, metric: str) -> list[float]:
+        """The values of the valid runs that have one, by the number of the run."""
+        found = (run.metrics.get(metric) for _, run in sorted(self.runs.items()))
+        return [float(value) for value in found if value is not None]
+
     @cached_property
     def is_repeated(self) -> bool:
         """True if all runs gave the same numbers in every metric: nothing in them was left to chance."""

@@ -18,7 +18,7 @@ from narrows.errors import NarrowsError
 from narrows.report import prose, real_path
 from narrows.report.data import Campaign, Json
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
-from narrows.text import plural
+from narrows.text import any_of, plural
 
 #: More pairs of rows than these are not compared for an answer in short.
 MOST_PAIRS = 2000
@@ -132,13 +132,18 @@ def _sentence(campaign: Campaign, metric: str, found: Sequence[Leaders]) -> str:
         grouped.setdefault(names, []).append(one)
     shown = sorted((item for item in grouped.items() if item[0]), key=lambda item: -len(item[1]))
     parts = [
-        f"{names[0]} in {len(own)} ({_places(campaign, metric, own)})" for names, own in shown[:_MOST_NAMED]
+        f"{names[0]} {_how_many(own, found)} ({_places(campaign, metric, own)})"
+        for names, own in shown[:_MOST_NAMED]
     ]
     if len(shown) > _MOST_NAMED:
         parts.append(f"others in {sum(len(own) for _, own in shown[_MOST_NAMED:])}")
     if unsettled := grouped.get(()):
-        parts.append(f"open in {len(unsettled)} ({_open_places(campaign, unsettled)})")
+        parts.append(f"open {_how_many(unsettled, found)} ({_open_places(campaign, unsettled)})")
     return f"{what} by {_names_of_conditions(found)}, {len(found)} combinations: {'; '.join(parts)}."
+
+
+def _how_many(own: Sequence[Leaders], found: Sequence[Leaders]) -> str:
+    return "in all" if len(own) == len(found) else f"in {len(own)}"
 
 
 def _one_place(campaign: Campaign, metric: str, one: Leaders) -> str:
@@ -163,22 +168,28 @@ def _one_place(campaign: Campaign, metric: str, one: Leaders) -> str:
 
 
 def _places(campaign: Campaign, metric: str, found: Sequence[Leaders]) -> str:
-    parts = [
-        f"{_where(campaign, one)}: {_amount(campaign, metric, one.medians[one.first[0]])}"
-        for one in found[:_MOST_COMBINATIONS]
-    ]
-    more = len(found) - _MOST_COMBINATIONS
-    return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
+    if len(found) > _MOST_COMBINATIONS:
+        values = [one.medians[one.first[0]] for one in found]
+        return f"{_amount(campaign, metric, min(values))} to {_amount(campaign, metric, max(values))}"
+    return "; ".join(
+        f"{_where(campaign, one)}: {_amount(campaign, metric, one.medians[one.first[0]])}" for one in found
+    )
 
 
 def _open_places(campaign: Campaign, found: Sequence[Leaders]) -> str:
-    parts = []
-    for one in found[:_MOST_COMBINATIONS]:
+    """Who may be first where that is open; combinations of the same schemes together."""
+    grouped: dict[str, list[Leaders]] = {}
+    for one in found:
         names = [_name(campaign, label) for label in one.first]
-        who = " or ".join(names) if len(names) <= _MOST_NAMED else f"{len(names)} schemes"
-        parts.append(f"{_where(campaign, one)}: {who}")
-    more = len(found) - _MOST_COMBINATIONS
-    return "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
+        who = any_of(names) if len(names) <= _MOST_NAMED else f"{len(names)} schemes"
+        grouped.setdefault(who, []).append(one)
+    if len(grouped) == 1:
+        return next(iter(grouped))
+    parts = [
+        f"{who}: {_where(campaign, own[0]) if len(own) == 1 else len(own)}" for who, own in grouped.items()
+    ]
+    more = len(parts) - _MOST_COMBINATIONS
+    return "; ".join(parts[:_MOST_COMBINATIONS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _name(campaign: Campaign, label: str) -> str:

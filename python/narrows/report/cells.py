@@ -58,4 +58,4 @@ def name_cells(names: RowNames, label: str, **more: Any) -> list[Cell]:
     the colour of the row."""
     span = {"span": more["span"]} if "span" in more else {}
     first = cell(names.scheme(label), kind="scheme", key=label, **more)
-    return [first, *(cell(value, **span) for value in names.values(label))]
+    return [first, *(cell(value, kind="whole", **span) for value in names.values(label))]

@@ -170,6 +170,9 @@ def workload_sentences(campaign: Campaign) -> list[str]:
     """Numbers of schemes, runs and flows, their length, and where they ran."""
     settings = campaign.settings
     schemes = len(campaign.schemes)
+    rows = list(campaign.rows.values())
+    names = len({row.scheme for row in rows})
+    combinations = len({row.values for row in rows})
     counts = {s: len(campaign.of_scheme(s)) for s in campaign.schemes}
     each = next(iter(counts.values()), 0)
     same = len(set(counts.values())) <= 1
@@ -177,7 +180,8 @@ def workload_sentences(campaign: Campaign) -> list[str]:
     if schemes:
         times = plural(each, "run") + (" each" if schemes > 1 else "")
         amount = times if same else f"{sum(counts.values())} runs in all"
-        found.append(f"{plural(schemes, 'scheme')}, {amount}.")
+        under = f" under {plural(combinations, 'combination')} of conditions" if combinations > 1 else ""
+        found.append(f"{plural(names, 'scheme')}{under}, {amount}.")
     if settings:
         every = settings.get("flows") or []
         flows = [flow for flow in every if not flow.get("background")]
