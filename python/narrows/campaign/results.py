@@ -7,7 +7,6 @@ functions of the records alone (no time of day, no machine), so the same records
 from __future__ import annotations
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from narrows.campaign.schema import resolved as resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError
 from narrows.statistics.runs import summarise, summarise_happened
+from narrows.threads import in_threads
 
 #: Runs with this verdict are counted and shown, but enter no statistic.
 INVALID = "invalid"
@@ -59,15 +59,17 @@ def compute(folder: CampaignFolder) -> dict[str, Any]:
 def _compute(folder: CampaignFolder) -> dict[str, Any]:
     document = folder.document
     order = _scheme_order(document)
-    cells = sorted(folder.cells, key=lambda cell: (order.index(cell["scheme"]), cell["run"]))
+    place = {scheme: number for number, scheme in enumerate(order)}
+    cells = sorted(folder.cells, key=lambda cell: (place[cell["scheme"]], cell["run"]))
     finished = [cell for cell in cells if cell["state"] == "finished"]
     # The core measures without holding Python's lock, so threads use all cores.
-    with ThreadPoolExecutor() as pool:
-        measured = list(pool.map(lambda cell: measure_cell(folder.cell_dir(cell["id"])), finished))
+    measured = in_threads(lambda cell: measure_cell(folder.cell_dir(cell["id"])), finished)
     metrics = metric_list() + _reported(document, folder, finished, measured)
     columns = Columns(document, [metric["name"] for metric in metrics])
+    labels = _flow_labels(document)
     of_cells = [
-        _rows(cell, result, document, columns) for cell, result in zip(finished, measured, strict=True)
+        _rows(cell, result, document, columns, labels.get(cell["scheme"], {}))
+        for cell, result in zip(finished, measured, strict=True)
     ]
     rows = [row for cell_rows in of_cells for row in cell_rows]
     of_links = [
@@ -85,7 +87,7 @@ def _compute(folder: CampaignFolder) -> dict[str, Any]:
         **({"columns": [column.to_json() for column in columns.listed]} if columns.listed else {}),
         "rows": rows,
         "digests": {cell["id"]: cell["digest"] for cell in finished if cell.get("digest")},
-        "summary": [line for scheme in order for line in _summary(scheme, cells, rows, metrics, columns)],
+        "summary": _summaries(order, cells, rows, metrics, columns),
         "skipped": document["skipped"],
         **({"links": links, "link_summary": _link_summary(order, links, metrics, columns)} if links else {}),
         **({"expect": expected} if expected else {}),
@@ -143,7 +145,7 @@ def _expected(
 def _scheme_order(document: dict[str, Any]) -> list[str]:
     """Schemes as the scenario lists them."""
     listed = [row["label"] for row in resolved_scenario(document)["schemes"]]
-    return listed + [cell["scheme"] for cell in document["cells"] if cell["scheme"] not in listed]
+    return list(dict.fromkeys([*listed, *(cell["scheme"] for cell in document["cells"])]))
 
 
 def _run_of(cell: dict[str, Any], document: dict[str, Any], columns: Columns) -> dict[str, Any]:
@@ -164,10 +166,14 @@ def _valued(columns: Columns, label: str, flow: int | None = None) -> dict[str, 
 
 
 def _rows(
-    cell: dict[str, Any], measured: dict[str, Any], document: dict[str, Any], columns: Columns
+    cell: dict[str, Any],
+    measured: dict[str, Any],
+    document: dict[str, Any],
+    columns: Columns,
+    labels: dict[str, str],
 ) -> list[dict[str, Any]]:
+    """The rows of a cell, whose flows have these labels."""
     absent = measured.get("absent", {})
-    labels = _flow_labels(cell, document)
     return [
         {
             **_run_of(cell, document, columns),
@@ -207,11 +213,13 @@ def _link_summary(
     order: list[str], links: list[dict[str, Any]], metrics: list[dict[str, Any]], columns: Columns
 ) -> list[dict[str, Any]]:
     names = list(dict.fromkeys(row["link"] for row in links))
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for row in links:
+        groups.setdefault((row["scheme"], row["link"]), []).append(row)
     lines = []
     for scheme in order:
         for name in names:
-            own = [row for row in links if row["scheme"] == scheme and row["link"] == name]
-            if own:
+            if own := groups.get((scheme, name)):
                 named = {"scheme": scheme, "base": columns.base(scheme), "link": name}
                 lines.append({**named, **_valued(columns, scheme), "metrics": over_runs(own, metrics)})
     return lines
@@ -233,11 +241,13 @@ def over_runs(rows: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> dict
     return found
 
 
-def _flow_labels(cell: dict[str, Any], document: dict[str, Any]) -> dict[str, str]:
-    """The labels of the flows of a cell in the scenario, by number."""
-    listed = resolved_scenario(document)["schemes"]
-    flows: list[dict[str, Any]] = next((row["flows"] for row in listed if row["label"] == cell["scheme"]), [])
-    return {str(flow["flow"]): flow["label"] for flow in flows if flow.get("label")}
+def _flow_labels(document: dict[str, Any]) -> dict[str, dict[str, str]]:
+    """The labels of flows in the scenario, by the schemes of cells and their numbers."""
+    found: dict[str, dict[str, str]] = {}
+    for row in resolved_scenario(document)["schemes"]:
+        labels = {str(flow["flow"]): flow["label"] for flow in row["flows"] if flow.get("label")}
+        found.setdefault(row["label"], labels)
+    return found
 
 
 def _absent(absent: dict[str, Any], flow: str, metrics: dict[str, Any]) -> dict[str, str]:
@@ -245,23 +255,42 @@ def _absent(absent: dict[str, Any], flow: str, metrics: dict[str, Any]) -> dict[
     return {name: reasons[name] for name in metrics if name in reasons}
 
 
-def _summary(
-    scheme: str,
+def _summaries(
+    order: list[str],
     cells: list[dict[str, Any]],
     rows: list[dict[str, Any]],
     metrics: list[dict[str, Any]],
     columns: Columns,
 ) -> list[dict[str, Any]]:
-    mine = [cell for cell in cells if cell["scheme"] == scheme]
-    if not mine:
-        return []
+    # Grouped once: a campaign may have thousands of schemes.
+    mine: dict[str, list[dict[str, Any]]] = {}
+    for cell in cells:
+        mine.setdefault(cell["scheme"], []).append(cell)
+    # Background is recorded and measured, but it is not what the experiment is about.
+    own: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        if not row.get("background"):
+            own.setdefault(row["scheme"], []).append(row)
+    lines = []
+    for scheme in order:
+        if scheme in mine:
+            lines += _summary(scheme, mine[scheme], own.get(scheme, []), metrics, columns)
+    return lines
+
+
+def _summary(
+    scheme: str,
+    mine: list[dict[str, Any]],
+    own: list[dict[str, Any]],
+    metrics: list[dict[str, Any]],
+    columns: Columns,
+) -> list[dict[str, Any]]:
+    """The lines of a scheme with these cells and rows."""
     counts = {
         "started": sum(cell["state"] != "pending" for cell in mine),
         "finished": sum(cell["state"] == "finished" for cell in mine),
         "valid": sum(cell["state"] == "finished" and cell["verdict"] != INVALID for cell in mine),
     }
-    # Background is recorded and measured, but it is not what the experiment is about.
-    own = [row for row in rows if row["scheme"] == scheme and not row.get("background")]
     # Grouped once: a run may have thousands of flows.
     of_flow: dict[Any, list[dict[str, Any]]] = {} if own else {"all": []}
     for row in own:

@@ -26,14 +26,12 @@ def check(
 
     Exit codes: 0 everything holds, 1 a check fails, 3 a record can't be read.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
     from narrows.cli.common import print_json
     from narrows.errors import EXIT_FAILURE
+    from narrows.threads import in_threads
 
     cells = [one for folder in folders for one in _cells(folder)]
-    with ThreadPoolExecutor() as pool:
-        found = list(pool.map(_verify, cells))
+    found = in_threads(_verify, cells)
     outcome = [{"cell": str(cell), **result} for (cell, _), result in zip(cells, found, strict=True)]
     ok = all(result["ok"] for result in outcome)
     if as_json:

@@ -64,8 +64,10 @@ def _parts() -> Any:
     return environment().get_template("parts.html.j2").module
 
 
+@lru_cache(maxsize=4)
 def environment(own: Callable[[str], str | None] | None = None) -> Any:
-    """The templates of this package, and before them those that `own` knows by their names."""
+    """The templates of this package, and before them those that `own` knows by their names. To compile one
+    takes longer than to fill it in, so they are kept."""
     from jinja2 import Environment, FunctionLoader
 
     return Environment(

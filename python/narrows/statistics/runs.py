@@ -76,15 +76,26 @@ def bootstrap_interval(samples: ArrayLike) -> tuple[Any, Any]:
     return low, high
 
 
+#: Numbers that are drawn at a time.
+_MOST_PICKS = 2_000_000
+
+
 @lru_cache(maxsize=64)
 def _middle_ranks(size: int) -> tuple[NDArray[intp], NDArray[intp], NDArray[intp]]:
     """Ranks (from 0) of the two middle values of resamples of a sorted sample, and how often each pair
     comes."""
     import numpy
 
-    picks = numpy.random.RandomState(SEED).randint(0, size, size=(RESAMPLES, size))
-    picks.sort(axis=1)
-    pairs, times = numpy.unique(picks[:, [(size - 1) // 2, size // 2]], axis=0, return_counts=True)
+    chance = numpy.random.RandomState(SEED)
+    middle = [(size - 1) // 2, size // 2]
+    found = []
+    # Drawn in parts, which is the same stream: all resamples of thousands of runs would take gigabytes.
+    part = max(1, _MOST_PICKS // size)
+    for done in range(0, RESAMPLES, part):
+        picks = chance.randint(0, size, size=(min(part, RESAMPLES - done), size))
+        picks.partition(middle, axis=1)
+        found.append(picks[:, middle])
+    pairs, times = numpy.unique(numpy.concatenate(found), axis=0, return_counts=True)
     return pairs[:, 0], pairs[:, 1], times
 
 
