@@ -13,13 +13,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as File
 from typing import Any
 
+from narrows import scratch
 from narrows.calibrate.paths import Path, Workload, scenario_text
 from narrows.calibrate.table import METRICS, QUANTITIES
 from narrows.campaign.results import INVALID
@@ -146,7 +146,9 @@ class Simulator:
 
         texts: list[str] = []
         owners: list[tuple[_Pending, str, int]] = []
-        with tempfile.TemporaryDirectory(prefix="narrows-calibrate-") as folder:
+        # Beside the evaluations: whoever removes the output has removed it.
+        with scratch.working_folder("traces", self._path.parent) as place:
+            folder = str(place)
             for one, key, text in missing:
                 scenario = load_text(text, source="path").scenario
                 for sha256, content in scenario.files.contents.items():

@@ -6,7 +6,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from types import FrameType
 
 from narrows.errors import Interrupted
@@ -24,21 +24,21 @@ class Signalled(BaseException):
 
 
 @contextlib.contextmanager
-def interruptible(sentence: str) -> Iterator[None]:
+def interruptible(sentence: str, numbers: Sequence[signal.Signals] = STOPS) -> Iterator[None]:
     """Signals that come meanwhile are told with a sentence."""
     try:
-        with _raised():
+        with _raised(numbers):
             yield
     except Signalled as one:
         raise Interrupted(sentence, one.number) from None
 
 
 @contextlib.contextmanager
-def _raised() -> Iterator[None]:
+def _raised(numbers: Sequence[signal.Signals]) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = {number: signal.getsignal(number) for number in STOPS}
+    before = {number: signal.getsignal(number) for number in numbers}
     # Who started us may want that one is ignored, as nohup does.
     heard = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     for number in heard:

@@ -13,6 +13,14 @@ WIDTH_OF_HELP = 80
 
 def main() -> None:
     """Entry point of the program `narrows`."""
+    try:
+        _main()
+    except KeyboardInterrupt:
+        print("narrows: interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+def _main() -> None:
     words = sys.argv[1:]
     if words == ["--version"]:
         from narrows import __version__
@@ -23,7 +31,7 @@ def main() -> None:
         sys.stdout.write(text)
         return
     from narrows.cli.app import app, load
-    from narrows.errors import EXIT_FAILURE, EXIT_INTERRUPTED, NarrowsError, ScenarioError, refused_path
+    from narrows.errors import EXIT_FAILURE, NarrowsError, ScenarioError, refused_path
     from narrows.extras import missing_library
 
     load(words[0] if words else None)
@@ -35,9 +43,6 @@ def main() -> None:
     except NarrowsError as error:
         print(f"narrows: {error}", file=sys.stderr)
         sys.exit(error.exit_code)
-    except KeyboardInterrupt:
-        print("narrows: interrupted", file=sys.stderr)
-        sys.exit(EXIT_INTERRUPTED)
     except BrokenPipeError:
         # The reader of our output (head, less) went away: that is its right.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -27,9 +27,13 @@ class _ExampleFirst:
         super().format_help(ctx, formatter)  # type: ignore[misc]
 
     def invoke(self, ctx: Any) -> Any:
-        """Called by the command line library, which would end at Ctrl-C without a word."""
+        """Called by the command line library, which would end at Ctrl-C without a word, and at other signals
+        without removing what it has begun."""
+        from narrows.campaign.signals import interruptible
+
         try:
-            return super().invoke(ctx)  # type: ignore[misc]
+            with interruptible("interrupted", (signal.SIGTERM, signal.SIGHUP)):
+                return super().invoke(ctx)  # type: ignore[misc]
         except KeyboardInterrupt:
             raise Interrupted("interrupted", signal.SIGINT) from None
 

@@ -144,7 +144,7 @@ def begin(lab: Lab, folder: Path, where: str, quick: bool) -> LabRun:
             raise UsageError(
                 f"{folder} holds another laboratory ({_called(before)}); name another folder with -o"
             )
-    elif folder.is_dir() and any(folder.iterdir()):
+    elif folder.is_dir() and any(not one.name.startswith(f".{NOTE}.") for one in folder.iterdir()):
         raise UsageError(f"{folder} holds something else; name another folder with -o")
     run = LabRun(folder, lab, where, quick)
     folder.mkdir(parents=True, exist_ok=True)

@@ -10,15 +10,14 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from narrows import scratch
 from narrows.errors import NarrowsError, reason
 from narrows.report import ReportError, ReportPaths, Wanted, choice, document, drawing, figures
 from narrows.report.data import Campaign, Json, Run, load
@@ -45,30 +44,29 @@ def build_report(folder: Path, wanted: Wanted) -> ReportPaths:
     """Draw and write a whole report."""
     campaign = load(folder)
     try:
-        work = Path(tempfile.mkdtemp(prefix=".report.", suffix=".tmp", dir=folder))
-    except OSError as error:
-        raise NarrowsError(f"{folder}: can't be written: {reason(error)}") from error
-    try:
-        paper = [run.cell for run in campaign.runs] if wanted.all_runs else choice.chosen(campaign)
-        drawn = _draw_all(campaign, work / "figures", wanted, paper)
-        content = document.compose(campaign, drawn.figures, paper, side_by_side=not wanted.all_runs)
-        if wanted.html:
-            from narrows.report.page import render_page
-
-            (work / "report.html").write_text(render_page(content, drawn, work, campaign), encoding="utf-8")
-        if wanted.pdf:
-            from narrows.report.paper import render_pdf
-
-            (work / "report.pdf").write_bytes(render_pdf(content, work))
-        return _publish(work, folder, wanted)
+        with scratch.working_folder("report", folder) as work:
+            return _build(campaign, work, folder, wanted)
     except OSError as error:
         # The campaign is as good as before: this machine fails, not the input.
         raise NarrowsError(
             f"{folder}: the report can't be written: {reason(error)}; make room and"
             f" write it again with: narrows report {folder}"
         ) from error
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
+
+
+def _build(campaign: Campaign, work: Path, folder: Path, wanted: Wanted) -> ReportPaths:
+    paper = [run.cell for run in campaign.runs] if wanted.all_runs else choice.chosen(campaign)
+    drawn = _draw_all(campaign, work / "figures", wanted, paper)
+    content = document.compose(campaign, drawn.figures, paper, side_by_side=not wanted.all_runs)
+    if wanted.html:
+        from narrows.report.page import render_page
+
+        (work / "report.html").write_text(render_page(content, drawn, work, campaign), encoding="utf-8")
+    if wanted.pdf:
+        from narrows.report.paper import render_pdf
+
+        (work / "report.pdf").write_bytes(render_pdf(content, work))
+    return _publish(work, folder, wanted)
 
 
 def _publish(work: Path, folder: Path, wanted: Wanted) -> ReportPaths:

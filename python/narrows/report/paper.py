@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from narrows import scratch
 from narrows.report import ReportError
 from narrows.report.document import Document
 
@@ -27,8 +27,7 @@ def render_pdf(content: Document, work: Path) -> bytes:
     import matplotlib
     import typst
 
-    with tempfile.TemporaryDirectory(prefix="narrows-report-") as name:
-        root = Path(name)
+    with scratch.working_folder("typeset", work) as root:
         for part in ("report.typ", "parts.typ"):
             source = files("narrows.report").joinpath("templates", part).read_text(encoding="utf-8")
             (root / part).write_text(source, encoding="utf-8")

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from narrows import __version__
+from narrows import __version__, scratch
 from narrows.campaign import journal, notes, own_metrics
 from narrows.campaign.gathering import Gathered, gather
 from narrows.campaign.store import read_json, write_atomically
@@ -239,8 +239,7 @@ def _tidy(target: Path, kinds: dict[str, dict[str, Json]], assets: dict[str, str
     for asset in (target / "assets").iterdir():
         if f"assets/{asset.name}" not in named:
             asset.unlink(missing_ok=True)
-    for leftover in target.glob(".*.tmp"):
-        leftover.unlink(missing_ok=True)
+    scratch.remove_left(target)
     for kind, listed in kinds.items():
         _tidy_pages(target / kind, listed)
 

@@ -6,11 +6,10 @@ import contextlib
 import hashlib
 import json
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
-from narrows import __version__
+from narrows import __version__, scratch
 from narrows.analysis.metrics import head_of, unit_of
 from narrows.campaign.store import write_atomically
 from narrows.errors import DataError, NarrowsError, reason
@@ -156,8 +155,8 @@ def _figures(path: Path) -> list[Json]:
             # Where folders are on this machine is nobody's business on the web.
             found.append({"title": name, "missing": str(error).replace(str(path), path.name)})
             continue
-        with tempfile.TemporaryDirectory() as work:
-            (file,) = drawing.write_figure(drawn.figure, Path(work) / name, ["svg"], options)
+        with scratch.working_folder("narrows-figure") as work:
+            (file,) = drawing.write_figure(drawn.figure, work / name, ["svg"], options)
             text = drawing.inline_svg(file, name, drawn.title)
         # A site's pages may have no style elements; this one only rounds the joins of lines.
         picture = re.sub(r"<style.*?</style>", "", text, flags=re.DOTALL)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from narrows import scratch
 from narrows.campaign.columns import FIXED, free_name, typed
 from narrows.campaign.entries import now
 from narrows.campaign.results import metric_list
@@ -102,8 +103,8 @@ class SweepFolder:
 
     def _sweep_up(self) -> None:
         """Removes what a killed process left half-written."""
-        for leftover in (*self.path.glob(".*.tmp"), *self.path.glob(f"{DATA}/*/.*.tmp")):
-            leftover.unlink(missing_ok=True)
+        for folder in (self.path, *self.path.glob(f"{DATA}/*")):
+            scratch.remove_left(folder)
 
     # -- reading ---------------------------------------------------------------------------------
 

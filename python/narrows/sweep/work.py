@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+
+from narrows import scratch
 
 #: Memory of one cell where nothing is said.
 DEFAULT_MEMORY = 2_000_000_000
@@ -34,13 +34,11 @@ def simulate(
         found[index] = text
 
     with (
-        tempfile.TemporaryDirectory(prefix="narrows-files-")
-        if files
-        else contextlib.nullcontext("") as folder
+        scratch.working_folder("narrows-files") if files else contextlib.nullcontext() as folder,
     ):
         for name, content in files.items():
-            Path(folder, name).write_bytes(content)
-        _native.simulate_summaries(
-            list(texts), tell, memory=memory, threads=1, files_dir=folder or None, stop=stop
-        )
+            assert folder is not None
+            (folder / name).write_bytes(content)
+        place = None if folder is None else str(folder)
+        _native.simulate_summaries(list(texts), tell, memory=memory, threads=1, files_dir=place, stop=stop)
     return found
