@@ -17,13 +17,14 @@ from matplotlib.figure import Figure
 from PIL import Image
 from typer.testing import CliRunner
 
+from campaign_kit import simulate
 from narrows import report
 from narrows.cli.all_commands import app
 from narrows.errors import NarrowsError, UsageError
 from narrows.report import figures, overlay, plotting, style
 from narrows.report.data import load
 from narrows.report.drawing import Options
-from narrows.report.figures import pairs, parameter
+from narrows.report.figures import pairs, parameter, summary
 from report_campaigns import Spec, write_campaign
 
 CUBIC, RENO, MIX = ("cubic", "cubic"), ("reno", "reno"), ("cubic", "reno")
@@ -148,13 +149,16 @@ def test_several_campaigns_lie_in_one_figure(folder: Path, tmp_path: Path) -> No
     assert data.schemes == ["cubic (campaign)", "cubic (other)"]
     assert len(data.runs) == 4
     made = report.plot([folder, other], "throughput", schemes=["cubic"], flows=[1])
-    legend = made.axes[0].get_legend()
-    assert legend is not None
+    (legend,) = made.legends
     assert [text.get_text() for text in legend.get_texts()] == [
         "capacity",
         "cubic (campaign)",
         "cubic (other)",
     ]
+    # One scheme has one colour; marker and dash say whose it is.
+    here, there = (data.styles[name] for name in data.schemes)
+    assert here.color == there.color == style.of("cubic").color
+    assert here.marker != there.marker and here.dash != there.dash
 
 
 def test_a_flow_stands_alone_where_it_is_chosen(folder: Path) -> None:
@@ -279,16 +283,17 @@ def test_a_matrix_gives_lines_over_its_widest_parameter(folder: Path, tmp_path: 
     assert len(numbers["scheme"]) == 24
     picture = parameter.figure(data, Options())
     assert len(picture.axes) == 4, "two metrics, two queues"
-    assert picture.axes[2].get_xlabel() == "rate (Mbit/s)"
+    assert "rate (Mbit/s)" in [text.get_text() for text in picture.texts]
     assert max(np.asarray(picture.axes[0].lines[0].get_xdata(), dtype=float)) == 8.0
-    assert "A column for each value of queue" in parameter.caption(data)
+    # What the second panel shows lies inside of the axes that both share.
+    for axes in picture.axes:
+        assert all(0 <= y <= axes.get_ylim()[1] for line in axes.lines for y in np.ravel(line.get_ydata()))
+    assert "A panel for each value of queue" in parameter.caption(data)
     marks = figures.registry()["summary"].figure(data, Options())
     assert marks.axes
-    looks = style.of_matrix({s.scheme: (s.scheme.split()[0], s.scheme[6:]) for s in specs})
-    assert looks is not None
+    looks = summary.styles_of(data)
     assert len({(look.color, look.marker) for look in looks.values()}) == 12
     assert {look.color for look in looks.values()} == {style.of("cubic").color, style.of("reno").color}
-    assert style.of_matrix({f"a {n}": ("a", str(n)) for n in range(13)}) is None
     assert parameter.absent(load(folder)) == "The scenario has no matrix."
 
 
@@ -299,3 +304,140 @@ def test_values_of_a_matrix_are_numbers_where_they_can_be() -> None:
     assert parameter.numeric(["1", "2.5"]) == ([1.0, 2.5], "")
     assert parameter.numeric(["1 %", "5 ms"]) is None
     assert parameter.numeric(["droptail 1 bdp", "codel"]) is None
+
+
+MATRIX = """\
+schema: narrows/scenario/1
+question: What do buffers change?
+where: simulate
+path: {forward: [{rate: 4 Mbit/s, queue: {droptail: 1 bdp}}, {delay: 10 ms}]}
+schemes: [cubic, reno, vegas]
+matrix:
+  path.forward.0.queue.droptail: [1 bdp, 2 bdp]
+  path.forward.1.delay: [10 ms, 20 ms]
+duration: 500 ms
+"""
+
+
+@pytest.fixture(scope="module")
+def matrix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return simulate(tmp_path_factory.mktemp("plot") / "matrix", MATRIX)
+
+
+def test_schemes_and_values_of_a_matrix_are_chosen_by_the_words_of_the_scenario(
+    matrix: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "s.pdf"
+    narrows(matrix, "-o", out, "--schemes", "cubic,reno", "--only", "droptail=1 bdp", "--json")
+    found = rows(tmp_path / "s.csv")
+    assert {row["scheme"] for row in found} == {"cubic", "reno"}
+    assert {row["droptail"] for row in found} == {"1 bdp"}
+    assert {row["delay"] for row in found} == {"10 ms", "20 ms"}
+    # Values of one key are alternatives, and other units of the same quantity mean the same.
+    narrows(matrix, "-o", out, "--only", "delay=0.01 s", "--only", "delay=20 ms", "--only", "droptail=2 bdp")
+    assert {(row["droptail"], row["delay"]) for row in rows(tmp_path / "s.csv")} == {
+        ("2 bdp", "10 ms"),
+        ("2 bdp", "20 ms"),
+    }
+    # The address of the key in the scenario is a name as well.
+    narrows(matrix, "-o", out, "--only", "path.forward.1.delay=20 ms")
+    assert {row["delay"] for row in rows(tmp_path / "s.csv")} == {"20 ms"}
+
+
+@pytest.mark.parametrize("command", ["plot", "show", "compare"])
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["--only", "droptail=7 bdp"], "--only: droptail is never '7 bdp'; its values are 1 bdp, 2 bdp"),
+        (["--only", "rate=1 Mbit/s"], "--only: the matrix has no 'rate'"),
+        (["--only", "droptail"], 'is not a name and a value; write for example --only droptail="1 bdp"'),
+        (["--schemes", "bbr"], "there is no scheme 'bbr'"),
+    ],
+)
+def test_names_and_values_that_do_not_exist_are_one_sentence_with_what_does(
+    matrix: Path, command: str, arguments: list[str], says: str
+) -> None:
+    done = CliRunner().invoke(app, [command, str(matrix), *arguments])
+    assert isinstance(done.exception, NarrowsError)
+    assert says in str(done.exception)
+    assert done.exception.exit_code == 2
+    assert "\n" not in str(done.exception)
+
+
+def test_show_and_compare_take_the_same_choice(matrix: Path) -> None:
+    shown = CliRunner().invoke(
+        app, ["show", str(matrix), "--schemes", "cubic", "--only", "droptail=2 bdp", "--json"]
+    )
+    told = json.loads(shown.output)
+    assert {row["row"] for row in told["rows"]} == {row["row"] for row in told["summary"]}
+    assert {row["row"] for row in told["rows"]} == {
+        f"cubic (droptail 2 bdp, delay {delay} ms)" for delay in (10, 20)
+    }
+    compared = CliRunner().invoke(
+        app, ["compare", str(matrix), "--schemes", "cubic,vegas", "--only", "delay=20 ms", "--json"]
+    )
+    pairs_of = {
+        (row["base"]["scheme"], row["other"]["scheme"]) for row in json.loads(compared.output)["rows"]
+    }
+    assert len(pairs_of) == 2
+    assert all("20 ms" in label and "reno" not in label for pair in pairs_of for label in pair)
+
+
+def test_each_combination_has_a_file_where_it_is_asked_for(matrix: Path, tmp_path: Path) -> None:
+    told = json.loads(narrows(matrix, "-o", tmp_path / "s.pdf", "--each", "--json"))
+    assert [Path(one["files"][0]).name for one in told] == [
+        f"s-droptail-{queue}-bdp-delay-{delay}-ms.pdf" for queue in (1, 2) for delay in (10, 20)
+    ]
+    assert all(Path(file).exists() for one in told for file in one["files"])
+    with pytest.raises(report.ReportError, match="one combination"):
+        narrows(
+            matrix, "-o", tmp_path / "s.pdf", "--each", "--only", "droptail=1 bdp", "--only", "delay=10 ms"
+        )
+
+
+def test_flawed_runs_are_named_with_their_reasons_in_caption_metadata_and_json(tmp_path: Path) -> None:
+    specs = [
+        Spec("cubic", 1, CUBIC),
+        Spec("cubic", 2, CUBIC, verdict="degraded", reason="The emulator was late."),
+        Spec("reno", 1, RENO, verdict="invalid", reason="A ring dropped frames."),
+        Spec("reno", 2, RENO, state="failed", reason="The agent was killed."),
+        Spec("reno", 3, RENO),
+    ]
+    made = write_campaign(tmp_path / "c", specs, duration_s=2.0)
+    out = tmp_path / "s.pdf"
+    told = json.loads(narrows(made, "-o", out, "--json"))
+    assert told["runs_shown"] == 3
+    assert told["statistic"] == "median over the valid runs"
+    assert told["degraded"] == [{"run": "cubic-r2", "reasons": ["The emulator was late."]}]
+    assert told["invalid"] == [{"run": "reno-r1", "reasons": ["A ring dropped frames."]}]
+    assert told["missing"] == [{"run": "reno-r2", "reasons": ["The agent was killed."]}]
+    assert (
+        "Of 3 valid runs: median over the valid runs."
+        " 1 run is judged degraded: The emulator was late (cubic-r2)."
+        " 1 run is invalid and not counted: A ring dropped frames (reno-r1). 1 run is missing: The agent was"
+        " killed (reno-r2)."
+    ) in told["caption"]
+    if program := shutil.which("pdfinfo"):
+        text = subprocess.run([program, out], capture_output=True, text=True, check=True).stdout
+        assert "A ring dropped frames (reno-r1)" in text
+        assert "degraded: The emulator was late." in text
+    drawn = plotting.compose(plotting.Choice((made,), "window", runs=("cubic-r2",)), Options())
+    assert "1 run is judged degraded: The emulator was late (cubic-r2)." in drawn.caption
+    report.build(made, pdf=False, files=True)
+    assert b"A ring dropped frames" in (made / "figures" / "summary.png").read_bytes()
+
+
+def test_points_outside_of_chosen_ends_are_counted_and_marked(folder: Path) -> None:
+    limits = Options(y=(0.0, 60.0))
+    drawn = plotting.compose(plotting.Choice((folder,), "delay", runs=("cubic-r1",)), limits)
+    delays = np.asarray(drawn.numbers["delay_ms"], dtype=float)
+    assert 0 < (delays > 60).sum() < len(delays)
+    match = re.search(r"chosen: ([0-9,]+) of ([0-9,]+) points lie outside", drawn.caption)
+    assert match is not None
+    assert int(match[1].replace(",", "")) >= (delays > 60).sum()
+    marks = [
+        line for line in drawn.figure.axes[0].lines if line.get_marker() == "^" and not line.get_clip_on()
+    ]
+    assert marks and all(np.all(np.ravel(line.get_ydata()) == 60.0) for line in marks)
+    whole = plotting.compose(plotting.Choice((folder,), "delay", runs=("cubic-r1",)), Options())
+    assert "outside" not in whole.caption

@@ -13,7 +13,7 @@ import pytest
 from PIL import Image
 
 from narrows import report
-from narrows.report import figures, labels, prose, style, units
+from narrows.report import accounts, figures, labels, prose, style, units
 from narrows.report.data import load, thin
 from narrows.report.drawing import Options
 from narrows.report.figures import _scatter as scatter
@@ -140,11 +140,11 @@ def test_a_path_of_many_elements_is_drawn_in_rows(tmp_path: Path) -> None:
 
 
 def test_delay_axis_is_logarithmic_only_when_the_range_asks() -> None:
-    assert summary.logarithmic([40.0, 120.0]) is None  # 32 to 128 is not more than four times
-    assert summary.logarithmic([40.0, 130.0]) == (32.0, 256.0)
-    assert summary.logarithmic([0.3, 2.0]) == (0.25, 2.0)
-    assert summary.logarithmic([-1.0, 100.0]) is None, "clocks may disagree; there is no logarithm of that"
-    assert summary.logarithmic([]) is None
+    assert scatter.logarithmic([40.0, 120.0]) is None  # 32 to 128 is not more than four times
+    assert scatter.logarithmic([40.0, 130.0]) == (32.0, 256.0)
+    assert scatter.logarithmic([0.3, 2.0]) == (0.25, 2.0)
+    assert scatter.logarithmic([-1.0, 100.0]) is None, "clocks may disagree; there is no logarithm of that"
+    assert scatter.logarithmic([]) is None
 
 
 def test_summary_reverses_the_delay_axis_and_leaves_invalid_runs_out(tmp_path: Path) -> None:
@@ -161,8 +161,10 @@ def test_summary_reverses_the_delay_axis_and_leaves_invalid_runs_out(tmp_path: P
     assert axes.get_ylim()[0] > 5, "from zero on, the two would be one"
     assert "throughput axis doesn't start at zero" in summary.caption(campaign)
     assert len([line for line in axes.lines if line.get_label() == "_break"]) == 2
-    assert summary.upright([1.0, 9.0])[0] == 0.0
-    assert "1 invalid run not drawn" in summary.caption(campaign)
+    assert scatter.upright([1.0, 9.0])[0] == 0.0
+    told = accounts.of_campaign(campaign, "median over the valid runs").sentences()
+    assert "1 run is invalid and not counted: The emulator was late" in told
+    assert "cubic-r2" in told and "Of 2 valid runs: median over the valid runs." in told
     rows = summary.numbers(campaign)
     assert list(rows["run"]) == ["1", "1", "median", "median"]
 
@@ -203,9 +205,9 @@ def test_styles_follow_from_the_name_and_can_be_seen() -> None:
     for light, dark in style.PAIRS.items():
         assert _contrast(light, "#ffffff") >= 3
         assert _contrast(dark, "#14181d") >= 3
-    flows = style.of_flows(["cubic"] * 3, ["flow 1", "flow 2", "flow 3"])
+    flows = style.of_flows(["cubic"] * 3, ["flow 1", "flow 2", "flow 3"], {})
     assert len({f.marker for f in flows}) == len({f.color for f in flows}) == 3
-    mixed = style.of_flows(["cubic", "reno"], ["flow 1", "flow 2"])
+    mixed = style.of_flows(["cubic", "reno"], ["flow 1", "flow 2"], {})
     assert [m.color for m in mixed] == [style.of("cubic").color, style.of("reno").color]
 
 
@@ -215,6 +217,7 @@ def test_no_two_schemes_of_a_figure_look_alike() -> None:
     assert list(found) == names[:-1]
     assert len({(s.color, s.marker) for s in found.values()}) == 48
     assert len({(s.color, s.dash) for s in found.values()}) == 48
+    assert len({(s.marker, s.dash) for s in found.values()}) == 48, "in grey they must differ, too"
     assert found["cubic"] == style.of("cubic"), "hand-picked styles stay"
     assert style.distinct(["only"])["only"] == style.of("only")
 

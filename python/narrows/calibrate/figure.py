@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows.report.drawing import (
-    DOUBLE_MM,
     Numbers,
     Options,
     new_figure,
@@ -18,7 +16,9 @@ from narrows.report.drawing import (
     write_numbers,
 )
 from narrows.report.figures._scatter import Mark, names
-from narrows.report.style import MUTED, distinct
+from narrows.report.legends import legend, place_legend, size_in_mm
+from narrows.report.style import MUTED, Style, distinct
+from narrows.report.ticks import drop_crowded_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,7 @@ NAME = "points"
 FORMATS = ("svg", "png")
 #: Up to so many schemes have their names beside the marks; more are numbered, with a legend.
 _MOST_NAMES = 8
-_HEIGHT_MM, _ROW_MM = 92.0, 4.2
+_HEIGHT_MM = 92.0
 
 
 @dataclass(frozen=True)
@@ -65,15 +65,21 @@ def numbers(pairs: Sequence[Pair]) -> Numbers:
 
 def figure(pairs: Sequence[Pair], options: Options) -> Figure:
     """Hollow marks are what was measured, full ones what the path gives."""
+    named = _drawn(pairs, options, numbered=False) if len(pairs) <= _MOST_NAMES else None
+    return named or _drawn(pairs, options, numbered=True) or new_figure(options, _HEIGHT_MM)
+
+
+def _drawn(pairs: Sequence[Pair], options: Options, *, numbered: bool) -> Figure | None:
+    """The picture; `None` if names find no place in it."""
     styles = distinct([one.scheme for one in pairs])
-    numbered = len(pairs) > _MOST_NAMES
-    columns = 4 if options.width_mm >= DOUBLE_MM else 2
-    legend_mm = _ROW_MM * math.ceil((len(pairs) if numbered else 0) / columns) + 6.0
     with paper_style(options):
-        picture = new_figure(options, _HEIGHT_MM + legend_mm)
-        width, height = options.width_mm, picture.get_figheight() * 25.4
-        low = (legend_mm + 10.0) / height
-        axes = picture.add_axes((14.0 / width, low, (width - 17.0) / width, 1 - low - 4.0 / height))
+        picture = new_figure(options, _HEIGHT_MM)
+        shown = legend(picture, _entries(pairs, styles, numbered), options, options.width_mm - 3.0)
+        legend_mm = size_in_mm(picture, shown)[1] + 2.0 if shown is not None else 0.0
+        total = max(options.height_mm or 0.0, _HEIGHT_MM + legend_mm)
+        picture.set_size_inches(options.width_mm / 25.4, total / 25.4)
+        width, low = options.width_mm, (legend_mm + 10.0) / total
+        axes = picture.add_axes((14.0 / width, low, (width - 17.0) / width, 1 - low - 4.0 / total))
         _ends(axes, pairs)
         marks = []
         for number, one in enumerate(pairs, 1):
@@ -90,9 +96,11 @@ def figure(pairs: Sequence[Pair], options: Options) -> Figure:
             axes.plot([to_x], [to_y], **look, zorder=3)
             words = str(number) if numbered else one.scheme
             marks.append(Mark(one.scheme, style, x, y, [one.measured, one.reproduced], words))
-        names(picture, axes, marks, 3.0, None)
-        _legend(picture, marks if numbered else [], columns)
-    return picture
+        drop_crowded_labels(axes.xaxis, None)
+        without = names(picture, axes, marks, 3.0, None)
+        if shown is not None:
+            place_legend(picture, shown, 1.5, total - legend_mm + 1.0)
+    return None if without and not numbered else picture
 
 
 def _ends(axes: Axes, pairs: Sequence[Pair]) -> None:
@@ -100,7 +108,9 @@ def _ends(axes: Axes, pairs: Sequence[Pair]) -> None:
 
     delays = [point[0] for one in pairs for point in (one.measured, one.reproduced)]
     rates = [point[1] for one in pairs for point in (one.measured, one.reproduced)]
-    axes.set_xlabel("95th percentile one-way delay (ms), smaller to the right")
+    figure = axes.get_figure(root=True)
+    wide = figure is not None and figure.get_figwidth() * 25.4 > 110
+    axes.set_xlabel(f"95th percentile one-way delay (ms), {'smaller to the right' if wide else 'reversed'}")
     axes.set_ylabel("throughput (Mbit/s)")
     axes.set_ylim(0, 1.1 * max(rates))
     if min(delays) > 0 and max(delays) > 4 * min(delays):
@@ -114,7 +124,7 @@ def _ends(axes: Axes, pairs: Sequence[Pair]) -> None:
         axes.set_xlim(max(delays) + pad, max(0.0, min(delays) - pad))
 
 
-def _legend(picture: Figure, marks: Sequence[Mark], columns: int) -> None:
+def _entries(pairs: Sequence[Pair], styles: Mapping[str, Style], numbered: bool) -> list[tuple[str, Any]]:
     from matplotlib.lines import Line2D
 
     def handle(color: str, marker: str, face: str) -> Line2D:
@@ -122,18 +132,8 @@ def _legend(picture: Figure, marks: Sequence[Mark], columns: int) -> None:
             [], [], linestyle="none", color=color, marker=marker, markersize=4.5, markerfacecolor=face
         )
 
-    sides = [handle(MUTED, "o", "white"), handle(MUTED, "o", MUTED)]
-    where: dict[str, Any] = {"frameon": False, "handlelength": 1.0, "handletextpad": 0.4, "borderpad": 0.3}
-    picture.legend(sides, ["measured", "reproduced"], loc="lower right", ncols=2, **where)
-    if marks:
-        order = [number for column in range(columns) for number in range(column, len(marks), columns)]
-        picture.legend(
-            [handle(marks[i].style.color, marks[i].style.marker, marks[i].style.color) for i in order],
-            [f"{marks[i].words}  {marks[i].scheme}" for i in order],
-            loc="lower left",
-            bbox_to_anchor=(0.01, 5.0 / (picture.get_figheight() * 25.4)),
-            ncols=columns,
-            columnspacing=1.2,
-            labelspacing=0.35,
-            **where,
-        )
+    found = [("measured", handle(MUTED, "o", "white")), ("reproduced", handle(MUTED, "o", MUTED))]
+    for number, one in enumerate(pairs if numbered else [], 1):
+        style = styles[one.scheme]
+        found.append((f"{number}  {one.scheme}", handle(style.color, style.marker, style.color)))
+    return found

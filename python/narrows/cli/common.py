@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -37,6 +38,24 @@ Metrics = Annotated[
         " ~/.config/narrows/metrics are there anyway.",
     ),
 ]
+#: The choice of schemes, and of values of the matrix.
+Schemes = Annotated[
+    str | None,
+    typer.Option(
+        "--schemes",
+        metavar="A,B",
+        help="Only these schemes, separated by commas; of a matrix, all their rows.",
+    ),
+]
+Only = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--only",
+        metavar="KEY=VALUE",
+        help='Only the rows of a matrix with this value, as the scenario writes it: --only droptail="1 bdp".'
+        " Repeatable: values of one key are alternatives.",
+    ),
+]
 #: Options for reaching other hosts.
 SSH = typer.Option("--ssh", metavar="COMMAND", help="The ssh program and its options, such as 'ssh -F FILE'.")
 REMOTE_FOLDER = typer.Option(
@@ -54,6 +73,31 @@ def reached_by(ssh: str, folder: str | None, agent: Path | None) -> RemoteOption
     from narrows.hosts.remote_host import RemoteOptions
 
     return RemoteOptions(tuple(shlex.split(ssh)), named_folder(folder), agent)
+
+
+def names_in(text: str | None) -> list[str]:
+    """Names between commas; those inside of parentheses belong to the name."""
+    import re
+
+    parts = re.split(r",\s*(?![^()]*\))", text or "")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def chosen_labels(
+    documents: Sequence[dict[str, Any]], schemes: str | None, only: list[str] | None
+) -> list[str] | None:
+    """The labels of the rows that are chosen by name and by values of the matrix, of the `campaign.json` of
+    several campaigns; `None` if nothing was chosen. Raises `UsageError` for what no campaign has."""
+    from narrows.campaign.conditions import Row, choose, read_only, rows_of
+    from narrows.campaign.schema import resolved
+
+    if schemes is None and not only:
+        return None
+    rows: dict[str, Row] = {}
+    for document in documents:
+        cells = [*(document.get("cells") or []), *(document.get("skipped") or [])]
+        rows |= rows_of(resolved(document), dict.fromkeys(str(cell["scheme"]) for cell in cells))
+    return [row.label for row in choose(list(rows.values()), names_in(schemes), read_only(only or []))]
 
 
 def read_metrics(files: list[Path] | None) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import Json, read_metrics
+from narrows.cli.common import Json, Only, Schemes, chosen_labels, names_in, read_metrics
 
 if TYPE_CHECKING:
     from narrows.comparison.document import Request
@@ -24,9 +24,8 @@ def compare(
             " schemes are compared.",
         ),
     ],
-    schemes: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these schemes, separated by commas.")
-    ] = None,
+    schemes: Schemes = None,
+    only: Only = None,
     pairs: Annotated[
         list[str] | None,
         typer.Option(
@@ -119,13 +118,13 @@ def compare(
     from narrows.console import say
     from narrows.errors import EXIT_BAD_INPUT, EXIT_EXPECTATION
 
-    names = _split(metrics)
+    names = names_in(metrics)
     files = [Path(name) for name in names if name.endswith(".py")]
     read_metrics(files)
     _check_output(folders, output, (markdown, html, as_json))
     request = Request(
         folders,
-        schemes=_split(schemes),
+        schemes=_rows(folders, schemes, only),
         pairs=pairs or [],
         against=against,
         metrics=[name for name in names if not name.endswith(".py")],
@@ -147,6 +146,25 @@ def compare(
         raise typer.Exit(EXIT_BAD_INPUT)
 
 
+def _rows(folders: list[Path], schemes: str | None, only: list[str] | None) -> list[str]:
+    """The rows of the first campaign that are chosen; the names as they are where that can't be read, which
+    is told when it is compared."""
+    from narrows.campaign.store import read_document
+    from narrows.errors import NarrowsError
+
+    named = names_in(schemes)
+    if not (named or only):
+        return []
+    place = folders[0]
+    if (place / "run.json").exists():
+        place = place.resolve().parent.parent
+    try:
+        document = read_document(place)
+    except NarrowsError:
+        return named
+    return chosen_labels([document], schemes, only) or []
+
+
 def _check_output(folders: list[Path], output: Path | None, forms: tuple[bool, ...]) -> None:
     from narrows.errors import UsageError
 
@@ -157,14 +175,6 @@ def _check_output(folders: list[Path], output: Path | None, forms: tuple[bool, .
             raise UsageError(f"{folder} is not a folder of results; to write there: -o {folder}")
     if output is not None and output.is_dir():
         raise UsageError(f"-o {output} is a folder; name a file")
-
-
-def _split(text: str | None) -> list[str]:
-    """Names between commas; those inside of parentheses belong to the name."""
-    import re
-
-    parts = re.split(r",\s*(?![^()]*\))", text or "")
-    return [part.strip() for part in parts if part.strip()]
 
 
 def _conditions(names: list[str]) -> list[str]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import Json
+from narrows.cli.common import Json, Only, Schemes
 from narrows.cli.completion import figure_names
+
+if TYPE_CHECKING:
+    from narrows.report.drawing import Options
 
 
 class Preset(StrEnum):
@@ -49,9 +52,15 @@ def plot(
             help="Where to write it: .pdf, .svg or .png.  [default: NAME.pdf]",
         ),
     ] = None,
-    schemes: Annotated[
-        str | None, typer.Option(metavar="A,B", help="Only these schemes, separated by commas.")
-    ] = None,
+    schemes: Schemes = None,
+    only: Only = None,
+    each: Annotated[
+        bool,
+        typer.Option(
+            "--each",
+            help="A figure for each combination of the matrix, in files of their own: FILE-VALUES.pdf.",
+        ),
+    ] = False,
     runs: Annotated[
         str | None,
         typer.Option(
@@ -103,7 +112,7 @@ def plot(
     if not folders:
         raise UsageError("name the folder of a campaign, or --list the figures")
     from narrows.report.drawing import Options
-    from narrows.report.plotting import Choice, compose, kind_of, write
+    from narrows.report.plotting import Choice, combinations, compose, kind_of, write
 
     name = kind_of(figure).name
     out = output or Path(f"{name.replace('_', '-')}.pdf")
@@ -113,25 +122,44 @@ def plot(
         raise UsageError(f"-o {out}: the name must end in .pdf, .svg or .png")
     wide, high, size = _PRESETS[preset]
     options = Options(width_mm or wide, height_mm or high, size, _span("--x", x), _span("--y", y))
-    chosen = Choice(tuple(folders), name, _split(schemes), _split(runs), _numbers(flows))
-    drawn = _with_progress(lambda: compose(chosen, options))
-    written = write(drawn, out, options, csv)
-    if as_json:
-        from narrows.cli.common import print_json
-
-        print_json(
+    if each and csv is not None:
+        raise UsageError("--each writes several figures, whose numbers lie beside them; leave --csv out")
+    chosen = Choice(tuple(folders), name, _split(schemes), _split(runs), _numbers(flows), tuple(only or ()))
+    documents = []
+    for one, file in combinations(chosen, out) if each else [(chosen, out)]:
+        drawn = _with_progress(lambda one=one: compose(one, options))
+        written = write(drawn, file, options, csv)
+        documents.append(
             {
                 "figure": name,
                 "title": drawn.title,
                 "caption": drawn.caption,
                 "files": [str(path) for path in written],
+                "size_mm": [round(25.4 * float(side), 1) for side in drawn.figure.get_size_inches()],
                 "runs": drawn.runs,
+                **(drawn.account.to_json() if drawn.account is not None else {}),
             }
         )
-        return
-    for path in written:
-        print(f"{'numbers' if path.suffix == '.csv' else 'figure'}: {path}")
-    print(drawn.caption)
+        if not as_json:
+            _tell(documents[-1], options)
+    if as_json:
+        from narrows.cli.common import print_json
+
+        print_json(documents if each else documents[0])
+
+
+def _tell(document: dict[str, Any], options: Options) -> None:
+    from narrows.console import say
+
+    for path in document["files"]:
+        print(f"{'numbers' if path.endswith('.csv') else 'figure'}: {path}")
+    print(document["caption"])
+    high = document["size_mm"][1]
+    if options.height_mm is not None and high > options.height_mm + 0.5:
+        say(
+            f"narrows: the figure is {high:g} mm high, since {options.height_mm:g} mm are too few for what it"
+            " shows; choose less with --only or --schemes"
+        )
 
 
 def _list(as_json: bool) -> None:
@@ -163,9 +191,9 @@ def _list(as_json: bool) -> None:
 
 
 def _split(text: str | None) -> tuple[str, ...]:
-    from narrows.cli.compare import _split as split
+    from narrows.cli.common import names_in
 
-    return tuple(split(text))
+    return tuple(names_in(text))
 
 
 def _numbers(text: str | None) -> tuple[int, ...]:

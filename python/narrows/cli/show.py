@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from narrows.cli.app import command
-from narrows.cli.common import Json, Metrics, read_metrics
+from narrows.cli.common import Json, Metrics, Only, Schemes, chosen_labels, read_metrics
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -33,6 +33,8 @@ def show(
             " -i, in bytes of IP packets.",
         ),
     ] = None,
+    schemes: Schemes = None,
+    only: Only = None,
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
@@ -46,7 +48,13 @@ def show(
     """
     from narrows.cli.common import print_json
     from narrows.console import stdout_console
+    from narrows.errors import UsageError
 
+    chosen = schemes is not None or bool(only)
+    if chosen and (
+        interval or any((one / name).exists() for one in folders for name in ("run.json", "sweep.json"))
+    ):
+        raise UsageError("--schemes and --only choose rows of campaigns; a cell or a sweep has none")
     if len(folders) == 1 and (folders[0] / "sweep.json").exists():
         from narrows.cli.sweep import show as show_sweep
 
@@ -67,11 +75,15 @@ def show(
 
     several = readable(folders, say)
     opened = [folder for folder, _ in several]
-    found = [(folder.path, result) for folder, result in several]
+    labels = chosen_labels([folder.document for folder in opened], schemes, only)
+    found = [(folder.path, _rows_of(result, labels)) for folder, result in several]
+    cells = [
+        [cell for cell in folder.cells if labels is None or cell["scheme"] in labels] for folder in opened
+    ]
     if as_json:
         from narrows.analysis.attempts import with_failed
 
-        documents = [with_failed(result, each.cells) for (_, result), each in zip(found, opened, strict=True)]
+        documents = [with_failed(result, own) for (_, result), own in zip(found, cells, strict=True)]
         print_json(documents[0] if len(folders) == 1 else documents)
         if len(several) < len(folders):
             raise typer.Exit(EXIT_BAD_INPUT)
@@ -103,15 +115,29 @@ def show(
             console.print(words, soft_wrap=True)
     console.print()
     print_summary(console, found, [str(folder.document["where"]) for folder in opened])
-    print_attempts(console, [(*one, folder.cells) for one, folder in zip(found, opened, strict=True)])
+    print_attempts(console, [(*one, own) for one, own in zip(found, cells, strict=True)])
     if len(folders) == 1:
         for part in (print_flows, print_sharing, print_frames, print_playback, print_links):
             part(console, found[0][1], [resolved(opened[0].document)])
         print_expectations(console, found[0][1])
         console.print()
-        print_cells(console, opened[0].cells)
+        print_cells(console, cells[0])
     if len(several) < len(folders):
         raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _rows_of(results: dict[str, Any], labels: list[str] | None) -> dict[str, Any]:
+    """Results with these rows alone."""
+    if labels is None:
+        return results
+    return {
+        key: [
+            one for one in value if not (isinstance(one, dict) and "scheme" in one) or one["scheme"] in labels
+        ]
+        if isinstance(value, list)
+        else value
+        for key, value in results.items()
+    }
 
 
 def _show_intervals(folders: list[Path], interval: str, as_json: bool) -> None:

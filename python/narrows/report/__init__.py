@@ -6,13 +6,13 @@ loaded when a report is made, not when the command line shows its help.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows.errors import DataError
+from narrows.errors import EXIT_USAGE, DataError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,11 +20,17 @@ if TYPE_CHECKING:
     #: A folder, or a campaign that was loaded from one (`path`).
     Place = str | PathLike[str] | Any
 
-__all__ = ["ReportError", "ReportPaths", "Wanted", "build", "plot"]
+__all__ = ["ReportError", "ReportPaths", "UnknownNameError", "Wanted", "build", "plot"]
 
 
 class ReportError(DataError):
     """A campaign folder that no report can be made of; the message is one sentence with a remedy."""
+
+
+class UnknownNameError(ReportError):
+    """A figure, scheme, value, run or flow was asked for that does not exist; the message says which do."""
+
+    exit_code = EXIT_USAGE
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ def plot(
     schemes: Sequence[str] | None = None,
     runs: Sequence[str | int] | None = None,
     flows: Sequence[int] | None = None,
+    only: Mapping[str, str | Sequence[str]] | None = None,
     x: tuple[float | None, float | None] = (None, None),
     y: tuple[float | None, float | None] = (None, None),
     width_mm: float = 180.0,
@@ -78,14 +85,22 @@ def plot(
     saved as any figure of Matplotlib.
 
     `runs` are numbers, or names of cells such as `cubic-r1`; a figure over time shows without them of each
-    scheme the run nearest to its medians. `flows` are numbers of flows. `x` and `y` are the ends of the axes
-    in the units that they show, `None` where the numbers decide. Raises `ReportError` if there is no such
-    figure, scheme, run or flow, or nothing to draw.
+    scheme the run nearest to its medians. `flows` are numbers of flows. `only` chooses values of the matrix
+    as the scenario writes them, for example `{"droptail": "1 bdp"}`. `x` and `y` are the ends of the axes in
+    the units that they show, `None` where the numbers decide. Raises `ReportError` if there is no such
+    figure, scheme, value, run or flow, or nothing to draw.
     """
     from narrows.report.drawing import Options
     from narrows.report.plotting import Choice, compose
 
-    chosen = Choice(_listed(campaigns), figure, _names(schemes), _names(runs), tuple(flows or ()))
+    values = [
+        f"{name}={value}"
+        for name, given in (only or {}).items()
+        for value in ([given] if isinstance(given, str) else given)
+    ]
+    chosen = Choice(
+        _listed(campaigns), figure, _names(schemes), _names(runs), tuple(flows or ()), tuple(values)
+    )
     return compose(chosen, Options(width_mm, height_mm, font_pt, x, y)).figure
 
 

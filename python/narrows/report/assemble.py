@@ -19,7 +19,7 @@ from typing import Any
 
 from narrows import scratch
 from narrows.errors import NarrowsError, reason
-from narrows.report import ReportError, ReportPaths, Wanted, choice, document, drawing, figures
+from narrows.report import ReportError, ReportPaths, Wanted, choice, document, drawing, figures, plotting
 from narrows.report.data import Campaign, Json, Run, load
 from narrows.report.drawing import DOUBLE_MM, SINGLE_MM, Options
 
@@ -105,18 +105,23 @@ def _draw(
     try:
         entry["absent"] = kind.absent(data)
         if entry["absent"] is None:
-            entry["caption"] = kind.caption(data)
+            account = plotting.account_of(kind, data)
+            # Captions of runs are shared; beside each run stand its verdict and reasons.
+            whole = plotting.told(kind.caption(data), account)
+            entry["caption"] = kind.caption(data) if kind.scope == "run" else whole
             if options is not None:
                 formats = ("svg", "png") if files else ("svg",)
                 if files or kind.scope == "campaign":
                     drawing.write_numbers(kind.numbers(data), stem.with_suffix(".csv"))
-                drawing.write_figure(kind.figure(data, options), stem, formats, options)
+                drawing.write_figure(kind.figure(data, options), stem, formats, options, (kind.title, whole))
                 entry["file"] = stem.relative_to(root.parent).as_posix()
                 entry["tips"] = kind.tips(data)
             if files and kind.scope == "campaign":  # the same once more for one column of a paper
                 narrow = Options(width_mm=SINGLE_MM)
                 slim = stem.with_name(f"{stem.name}-{SINGLE_MM:g}mm")
-                drawing.write_figure(kind.figure(data, narrow), slim, ("svg", "png"), narrow)
+                drawing.write_figure(
+                    kind.figure(data, narrow), slim, ("svg", "png"), narrow, (kind.title, whole)
+                )
     except (ValueError, ReportError, ArithmeticError, KeyError) as error:
         entry["file"] = None
         entry["absent"] = f"This figure can't be drawn: {_sentence(error)}"

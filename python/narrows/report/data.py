@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +17,14 @@ from narrows.campaign.conditions import Row, rows_of
 from narrows.campaign.results import stored
 from narrows.campaign.store import read_document, read_json
 from narrows.errors import DataError
-from narrows.report import ReportError, networks
+from narrows.report import ReportError, networks, style
+from narrows.report.style import Style
 from narrows.sweep.store import is_sweep
 from narrows.sweep.store import read_document as read_sweep
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]
+Kept = TypeVar("Kept")
 
 FEWEST_BINS = 40
 MOST_BINS = 600
@@ -84,6 +86,9 @@ class Run:
     entry: Json = field(default_factory=dict)
     #: The share of its points that a chart shows: less than 1 in reports of very many runs.
     detail: float = 1.0
+    #: The scheme without its conditions, and the styles of all schemes of the campaign.
+    base: str = ""
+    looks: Mapping[str, Style] = field(default_factory=dict)
 
     @property
     def valid(self) -> bool:
@@ -118,6 +123,12 @@ class Run:
     def tested(self) -> list[Flow]:
         """The flows under test."""
         return [flow for flow in self.flows if not flow.background]
+
+    def styles_of(self, flows: Sequence[Flow]) -> list[Style]:
+        """Styles of some flows: the colours of their schemes, in all figures the same."""
+        mixed = len({flow.scheme for flow in self.tested}) > 1
+        names = [flow.scheme if mixed else self.base or flow.scheme for flow in flows]
+        return style.of_flows(names, [flow.label for flow in flows], self.looks)
 
     @property
     def background(self) -> list[Flow]:
@@ -211,11 +222,51 @@ class Campaign:
     metrics: list[Json]
     runs: list[Run]
     skipped: list[Json]
+    #: Rows and styles of several campaigns in one; else those of the resolved scenario.
+    own_rows: Mapping[str, Row] | None = None
+    own_styles: Mapping[str, Style] | None = None
 
     @cached_property
     def rows(self) -> Mapping[str, Row]:
         """The rows, by label: their schemes and the values that a matrix gave them."""
-        return rows_of(self.resolved, self.schemes)
+        return self.own_rows or rows_of(self.resolved, self.schemes)
+
+    @cached_property
+    def styles(self) -> Mapping[str, Style]:
+        """The styles of the schemes without their conditions, and of those of flows: one each in every figure
+        of the campaign, whichever runs are chosen."""
+        if self.own_styles is not None:
+            return self.own_styles
+        listed = [row for row in self.resolved.get("schemes") or [] if isinstance(row, dict)]
+        labels = [str(row["label"]) for row in listed if row.get("label")]
+        rows = rows_of(self.resolved, [*labels, *(run.scheme for run in self.runs)])
+        flows = [
+            str(flow.get("scheme")) for row in listed for flow in row.get("flows") or [] if flow.get("scheme")
+        ]
+        return style.distinct([*(row.scheme for row in rows.values()), *flows])
+
+    def keep(self, name: str, make: Callable[[], Kept]) -> Kept:
+        """What was made under this name before; made at the first time."""
+        kept: dict[str, Any] = self.__dict__.setdefault("_kept", {})
+        if name not in kept:
+            kept[name] = make()
+        found: Kept = kept[name]
+        return found
+
+    @cached_property
+    def conditions(self) -> dict[str, list[Row]]:
+        """The rows of each combination of values of the matrix, in words without what all have; a single
+        group without a name if there is no matrix."""
+        rows = [self.rows[label] for label in self.schemes if label in self.rows]
+        values: dict[str, set[str]] = {}
+        for row in rows:
+            for name, value in row.values:
+                values.setdefault(name, set()).add(value)
+        found: dict[str, list[Row]] = {}
+        for row in rows:
+            varied = [f"{name} {value}" for name, value in row.values if len(values[name]) > 1]
+            found.setdefault(", ".join(varied), []).append(row)
+        return found
 
     @property
     def resolved(self) -> Json:
@@ -328,7 +379,10 @@ def load(folder: Path, measured: Json | None = None) -> Campaign:
         if entry.get("state") == "skipped":
             skipped.setdefault(str(entry.get("scheme")), entry)
     metrics = results.get("metrics") or json.loads(native().metrics())
-    return Campaign(folder, record, results, metrics, runs, list(skipped.values()))
+    campaign = Campaign(folder, record, results, metrics, runs, list(skipped.values()))
+    for run in runs:
+        run.base, run.looks = campaign.rows[run.scheme].scheme, campaign.styles
+    return campaign
 
 
 def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:

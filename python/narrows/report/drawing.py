@@ -16,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows.report.legends import MM_PER_PT, fold_text, legend, place_legend, size_in_mm
 from narrows.report.style import GRID, INK, MUTED, PAIRS, PAPER, SHADE
+from narrows.report.ticks import drop_crowded_labels, label_extents
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,28 +107,20 @@ def box(
 
 
 LEFT_MM, RIGHT_MM, BOTTOM_MM, TOP_MM = 13.0, 3.0, 8.5, 6.0
-LEGEND_ROW_MM = 3.4
+EDGE_MM = 1.1
+LEAST_MM = 18.0
+"""Axes are never less high than this."""
 MOST_MARKS = 40
 """More marks than this would hide what they mark."""
 
 
-def place(axes: Axes, top_mm: float) -> None:
-    """Puts axes between fixed margins."""
-    figure = axes.get_figure(root=True)
-    assert figure is not None
-    width, height = figure.get_figwidth() * 25.4, figure.get_figheight() * 25.4
-    across, upright = (width - LEFT_MM - RIGHT_MM) / width, (height - BOTTOM_MM - top_mm) / height
-    axes.set_position((LEFT_MM / width, BOTTOM_MM / height, across, upright))
-
-
 def time_axes(figure: Figure, options: Options, duration_s: float, y_label: str) -> Axes:
-    """Axes over the time of a run with fixed margins, so that figures one below another line up."""
+    """Axes over the time of a run, which `settle` puts into their place."""
+    del options
     axes = figure.add_axes((0.1, 0.1, 0.8, 0.8))
-    place(axes, TOP_MM)
     axes.set_xlim(0, duration_s if duration_s > 0 else 1)
     axes.set_xlabel("time since the start of the run (s)", labelpad=1.5)
     axes.set_ylabel(y_label)
-    axes.yaxis.set_label_coords(-9.5 / (options.width_mm - LEFT_MM - RIGHT_MM), 0.5)
     return axes
 
 
@@ -136,79 +130,68 @@ def mark_times(axes: Axes, times_s: Sequence[float]) -> None:
         axes.axvline(time, color=MUTED, linewidth=0.5, linestyle=(0, (1, 1.5)), zorder=1.5)
 
 
-def legend_above(axes: Axes, handles: list[Any], labels: list[str], most: int = 24) -> None:
-    """A legend over the axes, where it hides nothing; the figure grows by the rows it needs."""
+def settle(axes: Axes, entries: Sequence[tuple[str, Any]], options: Options, height_mm: float) -> None:
+    """Puts the only axes of a figure below their legend, which hides nothing there. Margins are the usual
+    ones where they suffice, so that figures one below another line up; the figure grows by what the legend
+    needs.
+    """
     figure = axes.get_figure(root=True)
-    if figure is None or not labels:
-        return
-    if len(labels) > most:
-        handles, labels = handles[:most], [*labels[: most - 1], f"… and {len(labels) - most + 1} more"]
-    width_mm = figure.get_figwidth() * 25.4
-    columns = max(1, min(len(labels), int((width_mm - LEFT_MM) / (max(map(len, labels)) * 1.25 + 10))))
-    rows = -(-len(labels) // columns)
-    if rows > 1:
-        more = (rows - 1) * LEGEND_ROW_MM
-        figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + more / 25.4)
-        place(axes, TOP_MM + more)
-    axes.legend(
-        handles,
-        labels,
-        loc="lower left",
-        bbox_to_anchor=(0.0, 1.0),
-        ncols=columns,
-        frameon=False,
-        borderaxespad=0.2,
-        handlelength=2.6,
-        columnspacing=1.4,
-        borderpad=0.1,
-        labelspacing=0.25,
-    )
-
-
-def legend_over(figure: Figure, handles: Mapping[str, Any], options: Options, above_mm: float) -> None:
-    """One legend over several axes, with some room below it; the figure grows by the rows it needs, and its
-    axes lie within the usual margins."""
-    longest = max(map(len, handles), default=0)
-    columns = max(
-        1, min(len(handles), int((options.width_mm - LEFT_MM) / (longest * 0.2 * options.font_pt + 10)))
-    )
-    rows_mm = -(-len(handles) // columns) * 0.52 * options.font_pt
-    figure.set_size_inches(figure.get_figwidth(), figure.get_figheight() + rows_mm / 25.4)
-    figure.legend(
-        list(handles.values()),
-        list(handles),
-        loc="upper left",
-        ncols=columns,
-        frameon=False,
-        handlelength=2.6,
-        labelspacing=0.25,
-        borderpad=0.2,
-    )
-    height = figure.get_figheight() * 25.4
-    figure.subplots_adjust(
-        left=LEFT_MM / options.width_mm,
-        right=1 - RIGHT_MM / options.width_mm,
-        bottom=BOTTOM_MM / height,
-        top=1 - (rows_mm + above_mm) / height,
-    )
+    assert figure is not None
+    shown = legend(figure, entries, options, options.width_mm - 2 * EDGE_MM)
+    wide, legend_mm = size_in_mm(figure, shown) if shown is not None else (0.0, 0.0)
+    top = max(TOP_MM, legend_mm + 2 * EDGE_MM)
+    high = height_mm - BOTTOM_MM - TOP_MM
+    if options.height_mm is not None:
+        high = max(min(high, LEAST_MM), options.height_mm - BOTTOM_MM - top)
+    total = top + high + BOTTOM_MM
+    figure.set_size_inches(options.width_mm / 25.4, total / 25.4)
+    line = options.font_pt * MM_PER_PT * 1.2
+    words = fold_text(axes.get_ylabel(), high + 3, options.font_pt)
+    axes.set_ylabel("\n".join(words))
+    left = LEFT_MM
+    for _ in range(2):
+        across = options.width_mm - left - RIGHT_MM
+        axes.set_position(
+            (left / options.width_mm, BOTTOM_MM / total, across / options.width_mm, high / total)
+        )
+        drop_crowded_labels(axes.xaxis, None)
+        drop_crowded_labels(axes.yaxis, None)
+        frame = axes.get_window_extent()
+        ticks = max((frame.x0 - one.x0 for _, _, one in label_extents(axes.yaxis)), default=0.0)
+        left = max(left, EDGE_MM + len(words) * line + ticks / figure.dpi * 25.4 + 0.6)
+    axes.yaxis.set_label_coords(-(left - EDGE_MM - len(words) * line) / across, 0.5)
+    if shown is not None:
+        beside = max(EDGE_MM, min(left, options.width_mm - EDGE_MM - wide))
+        place_legend(figure, shown, beside, EDGE_MM)
 
 
 @dataclass
 class TimePlot:
-    """A figure over the time of a run while it is drawn; its legend and the top of its axis come last."""
+    """A figure over the time of a run while it is drawn; its legend and the ends of its axes come last."""
 
     figure: Figure
     axes: Axes
-    handles: list[Any] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    #: The largest value that the axis must show; None where the axis has limits of its own.
-    highest: float | None = 0.0
+    entries: list[tuple[str, Any]] = field(default_factory=list)
+    #: The ends of the values that the axis must show, and zero; None where the axis has limits of its own.
+    ends: tuple[float, float] | None = (0.0, 0.0)
+
+    @property
+    def labels(self) -> list[str]:
+        """The names in the legend."""
+        return [label for label, _ in self.entries]
 
     def show(self, handle: Any, label: str, *values: Any) -> None:
         """Names what was drawn in the legend; the axis reaches beyond its values."""
-        self.handles.append(handle)
-        self.labels.append(label)
-        self.highest = max([self.highest or 0.0, *(float(np.nanmax(some, initial=0.0)) for some in values)])
+        self.entries.append((label, handle))
+        self.reach(*values)
+
+    def reach(self, *values: Any) -> None:
+        """The axis reaches beyond these values."""
+        for some in values:
+            low, high = self.ends or (0.0, 0.0)
+            finite = np.asarray(some, dtype=float)
+            finite = finite[np.isfinite(finite)]
+            self.ends = (float(min(low, finite.min(initial=low))), float(max(high, finite.max(initial=high))))
 
 
 @contextmanager
@@ -219,11 +202,23 @@ def over_time(
     with paper_style(options):
         figure = new_figure(options, height_mm)
         plot = TimePlot(figure, time_axes(figure, options, duration_s, y_label))
-        mark_times(plot.axes, marks_s)
         yield plot
-        if plot.highest is not None:
-            plot.axes.set_ylim(0, plot.highest * 1.12 if plot.highest > 0 else 1)
-        legend_above(plot.axes, plot.handles, plot.labels)
+        if plot.ends is not None:
+            low, high = plot.ends
+            pad = 0.12 * (high - low)
+            plot.axes.set_ylim(low - pad if low < 0 else 0, high + pad if high > low else 1)
+        reach_in_time(plot.axes, duration_s)
+        mark_times(plot.axes, marks_s)
+        settle(plot.axes, plot.entries, options, height_mm)
+
+
+def reach_in_time(axes: Axes, duration_s: float) -> None:
+    """The axis of time covers the run, and what was still under way when it ended."""
+    low, high = float(axes.dataLim.x0), float(axes.dataLim.x1)
+    end = duration_s if duration_s > 0 else 1.0
+    if np.isfinite([low, high]).all():
+        slack = 1e-6 * end
+        axes.set_xlim(low if low < -slack else 0.0, high if high > end + slack else end)
 
 
 class Chart:

@@ -11,7 +11,7 @@ import numpy as np
 from narrows.report.data import Run, floats
 from narrows.report.drawing import Numbers, Options, over_time
 from narrows.report.figures import FigureKind
-from narrows.report.style import SHADE, Style, distinct
+from narrows.report.style import SHADE, Style, of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -46,12 +46,11 @@ def possible(kind: FigureKind) -> bool:
     return hasattr(kind.module, "chart")
 
 
-def lines(kind: FigureKind, runs: Sequence[Run], schemes: Sequence[str]) -> list[Line]:
+def lines(kind: FigureKind, runs: Sequence[Run]) -> list[Line]:
     """The series of the runs. Of what is drawn twice, as sent and delivered, only what is solid; the
     capacity of the first run stands for all."""
     from narrows.report import ReportError
 
-    styles = distinct(schemes)
     found: list[Line] = []
     seen: dict[str, int] = {}
     for run in runs:
@@ -64,7 +63,7 @@ def lines(kind: FigureKind, runs: Sequence[Run], schemes: Sequence[str]) -> list
             place = seen.get(run.scheme, 0)
             seen[run.scheme] = place + 1
             times, values = floats(chart["xs"][one["x"]]), floats(one["y"])
-            style = styles[run.scheme]
+            style = _look(run)
             found.append(
                 Line(run, label, chart["y"], one["kind"], times, values, style, _DASHES[place % len(_DASHES)])
             )
@@ -79,7 +78,7 @@ def lines(kind: FigureKind, runs: Sequence[Run], schemes: Sequence[str]) -> list
                         "area",
                         floats(chart["xs"][one["x"]]),
                         floats(one["y"]),
-                        styles[run.scheme],
+                        _look(run),
                         "-",
                     ),
                 )
@@ -91,6 +90,10 @@ def lines(kind: FigureKind, runs: Sequence[Run], schemes: Sequence[str]) -> list
             " with --schemes, --runs or --flows"
         )
     return found
+
+
+def _look(run: Run) -> Style:
+    return run.looks.get(run.base) or of(run.base or run.scheme)
 
 
 def runs_once(runs: Sequence[Run], run: Run) -> bool:

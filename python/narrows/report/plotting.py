@@ -7,10 +7,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from narrows.errors import NarrowsError, reason
-from narrows.report import ReportError, choice, drawing, figures, overlay
+from narrows.campaign.conditions import Row, choose, read_only
+from narrows.errors import NarrowsError, UsageError, reason
+from narrows.report import ReportError, UnknownNameError, accounts, choice, drawing, edges, figures, overlay
+from narrows.report.accounts import Account
 from narrows.report.data import Campaign, Run, load
 from narrows.report.drawing import Numbers, Options
+from narrows.report.style import Style, distinct, with_condition
+from narrows.report.ticks import drop_crowded_labels
 from narrows.text import did_you_mean, shorten
 
 if TYPE_CHECKING:
@@ -29,6 +33,8 @@ class Choice:
     schemes: tuple[str, ...] = ()
     runs: tuple[str, ...] = ()
     flows: tuple[int, ...] = ()
+    #: Values of the matrix, such as `droptail=1 bdp`.
+    only: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +46,7 @@ class Drawing:
     title: str
     caption: str
     runs: list[str]
+    account: Account | None = None
 
 
 def kind_of(name: str) -> figures.FigureKind:
@@ -50,7 +57,7 @@ def kind_of(name: str) -> figures.FigureKind:
     if wanted not in by_word:
         hint = did_you_mean(wanted, by_word).replace("_", "-")
         listed = ", ".join(one.replace("_", "-") for one in known)
-        raise ReportError(f"there is no figure {shorten(name)!r}{hint or '; choose one of ' + listed}")
+        raise UnknownNameError(f"there is no figure {shorten(name)!r}{hint or '; choose one of ' + listed}")
     return by_word[wanted]
 
 
@@ -60,28 +67,71 @@ def select(chosen: Choice) -> Campaign:
     if not campaigns:
         raise ReportError("name the folder of a campaign")
     names = _names(campaigns)
-    runs = []
-    for campaign, name in zip(campaigns, names, strict=True):
-        for scheme in campaign.schemes:
-            for run in campaign.of_scheme(scheme):
-                label = f"{scheme} ({name})" if len(campaigns) > 1 else scheme
-                if not chosen.schemes or scheme in chosen.schemes or label in chosen.schemes:
-                    runs.append(replace(run, scheme=label))
-    known = list(dict.fromkeys(scheme for campaign in campaigns for scheme in campaign.schemes))
-    for wanted in chosen.schemes:
-        if not any(run.scheme in (wanted, *(f"{wanted} ({name})" for name in names)) for run in runs):
-            raise ReportError(
-                f"there is no scheme {shorten(wanted)!r}"
-                f"{did_you_mean(wanted, known) or '; there is ' + ', '.join(known)}"
-            )
+    wanted = _labels(campaigns, names, chosen)
+    if len(campaigns) == 1:
+        (first,) = campaigns
+        runs = [replace(run) for label in first.schemes if label in wanted for run in first.of_scheme(label)]
+        record, rows, styles = first.record, first.rows, dict(first.styles)
+    else:
+        runs, rows, styles = _together(campaigns, names, wanted)
+        record = {}
     runs = _of_runs(runs, chosen.runs)
     for run in runs:
         _keep_flows(run, chosen.flows)
-    first = campaigns[0]
     metrics = list({str(m["name"]): m for campaign in campaigns for m in campaign.metrics}.values())
+    whole = not (chosen.schemes or chosen.only)
     return Campaign(
-        first.folder, first.record if len(campaigns) == 1 else {}, first.results, metrics, runs, []
+        campaigns[0].folder,
+        record,
+        campaigns[0].results,
+        metrics,
+        runs,
+        campaigns[0].skipped if len(campaigns) == 1 and whole else [],
+        {label: row for label, row in rows.items() if any(run.scheme == label for run in runs)},
+        styles,
     )
+
+
+def _labels(campaigns: Sequence[Campaign], names: Sequence[str], chosen: Choice) -> set[str]:
+    """The rows that are chosen: their labels, and those that say whose they are."""
+    every = [row for campaign in campaigns for row in campaign.rows.values()]
+    if len(campaigns) > 1:
+        for campaign, name in zip(campaigns, names, strict=True):
+            every += [_called(row, name) for row in campaign.rows.values()]
+    if not every:
+        return set()
+    try:
+        return {row.label for row in choose(every, chosen.schemes, read_only(chosen.only))}
+    except UsageError as error:
+        raise UnknownNameError(str(error)) from None
+
+
+def _called(row: Row, name: str) -> Row:
+    return replace(row, label=f"{row.label} ({name})", scheme=f"{row.scheme} ({name})")
+
+
+def _together(
+    campaigns: Sequence[Campaign], names: Sequence[str], wanted: set[str]
+) -> tuple[list[Run], dict[str, Row], dict[str, Style]]:
+    """Runs of several campaigns, their rows and styles: schemes have one colour in all of them, and a marker
+    and dash for each campaign."""
+    schemes = [row.scheme for campaign in campaigns for row in campaign.rows.values()]
+    colours = distinct([*schemes, *(name for campaign in campaigns for name in campaign.styles)])
+    runs: list[Run] = []
+    rows: dict[str, Row] = {}
+    styles: dict[str, Style] = {}
+    for number, (campaign, name) in enumerate(zip(campaigns, names, strict=True)):
+        looks = {own: with_condition(style, number, own) for own, style in colours.items()}
+        for label in campaign.schemes:
+            row = _called(campaign.rows[label], name)
+            if label not in wanted and row.label not in wanted:
+                continue
+            rows[row.label] = row
+            styles[row.scheme] = looks[campaign.rows[label].scheme]
+            for run in campaign.of_scheme(label):
+                own = {**looks, row.scheme: styles[row.scheme]}
+                runs.append(replace(run, scheme=row.label, base=row.scheme, looks=own))
+    return runs, rows, styles
 
 
 def _names(campaigns: Sequence[Campaign]) -> list[str]:
@@ -100,7 +150,7 @@ def _of_runs(runs: list[Run], wanted: Sequence[str]) -> list[Run]:
     for word in wanted:
         if not any(word in (run.cell, str(run.number)) for run in runs):
             known = [run.cell for run in runs if run.record is not None]
-            raise ReportError(
+            raise UnknownNameError(
                 f"there is no run {shorten(word)!r} with a record"
                 f"{did_you_mean(word, known) or '; choose from: ' + ', '.join(known)}"
             )
@@ -114,7 +164,7 @@ def _keep_flows(run: Run, wanted: Sequence[int]) -> None:
     kept = [flow for flow in run.flows if flow.number in wanted]
     if not kept:
         there = ", ".join(str(flow.number) for flow in run.flows)
-        raise ReportError(f"run {run.cell} has no flow {', '.join(map(str, wanted))}; it has {there}")
+        raise UnknownNameError(f"run {run.cell} has no flow {', '.join(map(str, wanted))}; it has {there}")
     run.flows = kept
     numbers = {str(flow.number) for flow in kept}
     run.rows = {flow: row for flow, row in run.rows.items() if flow in numbers}
@@ -147,11 +197,11 @@ def _compose(chosen: Choice, options: Options) -> Drawing:
     if not drawable:
         raise ReportError(f"figure {kind.name} can't be drawn: {kind.absent(runs[0])}")
     drawn = (
-        _overlaid(kind, data, drawable, options)
+        _overlaid(kind, drawable, options)
         if len(drawable) > 1
         else _finished(kind, drawable[0], drawable, options)
     )
-    left_out = ", ".join(run.cell for run in runs if run not in drawable)
+    left_out = ", ".join(run.cell for run in runs if all(run is not one for one in drawable))
     return replace(drawn, caption=f"{drawn.caption} Nothing to show of {left_out}.") if left_out else drawn
 
 
@@ -166,35 +216,60 @@ def _finished(
     kind: figures.FigureKind, data: Campaign | Run, runs: Sequence[Run], options: Options
 ) -> Drawing:
     figure = kind.figure(data, options)
-    if not getattr(kind.module, "OWN_LIMITS", False):
+    caption = kind.caption(data) + _limited(figure, options, own=getattr(kind.module, "OWN_LIMITS", False))
+    account = account_of(kind, data)
+    return Drawing(figure, kind.numbers(data), kind.title, told(caption, account), _ids(runs), account)
+
+
+def _limited(figure: Figure, options: Options, *, own: bool = False) -> str:
+    """Gives the axes the ends that were asked for, unless the figure has (`own`); returns the sentence on
+    what lies outside."""
+    if options.x == options.y == (None, None):
+        return ""
+    if not own:
         for axes in figure.axes:
             drawing.limit(axes, options)
-    return Drawing(figure, kind.numbers(data), kind.title, kind.caption(data), _ids(runs))
+            drop_crowded_labels(axes.xaxis, None)
+    return edges.sentence(*edges.mark_outside(figure))
 
 
-def _overlaid(kind: figures.FigureKind, data: Campaign, runs: list[Run], options: Options) -> Drawing:
+def account_of(kind: figures.FigureKind, data: Campaign | Run) -> Account | None:
+    """The runs that a figure rests on; `None` for one that shows no measurement."""
+    if isinstance(data, Run):
+        return accounts.of_runs([data], "a single run")
+    statistic = kind.statistic
+    return accounts.of_campaign(data, statistic) if statistic else None
+
+
+def told(caption: str, account: Account | None) -> str:
+    """A caption with the account of the runs."""
+    return f"{caption} {account.sentences()}" if account is not None else caption
+
+
+def _overlaid(kind: figures.FigureKind, runs: list[Run], options: Options) -> Drawing:
     if not overlay.possible(kind):
         names = ", ".join(run.cell for run in runs[:6])
         raise ReportError(
             f"figure {kind.name} shows one run; choose it with --runs, for example --runs {runs[0].cell}"
             f" (there is {names})"
         )
-    lines = overlay.lines(kind, runs, data.schemes)
+    lines = overlay.lines(kind, runs)
     figure = overlay.figure(lines, runs, options)
-    for axes in figure.axes:
-        drawing.limit(axes, options)
     caption = f"{kind.title} of {len(runs)} runs over each other, in the colours of their schemes."
-    caption += str(getattr(kind.module, "OVERLAID", ""))
-    return Drawing(figure, overlay.numbers(lines), kind.title, caption, _ids(runs))
+    caption += str(getattr(kind.module, "OVERLAID", "")) + _limited(figure, options)
+    account = accounts.of_runs(runs, "single runs, of each row the one nearest to its medians unless chosen")
+    return Drawing(figure, overlay.numbers(lines), kind.title, told(caption, account), _ids(runs), account)
 
 
 def _ids(runs: Sequence[Run]) -> list[str]:
-    """Folder, cell and seed of every run, as far as they are known."""
+    """Folder, cell and seed of every run, as far as they are known, and what is wrong with it."""
     found = []
     for run in runs:
         seed = run.settings.get("seed")
         name = f"{run.folder.resolve().parent.parent.name}/{run.cell}"
-        found.append(f"{name} (seed {seed})" if seed is not None else name)
+        notes = [f"seed {seed}"] if seed is not None else []
+        notes += [f"{one.flaw}: {' '.join(one.reasons)}" for one in accounts.flawed([run])]
+        found.append(f"{name} ({'; '.join(notes)})" if notes else name)
     return found
 
 
@@ -214,6 +289,21 @@ def write(drawn: Drawing, out: Path, options: Options, csv: Path | None = None) 
     except OSError as error:
         raise NarrowsError(f"{out}: the figure can't be written: {reason(error)}") from error
     return [*written, beside]
+
+
+def combinations(chosen: Choice, out: Path) -> list[tuple[Choice, Path]]:
+    """The choice in parts, one for each combination of the values of the matrix that it has, and a file for
+    each of these."""
+    data = select(chosen)
+    found = []
+    for title, rows in data.conditions.items():
+        if not title:
+            raise UnknownNameError("--each: the chosen runs have one combination of values; leave it out")
+        plain = "".join(letter if letter.isalnum() or letter == "." else "-" for letter in title)
+        name = f"{out.stem}-{'-'.join(part for part in plain.split('-') if part)}{out.suffix}"
+        only = tuple(f"{key}={value}" for key, value in rows[0].values)
+        found.append((replace(chosen, only=only), out.with_name(name)))
+    return found
 
 
 def listed() -> list[figures.FigureKind]:

@@ -32,6 +32,7 @@ _KNOWN: dict[str, tuple[str, str, int]] = _LOOKS["schemes"]
 PAIRS: dict[str, str] = dict(_COLOURS.values())
 """For every colour on white the one that replaces it on a dark page."""
 
+_SCHEME_COLOURS = tuple(PAIRS)
 _MARKERS = ("o", "s", "^", "D", "v", "P", "X", "p", "<", ">", "h", "*")
 _DASHES: tuple[tuple[float, ...], ...] = ((), (6, 2), (2, 1.5), (7, 2, 1.5, 2), (4, 1.5, 1.5, 1.5, 1.5, 1.5))
 
@@ -62,9 +63,7 @@ def of(scheme: str) -> Style:
     for number, words in enumerate(_SENDERS):
         if scheme.endswith(words):
             own = of(scheme.removesuffix(words))
-            other_marker = _MARKERS[(_MARKERS.index(own.marker) + number) % len(_MARKERS)]
-            other_dash = _DASHES[(_DASHES.index(own.dash) + number) % len(_DASHES)]
-            return Style(scheme, own.color, own.dark, other_marker, other_dash)
+            return with_condition(own, number, scheme)
     imported = plain_name(scheme)
     known = _KNOWN.get(imported.replace("_", "-") if imported else scheme)
     if known is not None:
@@ -80,7 +79,7 @@ def of(scheme: str) -> Style:
 
 def distinct(schemes: Sequence[str]) -> dict[str, Style]:
     """Styles for the schemes of one figure, no two alike: neither as marks (colour and marker) nor as lines
-    (colour and dash).
+    (colour and dash), nor without colour (marker and dash).
 
     Schemes keep the style of their name where they can, hand-picked ones first. Others take what the figure
     shows least so far. Beyond 60 schemes there are not enough dashes, and beyond 144 not enough markers.
@@ -90,8 +89,26 @@ def distinct(schemes: Sequence[str]) -> dict[str, Style]:
         own, used = of(scheme), list(found.values())
         if any(own.color == one.color and (own.marker == one.marker or own.dash == one.dash) for one in used):
             own = _unlike(own, used)
+        elif any((own.marker, own.dash) == (one.marker, one.dash) for one in used):
+            own = _in_its_colour(own, used)
         found[scheme] = own
     return {scheme: found[scheme] for scheme in schemes}
+
+
+def _in_its_colour(own: Style, used: Sequence[Style]) -> Style:
+    """The style with another marker or dash, which differs from all in use where there is no colour, as in
+    print; as it is if all are taken."""
+    marks = {(one.marker, one.dash) for one in used}
+    mine = [one for one in used if one.color == own.color]
+    looks = sorted(
+        ((marker, dash) for marker in _MARKERS for dash in _DASHES),
+        key=lambda look: (look[0] != own.marker) + (look[1] != own.dash),
+    )
+    for marker, dash in looks:
+        alike = any(marker == one.marker or dash == one.dash for one in mine)
+        if (marker, dash) not in marks and not alike:
+            return Style(own.label, own.color, own.dark, marker, dash)
+    return own
 
 
 def _unlike(own: Style, used: Sequence[Style]) -> Style:
@@ -100,37 +117,75 @@ def _unlike(own: Style, used: Sequence[Style]) -> Style:
     markers = Counter(one.marker for one in used)
     marks = {(one.color, one.marker) for one in used}
     lines = {(one.color, one.dash) for one in used}
+    grey = {(one.marker, one.dash) for one in used}
 
     def cost(look: tuple[str, str, tuple[float, ...]]) -> tuple[int, ...]:
         color, marker, dash = look
-        alike = 2 * ((color, marker) in marks) + ((color, dash) in lines)
+        alike = 4 * ((color, marker) in marks) + 2 * ((color, dash) in lines) + ((marker, dash) in grey)
         return alike, colours[color] + markers[marker], color != own.color, marker != own.marker
 
-    looks = ((color, marker, dash) for color in PAIRS for marker in _MARKERS for dash in _DASHES)
+    looks = ((color, marker, dash) for color in _SCHEME_COLOURS for marker in _MARKERS for dash in _DASHES)
     color, marker, dash = min(looks, key=cost)
     return Style(own.label, color, PAIRS[color], marker, dash)
 
 
-def of_matrix(rows: Mapping[str, tuple[str, str]]) -> dict[str, Style] | None:
-    """Styles for the rows of a matrix, of which the name and the values are given by label: the colour is the
-    scheme's, the shape tells the values. `None` if there are more combinations of values than shapes."""
-    bases = distinct(list(dict.fromkeys(base for base, _ in rows.values())))
-    values = list(dict.fromkeys(value for _, value in rows.values()))
-    if len(values) > len(_MARKERS) or len({one.color for one in bases.values()}) < len(bases):
-        return None
-    return {
-        label: Style(
-            label, bases[base].color, bases[base].dark, _MARKERS[values.index(value)], bases[base].dash
-        )
-        for label, (base, value) in rows.items()
-    }
+def with_condition(own: Style, number: int, label: str) -> Style:
+    """The style of a scheme under the condition of a number (from 0): the scheme's colour, and a marker and
+    dash of the condition."""
+    marker = _MARKERS[(_MARKERS.index(own.marker) + number) % len(_MARKERS)]
+    dash = _DASHES[(_DASHES.index(own.dash) + number) % len(_DASHES)]
+    return Style(label, own.color, own.dark, marker, dash)
+
+
+#: Tones of one colour: the flows of a scheme in a run have its colour, and darker ones on white, lighter
+#: ones on dark pages.
+_TONES = (0.0, 0.36, 0.66)
+
+
+def _mixed(colour: str, other: str, share: float) -> str:
+    parts = (
+        round((1 - share) * int(colour[i : i + 2], 16) + share * int(other[i : i + 2], 16)) for i in (1, 3, 5)
+    )
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
+for _light, _dark in list(_COLOURS.values()):
+    for _tone in _TONES[1:]:
+        PAIRS[_mixed(_light, INK, _tone)] = _mixed(_dark, PAPER, _tone)
+
+
+def of_flows(names: Sequence[str], labels: Sequence[str], looks: Mapping[str, Style]) -> list[Style]:
+    """Styles for the flows of one run, whose schemes are given by the names that the figures of its campaign
+    use: the colour is the scheme's, and tone, marker and dash tell its flows apart. `looks` are the styles of
+    the schemes in the campaign."""
+    found: list[Style] = []
+    seen: Counter[str] = Counter()
+    for name, label in zip(names, labels, strict=True):
+        own, number = looks.get(name) or of(name), seen[name]
+        seen[name] += 1
+        tone = _TONES[number % len(_TONES)]
+        shifted = with_condition(own, number, label)
+        light = own.color if tone == 0 else _mixed(own.color, INK, tone)
+        dark = own.dark if tone == 0 else _mixed(own.dark, PAPER, tone)
+        dash = _DASHES[number // len(_TONES) % len(_DASHES)]
+        found.append(Style(label, light, dark, shifted.marker, dash))
+    return found
+
+
+_NEUTRAL = (("#5b6470", "#a9b4c0"), ("#1b1f24", "#e3e8ee"), ("#8b95a1", "#7d8792"))
+
+
+def of_part(number: int, label: str) -> Style:
+    """The style of a part of the network, such as a queue: grey, since colours are those of schemes."""
+    light, dark = _NEUTRAL[number % len(_NEUTRAL)]
+    return Style(label, light, dark, _MARKERS[number % len(_MARKERS)], _DASHES[number % len(_DASHES)])
 
 
 _FLOW_COLOURS = ("blue", "orange", "green", "rose", "slate", "crimson", "sky", "olive")
 
 
 def of_flow(index: int, label: str) -> Style:
-    """The style of the flow at a position (from 0) among flows of one scheme; repeats after 96 flows."""
+    """The style of a series at a position (from 0) among series that are no schemes; repeats after 96."""
     light, dark = _COLOURS[_FLOW_COLOURS[index % len(_FLOW_COLOURS)]]
     return Style(label, light, dark, _MARKERS[(index + index // len(_MARKERS)) % len(_MARKERS)], ())
 
@@ -138,11 +193,3 @@ def of_flow(index: int, label: str) -> Style:
 def of_background(label: str) -> Style:
     """The style of traffic that is not under test: present, but not in the way."""
     return Style(label, "#8b95a1", "#7d8792", ".", ())
-
-
-def of_flows(schemes: list[str], labels: list[str]) -> list[Style]:
-    """Styles for the flows of one run: those of the schemes when all differ, else by position."""
-    if len(set(schemes)) == len(schemes):
-        found = [of(s) for s in schemes]
-        return [Style(label, s.color, s.dark, s.marker, ()) for s, label in zip(found, labels, strict=True)]
-    return [of_flow(i, label) for i, label in enumerate(labels)]

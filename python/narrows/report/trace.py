@@ -37,7 +37,7 @@ def _over_length(trace: Trace, count: int) -> NDArray[np.float64]:
 
 def figure(trace: Trace, title: str) -> Figure:
     """Rate over time in short and long windows, with the mean."""
-    from narrows.report.drawing import DOUBLE_MM, Options, legend_above, new_figure, paper_style, time_axes
+    from narrows.report.drawing import DOUBLE_MM, Options, new_figure, paper_style, settle, time_axes
     from narrows.report.style import MUTED, of_flow
 
     options = Options(width_mm=DOUBLE_MM)
@@ -46,8 +46,7 @@ def figure(trace: Trace, title: str) -> Figure:
         picture = new_figure(options, 52.0)
         axes = time_axes(picture, options, seconds, "rate (Mbit/s)")
         axes.set_xlabel(f"time in {title} (s)", labelpad=1.5)
-        handles: list[Any] = []
-        labels = []
+        entries: list[tuple[str, Any]] = []
         for index, (name, window_ns) in enumerate(WINDOWS_NS.items()):
             whole = trace.length_ns // window_ns
             if whole < 2:
@@ -55,15 +54,13 @@ def figure(trace: Trace, title: str) -> Figure:
             rates = window_rates(trace, window_ns)[:whole] / 1e6
             edges = np.arange(whole + 1) * (window_ns / NS_PER_S)
             colour = of_flow(index, name).color
-            handles.append(
-                axes.stairs(rates, edges, color=colour, linewidth=0.6 + 0.7 * index, baseline=None)
-            )
-            labels.append(f"mean over {name}")
+            steps = axes.stairs(rates, edges, color=colour, linewidth=0.6 + 0.7 * index, baseline=None)
+            entries.append((f"mean over {name}", steps))
         mean = trace.mean_bps / 1e6
-        handles.append(axes.axhline(mean, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2))))
-        labels.append(f"mean of the trace: {mean:.4g} Mbit/s")
+        line = axes.axhline(mean, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
+        entries.append((f"mean of the trace: {mean:.4g} Mbit/s", line))
         axes.set_ylim(bottom=0)
-        legend_above(axes, handles, labels)
+        settle(axes, entries, options, 52.0)
     return picture
 
 

@@ -19,6 +19,7 @@ from narrows.report.cells import cell, name_cells, name_heads, row_names
 from narrows.report.data import Campaign
 from narrows.report.document import ORDER, moment
 from narrows.report.figures import summary
+from narrows.report.figures._scatter import logarithmic, upright
 from narrows.report.page import asset, environment, marks_of, script_json, style_sheet
 from narrows.report.style import of_flow
 from narrows.site import ranks
@@ -250,6 +251,6 @@ def _numbers(data: Campaign, mark: str, contents: Json) -> Json:
         looks.append(one)
     palette = [(look.color, look.dark) for look in (of_flow(number, "") for number in range(_PALETTE))]
     delays = [dot.delay_ms for dot in dots.values()]
-    upright = summary.upright([dot.throughput_mbps for dot in dots.values()]) if dots else (0.0, 1.0)
-    axes = {"log": summary.logarithmic(delays) is not None, "upright": upright}
+    ends = upright([dot.throughput_mbps for dot in dots.values()]) if dots else (0.0, 1.0)
+    axes = {"log": logarithmic(delays) is not None, "upright": ends}
     return {"schemes": looks, "runs": runs, "first": first, "palette": palette, "axes": axes}

@@ -7,6 +7,7 @@ A figure module has
 - `numbers(data) -> Numbers`: the numbers it shows; they are also written as CSV beside it;
 - `figure(data, options) -> Figure`: the picture; draws nothing but what `numbers` and `data` say;
 - `caption(data) -> str`: what is seen and how to read it, in a sentence or two;
+- of a campaign, `STATISTIC`: how it puts the numbers of runs together (without it: it shows no measurement);
 - optionally `ALSO`: other names under which it may be asked for;
 - optionally `IN_REPORT = False`: only drawn when it is asked for (`narrows plot`), not in every report;
 - optionally `PAPER_NOTE`: a sentence that explains what only the picture has (added to the caption on paper);
@@ -63,6 +64,11 @@ class FigureKind:
     def summary(self) -> str:
         """A sentence on what it shows."""
         return (self.module.__doc__ or self.title).strip().split("\n\n")[0].replace("\n", " ")
+
+    @property
+    def statistic(self) -> str:
+        """How the numbers of runs are put together; empty for a figure that shows no measurement."""
+        return str(getattr(self.module, "STATISTIC", ""))
 
     @property
     def scope(self) -> str:

@@ -1,4 +1,4 @@
-"""Delays of the packets of schemes, all valid runs together."""
+"""Delays of the packets of rows, run by run."""
 
 from __future__ import annotations
 
@@ -23,13 +23,17 @@ def of_run(run: Run) -> Any:
     return np.sort(packets["arrived_ns"][own] - packets["sent_ns"][own]) / 1e6
 
 
-def of_schemes(data: Campaign) -> dict[str, Any]:
-    """Delays (ms) in order, by scheme, of its valid runs together."""
+def of_schemes(data: Campaign) -> dict[str, list[Any]]:
+    """By row the delays (ms) in order of each of its valid runs."""
+    return data.keep("delays", lambda: _of_schemes(data))
+
+
+def _of_schemes(data: Campaign) -> dict[str, list[Any]]:
     found = {}
     for scheme in data.schemes:
         runs = [run for run in data.of_scheme(scheme) if run.valid and run.record is not None]
-        delays = np.sort(np.concatenate([of_run(run) for run in runs] or [np.zeros(0)]))
-        if len(delays):
+        delays = [own for run in runs if len(own := of_run(run))]
+        if delays:
             found[scheme] = delays
     return found
 

@@ -1,43 +1,27 @@
-"""Axes with a row per scheme, its name at the left."""
+"""Rows of a figure, with names at the left."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from narrows.report.drawing import Options, new_figure
+from narrows.report.drawing import Options
+from narrows.report.legends import MM_PER_PT, fold_text, text_mm
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
-
-ROW_MM = 4.6
+ROW_MM = 4.0
 
 
-def axes_of_rows(options: Options, names: Sequence[str], above_mm: float = 4.0) -> tuple[Figure, Axes]:
-    """A figure as high as its rows ask, the first at the top; names that need more than two fifths of the
-    width are broken into lines."""
-    from narrows.report.figures._scatter import broken
+def rows_of_names(names: Sequence[str], options: Options, share: float) -> tuple[list[str], float]:
+    """Names broken into lines that need no more than a share of the width, and the height (mm) of a row in
+    which each has room."""
+    size = options.font_pt - 0.5
+    folded = [fold_text(name, share * options.width_mm, size) for name in names]
+    lines = max((len(parts) for parts in folded), default=1)
+    # Many rows are as close as their names allow.
+    row = max(ROW_MM if len(names) <= 12 else 0.0, lines * size * MM_PER_PT * 1.2 + 0.3)
+    return ["\n".join(parts) for parts in folded], row
 
-    per_letter = 0.2 * options.font_pt
-    room = 0.4 * options.width_mm
-    texts = [
-        name if len(name) * per_letter <= room else broken(name, 4.5 * room / per_letter) for name in names
-    ]
-    lines = [text.count("\n") + 1 for text in texts]
-    row = max(ROW_MM, max(lines) * options.font_pt * 0.45)
-    left = max(len(part) for text in texts for part in text.split("\n")) * per_letter + 3
-    picture = new_figure(options, len(names) * row + 9.0 + above_mm)
-    height = picture.get_figheight() * 25.4
-    axes = picture.add_axes(
-        (
-            left / options.width_mm,
-            9.0 / height,
-            (options.width_mm - left - 4) / options.width_mm,
-            (height - 9.0 - above_mm) / height,
-        )
-    )
-    axes.set_yticks(range(len(names)), texts)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.grid(visible=False, axis="y")
-    return picture, axes
+
+def width_of(names: Sequence[str], options: Options) -> float:
+    """Room (mm) that these names need at the left of axes."""
+    parts = [part for name in names for part in name.split("\n")]
+    return max((text_mm(part, options.font_pt - 0.5) for part in parts), default=0.0) + 4.0

@@ -101,14 +101,16 @@ def break_below(axes: Axes) -> None:
 
 def names(
     picture: Figure, axes: Axes, marks: Sequence[Mark], radius: float, corner: tuple[float, float] | None
-) -> None:
-    """Words beside the medians, placed in points of the page; `corner` is the place of “better”."""
+) -> list[Mark]:
+    """Words beside the marks, placed in points of the page; `corner` is the place of the word for better.
+    Returns the marks whose words found no place of their own; these have none."""
     from matplotlib.lines import Line2D
     from matplotlib.patheffects import withStroke
 
     halo = [withStroke(linewidth=1.4, foreground=PAPER)]
-    renderer = picture.canvas.get_renderer()  # type: ignore[attr-defined]
     point = picture.dpi / 72
+    (left, right), (low, high) = sorted(axes.get_xlim()), sorted(axes.get_ylim())
+    marks = [mark for mark in marks if left <= mark.x <= right and low <= mark.y <= high]
     texts: list[Any] = []
     wanted = []
     for mark in marks:
@@ -123,7 +125,7 @@ def names(
             zorder=5,
             path_effects=halo,
         )
-        size = text.get_window_extent(renderer)
+        size = text.get_window_extent()
         x, y = axes.transData.transform((mark.x, mark.y)) / point
         wanted.append(
             placing.Label(float(x), float(y), radius, size.width / point + 1.5, size.height / point)
@@ -134,15 +136,25 @@ def names(
         for run in mark.runs:
             x, y = axes.transData.transform(run) / point
             obstacles.append(placing.Box(float(x) - 2, float(y) - 2, float(x) + 2, float(y) + 2))
-    inside = axes.get_window_extent(renderer)
+    inside = axes.get_window_extent()
     frame = placing.Box(*(v / point for v in (inside.x0 + 2, inside.y0 + 2, inside.x1 - 2, inside.y1 - 2)))
+    taken: list[placing.Box] = []
     if corner is not None:
-        wide, high = frame.right - frame.left, frame.top - frame.bottom
-        word_x, word_y = frame.left + corner[0] * wide, frame.bottom + corner[1] * high
+        wide, tall = frame.right - frame.left, frame.top - frame.bottom
+        word_x, word_y = frame.left + corner[0] * wide, frame.bottom + corner[1] * tall
+        taken = [placing.Box(word_x - 15, word_y - 8, word_x + 15, word_y + 8)]
         obstacles += [placing.Box(word_x - 28, word_y - 14, word_x + 28, word_y + 14)] * 10
-    across, upright = picture.get_figwidth() * 72, picture.get_figheight() * 72
-    for text, label, spot in zip(texts, wanted, placing.place(wanted, obstacles, frame), strict=True):
-        text.set_position((spot.box.left / across, spot.box.bottom / upright))
+    across, upright_pt = picture.get_figwidth() * 72, picture.get_figheight() * 72
+    without = []
+    for mark, text, label, spot in zip(
+        marks, texts, wanted, placing.place(wanted, obstacles, frame), strict=True
+    ):
+        if spot.box.outside(frame) > 1.0 or any(spot.box.overlap(box) > 0 for box in taken):
+            text.remove()
+            without.append(mark)
+            continue
+        taken.append(spot.box)
+        text.set_position((spot.box.left / across, spot.box.bottom / upright_pt))
         if not spot.far:
             continue
         near_x = min(max(label.x, spot.box.left), spot.box.right)
@@ -154,18 +166,22 @@ def names(
         start = (label.x + share * (near_x - label.x), label.y + share * (near_y - label.y))
         line = Line2D(
             [start[0] / across, near_x / across],
-            [start[1] / upright, near_y / upright],
+            [start[1] / upright_pt, near_y / upright_pt],
             transform=picture.transFigure,
             color=MUTED,
             linewidth=0.5,
             zorder=3.5,
         )
         picture.add_artist(line)
+    return without
 
 
 def better(axes: Axes, marks: Sequence[Mark]) -> tuple[float, float]:
     """An arrow that says which way is better, in the corner that is farthest from all marks."""
-    corners = [(0.94, 0.92), (0.06, 0.08), (0.94, 0.08), (0.06, 0.92)]
+    figure = axes.get_figure(root=True)
+    wide = axes.get_position().width * (figure.get_figwidth() * 25.4 if figure is not None else 100.0)
+    side = max(0.06, min(0.3, 7.5 / wide))  # half of the word, and of its arrow
+    corners = [(1 - side, 0.92), (side, 0.08), (1 - side, 0.08), (side, 0.92)]
     to_axes = axes.transData + axes.transAxes.inverted()
     spots = [to_axes.transform(run) for mark in marks for run in mark.runs]
 
@@ -185,3 +201,69 @@ def better(axes: Axes, marks: Sequence[Mark]) -> tuple[float, float]:
         arrowprops={"arrowstyle": "->", "color": MUTED, "linewidth": 0.8, "shrinkA": 1, "shrinkB": 0},
     )
     return x, y
+
+
+def logarithmic(delays: Sequence[float]) -> tuple[float, float] | None:
+    """The limits of a logarithmic axis if the range asks for one.
+
+    Rounded outwards to powers of two, the largest must be more than four times the smallest (the rule of
+    Pantheon's reports). Delays that are not positive, as from clocks that disagree, have no logarithm.
+    """
+    if not delays or min(delays) <= 0:
+        return None
+    low = 2.0 ** math.floor(math.log2(min(delays)))
+    high = 2.0 ** math.ceil(math.log2(max(delays)))
+    return (low, high) if high > 4 * low else None
+
+
+def upright(rates: Sequence[float]) -> tuple[float, float]:
+    """The ends of the throughput axis: from zero, unless that would leave the lower half empty."""
+    low, high = min(rates), max(rates)
+    if high <= 0:
+        return 0.0, 1.0
+    pad = max(0.09 * (high - low), 0.01 * high)
+    return (low - pad, high + pad) if low > 0.5 * high else (0.0, high * 1.12)
+
+
+def outline(axes: Axes, dots: Sequence[tuple[float, float]]) -> None:
+    """A thin rectangle around what the closer look shows."""
+    from matplotlib.patches import Rectangle
+
+    delays, rates = zip(*dots, strict=True)
+    to_axes = axes.transData + axes.transAxes.inverted()
+    (right, low), (left, high) = (
+        to_axes.transform(p) for p in ((min(delays), min(rates)), (max(delays), max(rates)))
+    )
+    pad = 0.025
+    box = Rectangle(
+        (left - pad, low - pad),
+        right - left + 2 * pad,
+        high - low + 2 * pad,
+        transform=axes.transAxes,
+        fill=False,
+        edgecolor=MUTED,
+        linewidth=0.6,
+        linestyle=(0, (3, 2)),
+    )
+    axes.add_patch(box)
+
+
+def set_delay_axis(axes: Axes, delays: Sequence[float], spreads: Sequence[float] = ()) -> None:
+    """The ends of the reversed axis of delays, and its ticks; logarithmic if the range asks for it."""
+    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+
+    limits = logarithmic(delays)
+    if limits is None:
+        low, high = min(delays), max(delays)
+        pad = max(0.12 * (high - low), 0.04 * abs(high), 0.05)
+        ends = (high + pad, max(0.0, low - pad) if low > 0 else low - pad)
+        axes.set_xlim(max([ends[0], *spreads]), min([ends[1], *spreads]))
+        return
+    low, high = limits
+    axes.set_xscale("log", base=2)
+    inner_low, inner_high = min([*delays, *spreads]) / 1.12, max([*delays, *spreads]) * 1.12
+    axes.set_xlim(max(high if high < inner_high else inner_high, inner_high), min(low, inner_low))
+    first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
+    axes.xaxis.set_major_locator(FixedLocator([2.0**k for k in range(first, last + 1)]))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())

@@ -1,17 +1,19 @@
-"""Distributions of times: which share took no longer, one rising line per scheme."""
+"""Distributions of times: which share took no longer, one rising line per scheme, a panel per condition."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.report import drawing, units
 from narrows.report.data import Campaign, Run, floats
-from narrows.report.drawing import Numbers, Options, legend_above, new_figure, paper_style
-from narrows.report.style import distinct
-from narrows.text import plural
+from narrows.report.drawing import Numbers, Options, paper_style
+from narrows.report.figures import _conditions
+from narrows.report.panels import Block, Panels
+from narrows.report.ticks import make_logarithmic
+from narrows.statistics.runs import quantiles_over_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,16 +22,42 @@ POINTS = 400
 """Points of a curve: more than a page can show."""
 
 
-def curve(times: Any) -> tuple[Any, Any]:
-    """Times in order, and the shares that took no longer, thinned out evenly by share."""
-    shares = np.arange(1, len(times) + 1) / len(times)
-    keep = np.unique(np.linspace(0, len(times) - 1, POINTS).round().astype(int))
-    return times[keep], shares[keep]
+def curve(runs: Sequence[Any]) -> tuple[Any, Any]:
+    """Times and the shares that took no longer, of the times in order of each run: the median over the runs
+    of what a share of each run's did not exceed, so that a line is where the tables have their percentiles.
+    """
+    longest = max(map(len, runs))
+    # Of a single run the values themselves.
+    ranks = np.unique(np.linspace(0, longest - 1, min(longest, POINTS)).round().astype(int)) + 1
+    shares = ranks / longest
+    return quantiles_over_runs(runs, shares), shares
+
+
+def numbers_of(data: Campaign, found: Mapping[str, Sequence[Any]], column: str) -> Numbers:
+    """One row per point of a curve, of the times in order of the runs of a row, by its label."""
+    curves = {label: curve(runs) for label, runs in found.items()}
+    labels = [label for label, (times, _) in curves.items() for _ in times]
+    return _conditions.columns(
+        data,
+        labels,
+        {
+            column: np.concatenate([times for times, _ in curves.values()] or [np.zeros(0)]),
+            "share": np.concatenate([shares for _, shares in curves.values()] or [np.zeros(0)]),
+        },
+    )
+
+
+def counted(found: Mapping[str, Sequence[Any]], noun: str) -> str:
+    """The sentence of a caption on how many things the curves are made of."""
+    counts = [sum(map(len, runs)) for runs in found.values()]
+    low, high = min(counts), max(counts)
+    many = f"{low:,}" if low == high else f"{low:,} to {high:,}"
+    return f" A line has {many} {noun}{'s' if high != 1 else ''}."
 
 
 @dataclass(frozen=True)
 class Times:
-    """Durations of things of one kind, by scheme over its valid runs, without those of background flows.
+    """Durations of things of one kind, by row over its valid runs, without those of background flows.
 
     `metric` names the one that a run has if it has such things, `series` the records of single ones, `ends`
     their columns of begin and end.
@@ -44,8 +72,11 @@ class Times:
         """True if the measured rows of a run tell of such things under test."""
         return ((run.rows.get("all") or {}).get("metrics") or {}).get(self.metric) is not None
 
-    def found(self, data: Campaign) -> dict[str, tuple[Any, int]]:
-        """Per scheme: times in ms in order, and how many have no end."""
+    def found(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
+        """Per row: times in ms in order of each run, and how many have no end."""
+        return data.keep(self.series, lambda: self._read(data))
+
+    def _read(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
         found = {}
         for scheme in data.schemes:
             times: list[Any] = []
@@ -57,70 +88,61 @@ class Times:
                 own = np.isin(floats(columns["flow"]), [flow.number for flow in run.tested])
                 taken = floats(columns[self.ends[1]])[own] - floats(columns[self.ends[0]])[own]
                 endless += int(np.sum(np.isnan(taken)))
-                times.append(taken[np.isfinite(taken)] * 1e3)
                 run.forget()
+                if len(ended := np.sort(taken[np.isfinite(taken)]) * 1e3):
+                    times.append(ended)
             if times:
-                found[scheme] = (np.sort(np.concatenate(times)), endless)
-        return {scheme: one for scheme, one in found.items() if len(one[0])}
+                found[scheme] = (times, endless)
+        return found
+
+    def times(self, data: Campaign) -> dict[str, list[Any]]:
+        """Times in ms in order of each run, by row."""
+        return {label: times for label, (times, _) in self.found(data).items()}
 
     def numbers(self, data: Campaign) -> Numbers:
         """One row per point of a curve."""
-        curves = {scheme: curve(times) for scheme, (times, _) in self.found(data).items()}
-        return {
-            "scheme": [scheme for scheme, (times, _) in curves.items() for _ in times],
-            self.column: np.concatenate([times for times, _ in curves.values()] or [np.zeros(0)]),
-            "share": np.concatenate([shares for _, shares in curves.values()] or [np.zeros(0)]),
-        }
+        return numbers_of(data, self.times(data), self.column)
 
     def without_end(self, data: Campaign) -> str:
-        """The schemes with things that have no end, and how many: `cubic 2, reno 1`."""
+        """The rows with things that have no end, and how many: `cubic 2, reno 1`."""
         return ", ".join(f"{scheme} {count}" for scheme, (_, count) in self.found(data).items() if count)
 
-    def figure(self, data: Campaign, options: Options, noun: str, axis: str) -> Figure:
-        """A rising line per scheme."""
-        found = {scheme: (times, plural(len(times), noun)) for scheme, (times, _) in self.found(data).items()}
-        return draw(options, found, (f"{axis} (ms)", f"share of {noun}s"))
 
-
-def draw(options: Options, found: dict[str, tuple[Any, str]], axis_labels: tuple[str, str]) -> Figure:
-    """The picture of times (ms, in order) by scheme, each with a word about how many they are.
+def draw(
+    data: Campaign, options: Options, found: Mapping[str, Sequence[Any]], axis_labels: tuple[str, str]
+) -> Figure:
+    """The picture of the times (ms, in order) of the runs of rows, by label.
 
     The axis of times is logarithmic if they differ much.
     """
+    groups = _conditions.groups(data, list(found))
     with paper_style(options):
-        picture = new_figure(options, 62.0)
-        axes = picture.add_axes((0.1, 0.1, 0.8, 0.8))
-        handles: list[Any] = []
-        labels: list[str] = []
-        styles = distinct(list(found))
-        for scheme, (times, counted) in found.items():
-            style = styles[scheme]
-            x, y = curve(times)
-            (line,) = axes.step(
-                np.append(x[:1], x),
-                np.append([0.0], y),
-                where="post",
-                color=style.color,
-                linestyle=style.linestyle,
-                marker=style.marker,
-                markersize=3.6,
-                markeredgecolor="white",
-                markeredgewidth=0.4,
-                markevery=max(1, len(x) // 8),
-            )
-            handles.append(line)
-            labels.append(f"{scheme} ({counted})")
-        low = min(float(times[0]) for times, _ in found.values())
-        high = max(float(times[-1]) for times, _ in found.values())
+        block = Block(list(groups), *axis_labels, 48.0 if len(groups) == 1 else 24.0)
+        panels = Panels(options, [block], least_mm=20.0, narrowest_mm=17.0)
+        entries: dict[str, Any] = {}
+        for axes, labels in zip(panels.axes[0], groups.values(), strict=True):
+            for label in labels:
+                style, (x, y) = _conditions.look(data, label), curve(found[label])
+                (line,) = axes.step(
+                    np.append(x[:1], x),
+                    np.append([0.0], y),
+                    where="post",
+                    color=style.color,
+                    linestyle=style.linestyle,
+                    marker=style.marker,
+                    markersize=3.4,
+                    markeredgecolor="white",
+                    markeredgewidth=0.4,
+                    markevery=max(1, len(x) // 6),
+                )
+                entries.setdefault(_conditions.scheme_of(data, label), line)
+        first = panels.axes[0][0]
+        ends = [(x[0], x[-1]) for x, _ in map(curve, found.values())]
+        low, high = float(min(low for low, _ in ends)), float(max(high for _, high in ends))
         if low > 0 and high > 20 * low:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(lambda value, _: units.trimmed(value))
-        else:
-            axes.set_xlim(left=0)
-        axes.set_ylim(0, 1.02)
-        axes.set_xlabel(axis_labels[0], labelpad=1.5)
-        axes.set_ylabel(axis_labels[1])
-        # Places the axes, and makes the figure higher if the legend needs more rows.
-        drawing.place(axes, drawing.TOP_MM)
-        legend_above(axes, handles, labels)
-    return picture
+            make_logarithmic(first, "x")
+        elif low >= 0:
+            first.set_xlim(left=0)
+        first.set_ylim(0, 1.03)
+        panels.finish(entries)
+    return panels.figure

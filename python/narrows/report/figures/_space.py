@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from narrows.report.data import Campaign
 from narrows.report.figures.parameter import METRICS, SHOWN, matrix_rows, numeric
+from narrows.statistics.runs import median_over_runs
 from narrows.sweep.effects import Points, points_of
 from narrows.sweep.store import SweepFolder, is_sweep
 
@@ -18,13 +19,17 @@ _SHOWN = {**SHOWN, "bdp": (1, "bdp")}
 
 def spaces(data: Campaign) -> list[tuple[dict[str, Any], list[Points]]]:
     """Each metric with the points of the schemes, in the units of people; names of parameters have theirs."""
+    return data.keep("spaces", lambda: _spaces(data))
+
+
+def _spaces(data: Campaign) -> list[tuple[dict[str, Any], list[Points]]]:
     found = []
     for name in METRICS:
         metric = data.metric(name)
         if metric is None:
             continue
         points = list(_of_sweep(data, metric) if is_sweep(data.folder) else _of_matrix(data, metric))
-        points = [one for one in points if sum(len(set(values)) > 1 for values in one.values.values()) > 0]
+        points = [one for one in points if any(len(set(values)) > 1 for values in one.values.values())]
         if points:
             found.append((metric, points))
     return found
@@ -46,8 +51,6 @@ def _of_sweep(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
 
 def _of_matrix(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
     import numpy as np
-
-    from narrows.statistics.runs import median_over_runs
 
     rows = matrix_rows(data)
     scale = float(metric.get("show_scale") or 1)

@@ -10,7 +10,7 @@ import numpy as np
 from narrows.report import units
 from narrows.report.data import Run, floats, thin
 from narrows.report.drawing import Chart, Numbers, Options, over_time
-from narrows.report.style import Style, of_flows
+from narrows.report.style import Style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -33,7 +33,7 @@ class Samples:
     def found(self, run: Run) -> list[tuple[Style, int, Any, Any]]:
         """Style, number, times and values of every flow whose sender reports the quantity."""
         states = run.states
-        styles = of_flows([f.scheme for f in run.tested], [f.label for f in run.tested])
+        styles = run.styles_of(run.tested)
         found = []
         for flow, style in zip(run.tested, styles, strict=True):
             series = states.get(flow.number)
@@ -73,6 +73,7 @@ class Samples:
                     time,
                     value,
                     color=style.color,
+                    linestyle=style.linestyle,
                     linewidth=0.9,
                     marker=style.marker,
                     markersize=3.4,

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options
+from narrows.report.figures import _conditions, _shares
 from narrows.report.figures._shares import Times
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ TITLE = "Completion times"
 ALSO = ("fct",)
 SCOPE = "campaign"
 ORDER = 40
+STATISTIC = "median over the valid runs, at each share"
 
 TRANSFERS = Times("transfers", "transfers", ("started_s", "ended_s"), "completion_ms")
 
@@ -38,14 +40,15 @@ def caption(data: Campaign) -> str:
     """The caption."""
     text = (
         "Share of the transfers that took no longer than the time on the axis, from the application's "
-        "request until the last byte arrived; further left is better. All transfers of a scheme's valid runs "
-        "together."
+        "request until the last byte arrived; further left is better. Medians over the valid "
+        "runs of what a share of a run's transfers took."
     )
     if missing := TRANSFERS.without_end(data):
         text += f" Transfers that were not complete at the end are not shown: {missing}."
-    return text
+    return text + _shares.counted(TRANSFERS.times(data), "transfer") + _conditions.says_conditions(data)
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A rising line per scheme, on a logarithmic axis if the times differ much."""
-    return TRANSFERS.figure(data, options, "transfer", "completion time")
+    """A rising line per scheme, a panel per condition."""
+    axes = ("completion time (ms)", "share of transfers")
+    return _shares.draw(data, options, TRANSFERS.times(data), axes)

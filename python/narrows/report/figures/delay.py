@@ -9,7 +9,7 @@ import numpy as np
 from narrows.report import real_path, units
 from narrows.report.data import Flow, Run, floats
 from narrows.report.drawing import Chart, Numbers, Options, over_time
-from narrows.report.style import Style, of_background, of_flows
+from narrows.report.style import Style, of_background
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def numbers(run: Run) -> Numbers:
 def _styles(run: Run) -> list[tuple[Flow, Style]]:
     """The flows with their styles; those of the background first, so that they lie below."""
     tested = run.tested
-    own = of_flows([f.scheme for f in tested], [f.label for f in tested])
+    own = run.styles_of(tested)
     behind = [(f, of_background("background")) for f in run.background]
     return [*behind, *zip(tested, own, strict=True)]
 
@@ -116,10 +116,10 @@ def figure(run: Run, options: Options) -> Figure:
             rasterized=True,
             zorder=2,
         )
-        low, high = float(np.min(delay, initial=np.inf)), float(np.max(delay, initial=0.0))
-        bottom = 0.0 if low < 0.5 * high else low - 0.15 * (high - low + 0.01 * high)
-        axes.set_ylim(min(bottom, low), high + 0.06 * (high - bottom) if high > bottom else high + 1)
-        plot.highest = None
+        low, high = float(np.min(delay, initial=np.inf)), float(np.max(delay, initial=-np.inf))
+        bottom = min(0.0, low) if low < 0.5 * high else low - 0.15 * (high - low + 0.01 * high)
+        axes.set_ylim(bottom, high + 0.06 * (high - bottom) if high > bottom else bottom + 1)
+        plot.ends = None
     return plot.figure
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from narrows.report import units
 from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options, paper_style
-from narrows.report.figures import _delays
-from narrows.report.figures._rows import axes_of_rows
-from narrows.report.style import PAPER, distinct
+from narrows.report.figures import _conditions, _delays
+from narrows.report.figures._rows import rows_of_names, width_of
+from narrows.report.panels import Block, Panels
+from narrows.report.style import PAPER, Style
+from narrows.report.ticks import make_logarithmic
+from narrows.statistics.runs import quantiles_over_runs
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TITLE = "One-way delay by scheme"
@@ -21,6 +23,7 @@ ALSO = ("box", "boxplot")
 SCOPE = "campaign"
 ORDER = 70
 IN_REPORT = False
+STATISTIC = "median over the valid runs, of each percentile"
 
 _QUANTILES = {"p5_ms": 5, "p25_ms": 25, "median_ms": 50, "p75_ms": 75, "p95_ms": 95, "p99_ms": 99}
 
@@ -31,54 +34,86 @@ def absent(data: Campaign) -> str | None:
 
 
 def numbers(data: Campaign) -> Numbers:
-    """One row per scheme."""
+    """One row per scheme and condition."""
     found = _delays.of_schemes(data)
-    columns: dict[str, Any] = {"scheme": list(found), "packets": [len(delays) for delays in found.values()]}
-    for name, percent in _QUANTILES.items():
-        columns[name] = [float(np.percentile(delays, percent)) for delays in found.values()]
-    return columns
+    shown: dict[str, Any] = {"packets": [sum(map(len, runs)) for runs in found.values()]}
+    tables = [_quantiles(runs) for runs in found.values()]
+    shown |= {name: [float(table[place]) for table in tables] for place, name in enumerate(_QUANTILES)}
+    return _conditions.columns(data, list(found), shown)
 
 
 def caption(data: Campaign) -> str:
     """The caption."""
-    del data
+    own = " Each panel has an axis of delays of its own." if len(data.conditions) > 1 else ""
     return (
-        "One-way delays of all packets of a scheme's valid runs: the box spans the middle half, the line in "
-        "it is the median, whiskers end at the 5th and 95th percentile, the mark is the 99th."
+        (
+            "One-way delays of packets: the box spans the middle half, the line in "
+            "it is the median, whiskers end at the 5th and 95th percentile, the mark is the 99th; each the "
+            "median over the valid runs."
+        )
+        + _conditions.says_conditions(data)
+        + own
     )
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A box per scheme, one below the other."""
-    columns = numbers(data)
-    schemes = list(columns["scheme"])
-    styles = distinct(data.schemes)
+    """A box per scheme, one below the other, a panel per condition."""
+    found = _delays.of_schemes(data)
+    groups = _conditions.groups(data, list(found))
+    schemes = list(dict.fromkeys(_conditions.scheme_of(data, label) for label in found))
     with paper_style(options):
-        picture, axes = axes_of_rows(options, schemes)
-        for row, scheme in enumerate(schemes):
-            low, first, middle, third, high, far = (float(columns[name][row]) for name in _QUANTILES)
-            style = styles[scheme]
-            axes.plot(
-                [low, high], [row, row], color=style.color, linewidth=0.9, zorder=2, solid_capstyle="butt"
-            )
-            for end in (low, high):
-                axes.plot([end, end], [row - 0.15, row + 0.15], color=style.color, linewidth=0.9, zorder=2)
-            axes.barh(row, third - first, left=first, height=0.56, color=style.color, zorder=2.5)
-            axes.plot([middle, middle], [row - 0.28, row + 0.28], color=PAPER, linewidth=1.2, zorder=3)
-            axes.plot(
-                [far],
-                [row],
-                marker=style.marker,
-                color=style.color,
-                markersize=3.2,
-                linestyle="none",
-                zorder=3,
-            )
-        smallest, largest = min(columns["p5_ms"]), max(columns["p99_ms"])
-        if smallest > 0 and largest > 20 * smallest:
-            axes.set_xscale("log")
-            axes.xaxis.set_major_formatter(lambda value, _: units.trimmed(value))
-        else:
-            axes.set_xlim(0, largest * 1.05 if largest > 0 else 1)
-        axes.set_xlabel("one-way delay (ms)", labelpad=1.5)
-    return picture
+        names, row_mm = rows_of_names(schemes, options, 0.4 if len(groups) == 1 else 0.25)
+        high = max(row_mm * len(schemes), 8.0)
+        block = Block(list(groups), "one-way delay (ms)", "", high, high)
+        # Delays of different networks have axes of their own, or most boxes would be too small to read.
+        panels = Panels(
+            options,
+            [block],
+            least_mm=20.0,
+            narrowest_mm=9.0,
+            shared=(False, True),
+            left_mm=width_of(names, options),
+        )
+        for axes, labels in zip(panels.axes[0], groups.values(), strict=True):
+            for label in labels:
+                _box(
+                    axes,
+                    schemes.index(_conditions.scheme_of(data, label)),
+                    found[label],
+                    _conditions.look(data, label),
+                )
+            axes.grid(visible=False, axis="y")
+            _set_ends(axes, [found[label] for label in labels])
+        first = panels.axes[0][0]
+        first.set_yticks(range(len(schemes)), names)
+        first.set_ylim(len(schemes) - 0.5, -0.5)
+        panels.finish({})
+    return panels.figure
+
+
+def _quantiles(runs: Sequence[Any]) -> Any:
+    """The percentiles of a box, from the delays in order of each run."""
+    return quantiles_over_runs(runs, [percent / 100 for percent in _QUANTILES.values()])
+
+
+def _set_ends(axes: Axes, rows: list[list[Any]]) -> None:
+    """The axis of delays of a panel: from zero, or logarithmic where they differ much."""
+    tables = [_quantiles(runs) for runs in rows]
+    smallest, largest = min(float(one[0]) for one in tables), max(float(one[-1]) for one in tables)
+    if smallest > 0 and largest > 20 * smallest:
+        make_logarithmic(axes, "x")
+    elif smallest >= 0:
+        axes.set_xlim(0, largest * 1.06 if largest > 0 else 1)
+
+
+def _box(axes: Axes, row: int, runs: Sequence[Any], style: Style) -> None:
+    low, start, middle, end, high, far = map(float, _quantiles(runs))
+    line: dict[str, Any] = {"color": style.color, "linewidth": 0.9, "zorder": 2}
+    axes.plot([low, high], [row, row], solid_capstyle="butt", **line)
+    for stop in (low, high):
+        axes.plot([stop, stop], [row - 0.15, row + 0.15], **line)
+    axes.barh(row, end - start, left=start, height=0.56, color=style.color, zorder=2.5)
+    axes.plot([middle, middle], [row - 0.28, row + 0.28], color=PAPER, linewidth=1.2, zorder=3)
+    axes.plot(
+        [far], [row], marker=style.marker, color=style.color, markersize=2.8, linestyle="none", zorder=3
+    )

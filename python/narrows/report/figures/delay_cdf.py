@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options
-from narrows.report.figures import _delays
-from narrows.report.figures._shares import curve, draw
-from narrows.text import plural
+from narrows.report.figures import _conditions, _delays, _shares
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,6 +16,7 @@ ALSO = ("cdf",)
 SCOPE = "campaign"
 ORDER = 60
 IN_REPORT = False
+STATISTIC = "median over the valid runs, at each share"
 
 
 def absent(data: Campaign) -> str | None:
@@ -29,26 +26,18 @@ def absent(data: Campaign) -> str | None:
 
 def numbers(data: Campaign) -> Numbers:
     """One row per point of a curve."""
-    curves = {scheme: curve(delays) for scheme, delays in _delays.of_schemes(data).items()}
-    return {
-        "scheme": [scheme for scheme, (delays, _) in curves.items() for _ in delays],
-        "delay_ms": np.concatenate([delays for delays, _ in curves.values()] or [np.zeros(0)]),
-        "share": np.concatenate([shares for _, shares in curves.values()] or [np.zeros(0)]),
-    }
+    return _shares.numbers_of(data, _delays.of_schemes(data), "delay_ms")
 
 
 def caption(data: Campaign) -> str:
     """The caption."""
-    del data
-    return (
+    text = (
         "Share of the packets whose one-way delay was no longer than the value on the axis; further left is "
-        "better. All packets of a scheme's valid runs together."
+        "better. Medians over the valid runs of what a share of a run's packets did not exceed."
     )
+    return text + _shares.counted(_delays.of_schemes(data), "packet") + _conditions.says_conditions(data)
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A rising line per scheme."""
-    found = {
-        scheme: (delays, plural(len(delays), "packet")) for scheme, delays in _delays.of_schemes(data).items()
-    }
-    return draw(options, found, ("one-way delay (ms)", "share of packets"))
+    """A rising line per scheme, a panel per condition."""
+    return _shares.draw(data, options, _delays.of_schemes(data), ("one-way delay (ms)", "share of packets"))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from narrows.analysis.metrics import head_of
 from narrows.report.data import Campaign
-from narrows.report.drawing import Numbers, Options, legend_over, new_figure, paper_style
+from narrows.report.drawing import Numbers, Options, paper_style
+from narrows.report.figures._rows import rows_of_names, width_of
 from narrows.report.figures._space import spaces
+from narrows.report.panels import Block, Panels
 from narrows.report.style import distinct
 from narrows.sweep.effects import effects
 
@@ -19,13 +20,12 @@ ALSO = ("main-effects",)
 SCOPE = "campaign"
 ORDER = 27
 IN_REPORT = False
+STATISTIC = "share of the variance between points, each the median over its valid runs"
 
 #: Interactions of less than this share are not drawn.
 LEAST = 0.01
 #: Of many, the largest interactions of a scheme are drawn.
 MOST_PAIRS = 10
-_ROW_MM = 5.0
-_LETTER_MM = 1.3
 
 
 def absent(data: Campaign) -> str | None:
@@ -68,42 +68,54 @@ def caption(_data: Campaign) -> str:
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """Bars by metric, a colour per scheme."""
+    """A mark per scheme in the row of each effect, a block per metric."""
     rows = _rows(data)
     metrics = list(dict.fromkeys(metric for _, metric, _, _ in rows))
-    styles = distinct(list(dict.fromkeys(scheme for scheme, _, _, _ in rows)))
-    most = max(len({row[2] for row in rows if row[1] == metric}) for metric in metrics)
+    schemes = list(dict.fromkeys(scheme for scheme, _, _, _ in rows))
+    styles = {**distinct(schemes), **data.styles}
+    step = min(0.7 / len(schemes), 0.2)
+    entries: dict[str, Any] = {}
     with paper_style(options):
-        picture = new_figure(options, most * (2.0 + _ROW_MM * len(styles) / 1.6) + 22)
-        grid = picture.subplots(1, len(metrics), squeeze=False)
-        handles: dict[str, Any] = {}
-        for place, metric in zip(grid[0], metrics, strict=True):
-            own = {(scheme, effect): share for scheme, one, effect, share in rows if one == metric}
-            names = _in_order(own, list(styles))
-            high = 0.8 / len(styles)
-            for number, (scheme, style) in enumerate(styles.items()):
-                bars = place.barh(
-                    [at + (number + 0.5) * high - 0.4 for at in range(len(names))],
-                    [100 * own.get((scheme, name), 0.0) for name in names],
-                    height=high * 0.9,
+        own = {
+            metric: {(scheme, effect): share for scheme, one, effect, share in rows if one == metric}
+            for metric in metrics
+        }
+        orders = {metric: _in_order(own[metric], schemes) for metric in metrics}
+        every = [name for order in orders.values() for name in order]
+        names, row_mm = rows_of_names(every, options, 0.36)
+        row_mm = max(row_mm, 2.0 + 0.42 * len(schemes))
+        folded = dict(zip(every, names, strict=True))
+        blocks = []
+        for metric in metrics:
+            label = f"share of the variance of {(data.metric(metric) or {}).get('label', metric)} (%)"
+            high = max(8.0, row_mm * len(orders[metric]))
+            blocks.append(Block([""], label, "", high, high))
+        panels = Panels(options, blocks, left_mm=width_of(names, options))
+        for metric, (axes,) in zip(metrics, panels.axes, strict=True):
+            order = orders[metric]
+            for number, scheme in enumerate(schemes):
+                at = [place + (number - (len(schemes) - 1) / 2) * step for place in range(len(order))]
+                shares = [100 * own[metric].get((scheme, name), 0.0) for name in order]
+                style = styles[scheme]
+                axes.hlines(at, 0, shares, color=style.color, linewidth=0.5, alpha=0.6)
+                (marks,) = axes.plot(
+                    shares,
+                    at,
+                    linestyle="none",
+                    marker=style.marker,
+                    markersize=3.4,
                     color=style.color,
+                    markeredgecolor="white",
+                    markeredgewidth=0.3,
                 )
-                handles.setdefault(scheme, bars)
-            place.set_yticks(range(len(names)), names)
-            place.set_ylim(len(names) - 0.5, -0.5)
-            place.set_xlim(0, 100)
-            place.grid(visible=False, axis="y")
-            place.set_xlabel(f"share of the variance of {head_of(data.metric(metric) or {})} (%)")
-        legend_over(picture, handles, options, 6.0)
-        # Labels of two long names need more room than figures have at their left.
-        longest = max(len(effect) for _, _, effect, _ in rows) * _LETTER_MM + 4.0
-        room = longest / (picture.get_figwidth() * 25.4)
-        picture.subplots_adjust(
-            left=max(0.125, room),
-            wspace=max(0.45, 1.2 * room * len(metrics) / (1 - room)),
-            bottom=14.0 / (picture.get_figheight() * 25.4),
-        )
-    return picture
+                entries.setdefault(scheme, marks)
+            axes.set_yticks(range(len(order)), [folded[name] for name in order])
+            axes.set_ylim(len(order) - 0.5, -0.5)
+            axes.set_xlim(-3.0, 103.0)
+            axes.grid(visible=False, axis="y")
+            axes.tick_params(axis="y", length=0)
+        panels.finish(entries)
+    return panels.figure
 
 
 def _in_order(own: dict[tuple[str, str], float], schemes: list[str]) -> list[str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from narrows.report import units
 from narrows.report.data import Campaign
-from narrows.report.drawing import Numbers, Options, legend_over, limit, new_figure, paper_style
-from narrows.report.style import distinct
+from narrows.report.drawing import Numbers, Options, limit, paper_style
+from narrows.report.figures import _conditions
+from narrows.report.panels import Block, Panels
+from narrows.report.style import Style
+from narrows.report.ticks import reach_values
+from narrows.statistics.runs import STATISTIC as OF_RUNS
+from narrows.statistics.runs import median_over_runs
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,6 +22,7 @@ ALSO = ("fairness", "jain", "cov")
 SCOPE = "campaign"
 ORDER = 80
 IN_REPORT = False
+STATISTIC = OF_RUNS
 
 _KINDS = {"jain": "Jain's index", "cov": "coefficient of variation"}
 
@@ -35,6 +40,10 @@ def _scales(data: Campaign, kind: str) -> dict[str, float]:
 
 def _found(data: Campaign) -> list[tuple[str, str, float, float, float, float, int]]:
     """Kind, scheme, window (s), median, smallest, largest and number of the valid runs."""
+    return data.keep("fairness_scales", lambda: _read(data))
+
+
+def _read(data: Campaign) -> list[tuple[str, str, float, float, float, float, int]]:
     found = []
     for kind in _KINDS:
         for name, window in _scales(data, kind).items():
@@ -47,7 +56,15 @@ def _found(data: Campaign) -> list[tuple[str, str, float, float, float, float, i
                 values = [float(row[name]) for row in rows if row.get(name) is not None]
                 if values:
                     found.append(
-                        (kind, scheme, window, median(values), min(values), max(values), len(values))
+                        (
+                            kind,
+                            scheme,
+                            window,
+                            median_over_runs(values),
+                            min(values),
+                            max(values),
+                            len(values),
+                        )
                     )
     return found
 
@@ -60,71 +77,71 @@ def absent(data: Campaign) -> str | None:
 
 def numbers(data: Campaign) -> Numbers:
     """One row per kind, scheme and window."""
-    names = ("metric", "scheme", "window_s", "median", "min", "max", "runs")
-    columns = list(zip(*_found(data), strict=True)) or [()] * len(names)
-    return dict(zip(names, map(list, columns), strict=True))
+    found = _found(data)
+    names = ("window_s", "median", "min", "max", "runs")
+    shown: dict[str, list[Any]] = {"metric": [row[0] for row in found]}
+    shown |= {name: [row[place] for row in found] for place, name in enumerate(names, 2)}
+    return _conditions.columns(data, [row[1] for row in found], shown)
 
 
 def caption(data: Campaign) -> str:
     """The caption."""
-    del data
     return (
         "Fairness between flows (Jain's index, 1 is equal shares) and unsteadiness of the throughput of all "
         "together (coefficient of variation, 0 is steady) in windows of a length: lines are medians of the "
         "valid runs, bars reach from the smallest to the largest run."
-    )
+    ) + _conditions.says_conditions(data)
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """Two pictures side by side."""
+    """A block for each of the two, a panel per condition."""
     found = _found(data)
     kinds = [kind for kind in _KINDS if any(row[0] == kind for row in found)]
-    styles = distinct(data.schemes)
-    handles: dict[str, Any] = {}
+    groups = _conditions.groups(data, list(dict.fromkeys(row[1] for row in found)))
+    entries: dict[str, Any] = {}
     with paper_style(options):
-        narrow = options.width_mm < 120 and len(kinds) > 1
-        picture = new_figure(options, 62.0 * (len(kinds) if narrow else 1))
-        grid = (
-            picture.subplots(len(kinds), 1, squeeze=False)
-            if narrow
-            else picture.subplots(1, len(kinds), squeeze=False)
-        )
-        for axes, kind in zip(grid.flat, kinds, strict=True):
-            for scheme in data.schemes:
-                rows = sorted(row[2:6] for row in found if row[:2] == (kind, scheme))
-                if not rows:
-                    continue
-                style = styles[scheme]
-                windows, middles, lows, highs = (list(column) for column in zip(*rows, strict=True))
-                below = [middle - low for middle, low in zip(middles, lows, strict=True)]
-                above = [high - middle for middle, high in zip(middles, highs, strict=True)]
-                handles[scheme] = axes.errorbar(
-                    windows,
-                    middles,
-                    yerr=[below, above],
-                    color=style.color,
-                    marker=style.marker,
-                    linestyle=style.linestyle,
-                    markersize=3.6,
-                    markeredgecolor="white",
-                    markeredgewidth=0.4,
-                    elinewidth=0.6,
-                )
-            axes.set_xscale("log")
-            axes.set_xticks(
-                windows_of(found, kind), [units.trimmed(w) for w in windows_of(found, kind)], minor=False
-            )
-            axes.xaxis.minorticks_off()
-            axes.set_xlabel("window (s)")
-            axes.set_ylabel(_KINDS[kind])
+        high = 42.0 if len(groups) == 1 else 24.0
+        blocks = [Block(list(groups), "window (s)", _KINDS[kind], high) for kind in kinds]
+        panels = Panels(options, blocks, least_mm=20.0, narrowest_mm=17.0)
+        for row, kind in zip(panels.axes, kinds, strict=True):
+            for axes, labels in zip(row, groups.values(), strict=True):
+                for label in labels:
+                    own = sorted(one[2:6] for one in found if one[:2] == (kind, label))
+                    if own:
+                        line = _line(axes, own, _conditions.look(data, label))
+                        entries.setdefault(_conditions.scheme_of(data, label), line)
+            windows = windows_of(found, kind)
+            row[0].set_xscale("log")
+            row[0].set_xticks(windows, [units.trimmed(w) for w in windows], minor=False)
+            row[0].xaxis.minorticks_off()
+            # Once all panels have their data: before, what comes later would be cut.
             if kind == "jain":
-                axes.set_ylim(top=1.005)
+                low = float(row[0].get_ylim()[0])
+                row[0].set_ylim(low, 1.0 + max(0.05 * (1.0 - low), 0.005))
             else:
-                axes.set_ylim(bottom=0)
-            limit(axes, options)
-        legend_over(picture, handles, options, 2.0)
-        picture.subplots_adjust(wspace=0.28, hspace=0.3)
-    return picture
+                reach_values(row)
+            limit(row[0], options)
+        panels.finish(entries)
+    return panels.figure
+
+
+def _line(axes: Any, rows: list[tuple[float, float, float, float]], style: Style) -> Any:
+    windows, middles, lows, highs = (list(column) for column in zip(*rows, strict=True))
+    below = [middle - low for middle, low in zip(middles, lows, strict=True)]
+    above = [high - middle for middle, high in zip(middles, highs, strict=True)]
+    bars = axes.errorbar(
+        windows,
+        middles,
+        yerr=[below, above],
+        color=style.color,
+        marker=style.marker,
+        linestyle=style.linestyle,
+        markersize=3.6,
+        markeredgecolor="white",
+        markeredgewidth=0.4,
+        elinewidth=0.6,
+    )
+    return bars.lines[0]
 
 
 def windows_of(found: list[tuple[str, str, float, float, float, float, int]], kind: str) -> list[float]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options
+from narrows.report.figures import _conditions, _shares
 from narrows.report.figures._shares import Times
 
 if TYPE_CHECKING:
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 TITLE = "Frame delays"
 SCOPE = "campaign"
 ORDER = 45
+STATISTIC = "median over the valid runs, at each share"
 
 FRAMES = Times("freezes", "frames", ("captured_s", "arrived_s"), "delay_ms")
 
@@ -34,13 +36,14 @@ def caption(data: Campaign) -> str:
     """The caption."""
     text = (
         "Share of the frames of video that were whole at the receiver no later than the time on the axis "
-        "after their capture; further left is better. All frames of a scheme's valid runs together."
+        "after their capture; further left is better. Medians over the valid runs of what a share "
+        "of a run's frames took."
     )
     if lost := FRAMES.without_end(data):
         text += f" Frames that were never whole are not shown: {lost}."
-    return text
+    return text + _shares.counted(FRAMES.times(data), "frame") + _conditions.says_conditions(data)
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A rising line per scheme, on a logarithmic axis if the delays differ much."""
-    return FRAMES.figure(data, options, "frame", "frame delay")
+    """A rising line per scheme, a panel per condition."""
+    return _shares.draw(data, options, FRAMES.times(data), ("frame delay (ms)", "share of frames"))

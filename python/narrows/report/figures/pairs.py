@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from narrows.report.data import Campaign, Run
-from narrows.report.drawing import Numbers, Options, new_figure, paper_style
-from narrows.report.style import INK, MUTED, PAPER
+from narrows.report.drawing import Numbers, Options, paper_style
+from narrows.report.figures import _conditions
+from narrows.report.figures._rows import rows_of_names, width_of
+from narrows.report.figures.surface import write_values
+from narrows.report.panels import Block, Panels
+from narrows.statistics.runs import STATISTIC as OF_RUNS
 from narrows.statistics.runs import median_over_runs
 
 if TYPE_CHECKING:
@@ -19,6 +23,8 @@ TITLE = "Shares of pairs"
 ALSO = ("harm", "starvation")
 SCOPE = "campaign"
 ORDER = 30
+STATISTIC = OF_RUNS
+OWN_LIMITS = True
 
 Pair = tuple[str, str]
 
@@ -41,15 +47,19 @@ def _rates(run: Run, names: dict[str, list[str]]) -> dict[str, list[float]] | No
     return found if len(found) < 3 else None
 
 
-def _valid(data: Campaign) -> Iterator[dict[str, list[float]]]:
-    names = _names(data)
-    return (rates for run in data.runs if run.valid and (rates := _rates(run, names)))
+def _valid(data: Campaign) -> dict[str, list[dict[str, list[float]]]]:
+    """Per condition the throughputs of the valid runs."""
+    names, found = _names(data), {}
+    for title, labels in _conditions.groups(data, data.schemes).items():
+        runs = [run for label in labels for run in data.of_scheme(label) if run.valid]
+        found[title] = [rates for run in runs if (rates := _rates(run, names))]
+    return found
 
 
-def _found(data: Campaign) -> dict[Pair, list[float]]:
+def _found(runs: list[dict[str, list[float]]]) -> dict[Pair, list[float]]:
     """Per pair (row, column) the share that a flow of the row's scheme has of one of each, in every run."""
     found: dict[Pair, list[float]] = {}
-    for rates in _valid(data):
+    for rates in runs:
         means = {scheme: sum(values) / len(values) for scheme, values in rates.items()}
         if len(means) < 2 or sum(means.values()) <= 0:
             continue
@@ -59,13 +69,13 @@ def _found(data: Campaign) -> dict[Pair, list[float]]:
     return found
 
 
-def _harm(data: Campaign) -> dict[Pair, float]:
+def _harm(runs: list[dict[str, list[float]]]) -> dict[Pair, float]:
     """Per pair the share of its throughput alone that the row's scheme loses beside a flow of the column's,
     from medians of runs (Ware et al., HotNets 2019); of schemes that ran alone too. Beside itself it is what
     two flows of a scheme do to each other: the measure for the others (RFC 9743, section 5.2)."""
     alone: dict[str, list[float]] = {}
     beside: dict[Pair, list[float]] = {}
-    for rates in _valid(data):
+    for rates in runs:
         schemes = list(rates)
         flows = sum(map(len, rates.values()))
         if flows == 1:
@@ -80,30 +90,35 @@ def _harm(data: Campaign) -> dict[Pair, float]:
     }
 
 
+def _shown(data: Campaign) -> dict[str, tuple[dict[Pair, list[float]], dict[Pair, float]]]:
+    """Shares and harm by condition, where there are pairs."""
+    found = {title: (_found(runs), _harm(runs)) for title, runs in _valid(data).items()}
+    return {
+        title: (shares, harm)
+        for title, (shares, harm) in found.items()
+        if len(shares) > 2 or (shares and any(pair in harm for pair in shares))
+    }
+
+
 def absent(data: Campaign) -> str | None:
     """Needs runs that mix two schemes: those of two pairs, or of one whose schemes ran alone too."""
-    found, harm = _found(data), _harm(data)
-    return (
-        None
-        if len(found) > 2 or (found and any(pair in harm for pair in found))
-        else "Fewer than two pairs of schemes share a path in valid runs."
-    )
+    return None if _shown(data) else "Fewer than two pairs of schemes share a path in valid runs."
 
 
 def numbers(data: Campaign) -> Numbers:
-    """One row per pair in either order; share and harm are each known of some pairs."""
-    found, harm = _found(data), _harm(data)
-    pairs = list(dict.fromkeys([*found, *harm]))
-    shares = [found.get(pair) or [np.nan] for pair in pairs]
-    return {
-        "scheme": [row for row, _ in pairs],
-        "beside": [column for _, column in pairs],
-        "share": [median_over_runs(values) for values in shares],
-        "min": [min(values) for values in shares],
-        "max": [max(values) for values in shares],
-        "harm": [harm.get(pair, np.nan) for pair in pairs],
-        "runs": [len(found.get(pair, ())) for pair in pairs],
+    """One row per condition and pair in either order; share and harm are each known of some pairs."""
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("condition", "scheme", "beside", "share", "min", "max", "harm", "runs")
     }
+    for title, (found, harm) in _shown(data).items():
+        for pair in dict.fromkeys([*found, *harm]):
+            shares = found.get(pair) or [np.nan]
+            row = (title, *pair, median_over_runs(shares), min(shares), max(shares), harm.get(pair, np.nan))
+            for name, value in zip(columns, (*row, len(found.get(pair, ()))), strict=True):
+                columns[name].append(value)
+    if len(data.conditions) < 2:
+        del columns["condition"]
+    return columns
 
 
 def caption(data: Campaign) -> str:
@@ -112,63 +127,74 @@ def caption(data: Campaign) -> str:
         "Share in per cent that a flow of the scheme in the row gets beside one of the scheme in the column: "
         "50 is an equal share, and more is taken from the other. Medians of the valid runs."
     )
-    if _harm(data):
+    if any(harm for _, harm in _shown(data).values()):
         text += (
             " Harm in per cent is the part of its throughput alone that the scheme in the row loses beside"
             " the one in the column; beside itself it is what two of its flows do to each other."
         )
-    return text
+    return text + _conditions.says_conditions(data)
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A square per pair, with its number; a second map of harm where schemes ran alone too."""
-    from matplotlib.colors import LinearSegmentedColormap
+    """A square per pair, a panel per condition; a second block for harm where schemes ran alone too."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
 
-    found, harm = _found(data), _harm(data)
-    present = {name for pair in (*found, *harm) for name in pair}
+    shown = _shown(data)
+    present = {name for found, harm in shown.values() for pair in (*found, *harm) for name in pair}
     schemes = [s for s in _in_order(data) if s in present]
-    # Light in the middle; in grey, where both ends are alike, the numbers tell.
-    ends = LinearSegmentedColormap.from_list("shares", ["#8d4f9f", "#f4f1ec", "#c78200"])
-    worse = LinearSegmentedColormap.from_list("harm", ["#f4f1ec", "#8d4f9f"])
-    shares = {pair: median_over_runs(values) for pair, values in found.items()}
-    # Numbers are written light where the map is dark.
-    maps = [("share of (%)", shares, ends, lambda value: value < 18)]
-    if harm:
-        maps.append(("harm to (%)", harm, worse, lambda value: value > 60))
+    # Lightness rises or falls from one end to the other, so that the maps can be read in grey.
+    ends = LinearSegmentedColormap.from_list("shares", ["#4a2373", "#a5799f", "#e8b86a", "#fff3d9"])
+    worse = LinearSegmentedColormap.from_list("harm", ["#f4f1ec", "#b98bb8", "#4a2373"])
+    scale = Normalize(0, 100)
+    shares = {
+        title: {pair: median_over_runs(values) for pair, values in found.items()}
+        for title, (found, _) in shown.items()
+    }
+    maps = [("share of (%)", shares, ends, False)]
+    if any(harm for _, harm in shown.values()):
+        maps.append(("harm to (%)", {title: harm for title, (_, harm) in shown.items()}, worse, True))
     with paper_style(options):
-        margin = max(map(len, schemes)) * 0.2 * options.font_pt + 8
-        room = options.width_mm / len(maps)
-        size = min((room - margin - 3) / len(schemes), 14.0)
-        picture = new_figure(options, size * len(schemes) + margin + 3)
-        height = picture.get_figheight() * 25.4
-        wide = size * len(schemes)
-        for number, (label, values, shades, dark) in enumerate(maps):
-            left = number * (margin + wide + 6) + margin
-            axes = picture.add_axes(
-                (left / options.width_mm, margin / height, wide / options.width_mm, wide / height)
-            )
-            _map(axes, schemes, values, shades, dark)
-            axes.set_xlabel("beside", color=MUTED)
-            axes.set_ylabel(label, color=MUTED)
-    return picture
+        names, _ = rows_of_names(schemes, options, 0.25)
+        blocks = [
+            Block(list(shown), "beside", label, 30.0, heading=label, shades=ScalarMappable(scale, shades))
+            for label, _, shades, _ in maps
+        ]
+        count = len(schemes)
+        panels = Panels(
+            options,
+            [replace(block, y_label="") for block in blocks],
+            least_mm=max(18.0, 3.1 * count),
+            narrowest_mm=2.2 * count,
+            widest_mm=max(14.0 * count, 20.0),
+            left_mm=width_of(names, options),
+        )
+        cell = panels.panel_mm / count
+        panels.blocks = [
+            replace(block, height_mm=cell * count, least_mm=min(cell, 2.2) * count) for block in panels.blocks
+        ]
+        size = min(options.font_pt - 0.5, cell / 0.42)
+        for row, (_, values, shades, _) in zip(panels.axes, maps, strict=True):
+            for axes, own in zip(row, values.values(), strict=True):
+                axes.imshow(_table(schemes, own), cmap=shades, norm=scale, aspect="auto")
+                axes.grid(visible=False)
+                axes.tick_params(length=0, labelsize=size)
+            row[0].set_xticks(range(count), names, rotation=90)
+            row[0].set_yticks(range(count), names)
+        panels.finish({})
+        for row, (_, values, _, light) in zip(panels.axes, maps, strict=True):
+            for axes, own in zip(row, values.values(), strict=True):
+                table = _table(schemes, own)
+                write_values(axes, table, 0, 100, options, lambda value, _: f"{value:.0f}", light_above=light)
+    return panels.figure
 
 
-def _map(
-    axes: Any, schemes: list[str], values: dict[Pair, float], shades: Any, is_dark: Callable[[float], bool]
-) -> None:
-    """A map of per cents."""
+def _table(schemes: list[str], values: dict[Pair, float]) -> Any:
+    """Per cents in rows and columns."""
     table: Any = np.full((len(schemes), len(schemes)), np.nan)
     for (row, column), value in values.items():
         table[schemes.index(row), schemes.index(column)] = value * 100
-    axes.imshow(table, cmap=shades, vmin=0, vmax=100, aspect="auto")
-    for (row, column), value in np.ndenumerate(table):
-        if np.isfinite(value):
-            colour = PAPER if is_dark(value) else INK
-            axes.text(column, row, f"{value:.0f}", ha="center", va="center", color=colour)
-    axes.set_xticks(range(len(schemes)), schemes, rotation=90)
-    axes.set_yticks(range(len(schemes)), schemes)
-    axes.grid(visible=False)
-    axes.tick_params(length=0)
+    return table
 
 
 def _in_order(data: Campaign) -> list[str]:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
-from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from narrows.analysis.metrics import head_of, unit_of
+from narrows.analysis.metrics import unit_of
 from narrows.report import units
 from narrows.report.data import Campaign
-from narrows.report.drawing import Numbers, Options, legend_over, limit, new_figure, paper_style
-from narrows.report.style import distinct
-from narrows.statistics.runs import spread_of, summarise
+from narrows.report.drawing import Numbers, Options, limit, paper_style
+from narrows.report.legends import text_mm
+from narrows.report.panels import Block, Panels
+from narrows.report.ticks import make_logarithmic, reach_values
+from narrows.statistics.runs import STATISTIC as OF_RUNS
+from narrows.statistics.runs import median_over_runs, spread_of, summarise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +22,7 @@ TITLE = "Metrics against the matrix"
 ALSO = ("sensitivity",)
 SCOPE = "campaign"
 ORDER = 25
+STATISTIC = OF_RUNS
 
 METRICS = ("throughput_bps", "delay_p95_ns")
 """The metrics drawn, one below the other."""
@@ -38,19 +40,16 @@ class Point:
 
 
 def matrix_rows(data: Campaign) -> dict[str, tuple[str, dict[str, str]]]:
-    """Base name and values of every row that a matrix made, by its label."""
-    found = {}
-    for row in data.resolved.get("schemes") or []:
-        values = row.get("values") if isinstance(row, dict) else None
-        if values:
-            words = ", ".join(f"{name} {value}" for name, value in values.items())
-            label = str(row["label"])
-            found[label] = (label.removesuffix(f" ({words})"), {str(k): str(v) for k, v in values.items()})
-    return found
+    """Scheme and values of every row that a matrix made, by its label."""
+    return {label: (row.scheme, dict(row.values)) for label, row in data.rows.items() if row.values}
 
 
 def points(data: Campaign) -> list[Point]:
     """One per scheme, cell of the matrix and metric that has values."""
+    return data.keep("parameter", lambda: _read(data))
+
+
+def _read(data: Campaign) -> list[Point]:
     rows = matrix_rows(data)
     found = []
     for label in data.schemes:
@@ -116,7 +115,7 @@ def numbers(data: Campaign) -> Numbers:
         **{key: [point.values.get(key) for point in found] for key in keys},
         "metric": [point.metric for point in found],
         "unit": [unit_of(data.metric(point.metric) or {}) for point in found],
-        "median": [median(point.samples) for point in found],
+        "median": [median_over_runs(point.samples) for point in found],
         "low": [spread.low for spread in spreads],
         "high": [spread.high for spread in spreads],
         "runs": [len(point.samples) for point in found],
@@ -131,43 +130,56 @@ def caption(data: Campaign) -> str:
         "runs the smallest and largest."
     )
     others = [key for key in dict.fromkeys(k for p in found for k in p.values) if key != _axis(found)]
-    return text + (f" A column for each value of {' and '.join(others)}." if others else "")
+    return text + (f" A panel for each value of {' and '.join(others)}." if others else "")
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A row per metric, a column per combination of the other parameters."""
+    """A block per metric, a panel per combination of the other parameters."""
     found = points(data)
     axis = _axis(found)
     assert axis is not None
-    groups = list(dict.fromkeys(_others(point, axis) for point in found))
     metrics = [name for name in METRICS if any(point.metric == name for point in found)]
     texts = list(dict.fromkeys(point.values[axis] for point in found if axis in point.values))
     placed = numeric(texts)
     at = dict(zip(texts, placed[0] if placed else range(len(texts)), strict=True))
-    styles = distinct(list(dict.fromkeys(point.scheme for point in found)))
+    groups = list(dict.fromkeys(_others(point, axis) for point in found))
+    titles = _titles(groups)
+    label = f"{axis} ({placed[1]})" if placed and placed[1] else axis
+    entries: dict[str, Any] = {}
     with paper_style(options):
-        picture = new_figure(options, 44.0 * len(metrics) + 14)
-        grid = picture.subplots(len(metrics), len(groups), squeeze=False, sharex=True, sharey="row")
-        handles: dict[str, Any] = {}
-        for (row, metric), (column, group) in itertools.product(enumerate(metrics), enumerate(groups)):
-            axes = grid[row][column]
-            for scheme, style in styles.items():
-                own = [p for p in found if (p.scheme, p.metric, _others(p, axis)) == (scheme, metric, group)]
-                line = _line(axes, sorted((at[p.values[axis]], p.samples) for p in own), style)
-                handles.setdefault(scheme, line)
-            if column == 0:
-                described = data.metric(metric) or {}
-                axes.set_ylabel(f"{head_of(described)} ({unit_of(described)})")
-            if row == 0 and group:
-                axes.set_title(", ".join(f"{key} {value}" for key, value in group), loc="left")
-            if row == len(metrics) - 1:
-                axes.set_xlabel(f"{axis} ({placed[1]})" if placed and placed[1] else axis)
-            _ticks(axes, at, placed is not None)
-            axes.set_ylim(bottom=0)
-            limit(axes, options)
-        legend_over(picture, handles, options, 6.0)
-        picture.subplots_adjust(wspace=0.08, hspace=0.12)
-    return picture
+        high = 42.0 if len(groups) == 1 else 27.0
+        blocks = []
+        for metric in metrics:
+            described = data.metric(metric) or {}
+            blocks.append(Block(titles, label, named(described), high))
+        panels = Panels(options, blocks, least_mm=20.0, narrowest_mm=17.0)
+        for row, metric in zip(panels.axes, metrics, strict=True):
+            for axes, group in zip(row, groups, strict=True):
+                own = [p for p in found if p.metric == metric and _others(p, axis) == group]
+                for scheme in dict.fromkeys(point.scheme for point in own):
+                    mine = sorted((at[p.values[axis]], p.samples) for p in own if p.scheme == scheme)
+                    entries.setdefault(scheme, _line(axes, mine, data.styles[scheme]))
+            # Once all panels have their data: before, what comes later would be cut.
+            reach_values(row)
+            _ticks(row[0], at, placed is not None, panels.panel_mm, options)
+            limit(row[0], options)
+        in_order = [scheme for scheme in data.styles if scheme in entries]
+        panels.finish({scheme: entries[scheme] for scheme in in_order})
+    return panels.figure
+
+
+def named(metric: dict[str, Any]) -> str:
+    """A metric with its unit, as axes name it."""
+    unit = unit_of(metric)
+    return f"{metric.get('label', '')} ({unit})" if unit else str(metric.get("label", ""))
+
+
+def _titles(groups: list[tuple[tuple[str, str], ...]]) -> list[str]:
+    """The combinations in words, without what all have."""
+    shared = set(groups[0]).intersection(*groups)
+    return [
+        ", ".join(f"{key} {value}" for key, value in group if (key, value) not in shared) for group in groups
+    ]
 
 
 def _others(point: Point, axis: str) -> tuple[tuple[str, str], ...]:
@@ -175,13 +187,13 @@ def _others(point: Point, axis: str) -> tuple[tuple[str, str], ...]:
 
 
 def _line(axes: Any, rows: list[tuple[float, tuple[float, ...]]], style: Any) -> Any:
-    middles = [median(samples) for _, samples in rows]
+    middles = [median_over_runs(samples) for _, samples in rows]
     below, above = [], []
     for middle, (_, samples) in zip(middles, rows, strict=True):
         spread = spread_of(summarise(samples))
         below.append(0.0 if spread.low is None else max(0.0, middle - spread.low))
         above.append(0.0 if spread.high is None else max(0.0, spread.high - middle))
-    return axes.errorbar(
+    bars = axes.errorbar(
         [x for x, _ in rows],
         middles,
         yerr=[below, above],
@@ -194,9 +206,10 @@ def _line(axes: Any, rows: list[tuple[float, tuple[float, ...]]], style: Any) ->
         elinewidth=0.7,
         capsize=1.5,
     )
+    return bars.lines[0]
 
 
-def _ticks(axes: Any, at: dict[str, float], is_numeric: bool) -> None:
+def _ticks(axes: Any, at: dict[str, float], is_numeric: bool, room_mm: float, options: Options) -> None:
     places = sorted(at.values())
     if is_numeric:
         if places[0] > 0 and places[-1] > 8 * places[0]:
@@ -204,6 +217,10 @@ def _ticks(axes: Any, at: dict[str, float], is_numeric: bool) -> None:
         if len(places) <= 8:
             axes.set_xticks(places, [units.trimmed(value) for value in places], minor=False)
             axes.xaxis.minorticks_off()
-    else:
-        axes.set_xticks(list(at.values()), list(at))
-        axes.set_xlim(-0.4, len(at) - 0.6)
+        elif axes.get_xscale() == "log":
+            make_logarithmic(axes, "x")
+        return
+    size = options.font_pt - 0.5
+    wide = max(text_mm(text, size) for text in at) > room_mm / len(at) - 0.8
+    axes.set_xticks(list(at.values()), list(at), rotation=90 if wide else 0)
+    axes.set_xlim(-0.4, len(at) - 0.6)

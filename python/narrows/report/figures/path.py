@@ -71,6 +71,8 @@ def caption(data: Campaign) -> str:
         )
     text = "Packets meet the elements in the order of the arrows. Rates count IP bytes."
     ways = {str(run.settings.get("network")) for run in data.runs if run.settings and is_real(run)}
+    if len(data.conditions) > 1:
+        text += f" The network is that of {next(iter(data.conditions))}; the matrix changes these values."
     drawn: Json = next((run.settings["drawn"] for run in data.runs if "drawn" in (run.settings or {})), {})
     if drawn:
         text += f" Every run draws these anew; the picture shows one run: {', '.join(drawn)}."

@@ -9,7 +9,7 @@ import numpy as np
 from narrows.campaign.players import Playback, of_run
 from narrows.report.data import Flow, Run
 from narrows.report.drawing import Chart, Numbers, Options, over_time
-from narrows.report.style import Style, of_flows
+from narrows.report.style import Style
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,7 +23,7 @@ ORDER = 70
 def _found(run: Run) -> list[tuple[Flow, Style, float, Playback]]:
     """Each flow under test that is a player, with when it began in s."""
     played = of_run(run.folder, run.settings)
-    styles = of_flows([f.scheme for f in run.tested], [f.label for f in run.tested])
+    styles = run.styles_of(run.tested)
     starts = {int(f["flow"]): (f.get("start_ns") or 0) / 1e9 for f in run.settings.get("flows") or []}
     return [
         (flow, style, starts[flow.number], one)

@@ -9,7 +9,7 @@ import numpy as np
 from narrows.report import units
 from narrows.report.data import Run, floats, thin
 from narrows.report.drawing import Chart, Numbers, Options, over_time
-from narrows.report.style import MUTED, of_flow
+from narrows.report.style import MUTED, of_part
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -21,6 +21,8 @@ ORDER = 30
 OVERLAID = " Limits are not drawn."
 
 POINTS_ON_PAPER = 3_000
+FAR = 8
+"""A limit this many times above all samples would leave them no room."""
 POINTS_ON_PAGE = 2_000
 
 
@@ -71,19 +73,21 @@ def figure(run: Run, options: Options) -> Figure:
     limits, queues = _limits(run), _queues(run)
     with over_time(options, 38.0, run.duration_s, run.change_times_s, "waiting (kB)") as plot:
         for index, (name, times, values) in enumerate(queues):
-            style = of_flow(4 - index if index < 5 else index, name)
+            style = of_part(index, name)
             time, value = thin(times, values, POINTS_ON_PAPER)
-            (line,) = plot.axes.plot(time, value, color=style.color, linewidth=0.8)
+            (line,) = plot.axes.plot(time, value, color=style.color, linestyle=style.linestyle, linewidth=0.8)
             if len(queues) == 1:
                 plot.axes.fill_between(time, value, color=style.color, alpha=0.15, linewidth=0)
             plot.show(line, name, value)
-            if name in limits:
-                limit = limits[name] / 1e3
-                near = not plot.highest or limit < 8 * plot.highest
-                if near:
-                    plot.axes.axhline(limit, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
-                label = f"limit of {name}: {units.size(limits[name])}"
-                plot.show(_dashed(), label, *([limit] if near else []))
+        highest = max(float(np.nanmax(values, initial=0.0)) for _, _, values in queues)
+        for name in (name for name, _, _ in queues if name in limits):
+            limit = limits[name] / 1e3
+            label = f"limit of {name}: {units.size(limits[name])}"
+            if highest and limit >= FAR * highest:
+                plot.show(_dashed(), f"{label}, above the axis")
+                continue
+            plot.axes.axhline(limit, color=MUTED, linewidth=0.8, linestyle=(0, (4, 2)))
+            plot.show(_dashed(), label, [limit])
     return plot.figure
 
 
@@ -98,11 +102,11 @@ def chart(run: Run) -> dict[str, Any]:
     made = Chart("waiting (kB)", run.change_times_s)
     limits = _limits(run)
     for index, (name, times, values) in enumerate(_queues(run)):
-        style = of_flow(4 - index if index < 5 else index, name)
+        style = of_part(index, name)
         time, value = thin(times, values, int(run.detail * POINTS_ON_PAGE))
         made.xs.append(time)
         made.add(name, "line", value, style, fill=index == 0)
-        if name in limits and limits[name] / 1e3 < 8 * max(float(np.nanmax(value, initial=0.0)), 1e-9):
+        if name in limits and limits[name] / 1e3 < FAR * max(float(np.nanmax(value, initial=0.0)), 1e-9):
             line = np.full(len(time), limits[name] / 1e3)
             made.add(f"limit of {name}", "line", line, dash=[6, 4], color="#5b6470", dark="#a9b4c0")
     return made.document()

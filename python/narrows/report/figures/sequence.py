@@ -9,7 +9,6 @@ import numpy as np
 from narrows.report import real_path
 from narrows.report.data import Run, native, thin
 from narrows.report.drawing import Chart, Numbers, Options, over_time
-from narrows.report.style import of_flows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -71,15 +70,14 @@ def figure(run: Run, options: Options) -> Figure:
     lines = _lines(run)
     flows = [flow for flow in run.tested if flow.number in lines]
     with over_time(options, 62.0, run.duration_s, run.change_times_s, "sent (MB)") as plot:
-        for flow, style in zip(
-            flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True
-        ):
+        for flow, style in zip(flows, run.styles_of(flows), strict=True):
             time, total, lost, at = lines[flow.number]
             x, y = thin(time, total, POINTS)
             (line,) = plot.axes.plot(
                 x,
                 y,
                 color=style.color,
+                linestyle=style.linestyle,
                 linewidth=0.9,
                 marker=style.marker,
                 markersize=3.4,
@@ -105,7 +103,7 @@ def chart(run: Run) -> dict[str, Any]:
     made = Chart("sent (MB)", run.change_times_s)
     lines = _lines(run)
     flows = [flow for flow in run.tested if flow.number in lines]
-    for flow, style in zip(flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True):
+    for flow, style in zip(flows, run.styles_of(flows), strict=True):
         x, y = thin(*lines[flow.number][:2], 2_000)
         made.xs.append(x)
         made.add(style.label, "line", y, style)

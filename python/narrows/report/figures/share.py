@@ -9,7 +9,6 @@ import numpy as np
 from narrows.report import real_path
 from narrows.report.data import Run, floats
 from narrows.report.drawing import Chart, Numbers, Options, over_time
-from narrows.report.style import of_flows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -59,7 +58,7 @@ def figure(run: Run, options: Options) -> Figure:
     """Areas on top of each other."""
     shares = _shares(run)
     flows = [flow for flow in run.tested if flow.number in shares]
-    styles = of_flows([f.scheme for f in flows], [f.label for f in flows])
+    styles = run.styles_of(flows)
     edges = np.append(run.throughput["time_s"], run.throughput["time_s"][-1:] + run.bin_ns / 1e9)
     hatches = ("", "////", "....", "\\\\\\\\", "xxxx", "----")
     with over_time(options, 46.0, run.duration_s, run.change_times_s, "share of throughput") as plot:
@@ -79,7 +78,7 @@ def figure(run: Run, options: Options) -> Figure:
             plot.show(area, style.label)
             below = above
         plot.axes.set_ylim(0, 1)
-        plot.highest = None
+        plot.ends = None
     return plot.figure
 
 
@@ -89,7 +88,7 @@ def chart(run: Run) -> dict[str, Any]:
     made.xs.append(run.throughput["time_s"])
     flows = {flow.number: flow for flow in run.tested}
     shares = _shares(run)
-    styles = of_flows([flows[n].scheme for n in shares], [flows[n].label for n in shares])
+    styles = run.styles_of([flows[n] for n in shares])
     for share, style in zip(shares.values(), styles, strict=True):
         made.add(style.label, "step", share, style, dash=[])
     return made.document()

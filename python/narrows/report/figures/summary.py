@@ -6,11 +6,12 @@ import math
 import re
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from narrows.report import real_path, units
 from narrows.report.data import Campaign, Run
 from narrows.report.drawing import DOUBLE_MM, SINGLE_MM, Numbers, Options, limit, new_figure, paper_style
+from narrows.report.figures import _conditions
 from narrows.report.figures._scatter import (
     FEWEST_OF_ELLIPSE,
     Mark,
@@ -19,10 +20,17 @@ from narrows.report.figures._scatter import (
     broken,
     core,
     ellipse,
+    logarithmic,
     names,
+    outline,
+    set_delay_axis,
+    upright,
 )
-from narrows.report.figures.parameter import matrix_rows
-from narrows.report.style import MUTED, Style, distinct, of_matrix
+from narrows.report.legends import legend, place_legend, size_in_mm
+from narrows.report.panels import Block, Panels
+from narrows.report.style import Style, with_condition
+from narrows.report.ticks import drop_crowded_labels, label_extents
+from narrows.statistics.runs import STATISTIC as OF_RUNS
 from narrows.statistics.runs import median_over_runs
 from narrows.text import plural
 
@@ -34,6 +42,7 @@ TITLE = "Throughput against delay"
 ALSO = ("scatter", "throughput-delay")
 SCOPE = "campaign"
 ORDER = 20
+STATISTIC = OF_RUNS
 OWN_LIMITS = True  # names are placed for the ends of the axes
 
 MOST_NAMES = 8
@@ -41,6 +50,7 @@ MOST_NAMES = 8
 WIDE_MM = 140.0
 """From this width on, a closer look stands beside the whole, and not below."""
 
+_USUAL_LEFT = 14.0
 _SMALL, _LARGE = 6.0, 40.0
 _WEIGHT = {"*": 1.9, "P": 1.2, "X": 1.2, "D": 0.85}  # so that marks of all shapes look equally large
 
@@ -61,6 +71,10 @@ class Dot:
 
 def dots(data: Campaign) -> list[Dot]:
     """The valid runs whose totals are defined."""
+    return data.keep("summary", lambda: _read(data))
+
+
+def _read(data: Campaign) -> list[Dot]:
     found = []
     for run in data.runs:
         metrics = (run.rows.get("all") or {}).get("metrics") or {}
@@ -71,32 +85,19 @@ def dots(data: Campaign) -> list[Dot]:
 
 
 def medians(data: Campaign) -> dict[str, tuple[float, float, int]]:
-    """Median delay, median throughput and number of runs of each scheme, over the runs drawn."""
+    """Median delay, median throughput and number of runs of each row, over the runs drawn."""
     grouped: dict[str, list[Dot]] = {}
     for dot in dots(data):
         grouped.setdefault(dot.run.scheme, []).append(dot)
     return {
-        scheme: (
+        label: (
             median_over_runs([d.delay_ms for d in own]),
             median_over_runs([d.throughput_mbps for d in own]),
             len(own),
         )
-        for scheme in data.schemes
-        if (own := grouped.get(scheme))
+        for label in data.schemes
+        if (own := grouped.get(label))
     }
-
-
-def logarithmic(delays: list[float]) -> tuple[float, float] | None:
-    """The limits of a logarithmic axis if the range asks for one.
-
-    Rounded outwards to powers of two, the largest must be more than four times the smallest (the rule of
-    Pantheon's reports). Delays that are not positive, as from clocks that disagree, have no logarithm.
-    """
-    if not delays or min(delays) <= 0:
-        return None
-    low = 2.0 ** math.floor(math.log2(min(delays)))
-    high = 2.0 ** math.ceil(math.log2(max(delays)))
-    return (low, high) if high > 4 * low else None
 
 
 def absent(data: Campaign) -> str | None:
@@ -107,45 +108,44 @@ def absent(data: Campaign) -> str | None:
 
 
 def numbers(data: Campaign) -> Numbers:
-    """One row per run, then one per scheme (run `median`)."""
-    found = dots(data)
-    middle = medians(data)
-    return {
-        "scheme": [d.run.scheme for d in found] + list(middle),
+    """One row per run, then one per scheme and condition (run `median`)."""
+    found, middle = dots(data), medians(data)
+    shown = {
         "run": [str(d.run.number) for d in found] + ["median"] * len(middle),
         "runs": [1] * len(found) + [n for _, _, n in middle.values()],
         "delay_p95_ms": [d.delay_ms for d in found] + [m[0] for m in middle.values()],
         "throughput_mbps": [d.throughput_mbps for d in found] + [m[1] for m in middle.values()],
         "verdict": [str(d.run.verdict) for d in found] + [""] * len(middle),
     }
+    return _conditions.columns(data, [*(d.run.scheme for d in found), *middle], shown)
 
 
 def caption(data: Campaign) -> str:
     """The caption."""
     found = dots(data)
     marks = _marks(data, found, DOUBLE_MM)
+    several = len(_conditions.groups(data, list(medians(data)))) > 1
     text = (
         "All flows of a run together: throughput against the 95th percentile of one-way delay. The delay "
-        "axis is reversed, so better is up and to the right. Small marks are runs, the large mark with the "
-        f"{'number' if len(marks) > MOST_NAMES else 'name'} is the median of a scheme's valid runs."
+        "axis is reversed, so better is up and to the right. Small marks are runs, the large mark is the "
+        "median of a scheme's valid runs, in either direction."
     )
     if logarithmic([d.delay_ms for d in found]):
         text += " The delay axis is logarithmic."
-    if any(len(mark.runs) >= FEWEST_OF_ELLIPSE for mark in marks):
+    if not several and any(len(mark.runs) >= FEWEST_OF_ELLIPSE for mark in marks):
         text += " Ellipses are one standard deviation of the runs around their mean."
     if upright([d.throughput_mbps for d in found])[0] > 0:
         text += " The throughput axis doesn't start at zero."
-    if _near(found, marks):
+    if not several and _near(found, marks):
         text += " The second picture is a closer look at the schemes in the rectangle."
     if any(d.degraded for d in found):
         text += " Hollow marks are runs judged degraded."
-    shared = _shared(list(medians(data)))
-    if shared and len(marks) <= MOST_NAMES:
+    shared = _shared(list(_names_of(data, list(medians(data))).values()))
+    if shared and not several and len(marks) <= MOST_NAMES:
         text += f" Names leave out {' '.join(shared)}, which most of the schemes have."
-    left_out = sum(1 for run in data.runs if run.state == "finished" and not run.valid)
-    if left_out:
-        text += f" {plural(left_out, 'invalid run')} not drawn."
-    return text
+    if several:
+        text += " Each panel has an axis of delays of its own."
+    return text + _conditions.says_conditions(data)
 
 
 def _shared(schemes: list[str]) -> list[str]:
@@ -187,41 +187,80 @@ def tips(data: Campaign) -> dict[str, str]:
 
 def figure(data: Campaign, options: Options) -> Figure:
     """The scatter, with a closer look beside it where most schemes lie close together; names beside the marks
-    of a few schemes, numbers and a legend for more."""
+    of a few schemes, numbers and a legend for more. Of a matrix a panel for each combination."""
+    groups = _conditions.groups(data, list(medians(data)))
+    if len(groups) > 1:
+        return _multiples(data, groups, options)
+    named = _single(data, options, numbered=False) if len(medians(data)) <= MOST_NAMES else None
+    return named or _single(data, options, numbered=True) or new_figure(options, 70.0)
+
+
+def _single(data: Campaign, options: Options, *, numbered: bool) -> Figure | None:
+    """One picture of all; `None` if names find no place in it."""
     found = dots(data)
-    marks = _marks(data, found, options.width_mm)
-    numbered = len(marks) > MOST_NAMES
+    marks = _marks(data, found, options.width_mm, numbered=numbered)
     near = _near(found, marks) if options.x == options.y == (None, None) else None
     across = near is not None and options.width_mm >= WIDE_MM
     panels = [marks] if near is None else [marks, [m for m in marks if m.scheme in near]]
     with paper_style(options):
         rows = 1 if across else len(panels)
         frame = _Frame(options.width_mm, (70.0 if options.width_mm <= SINGLE_MM + 20 else 84.0) * rows)
-        legend_mm = _legend_height(marks, options) if numbered else 0.0
-        picture = new_figure(options, frame.height + legend_mm)
-        frame.height = picture.get_figheight() * 25.4 - legend_mm
-        for number, shown in enumerate(panels):
+        picture = new_figure(options, frame.height)
+        shown = legend(picture, _entries(data, marks), options, options.width_mm - 3.0) if numbered else None
+        legend_mm = size_in_mm(picture, shown)[1] + 2.0 if shown is not None else 0.0
+        wanted = options.height_mm or frame.height + legend_mm
+        frame.height = max(wanted - legend_mm, min(frame.height, 55.0 * rows))
+        picture.set_size_inches(options.width_mm / 25.4, (frame.height + legend_mm) / 25.4)
+        without: list[Mark] = []
+        for number, some in enumerate(panels):
             column, row = (number, 0) if across else (0, number)
+            own = [dot for dot in found if any(dot.run.scheme == mark.scheme for mark in some)]
+            left = _USUAL_LEFT
             axes = frame.axes(picture, (column, row), (2 if across else 1, rows), legend_mm)
-            own = [dot for dot in found if any(dot.run.scheme == mark.scheme for mark in shown)]
-            _axes(axes, own, options)
+            for _ in range(3):
+                axes.set_position(frame.box((column, row), (2 if across else 1, rows), legend_mm, left))
+                _axes(axes, own, some, options)
+                left = max(left, left_of(axes))
             if number == 0 and near is not None:
-                _outline(axes, [dot for dot in own if dot.run.scheme in near])
+                outline(axes, [(d.delay_ms, d.throughput_mbps) for d in own if d.run.scheme in near])
             if len(panels) > 1:
                 axes.set_title(
-                    ("all schemes", f"the {len(shown)} in the rectangle, closer")[number], loc="left"
+                    ("all schemes", f"the {len(some)} in the rectangle, closer")[number], loc="left"
                 )
-            _points(axes, data, shown, own, number)
-            corner = better(axes, shown) if number == 0 else None
+            _points(axes, data, some, own, ("", "near-")[number])
+            corner = better(axes, some) if number == 0 else None
             named = (
-                shown
+                some
                 if number == len(panels) - 1 or near is None
-                else [m for m in shown if m.scheme not in near]
+                else [m for m in some if m.scheme not in near]
             )
-            names(picture, axes, named, math.sqrt(_LARGE) / 2, corner)
-        if numbered:
-            _legend(picture, marks, options)
-    return picture
+            without += names(picture, axes, named, math.sqrt(_LARGE) / 2, corner)
+        if shown is not None:
+            place_legend(picture, shown, 1.5, frame.height + 0.5)
+    return None if without and not numbered else picture
+
+
+def _multiples(data: Campaign, groups: dict[str, list[str]], options: Options) -> Figure:
+    """A panel per condition, each with its own axis of delays; marks are told apart by the legend."""
+    found = dots(data)
+    marks = {mark.scheme: mark for mark in _marks(data, found, options.width_mm)}
+    entries: dict[str, Any] = {}
+    with paper_style(options):
+        block = Block(list(groups), _X_NARROW, "throughput (Mbit/s)", 27.0)
+        # Delays of different networks have axes of their own, or each panel would be a heap in one place.
+        panels = Panels(options, [block], least_mm=20.0, narrowest_mm=17.0, shared=(False, True))
+        panels.axes[0][0].set_ylim(*upright([d.throughput_mbps for d in found]))
+        for axes, labels in zip(panels.axes[0], groups.values(), strict=True):
+            some = [marks[label] for label in labels]
+            set_delay_axis(axes, [d.delay_ms for d in found if d.run.scheme in labels])
+            limit(axes, options)
+            _points(
+                axes, data, some, [d for d in found if d.run.scheme in labels], "", scale=0.45, spread=False
+            )
+            for mark in some:
+                entries.setdefault(_conditions.scheme_of(data, mark.scheme), _handle(mark))
+        panels.finish(entries)
+    return panels.figure
 
 
 @dataclass
@@ -233,35 +272,43 @@ class _Frame:
 
     def axes(self, picture: Figure, at: tuple[int, int], of: tuple[int, int], below: float) -> Axes:
         """The axes of a column and row, counted from the upper left."""
-        left, right, bottom, top = 14.0, 3.0, 11.0, 5.0
+        return picture.add_axes(self.box(at, of, below, _USUAL_LEFT))
+
+    def box(
+        self, at: tuple[int, int], of: tuple[int, int], below: float, left: float
+    ) -> tuple[float, float, float, float]:
+        """Their place in shares of the page, right of so many mm for labels."""
+        right, bottom, top = 3.0, 11.0, 5.0
         wide, high = self.width / of[0], self.height / of[1]
         whole = self.height + below
         x, y = at[0] * wide + left, below + (of[1] - 1 - at[1]) * high + bottom
-        return picture.add_axes(
-            (x / self.width, y / whole, (wide - left - right) / self.width, (high - bottom - top) / whole)
-        )
+        return (x / self.width, y / whole, (wide - left - right) / self.width, (high - bottom - top) / whole)
 
 
-def _marks(data: Campaign, found: list[Dot], width_mm: float) -> list[Mark]:
-    """One per scheme with valid runs, numbered if they are too many for names."""
-    middle, styles = medians(data), styles_of(data)
-    shared = _shared(list(middle))
+def _marks(data: Campaign, found: list[Dot], width_mm: float, *, numbered: bool = True) -> list[Mark]:
+    """One per row with valid runs, numbered if names have no room."""
+    middle = medians(data)
+    shared = _shared(list(_names_of(data, list(middle)).values()))
+    runs: dict[str, list[tuple[float, float]]] = {}
+    for dot in found:
+        runs.setdefault(dot.run.scheme, []).append((dot.delay_ms, dot.throughput_mbps))
     marks = []
-    for number, (scheme, (delay, throughput, _)) in enumerate(middle.items(), 1):
-        runs = [(dot.delay_ms, dot.throughput_mbps) for dot in found if dot.run.scheme == scheme]
-        words = str(number) if len(middle) > MOST_NAMES else broken(_without(scheme, shared), width_mm)
-        marks.append(Mark(scheme, styles[scheme], delay, throughput, runs, words))
+    names_of = _names_of(data, list(middle))
+    for number, (label, (delay, throughput, _)) in enumerate(middle.items(), 1):
+        words = str(number) if numbered else broken(_without(names_of[label], shared), width_mm)
+        marks.append(Mark(label, _conditions.look(data, label), delay, throughput, runs[label], words))
     return marks
 
 
 def styles_of(data: Campaign) -> dict[str, Style]:
-    """Where a matrix made all rows, the colour is the scheme's and the shape tells the values."""
-    rows = matrix_rows(data)
-    if data.schemes and all(scheme in rows for scheme in data.schemes):
-        told = {label: (rows[label][0], str(rows[label][1])) for label in data.schemes}
-        if (styles := of_matrix(told)) is not None:
-            return styles
-    return distinct(data.schemes)
+    """Styles of the rows: the colour is the scheme's, and of a matrix the marker tells the condition."""
+    places = {row.label: n for n, rows in enumerate(data.conditions.values()) for row in rows}
+    return {
+        label: with_condition(_conditions.look(data, label), places[label], label)
+        if len(data.conditions) > 1
+        else _conditions.look(data, label)
+        for label in data.schemes
+    }
 
 
 def _near(found: list[Dot], marks: list[Mark]) -> list[str] | None:
@@ -276,73 +323,65 @@ def _near(found: list[Dot], marks: list[Mark]) -> list[str] | None:
     )
 
 
-def upright(rates: list[float]) -> tuple[float, float]:
-    """The ends of the throughput axis: from zero, unless that would leave the lower half empty."""
-    low, high = min(rates), max(rates)
-    if high <= 0:
-        return 0.0, 1.0
-    pad = max(0.09 * (high - low), 0.01 * high)
-    return (low - pad, high + pad) if low > 0.5 * high else (0.0, high * 1.12)
+_X_NARROW = "95th percentile one-way delay (ms), reversed"
 
 
-def _axes(axes: Axes, found: list[Dot], options: Options) -> None:
-    """Labels and ends of axes for some runs."""
-    narrow = axes.get_position().width * options.width_mm <= SINGLE_MM + 10
-    axes.set_xlabel(
-        "95th percentile one-way delay (ms), reversed"
-        if narrow
-        else "95th percentile one-way delay (ms), smaller to the right"
+def left_of(axes: Axes) -> float:
+    """Room (mm) that the labels at the left of axes need on the page."""
+    figure = axes.get_figure(root=True)
+    assert figure is not None
+    ticks = max(
+        (axes.get_window_extent().x0 - one.x0 for _, _, one in label_extents(axes.yaxis)), default=0.0
     )
+    return ticks / figure.dpi * 25.4 + float(axes.yaxis.label.get_fontsize()) * 0.3528 * 1.2 + 3.0
+
+
+def _axes(axes: Axes, found: list[Dot], marks: list[Mark], options: Options) -> None:
+    """Labels and ends of axes for some runs and the ellipses of their spread."""
+    narrow = axes.get_position().width * options.width_mm <= SINGLE_MM + 10
+    axes.set_xlabel(_X_NARROW if narrow else "95th percentile one-way delay (ms), smaller to the right")
     axes.set_ylabel("throughput (Mbit/s)")
-    axes.set_ylim(*upright([d.throughput_mbps for d in found]))
-    _delay_axis(axes, [d.delay_ms for d in found])
+    delays, rates = [d.delay_ms for d in found], [d.throughput_mbps for d in found]
+    spreads = [
+        one for mark in marks if (one := ellipse(mark.runs, logarithmic(delays) is not None)) is not None
+    ]
+    low, high = upright(rates)
+    tops, feet = [float(y.max()) for _, y in spreads], [float(y.min()) for _, y in spreads]
+    axes.set_ylim(min([low, *feet]), max([high, *tops]))
+    set_delay_axis(axes, delays, [float(v) for x, _ in spreads for v in (x.min(), x.max())])
     limit(axes, options)
-    if axes.get_ylim()[0] > 0:
+    drop_crowded_labels(axes.xaxis, None)
+    drop_crowded_labels(axes.yaxis, None)
+    if axes.get_ylim()[0] > 0 and not any(line.get_label() == "_break" for line in axes.lines):
         break_below(axes)
 
 
-def _outline(axes: Axes, found: list[Dot]) -> None:
-    """A thin rectangle around what the closer look shows."""
-    from matplotlib.patches import Rectangle
-
-    delays = [d.delay_ms for d in found]
-    rates = [d.throughput_mbps for d in found]
-    to_axes = axes.transData + axes.transAxes.inverted()
-    (right, low), (left, high) = (
-        to_axes.transform(p) for p in ((min(delays), min(rates)), (max(delays), max(rates)))
-    )
-    pad = 0.025
-    box = Rectangle(
-        (left - pad, low - pad),
-        right - left + 2 * pad,
-        high - low + 2 * pad,
-        transform=axes.transAxes,
-        fill=False,
-        edgecolor=MUTED,
-        linewidth=0.6,
-        linestyle=(0, (3, 2)),
-    )
-    axes.add_patch(box)
-
-
-def _points(axes: Axes, data: Campaign, marks: list[Mark], found: list[Dot], panel: int) -> None:
+def _points(
+    axes: Axes,
+    data: Campaign,
+    marks: list[Mark],
+    found: list[Dot],
+    gid: str,
+    *,
+    scale: float = 1.0,
+    spread: bool = True,
+) -> None:
     """Ellipses, runs and medians, in this order from the ground up."""
     order = {dot.run.cell: number for number, dot in enumerate(dots(data))}
     places = {scheme: number for number, scheme in enumerate(medians(data))}
-    gid = ("", "near-")[panel]
     styles = {mark.scheme: mark.style for mark in marks}
-    for mark in marks:
-        outline = ellipse(mark.runs, axes.get_xscale() == "log")
-        if outline is not None:
+    for mark in marks if spread else []:
+        shape = ellipse(mark.runs, axes.get_xscale() == "log")
+        if shape is not None:
             if len(marks) <= MOST_NAMES:  # more of them would only make the middle dark
-                axes.fill(*outline, facecolor=mark.style.color, alpha=0.13, linewidth=0, zorder=2)
-            axes.plot(*outline, color=mark.style.color, linewidth=0.6, zorder=2.1, solid_joinstyle="round")
+                axes.fill(*shape, facecolor=mark.style.color, alpha=0.13, linewidth=0, zorder=2)
+            axes.plot(*shape, color=mark.style.color, linewidth=0.6, zorder=2.1, solid_joinstyle="round")
     for dot in found:
         style = styles[dot.run.scheme]
         axes.scatter(
             [dot.delay_ms],
             [dot.throughput_mbps],
-            s=_SMALL * _WEIGHT.get(style.marker, 1.0),
+            s=scale * _SMALL * _WEIGHT.get(style.marker, 1.0),
             marker=style.marker,
             linewidths=0.6,
             zorder=3,
@@ -354,9 +393,9 @@ def _points(axes: Axes, data: Campaign, marks: list[Mark], found: list[Dot], pan
         axes.scatter(
             [mark.x],
             [mark.y],
-            s=_LARGE * _WEIGHT.get(mark.style.marker, 1.0),
+            s=scale * _LARGE * _WEIGHT.get(mark.style.marker, 1.0),
             marker=mark.style.marker,
-            linewidths=0.7,
+            linewidths=0.7 * scale,
             zorder=4,
             facecolors=mark.style.color,
             edgecolors="white",
@@ -364,59 +403,21 @@ def _points(axes: Axes, data: Campaign, marks: list[Mark], found: list[Dot], pan
         )
 
 
-def _columns(marks: list[Mark], options: Options) -> int:
-    """Columns of the legend: as many as find room, each as wide as its longest name."""
-    widths = [len(mark.scheme) * 0.172 * options.font_pt + 10 for mark in marks]
-    for columns in range(min(len(marks), 8), 1, -1):
-        if sum(max(widths[column::columns]) for column in range(columns)) <= options.width_mm - 3:
-            return columns
-    return 1
-
-
-def _legend_height(marks: list[Mark], options: Options) -> float:
-    return -(-len(marks) // _columns(marks, options)) * options.font_pt * 0.48 + 1.5
-
-
-def _legend(picture: Figure, marks: list[Mark], options: Options) -> None:
-    """Numbers, marks and names below the axes, to be read row by row."""
+def _handle(mark: Mark) -> Any:
     from matplotlib.lines import Line2D
 
-    columns = _columns(marks, options)
-    # Matplotlib fills columns one after the other; of them the first ones are longer.
-    order = [number for column in range(columns) for number in range(column, len(marks), columns)]
-    handles = [
-        Line2D([], [], linestyle="none", color=mark.style.color, marker=mark.style.marker, markersize=4.5)
-        for mark in marks
-    ]
-    picture.legend(
-        [handles[i] for i in order],
-        [f"{marks[i].words}  {marks[i].scheme}" for i in order],
-        loc="lower left",
-        bbox_to_anchor=(0.01, 0.0),
-        ncols=columns,
-        frameon=False,
-        handlelength=1.0,
-        handletextpad=0.4,
-        columnspacing=1.2,
-        labelspacing=0.35,
-        borderpad=0.3,
-    )
+    return Line2D([], [], linestyle="none", color=mark.style.color, marker=mark.style.marker, markersize=4.5)
 
 
-def _delay_axis(axes: Axes, delays: list[float]) -> None:
-    from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
+def _entries(data: Campaign, marks: list[Mark]) -> list[tuple[str, Any]]:
+    called = _names_of(data, [mark.scheme for mark in marks])
+    return [(f"{mark.words}  {called[mark.scheme]}", _handle(mark)) for mark in marks]
 
-    limits = logarithmic(delays)
-    if limits is None:
-        low, high = min(delays), max(delays)
-        pad = max(0.12 * (high - low), 0.04 * abs(high), 0.05)
-        axes.set_xlim(high + pad, max(0.0, low - pad) if low > 0 else low - pad)
-        return
-    low, high = limits
-    axes.set_xscale("log", base=2)
-    inner_low, inner_high = min(delays) / 1.12, max(delays) * 1.12
-    axes.set_xlim(max(high if high < inner_high else inner_high, inner_high), min(low, inner_low))
-    first, last = math.floor(math.log2(low)), math.ceil(math.log2(high))
-    axes.xaxis.set_major_locator(FixedLocator([2.0**k for k in range(first, last + 1)]))
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda v, _: f"{v:g}"))
-    axes.xaxis.set_minor_formatter(NullFormatter())
+
+def _names_of(data: Campaign, labels: list[str]) -> dict[str, str]:
+    """The names of rows: those of their schemes, unless a scheme has several rows."""
+    schemes = [_conditions.scheme_of(data, label) for label in labels]
+    return {
+        label: scheme if schemes.count(scheme) == 1 else label
+        for label, scheme in zip(labels, schemes, strict=True)
+    }

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from narrows.analysis.metrics import head_of, unit_of
+from narrows.analysis.metrics import unit_of
 from narrows.report import units
 from narrows.report.data import Campaign
-from narrows.report.drawing import Numbers, Options, new_figure, paper_style
+from narrows.report.drawing import Numbers, Options, paper_style
 from narrows.report.figures._space import spaces
+from narrows.report.figures.parameter import named
+from narrows.report.legends import text_mm
+from narrows.report.panels import Block, Panels
 from narrows.report.style import INK, PAPER
 from narrows.sweep.effects import Points, classes, effects
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TITLE = "Metrics over two parameters"
@@ -23,6 +28,7 @@ SCOPE = "campaign"
 ORDER = 26
 IN_REPORT = False
 OWN_LIMITS = True
+STATISTIC = "median over points, each the median over its valid runs"
 
 #: Classes of a parameter with many values.
 MOST = 8
@@ -47,16 +53,20 @@ def _axes(points: list[Points]) -> tuple[str, str] | None:
     return first, second
 
 
-def _grid(one: Points, axes: tuple[str, str]) -> tuple[Any, list[str], list[str]]:
-    """Medians of the metric by classes (rows from below), with the middles of the classes as shown."""
-    across, up = (classes(one.values[name], MOST) for name in axes)
-    table = np.full((int(up.max()) + 1, int(across.max()) + 1), np.nan)
-    for row in range(table.shape[0]):
-        for column in range(table.shape[1]):
-            inside = (up == row) & (across == column)
-            if inside.any():
-                table[row, column] = np.median(one.metric[inside])
-    return table, _middles(one.values[axes[0]], across), _middles(one.values[axes[1]], up)
+def _grids(points: list[Points], axes: tuple[str, str]) -> tuple[list[Any], list[str], list[str]]:
+    """Of each scheme the medians of the metric by classes (rows from below), which are the same for all; with
+    the middles of the classes as they are shown."""
+    every = [[value for one in points for value in one.values[name]] for name in axes]
+    across, up = (classes(values, MOST) for values in every)
+    tables, begin = [], 0
+    for one in points:
+        own = slice(begin, begin + len(one.metric))
+        begin = own.stop
+        table = np.full((int(up.max()) + 1, int(across.max()) + 1), np.nan)
+        for row, column in {*zip(up[own].tolist(), across[own].tolist(), strict=True)}:
+            table[row, column] = np.median(one.metric[(up[own] == row) & (across[own] == column)])
+        tables.append(table)
+    return tables, _middles(every[0], across), _middles(every[1], up)
 
 
 def _middles(values: list[Any], of: Any) -> list[str]:
@@ -73,23 +83,14 @@ def numbers(data: Campaign) -> Numbers:
     rows: list[tuple[Any, ...]] = []
     for metric, points in spaces(data):
         axes = _axes(points)
-        for one in points if axes else ():
-            assert axes is not None
-            table, across, up = _grid(one, axes)
+        if axes is None:
+            continue
+        tables, across, up = _grids(points, axes)
+        for one, table in zip(points, tables, strict=True):
             for (row, column), value in np.ndenumerate(table):
                 if np.isfinite(value):
-                    rows.append(
-                        (
-                            one.scheme,
-                            metric["name"],
-                            unit_of(metric),
-                            axes[0],
-                            across[column],
-                            axes[1],
-                            up[row],
-                            value,
-                        )
-                    )
+                    where = (axes[0], across[column], axes[1], up[row])
+                    rows.append((one.scheme, metric["name"], unit_of(metric), *where, value))
     names = ("scheme", "metric", "unit", "x", "x_value", "y", "y_value", "median")
     return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
@@ -97,7 +98,7 @@ def numbers(data: Campaign) -> Numbers:
 def caption(data: Campaign) -> str:
     """The caption."""
     named = [
-        f"{head_of(metric)} over {axes[0]} and {axes[1]}"
+        f"{metric['label']} over {axes[0]} and {axes[1]}"
         for metric, points in spaces(data)
         if (axes := _axes(points))
     ]
@@ -109,45 +110,65 @@ def caption(data: Campaign) -> str:
 
 
 def figure(data: Campaign, options: Options) -> Figure:
-    """A row per metric, a column per scheme."""
-    from matplotlib.colors import LinearSegmentedColormap
+    """A block per metric, a panel per scheme."""
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import LinearSegmentedColormap, Normalize
 
+    # Lightness falls from one end to the other, so that the map can be read in grey.
     shades = LinearSegmentedColormap.from_list("surface", ["#f4f1ec", "#c78200", "#5b2a86"])
     drawn = [(metric, points, axes) for metric, points in spaces(data) if (axes := _axes(points))]
-    schemes = list(dict.fromkeys(one.scheme for _, points, _ in drawn for one in points))
     with paper_style(options):
-        picture = new_figure(options, 52.0 * len(drawn))
-        grid = picture.subplots(len(drawn), len(schemes), squeeze=False)
-        for row, (metric, points, axes) in enumerate(drawn):
-            low, high = min(one.metric.min() for one in points), max(one.metric.max() for one in points)
-            for column, scheme in enumerate(schemes):
-                place = grid[row][column]
-                one = next((each for each in points if each.scheme == scheme), None)
-                if one is None:
-                    place.set_axis_off()
-                    continue
-                _map(place, _grid(one, axes), (low, high), shades, len(schemes))
-                place.set_title(f"{scheme}: {head_of(metric)} ({unit_of(metric)})", loc="left")
-                place.set_xlabel(axes[0])
-                if column == 0:
-                    place.set_ylabel(axes[1])
-        picture.subplots_adjust(wspace=0.18, hspace=0.5)
-    return picture
+        blocks, maps = [], []
+        for metric, points, axes in drawn:
+            tables, across, up = _grids(points, axes)
+            low = min(float(np.nanmin(table)) for table in tables)
+            high = max(float(np.nanmax(table)) for table in tables)
+            maps.append((tables, across, up, Normalize(low, high if high > low else low + 1)))
+            heading = named(metric)
+            tall = max(2.9 * len(up), 26.0 if len(points) <= 2 else 14.0 if len(points) <= 8 else 11.0)
+            key = ScalarMappable(maps[-1][3], shades)
+            names = [one.scheme for one in points]
+            blocks.append(Block(names, axes[0], axes[1], tall, 2.9 * len(up), heading, key))
+        panels = Panels(options, blocks, least_mm=22.0, narrowest_mm=13.0)
+        for row, (tables, across, up, scale) in zip(panels.axes, maps, strict=True):
+            for place, table in zip(row, tables, strict=True):
+                place.imshow(table, cmap=shades, norm=scale, aspect="auto", origin="lower")
+                place.grid(visible=False)
+                place.tick_params(length=0)
+            size = options.font_pt - 0.5
+            crowded = max(text_mm(text, size) for text in across) > panels.panel_mm / len(across) - 0.7
+            turned = crowded and not all(text.replace(".", "").isdigit() for text in across)
+            row[0].set_xticks(range(len(across)), across, rotation=90 if turned else 0)
+            row[0].set_yticks(range(len(up)), up)
+        panels.finish({})
+        for row, (tables, _, _, scale) in zip(panels.axes, maps, strict=True):
+            for place, table in zip(row, tables, strict=True):
+                write_values(
+                    place, table, float(scale.vmin or 0), float(scale.vmax or 0), options, units.trimmed
+                )
+    return panels.figure
 
 
-def _map(
-    place: Any, grid: tuple[Any, list[str], list[str]], ends: tuple[float, float], shades: Any, beside: int
+def write_values(
+    place: Axes,
+    table: Any,
+    low: float,
+    high: float,
+    options: Options,
+    form: Callable[[float, int], str],
+    light_above: bool = True,
 ) -> None:
-    table, across, up = grid
-    low, high = ends
-    place.imshow(table, cmap=shades, vmin=low, vmax=high, aspect="auto", origin="lower")
-    if table.shape[1] * beside <= 2 * MOST:
-        for (row, column), value in np.ndenumerate(table):
-            if np.isfinite(value):
-                dark = value > low + 0.55 * (high - low)
-                text = units.trimmed(value, 3)
-                place.text(column, row, text, ha="center", va="center", color=PAPER if dark else INK)
-    place.set_xticks(range(len(across)), across)
-    place.set_yticks(range(len(up)), up)
-    place.grid(visible=False)
-    place.tick_params(length=0)
+    """The numbers of a map in its fields, where all have room; the bar of colours tells them otherwise."""
+    figure = place.get_figure(root=True)
+    assert figure is not None
+    frame = place.get_position()
+    size = options.font_pt - 1.5
+    texts = {spot: form(value, 3) for spot, value in np.ndenumerate(table) if np.isfinite(value)}
+    wide = frame.width * options.width_mm / table.shape[1]
+    tall = frame.height * figure.get_figheight() * 25.4 / table.shape[0]
+    if not texts or max(text_mm(text, size) for text in texts.values()) > wide - 0.8 or tall < size * 0.42:
+        return
+    for (row, column), text in texts.items():
+        dark = (table[row, column] > low + 0.55 * (high - low)) == light_above
+        colour = PAPER if dark else INK
+        place.text(column, row, text, ha="center", va="center", color=colour, fontsize=size)

@@ -9,7 +9,7 @@ import numpy as np
 from narrows.report import real_path, units
 from narrows.report.data import Flow, Run, floats
 from narrows.report.drawing import Chart, Numbers, Options, over_time
-from narrows.report.style import SHADE, Style, of_background, of_flows
+from narrows.report.style import SHADE, Style, of_background
 from narrows.text import plural
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ def figure(run: Run, options: Options) -> Figure:
 def _styled(run: Run, columns: dict[str, Any]) -> list[tuple[Flow, Style]]:
     """The flows that are drawn, with their styles."""
     flows = [f for f in run.flows if f"flow_{f.number}_sent_mbps" in columns]
-    return list(zip(flows, of_flows([f.scheme for f in flows], [f.label for f in flows]), strict=True))
+    return list(zip(flows, run.styles_of(flows), strict=True))
 
 
 def _marker(style: Style) -> dict[str, Any]:

@@ -1,0 +1,131 @@
+"""The account of a figure: how many runs it rests on, by which statistic, and what is wrong with any run.
+
+Captions, the metadata of files and the JSON of `narrows plot` are written from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from narrows.report.data import Campaign, Run
+from narrows.sweep.store import SweepFolder, is_sweep
+from narrows.text import plural
+
+#: So many reasons, and runs of each, are named in a caption; the others are counted.
+_REASONS, _NAMED = 3, 3
+DEGRADED, INVALID, MISSING = "degraded", "invalid", "missing"
+_SAYS = {DEGRADED: "judged degraded", INVALID: "invalid and not counted", MISSING: "missing"}
+
+
+@dataclass(frozen=True, slots=True)
+class Flawed:
+    """A run that is not simply `ok`: its cell (or scheme, if it was skipped), the flaw and why."""
+
+    cell: str
+    flaw: str
+    reasons: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """As `narrows plot --json` prints it."""
+        return {"run": self.cell, "reasons": list(self.reasons)}
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """The number of valid runs that a figure rests on, how their numbers were put together, and the runs that
+    are not simply `ok`."""
+
+    runs: int
+    statistic: str
+    flawed: tuple[Flawed, ...] = ()
+
+    def sentences(self) -> str:
+        """For a caption."""
+        text = f"Of {plural(self.runs, 'valid run')}: {self.statistic}."
+        for flaw in _SAYS:
+            own = [one for one in self.flawed if one.flaw == flaw]
+            if own:
+                text += f" {_sentence(own, flaw)}"
+        return text
+
+    def to_json(self) -> dict[str, Any]:
+        """As `narrows plot --json` prints it."""
+        return {
+            "runs_shown": self.runs,
+            "statistic": self.statistic,
+            **{flaw: [one.to_json() for one in self.flawed if one.flaw == flaw] for flaw in _SAYS},
+        }
+
+
+def of_campaign(data: Campaign, statistic: str) -> Account:
+    """The account of a figure of all valid runs."""
+    if is_sweep(data.folder) and not data.runs:
+        return _of_sweep(data, statistic)
+    valid = sum(run.valid for run in data.runs)
+    skipped = [
+        Flawed(str(one.get("scheme")), MISSING, (str(one.get("reason") or "it was skipped"),))
+        for one in data.skipped
+    ]
+    return Account(valid, statistic, (*flawed(data.runs), *skipped))
+
+
+def of_runs(runs: Sequence[Run], statistic: str) -> Account:
+    """The account of a figure of single runs."""
+    return Account(sum(run.valid for run in runs), statistic, tuple(flawed(runs)))
+
+
+def flawed(runs: Iterable[Run]) -> list[Flawed]:
+    """The runs that are not simply `ok`."""
+    found = []
+    for run in runs:
+        flaw = _flaw(run)
+        if flaw is None:
+            continue
+        own = [reason.text for reason in run.reasons if reason.severity in (flaw, "failed")]
+        reasons = own or [reason.text for reason in run.reasons]
+        found.append(Flawed(run.cell, flaw, tuple(reasons or [f"the run is {run.outcome}"])))
+    return found
+
+
+def _flaw(run: Run) -> str | None:
+    if run.state != "finished":
+        return MISSING
+    if run.valid:
+        return DEGRADED if run.verdict == "degraded" else None
+    return INVALID
+
+
+def _of_sweep(data: Campaign, statistic: str) -> Account:
+    import pyarrow.compute as pc
+
+    table = SweepFolder.read(data.folder).table(["cell", "flow", "verdict", "reasons"])
+    whole = table.filter(pc.is_null(table["flow"])).to_pydict()
+    found, valid = [], 0
+    for cell, verdict, reasons in zip(whole["cell"], whole["verdict"], whole["reasons"], strict=True):
+        if verdict != INVALID:
+            valid += 1
+        if verdict in (DEGRADED, INVALID):
+            found.append(Flawed(str(cell), verdict, (str(reasons or "no reason was recorded"),)))
+    return Account(valid, statistic, tuple(found))
+
+
+def _sentence(found: Sequence[Flawed], flaw: str) -> str:
+    """`2 runs are judged degraded: the emulator was late (cubic-r1, cubic-r2).` Reasons that differ in their
+    numbers alone are said once."""
+    groups: dict[str, tuple[str, list[str]]] = {}
+    for one in found:
+        for reason in one.reasons[:1]:
+            groups.setdefault(re.sub(r"[0-9][0-9.,]*", "#", reason), (reason, []))[1].append(one.cell)
+    parts = [f"{text.rstrip('. ')} ({_some(cells)})" for text, cells in list(groups.values())[:_REASONS]]
+    if len(groups) > _REASONS:
+        parts.append(f"{plural(len(groups) - _REASONS, 'more reason')}")
+    verb = "is" if len(found) == 1 else "are"
+    return f"{plural(len(found), 'run')} {verb} {_SAYS[flaw]}: {'; '.join(parts)}."
+
+
+def _some(names: Sequence[str]) -> str:
+    more = len(names) - _NAMED
+    return ", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else "")

@@ -1,0 +1,210 @@
+"""Every figure of the registry over matrices, numbers of schemes and presets: nothing is cut or overlaps.
+
+A figure that is added to the registry is tested here without another line, and must be drawn by one of the
+campaigns. The campaigns are simulated once (432 cells, and some dozens); the largest figures are in `study`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+import figures_kit as kit
+from narrows.cli.plot import _PRESETS
+from narrows.report import ReportError, drawing, figures, plotting
+from narrows.report.data import Campaign, Run, load
+from narrows.report.drawing import Options
+from narrows.report.plotting import Choice
+
+#: The campaign is simulated before the first test, and machines may be busy.
+pytestmark = pytest.mark.timeout(1200)
+
+PRESETS = {name.value: Options(width, height, size) for name, (width, height, size) in _PRESETS.items()}
+#: Numbers of combinations and schemes; the last ones take the longest.
+SIZES = [(1, 2), (1, 17), (1, 24), (6, 2), (6, 17), (6, 24), (18, 2), (18, 17), (18, 24)]
+QUICK = {(1, 24), (6, 17), (18, 2)}
+CAMPAIGN = [name for name, kind in figures.registry().items() if kind.scope == "campaign"]
+RUN = [name for name, kind in figures.registry().items() if kind.scope == "run"]
+#: Figures that show every row in a small place are drawn in the largest case always.
+ALWAYS = {"parameter"}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("figures")
+
+
+@pytest.fixture(scope="module")
+def matrix(place: Path) -> Path:
+    """All schemes in all combinations."""
+    return kit.write_matrix(place / "matrix", 24, 3, 6)
+
+
+@functools.cache
+def _loaded(folder: Path) -> Campaign:
+    return load(folder)
+
+
+@pytest.fixture(autouse=True)
+def _read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A campaign is read once; figures get copies."""
+    monkeypatch.setattr(plotting, "load", lambda folder: replace(_loaded(folder)))
+
+
+def _choice(folder: Path, name: str, combinations: int, schemes: int) -> Choice:
+    only = {1: ("droptail=2 bdp", "delay=40 ms"), 6: ("droptail=2 bdp",), 18: ()}[combinations]
+    return Choice((folder,), name, tuple(kit.SCHEMES[:schemes]), only=only)
+
+
+def _drawn(chosen: Choice, options: Options) -> Figure:
+    return plotting.compose(chosen, options).figure
+
+
+def _cases() -> list[Any]:
+    found = []
+    for name in CAMPAIGN:
+        for size in SIZES:
+            for preset in PRESETS:
+                always = name in ALWAYS and size == (18, 24) and preset == "column"
+                quick = always or (size in QUICK and (preset != "slide" or size == (6, 17)))
+                marks = () if quick else (pytest.mark.study,)
+                found.append(pytest.param(name, *size, preset, marks=marks))
+    return found
+
+
+@pytest.mark.parametrize(("name", "combinations", "schemes", "preset"), _cases())
+def test_a_figure_of_a_campaign_shows_all_its_data_and_no_text_over_another(
+    matrix: Path, name: str, combinations: int, schemes: int, preset: str
+) -> None:
+    chosen = _choice(matrix, name, combinations, schemes)
+    if (why := figures.registry()[name].absent(plotting.select(chosen))) is not None:
+        with pytest.raises(ReportError, match=why.split(".")[0][:40]):
+            _drawn(chosen, PRESETS[preset])
+        return
+    assert kit.problems(_drawn(chosen, PRESETS[preset])) == []
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("name", RUN)
+@pytest.mark.parametrize("schemes", [pytest.param(1, marks=pytest.mark.study), 2, 24])
+def test_a_figure_of_runs_shows_all_its_data_and_no_text_over_another(
+    matrix: Path, name: str, schemes: int, preset: str
+) -> None:
+    chosen = replace(_choice(matrix, name, 1, schemes), flows=(1,) if schemes == 24 else ())
+    data = plotting.select(chosen)
+    if all(figures.registry()[name].absent(run) is not None for run in data.runs):
+        return
+    assert kit.problems(_drawn(chosen, PRESETS[preset])) == []
+
+
+@pytest.mark.parametrize("preset", ["column", "text"])
+@pytest.mark.parametrize(("schemes", "delays"), [(2, 1), (6, 3)])
+def test_pairs_show_all_their_fields(place: Path, schemes: int, delays: int, preset: str) -> None:
+    folder = place / f"pairs-{schemes}"
+    if not folder.exists():
+        kit.write_pairs(folder, schemes, delays)
+    data = load(folder)
+    kind = figures.registry()["pairs"]
+    if kind.absent(data) is None:
+        assert kit.problems(_drawn(Choice((folder,), "pairs"), PRESETS[preset])) == []
+    else:
+        assert schemes == 2
+
+
+@pytest.mark.parametrize("preset", ["column", "text"])
+def test_frames_show_all_their_data(place: Path, preset: str) -> None:
+    folder = place / "video"
+    if not folder.exists():
+        kit.write_video(folder)
+    assert kit.problems(_drawn(Choice((folder,), "frames"), PRESETS[preset])) == []
+
+
+def test_colours_are_those_of_the_schemes_in_every_figure(matrix: Path) -> None:
+    found: dict[str, dict[str, str]] = {}
+    for name in CAMPAIGN:
+        for schemes in (2, 17):
+            try:
+                figure = _drawn(_choice(matrix, name, 6, schemes), PRESETS["text"])
+            except ReportError:
+                continue
+            for scheme, colour in kit.colours_in_legends(figure).items():
+                if scheme in kit.SCHEMES:
+                    found.setdefault(scheme, {})[f"{name} of {schemes}"] = colour
+    runs = _drawn(replace(_choice(matrix, "window", 1, 17), flows=(1,)), PRESETS["text"])
+    for label, colour in kit.colours_in_legends(runs).items():
+        found.setdefault(label.partition(" (")[0], {})["window"] = colour
+    assert len(found) == 17
+    assert len(found["cubic"]) > 6
+    assert {scheme: set(own.values()) for scheme, own in found.items() if len(set(own.values())) > 1} == {}
+
+
+def test_the_flows_of_a_run_have_the_colour_of_their_scheme(matrix: Path) -> None:
+    campaign = _loaded(matrix)
+    run = next(run for run in campaign.runs if run.base == "vegas")
+    looks = run.styles_of(run.tested)
+    assert looks[0].color == campaign.styles["vegas"].color
+    assert len({(look.color, look.marker) for look in looks}) == len(looks)
+
+
+def test_every_figure_of_the_registry_is_drawn_by_a_campaign(matrix: Path, place: Path) -> None:
+    data = _loaded(matrix)
+    drawn = {name for name in CAMPAIGN if figures.registry()[name].absent(data) is None}
+    drawn |= {
+        name for name in RUN if any(figures.registry()[name].absent(run) is None for run in data.runs[:30])
+    }
+    # Pairs and frames have campaigns of their own here; films need a player (test_programs_video.py).
+    assert set(figures.registry()) - drawn == {"pairs", "frames", "playback"}
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("schemes", [2, 17, 24])
+def test_points_of_a_calibration_show_all_their_data(schemes: int, preset: str) -> None:
+    from narrows.calibrate.figure import Pair, figure
+
+    pairs = [
+        Pair(name, (20.0 + 7 * n, 9.0 - n / 3), (24.0 + 6.5 * n, 8.8 - n / 3))
+        for n, name in enumerate(kit.SCHEMES[:schemes])
+    ]
+    assert kit.problems(figure(pairs, PRESETS[preset])) == []
+
+
+def test_the_figure_of_a_trace_shows_all_its_data() -> None:
+    from narrows.report.trace import figure
+    from narrows.traces.trace import Opportunities
+
+    times = np.array([*range(1, 4000, 3), *range(4000, 9000, 11)], dtype=np.int64)
+    trace = Opportunities(times)
+    assert kit.problems(figure(trace, "a trace with a name of many letters")) == []
+
+
+def test_what_is_cut_or_overlaps_is_found() -> None:
+    options = Options(88)
+    with drawing.paper_style(options):
+        figure = drawing.new_figure(options, 60)
+        axes = figure.add_axes((0.2, 0.2, 0.7, 0.7))
+        axes.errorbar([1, 2], [1, 5], yerr=[0.5, 0.5])
+        axes.set_ylim(0, 5.2)
+        axes.set_xticks([1, 1.01], ["one hundred", "two hundred"])
+        figure.text(0.99, 0.5, "beyond")
+    found = " ".join(kit.problems(figure))
+    assert "LineCollection lie outside" in found
+    assert "'one hundred' and 'two hundred' overlap" in found
+    assert "'beyond' leaves the page" in found
+
+
+def test_json_says_which_runs_are_flawed_and_how_many_are_shown(matrix: Path, tmp_path: Path) -> None:
+    del tmp_path
+    drawn = plotting.compose(_choice(matrix, "parameter", 18, 24), PRESETS["text"])
+    assert drawn.account is not None
+    told = json.loads(json.dumps(drawn.account.to_json()))
+    runs: list[Run] = _loaded(matrix).runs
+    assert told["runs_shown"] == sum(run.valid for run in runs)
+    assert told["statistic"] == "median over the valid runs"
+    assert {one["run"] for one in told["invalid"]} == {run.cell for run in runs if not run.valid}
