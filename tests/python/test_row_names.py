@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +57,18 @@ def test_reports_have_the_same_columns(eighteen: Path) -> None:
         # The colour of a row is found by its label.
         assert table["rows"][0][0]["key"].startswith("cubic (droptail 0.5 bdp")
     assert whole["results"]["words"].startswith(f"All rows: {SHARED}.")
+
+
+@pytest.mark.skipif(shutil.which("pdftotext") is None, reason="pdftotext is not installed")
+def test_paper_has_each_row_in_one_line(eighteen: Path) -> None:
+    done = CliRunner().invoke(app, ["report", str(eighteen), "--report", "pdf"])
+    assert done.exit_code == 0, done.output
+    told = ["pdftotext", "-layout", str(eighteen / "report.pdf"), "-"]
+    text = subprocess.run(told, capture_output=True, text=True, check=True).stdout
+    verdicts = re.findall(r"^ *(cubic|reno|copa) .*?(0\.5|1|4) bdp +(10|40) ms .*● ok", text, re.MULTILINE)
+    assert len(set(verdicts)) == 18
+    results = re.findall(r"^ *(cubic|reno|copa) .*?(0\.5|1|4) bdp +(10|40) ms +all +\d", text, re.MULTILINE)
+    assert len(set(results)) == 18
 
 
 def test_json_keeps_the_labels_and_has_the_values_apart(eighteen: Path) -> None:

@@ -32,7 +32,7 @@ def ls(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """List campaigns and sweeps with their verdicts, tags and notes.
+    """List campaigns and sweeps with verdicts, tags and notes.
 
     Verdicts are counted by run, of sweeps by cell, with the points that have an invalid or failed cell.
     The newest is the last. A campaign that is damaged, of a newer version or being written costs one
