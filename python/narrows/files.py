@@ -24,6 +24,8 @@ _COMPRESSED = {
     b"\xfd7zXZ\x00": "xz",
     b"\x28\xb5\x2f\xfd": "zstd",
 }
+#: Usual endings of their names.
+COMPRESSED_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 _IRREGULAR = "is not a regular file; save its content in a file and name that"
 
 

@@ -37,8 +37,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def shorten(text: str, most: int = 60) -> str:
-    """The text as it can stand inside a sentence."""
-    text = " ".join(text.split())
+    """The text as it can stand inside a sentence: on one line, with what cannot be seen as its code."""
+    text = printable(" ".join(text.split()))
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

@@ -13,16 +13,11 @@ from narrows import __version__
 from narrows.campaign.imported import Imported, fill_campaign, imported_document, imported_entry
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
+from narrows.files import COMPRESSED_ENDINGS
 from narrows.formats.cells import said, working
 from narrows.formats.runs import MOST_BINS, MeasuredRun, Unread, bins_of, note
 from narrows.imported import WHERE
 from narrows.scenario.slugs import slug_of
-
-#: What cells say about one end.
-_ONE_END = (
-    "Only one end of the flows was measured: throughput is what was acknowledged there, and losses and"
-    " one-way delays are not known."
-)
 
 
 @dataclass(frozen=True)
@@ -73,7 +68,8 @@ def files_of(given: list[Path], patterns: tuple[str, ...], tool: str) -> list[Pa
     found: list[Path] = []
     for path in given:
         if path.is_dir():
-            own = {one for pattern in patterns for one in path.rglob(pattern) if one.is_file()}
+            names = [f"{pattern}{ending}" for pattern in patterns for ending in ("", *COMPRESSED_ENDINGS)]
+            own = {one for name in names for one in path.rglob(name) if one.is_file()}
             if not own:
                 raise DataError(f"{path}: has no files called {' or '.join(patterns)}; name them one by one")
             found += sorted(own)
@@ -164,16 +160,21 @@ def _document(tool: str, run: MeasuredRun, entry: dict[str, Any], both: bool) ->
         {
             "flow": flow.number,
             "scheme": f"{tool}:{flow.scheme}",
-            "direction": "forward",
+            "direction": flow.direction,
             "traffic": {"kind": "bulk"},
             **({"label": flow.label} if flow.label else {}),
         }
         for flow in run.flows
     ]
-    paths = {direction: [{"name": f"{direction}.0", "kind": "path"}] for direction in ("forward", "backward")}
+    paths: dict[str, list[dict[str, Any]]] = {
+        direction: [{"name": f"{direction}.0", "kind": "path"}] for direction in ("forward", "backward")
+    }
+    for direction, delay in run.propagation_ns.items():
+        paths[direction][0]["propagation_ns"] = delay
     reasons = [*run.reasons, *_unread_reasons(run)]
+    unread = sum_unread(run.unread)
     if not both:
-        reasons.insert(0, {"code": "one_end", "severity": "note", "text": _ONE_END})
+        reasons.insert(0, {"code": "one_end", "severity": "note", "text": run.limits})
     return {
         "format": "narrows/run/1",
         "cell": {
@@ -212,7 +213,7 @@ def _document(tool: str, run: MeasuredRun, entry: dict[str, Any], both: bool) ->
             "tool": tool,
             "files": [file.name for file in run.files],
             "ends": "both" if both else "one",
-            **({"unread": [asdict(part) for part in sum_unread(run.unread)]} if run.unread else {}),
+            **({"unread": [asdict(part) for part in unread]} if unread else {}),
             **run.facts,
         },
     }

@@ -9,21 +9,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 #: Words at the end of names of files: which end, which flow, which run.
 _ENDING = re.compile(
     r"([-_.](sender|receiver|client|server|flow[0-9]+|r?[0-9]+|run[-_]?[0-9]+))+$", re.IGNORECASE
 )
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+Floats = NDArray[np.float64]
+Times = NDArray[np.int64]
 
-    Floats = NDArray[np.float64]
-    Times = NDArray[np.int64]
-
+#: What is known of a run of which one end was measured.
+ONE_END = (
+    "Only one end of the flows was measured: throughput is what was acknowledged there, and losses and"
+    " one-way delays are not known."
+)
 #: In `arrived_ns`: the packet did not arrive.
 NEVER = np.iinfo(np.int64).min
 #: Width of bins, unless a tool measured in wider ones.
@@ -34,6 +37,8 @@ PACKET = 1500
 MOST_BYTES = 1 << 50
 #: Most bins of a flow; longer measurements have wider ones.
 MOST_BINS = 100_000
+#: Most flows of a run: their numbers have 16 bits.
+MOST_FLOWS = 65_535
 #: Most samples of the states that are kept of a flow.
 MOST_STATES = 20_000
 #: Columns of states, all as floats with NaN for what is not known: `states.parquet` in docs/guide/records.md.
@@ -52,7 +57,9 @@ class Flow:
     scheme: str
     #: Facts that are shown beside it.
     label: str = ""
-    #: Which way the tool says its data go, seen from the host that was measured.
+    #: `forward` or `backward`: which of the two ways of the path its data went.
+    direction: str = "forward"
+    #: What the tool says about it, kept in run.json.
     facts: dict[str, Any] = field(default_factory=dict)
     #: Counters of the sender and the receiver, as in run.json.
     sender: dict[str, int] = field(default_factory=dict)
@@ -67,6 +74,8 @@ class Progress:
     time_ns: Times
     sent_bytes: Floats
     arrived_bytes: Floats
+    #: True if the data of the flow went backward.
+    backward: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,10 @@ class MeasuredRun:
     unread: list[Unread] = field(default_factory=list)
     #: Facts about the measurement, kept in run.json.
     facts: dict[str, Any] = field(default_factory=dict)
+    #: Fixed delay of each direction, where the tool says it; the rest of each delay is queueing then.
+    propagation_ns: dict[str, int] = field(default_factory=dict)
+    #: What cannot be known of a run that was measured at one end.
+    limits: str = ONE_END
     #: True if the ends may have different clocks.
     two_clocks: bool = False
 
@@ -118,9 +131,9 @@ def note(code: str, text: str, severity: str = "note") -> dict[str, str]:
 
 
 def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
-    """The bins of `bins.parquet` (forward), from the bytes by time; between two times bytes go evenly."""
+    """The bins of `bins.parquet`, from the bytes by time; between two times bytes go evenly."""
     columns: dict[str, list[Any]] = {
-        name: [] for name in ("flow", "bin_ns", "sent_bytes", "arrived_bytes", "first", "last")
+        name: [] for name in ("flow", "backward", "bin_ns", "sent_bytes", "arrived_bytes", "first", "last")
     }
     for one in progress:
         last = int(one.time_ns[-1]) if len(one.time_ns) else 0
@@ -132,6 +145,7 @@ def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
             for total in (one.sent_bytes, one.arrived_bytes)
         ]
         columns["flow"].append(np.full(count, one.flow, dtype=np.uint16))
+        columns["backward"].append(np.full(count, one.backward))
         columns["bin_ns"].append(edges[:-1].astype(np.uint64))
         columns["sent_bytes"].append(parts[0])
         columns["arrived_bytes"].append(parts[1])
@@ -146,7 +160,7 @@ def bins_of(progress: list[Progress], width: int) -> dict[str, Any]:
     late = np.maximum(whole["sent_bytes"], whole["arrived_bytes"])
     return {
         "flow": whole["flow"],
-        "backward": np.zeros(len(whole["flow"]), dtype=bool),
+        "backward": whole["backward"],
         "bin_ns": whole["bin_ns"],
         "sent_packets": np.maximum(packets["sent"], packets["arrived"]).astype(np.uint64),
         "sent_bytes": late.astype(np.uint64),

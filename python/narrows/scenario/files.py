@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from narrows.errors import DataError
-from narrows.files import named_path, read_whole
+from narrows.files import named_path, read_decompressed, read_whole
 from narrows.scenario.yaml_tree import Scalar
 
 _STRANGE = re.compile(r"[^A-Za-z0-9._+-]+")
@@ -27,7 +28,7 @@ class Files:
         """The trace that was written, as cells name it; raises `DataError` if it can't be read."""
         from narrows.traces.store import find
 
-        return self._keep(find(value.text, self._base(value)), "trace")
+        return self._keep(find(value.text, self._base(value)), "trace", read_decompressed)
 
     def read_model(self, value: Scalar) -> dict[str, str | None]:
         """The same for a model of a scheme. One that is not installed has no hash: it can't run."""
@@ -47,9 +48,9 @@ class Files:
         # What the command line names is meant relative to where the command runs.
         return self.base if value.mark.line is not None else Path()
 
-    def _keep(self, path: Path, what: str) -> dict[str, str]:
+    def _keep(self, path: Path, what: str, read: Callable[[Path, str], bytes] = read_whole) -> dict[str, str]:
         try:
-            content = read_whole(path, what)
+            content = read(path, what)
         except DataError as error:
             raise DataError(f"{path} {error}") from None
         return self._remember(path.name, content)

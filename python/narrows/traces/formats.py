@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from narrows.errors import DataError, UsageError
-from narrows.files import read_whole
+from narrows.files import read_decompressed, read_whole
 from narrows.text import any_of, shorten
 from narrows.traces.trace import (
     NS_PER_MS,
@@ -88,7 +88,7 @@ def read_rates(path: Path, form: str | None = None) -> tuple[Trace, str]:
 def read(path: Path, form: str | None = None) -> tuple[AnyTrace, str]:
     """The trace in a file, and the name of its format."""
     try:
-        content = read_whole(path, "trace", LARGEST_FILE)
+        content = read_decompressed(path, "trace", LARGEST_FILE)
     except DataError as error:
         raise DataError(f"{path}: {error}") from None
     name = form or detect(content, path)
@@ -246,9 +246,11 @@ def _read_pensieve(content: bytes, path: Path) -> Rates:
 
 
 def _read_parquet(content: bytes, path: Path) -> Rates | Delays:
-    del content  # read by the core, which has the library
     from narrows import _native
 
+    # It is read by the core, which has the library, from the file itself.
+    if read_whole(path, "trace", LARGEST_FILE) != content:
+        raise DataError(f"{path}: is Parquet within a compressed file; decompress it first")
     try:
         times, values, name = _native.read_trace(str(path))
     except ValueError as error:

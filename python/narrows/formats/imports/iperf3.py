@@ -1,12 +1,13 @@
-"""JSON documents of iperf3 (`iperf3 -c HOST -J > FILE`).
+"""Documents of iperf3 (`iperf3 -c HOST -J > FILE`, `--json-stream`), of either end or both.
 
-Every stream is a flow. Of TCP there are bytes, window, round-trip time and retransmissions per interval, of
-UDP bytes, jitter and losses. What an iperf3 that sends counts as transferred in an interval was handed to
-the socket: over short intervals it may run ahead of what arrived by the socket's buffer."""
+Every stream is a flow, in the direction in which its data went: forward is from the client to the server. The
+end that wrote a document counted, per interval, what it handed to its socket or took out of it. How much the
+other end counted in all, and by when, is in the sums at the end of the document. Documents with one cookie
+are of one test, so they are one run, in which each end's intervals are its own."""
 
 from __future__ import annotations
 
-import json
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,148 +15,322 @@ from typing import Any
 import numpy as np
 
 from narrows.errors import DataError
-from narrows.files import read_whole
-from narrows.formats.runs import Flow, MeasuredRun, Progress, joined, note, scheme_of, states_of
+from narrows.formats.imports._iperf3_documents import Document, Json, read_documents
+from narrows.formats.imports._iperf3_streams import (
+    Stream,
+    Sum,
+    congestion_controls,
+    is_client,
+    protocol,
+    read_streams,
+)
+from narrows.formats.runs import (
+    Flow,
+    MeasuredRun,
+    Progress,
+    Unread,
+    joined,
+    note,
+    scheme_of,
+    states_of,
+)
 
 PATTERNS = ("*.json",)
-_S = 1_000_000_000
+AGAIN = "documents of a test of which another document of the same end was read"
+OMITTED = "intervals that iperf3 itself leaves out (-O)"
+ODD = "intervals without a time or a number of bytes"
+TWICE = "intervals that were written twice"
+_LIMITS = (
+    "iperf3 counts bytes per interval: throughput is its own sum of what was received, where it has one, and"
+    " losses of TCP and one-way delays are not known."
+)
+#: Relative difference between the intervals of a stream and iperf3's own sum that is not rounding.
+_UNEQUAL = 0.01
+
+
+@dataclass
+class _Test:
+    """One test: the documents of its ends."""
+
+    client: Document | None = None
+    server: Document | None = None
+    again: int = 0
+
+    @property
+    def documents(self) -> list[Document]:
+        return [one for one in (self.client, self.server) if one is not None]
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
-    """One run per document; raises `DataError` where a file is none of iperf3's."""
-    return [_run(file, _document(file), scheme) for file in files]
+    """One run per test; raises `DataError` where a file has no document of iperf3 that can be read."""
+    documents = [document for file in files for document in read_documents(file)]
+    return [_run(test, scheme) for test in _tests(documents)]
 
 
-def _document(file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(read_whole(file, "document of iperf3"))
-    except DataError as error:
-        raise DataError(f"{file}: {error}") from None
-    except (ValueError, RecursionError):
-        raise DataError(f"{file}: is no whole JSON document; iperf3 -J writes it when it ends") from None
-    if not isinstance(content, dict) or not isinstance(content.get("intervals"), list):
-        raise DataError(f"{file}: is no document of iperf3, which has 'start', 'intervals' and 'end'")
-    if content.get("error") and not content["intervals"]:
-        raise DataError(f"{file}: iperf3 failed: {str(content['error'])[:100]}")
-    return content
+def _tests(documents: list[Document]) -> list[_Test]:
+    """The tests in the order of their first documents; ends belong together by their cookie."""
+    tests: dict[object, _Test] = {}
+    for place, document in enumerate(documents):
+        test = tests.setdefault(document.cookie or place, _Test())
+        end = "client" if is_client(document) else "server"
+        known = getattr(test, end)
+        test.again += known is not None
+        # With --json-stream-full-output a test is there as events and as a document.
+        if known is None or (document.complete and not known.complete):
+            setattr(test, end, document)
+    return list(tests.values())
 
 
-def _run(file: Path, content: dict[str, Any], scheme: str | None) -> MeasuredRun:
-    try:
-        return _measured(file, content, scheme)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
-        what = (
-            f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else "a value is of another kind"
-        )
-        raise DataError(f"{file}: is no document of iperf3 that can be read: {what}") from None
+@dataclass
+class _Flow:
+    """One stream, by the end whose document comes first and, if both wrote one, by the other end."""
+
+    stream: Stream
+    other: Stream | None = None
+
+    @property
+    def sender(self) -> Stream | None:
+        """The stream as its sender counted it."""
+        return self.stream if self.stream.sends else self.other
+
+    @property
+    def receiver(self) -> Stream | None:
+        """The stream as its receiver counted it."""
+        return self.other if self.stream.sends else self.stream
 
 
-def _measured(file: Path, content: dict[str, Any], scheme: str | None) -> MeasuredRun:
-    start, end = content.get("start") or {}, content.get("end") or {}
-    test = start.get("test_start") or {}
-    udp = test.get("protocol") == "UDP"
-    congestion = end.get("sender_tcp_congestion") or start.get("congestion_used")
-    name = scheme or ("udp" if udp else str(congestion or scheme_of(file)))
-    rows: dict[int, list[dict[str, Any]]] = {}
-    for interval in content["intervals"]:
-        for stream in interval["streams"]:
-            rows.setdefault(int(stream["socket"]), []).append(stream)
-    if not rows:
-        raise DataError(f"{file}: iperf3 measured no interval")
-    totals = _totals(end)
-    flows, progress, states = [], [], []
-    width = 0
-    for number, (socket, samples) in enumerate(rows.items(), start=1):
-        times = np.array([float(one["end"]) for one in samples])
-        begins = np.array([float(one["start"]) for one in samples])
-        if not np.all(np.isfinite(times)) or np.any(np.diff(times) < 0) or times[-1] > 7 * 86_400:
-            raise DataError(f"{file}: the intervals of stream {socket} are not in order")
-        sizes = np.array([float(one["bytes"]) for one in samples])
-        time_ns = np.concatenate([[round(begins[0] * _S)], np.round(times * _S)]).astype(np.int64)
-        sent = np.concatenate([[0.0], np.cumsum(sizes)])
-        progress.append(Progress(number, time_ns, sent, sent))
-        width = max(width, round(float(np.median(times - begins)) * _S))
-        total = totals.get(socket, {})
-        again = np.cumsum([float(one.get("retransmits") or 0) for one in samples])
-        sender = {"sent_bytes": total.get("sender", {}).get("bytes")}
-        if samples[0].get("retransmits") is not None:
-            sender["retransmitted_packets"] = int(again[-1])
-        receiver = {"goodput_bytes": total.get("receiver", {}).get("bytes")}
-        if udp and total.get("udp"):
-            receiver["lost_datagrams"] = total["udp"].get("lost_packets")
-            receiver["received_packets"] = total["udp"].get("packets")
-            receiver["jitter_ns"] = round(float(total["udp"].get("jitter_ms") or 0) * 1e6)
-        flows.append(
-            Flow(
-                number, name, sender=_integers(sender), receiver=_integers(receiver), facts={"socket": socket}
-            )
-        )
-        if not udp:
-            states.append(_states(number, time_ns[1:], samples, sent[1:], again, start))
-    started = (start.get("timestamp") or {}).get("timesecs")
-    reasons = []
-    if content.get("error"):
-        reasons.append(note("iperf3", f"iperf3 ended with: {str(content['error'])[:100]}.", "degraded"))
+def _run(test: _Test, scheme: str | None) -> MeasuredRun:
+    documents = test.documents
+    first = documents[0]
+    streams = [_streams(document) for document in documents]
+    flows = _flows(streams)
+    names: dict[bool, str] = {}
+    for document in reversed(documents):
+        names |= {backward: name for backward, name in congestion_controls(document).items() if name}
+    kind = protocol(first)
+    other = kind.lower() if kind != "TCP" else scheme_of(first.file)
+    found: list[Flow] = []
+    progress, states = [], []
+    reasons = _remarks(documents, names)
+    for number, flow in enumerate(flows, start=1):
+        name = scheme or names.get(flow.stream.backward) or other
+        found.append(_described(number, flow, name, kind))
+        progress.append(_progress(number, flow))
+        if flow.sender is not None and kind == "TCP" and len(flow.sender.retransmits):
+            states.append(_states(number, flow.sender, first))
+        reasons += _doubts(flow)
+    own = [part for document in documents for part in document.unread]
+    own.append(Unread(AGAIN, test.again))
+    every = [stream for some in streams for stream in some]
+    own.append(Unread(OMITTED, sum(stream.omitted for stream in every)))
+    own.append(Unread(ODD, sum(stream.odd for stream in every), matters=True))
+    own.append(Unread(TWICE, sum(stream.again for stream in every)))
+    schemes = list(dict.fromkeys(flow.scheme for flow in found))
+    widths = [np.median(np.diff(stream.time_s)) for stream in every if len(stream.time_s) > 1]
     return MeasuredRun(
-        name,
-        [file],
-        flows,
+        "+".join(schemes),
+        list(dict.fromkeys(document.file for document in documents)),
+        found,
         progress=progress,
         states=joined(states),
-        bin_ns=max(width, 1_000_000),
-        started_at=_moment(started),
-        reasons=reasons,
-        facts={
-            key: value
-            for key, value in {
-                "version": start.get("version"),
-                "protocol": test.get("protocol"),
-                "reverse": bool(test.get("reverse")),
-                "host": (start.get("connecting_to") or {}).get("host"),
-            }.items()
-            if value
-        },
+        bin_ns=max(round(float(max(widths, default=0.0)) * 1e9), 1_000_000),
+        started_at=_moment(first.start),
+        reasons=list({reason["text"]: reason for reason in reasons}.values()),
+        unread=own,
+        limits=_LIMITS,
+        facts=_facts(documents, kind),
     )
 
 
-def _states(
-    number: int,
-    time_ns: Any,
-    samples: list[dict[str, Any]],
-    sent: Any,
-    again: Any,
-    start: dict[str, Any],
-) -> dict[str, Any]:
-    def column(name: str, scale: float = 1.0) -> Any:
-        values = [one.get(name) for one in samples]
-        return np.array([np.nan if value is None else float(value) * scale for value in values])
+def _streams(document: Document) -> list[Stream]:
+    if document.error and not document.intervals:
+        raise DataError(f"{document.file}: iperf3 failed: {document.error}")
+    try:
+        return read_streams(document)
+    except DataError as error:
+        raise DataError(f"{document.file}: {error}") from None
 
-    mss = float(start.get("tcp_mss") or start.get("tcp_mss_default") or 1448)
+
+def _flows(streams: list[list[Stream]]) -> list[_Flow]:
+    """The streams of a test, those of both ends paired by the client's port, or by their order where a
+    document does not say it."""
+    flows = [_Flow(stream) for stream in streams[0]]
+    others = streams[1] if len(streams) > 1 else []
+    ported = all(stream.port for some in streams for stream in some)
+    left: dict[tuple[bool, bool, int], list[Stream]] = {}
+    for stream in reversed(others):
+        left.setdefault((stream.backward, stream.sends, stream.port if ported else 0), []).append(stream)
+    for flow in flows:
+        own = flow.stream
+        matches = left.get((own.backward, not own.sends, own.port if ported else 0))
+        flow.other = matches.pop() if matches else None
+    return flows
+
+
+def _described(number: int, flow: _Flow, scheme: str, kind: str) -> Flow:
+    """The flow with the counters of its ends."""
+    stream = flow.stream
+    sent, received = _sums(flow)
+    sender: dict[str, float | None] = {"sent_bytes": sent.bytes}
+    if kind == "TCP":
+        sender["retransmitted_packets"] = sent.retransmits
+    receiver: dict[str, float | None] = {"goodput_bytes": received.bytes}
+    # The receiver counts datagrams; the sender has that count from it at the end.
+    counted = next((one.datagrams for one in (flow.receiver, flow.sender) if one and one.datagrams), None)
+    if counted is not None:
+        jitter = counted.jitter_ms
+        receiver |= {
+            "lost_datagrams": counted.lost,
+            "received_packets": counted.packets - counted.lost,
+            "out_of_order_datagrams": counted.out_of_order,
+            "jitter_ns": None if jitter is None else jitter * 1e6,
+        }
+    facts = {"protocol": kind, "socket": stream.socket, **({"port": stream.port} if stream.port else {})}
+    return Flow(
+        number,
+        scheme,
+        direction="backward" if stream.backward else "forward",
+        sender=_integers(sender),
+        receiver=_integers(receiver),
+        facts=facts,
+    )
+
+
+def _sums(flow: _Flow) -> tuple[Sum, Sum]:
+    """What was sent and received in all: by iperf3's own sums, or else by the intervals of that end."""
+    views = [one for one in (flow.sender, flow.receiver) if one is not None]
+
+    def of(own: Stream | None, name: str) -> Sum:
+        sums: list[Sum] = [getattr(one, name) for one in ([own] if own else []) + views]
+        known = next((one for one in sums if one.bytes is not None), sums[0])
+        if own is None:
+            return known
+        again = known.retransmits
+        if again is None and np.any(np.isfinite(own.retransmits)):
+            again = float(np.nansum(own.retransmits))
+        return Sum(float(own.bytes[-1]) if known.bytes is None else known.bytes, known.end_s, again)
+
+    return of(flow.sender, "sent"), of(flow.receiver, "received")
+
+
+def _progress(number: int, flow: _Flow) -> Progress:
+    """Bytes sent and received by time."""
+    sent, received = _sums(flow)
+    sender, receiver = flow.sender, flow.receiver
+    own = flow.stream
+    came = _curve(receiver, received) if receiver else _estimate(own, received, own.datagrams is None)
+    went = _curve(sender, sent) if sender else _estimate(own, sent, steady=False)
+    time = np.unique(np.concatenate([went[0], came[0]]))
+    columns = [np.interp(time, at, total) for at, total in (went, came)]
+    return Progress(
+        number, np.round(time * 1e9).astype(np.int64), columns[0], columns[1], backward=own.backward
+    )
+
+
+def _curve(stream: Stream, total: Sum) -> tuple[Any, Any]:
+    """What the end itself counted, up to its own sum: that may have what came after the last interval, and
+    its time, by which iperf3 divides, may be a little longer."""
+    time, count = stream.time_s, stream.bytes
+    if total.bytes is None or stream.own.end_s is None or len(time) < 2:
+        return time, count
+    last = max(stream.own.end_s, time[-1])
+    if total.bytes > count[-1] and last > time[-1]:
+        return np.append(time, last), np.append(count, total.bytes)
+    scale = total.bytes / count[-1] if count[-1] > 0 else 1.0
+    return np.append(time[:-1], last), count * scale
+
+
+def _estimate(stream: Stream, total: Sum, steady: bool) -> tuple[Any, Any]:
+    """What the other end counted: its own sum, spread over its own time as the bytes of this end are over
+    this end's. Where less came than was handed over (`steady`), bytes were under way all the time, and came
+    evenly while nothing was handed over."""
+    time, count = stream.time_s, stream.bytes
+    if total.bytes is None or count[-1] <= 0:
+        return time, count
+    if steady and stream.sends and total.bytes < count[-1]:
+        grows = np.concatenate([[True], np.diff(count) > 0])
+        time, count = time[grows], count[grows]
+        time = np.concatenate([time[:-1], stream.time_s[-1:]])
+    last = total.end_s or time[-1]
+    return time * (last / time[-1]), count * (total.bytes / count[-1])
+
+
+def _states(number: int, stream: Stream, document: Document) -> dict[str, Any]:
+    start = document.start
+    sizes = (start.get("tcp_mss"), start.get("tcp_mss_default"))
+    mss = next((size for size in sizes if isinstance(size, int) and 0 < size < 1 << 16), 1448)
     return states_of(
         number,
-        time_ns,
-        cwnd_bytes=column("snd_cwnd"),
-        srtt_ns=column("rtt", 1000.0),
-        delivered_bytes=sent,
-        retransmitted_bytes=again * mss if samples[0].get("retransmits") is not None else again * np.nan,
+        np.round(stream.time_s[1:] * 1e9).astype(np.int64),
+        cwnd_bytes=stream.cwnd_bytes,
+        srtt_ns=stream.rtt_us * 1000.0,
+        delivered_bytes=stream.bytes[1:],
+        retransmitted_bytes=np.cumsum(stream.retransmits) * mss,
     )
 
 
-def _totals(end: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    found: dict[int, dict[str, Any]] = {}
-    for stream in end.get("streams") or []:
-        for part in stream.values():
-            if isinstance(part, dict) and "socket" in part:
-                found.setdefault(int(part["socket"]), {}).update(stream)
+def _remarks(documents: list[Document], names: dict[bool, str]) -> list[dict[str, str]]:
+    """What is odd about the documents of a test."""
+    found = []
+    for document in documents:
+        if document.error:
+            found.append(note("iperf3", f"iperf3 ended with: {document.error}.", "degraded"))
+        elif not document.complete:
+            text = (
+                f"{document.file.name} ends before iperf3's own sums: it was stopped, or the file is cut off."
+            )
+            found.append(note("incomplete", text, "degraded"))
+    if len(set(names.values())) == 2:
+        text = (
+            f"Forward (from the client) the data were sent with {names[False]}, backward with {names[True]}."
+        )
+        found.append(note("directions", text))
     return found
 
 
-def _integers(counters: dict[str, Any]) -> dict[str, int]:
-    return {name: int(value) for name, value in counters.items() if value is not None}
+def _doubts(flow: _Flow) -> list[dict[str, str]]:
+    """What is odd about the sums of a stream."""
+    found = []
+    for stream in (flow.sender, flow.receiver):
+        if stream is None or not stream.own.bytes:
+            continue
+        counted, last = float(stream.bytes[-1]), float(stream.time_s[-1])
+        # The sum may have what came after the last interval.
+        rest = max((stream.own.end_s or last) - last, 0.0) / last if last > 0 else 0.0
+        if abs(counted - stream.own.bytes) > (_UNEQUAL + 2 * rest) * max(counted, stream.own.bytes):
+            text = (
+                f"The intervals of stream {stream.socket} have {counted:.0f} bytes, iperf3's own sum"
+                f" {stream.own.bytes:.0f}: intervals are missing. Numbers are by the sum."
+            )
+            found.append(note("sums", text, "degraded"))
+    if flow.receiver is None and _sums(flow)[1].bytes is None:
+        text = "The receiver's sums are not known, so throughput is what was handed to the sender's sockets."
+        found.append(note("sent", text))
+    return found
 
 
-def _moment(seconds: Any) -> str | None:
+def _facts(documents: list[Document], kind: str) -> dict[str, Any]:
+    start = documents[0].start
+    connecting = start.get("connecting_to")
+    ends = ["client" if is_client(document) else "server" for document in documents]
+    facts = {
+        "version": start.get("version"),
+        "protocol": kind,
+        "host": connecting.get("host") if isinstance(connecting, dict) else None,
+        "documents": ends,
+        "cookie": documents[0].cookie,
+    }
+    return {name: value for name, value in facts.items() if value and isinstance(value, str | list)}
+
+
+def _integers(counters: dict[str, float | None]) -> dict[str, int]:
+    return {name: round(value) for name, value in counters.items() if value is not None}
+
+
+def _moment(start: Json) -> str | None:
+    stamp = start.get("timestamp")
     try:
-        return f"{datetime.fromtimestamp(float(seconds), UTC):%Y-%m-%dT%H:%M:%S}Z"
-    except (TypeError, ValueError, OverflowError, OSError):
+        seconds = float(stamp["timesecs"]) if isinstance(stamp, dict) else float("nan")
+        return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}Z"
+    except (KeyError, TypeError, ValueError, OverflowError, OSError):
         return None

@@ -1,11 +1,12 @@
-"""Logs of repeated `ss -tin`: what the kernel tells about its TCP connections.
+"""Logs of repeated `ss -tin`: what the kernel says about its TCP connections.
 
 ```sh
 while sleep 0.1; do date +%s.%N; ss -tin dst 192.0.2.7; done > ss.log
+while sleep 0.1; do ss -tinHO state established; done | ts '%.s' > ss.log
 ```
 
-A snapshot begins with a line that is a time: seconds since 1970 (`date +%s.%N`) or a date (`date -Ins`).
-Every pair of addresses is a flow; connections that sent nothing are left out."""
+A snapshot begins with a line that is a time, or every line begins with one (`_ss_times` has the forms). Every
+connection is a flow; one whose counters begin again is another one. Those that sent nothing are left out."""
 
 from __future__ import annotations
 
@@ -18,22 +19,53 @@ from typing import Any
 import numpy as np
 
 from narrows.errors import DataError
-from narrows.files import read_whole
-from narrows.formats.runs import Flow, MeasuredRun, Progress, joined, states_of
+from narrows.files import read_decompressed
+from narrows.formats.imports._ss_times import past_midnight, split_time, spread
+from narrows.formats.runs import (
+    MOST_FLOWS,
+    Floats,
+    Flow,
+    MeasuredRun,
+    Progress,
+    Unread,
+    carried,
+    joined,
+    note,
+    states_of,
+)
 
 PATTERNS = ("*.ss", "ss*.log", "*ss.log", "ss*.txt")
-_SECONDS = re.compile(r"[0-9]{9,11}(\.[0-9]+)?")
-_STATES = r"ESTAB|SYN-\S+|FIN-\S+|CLOSE-\S+|LAST-ACK|CLOSING"
-_CONNECTION = re.compile(rf"(?:tcp\s+)?(?:{_STATES})\s+\d+\s+\d+\s+(\S+)\s+(\S+)")
+IDLE = "connections that sent nothing, or were seen once"
+TEXT = "lines that ss does not write"
+ODD = "numbers out of range"
+_STATE = r"ESTAB|SYN-\S+|FIN-\S+|CLOSE-\S+|LAST-ACK|CLOSING|TIME-WAIT|UNCONN|LISTEN"
+_ADDRESS = r"(?:\S+):(?:\d{1,5}|\*|[A-Za-z][\w.+-]*)"
+#: With a filter for one state ss prints no column of states.
+_CONNECTION = re.compile(
+    rf"(?:tcp\s+)?(?:(?P<state>{_STATE})\s+)?\d{{1,12}}\s+\d{{1,12}}\s+(?P<here>{_ADDRESS})\s+(?P<there>{_ADDRESS})(?=\s|$)"
+)
+_HEADER = re.compile(r"(?:Netid\s+)?(?:State\s+)?Recv-Q\s+Send-Q\s")
+_INFO = re.compile(r"(?:^|\s)(?:rto|rtt|cwnd):")
+_MAPPED = re.compile(r"\[::ffff:([0-9.]+)\]", re.IGNORECASE)
 _PAIR = re.compile(r"([a-z_]+):(\S+)")
-#: Values that stand behind their name and a space.
+#: Values behind their name and a space.
 _SPACED = re.compile(r"\b(send|pacing_rate|delivery_rate) ([0-9.]+)([KMGT]?)bps")
 _SCALE = {"": 1.0, "K": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
-_NOT_SCHEMES = {"ts", "sack", "ecn", "ecnseen", "fastopen", "app_limited", "tcp-ulp-tls"}
+#: Words of `ss -i` before the congestion control, which itself stands before the first of these names
+#: (tcp_stats_print in ss.c of iproute2). Kernels have names of less than 16 characters.
+_FLAGS = {"ts", "sack", "ecn", "ecnseen", "accecn", "fastopen"}
+_BEHIND_SCHEME = re.compile(r"(?:^|\s)(?:wscale|rto):")
+_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,14}")
+#: The kernel has 2^64 - 1 bytes/s where no pacing rate is set; nothing sends a petabit per second.
+_MOST_BPS = 1e15
+_MOST = 2.0**62
 _COLUMNS = (
     "cwnd", "mss", "ssthresh", "rtt", "minrtt", "bytes_sent", "bytes_acked", "bytes_retrans", "unacked",
-    "pacing_rate", "delivery_rate",
+    "sacked", "lost", "retrans", "pacing_rate", "delivery_rate",
 )  # fmt: skip
+_LONGEST_S = 366 * 86_400.0
+#: A pause is told if it is longer than a second and so many usual steps.
+_PAUSE_STEPS = 5
 
 
 @dataclass
@@ -41,6 +73,27 @@ class _Connection:
     scheme: str = ""
     times: list[float] = field(default_factory=list)
     rows: list[dict[str, float]] = field(default_factory=list)
+
+    def goes_back(self, row: dict[str, float]) -> bool:
+        """True if the counters of a row are of another connection with the same ports."""
+        names = ("bytes_acked", "bytes_sent")
+        before = self.rows[-1] if self.rows else {}
+        return any(row[name] < before[name] for name in names if name in row and name in before)
+
+    def sends(self) -> bool:
+        """True if something was acknowledged between two snapshots."""
+        acked = [row["bytes_acked"] for row in self.rows if "bytes_acked" in row]
+        return len(self.times) > 1 and len(acked) > 1 and acked[-1] > acked[0]
+
+
+@dataclass
+class _Log:
+    connections: list[tuple[tuple[str, str], _Connection]] = field(default_factory=list)
+    #: The time of each snapshot; False if they are not since 1970.
+    times: list[float] = field(default_factory=list)
+    absolute: bool = True
+    text: int = 0
+    odd: int = 0
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
@@ -50,49 +103,37 @@ def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
 
 def _run(file: Path, scheme: str | None) -> MeasuredRun:
     try:
-        text = read_whole(file, "log of ss").decode("utf-8", "replace")
+        text = read_decompressed(file, "log of ss").decode("utf-8-sig", "replace")
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
-    connections = {key: one for key, one in _connections(file, text).items() if _sends(one)}
-    if not connections:
+    log = _read_log(file, text)
+    reasons = _even_out(log)
+    senders = [(ends, one) for ends, one in log.connections if one.sends()]
+    if not senders:
         raise DataError(f"{file}: has no connection that sent something (bytes_acked in two snapshots)")
-    zero = min(one.times[0] for one in connections.values())
-    flows, progress, states = [], [], []
-    steps = []
-    for number, ((here, there), one) in enumerate(connections.items(), start=1):
+    if len(senders) > MOST_FLOWS:
+        raise DataError(f"{file}: has {len(senders)} connections that sent; {MOST_FLOWS} are read at most")
+    zero = min(one.times[0] for _, one in senders)
+    if max(one.times[-1] for _, one in senders) - zero > _LONGEST_S:
+        raise DataError(f"{file}: its times are more than a year apart, so it is not the log of one run")
+    flows, progress, states, steps = [], [], [], []
+    for number, ((here, there), one) in enumerate(senders, start=1):
         time_ns = np.round((np.array(one.times) - zero) * 1e9).astype(np.int64)
-        columns = {
-            name: np.array([row.get(name, np.nan) for row in one.rows], dtype=np.float64) for name in _COLUMNS
-        }
-        acked = np.nan_to_num(columns["bytes_acked"])
+        columns = {name: np.array([row.get(name, np.nan) for row in one.rows]) for name in _COLUMNS}
+        acked = np.nan_to_num(carried(columns["bytes_acked"]))
         sent = np.where(np.isfinite(columns["bytes_sent"]), columns["bytes_sent"], acked)
+        sent = np.maximum.accumulate(sent)
         # A connection that was there before has sent before; that is not part of the measurement.
         progress.append(Progress(number, time_ns, sent - sent[0], np.maximum.accumulate(acked - acked[0])))
-        mss = columns["mss"]
-        states.append(
-            states_of(
-                number,
-                time_ns,
-                cwnd_bytes=columns["cwnd"] * mss,
-                ssthresh_bytes=columns["ssthresh"] * mss,
-                pacing_bps=columns["pacing_rate"],
-                srtt_ns=columns["rtt"] * 1e6,
-                min_rtt_ns=columns["minrtt"] * 1e6,
-                inflight_bytes=columns["unacked"] * mss,
-                delivered_bytes=acked - acked[0],
-                delivery_rate_bps=columns["delivery_rate"],
-                retransmitted_bytes=_since_start(columns["bytes_retrans"]),
-            )
-        )
-        steps.append(float(np.median(np.diff(time_ns))))
         again = _since_start(columns["bytes_retrans"])
+        states.append(_states(number, time_ns, columns, acked, again))
+        steps.append(float(np.median(np.diff(time_ns))))
         sender = {"sent_bytes": int(sent[-1] - sent[0])}
         if np.isfinite(again[-1]):
             sender["retransmitted_bytes"] = int(again[-1])
         name = scheme or one.scheme or "tcp"
         flows.append(Flow(number, name, sender=sender, facts={"local": here, "peer": there}))
     names = list(dict.fromkeys(flow.scheme for flow in flows))
-    started = datetime.fromtimestamp(zero, UTC)
     return MeasuredRun(
         "+".join(names),
         [file],
@@ -100,33 +141,106 @@ def _run(file: Path, scheme: str | None) -> MeasuredRun:
         progress=progress,
         states=joined(states),
         bin_ns=max(1_000_000, round(max(100e6, 2 * min(steps)))),
-        started_at=f"{started:%Y-%m-%dT%H:%M:%S}.{started.microsecond // 1000:03d}Z",
+        started_at=_moment(zero) if log.absolute else None,
+        reasons=reasons,
+        unread=[
+            Unread(IDLE, len(log.connections) - len(senders)),
+            Unread(TEXT, log.text),
+            Unread(ODD, log.odd, matters=True),
+        ],
     )
+
+
+def _states(
+    number: int, time_ns: Any, columns: dict[str, Floats], acked: Floats, again: Floats
+) -> dict[str, Any]:
+    mss = columns["mss"]
+    # tcp_packets_in_flight of the kernel; ss leaves out what is zero.
+    flight = sum(sign * np.nan_to_num(columns[name]) for name, sign in _IN_FLIGHT.items())
+    pacing = np.where(columns["pacing_rate"] < _MOST_BPS, columns["pacing_rate"], np.nan)
+    return states_of(
+        number,
+        time_ns,
+        cwnd_bytes=columns["cwnd"] * mss,
+        ssthresh_bytes=columns["ssthresh"] * mss,
+        pacing_bps=pacing,
+        srtt_ns=columns["rtt"] * 1e6,
+        min_rtt_ns=columns["minrtt"] * 1e6,
+        inflight_bytes=np.maximum(flight, 0.0) * mss,
+        delivered_bytes=acked - acked[0],
+        delivery_rate_bps=columns["delivery_rate"],
+        retransmitted_bytes=again,
+    )
+
+
+_IN_FLIGHT = {"unacked": 1.0, "sacked": -1.0, "lost": -1.0, "retrans": 1.0}
+
+
+def _moment(seconds: float) -> str | None:
+    try:
+        started = datetime.fromtimestamp(seconds, UTC)
+    except (ValueError, OverflowError, OSError):
+        return None
+    return f"{started:%Y-%m-%dT%H:%M:%S}.{started.microsecond // 1000:03d}Z"
 
 
 def _since_start(values: Any) -> Any:
     # The kernel leaves a counter out as long as it is zero.
-    known = np.nan_to_num(values)
+    known = np.nan_to_num(carried(values))
     return known - known[0]
 
 
-def _sends(one: _Connection) -> bool:
-    acked = [row["bytes_acked"] for row in one.rows if "bytes_acked" in row]
-    return len(one.times) > 1 and len(acked) > 1 and acked[-1] > acked[0]
+def _even_out(log: _Log) -> list[dict[str, str]]:
+    """Spreads times in whole seconds, and returns remarks about the times."""
+    reasons = []
+    distinct = sorted(set(log.times))
+    whole = all(time == int(time) for time in distinct)
+    if whole and len(distinct) < len(log.times):
+        # Snapshots are in order, and so are the samples of a connection: one in each.
+        even = spread(log.times)
+        for _, one in log.connections:
+            one.times = [even[int(place)] for place in one.times]
+        text = "The log has times in whole seconds; snapshots within a second are spread evenly over it."
+        reasons.append(note("seconds", text))
+        log.times = even
+    else:
+        for _, one in log.connections:
+            one.times = [log.times[int(place)] for place in one.times]
+    steps = np.diff(np.unique([time for _, one in log.connections for time in one.times]))
+    if len(steps):
+        usual = float(np.median(steps))
+        pauses = steps[(steps > _PAUSE_STEPS * usual) & (steps > 1.0)]
+        if len(pauses):
+            text = (
+                f"No snapshot was taken for {float(pauses.max()):.1f} s"
+                + (f", the longest of {len(pauses)} pauses" if len(pauses) > 1 else "")
+                + f", where {usual:.2g} s is usual; what was sent meanwhile is spread evenly over it."
+            )
+            reasons.append(note("pause", text))
+    return reasons
 
 
-def _connections(file: Path, text: str) -> dict[tuple[str, str], _Connection]:
+def _read_log(file: Path, text: str) -> _Log:
+    """The connections of a log, each with the numbers of its snapshots in place of times."""
+    log = _Log()
+    newest: dict[tuple[str, str], _Connection] = {}
+    seen: set[tuple[str, str]] = set()
     now: float | None = None
-    current: _Connection | None = None
-    found: dict[tuple[str, str], _Connection] = {}
+    ends: tuple[str, str] | None = None
     known = False
     for number, raw in enumerate(text.splitlines(), start=1):
-        line = raw.strip()
-        moment = _time_of(line)
+        moment, absolute, line = split_time(raw.strip())
         if moment is not None:
+            moment = moment if absolute or now is None else past_midnight(now, moment)
             if now is not None and moment < now:
-                raise DataError(f"{file}:{number}: the time is earlier than one above it")
-            now, current = moment, None
+                raise DataError(
+                    f"{file}:{number}: the time is earlier than one above it: was the clock set back?"
+                )
+            if now != moment or not line:
+                log.times.append(moment)
+                seen = set()
+            now, log.absolute = moment, log.absolute and absolute
+        if not line or _HEADER.match(line):
             continue
         if match := _CONNECTION.match(line):
             known = True
@@ -135,47 +249,67 @@ def _connections(file: Path, text: str) -> dict[tuple[str, str], _Connection]:
                     f"{file}:{number}: no time stands before this snapshot; log one before each, as in:"
                     " while sleep 0.1; do date +%s.%N; ss -tin; done"
                 )
-            current = found.setdefault((match[1], match[2]), _Connection())
+            ends = None
+            if match["state"] not in {"LISTEN", "UNCONN"}:
+                ends = (_plain(match["here"]), _plain(match["there"]))
+                if moment is not None and ends in seen:
+                    # Lines that all begin with a time in whole seconds: the next snapshot of one second.
+                    log.times.append(moment)
+                    seen = set()
+                seen.add(ends)
             line = line[match.end() :].strip()
-        if current is not None and now is not None and ("cwnd:" in line or "rtt:" in line):
-            current.times.append(now)
-            current.rows.append(_values(line))
-            current.scheme = current.scheme or _scheme(line)
-            current = None
+            if not line:
+                continue
+        if not _INFO.search(line):
+            log.text += not known or ends is None
+            continue
+        if ends is None:
+            continue
+        row, odd = _values(line)
+        log.odd += odd
+        current = newest.get(ends)
+        if current is None or current.goes_back(row):
+            current = newest[ends] = _Connection()
+            log.connections.append((ends, current))
+        current.times.append(len(log.times) - 1)
+        current.rows.append(row)
+        current.scheme = current.scheme or _scheme(line)
+        ends = None
     if not known:
         raise DataError(f"{file}: is no log of ss -tin: no line is a connection (ESTAB 0 0 ADDRESS ADDRESS)")
-    return found
+    return log
 
 
-def _time_of(line: str) -> float | None:
-    if _SECONDS.fullmatch(line):
-        return float(line)
-    if len(line) < 19 or not line[:4].isdigit() or line[4] != "-":
-        return None
-    try:
-        moment = datetime.fromisoformat(re.sub(r"[,.](\d{6})\d*", r".\1", line))
-    except ValueError:
-        return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+def _plain(address: str) -> str:
+    """An address, of IPv4 without IPv6 around it."""
+    return _MAPPED.sub(r"\1", address)
 
 
 def _scheme(line: str) -> str:
-    for word in line.split():
-        if ":" in word:
-            break
-        if word not in _NOT_SCHEMES:
-            return word
-    return ""
+    """The congestion control, which is the last word before `wscale:` or `rto:`; empty if there is none."""
+    match = _BEHIND_SCHEME.search(line)
+    words = line[: match.start()].split() if match else []
+    if not words or words[-1] in _FLAGS or not _NAME.fullmatch(words[-1]):
+        return ""
+    return words[-1]
 
 
-def _values(line: str) -> dict[str, float]:
+def _values(line: str) -> tuple[dict[str, float], int]:
+    """The numbers of a line by their names, and how many were out of range."""
     values: dict[str, float] = {}
-    for name, text in _PAIR.findall(line):
-        number = text.partition("/")[0].rstrip(",")
-        try:
-            values[name] = float(number)
-        except ValueError:
+    odd = 0
+    scaled = [(name, text.partition("/")[0].rstrip(","), 1.0) for name, text in _PAIR.findall(line)]
+    scaled += [(name, text, _SCALE[prefix]) for name, text, prefix in _SPACED.findall(line)]
+    for name, text, scale in scaled:
+        if name not in _COLUMNS:
             continue
-    for name, number, prefix in _SPACED.findall(line):
-        values[name] = float(number) * _SCALE[prefix]
-    return values
+        try:
+            value = float(text) * scale
+        except ValueError:
+            odd += 1
+            continue
+        if 0 <= value <= _MOST or (name == "pacing_rate" and value > 0):
+            values[name] = value
+        else:
+            odd += 1
+    return values, odd

@@ -1,0 +1,308 @@
+"""The streams of one document of iperf3: what its end counted per interval, and the sums of both ends."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from narrows.errors import DataError
+from narrows.formats.imports._iperf3_documents import Document, Json
+from narrows.formats.runs import MOST_FLOWS, Floats
+
+#: Larger numbers (bytes, packets, microseconds) are not believed.
+_MOST = 2.0**60
+#: Longest test, in seconds: a year.
+_LONGEST_S = 366 * 86_400.0
+
+
+@dataclass(frozen=True)
+class Sum:
+    """Bytes of a stream at one of its ends, and the seconds of that end since its start; None: not known."""
+
+    bytes: float | None = None
+    end_s: float | None = None
+    retransmits: float | None = None
+
+
+@dataclass(frozen=True)
+class Datagrams:
+    """iperf3's sums of a stream of UDP."""
+
+    packets: float
+    lost: float
+    out_of_order: float | None
+    jitter_ms: float | None
+
+
+@dataclass
+class Stream:
+    """One stream as one end counted it."""
+
+    socket: int
+    #: True if this end sent the data; True if they went from the server to the client.
+    sends: bool
+    backward: bool
+    #: Port of the client, by which both ends know the connection; 0 if the document does not say it.
+    port: int = 0
+    #: Seconds since the start: the first at which counting began, then the end of each interval.
+    time_s: Floats = field(default_factory=lambda: np.zeros(1))
+    #: Bytes until then.
+    bytes: Floats = field(default_factory=lambda: np.zeros(1))
+    #: Per interval; NaN where the document does not say it.
+    retransmits: Floats = field(default_factory=lambda: np.zeros(0))
+    cwnd_bytes: Floats = field(default_factory=lambda: np.zeros(0))
+    rtt_us: Floats = field(default_factory=lambda: np.zeros(0))
+    sent: Sum = Sum()
+    received: Sum = Sum()
+    datagrams: Datagrams | None = None
+    #: Numbers of intervals that are left out: those before -O ended, those without usable numbers, those
+    #: that were written twice.
+    omitted: int = 0
+    odd: int = 0
+    again: int = 0
+
+    @property
+    def own(self) -> Sum:
+        """iperf3's sum of what this end counted."""
+        return self.sent if self.sends else self.received
+
+
+def number(value: object, most: float = _MOST) -> float | None:
+    """A number of a document if it is one between 0 and `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) and 0 <= found <= most else None
+
+
+def is_client(document: Document) -> bool:
+    """True if the client wrote the document: by what it says about the connection, or by who sent what."""
+    flags = _flags(document)
+    if "accepted_connection" in document.start:
+        return False
+    if len(flags) != 1:
+        return True
+    return flags != {_reverse(document)}
+
+
+def is_bidirectional(document: Document) -> bool:
+    """True if data went both ways (--bidir)."""
+    return len(_flags(document)) == 2
+
+
+def congestion_controls(document: Document) -> dict[bool, str]:
+    """The congestion control of the data forward (False) and backward (True), if the document names them."""
+    sender, receiver = (_word(document.end.get(f"{end}_tcp_congestion")) for end in ("sender", "receiver"))
+    if not is_bidirectional(document):
+        return {_reverse(document): sender}
+    # iperf3 adds both names after its last pass over the streams. With --bidir, that is at either end the
+    # pass of the reverse direction, whose sums it adds too: sender is the server, receiver the client.
+    if any(name.endswith("_bidir_reverse") for name in document.end):
+        return {False: receiver, True: sender}
+    client = is_client(document)
+    return {False: sender if client else receiver, True: receiver if client else sender}
+
+
+def read_streams(document: Document) -> list[Stream]:
+    """The streams that the document counted, in the order of its file.
+
+    Raises `DataError`, without the file, if there are none or their intervals are not in order."""
+    found: dict[int, Stream] = {}
+    rows: dict[int, list[Json]] = {}
+    client = is_client(document)
+    ports = _ports(document, client)
+    lost_rows = 0
+
+    def stream_of(socket: int, row: Json) -> Stream:
+        if socket not in found:
+            sends, backward = _direction(document, client, row.get("sender"))
+            found[socket] = Stream(socket, sends, backward, ports.get(socket, 0))
+        return found[socket]
+
+    for row in _rows(document):
+        socket = row.get("socket")
+        if not isinstance(socket, int):
+            lost_rows += 1
+            continue
+        stream = stream_of(socket, row)
+        if row.get("omitted") is True:
+            stream.omitted += 1
+        else:
+            rows.setdefault(socket, []).append(row)
+    for part in _list(document.end.get("streams")):
+        _add_sums(document, part, stream_of)
+    if not found:
+        raise DataError("iperf3 measured no interval, and has no sums of streams")
+    if len(found) > MOST_FLOWS:
+        raise DataError(f"has {len(found)} streams; {MOST_FLOWS} are read at most")
+    _share_received(document, list(found.values()))
+    for socket, stream in found.items():
+        _add_intervals(stream, rows.get(socket, []))
+    if all(len(stream.time_s) < 2 for stream in found.values()):
+        raise DataError("is no document of iperf3 that can be read: no interval has a time and bytes")
+    next(iter(found.values())).odd += lost_rows
+    return list(found.values())
+
+
+def _rows(document: Document) -> Iterator[Json]:
+    for interval in document.intervals:
+        for row in _list(interval.get("streams")) if isinstance(interval, dict) else [{}]:
+            yield row if isinstance(row, dict) else {}
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+def _word(value: object) -> str:
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _test_start(document: Document) -> Json:
+    found = document.start.get("test_start")
+    return found if isinstance(found, dict) else {}
+
+
+def _reverse(document: Document) -> bool:
+    return bool(_test_start(document).get("reverse"))
+
+
+def protocol(document: Document) -> str:
+    """TCP, UDP or SCTP."""
+    return _word(_test_start(document).get("protocol")).upper() or "TCP"
+
+
+def _flags(document: Document) -> set[bool]:
+    """The values of `sender`: whether the end that wrote the document sent the data of a stream."""
+    flags = {row.get("sender") for row in _rows(document)} - {None}
+    for part in _list(document.end.get("streams")) if not flags else ():
+        if isinstance(part, dict):
+            flags |= {one.get("sender") for one in part.values() if isinstance(one, dict)} - {None}
+    return {flag for flag in flags if isinstance(flag, bool)}
+
+
+def _direction(document: Document, client: bool, flag: object) -> tuple[bool, bool]:
+    """Whether the end that wrote the document sent the data of a stream, and whether they went backward."""
+    reverse = _reverse(document)
+    if not isinstance(flag, bool):
+        return client != reverse, reverse
+    return flag, (client != flag if is_bidirectional(document) else reverse)
+
+
+def _ports(document: Document, client: bool) -> dict[int, int]:
+    name = "local_port" if client else "remote_port"
+    connected = [one for one in _list(document.start.get("connected")) if isinstance(one, dict)]
+    pairs = [(one.get("socket"), one.get(name)) for one in connected]
+    return {
+        socket: port
+        for socket, port in pairs
+        if isinstance(socket, int) and isinstance(port, int) and port > 0
+    }
+
+
+def _add_sums(document: Document, part: object, stream_of: Any) -> None:
+    """Takes over the sums of one stream, `{"sender": {...}, "receiver": {...}}` or `{"udp": {...}}`."""
+    if not isinstance(part, dict):
+        return
+    for name in ("sender", "receiver", "udp"):
+        sums = part.get(name)
+        if not isinstance(sums, dict) or not isinstance(sums.get("socket"), int):
+            continue
+        stream = stream_of(sums["socket"], sums)
+        if name == "udp":
+            _add_datagrams(document, stream, sums)
+            continue
+        begin, end = number(sums.get("start"), _LONGEST_S), number(sums.get("end"), _LONGEST_S)
+        span = end - (begin or 0.0) if end is not None else None
+        known = number(sums.get("bytes"))
+        # An end does not know the other one's sum where that did not or cannot report; then it is 0.
+        if not known and stream.sends != (name == "sender"):
+            known = None
+        found = Sum(known, span, number(sums.get("retransmits")))
+        if name == "sender":
+            stream.sent = found
+        else:
+            stream.received = found
+
+
+def _add_datagrams(document: Document, stream: Stream, sums: Json) -> None:
+    packets, lost = number(sums.get("packets")), sums.get("lost_packets")
+    span = number(sums.get("end"), _LONGEST_S)
+    size = number(sums.get("bytes"))
+    total = _received(document, stream.backward)
+    received_s = number(total.get("end"), _LONGEST_S) or span
+    stream.sent = Sum(size or None, span)
+    came = number(total.get("bytes"))
+    if not stream.sends:
+        stream.received = Sum(None, received_s)
+    elif came == 0 and packets and lost != packets:
+        # The receiver did not report: it was stopped, or this is the server's document, which never knows.
+        return
+    if packets and isinstance(lost, int | float):
+        # Datagrams that came twice or late make iperf3's count fall below zero.
+        gone = min(max(float(lost), 0.0), packets)
+        stream.datagrams = Datagrams(
+            packets, gone, number(sums.get("out_of_order")), number(sums.get("jitter_ms"))
+        )
+        if stream.sends and size is not None:
+            stream.received = Sum(size * (1 - gone / packets), received_s)
+
+
+def _received(document: Document, backward: bool) -> Json:
+    """iperf3's sum of what was received of all streams of one direction."""
+    name = "sum_received_bidir_reverse" if backward and is_bidirectional(document) else "sum_received"
+    total = document.end.get(name)
+    return total if isinstance(total, dict) else {}
+
+
+def _share_received(document: Document, streams: list[Stream]) -> None:
+    """Divides iperf3's sum of what was received by UDP, which it has for all streams together, among them by
+    the datagrams that came of each."""
+    for backward in (False, True):
+        own = [one for one in streams if one.backward == backward and one.sends and one.datagrams]
+        shares = [one.received.bytes or 0.0 for one in own]
+        whole = number(_received(document, backward).get("bytes"))
+        if whole is not None and sum(shares) > 0:
+            for stream, share in zip(own, shares, strict=True):
+                stream.received = Sum(whole * share / sum(shares), stream.received.end_s)
+
+
+def _add_intervals(stream: Stream, rows: list[Json]) -> None:
+    """The columns of a stream, from its intervals; those that lack a time or bytes are counted."""
+    usable: list[tuple[float, float, Json]] = []
+    for row in rows:
+        end, size = number(row.get("end"), _LONGEST_S), number(row.get("bytes"))
+        if end is None or size is None:
+            stream.odd += 1
+        elif usable and usable[-1][:2] == (end, size) and usable[-1][2].get("start") == row.get("start"):
+            # An iperf3 that is interrupted writes the last interval again.
+            stream.again += 1
+        else:
+            usable.append((end, size, row))
+    if not usable:
+        span = stream.own.end_s or 0.0
+        if stream.own.bytes and span > 0:
+            stream.time_s, stream.bytes = np.array([0.0, span]), np.array([0.0, stream.own.bytes])
+            unknown = np.array([np.nan])
+            stream.retransmits, stream.cwnd_bytes, stream.rtt_us = unknown, unknown, unknown
+        return
+    # Behind what -O leaves out iperf3 counts from 0 again, but the first interval may have an older start.
+    begin = 0.0 if stream.omitted else number(usable[0][2].get("start"), _LONGEST_S) or 0.0
+    stream.time_s = np.array([min(begin, usable[0][0]), *(end for end, _, _ in usable)])
+    if np.any(np.diff(stream.time_s) < 0):
+        raise DataError(f"the intervals of stream {stream.socket} are not in order")
+    stream.bytes = np.concatenate([[0.0], np.cumsum([size for _, size, _ in usable])])
+
+    def column(name: str) -> Floats:
+        values = [number(row.get(name)) for _, _, row in usable]
+        return np.array([np.nan if value is None else value for value in values])
+
+    stream.retransmits, stream.cwnd_bytes = column("retransmits"), column("snd_cwnd")
+    stream.rtt_us = column("rtt")
