@@ -90,7 +90,13 @@ def test_report_on_screen_and_on_paper(campaign: Path) -> None:
 
 @pytest.mark.parametrize(
     ("figure", "column"),
-    [("parameter", "median"), ("surface", "median"), ("summary", "delay_p95_ms")],
+    [
+        ("parameter", "median"),
+        ("surface", "median"),
+        ("summary", "delay_p95_ms"),
+        ("delay_box", "p95_ms"),
+        ("delay_cdf", "delay_ms"),
+    ],
 )
 def test_figures(campaign: Path, tmp_path: Path, figure: str, column: str) -> None:
     import csv
@@ -102,6 +108,9 @@ def test_figures(campaign: Path, tmp_path: Path, figure: str, column: str) -> No
         rows = list(csv.DictReader(file))
     if figure == "summary":
         rows = [row for row in rows if row["run"] == "median"]
+    if figure == "delay_cdf":
+        rows = [row for row in rows if float(row["share"]) == 0.95]
+        assert rows, "the quantile that tables have is a point of the curve"
     values = [float(row[column]) for row in rows]
     assert any(value == pytest.approx(expected(campaign)["delay_p95_ns"] / 1e6, rel=1e-9) for value in values)
     described = shown("plot", campaign, "--figure", figure, "-o", picture)

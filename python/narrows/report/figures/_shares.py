@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 POINTS = 400
 """Points of a curve: more than a page can show."""
+OF_TABLES = (0.5, 0.95, 0.99)
+"""The shares of which tables have the percentiles."""
 
 
 def curve(runs: Sequence[Any]) -> tuple[Any, Any]:
@@ -30,6 +32,9 @@ def curve(runs: Sequence[Any]) -> tuple[Any, Any]:
     # Of a single run the values themselves.
     ranks = np.unique(np.linspace(0, longest - 1, min(longest, POINTS)).round().astype(int)) + 1
     shares = ranks / longest
+    if longest > POINTS:
+        # Thinned out, the points are still among those that tables have.
+        shares = np.unique(np.append(shares, OF_TABLES))
     return quantiles_over_runs(runs, shares), shares
 
 
