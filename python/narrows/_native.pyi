@@ -232,8 +232,9 @@ def read_capture(path: _Path) -> dict[str, Any]:
 def read_qlog(path: _Path) -> list[dict[str, Any]]:
     """The traces of a qlog file, as columns of events."""
 
-def read_mahimahi(path: _Path) -> dict[str, Any]:
-    """The log of one direction of a mahimahi link: packets and delivery opportunities, as columns."""
+def read_mahimahi(path: _Path, content: bytes) -> dict[str, Any]:
+    """The log of one direction of a mahimahi link, the content of a file: packets and opportunities, as
+    columns."""
 
 def import_packets(
     run_json: str,

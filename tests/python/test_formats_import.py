@@ -407,7 +407,7 @@ WRONG = {
     "mahimahi": {
         "empty": (b"", "no packets"),
         "other": (b"hello\nworld\n", "line 1"),
-        "cut": (mahimahi_log(20).encode() + b"12 - 15", "none of a log"),
+        "damaged": (mahimahi_log(20).encode() + b"12 - 15\n", "none of a log"),
         "numbers": (b"99999999999999999999 + 1504\n", "line 1"),
     },
 }

@@ -200,12 +200,16 @@ pub(crate) fn read_qlog(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Bound<'_,
     logs.into_iter().map(one).collect()
 }
 
-/// The log of one direction of a mahimahi link: its packets and its delivery opportunities as columns, times since the
-/// start of the link.
+/// The log of one direction of a mahimahi link, the `content` of the file `path`: its packets and its delivery
+/// opportunities as columns, times since the start of the link.
 #[pyfunction]
-pub(crate) fn read_mahimahi(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let link =
-        py.detach(|| mahimahi::read(&load(&path)?).map_err(|error| input_error(&path, error)))?;
+pub(crate) fn read_mahimahi<'py>(
+    py: Python<'py>,
+    path: PathBuf,
+    content: &[u8],
+) -> PyResult<Bound<'py, PyDict>> {
+    let log = py.detach(|| mahimahi::read(content).map_err(|error| input_error(&path, error)))?;
+    let link = log.link;
     let mut arrived_ns = vec![Columns::NEVER; link.sent.len()];
     for arrived in &link.arrived {
         if let Some(time) = arrived_ns.get_mut(arrived.sent as usize) {
@@ -213,12 +217,16 @@ pub(crate) fn read_mahimahi(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_,
         }
     }
     let all = PyDict::new(py);
+    let flows: Vec<u16> = link.sent.iter().map(|sent| sent.flow).collect();
     let sent: Vec<i64> = link.sent.iter().map(|sent| sent.time_ns).collect();
     let sizes: Vec<u32> = link.sent.iter().map(|sent| sent.size).collect();
     let times: Vec<i64> = link.opportunities.iter().map(|one| one.time_ns).collect();
     let bytes: Vec<u32> = link.opportunities.iter().map(|one| one.bytes).collect();
     all.set_item("base_ns", link.base_ns)?;
-    all.set_item("flow", PyArray1::from_vec(py, vec![1_u16; sent.len()]))?;
+    all.set_item("ports", log.ports)?;
+    all.set_item("strangers", log.strangers)?;
+    all.set_item("cut", log.cut)?;
+    all.set_item("flow", PyArray1::from_vec(py, flows))?;
     all.set_item("sent_ns", PyArray1::from_vec(py, sent))?;
     all.set_item("arrived_ns", PyArray1::from_vec(py, arrived_ns))?;
     all.set_item("size_bytes", PyArray1::from_vec(py, sizes))?;

@@ -9,6 +9,12 @@ use serde_json::{Map, Value};
 /// Kind of the element that stands for a real path.
 pub const REAL: &str = "real";
 
+/// Kind of the element that stands for all that an imported run passed through. Nothing is known of it but, where the
+/// log says it, [`PROPAGATION`].
+const PATH: &str = "path";
+/// Parameter of a [`PATH`]: the fixed delay in ns, so that the rest of each delay is due to queues.
+const PROPAGATION: &str = "propagation_ns";
+
 /// A path between two real hosts, of which their logs are all that is known. Their tunnel takes no packet twice.
 const REAL_PATH: LinkEffects = LinkEffects {
     delay: DelayEffect::Changing(|_| 0),
@@ -17,6 +23,12 @@ const REAL_PATH: LinkEffects = LinkEffects {
 };
 
 impl CellElement {
+    /// Fixed delay in ns of an imported path whose log says it.
+    fn imported_propagation_ns(&self) -> Option<u64> {
+        let told = (self.kind == PATH).then(|| self.params.get(PROPAGATION))?;
+        told?.as_u64()
+    }
+
     /// Declared effects of a link element; `None` for bottlenecks and unknown kinds.
     pub(crate) fn effects(&self) -> Option<LinkEffects> {
         if self.kind == REAL {
@@ -59,7 +71,7 @@ impl Cell {
             Some(DelayEffect::Changing(least_ns)) => {
                 least_ns(&self.sets(element).collect::<Vec<_>>())
             }
-            _ => 0,
+            _ => element.imported_propagation_ns().unwrap_or(0),
         }
     }
 
@@ -75,7 +87,7 @@ impl Cell {
     /// on: its part of propagation is another one at other times.
     pub(super) fn is_unsteady(&self, element: &CellElement) -> bool {
         let Some(effects) = element.effects() else {
-            return !element.is_bottleneck();
+            return !element.is_bottleneck() && element.imported_propagation_ns().is_none();
         };
         match effects.delay {
             DelayEffect::None | DelayEffect::Jitter => false,

@@ -178,6 +178,11 @@ impl Metric {
                 _ => Err("it is not defined for links".into()),
             };
         }
+        if subject.mixes_directions() {
+            return Err("the flows went in both directions, so that they have nothing in common that could be \
+                 summed up; each has its own value"
+                .into());
+        }
         match (self.scope, subject.flow) {
             (Scope::Flow, None) => Err("it is defined for single flows only".into()),
             (Scope::All | Scope::AllAndLinks, Some(_)) => {

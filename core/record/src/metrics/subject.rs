@@ -250,6 +250,14 @@ impl<'a> Subject<'a> {
         self.links.iter().find(|link| link.name == name)
     }
 
+    /// True if it is all flows of an imported run whose data went in both directions. Only the tool that made the run
+    /// put them together; in a scenario the user does, who wants to know of them together.
+    pub fn mixes_directions(&self) -> bool {
+        let first = self.traffic.first().map(|t| t.direction);
+        let mut others = self.traffic.iter();
+        self.run.plane == "import" && others.any(|t| Some(t.direction) != first)
+    }
+
     /// That somebody saw the packets at both ends.
     ///
     /// # Errors

@@ -1,30 +1,58 @@
 """Logs of mahimahi's links: `mm-link up.trace down.trace --uplink-log=up.log --downlink-log=down.log`.
 
-One log is one direction of the data; a second one of the same name with `up` for `down` (or the other way
-round) is its way back. The direction that carried more bytes has the data. Times are whole milliseconds,
-and all packets are one flow, since the logs do not tell flows apart."""
+One log is one direction of the data; another one of the same name with `up` for `down` (or the other way
+round) is its way back. The direction that carried more bytes has the data. The delay of a packet in a log is
+that in the link, which is queueing; what `mm-delay` adds is not in it, but in the header, and is added here.
+Times are whole milliseconds. All packets are one flow, unless a fork of mahimahi logged their ports."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from narrows.errors import DataError, NarrowsError
-from narrows.formats.runs import NEVER, Flow, MeasuredRun, note
+import numpy as np
+
+from narrows.errors import DataError
+from narrows.files import read_decompressed
+from narrows.formats.runs import MOST_FLOWS, NEVER, Flow, MeasuredRun, Unread, note, scheme_of
 
 PATTERNS = ("*.log",)
-_WAY = re.compile(r"(up|down)(?:link)?", re.IGNORECASE)
+STRANGERS = "departures of packets that never came"
+CUT = "lines that are cut off at the end"
+#: The direction in the name of a file, as a word: not in backup.log.
+_WAY = re.compile(
+    r"(?<![A-Za-z])(?P<word>(?i:up|down))(?i:link)?(?![A-Za-z])|(?<=[a-z])(?P<camel>Up|Down)(?:[Ll]ink)?(?![a-z])"
+)
+#: In the header, what stood around mm-link, and its own command, in which more may stand.
+_OUTER_DELAY = re.compile(r"\[delay (\d{1,9}) ms\]")
+_INNER_DELAY = re.compile(r"mm-delay'?\s+'?(\d{1,9})\b")
+_MS = 1_000_000
+_HOUR_MS = 3_600_000
 _ROUNDED = "The logs have whole milliseconds: delays may be off by one, and packets leave in groups."
+
+
+@dataclass
+class _Link:
+    """One log: its columns, the header, and what was not read."""
+
+    file: Path
+    columns: dict[str, Any]
+    propagation_ns: int
+    delays: list[int]
+    unread: list[Unread] = field(default_factory=list)
+
+    @property
+    def bytes(self) -> int:
+        return int(self.columns["size_bytes"].sum(dtype=np.int64))
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
     """One run per pair of logs, or per log; raises `DataError` where a file is no log of mm-link."""
     pairs: dict[tuple[Path, str], dict[str, Path]] = {}
     for file in files:
-        match = _WAY.search(file.name)
-        way = match[1].lower() if match else "up"
-        rest = file.name if match is None else file.name[: match.start()] + file.name[match.end() :]
+        way, rest = _way_of(file)
         taken = pairs.setdefault((file.parent, rest), {})
         if way in taken:
             taken = pairs.setdefault((file.parent, file.name), {})
@@ -32,39 +60,116 @@ def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
     return [_run(list(pair.values()), scheme, rest) for (_, rest), pair in pairs.items()]
 
 
+def _way_of(file: Path) -> tuple[str, str]:
+    """The direction that the name of a file says, or else `up`, and the name without it."""
+    match = _WAY.search(file.name)
+    if match is None:
+        return "up", file.name
+    way = (match["word"] or match["camel"]).lower()
+    before, after = file.name[: match.start()], file.name[match.end() :]
+    # One mark is enough where the word stood between two: cubic_up_1 and cubic_1.
+    if before[-1:] in {"-", "_", " "} and after[:1] in {"-", "_", " "}:
+        after = after[1:]
+    return way, before + after
+
+
 def _run(files: list[Path], scheme: str | None, rest: str) -> MeasuredRun:
-    links = [(_read(file), file) for file in files]
-    links.sort(key=lambda link: -int(link[0]["size_bytes"].sum()))
-    data = links[0][0]
-    back = links[1][0] if len(links) > 1 else None
-    if back is not None:
-        for name in ("sent_ns", "arrived_ns", "opportunity_ns"):
-            moved = back[name] + (back["base_ns"] - data["base_ns"])
-            back[name] = moved if name != "arrived_ns" else _kept(back[name], moved)
-    stem = re.sub(r"[-_. ]*$", "", rest.partition(".")[0]) or links[0][1].name.partition(".")[0]
+    links = [_read(file) for file in files]
+    links.sort(key=lambda link: -link.bytes)
+    data = links[0]
+    back = links[1] if len(links) > 1 else None
+    known = dict.fromkeys(pair for link in links for pair in link.columns["ports"])
+    ports = {pair: number for number, pair in enumerate(known, start=1)}
+    if len(ports) > MOST_FLOWS:
+        raise DataError(f"{data.file}: has {len(ports)} flows; {MOST_FLOWS} are read at most")
+    for link in links:
+        _align(link, data, ports)
+    stem = rest.partition(".")[0].strip("-_. ")
+    name = scheme or (scheme_of(Path(stem)) if stem else data.file.name.partition(".")[0])
+    reasons = [note("milliseconds", _ROUNDED)]
+    delays = data.delays or (back.delays if back else [])
+    if delays:
+        text = f"Delays of the log are those of the link; mm-delay {_listed(delays)} ms is added to them."
+    else:
+        text = "The header of the log names no mm-delay: one-way delays are those of the link alone."
+    reasons.append(note("link_delay", text))
+    flows = _flows(name, ports, data, back)
     return MeasuredRun(
-        scheme or stem,
-        [file for _, file in links],
-        [Flow(1, scheme or stem)],
-        data=data,
-        back=back,
-        reasons=[note("milliseconds", _ROUNDED)],
-        facts={"data": links[0][1].name},
+        name,
+        [link.file for link in links],
+        flows,
+        data=data.columns,
+        back=back.columns if back else None,
+        reasons=reasons,
+        unread=[part for link in links for part in link.unread],
+        facts={"data": data.file.name},
+        propagation_ns={
+            "forward": data.propagation_ns,
+            "backward": (back or data).propagation_ns,
+        },
     )
 
 
-def _kept(arrived: Any, moved: Any) -> Any:
-    import numpy as np
-
-    return np.where(arrived == NEVER, NEVER, moved)
+def _listed(delays: list[int]) -> str:
+    return " + ".join(map(str, delays))
 
 
-def _read(file: Path) -> dict[str, Any]:
+def _flows(name: str, ports: dict[tuple[int, int], int], data: _Link, back: _Link | None) -> list[Flow]:
+    """The flows by their ports; the data of each went where more of its bytes did."""
+    if not ports:
+        return [Flow(1, name)]
+    count = len(ports) + 1
+    sizes = [
+        np.bincount(link.columns["flow"], weights=link.columns["size_bytes"], minlength=count)
+        for link in (data, back)
+        if link is not None
+    ]
+    flows = []
+    for pair, number in ports.items():
+        backward = len(sizes) > 1 and sizes[1][number] > sizes[0][number]
+        direction = "backward" if backward else "forward"
+        flows.append(Flow(number, name, direction=direction, facts={"ports": list(pair)}))
+    return flows
+
+
+def _align(link: _Link, data: _Link, ports: dict[tuple[int, int], int]) -> None:
+    """Moves times to the base of the data's log, adds propagation, and gives flows their place in `ports`."""
+    columns = link.columns
+    moved = columns["base_ns"] - data.columns["base_ns"]
+    arrived = columns["arrived_ns"]
+    columns["arrived_ns"] = np.where(arrived == NEVER, NEVER, arrived + moved + link.propagation_ns)
+    columns["sent_ns"] = columns["sent_ns"] + moved
+    # The link's opportunities as the receiver sees them, so that they and arrivals cover the same time.
+    columns["opportunity_ns"] = columns["opportunity_ns"] + moved + link.propagation_ns
+    if columns["ports"]:
+        number = np.array([0, *(ports[pair] for pair in columns["ports"])], dtype=np.uint16)
+        columns["flow"] = number[columns["flow"]]
+
+
+def _read(file: Path) -> _Link:
     from narrows import _native
 
     try:
-        return dict(_native.read_mahimahi(file))
+        content = read_decompressed(file, "log of mm-link")
+    except DataError as error:
+        raise DataError(f"{file}: {error}") from None
+    try:
+        columns: dict[str, Any] = dict(_native.read_mahimahi(file, content))
     except ValueError as error:
         raise DataError(str(error)) from None
-    except OSError as error:
-        raise NarrowsError(str(error)) from None
+    head = "\n".join(_header(content))
+    delays = [int(delay) for form in (_OUTER_DELAY, _INNER_DELAY) for delay in form.findall(head)]
+    if sum(delays) > _HOUR_MS:
+        raise DataError(f"{file}: its header names mm-delay of {_listed(delays)} ms; an hour is allowed")
+    unread = [Unread(STRANGERS, columns.pop("strangers")), Unread(CUT, int(columns.pop("cut")))]
+    return _Link(file, columns, sum(delays) * _MS, delays, unread)
+
+
+def _header(content: bytes) -> list[str]:
+    """The comments before the first event."""
+    lines = []
+    for line in content[:100_000].splitlines():
+        if line.strip() and not line.startswith(b"#"):
+            break
+        lines.append(line.decode("utf-8", "replace"))
+    return lines
