@@ -229,8 +229,8 @@ def export_csv(cell_dir: _Path, folder: _Path) -> str:
 def read_capture(path: _Path) -> dict[str, Any]:
     """The TCP and UDP packets of a capture (pcapng or pcap), as columns in the order of the file."""
 
-def read_qlog(path: _Path) -> list[dict[str, Any]]:
-    """The traces of a qlog file, as columns of events."""
+def read_qlog(content: bytes) -> list[dict[str, Any]]:
+    """The connections of a qlog, as columns of events, with what was not read."""
 
 def read_mahimahi(path: _Path, content: bytes) -> dict[str, Any]:
     """The log of one direction of a mahimahi link, the content of a file: packets and opportunities, as

@@ -374,10 +374,10 @@ def test_clocks_that_disagree_make_a_run_degraded(tmp_path: Path) -> None:
 
 WRONG = {
     "qlog": {
-        "empty": (b"", "no JSON"),
+        "empty": (b"", "is empty"),
         "binary": (bytes(range(256)) * 4, "no text"),
         "other": (b'{"a": 1}', "no qlog"),
-        "cut": (as_text("json")[:900].encode(), "damaged"),
+        "cut": (as_text("json")[:100].encode(), "cut off"),
         "nothing": (b'{"qlog_version": "0.3", "traces": []}', "no events"),
     },
     "iperf3": {

@@ -1,420 +1,381 @@
 //! Reads logs of any QUIC stack: one JSON document, JSON text sequences, or a line per event.
 //!
-//! Of versions from draft-01 on the events are known by the last part of their name (`transport:packet_sent`,
-//! `quic:packet_sent`), in objects or in lists of fields. Only what is measured is kept.
+//! Of all drafts the events are known by the last part of their name (`transport:packet_sent`, `quic:packet_sent`), in
+//! objects or in lists of fields. Only what is measured is kept, by connection and packet-number space. Whatever cannot
+//! be read is counted by kind, and costs itself alone.
 
-use super::SEPARATOR;
+use super::clock::{self, Clock, text_of};
+use super::connection::{Connection, Connections};
+use super::event::{Data, Event, Kind, Size, Space, event_fields};
+use super::log::{Log, Matters, UnreadKind, log_of};
+use super::text::{FileText, TraceText, split};
 use crate::FormatError;
-use serde::Deserialize;
-use serde_json::Value;
+use std::collections::BTreeMap;
 
-/// Events of one trace, as columns. Times are nanoseconds since the reference of the trace, or since 1970 where they are
-/// absolute; NaN stands for what an event does not tell.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Log {
-    /// Version of the format.
-    pub version: String,
-    /// Title of the trace.
-    pub title: String,
-    /// `client`, `server`, or what else the trace says.
-    pub vantage_point: String,
-    /// Packets sent: time.
-    pub sent_ns: Vec<i64>,
-    /// Their numbers, -1 if they have none.
-    pub sent_number: Vec<i64>,
-    /// Their sizes in bytes; 0 if not told.
-    pub sent_bytes: Vec<u32>,
-    /// Packets received: time.
-    pub received_ns: Vec<i64>,
-    /// Their sizes in bytes.
-    pub received_bytes: Vec<u32>,
-    /// Packets acknowledged: time.
-    pub acked_ns: Vec<i64>,
-    /// Their numbers.
-    pub acked_number: Vec<i64>,
-    /// Packets lost: time.
-    pub lost_ns: Vec<i64>,
-    /// Their numbers.
-    pub lost_number: Vec<i64>,
-    /// Metrics: time.
-    pub metrics_ns: Vec<i64>,
-    /// Congestion window, bytes.
-    pub cwnd_bytes: Vec<f64>,
-    /// Bytes in flight.
-    pub inflight_bytes: Vec<f64>,
-    /// Slow-start threshold, bytes.
-    pub ssthresh_bytes: Vec<f64>,
-    /// Pacing rate, bit/s.
-    pub pacing_bps: Vec<f64>,
-    /// Latest round-trip time.
-    pub rtt_ns: Vec<f64>,
-    /// Smoothed round-trip time.
-    pub srtt_ns: Vec<f64>,
-    /// Smallest round-trip time.
-    pub min_rtt_ns: Vec<f64>,
-    /// Events of all kinds.
-    pub events: u64,
-    /// Sent packets in other packet-number spaces than that of application data.
-    pub handshake: u64,
-}
+/// Kinds of events beyond these are counted together.
+const NAMED_KINDS: usize = 4;
+/// Without its frames it is not known what a packet acknowledged.
+const WITHOUT_FRAMES: &str = "received packets whose frames are not told";
+/// First events whose times are looked at where they are said to be differences.
+const DOUBTED: usize = 1_000;
+/// Names of events beyond these are not told apart.
+const MAX_NAMES: usize = 1_000;
 
-/// Numbers of a range beyond this are not believed.
-const MAX_RANGE: i64 = 1 << 24;
-
-/// Reads all traces of a file.
+/// Reads all traces of a file: one log per connection.
 ///
 /// # Errors
-/// A file that is no qlog, is damaged, or has no events.
+/// A file that is no qlog, has no events, or none that can be read.
 pub fn read(bytes: &[u8]) -> Result<Vec<Log>, FormatError> {
-    let text = std::str::from_utf8(bytes)
-        .map_err(|_| FormatError::input("the file is no text, so it is no qlog"))?;
-    let start = text.trim_start_matches(['\u{feff}', ' ', '\n', '\r', '\t']);
-    let mut logs = if start.as_bytes().first() == Some(&SEPARATOR) {
-        vec![sequence(start.split(SEPARATOR as char))?]
-    } else if one_per_line(start) {
-        vec![sequence(start.lines())?]
-    } else {
-        whole(start)?
+    if bytes.iter().take(64).any(|&byte| byte == 0) {
+        return Err(FormatError::input("the file is no text, so it is no qlog"));
+    }
+    let file = split(bytes);
+    let version = file
+        .traces
+        .iter()
+        .find_map(|trace| clock::version_of(&trace.heads));
+    let Some(version) = version else {
+        let problem = if file.traces.is_empty() && file.broken + u64::from(file.cut) > 0 {
+            "it is no JSON, so it is no qlog or damaged"
+        } else if file.traces.is_empty() {
+            "the qlog is empty"
+        } else {
+            "it names neither 'qlog_version' nor 'file_schema', so it is no qlog"
+        };
+        return Err(FormatError::input(problem));
     };
-    logs.retain(|log| log.events > 0);
-    if logs.is_empty() {
-        return Err(FormatError::input("the qlog has no events"));
-    }
-    Ok(logs)
-}
-
-/// True if the first line is a document of its own, and another follows.
-fn one_per_line(text: &str) -> bool {
-    let mut lines = text.lines().filter(|line| !line.trim().is_empty());
-    let first = lines.next().map(serde_json::from_str::<Value>);
-    matches!(first, Some(Ok(Value::Object(_)))) && lines.next().is_some()
-}
-
-fn wrong(place: &str, error: &serde_json::Error) -> FormatError {
-    FormatError::input(format!(
-        "{place} is no JSON ({error}); the file is damaged or no qlog"
-    ))
-}
-
-/// The head of a file, of a trace, or of both.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Head {
-    qlog_version: Option<String>,
-    file_schema: Option<String>,
-    title: Option<String>,
-    vantage_point: VantagePoint,
-    common_fields: CommonFields,
-    configuration: Configuration,
-    trace: Option<Box<Head>>,
-    event_fields: Vec<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct VantagePoint {
-    #[serde(rename = "type")]
-    kind: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct CommonFields {
-    time_format: Option<String>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Configuration {
-    time_units: Option<String>,
-}
-
-fn sequence<'a>(records: impl Iterator<Item = &'a str>) -> Result<Log, FormatError> {
-    let mut records = (1..)
-        .zip(records)
-        .filter(|(_, text)| !text.trim().is_empty());
-    let (_, first) = records
-        .next()
-        .ok_or_else(|| FormatError::input("the qlog is empty"))?;
-    let head: Head = serde_json::from_str(first).map_err(|e| wrong("its first record", &e))?;
-    let mut reader = Reader::new(&head, None)?;
-    let mut last = None;
-    for (number, text) in records {
-        if let Some(error) = last.take() {
-            return Err(error);
-        }
-        match serde_json::from_str::<Event>(text) {
-            Ok(event) => reader.event(&event),
-            // A program that was killed leaves half a record at the end.
-            Err(error) => last = Some(wrong(&format!("record {number}"), &error)),
-        }
-    }
-    match last {
-        Some(error) if reader.log.events == 0 => Err(error),
-        _ => Ok(reader.log),
-    }
-}
-
-#[derive(Deserialize)]
-struct Trace {
-    #[serde(flatten)]
-    head: Head,
-    #[serde(default)]
-    events: Vec<Value>,
-}
-
-#[derive(Deserialize)]
-struct File {
-    #[serde(flatten)]
-    head: Head,
-    #[serde(default)]
-    traces: Vec<Trace>,
-}
-
-fn whole(text: &str) -> Result<Vec<Log>, FormatError> {
-    let file: File = serde_json::from_str(text).map_err(|e| wrong("it", &e))?;
-    Reader::new(&file.head, None)?;
     let mut logs = Vec::new();
-    for trace in &file.traces {
-        let mut reader = Reader::new(&trace.head, Some(&file.head))?;
-        for event in &trace.events {
-            match event {
-                Value::Array(values) => reader.listed(values, &trace.head.event_fields),
-                other => {
-                    if let Ok(event) = Event::deserialize(other) {
-                        reader.event(&event);
-                    }
-                }
-            }
+    let (mut events, mut readable) = (0, 0);
+    for (index, trace) in (0..).zip(&file.traces) {
+        let mut reader = Reader::new(&trace.heads, &version);
+        reader.doubt_differences(&trace.events);
+        for text in &trace.events {
+            reader.read(text);
         }
-        logs.push(reader.log);
+        events += trace.events.len();
+        readable += reader.readable;
+        if index == 0 {
+            reader.note_file(&file);
+        }
+        logs.extend(reader.finish(index, trace));
+    }
+    if logs.is_empty() {
+        let unknown = if clock::is_known(&version) {
+            String::new()
+        } else {
+            format!(
+                "; its version is '{version}', and those that are read are draft-00 to -02, 0.3, 0.4 and later"
+            )
+        };
+        let problem = match (events, readable) {
+            (0, _) if file.cut => "the qlog is cut off before its first event".to_owned(),
+            (0, _) => "the qlog has no events".to_owned(),
+            (all, 0) => format!("none of its {all} events can be read"),
+            (all, _) => {
+                format!(
+                    "none of its {all} events is about packets or metrics, so there is nothing to measure"
+                )
+            }
+        };
+        return Err(FormatError::input(format!("{problem}{unknown}")));
     }
     Ok(logs)
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Event {
-    time: Number,
-    name: String,
-    data: Data,
-}
-
-/// A number, or text that holds one (as draft-01 and -02 wrote large numbers).
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Number(Option<f64>);
-
-impl<'de> Deserialize<'de> for Number {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Ok(Number(match Value::deserialize(deserializer)? {
-            Value::Number(number) => number.as_f64(),
-            Value::String(text) => text.trim().parse().ok(),
-            _ => None,
-        }))
-    }
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Data {
-    header: PacketHeader,
-    raw: Raw,
-    frames: Vec<Frame>,
-    packet_type: Option<String>,
-    packet_number: Number,
-    packet_size: Number,
-    congestion_window: Number,
-    cwnd: Number,
-    bytes_in_flight: Number,
-    ssthresh: Number,
-    pacing_rate: Number,
-    latest_rtt: Number,
-    smoothed_rtt: Number,
-    min_rtt: Number,
-}
-
-// The names are the format's.
-#[allow(clippy::struct_field_names)]
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct PacketHeader {
-    packet_type: Option<String>,
-    packet_number: Number,
-    packet_size: Number,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Raw {
-    length: Number,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct Frame {
-    frame_type: Option<Value>,
-    acked_ranges: Vec<Vec<Number>>,
 }
 
 struct Reader {
-    log: Log,
-    /// Nanoseconds of a unit of time.
-    unit: f64,
-    /// Times are differences to the event before.
-    delta: bool,
-    now: f64,
+    clock: Clock,
+    version: String,
+    fields: Vec<String>,
+    /// The name of the connection of all events that name none.
+    group: Option<String>,
+    connections: Connections,
+    readable: usize,
+    /// Acknowledgements have events of their own, whatever frames say.
+    acked_events: bool,
+    unread: BTreeMap<&'static str, (u64, Matters)>,
+    others: BTreeMap<String, u64>,
 }
 
 impl Reader {
-    fn new(head: &Head, file: Option<&Head>) -> Result<Self, FormatError> {
-        let trace = head.trace.as_deref().unwrap_or(head);
-        let heads = [Some(trace), Some(head), file];
-        let of = |pick: fn(&Head) -> Option<&String>| {
-            heads.iter().flatten().find_map(|head| pick(head)).cloned()
-        };
-        let version = of(|head| head.qlog_version.as_ref().or(head.file_schema.as_ref()));
-        let Some(version) = version else {
-            let problem = "it names neither 'qlog_version' nor 'file_schema', so it is no qlog";
-            return Err(FormatError::input(problem));
-        };
-        let format = of(|head| head.common_fields.time_format.as_ref()).unwrap_or_default();
-        let units = of(|head| head.configuration.time_units.as_ref());
-        Ok(Reader {
-            log: Log {
-                version,
-                title: of(|head| head.title.as_ref()).unwrap_or_default(),
-                vantage_point: of(|head| head.vantage_point.kind.as_ref()).unwrap_or_default(),
-                ..Log::default()
-            },
-            unit: if units.as_deref() == Some("us") {
-                1e3
-            } else {
-                1e6
-            },
-            delta: format.contains("delta") || format == "relative_to_previous_event",
-            now: 0.0,
-        })
-    }
-
-    /// An event of draft-01 and before: values in the order of `fields`.
-    fn listed(&mut self, values: &[Value], fields: &[String]) {
-        let mut event = Event::default();
-        for (field, value) in fields.iter().zip(values) {
-            match (field.as_str(), value) {
-                ("time" | "relative_time" | "delta_time", value) => {
-                    event.time = Number::deserialize(value).unwrap_or_default();
-                    self.delta = field == "delta_time";
-                }
-                ("event" | "event_type" | "type" | "name", Value::String(name)) => {
-                    event.name.clone_from(name);
-                }
-                ("data", value) => event.data = Data::deserialize(value).unwrap_or_default(),
-                _ => {}
-            }
-        }
-        self.event(&event);
-    }
-
-    fn event(&mut self, event: &Event) {
-        let Some(time) = event.time.0.filter(|time| time.is_finite()) else {
-            return;
-        };
-        self.now = if self.delta { self.now + time } else { time };
-        let ns = (self.now * self.unit).round() as i64;
-        self.log.events += 1;
-        let name = event.name.rsplit(':').next().unwrap_or_default();
-        let name = name.strip_prefix("recovery_").unwrap_or(name);
-        let data = &event.data;
-        match name {
-            "packet_sent" => self.sent(ns, data),
-            "packet_received" => {
-                self.log.received_ns.push(ns);
-                self.log.received_bytes.push(size(data));
-                self.acknowledged(ns, data);
-            }
-            "packets_acked" => self.acknowledged(ns, data),
-            "packet_lost" if is_application(data) => {
-                self.log.lost_ns.push(ns);
-                self.log.lost_number.push(number(data));
-            }
-            "metrics_updated" | "metric_update" => self.metrics(ns, data),
-            _ => {}
+    fn new(heads: &[super::text::Members], version: &str) -> Self {
+        let common = |key: &str| text_of(heads, &["common_fields", key]);
+        Reader {
+            clock: Clock::new(heads),
+            version: clock::version_of(heads).unwrap_or_else(|| version.to_owned()),
+            fields: event_fields(heads),
+            group: common("group_id")
+                .or_else(|| common("ODCID"))
+                .or_else(|| common("odcid")),
+            connections: Connections::default(),
+            readable: 0,
+            acked_events: false,
+            unread: BTreeMap::new(),
+            others: BTreeMap::new(),
         }
     }
 
-    fn sent(&mut self, ns: i64, data: &Data) {
-        let application = is_application(data);
-        self.log.handshake += u64::from(!application);
-        self.log.sent_ns.push(ns);
-        self.log
-            .sent_number
-            .push(if application { number(data) } else { -1 });
-        self.log.sent_bytes.push(size(data));
+    fn not_read(&mut self, kind: &'static str, matters: Matters) {
+        let entry = self.unread.entry(kind).or_insert((0, matters));
+        entry.0 += 1;
     }
 
-    fn acknowledged(&mut self, ns: i64, data: &Data) {
-        if !is_application(data) {
+    /// Reads times that only grow as times since the start, though the trace calls them differences: those between
+    /// events rise and fall.
+    fn doubt_differences(&mut self, events: &[&[u8]]) {
+        if !self.clock.is_delta() {
             return;
         }
-        for frame in &data.frames {
-            if frame.frame_type.as_ref().is_none_or(|kind| kind != "ack") {
+        let first = events
+            .iter()
+            .take(DOUBTED)
+            .filter_map(|text| Event::read(text, &self.fields));
+        let times: Vec<f64> = first.filter_map(|event| event.time.0).collect();
+        let mut steps = times.windows(2).map(|pair| pair[1] - pair[0]);
+        let rising = steps.clone().filter(|&step| step > 0.0).count();
+        if times.len() > 20 && steps.all(|step| step >= 0.0) && 2 * rising > times.len() {
+            self.clock.count_from_start();
+            let kind = "traces whose times are called differences but only grow, so that they were read as times \
+                        since the start";
+            self.not_read(kind, Matters::Always);
+        }
+    }
+
+    fn note_file(&mut self, file: &FileText<'_>) {
+        if file.broken > 0 {
+            self.unread
+                .insert("records that are no JSON", (file.broken, Matters::Always));
+        }
+        if file.cut {
+            self.not_read("records that the end of the file cuts off", Matters::Never);
+        }
+        if file.around {
+            self.not_read("pieces of text around the log", Matters::Never);
+        }
+    }
+
+    fn read(&mut self, text: &[u8]) {
+        let Some(event) = Event::read(text, &self.fields) else {
+            self.not_read("events that are no JSON objects", Matters::Always);
+            return;
+        };
+        self.readable += 1;
+        let name = event.short_name();
+        let kind = event.kind(&name);
+        let time = self.clock.time(event.time.0, event.is_delta());
+        if kind == Kind::Other {
+            if self.others.len() < MAX_NAMES || self.others.contains_key(&name) {
+                *self.others.entry(name).or_default() += 1;
+            }
+            return;
+        }
+        let Some(ns) = time else {
+            self.not_read("events without a time", Matters::Always);
+            return;
+        };
+        let Some(data) = event.data.known() else {
+            self.not_read("events without data", Matters::Always);
+            return;
+        };
+        let place = self.place(&event, kind, data);
+        match kind {
+            Kind::Sent => self.sent(place, ns, data),
+            Kind::Received => self.received(place, ns, data),
+            Kind::Acked => self.acked(place, ns, data),
+            Kind::Lost => {
+                let own = &mut self.connections.all[place];
+                own.lost_ns.push(ns);
+                let count = data
+                    .lost_packets
+                    .0
+                    .filter(|count| (1.0..1e9).contains(count));
+                own.lost_packets.push(count.map_or(1, |count| count as u64));
+            }
+            Kind::Metrics => self.metrics(place, ns, data),
+            Kind::Other => {}
+        }
+    }
+
+    /// The connection of an event.
+    fn place(&mut self, event: &Event, kind: Kind, data: &Data) -> usize {
+        match (event.group(), &self.group) {
+            (Some(group), _) => self.connections.named(group),
+            (None, Some(common)) => self.connections.named(&common.clone()),
+            (None, None) if matches!(kind, Kind::Sent | Kind::Received) => {
+                self.connections.by_ids(kind == Kind::Sent, data)
+            }
+            (None, None) => self.connections.unnamed(),
+        }
+    }
+
+    fn size(&mut self, data: &Data) -> Size {
+        let size = data.size();
+        match size {
+            Size::Known(_) => {}
+            Size::Payload(_) => self.not_read(
+                "packets of which only the payload's size is told",
+                Matters::Always,
+            ),
+            Size::Unknown => self.not_read("packets without a size", Matters::Always),
+        }
+        size
+    }
+
+    fn sent(&mut self, place: usize, ns: i64, data: &Data) {
+        let size = self.size(data);
+        if data.number().is_none() && data.space() != Space::None {
+            self.not_read("packets without a number", Matters::Sender);
+        }
+        self.connections.all[place]
+            .sent
+            .push(ns, size, data.space(), data.number());
+    }
+
+    fn received(&mut self, place: usize, ns: i64, data: &Data) {
+        let size = self.size(data);
+        self.connections.all[place]
+            .received
+            .push(ns, size, data.space(), data.number());
+        let Some(frames) = data.frames.0.known() else {
+            self.not_read(WITHOUT_FRAMES, Matters::Sender);
+            return;
+        };
+        for frame in frames {
+            let Some(frame) = frame.known() else {
+                self.not_read("frames that are no objects", Matters::Sender);
+                continue;
+            };
+            if !frame.is_ack() {
                 continue;
             }
-            for range in &frame.acked_ranges {
-                let ends: Vec<f64> = range.iter().filter_map(|end| end.0).collect();
-                let (Some(&from), Some(&to)) = (ends.first(), ends.last()) else {
-                    continue;
-                };
-                let (from, to) = (from.min(to) as i64, from.max(to) as i64);
-                if (0..MAX_RANGE).contains(&(to - from)) {
-                    self.log
-                        .acked_ns
-                        .extend(std::iter::repeat_n(ns, (to - from + 1) as usize));
-                    self.log.acked_number.extend(from..=to);
+            let Some(ranges) = frame.acked_ranges.0.known() else {
+                self.not_read("acknowledgements without ranges", Matters::Sender);
+                continue;
+            };
+            for range in ranges {
+                match range.0 {
+                    Some(range) => self.acknowledged(place, data.space(), range, ns),
+                    None => self.not_read(
+                        "ranges of acknowledgements that are no numbers",
+                        Matters::Sender,
+                    ),
                 }
             }
         }
     }
 
-    fn metrics(&mut self, ns: i64, data: &Data) {
-        let unit = self.unit;
-        let log = &mut self.log;
-        let plain = |number: Number| number.0.unwrap_or(f64::NAN);
-        let time = |number: Number| number.0.unwrap_or(f64::NAN) * unit;
-        log.metrics_ns.push(ns);
-        let window = if data.congestion_window.0.is_some() {
-            data.congestion_window
-        } else {
-            data.cwnd
-        };
-        log.cwnd_bytes.push(plain(window));
-        log.inflight_bytes.push(plain(data.bytes_in_flight));
-        log.ssthresh_bytes.push(plain(data.ssthresh));
-        log.pacing_bps.push(plain(data.pacing_rate));
-        log.rtt_ns.push(time(data.latest_rtt));
-        log.srtt_ns.push(time(data.smoothed_rtt));
-        log.min_rtt_ns.push(time(data.min_rtt));
+    fn acked(&mut self, place: usize, ns: i64, data: &Data) {
+        self.acked_events = true;
+        for &number in data.packet_numbers.0.known().into_iter().flatten() {
+            match super::lenient::packet_number(number) {
+                Some(number) => self.acknowledged(place, data.space(), (number, number), ns),
+                None => self.not_read(
+                    "ranges of acknowledgements that are no numbers",
+                    Matters::Sender,
+                ),
+            }
+        }
     }
-}
 
-/// True unless a packet is known to belong to the handshake.
-fn is_application(data: &Data) -> bool {
-    let kind = data
-        .header
-        .packet_type
-        .as_ref()
-        .or(data.packet_type.as_ref());
-    kind.is_none_or(|kind| {
-        ["1rtt", "onertt", "0rtt", "zerortt"].contains(&kind.to_lowercase().as_str())
-    })
-}
+    fn acknowledged(&mut self, place: usize, space: Space, (first, last): (u64, u64), ns: i64) {
+        if let Some(acked) = self.connections.all[place].acked.get_mut(space as usize) {
+            acked.insert(first, last, ns);
+        }
+    }
 
-fn number(data: &Data) -> i64 {
-    let number = data.header.packet_number.0.or(data.packet_number.0);
-    number.map_or(-1, |number| number as i64)
-}
+    fn metrics(&mut self, place: usize, ns: i64, data: &Data) {
+        let unit = self.clock.unit;
+        let samples = &mut self.connections.all[place].samples;
+        samples.ns.push(ns);
+        let numbers = [
+            data.congestion_window,
+            data.bytes_in_flight,
+            data.ssthresh,
+            data.pacing_rate,
+        ];
+        let times = [data.latest_rtt, data.smoothed_rtt, data.min_rtt];
+        let numbers = numbers.map(|number| number.0.unwrap_or(f64::NAN));
+        let times = times.map(|number| number.0.unwrap_or(f64::NAN) * unit);
+        for (column, value) in samples
+            .values
+            .iter_mut()
+            .zip(numbers.into_iter().chain(times))
+        {
+            column.push(value);
+        }
+    }
 
-fn size(data: &Data) -> u32 {
-    let sizes = [data.raw.length, data.header.packet_size, data.packet_size];
-    sizes.iter().find_map(|size| size.0).unwrap_or(0.0) as u32
+    /// The logs of the connections that were measured. What was not read is told of the first.
+    fn finish(mut self, index: u32, trace: &TraceText<'_>) -> Vec<Log> {
+        let strangers = self.connections.settle();
+        if strangers > 0 {
+            self.unread.insert(
+                "packets of which no connection is told",
+                (strangers, Matters::Always),
+            );
+        }
+        let all = std::mem::take(&mut self.connections.all);
+        let measured = all.into_iter().filter(Connection::is_measured);
+        let mut logs: Vec<Log> = measured.map(log_of).collect();
+        for log in &mut logs {
+            log.version.clone_from(&self.version);
+            log.title = text_of(&trace.heads, &["title"]).unwrap_or_default();
+            log.vantage_point = text_of(&trace.heads, &["vantage_point", "type"])
+                .unwrap_or_default()
+                .to_lowercase();
+            log.trace = index;
+            if log.group.is_empty() {
+                log.group = self.group.clone().unwrap_or_default();
+            }
+        }
+        if let Some(first) = logs.first_mut() {
+            first.unread = self.unread_kinds();
+        }
+        logs
+    }
+
+    fn unread_kinds(mut self) -> Vec<UnreadKind> {
+        if self.acked_events {
+            self.unread.remove(WITHOUT_FRAMES);
+        }
+        let told = self
+            .unread
+            .into_iter()
+            .map(|(kind, (count, matters))| UnreadKind {
+                kind: kind.to_owned(),
+                count,
+                matters,
+            });
+        let mut all: Vec<UnreadKind> = told.collect();
+        if !clock::is_known(&self.version) {
+            all.push(UnreadKind {
+                kind: format!("versions called '{}', read like 0.4,", self.version),
+                count: 1,
+                matters: Matters::Always,
+            });
+        }
+        if !self.others.is_empty() {
+            let mut names: Vec<(&String, &u64)> = self.others.iter().collect();
+            names.sort_by_key(|(name, count)| (std::cmp::Reverse(**count), (*name).clone()));
+            let count = self.others.values().sum();
+            let mut words: Vec<String> = (names.iter().take(NAMED_KINDS))
+                .map(|(name, _)| {
+                    if name.is_empty() {
+                        "without a name".into()
+                    } else {
+                        (*name).clone()
+                    }
+                })
+                .collect();
+            if names.len() > NAMED_KINDS {
+                words.push(format!("{} more", names.len() - NAMED_KINDS));
+            }
+            let kind = format!("events of other kinds ({})", words.join(", "));
+            all.push(UnreadKind {
+                kind,
+                count,
+                matters: Matters::Never,
+            });
+        }
+        all
+    }
 }

@@ -167,25 +167,33 @@ pub(crate) fn read_capture(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, 
     Ok(all)
 }
 
-/// The traces of a qlog file as columns of events.
+/// The connections of a qlog as columns of events, and of each trace what was not read: kind, count, and whose numbers
+/// rest on a part because of it (`always`, `sender`, `never`).
 #[pyfunction]
-pub(crate) fn read_qlog(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Bound<'_, PyDict>>> {
-    let logs =
-        py.detach(|| qlog::read(&load(&path)?).map_err(|error| input_error(&path, error)))?;
+pub(crate) fn read_qlog<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Vec<Bound<'py, PyDict>>> {
+    let logs = py.detach(|| qlog::read(content)).map_err(value_error)?;
     let one = |log: qlog::Log| {
         let all = PyDict::new(py);
         all.set_item("version", log.version)?;
         all.set_item("title", log.title)?;
         all.set_item("vantage_point", log.vantage_point)?;
+        all.set_item("trace", log.trace)?;
+        all.set_item("group", log.group)?;
+        all.set_item("absolute", log.absolute)?;
         all.set_item("sent_ns", PyArray1::from_vec(py, log.sent_ns))?;
+        all.set_item("sent_space", PyArray1::from_vec(py, log.sent_space))?;
         all.set_item("sent_number", PyArray1::from_vec(py, log.sent_number))?;
         all.set_item("sent_bytes", PyArray1::from_vec(py, log.sent_bytes))?;
-        all.set_item("received_ns", PyArray1::from_vec(py, log.received_ns))?;
-        all.set_item("received_bytes", PyArray1::from_vec(py, log.received_bytes))?;
         all.set_item("acked_ns", PyArray1::from_vec(py, log.acked_ns))?;
-        all.set_item("acked_number", PyArray1::from_vec(py, log.acked_number))?;
+        all.set_item("received_ns", PyArray1::from_vec(py, log.received_ns))?;
+        all.set_item("received_space", PyArray1::from_vec(py, log.received_space))?;
+        all.set_item(
+            "received_number",
+            PyArray1::from_vec(py, log.received_number),
+        )?;
+        all.set_item("received_bytes", PyArray1::from_vec(py, log.received_bytes))?;
         all.set_item("lost_ns", PyArray1::from_vec(py, log.lost_ns))?;
-        all.set_item("lost_number", PyArray1::from_vec(py, log.lost_number))?;
+        all.set_item("lost_packets", PyArray1::from_vec(py, log.lost_packets))?;
         all.set_item("metrics_ns", PyArray1::from_vec(py, log.metrics_ns))?;
         all.set_item("cwnd_bytes", PyArray1::from_vec(py, log.cwnd_bytes))?;
         all.set_item("inflight_bytes", PyArray1::from_vec(py, log.inflight_bytes))?;
@@ -194,7 +202,11 @@ pub(crate) fn read_qlog(py: Python<'_>, path: PathBuf) -> PyResult<Vec<Bound<'_,
         all.set_item("rtt_ns", PyArray1::from_vec(py, log.rtt_ns))?;
         all.set_item("srtt_ns", PyArray1::from_vec(py, log.srtt_ns))?;
         all.set_item("min_rtt_ns", PyArray1::from_vec(py, log.min_rtt_ns))?;
-        all.set_item("handshake", log.handshake)?;
+        let unread = log.unread.into_iter();
+        let unread: Vec<(String, u64, &str)> = unread
+            .map(|one| (one.kind, one.count, one.matters.word()))
+            .collect();
+        all.set_item("unread", unread)?;
         Ok(all)
     };
     logs.into_iter().map(one).collect()

@@ -1,8 +1,9 @@
-"""qlog of any QUIC stack (drafts 01 to 0.4, JSON, JSON-SEQ or a line per event).
+"""qlog of any QUIC stack (draft-00 to 0.4 and later schemas; JSON, JSON-SEQ or a line per event).
 
-A log tells what one end saw. Of the end that sent the data come what it sent, what was acknowledged, and its
-metrics; of the end that received them what arrived. Which one a log is follows from the bytes.
-"""
+A trace is what one end logged, and may be of several connections. Of the end that sent the data follow what
+it sent, what was acknowledged, and its metrics; of the end that received them what arrived. Which of both a
+trace is follows from the bytes. Where both ends of a connection were logged, both traces are one run, and
+packets have their times at both ends."""
 
 from __future__ import annotations
 
@@ -11,111 +12,141 @@ from typing import Any
 
 import numpy as np
 
-from narrows.errors import DataError, NarrowsError
-from narrows.formats.runs import Flow, MeasuredRun, Progress, carried, joined, note, scheme_of, states_of
+from narrows.errors import DataError
+from narrows.files import read_decompressed
+from narrows.formats.imports._qlog_views import METRICS, View, flows_of, join_views, runs_of
+from narrows.formats.runs import (
+    Flow,
+    MeasuredRun,
+    Progress,
+    Unread,
+    carried,
+    joined,
+    note,
+    scheme_of,
+    states_of,
+)
 
 PATTERNS = ("*.qlog", "*.sqlog", "*.qlogseq")
-#: Times beyond this are since 1970 and not since the start, in ns: ten years.
-_ABSOLUTE = 10 * 365 * 86_400 * 1_000_000_000
+#: Most bytes of a file, decompressed.
+MOST_BYTES = 2_000_000_000
 
 
 def read(files: list[Path], scheme: str | None = None) -> list[MeasuredRun]:
-    """One run per trace; raises `DataError` where a file is no qlog."""
+    """The runs of all files: traces of one connection, or of connections at the same time in one file, are
+    one run. Raises `DataError` where a file is no qlog."""
+    views = [view for file in files for view in _views(file)]
+    return [_run(run, scheme) for run in runs_of(views)]
+
+
+def _views(file: Path) -> list[View]:
+    """The connections of a file as its traces have them."""
     from narrows import _native
 
-    runs = []
-    for file in files:
-        try:
-            logs = _native.read_qlog(file)
-        except ValueError as error:
-            raise DataError(str(error)) from None
-        except OSError as error:
-            raise NarrowsError(str(error)) from None
-        name = scheme or scheme_of(file)
-        runs += [_run(log, file, name) for log in logs]
-    return runs
+    try:
+        logs = _native.read_qlog(read_decompressed(file, "qlog", MOST_BYTES))
+    except (DataError, ValueError) as error:
+        raise DataError(f"{file}: {error}") from None
+    return [View.from_log(file, log) for log in logs]
 
 
-def _run(log: dict[str, Any], file: Path, scheme: str) -> MeasuredRun:
-    times = [log[name] for name in ("sent_ns", "received_ns", "metrics_ns") if len(log[name])]
-    if not times:
-        raise DataError(f"{file}: the qlog has neither packets nor metrics, so there is nothing to measure")
-    zero = int(min(time.min() for time in times))
-    started = None
-    if zero > _ABSOLUTE:
-        started = f"{np.datetime64(zero // 1_000_000, 'ms')}Z"
-    sent, received = int(log["sent_bytes"].sum()), int(log["received_bytes"].sum())
-    sender = sent >= received
-    progress = _as_sender(log, zero) if sender else _as_receiver(log, zero)
-    facts = {"qlog": log["version"], "vantage_point": log["vantage_point"], "title": log["title"]}
+def _run(views: list[View], scheme: str | None) -> MeasuredRun:
+    """The run of these views."""
+    flows = flows_of(views)
+    name = scheme or scheme_of(views[0].file)
+    run = MeasuredRun(name, list(dict.fromkeys(view.file for view in views)), [])
+    # Nothing has happened at time zero.
+    zero = min(view.first_ns for view in views) - 1
+    if all(view.absolute for view in views):
+        run.started_at = f"{np.datetime64(zero // 1_000_000, 'ms')}Z"
+    both = join_views(flows)
+    states = []
+    for number, ends in enumerate(flows, 1):
+        view = ends[0]
+        # Traces without a common clock begin together.
+        start = zero if view.absolute else view.first_ns - 1
+        progress = _as_sender(view, number, start) if view.sends else _as_receiver(view, number, start)
+        if both is None:
+            run.progress.append(progress)
+        # Packets keep the times of their clocks, and so do the states beside them.
+        samples = _states(view, progress, number, start, 0 if both is None else start)
+        states += [] if samples is None else [samples]
+        sent = {"sent_packets": len(view.sent_ns), "sent_bytes": int(view.sent_bytes.sum())}
+        facts: dict[str, Any] = {"connection": view.group} if view.group else {}
+        run.flows.append(Flow(number, name, sender=sent if view.sends else {}, facts=facts))
+        run.reasons += _reasons(ends, joined_ends=both is not None)
+    if both is not None:
+        run.data, run.back, strangers = both
+        run.two_clocks = True
+        run.unread += [Unread("packets that the trace of their sender lacks", strangers, matters=True)]
+    run.states = joined(states)
+    for view in views:
+        run.unread += view.unread
+    first = flows[0][0]
+    facts = {"qlog": first.version, "vantage_point": first.vantage_point, "title": first.title}
+    run.facts = {key: value for key, value in facts.items() if value} | {"sends_data": first.sends}
+    return run
+
+
+def _reasons(ends: list[View], *, joined_ends: bool) -> list[dict[str, str]]:
+    view = ends[0]
     reasons = []
-    if not sent and not received:
-        text = "The log tells no sizes of packets, so throughput is not known."
-        reasons.append(note("sizes", text))
-    states = _states(log, zero, progress)
-    flow = Flow(1, scheme, sender={"sent_packets": len(log["sent_ns"]), "sent_bytes": sent} if sender else {})
-    return MeasuredRun(
-        scheme,
-        [file],
-        [flow],
-        progress=[progress],
-        states=states,
-        started_at=started,
-        reasons=reasons,
-        facts={key: value for key, value in facts.items() if value} | {"sends_data": sender},
-    )
+    if len(ends) > 1 and not joined_ends:
+        text = (
+            "Both ends of the connection were logged, but their clocks can't be compared: the numbers are"
+            f" those of the {view.vantage_point or 'end'} that {'sent' if view.sends else 'received'} the"
+            f" data ({view.file.name})."
+        )
+        reasons.append(note("views", text))
+    sizes = view.sent_bytes if view.sends else view.received_bytes
+    if len(sizes) and not sizes.any():
+        reasons.append(note("sizes", "The log has no sizes of packets, so throughput is not known."))
+    elif view.sends and len(sizes) and not view.acked.any() and not joined_ends:
+        text = "The log has no acknowledgements, so it is not known how much arrived."
+        reasons.append(note("acknowledgements", text, "degraded"))
+    return reasons
 
 
-def _as_sender(log: dict[str, Any], zero: int) -> Progress:
-    """What was sent, and what of it was acknowledged by when."""
-    numbers, first = np.unique(log["sent_number"], return_index=True)
-    order = np.argsort(log["acked_ns"], kind="stable")
-    acked, place_of_first = np.unique(log["acked_number"][order], return_index=True)
-    times = log["acked_ns"][order][place_of_first]
-    place = np.searchsorted(numbers, acked)
-    known = (place < len(numbers)) & (acked >= 0)
-    known[known] = numbers[place[known]] == acked[known]
-    sizes = log["sent_bytes"][first[place[known]]].astype(np.float64)
-    return _progress(log["sent_ns"] - zero, log["sent_bytes"].astype(np.float64), times[known] - zero, sizes)
+def _as_sender(view: View, flow: int, zero: int) -> Progress:
+    """What was sent, and what of it was acknowledged by when; a number that was sent twice counts once."""
+    sizes = view.sent_bytes.astype(np.float64)
+    acked = np.flatnonzero(view.acked)
+    _, first = np.unique(view.sent_key[acked], return_index=True)
+    acked = acked[first]
+    return _progress(flow, view.sent_ns - zero, sizes, view.acked_ns[acked] - zero, sizes[acked])
 
 
-def _as_receiver(log: dict[str, Any], zero: int) -> Progress:
-    sizes = log["received_bytes"].astype(np.float64)
-    times = log["received_ns"] - zero
-    return _progress(times, sizes, times, sizes)
+def _as_receiver(view: View, flow: int, zero: int) -> Progress:
+    sizes = view.received_bytes.astype(np.float64)
+    times = view.received_ns - zero
+    return _progress(flow, times, sizes, times, sizes)
 
 
-def _progress(sent_at: Any, sent: Any, arrived_at: Any, arrived: Any) -> Progress:
-    """Both sums at the times of either."""
-    time = np.unique(np.concatenate([[0], sent_at, arrived_at])).astype(np.int64)
+def _progress(flow: int, sent_at: Any, sent: Any, arrived_at: Any, arrived: Any) -> Progress:
+    """Both sums at the times of either, and just before the first arrival, where its time begins."""
+    before = [max(int(arrived_at.min()) - 1, 0)] if len(arrived_at) else []
+    time = np.unique(np.concatenate([[0], before, sent_at, arrived_at])).astype(np.int64)
 
     def sums(at: Any, sizes: Any) -> Any:
         order = np.argsort(at, kind="stable")
         total = np.concatenate([[0.0], np.cumsum(sizes[order])])
         return total[np.searchsorted(at[order], time, side="right")]
 
-    return Progress(1, time, sums(sent_at, sent), sums(arrived_at, arrived))
+    return Progress(flow, time, sums(sent_at, sent), sums(arrived_at, arrived))
 
 
-def _states(log: dict[str, Any], zero: int, progress: Progress) -> dict[str, Any] | None:
-    time = log["metrics_ns"] - zero
+def _states(view: View, progress: Progress, flow: int, zero: int, base: int) -> dict[str, Any] | None:
+    """The metrics as states, with times since `zero`, which is at `base`."""
+    time = view.metrics_ns - zero
     if not len(time):
         return None
     order = np.argsort(time, kind="stable")
     time = time[order]
     # An event tells what has changed only.
-    names = (
-        "cwnd_bytes",
-        "inflight_bytes",
-        "ssthresh_bytes",
-        "pacing_bps",
-        "rtt_ns",
-        "srtt_ns",
-        "min_rtt_ns",
-    )
-    columns = {name: carried(log[name][order]) for name in names}
+    columns = {name: carried(view.metrics[name][order]) for name in METRICS}
     place = np.maximum(np.searchsorted(progress.time_ns, time, side="right") - 1, 0)
-    lost = np.sort(log["lost_ns"] - zero)
+    lost = np.argsort(view.lost_ns, kind="stable")
+    total = np.concatenate([[0.0], np.cumsum(view.lost_packets[lost].astype(np.float64))])
     columns["delivered_bytes"] = progress.arrived_bytes[place]
-    columns["lost_packets"] = np.searchsorted(lost, time, side="right").astype(np.float64)
-    return joined([states_of(1, time, **columns)])
+    columns["lost_packets"] = total[np.searchsorted(view.lost_ns[lost] - zero, time, side="right")]
+    return states_of(flow, time + base, **columns)

@@ -1,0 +1,281 @@
+"""Connections in qlogs as each trace saw them: which views are of one connection, and which of one run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.formats.runs import NEVER, Unread
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Times = NDArray[np.int64]
+    Sizes = NDArray[np.uint32]
+
+#: Columns of metrics, which are states of the sender.
+METRICS = (
+    "cwnd_bytes", "inflight_bytes", "ssthresh_bytes", "pacing_bps", "rtt_ns", "srtt_ns", "min_rtt_ns",
+)  # fmt: skip
+#: The two ends of a connection.
+_ENDS = ("client", "server")
+#: Share of the packets that one end received which the other must have sent, in the same size.
+_SAME = 0.9
+#: The clocks of both ends may differ by so much, in ns: a minute.
+_CLOCKS_NS = 60_000_000_000
+
+
+@dataclass
+class View:
+    """One connection as one trace saw it. Times are since 1970 where they are `absolute`."""
+
+    file: Path
+    #: Index of the trace in its file.
+    trace: int
+    #: The name that the trace gives to the connection; empty if none.
+    group: str
+    vantage_point: str
+    version: str
+    title: str
+    absolute: bool
+    sent_ns: Times
+    sent_bytes: Sizes
+    #: Packet number and space as one number; negative where there is none.
+    sent_key: Times
+    #: NEVER if the packet was not acknowledged.
+    acked_ns: Times
+    received_ns: Times
+    received_bytes: Sizes
+    received_key: Times
+    lost_ns: Times
+    #: How many packets were lost at `lost_ns`.
+    lost_packets: NDArray[np.uint64]
+    metrics_ns: Times
+    metrics: dict[str, NDArray[np.float64]]
+    unread: list[Unread]
+    #: True if this end sent most of the data.
+    sends: bool
+
+    @classmethod
+    def from_log(cls, file: Path, log: dict[str, Any]) -> View:
+        """A view of what the core read."""
+        keys = {
+            end: np.where(log[f"{end}_number"] < 0, -1, log[f"{end}_number"] * 4 + log[f"{end}_space"])
+            for end in ("sent", "received")
+        }
+        sends = _sends(log["sent_bytes"], log["received_bytes"])
+        # What only tells what was acknowledged does not matter at the end that received the data.
+        unread = [
+            Unread(kind, count, matters == "always" or (matters == "sender" and sends))
+            for kind, count, matters in log["unread"]
+        ]
+        columns = ("sent_ns", "sent_bytes", "acked_ns", "received_ns", "received_bytes", "lost_ns")
+        return cls(
+            file,
+            log["trace"],
+            log["group"],
+            log["vantage_point"],
+            log["version"],
+            log["title"],
+            log["absolute"],
+            **{name: log[name] for name in columns},
+            sent_key=keys["sent"],
+            received_key=keys["received"],
+            lost_packets=log["lost_packets"],
+            metrics_ns=log["metrics_ns"],
+            metrics={name: log[name] for name in METRICS},
+            unread=unread,
+            sends=sends,
+        )
+
+    @property
+    def acked(self) -> NDArray[np.bool_]:
+        """Which packets sent were acknowledged."""
+        return self.acked_ns != NEVER
+
+    @property
+    def first_ns(self) -> int:
+        """The time of its first event."""
+        times = [times for times in (self.sent_ns, self.received_ns, self.metrics_ns) if len(times)]
+        return int(min(each.min() for each in times))
+
+    @property
+    def last_ns(self) -> int:
+        """The time of its last event."""
+        times = [times for times in (self.sent_ns, self.received_ns, self.metrics_ns) if len(times)]
+        return int(max(each.max() for each in times))
+
+
+def _sends(sent: Any, received: Any) -> bool:
+    """True if an end sent more than it received: bytes, or packets where many have no size."""
+    sized = [not len(sizes) or np.count_nonzero(sizes) > len(sizes) / 2 for sizes in (sent, received)]
+    if all(sized):
+        return int(sent.sum(dtype=np.int64)) >= int(received.sum(dtype=np.int64))
+    return len(sent) >= len(received)
+
+
+def runs_of(views: list[View]) -> list[list[View]]:
+    """The views of each run, in the order in which runs first appear: those of one trace, both ends of a
+    connection, and traces of one file and end that overlap in time."""
+    traces = list(dict.fromkeys((view.file, view.trace) for view in views))
+    run = {trace: index for index, trace in enumerate(traces)}
+
+    def unite(one: View, other: View) -> None:
+        here, there = run[one.file, one.trace], run[other.file, other.trace]
+        for trace, index in run.items():
+            if index == max(here, there):
+                run[trace] = min(here, there)
+
+    for one, other in _pairs(views):
+        unite(one, other)
+    by_file: dict[tuple[Path, str], list[View]] = {}
+    for view in views:
+        by_file.setdefault((view.file, view.vantage_point), []).append(view)
+    for group in by_file.values():
+        timed = sorted((view for view in group if view.absolute), key=lambda view: view.first_ns)
+        for one, other in pairwise(timed):
+            if one.trace != other.trace and _overlap(one, other):
+                unite(one, other)
+    return [
+        [view for view in views if run[view.file, view.trace] == index] for index in sorted(set(run.values()))
+    ]
+
+
+def _overlap(one: View, other: View) -> bool:
+    """True if two views share more than half of the time of the shorter one."""
+    shared = min(one.last_ns, other.last_ns) - max(one.first_ns, other.first_ns)
+    shorter = min(one.last_ns - one.first_ns, other.last_ns - other.first_ns)
+    return 2 * shared > shorter
+
+
+def _pairs(views: list[View]) -> list[tuple[View, View]]:
+    """Pairs of views of one connection: a client's and a server's."""
+    pairs = []
+    clients, servers = ([view for view in views if view.vantage_point == end] for end in _ENDS)
+    by_group: dict[str, list[View]] = {}
+    for server in servers:
+        by_group.setdefault(server.group, []).append(server)
+    taken: set[int] = set()
+    for client in clients:
+        # Traces that do not name their connection are of one if their files are called alike.
+        known = [
+            view for view in by_group.get(client.group, []) if client.group or _named_alike(client, view)
+        ]
+        other = next((view for view in known if id(view) not in taken and _agree(client, view)), None)
+        if other is not None:
+            taken.add(id(other))
+            pairs.append((client, other))
+    return pairs
+
+
+def _named_alike(one: View, other: View) -> bool:
+    if one.file == other.file:
+        return True
+    return one.file.parent == other.file.parent and _without_end(one.file) == _without_end(other.file)
+
+
+def _without_end(file: Path) -> str:
+    name = file.name.lower()
+    for end in _ENDS:
+        name = name.replace(end, "")
+    return name
+
+
+def _agree(one: View, other: View) -> bool:
+    """True if what each end received is what the other sent, and at the same time where clocks tell."""
+    if one.absolute and other.absolute:
+        apart = max(one.first_ns, other.first_ns) - min(one.last_ns, other.last_ns)
+        if apart > _CLOCKS_NS:
+            return False
+    shares = [_same_share(one, other), _same_share(other, one)]
+    told = [share for share in shares if share is not None]
+    return bool(told) and min(told) >= _SAME
+
+
+def _same_share(sender: View, receiver: View) -> float | None:
+    """Share of the packets received that were sent, with the same size where both know it."""
+    rows = np.flatnonzero(receiver.received_key >= 0)
+    if not len(rows):
+        return None
+    place = _places(receiver.received_key[rows], sender.sent_key)
+    came = receiver.received_bytes[rows]
+    sent = sender.sent_bytes[np.maximum(place, 0)] if len(sender.sent_bytes) else came
+    same = (place >= 0) & ((came == sent) | (came == 0) | (sent == 0))
+    return float(np.count_nonzero(same)) / len(rows)
+
+
+def _places(wanted: Times, known: Times) -> Times:
+    """The first place of each of `wanted` among `known`; -1 where it is not."""
+    if not len(known):
+        return np.full(len(wanted), -1, dtype=np.int64)
+    order = np.argsort(known, kind="stable")
+    place = np.minimum(np.searchsorted(known[order], wanted), len(order) - 1)
+    found = order[place]
+    return np.where((known[found] == wanted) & (wanted >= 0), found, -1)
+
+
+def flows_of(views: list[View]) -> list[list[View]]:
+    """The connections of a run, each with its views: first the one whose numbers count."""
+    flows = []
+    other_of = {}
+    for one, other in _pairs(views):
+        other_of[id(one)], other_of[id(other)] = other, one
+    seen: set[int] = set()
+    for view in views:
+        if id(view) in seen:
+            continue
+        other = other_of.get(id(view))
+        ends = [view] if other is None else _better_first(view, other)
+        seen.update(id(end) for end in ends)
+        flows.append(ends)
+    return flows
+
+
+def _better_first(one: View, other: View) -> list[View]:
+    """Both views, first that of the end that sent the data: it knows what was acknowledged and in flight."""
+    sent = [int(view.sent_bytes.sum(dtype=np.int64)) for view in (one, other)]
+    return [one, other] if sent[0] >= sent[1] else [other, one]
+
+
+Columns = dict[str, Any]
+
+
+def join_views(flows: list[list[View]]) -> tuple[Columns, Columns | None, int] | None:
+    """The packets of connections that were all logged at both ends, with data and back, and how many came
+    that were not sent; `None` if an end is missing, clocks can't be compared, or sizes are not known."""
+    if not all(len(ends) == 2 and ends[0].absolute and ends[1].absolute for ends in flows):
+        return None
+    if not all(ends[0].sent_bytes.any() for ends in flows):
+        return None
+    strangers = 0
+    parts: tuple[list[Columns], list[Columns]] = ([], [])
+    for number, (sender, receiver) in enumerate(flows, 1):
+        for part, (near, far) in zip(parts, ((sender, receiver), (receiver, sender)), strict=True):
+            rows, unknown = _direction(number, near, far)
+            strangers += unknown
+            part.append(rows)
+    data, back = ({name: np.concatenate([rows[name] for rows in part]) for name in part[0]} for part in parts)
+    return data, back if len(back["flow"]) else None, strangers
+
+
+def _direction(flow: int, near: View, far: View) -> tuple[Columns, int]:
+    """What `near` sent and when it came to `far`, and how many packets came that it did not send."""
+    # Packets without a number are those that negotiate the version, and others that can't be recognised.
+    numbered = near.sent_key >= 0
+    place = _places(near.sent_key[numbered], far.received_key)
+    came = far.received_ns[np.maximum(place, 0)] if len(far.received_ns) else np.zeros(len(place), np.int64)
+    sizes = near.sent_bytes[numbered]
+    if len(far.received_bytes):
+        sizes = np.where((sizes == 0) & (place >= 0), far.received_bytes[np.maximum(place, 0)], sizes)
+    rows = {
+        "flow": np.full(len(place), flow, dtype=np.uint16),
+        "size_bytes": sizes.astype(np.uint32),
+        "sent_ns": near.sent_ns[numbered],
+        "arrived_ns": np.where(place >= 0, came, NEVER),
+    }
+    unknown = _places(far.received_key, near.sent_key)
+    return rows, int(np.count_nonzero((unknown < 0) & (far.received_key >= 0)))
