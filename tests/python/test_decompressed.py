@@ -71,3 +71,15 @@ def test_compressed_data_cut_anywhere_or_changed_are_refused(tmp_path: Path, for
 def test_plain_content_is_read_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "plain.gz").write_bytes(TEXT)
     assert read_decompressed(tmp_path / "plain.gz", "log") == TEXT
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_compressed_traces_are_read_and_named_by_what_cannot_be_seen(tmp_path: Path, form: str) -> None:
+    from narrows.traces import formats
+
+    (tmp_path / "a.trace.x").write_bytes(FORMS[form](b"0\n1\n4\n"))
+    trace, name = formats.read(tmp_path / "a.trace.x")
+    assert name == "mahimahi" and trace.times_ms.tolist() == [0, 1, 4]  # type: ignore[union-attr]
+    (tmp_path / "nul.trace").write_bytes(FORMS[form](b"0\n1\n\0\n"))
+    with pytest.raises(DataError, match=r'nul.trace:3: "\\x00" is not a time'):
+        formats.read(tmp_path / "nul.trace")
