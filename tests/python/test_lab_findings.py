@@ -119,3 +119,26 @@ def test_jains_index() -> None:
     assert jain([0, 0]) == 1
     assert combined([1, 3], "mean") == 2
     assert combined([1, 3], "sum") == 4
+
+
+def test_a_family_without_published_values_is_answered_by_what_its_runs_show() -> None:
+    from narrows.lab.answer import sentences
+
+    column = {
+        "name": "loss",
+        "label": "loss",
+        "all": {"cells": 0, "mean_relative_error": None},
+        "cells": [],
+        "ranked": {"same": 0, "reversed": 0, "tau": None},
+        "findings": {"ours": ["Highest loss: a (3 %)."], "theirs": []},
+    }
+    shown = "There is one valid run of each scheme, which shows no order among them."
+    document = {
+        "experiments": [{"name": "one", "answer": [shown]}],
+        "columns": [column],
+        "relations": [],
+        "expect": [],
+        "not_run": [],
+        "quick": None,
+    }
+    assert sentences(document) == [shown]

@@ -27,14 +27,24 @@ def sentences(document: Json) -> list[str]:
     if not document["experiments"]:
         return ["Nothing has been run yet."]
     found = _order(document) + _values(document) + _relations(document) + _limits(document)
-    if not any(column["all"]["cells"] for column in document["columns"]):
-        found += [text for column in document["columns"] for text in column["findings"]["ours"]][:_FINDINGS]
+    if not has_published(document):
+        several = len(document["experiments"]) > 1
+        found += [
+            f"{one['name']}: {text}" if several else text
+            for one in document["experiments"]
+            for text in one.get("answer") or ()
+        ][:_FINDINGS]
     if document["not_run"]:
         names = ", ".join(document["not_run"])
         found.append(f"Not run yet: {names}.")
     if document["quick"]:
         found.append(f"These were quick runs: {document['quick']}")
     return found
+
+
+def has_published(document: Json) -> bool:
+    """True if there are published values beside those that were measured."""
+    return any(column["all"]["cells"] for column in document["columns"])
 
 
 def _order(document: Json) -> list[str]:

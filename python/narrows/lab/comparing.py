@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from statistics import fmean
 from typing import Any
 
 from narrows.analysis.metrics import show_amount
+from narrows.errors import NarrowsError
 from narrows.lab import answer
 from narrows.lab.findings import findings
 from narrows.lab.ours import Measured, Ours, measured
@@ -59,7 +61,22 @@ def compare(run: LabRun) -> Json:
         "tried": list(lab.tried),
         "artefacts": [{"column": one.column, "where": one.where, "why": one.why} for one in lab.artefacts],
     }
+    if not answer.has_published(document):
+        for one in document["experiments"]:
+            one["answer"] = _answer(Path(one["folder"]))
     return {**document, "answer": answer.sentences(document)}
+
+
+def _answer(folder: Path) -> list[str]:
+    """What the runs of an experiment show, as the report of its campaign says it; empty where the campaign
+    can't be read."""
+    from narrows.report import answers
+    from narrows.report.data import load
+
+    try:
+        return answers.answer(load(folder)).sentences
+    except NarrowsError:
+        return []
 
 
 def _experiment(run: LabRun, experiment: Experiment, of: Measured) -> Json:
