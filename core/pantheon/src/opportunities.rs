@@ -67,7 +67,9 @@ pub(crate) fn made(record: &Record, back: bool) -> Result<Vec<Opportunity>, Reco
     if !capacities.over_time(name) || names.any(|other| other != Some(name)) {
         return Ok(Vec::new());
     }
-    let all = capacities.mean_bps(name, 0, end).unwrap_or(f64::INFINITY);
+    let all = capacities
+        .sustained_bps(name, 0, end)
+        .unwrap_or(f64::INFINITY);
     let all = all * end as f64 / 8e9 / f64::from(OPPORTUNITY_BYTES);
     if all > MAX_OPPORTUNITIES || end / TICK_NS > MAX_TICKS {
         return Ok(Vec::new());
@@ -77,7 +79,7 @@ pub(crate) fn made(record: &Record, back: bool) -> Result<Vec<Opportunity>, Reco
     let mut given = 0_u64;
     for tick in 0..end.div_ceil(TICK_NS) {
         let (from, to) = (tick * TICK_NS, ((tick + 1) * TICK_NS).min(end));
-        let Ok(bps) = capacities.mean_bps(name, from, to) else {
+        let Ok(bps) = capacities.sustained_bps(name, from, to) else {
             return Ok(Vec::new());
         };
         carried += bps * (to - from) as f64 / 8e9;

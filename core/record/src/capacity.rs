@@ -2,8 +2,10 @@
 
 use crate::RecordError;
 use crate::cell::{Cell, CellElement, CellFlow, RateLaw};
+use crate::passes::LinkPass;
 use crate::read::{Record, read_capacity};
 use crate::schema::{CAPACITY_FILE, Direction};
+use crate::token_bucket::{TokenBucket, fill_buckets};
 use std::collections::BTreeMap;
 
 /// The capacity of every bottleneck of a cell over time, and of other elements of which the record
@@ -16,6 +18,7 @@ pub struct Capacities {
 #[derive(Clone, Debug)]
 enum CapacitySource {
     Law(RateLaw),
+    Bucket(TokenBucket),
     /// Ends of bins with the bytes until then; first the start of the run.
     Bins(Vec<(u64, u64)>),
     /// Bytes in all, over a time.
@@ -32,9 +35,14 @@ impl Capacities {
         let cell = &record.cell;
         let mut bins = read_bins(record)?;
         let mut known = BTreeMap::new();
+        let mut buckets = BTreeMap::new();
         for (_, element) in cell.network.elements() {
             let name = element.label();
             if !element.is_bottleneck() && !bins.contains_key(name) {
+                continue;
+            }
+            if let Some(bucket) = TokenBucket::read(cell, element) {
+                buckets.insert(name.to_owned(), bucket);
                 continue;
             }
             let counters = record.run.elements.iter().find(|c| c.name == name);
@@ -49,10 +57,14 @@ impl Capacities {
             };
             known.insert(name.to_owned(), source);
         }
+        fill_buckets(record, &mut buckets)?;
+        let buckets = buckets.into_iter();
+        known.extend(buckets.map(|(name, bucket)| (name, CapacitySource::Bucket(bucket))));
         Ok(Capacities { known })
     }
 
-    /// Mean rate in bit/s on the wire that `element` offered between two times.
+    /// Mean rate in bit/s on the wire that `element` offered between two times. A token bucket offers in both of two
+    /// spans what it holds between them; see [`Capacities::sustained_bps`].
     ///
     /// # Errors
     /// Why it is not known.
@@ -63,6 +75,7 @@ impl Capacities {
                 Some(bps) => bps as f64,
                 None => law.bits(from, to) * 1e9 / span,
             }),
+            Some(CapacitySource::Bucket(bucket)) => Ok(bucket.bits(from, to) * 1e9 / span),
             Some(CapacitySource::Bins(bins)) => {
                 Ok((until(bins, to) - until(bins, from)) * 8e9 / span)
             }
@@ -72,11 +85,25 @@ impl Capacities {
         }
     }
 
+    /// The same, for sums over many spans: of a token bucket, what a sender finds that always has something to send.
+    ///
+    /// # Errors
+    /// Those of [`Capacities::mean_bps`].
+    pub fn sustained_bps(&self, element: &str, from: u64, to: u64) -> Result<f64, String> {
+        match self.known.get(element) {
+            Some(CapacitySource::Bucket(bucket)) => {
+                let span = to.saturating_sub(from).max(1) as f64;
+                Ok(bucket.sustained_bits(from, to) * 1e9 / span)
+            }
+            _ => self.mean_bps(element, from, to),
+        }
+    }
+
     /// True if the rate of `element` over time is known, and not only its mean over the run.
     pub fn over_time(&self, element: &str) -> bool {
         matches!(
             self.known.get(element),
-            Some(CapacitySource::Law(_) | CapacitySource::Bins(_))
+            Some(CapacitySource::Law(_) | CapacitySource::Bucket(_) | CapacitySource::Bins(_))
         )
     }
 
@@ -107,7 +134,16 @@ impl Capacities {
         let mut least: Option<(&CellElement, f64)> = None;
         let passed = cell.elements(number, direction);
         for element in passed.filter(|element| self.known.contains_key(element.label())) {
-            let bps = self.mean_bps(element.label(), from, to)?;
+            let name = element.label();
+            // The times are those of arrivals, and packets that arrive then passed a bucket before.
+            let behind_ns = match self.known.get(name) {
+                Some(CapacitySource::Bucket(_)) => {
+                    LinkPass::new(cell, (number, direction), name).map_or(0, |pass| pass.behind_ns)
+                }
+                _ => 0,
+            };
+            let earlier = |time: u64| time.saturating_sub(behind_ns);
+            let bps = self.mean_bps(name, earlier(from), earlier(to))?;
             let narrower = least.is_none_or(|(known, least_bps)| {
                 bps < least_bps || (bps <= least_bps && sharing(element) > sharing(known))
             });

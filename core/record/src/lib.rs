@@ -19,12 +19,14 @@ mod error;
 mod histogram;
 pub mod log;
 pub mod metrics;
+mod passes;
 pub mod read;
 mod rows;
 mod run;
 mod schema;
 pub mod series;
 mod steps;
+mod token_bucket;
 pub mod verify;
 pub mod write;
 

@@ -1,15 +1,14 @@
 //! Traffic and drops of single bottlenecks, worked out from packets or bins.
 //!
-//! A packet has passed a bottleneck on its way if it arrived, or if an element behind the bottleneck
-//! dropped or holds it; acknowledgements count like data. When it passed follows from its arrival,
-//! less the lateness of the driver and the smallest delay of the elements behind: exactly, if nothing
-//! behind varies; never too early. Of bins, whole ones count by the time of arrival, and packets
-//! that were dropped behind the bottleneck are not known to have passed it.
+//! When a packet passed follows from its row ([`crate::passes`]); acknowledgements count like data. Of
+//! bins, whole ones count by the time of arrival, and packets that were dropped behind the bottleneck
+//! are not known to have passed it.
 
 use super::traffic::count_second;
 use crate::cell::{Cell, CellElement, CellFraming};
-use crate::log::{Chunk, NOT_ARRIVED};
-use crate::schema::{BinRow, Direction, Fate};
+use crate::log::Chunk;
+use crate::passes::LinkPass;
+use crate::schema::{BinRow, Direction};
 use std::collections::BTreeMap;
 
 /// Traffic of one bottleneck within the measured span.
@@ -29,27 +28,14 @@ pub struct LinkTraffic {
     pub drops: Option<(u64, u64)>,
 }
 
-/// One bottleneck on the way of one flow in one direction.
-#[derive(Clone, Debug)]
-struct LinkPass {
-    /// Index of its traffic.
-    link: usize,
-    /// Names of the elements behind it.
-    behind: Vec<String>,
-    /// Smallest delay before it, and behind it.
-    before_ns: u64,
-    behind_ns: u64,
-    /// True if copies of packets are made before it.
-    copies: bool,
-}
-
 /// Gathers the traffic of some bottlenecks.
 pub(super) struct Links<'a> {
     cell: &'a Cell,
     elements: Vec<&'a CellElement>,
     framing: Vec<CellFraming>,
     found: Vec<LinkTraffic>,
-    ways: BTreeMap<(u16, Direction), Vec<LinkPass>>,
+    /// By flow and direction: the index of each bottleneck on the way, and how it is passed.
+    ways: BTreeMap<(u16, Direction), Vec<(usize, LinkPass)>>,
     shared: (u64, u64),
 }
 
@@ -93,31 +79,14 @@ impl<'a> Links<'a> {
 
     /// The bottlenecks that packets of `flow` pass in `direction`.
     fn way<'w>(
-        ways: &'w mut BTreeMap<(u16, Direction), Vec<LinkPass>>,
+        ways: &'w mut BTreeMap<(u16, Direction), Vec<(usize, LinkPass)>>,
         cell: &Cell,
         elements: &[&CellElement],
         way: (u16, Direction),
-    ) -> &'w [LinkPass] {
+    ) -> &'w [(usize, LinkPass)] {
         ways.entry(way).or_insert_with(|| {
-            let path: Vec<&CellElement> = cell.elements(way.0, way.1).collect();
-            let least = |part: &[&CellElement]| {
-                let delays = part.iter().map(|element| cell.least_delay_ns(element));
-                delays.fold(0, u64::saturating_add)
-            };
             let pass = |(link, wanted): (usize, &&CellElement)| {
-                let mut labels = path.iter().map(|element| element.label());
-                let place = labels.position(|label| label == wanted.label())?;
-                let (before, behind) = (&path[..place], &path[place + 1..]);
-                let names = behind.iter().map(|element| element.label().to_owned());
-                Some(LinkPass {
-                    link,
-                    behind: names.collect(),
-                    before_ns: least(before).saturating_add(cell.access_ns(way.0, way.1)),
-                    behind_ns: least(behind),
-                    copies: before
-                        .iter()
-                        .any(|element| element.effects().is_some_and(|effects| effects.copies)),
-                })
+                Some((link, LinkPass::new(cell, way, wanted.label())?))
             };
             elements.iter().enumerate().filter_map(pass).collect()
         })
@@ -126,39 +95,24 @@ impl<'a> Links<'a> {
     /// Takes row `i` of a chunk of packets into account.
     pub(super) fn packet(&mut self, chunk: &Chunk, i: usize) {
         let key = (chunk.flow[i], chunk.direction[i]);
-        let place = match chunk.elements.get(usize::from(chunk.element[i])) {
-            Some(name) if chunk.fate[i] != Fate::Delivered => Some(name),
-            _ => None,
-        };
         let size = u64::from(chunk.size_bytes[i]);
-        let (sent, arrived) = (chunk.sent_ns[i], chunk.arrived_ns[i]);
-        for pass in Self::way(&mut self.ways, self.cell, &self.elements, key) {
-            // The sender sent the original only.
-            if chunk.copy_of[i] > 0 && !pass.copies {
+        for (link, pass) in Self::way(&mut self.ways, self.cell, &self.elements, key) {
+            let Some(outcome) = pass.outcome(chunk, i) else {
                 continue;
-            }
-            let reached = sent.saturating_add(pass.before_ns);
-            let here = place.is_some_and(|name| name == &self.found[pass.link].name);
-            let delivered = chunk.fate[i] == Fate::Delivered && arrived != NOT_ARRIVED;
-            let beyond = delivered || place.is_some_and(|name| pass.behind.contains(name));
-            let found = &mut self.found[pass.link];
-            if (here || beyond) && self.cell.measure.counts(reached) {
+            };
+            let found = &mut self.found[*link];
+            let came = outcome.here || outcome.passed_ns.is_some();
+            if came && self.cell.measure.counts(outcome.reached_ns) {
                 let (came, dropped) = found.drops.get_or_insert_default();
                 *came += 1;
-                *dropped += u64::from(here && chunk.fate[i] == Fate::Dropped);
+                *dropped += u64::from(outcome.dropped);
             }
-            if beyond {
-                let model = arrived.saturating_add_signed(chunk.late_ns[i].saturating_neg());
-                let time = if delivered {
-                    model.saturating_sub(pass.behind_ns).max(reached)
-                } else {
-                    reached
-                };
-                if self.cell.measure.counts(time) {
-                    let wire = self.framing[pass.link].wire_bytes(size);
-                    found.carried((time, time), size, wire);
-                    count_second(&mut found.seconds, time, self.shared, wire);
-                }
+            if let Some(time) = outcome.passed_ns
+                && self.cell.measure.counts(time)
+            {
+                let wire = self.framing[*link].wire_bytes(size);
+                found.carried((time, time), size, wire);
+                count_second(&mut found.seconds, time, self.shared, wire);
             }
         }
     }
@@ -169,10 +123,10 @@ impl<'a> Links<'a> {
             return;
         };
         let key = (row.flow, row.direction);
-        for pass in Self::way(&mut self.ways, self.cell, &self.elements, key) {
-            let framing = self.framing[pass.link];
+        for (link, _) in Self::way(&mut self.ways, self.cell, &self.elements, key) {
+            let framing = self.framing[*link];
             let wire = mean_wire_bytes(framing, row.arrived_bytes, row.arrived_packets) as u64;
-            let found = &mut self.found[pass.link];
+            let found = &mut self.found[*link];
             found.carried((first, last), row.arrived_bytes, wire);
             count_second(&mut found.seconds, row.bin_ns, self.shared, wire);
         }
@@ -208,7 +162,7 @@ impl LinkTraffic {
 }
 
 /// Bytes of packets on the wire, each taken to be of mean size.
-pub(super) fn mean_wire_bytes(framing: CellFraming, bytes: u64, packets: u64) -> f64 {
+pub(crate) fn mean_wire_bytes(framing: CellFraming, bytes: u64, packets: u64) -> f64 {
     if framing == CellFraming::default() || packets == 0 {
         return bytes as f64;
     }

@@ -66,6 +66,7 @@ mod traffic;
 
 pub use distribution::DelayDistribution;
 pub use links::LinkTraffic;
+pub(crate) use links::mean_wire_bytes;
 pub use subject::{FramesOfFlow, StatesOfFlow, Subject};
 pub use traffic::{DroppedPacket, FlowTraffic, RecordTraffic};
 
