@@ -4,11 +4,9 @@ use crate::RecordError;
 use crate::capacity::Capacities;
 use crate::cell::{Cell, table_size};
 use crate::log::{Chunk, NOT_ARRIVED};
-use crate::read::{
-    PacketReader, Record, read_bins, read_frames, read_queues, read_transfers, rows_of,
-};
+use crate::read::{PacketReader, Record, read_bins, read_frames, read_transfers, rows_of};
 use crate::rows::for_each;
-use crate::schema::{BINS_FILE, Direction, FrameRow, StateRow, TransferRow};
+use crate::schema::{BINS_FILE, Direction, FrameRow, QueueRow, StateRow, TransferRow};
 use std::collections::BTreeMap;
 
 /// Throughput over time, in bins.
@@ -315,12 +313,16 @@ fn thin_out(mut points: Vec<(u64, u64)>, max_points: usize) -> DelayPoints {
 /// A damaged record.
 pub fn queues(record: &Record) -> Result<BTreeMap<String, QueueSeries>, RecordError> {
     let mut all: BTreeMap<String, QueueSeries> = BTreeMap::new();
-    for row in rows_of(record.queues.as_ref(), read_queues)?.into_owned() {
-        let series = all.entry(row.element).or_default();
-        series.time_s.push(seconds(row.time_ns));
-        series.backlog_bytes.push(row.backlog_bytes as f64);
-        series.backlog_packets.push(f64::from(row.backlog_packets));
-    }
+    for_each(record.queues.as_ref(), |row: &QueueRow| {
+        if !all.contains_key(&row.element) {
+            all.insert(row.element.clone(), QueueSeries::default());
+        }
+        if let Some(series) = all.get_mut(&row.element) {
+            series.time_s.push(seconds(row.time_ns));
+            series.backlog_bytes.push(row.backlog_bytes as f64);
+            series.backlog_packets.push(f64::from(row.backlog_packets));
+        }
+    })?;
     Ok(all)
 }
 

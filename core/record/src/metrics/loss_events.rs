@@ -42,15 +42,10 @@ const SYNCHRONISATION: Metric = Metric {
 
 /// The round-trip time of a flow at `time`.
 fn rtt_ns(subject: &Subject<'_>, flow: &FlowTraffic, states: &StatesOfFlow, time: u64) -> u64 {
-    let before = states.rtts.partition_point(|&(sampled, _)| sampled <= time);
-    let sample = states.rtts.get(before.saturating_sub(1));
-    sample.map_or_else(
-        || {
-            let one_way = |direction| subject.cell.propagation_ns(flow.flow, direction);
-            one_way(flow.direction).saturating_add(one_way(flow.direction.reverse()))
-        },
-        |&(_, rtt)| rtt,
-    )
+    states.rtts.at(time).unwrap_or_else(|| {
+        let one_way = |direction| subject.cell.propagation_ns(flow.flow, direction);
+        one_way(flow.direction).saturating_add(one_way(flow.direction.reverse()))
+    })
 }
 
 /// When each loss event of a flow began.

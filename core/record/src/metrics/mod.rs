@@ -60,6 +60,7 @@ metrics!(
 
 mod distribution;
 mod links;
+mod rtt_samples;
 pub mod states;
 mod subject;
 mod traffic;
@@ -67,6 +68,7 @@ mod traffic;
 pub use distribution::DelayDistribution;
 pub use links::LinkTraffic;
 pub(crate) use links::mean_wire_bytes;
+pub use rtt_samples::RttSamples;
 pub use subject::{FramesOfFlow, StatesOfFlow, Subject};
 pub use traffic::{DroppedPacket, FlowTraffic, RecordTraffic};
 
@@ -311,7 +313,8 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
         let own = &mut told[index];
         // The kernel tells only its smoothed value.
         if let Some(rtt) = row.rtt_ns.or(row.srtt_ns) {
-            own.rtts.push((row.time_ns, rtt));
+            own.rtts
+                .push(row.time_ns, rtt, record.cell.measure.counts(row.time_ns));
         }
         if let Some(bytes) = row.delivered_bytes
             && record.cell.measure.counts(row.time_ns)
@@ -322,7 +325,7 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
         }
     })?;
     for own in &mut told {
-        own.rtts.sort_by_key(|&(time, _)| time);
+        own.rtts.settle();
     }
     let transfers = rows_of(record.transfers.as_ref(), read_transfers)?;
     let completions = rows_of(record.completions.as_ref(), read_completions)?;

@@ -1,5 +1,6 @@
 //! Round-trip time as the sender sees it.
 
+use crate::histogram::HistogramBucket;
 use super::{DelayDistribution, Measured, Metric, Subject};
 
 /// Registry entries.
@@ -13,11 +14,12 @@ const MEAN: Metric = Metric {
     source: "states of the sender (our transport, or TCP_INFO of the kernel)",
     compute: |subject| {
         let rtts = subject.rtts();
-        let sum: u128 = rtts.iter().map(|&rtt| u128::from(rtt)).sum();
-        if rtts.is_empty() {
+        let count: u64 = rtts.iter().map(|&(_, count)| count).sum();
+        let products = rtts.iter().map(|&(rtt, count)| u128::from(rtt) * u128::from(count));
+        if count == 0 {
             Err(nothing())
         } else {
-            Ok(sum as f64 / rtts.len() as f64)
+            Ok(products.sum::<u128>() as f64 / count as f64)
         }
     },
     ..Metric::TIME
@@ -34,7 +36,14 @@ const P95: Metric = Metric {
 };
 
 fn p95(subject: &Subject<'_>) -> Measured {
-    let rtts = DelayDistribution::exact(subject.rtts().to_vec());
+    let rtts = subject.rtts();
+    let buckets = rtts.iter().map(|&(rtt, count)| HistogramBucket {
+        low: rtt,
+        high: rtt,
+        count,
+    });
+    // The sum is that of means, which are not asked for.
+    let rtts = DelayDistribution::buckets(buckets.collect(), 0);
     rtts.percentile(0.95)
         .map(|ns| ns as f64)
         .ok_or_else(nothing)

@@ -3,6 +3,7 @@
 use super::distribution::DelayDistribution;
 use super::links::LinkTraffic;
 use super::loss_events::Congestion;
+use super::rtt_samples::RttSamples;
 use super::traffic::{FlowTraffic, RecordTraffic};
 use crate::capacity::Capacities;
 use crate::cell::{Cell, CellElement};
@@ -37,8 +38,8 @@ pub(super) struct Material<'a> {
 /// Values from the sampled states of one sender.
 #[derive(Clone, Debug, Default)]
 pub struct StatesOfFlow {
-    /// Round-trip samples of the whole run with their times, in order of time.
-    pub rtts: Vec<(u64, u64)>,
+    /// Round-trip samples of the whole run.
+    pub rtts: RttSamples,
     /// Time and bytes acknowledged so far, of the first and the last sample that is measured.
     pub delivered: Option<((u64, u64), (u64, u64))>,
 }
@@ -79,7 +80,7 @@ pub struct Subject<'a> {
     transfers: Vec<&'a TransferRow>,
     completions: Vec<&'a CompletionRow>,
     frames: Vec<FramesOfFlow<'a>>,
-    rtts: Vec<u64>,
+    rtts: Vec<(u64, u64)>,
     /// Of the subject's flows, and of those under test.
     states: Vec<&'a StatesOfFlow>,
     tested: Vec<(&'a FlowTraffic, &'a StatesOfFlow)>,
@@ -147,10 +148,7 @@ impl<'a> Subject<'a> {
             .iter()
             .map(|&index| &material.states[index])
             .collect();
-        let samples = states.iter().flat_map(|states| &states.rtts);
-        let samples = samples.filter(|(time, _)| cell.measure.counts(*time));
-        let mut rtts: Vec<u64> = samples.map(|&(_, rtt)| rtt).collect();
-        rtts.sort_unstable();
+        let rtts = RttSamples::counted(states.iter().map(|states| &states.rtts));
         // Nobody knows how long a real path takes without queues; the fastest packet took the least.
         let least = &material.traffic.least_ns;
         let propagation = |t: &FlowTraffic| match least[t.direction as usize] {
@@ -425,8 +423,8 @@ impl<'a> Subject<'a> {
             .map(|t| self.run.flows.iter().find(|flow| flow.flow == t.flow))
     }
 
-    /// Round-trip samples, in order of size.
-    pub fn rtts(&self) -> &[u64] {
+    /// Round-trip samples, in order of size, each with its number.
+    pub fn rtts(&self) -> &[(u64, u64)] {
         &self.rtts
     }
 }

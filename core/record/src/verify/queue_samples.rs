@@ -8,6 +8,7 @@ use super::layout::StageNature;
 use super::queue_limit::limit_at;
 use super::timeline::Timeline;
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
+use crate::rows::for_each;
 use crate::schema::QueueRow;
 use narrows_net::QueueDrops;
 
@@ -18,7 +19,7 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
 };
 
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {
-    if evidence.queues.is_empty() {
+    if evidence.queue_samples == 0 {
         return CheckOutcome::Skipped("no queue was sampled".into());
     }
     let mut faults = CheckFaults::default();
@@ -29,8 +30,8 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let curves: Vec<BacklogCurve<'_>> = known.map(BacklogCurve::new).collect();
     let slack = evidence.slack_ns();
     let mut compared = 0;
-    let mut last: Vec<(&str, u64)> = Vec::new();
-    for sample in evidence.queues.iter() {
+    let mut last: Vec<(String, u64)> = Vec::new();
+    let read = for_each(evidence.queues, |sample: &QueueRow| {
         let QueueRow {
             element,
             time_ns: time,
@@ -40,13 +41,13 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let stage = evidence.stages.iter().find(|s| s.name == *element);
         // Other elements that hold packets may be sampled too; nothing is known about them.
         if stage.is_some_and(|stage| stage.nature == StageNature::Free) {
-            continue;
+            return;
         }
         let Some(StageNature::Bottleneck(server)) = stage.map(|stage| &stage.nature) else {
             faults.add(format_args!(
                 "a queue '{element}' was sampled, and the cell has none"
             ));
-            continue;
+            return;
         };
         match last.iter_mut().find(|(name, _)| name == element) {
             Some((_, before)) if *before >= *time => {
@@ -55,7 +56,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
                 ));
             }
             Some((_, before)) => *before = *time,
-            None => last.push((element, *time)),
+            None => last.push((element.clone(), *time)),
         }
         // A limit that shrinks may leave what waits already in place.
         let limit = limit_at(server, *time, u64::MAX);
@@ -65,10 +66,10 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             faults.add(format_args!(
                 "at {time} ns {element} held {packets} packets ({bytes} bytes), beyond its limit"
             ));
-            continue;
+            return;
         }
         let Some(curve) = curves.iter().find(|curve| curve.timeline.name == *element) else {
-            continue;
+            return;
         };
         compared += 1;
         let slack = slack.max(curve.timeline.uncertain_ns);
@@ -80,6 +81,9 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
                 low.1, high.1, low.0, high.0
             ));
         }
+    });
+    if let Err(error) = read {
+        faults.add(format_args!("the samples can't be read: {error}"));
     }
     if compared == 0 && faults.count == 0 {
         let reason = evidence
