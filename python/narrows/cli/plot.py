@@ -32,6 +32,10 @@ _PRESETS: dict[Preset, tuple[float, float | None, float]] = {
 }
 
 
+#: The height of the text of a page.
+_PAGE_MM = 250.0
+
+
 @command(example="narrows plot results/x --figure throughput --schemes cubic,bbr1 -o fig.pdf")
 def plot(
     folders: Annotated[
@@ -155,6 +159,11 @@ def _tell(document: dict[str, Any], options: Options) -> None:
         print(f"{'numbers' if path.endswith('.csv') else 'figure'}: {path}")
     print(document["caption"])
     high = document["size_mm"][1]
+    if options.height_mm is None and high > _PAGE_MM:
+        say(
+            f"narrows: the figure is {high:g} mm high, more than a page; --only chooses combinations, and"
+            " --each draws one figure for each"
+        )
     if options.height_mm is not None and high > options.height_mm + 0.5:
         say(
             f"narrows: the figure is {high:g} mm high, since {options.height_mm:g} mm are too few for what it"

@@ -137,7 +137,7 @@ def settle(axes: Axes, entries: Sequence[tuple[str, Any]], options: Options, hei
     """
     figure = axes.get_figure(root=True)
     assert figure is not None
-    shown = legend(figure, entries, options, options.width_mm - 2 * EDGE_MM)
+    shown = legend(figure, entries, options, options.width_mm - 2 * EDGE_MM - 1.0)
     wide, legend_mm = size_in_mm(figure, shown) if shown is not None else (0.0, 0.0)
     top = max(TOP_MM, legend_mm + 2 * EDGE_MM)
     high = height_mm - BOTTOM_MM - TOP_MM

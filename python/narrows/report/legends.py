@@ -69,8 +69,25 @@ def legend(
     size = options.font_pt - 0.5
     beside = (_HANDLE + _HANDLE_TEXT) * size * MM_PER_PT
     columns = _columns(labels, room_mm, beside, size)
+    while True:
+        shown = _legend(figure, labels, handles, columns, room_mm - beside - 1.0, size)
+        if columns == 1 or size_in_mm(figure, shown)[0] <= room_mm:
+            return shown
+        # Letters that were fitted to pixels need more room than was reckoned.
+        shown.remove()
+        columns -= 1
+
+
+def _legend(
+    figure: Figure,
+    labels: Sequence[str],
+    handles: Sequence[Any],
+    columns: int,
+    room_mm: float,
+    size_pt: float,
+) -> Legend:
     if columns == 1:
-        labels = ["\n".join(fold_text(label, room_mm - beside - 1.0, size)) for label in labels]
+        labels = ["\n".join(fold_text(label, room_mm, size_pt)) for label in labels]
     # Matplotlib fills columns one after the other; of them the first ones are longer.
     order = [number for column in range(columns) for number in range(column, len(labels), columns)]
     return figure.legend(
@@ -85,7 +102,7 @@ def legend(
         handletextpad=_HANDLE_TEXT,
         columnspacing=_COLUMN,
         labelspacing=0.3,
-        fontsize=size,
+        fontsize=size_pt,
     )
 
 

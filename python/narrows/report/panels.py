@@ -244,7 +244,7 @@ class Panels:
         if self.options.height_mm is not None:
             scale = max(least, (self.options.height_mm - fixed) / flexible)
         elif fixed + flexible > TALLEST_MM:
-            scale = max(least, 0.6, (TALLEST_MM - fixed) / flexible)
+            scale = max(least, (TALLEST_MM - fixed) / flexible)
         total = fixed + scale * flexible
         self.figure.set_size_inches(self.options.width_mm / 25.4, total / 25.4)
         y = EDGE_MM

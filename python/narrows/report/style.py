@@ -52,6 +52,11 @@ class Style:
         """The dash pattern in matplotlib's words."""
         return (0, self.dash) if self.dash else "-"
 
+    @property
+    def weight(self) -> float:
+        """The factor to the size of a mark that makes marks of all shapes look equally large."""
+        return 1.5 if self.marker == "*" else 1.0
+
 
 #: Endings of the names of schemes that were sent from either of two hosts.
 _SENDERS = (" (sender here)", " (sender there)")

@@ -135,7 +135,7 @@ def draw(
                     color=style.color,
                     linestyle=style.linestyle,
                     marker=style.marker,
-                    markersize=3.4,
+                    markersize=3.4 * style.weight,
                     markeredgecolor="white",
                     markeredgewidth=0.4,
                     markevery=max(1, len(x) // 6),

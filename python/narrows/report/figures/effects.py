@@ -103,7 +103,7 @@ def figure(data: Campaign, options: Options) -> Figure:
                     at,
                     linestyle="none",
                     marker=style.marker,
-                    markersize=3.4,
+                    markersize=3.4 * style.weight,
                     color=style.color,
                     markeredgecolor="white",
                     markeredgewidth=0.3,

@@ -136,7 +136,7 @@ def _line(axes: Any, rows: list[tuple[float, float, float, float]], style: Style
         color=style.color,
         marker=style.marker,
         linestyle=style.linestyle,
-        markersize=3.6,
+        markersize=3.6 * style.weight,
         markeredgecolor="white",
         markeredgewidth=0.4,
         elinewidth=0.6,
