@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -29,28 +31,71 @@ COMPRESSED_ENDINGS = (".gz", ".bz2", ".xz", ".zst")
 _IRREGULAR = "is not a regular file; save its content in a file and name that"
 
 
+def open_regular(path: Path) -> BufferedReader:
+    """Opens a regular file for reading. Anything else (a pipe, a socket, a device, a folder) might block,
+    never end or act when it is opened: it is refused unopened, with an `OSError`."""
+    mode = path.stat().st_mode
+    if not stat.S_ISREG(mode):
+        raise _irregular(path, mode)
+    # It may have been replaced since, and some files of /proc are regular by name only.
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    stream = os.fdopen(handle, "rb")
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        stream.close()
+        raise _irregular(path, mode)
+    return stream
+
+
+def _irregular(path: Path, mode: int) -> OSError:
+    if stat.S_ISDIR(mode):
+        return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+    return IrregularFileError(errno.EINVAL, "it is not a regular file", str(path))
+
+
+class IrregularFileError(OSError):
+    """A pipe, a socket or a device in the place of a file."""
+
+
+def require_regular(path: Path) -> None:
+    """Raises `OSError` unless this is a regular file that can be opened: for libraries that open files by
+    their names."""
+    open_regular(path).close()
+
+
+def read_bytes(path: Path, most: int = MOST_BYTES) -> bytes:
+    """The content of a regular file; raises `OSError`, also if it has more than `most` bytes."""
+    with open_regular(path) as stream:
+        content = stream.read(most + 1)
+    if content is None:
+        raise IrregularFileError(errno.EINVAL, "it has no end", str(path))
+    if len(content) > most:
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG), str(path))
+    return content
+
+
+def read_text(path: Path, most: int = MOST_BYTES) -> str:
+    """The content of a regular file in UTF-8; raises `OSError` or `UnicodeDecodeError`."""
+    return read_bytes(path, most).decode("utf-8")
+
+
 def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
     """The content of a regular file of at most `most` bytes; raises `DataError`, without the path, if it
     can't be read or be `what`. Whatever else has its name (a pipe, a device) might block, or never end."""
     try:
-        mode = path.stat().st_mode
-        if stat.S_ISDIR(mode):
-            raise DataError("is a folder; name a file")
-        if not stat.S_ISREG(mode):
-            raise DataError(_IRREGULAR)
-        # Some files of /proc are regular by name only and would be waited for.
-        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(handle, "rb") as stream:
-            content = stream.read(most + 1)
+        return read_bytes(path, most)
+    except IsADirectoryError:
+        raise DataError("is a folder; name a file") from None
+    except IrregularFileError as error:
+        if error.strerror == "it has no end":
+            raise unreadable(error) from None
+        raise DataError(_IRREGULAR) from None
     except OSError as error:
-        raise unreadable(error) from None
+        if error.errno != errno.EFBIG:
+            raise unreadable(error) from None
     except ValueError:
         raise DataError("can't be read: no path has the character NUL in it") from None
-    if content is None:
-        raise DataError("can't be read: it has no end")
-    if len(content) > most:
-        raise DataError(f"is larger than {_size(most)}, so it is not {_article(what)} {what}")
-    return content
+    raise DataError(f"is larger than {_size(most)}, so it is not {_article(what)} {what}")
 
 
 def read_decompressed(path: Path, what: str, most: int = MOST_BYTES) -> bytes:

@@ -14,7 +14,8 @@ class FolderLock:
 
     def __init__(self, path: Path, what: str) -> None:
         """Raises `NarrowsError` if another process has it; `what` is in the folder, in a word."""
-        self._handle: int | None = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._path, self._what = path, what
+        self._handle: int | None = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(self._handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -23,6 +24,18 @@ class FolderLock:
                 f"{path}: another narrows is working on this {what}; wait for it or choose another"
                 " folder with -o"
             ) from None
+
+    def check(self) -> None:
+        """Raises `NarrowsError` if the folder was removed or replaced since."""
+        try:
+            same = self._handle is None or os.path.samestat(self._path.stat(), os.fstat(self._handle))
+        except FileNotFoundError:
+            same = False
+        if not same:
+            raise NarrowsError(
+                f"{self._path}: was removed, or replaced by another folder, while narrows was working on this"
+                f" {self._what}; run the same command again to make it anew"
+            )
 
     def close(self) -> None:
         """Gives the right back."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from typer.testing import CliRunner, Result
 
+from narrows.campaign import sealing
 from narrows.cli.all_commands import app
 
 SCENARIO = """\
@@ -36,6 +40,17 @@ def simulate(folder: Path, text: str = SCENARIO, *options: str) -> Path:
     done = narrows("run", file, "-o", folder, "--no-report", *options)
     assert done.exit_code == 0, (done.output, done.exception)
     return folder
+
+
+@contextlib.contextmanager
+def edited(file: Path) -> Iterator[dict[str, Any]]:
+    """The content of one of our JSON files for a change, after which its digest fits as if Narrows had
+    written it."""
+    document = json.loads(file.read_text())
+    sealed = document.pop("digest", None) is not None
+    yield document
+    kind = document["format"].partition(".")[0]
+    file.write_text(sealing.seal(document, kind) if sealed else json.dumps(document))
 
 
 def one_and_two(place: Path) -> Path:

@@ -79,7 +79,9 @@ def campaign(
             if state != "finished":
                 continue
             (folder / "cells" / str(cell["id"])).mkdir(parents=True)
-            run = {"format": "narrows/run/1", "lateness": {"p99_ns": lateness_ns} if lateness_ns else None}
+            late = {"p99_ns": lateness_ns} if lateness_ns else None
+            run: dict[str, Any] = {"format": "narrows/run/1", "lateness": late}
+            run |= {"verdict": verdict, "reasons": []}
             (folder / "cells" / str(cell["id"]) / "run.json").write_text(json.dumps(run))
             row = {"scheme": scheme, "run": number, "flow": "all", "verdict": verdict, "cell": cell["id"]}
             rows.append({**row, "metrics": dict(values), "absent": {}})

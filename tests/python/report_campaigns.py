@@ -16,6 +16,8 @@ from typing import Any
 from narrows import _native
 from narrows.campaign import results
 from narrows.campaign.store import CampaignFolder
+from narrows.scenario.hashes import content_hash
+from narrows.scenario.model import hash_of
 
 RATE = 12_000_000
 ONE_WAY_NS = 20_000_000
@@ -131,17 +133,16 @@ def _as_emulated(record: dict[str, Any], spec: Spec) -> None:
             flow["scheme"] = spec.scheme
 
 
-def _entry(spec: Spec) -> dict[str, Any]:
-    done = spec.state == "finished"
+def _entry(spec: Spec, record: dict[str, Any] | None) -> dict[str, Any]:
     return {
         "id": spec.cell,
         "scheme": spec.scheme,
         "run": spec.run,
         "seed": 1000 + spec.run,
-        "hash": "0" * 12,
+        "hash": content_hash(record["cell"]) if record else "0" * 12,
         "state": spec.state,
-        "verdict": spec.verdict if done else None,
-        "reasons": [],
+        "verdict": record["verdict"] if record else None,
+        "reasons": record["reasons"] if record else [],
         "error": {"kind": "internal", "message": spec.reason} if spec.state == "failed" else None,
         "started_at": None if spec.state == "pending" else TIMES[0],
         "ended_at": None if spec.state == "pending" else TIMES[1],
@@ -164,6 +165,7 @@ def write_campaign(
     """A campaign folder with the given cells; `shape` makes of run.json what a test wants."""
     path = path or network()
     (folder / "cells").mkdir(parents=True)
+    records: dict[str, dict[str, Any]] = {}
     for spec in specs:
         if spec.state != "finished":
             continue
@@ -172,8 +174,11 @@ def write_campaign(
         if not simulated:
             shape(record, spec)
             (where / "run.json").write_text(json.dumps(record))
-    schemes = list(dict.fromkeys(s.scheme for s in specs))
-    flows = cell_input(specs[0], duration_s, path)["flows"] if specs else []
+        records[spec.cell] = record
+    flows: dict[str, Any] = {}
+    for spec in specs:
+        cell = records[spec.cell]["cell"] if spec.cell in records else cell_input(spec, duration_s, path)
+        flows.setdefault(spec.scheme, cell["flows"])
     resolved = {
         "format": "narrows/resolved/1",
         "name": "first-look",
@@ -182,7 +187,7 @@ def write_campaign(
         "where": "simulate" if simulated else "emulate",
         "topology": "dumbbell",
         "network": path,
-        "schemes": [{"label": s, "slug": s, "flows": flows} for s in schemes],
+        "schemes": [{"label": s, "slug": s, "flows": listed} for s, listed in flows.items()],
         "duration_ns": int(duration_s * 1e9),
         "runs": max((s.run for s in specs), default=1),
         "seed": 1,
@@ -190,7 +195,7 @@ def write_campaign(
     campaign = {
         "format": "narrows/campaign/1",
         "name": "first-look",
-        "hash": "3fa9c1d2e4b5",
+        "hash": hash_of(resolved),
         "where": resolved["where"],
         "scenario": {
             "file": "first-look.yaml",
@@ -211,7 +216,7 @@ def write_campaign(
         "versions": {"narrows": "0.1.0", "agent": {"narrows": "0.1.0", "git": "abc1234"}, "python": "3.11.7"},
         "host": {**HOST, "congestion_controls": ["reno", "bbr", "cubic"]},
         "skipped": skipped or [],
-        "cells": [_entry(s) for s in specs],
+        "cells": [_entry(s, records.get(s.cell)) for s in specs],
     }
     (folder / "campaign.json").write_text(json.dumps(campaign))
     opened = CampaignFolder.read(folder)

@@ -103,7 +103,7 @@ def test_a_campaign_from_start_to_end(lab: Lab) -> None:
     assert lab.states() == ["finished"] * 6
     assert "linux:cubic" in stdout and "  thr  " in stdout and "Mbit/s" in stdout
     results = json.loads((lab.out / "results.json").read_text())
-    assert results["format"] == "narrows/results/2"
+    assert results["format"] == "narrows/results/2.1"
     assert [row["flow"] for row in results["rows"][:2]] == [1, None]
     assert results["summary"][0]["started"] == 2
     assert results["rows"][0]["absent"] == {"loss_ratio": "made up"}

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from campaign_kit import LOSSY, SCENARIO, narrows, one_and_two, sentence, simulate
+from campaign_kit import LOSSY, SCENARIO, edited, narrows, one_and_two, sentence, simulate
 from narrows.campaign import gathering, notes, results
 from narrows.campaign.store import CampaignFolder
 
@@ -68,7 +68,7 @@ def newer_run(folder: Path) -> None:
 
 def newer_campaign(folder: Path) -> None:
     file = folder / "campaign.json"
-    file.write_text(file.read_text().replace('"narrows/campaign/1"', '"narrows/campaign/9"'))
+    file.write_text(file.read_text().replace("narrows/campaign/1", "narrows/campaign/9"))
 
 
 def half_written(folder: Path) -> None:
@@ -143,11 +143,9 @@ def test_records_that_are_damaged_inside_are_told_when_they_are_measured(place: 
 
 
 def test_a_campaign_that_is_being_written_is_told(place: Path) -> None:
-    file = place / "one" / "campaign.json"
-    document = json.loads(file.read_text())
-    document["ended_at"] = document["sessions"][-1]["ended_at"] = None
-    document["cells"][0].update(state="pending", verdict=None)
-    file.write_text(json.dumps(document))
+    with edited(place / "one" / "campaign.json") as document:
+        document["ended_at"] = document["sessions"][-1]["ended_at"] = None
+        document["cells"][0].update(state="pending", verdict=None)
     assert "being written" not in narrows("ls", place).output
     lock = os.open(place / "one", os.O_RDONLY)
     fcntl.flock(lock, fcntl.LOCK_EX)

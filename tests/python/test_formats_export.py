@@ -19,6 +19,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from campaign_kit import edited
 from narrows import _native
 from narrows.campaign import results
 from narrows.cli.all_commands import app
@@ -255,10 +256,9 @@ def test_what_cannot_be_exported_is_told_in_one_sentence(campaign: Path, tmp_pat
     result = narrows("export", damaged, "--format", "pcapng", "-o", tmp_path / "y")
     assert isinstance(result.exception, DataError) and "its files are not those" in str(result.exception)
     assert not (tmp_path / "y").exists()
-    document = json.loads((damaged / "campaign.json").read_text())
-    for entry in document["cells"]:
-        entry.pop("digest")
-    (damaged / "campaign.json").write_text(json.dumps(document))
+    with edited(damaged / "campaign.json") as document:
+        for entry in document["cells"]:
+            entry.pop("digest")
     for form in ("pcapng", "qlog", "csv", "flent"):
         result = narrows("export", damaged, "--format", form, "-o", tmp_path / "y")
         assert isinstance(result.exception, DataError) and "packets.parquet" in str(result.exception), form

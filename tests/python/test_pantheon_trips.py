@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from campaign_kit import edited
 from narrows.campaign.store import CampaignFolder
 from narrows.errors import DataError
 from narrows.pantheon.exporting import export_campaign
@@ -324,9 +325,8 @@ def test_a_time_that_is_imported_can_be_exported(data: Path, tmp_path: Path, yea
     record = run_json(campaign) | {"started_at": f"{year:04}-12-31T23:59:59.000Z"}
     (campaign / "cells" / "cubic-r1" / "run.json").write_text(json.dumps(record))
     # As in campaigns of versions that made no digests of records.
-    listed = json.loads((campaign / "campaign.json").read_text())
-    del listed["cells"][0]["digest"]
-    (campaign / "campaign.json").write_text(json.dumps(listed))
+    with edited(campaign / "campaign.json") as listed:
+        del listed["cells"][0]["digest"]
     done = narrows("export", campaign, "--format", "pantheon", "-o", tmp_path / "out")
     assert isinstance(done.exception, DataError) and "is not a plausible time of a run" in str(done.exception)
 

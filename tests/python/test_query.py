@@ -17,6 +17,7 @@ import narrows as package
 from campaign_kit import SCENARIO, narrows, sentence, simulate
 from narrows.api.query import concatenated
 from narrows.cli.all_commands import app
+from narrows.errors import UsageError
 
 
 @pytest.fixture(scope="module")
@@ -153,7 +154,7 @@ def test_damaged_files_cost_a_sentence_each(made: Path, tmp_path: Path) -> None:
         for one in said
     )
     assert any(str(cut) in one and "damaged or cut off" in one for one in said)
-    assert any(str(inside) in one and one.endswith("it is left out") for one in said)
+    assert any(str(inside.parent) in one and one.endswith("it is left out") for one in said)
     with pytest.warns(UserWarning, match="update narrows") as told:
         assert package.query("select 1 as one from results", tmp_path / "results").num_rows == 12
     assert len(told) == 1
@@ -171,3 +172,84 @@ def test_columns_of_different_kinds_are_text_together() -> None:
 def test_without_duckdb_the_package_to_install_is_named(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "duckdb", None)
     assert "pip install duckdb" in sentence(narrows("query", "from results", made))
+
+
+#: Statements that write, read other files, or change what may be done.
+FORBIDDEN = [
+    "copy (select 1 as a) to 'stolen.csv'",
+    "copy (pivot results on scheme using count(*)) to 'stolen.csv' (use_tmp_file false)",
+    "copy results to 'RECORD' (format parquet, use_tmp_file false)",
+    "explain analyze copy (select 1) to 'stolen.csv'",
+    "prepare p as copy (select 1) to 'stolen.csv'; execute p",
+    "export database 'stolen'",
+    "attach 'other.db'",
+    "install httpfs",
+    "load httpfs",
+    "set enable_external_access = true",
+    "reset lock_configuration",
+    "pragma enable_profiling",
+    "call pragma_version()",
+    "create table t as select 1",
+    "create persistent secret s (type s3)",
+    "select * from results; copy (select 1) to 'stolen.csv'",
+    "select * from read_text('secret.txt')",
+    "select * from read_csv('secret.txt')",
+    "select * from 'secret.csv'",
+    "select * from read_blob('/etc/hostname')",
+    "select * from read_parquet('OTHER')",
+    "select * from glob('*')",
+    "select * from read_text('http://127.0.0.1:1/x')",
+]
+
+
+@pytest.mark.parametrize("sql", FORBIDDEN)
+def test_queries_only_select_from_their_campaigns(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sql: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "secret.txt").write_text("secret")
+    record = next((made / "plain").rglob("packets.parquet"))
+    before = record.read_bytes()
+    other = next((made / "deeper").rglob("packets.parquet"))
+    text = sql.replace("RECORD", str(record)).replace("OTHER", str(other))
+    done = narrows("query", text, made / "plain")
+    assert isinstance(done.exception, UsageError), (done.output, done.exception)
+    assert "--unrestricted" in str(done.exception) and "\n" not in str(done.exception)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["secret.txt"]
+    assert record.read_bytes() == before
+
+
+def test_an_unrestricted_query_may_do_what_duckdb_can(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = narrows("query", "copy (select 1 as a) to 'mine.csv'", made, "--unrestricted")
+    assert (tmp_path / "mine.csv").read_text().split() == ["a", "1"], done.output
+    (tmp_path / "t.txt").write_text("text")
+    sql = "select content from read_text('t.txt')"
+    assert package.query(sql, made, unrestricted=True).to_pylist() == [{"content": "text"}]
+    with pytest.raises(UsageError, match="unrestricted=True"):
+        package.query(sql, made)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "with x as (select * from results) select count(*) from x",
+        "pivot (select scheme, run, flow from results) on run using count(*)",
+        " /* a comment */ (pivot results on run using count(*) group by scheme)",
+        "describe results",
+        "summarize results",
+        "from results select count(*)",
+        "values (1)",
+    ],
+)
+def test_everything_that_selects_is_allowed(made: Path, sql: str) -> None:
+    done = narrows("query", sql, made, "--json")
+    assert done.exit_code == 0 and json.loads(done.stdout), (done.output, done.exception)
+
+
+def test_names_in_queries_are_never_variables_of_the_program(made: Path) -> None:
+    for name in ("sql", "self", "connection", "files", "wanted"):
+        done = narrows("query", f"select * from {name}", made)
+        assert isinstance(done.exception, UsageError), done.output

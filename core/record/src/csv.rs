@@ -1,7 +1,8 @@
 //! The columnar files of a record as text: comma-separated values with a line of names.
 //!
 //! Numbers are written as they are, words without quotes (they contain neither commas nor quotes; one that does is
-//! quoted), absent values as nothing.
+//! quoted), absent values as nothing. Spreadsheets take a word that begins with `=`, `+`, `-` or `@` for a formula:
+//! such a word has an apostrophe in front.
 
 use crate::read::{Record, TableReader};
 use crate::rows::Row;
@@ -153,11 +154,42 @@ fn cells(column: &ArrayRef) -> Option<CellWriter<'_>> {
 }
 
 fn quoted(word: &str, text: &mut Vec<u8>) {
+    let formula = word.starts_with(['=', '+', '-', '@', '\t', '\r', '\n']);
+    let mark = if formula && !is_number(word) { "'" } else { "" };
     if word.contains([',', '"', '\n', '\r']) {
         text.push(b'"');
+        text.extend(mark.as_bytes());
         text.extend(word.replace('"', "\"\"").as_bytes());
         text.push(b'"');
     } else {
+        text.extend(mark.as_bytes());
         text.extend(word.as_bytes());
+    }
+}
+
+/// True for digits with a sign, a point and an exponent, which no spreadsheet computes.
+fn is_number(word: &str) -> bool {
+    word.parse::<f64>().is_ok_and(f64::is_finite)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::quoted;
+
+    #[test]
+    fn words_that_spreadsheets_would_compute_have_an_apostrophe() {
+        let written = |word: &str| {
+            let mut text = Vec::new();
+            quoted(word, &mut text);
+            String::from_utf8(text).unwrap()
+        };
+        for word in ["=1+1", "+a", "-a", "@a", "\tx", "-", "-1+2", "-inf"] {
+            assert_eq!(written(word), format!("'{word}"));
+        }
+        assert_eq!(written("=A1,B1"), "\"'=A1,B1\"");
+        assert_eq!(written("\r=1"), "\"'\r=1\"");
+        for word in ["", "cubic", "a=b", "-1.5", "+2", "-1e-3", "'x"] {
+            assert_eq!(written(word), word);
+        }
     }
 }

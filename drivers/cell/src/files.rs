@@ -6,7 +6,9 @@ use narrows_record::{PARQUET_MAGIC, RecordError, StepSeries};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::fmt::Write;
-use std::io;
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 /// Reads every file that `json` names (`{"name", "sha256"}` anywhere inside) from `folder`, where
@@ -40,15 +42,31 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
 }
 
 /// Reads a whole file that may be anything: whatever has its name without being a regular file (a pipe, a device)
-/// might block, or never end.
+/// might block, or never end. It is refused before it is opened.
 ///
 /// # Errors
 /// The system's error, or that it is no regular file.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
-    if std::fs::metadata(path)?.is_file() {
-        std::fs::read(path)
-    } else {
-        Err(io::Error::other("it is no regular file"))
+    let irregular = || io::Error::other("it is no regular file");
+    if !std::fs::metadata(path)?.is_file() {
+        return Err(irregular());
+    }
+    // It may have been replaced since, and some files of /proc are regular by name only: neither is waited for.
+    let mut file = File::options()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Err(irregular());
+    }
+    let mut content = Vec::with_capacity(usize::try_from(metadata.len()).unwrap_or(0));
+    match file.read_to_end(&mut content) {
+        Ok(_) => Ok(content),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(io::Error::other("it has no end"))
+        }
+        Err(error) => Err(error),
     }
 }
 

@@ -348,6 +348,10 @@ class _RunOf(Run):
     def scheme(self) -> str:
         return self._campaign._columns.base(self.row)
 
+    def _check(self) -> None:
+        if self.state == "finished":
+            self._campaign._folder.record_dir(self.cell)
+
     @property
     def _rows(self) -> list[dict[str, Any]]:
         self._campaign._computed  # noqa: B018 - sorts the rows by their cells

@@ -3,6 +3,9 @@
 Views are made of what a query names: `results` (a row per run and flow), `packets`, `states`, `queues` and
 the other files of records, each with the columns `campaign`, `cell`, `scheme`, `row`, `run` and `verdict` in
 front. Records are read from their files, and only the columns that are asked for.
+
+DuckDB runs with the rights of the user. Unless a query is `unrestricted`, it can only select, and no file but
+those of these campaigns can be opened.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -17,6 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from narrows.campaign.frames import Frame, OtherFrame, converted, read_parquet
 from narrows.campaign.gathering import Gathered, gather, parquet_problem
 from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError
+from narrows.sweep.store import SweepFolder
 from narrows.sweep.store import folders as sweep_folders
 
 if TYPE_CHECKING:
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
     import pyarrow
 
     from narrows.api.campaign import Campaign
+    from narrows.campaign.store import CampaignFolder
 
 #: Files of records that are views.
 RECORDS = (
@@ -33,29 +39,47 @@ RECORDS = (
 RESULTS = "results"
 #: Columns in front of those of a record.
 _FRONT = ("campaign", "cell", "scheme", "row", "run", "verdict")
+#: The start of a query that selects, behind spaces, comments and parentheses.
+_SELECTS = re.compile(r"(?:\s|\(|--[^\n]*\n|/\*.*?\*/)*(?:select|with|from|pivot|unpivot)\b", re.I | re.S)
 
 
 @overload
 def query(
-    sql: str, *places: str | os.PathLike[str] | Campaign, to: Literal["arrow"] = ...
+    sql: str,
+    *places: str | os.PathLike[str] | Campaign,
+    to: Literal["arrow"] = ...,
+    unrestricted: bool = ...,
 ) -> pyarrow.Table: ...
 @overload
-def query(sql: str, *places: str | os.PathLike[str] | Campaign, to: OtherFrame) -> Any: ...
-def query(sql: str, *places: str | os.PathLike[str] | Campaign, to: Frame = "arrow") -> Any:
+def query(
+    sql: str, *places: str | os.PathLike[str] | Campaign, to: OtherFrame, unrestricted: bool = ...
+) -> Any: ...
+def query(
+    sql: str,
+    *places: str | os.PathLike[str] | Campaign,
+    to: Frame = "arrow",
+    unrestricted: bool = False,
+) -> Any:
     """The answer to an SQL query over the campaigns at and below these folders (`results` if none is named).
 
     `select scheme, median(throughput_bps) from results where verdict <> 'invalid' and flow is null group by
     scheme`
 
     The views are `results`, `packets`, `states`, `queues` and the other files of records; columns and units
-    are those of the files. What can't be read costs a warning with one sentence and is left out. Raises
-    `UsageError` for a query that is wrong, `DataError` if a folder is not there or nothing in it has what the
-    query names.
+    are those of the files. What can't be read costs a warning with one sentence and is left out. With
+    `unrestricted` the query may do everything that DuckDB can with your rights: write files, read others,
+    attach databases, load extensions. Raises `UsageError` for a query that is wrong, `DataError` if a folder
+    is not there or nothing in it has what the query names.
     """
     import warnings
 
     paths = [Path(place) if isinstance(place, str | os.PathLike) else place.path for place in places]
-    table = ask(sql, paths or [Path("results")], lambda text: warnings.warn(text, stacklevel=3))
+    table = ask(
+        sql,
+        paths or [Path("results")],
+        lambda text: warnings.warn(text, stacklevel=3),
+        unrestricted=unrestricted,
+    )
     return converted(table, to)
 
 
@@ -64,9 +88,11 @@ def ask(
     places: Iterable[Path],
     say: Callable[[str], None],
     execute: Callable[[Any, str], Any] | None = None,
+    *,
+    unrestricted: bool = False,
 ) -> pyarrow.Table:
     """The same as an Arrow table; `say` is told what is left out, and `execute` runs the query."""
-    return _Database(list(places), say).ask(sql, execute or answer_of)
+    return _Database(list(places), say, unrestricted).ask(sql, execute or answer_of)
 
 
 def answer_of(connection: duckdb.DuckDBPyConnection, sql: str) -> pyarrow.Table | None:
@@ -77,8 +103,9 @@ def answer_of(connection: duckdb.DuckDBPyConnection, sql: str) -> pyarrow.Table 
 
 @dataclass
 class _Cell:
-    """A finished run: its folder, and what stands in front of its rows."""
+    """A finished run: its campaign, its folder, and what stands in front of its rows."""
 
+    campaign: CampaignFolder
     path: Path
     front: dict[str, Any]
 
@@ -89,6 +116,7 @@ class _Database:
 
     places: list[Path]
     say: Callable[[str], None]
+    unrestricted: bool = False
     campaigns: list[tuple[str, Gathered]] = field(default_factory=list)
     left_out: set[Path] = field(default_factory=set)
     #: Folders of sweeps, with their names.
@@ -122,16 +150,23 @@ class _Database:
             ) from None
         wanted = [name for name in (RESULTS, *RECORDS) if re.search(rf"\b{name}\b", sql, re.IGNORECASE)]
         for attempt in range(2):
-            with duckdb.connect() as connection:
-                for name in wanted:
-                    self._view(connection, name)
+            # Names that are no views are mistakes, and never variables of this program.
+            with duckdb.connect(config={"python_enable_replacements": self.unrestricted}) as connection:
+                files = [file for name in wanted for file in self._view(connection, name)]
                 try:
+                    if not self.unrestricted:
+                        _restrict(connection, sql, files)
                     answer = execute(connection, sql)
                     if answer is None:
                         raise UsageError("the query has no answer; write one that selects something")
                     return answer
                 except (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException) as error:
                     raise UsageError(f"the query can't be run: {_sentence(error)}") from None
+                except duckdb.PermissionException as error:
+                    raise UsageError(
+                        f"the query can't be run: {_sentence(error)}; --unrestricted (in Python"
+                        " unrestricted=True) allows everything that DuckDB can do with your rights"
+                    ) from None
                 except duckdb.Error as error:
                     # Files that look right at their ends may be damaged inside.
                     if attempt == 0 and self._find_damaged([name for name in wanted if name != RESULTS]):
@@ -139,19 +174,22 @@ class _Database:
                     raise DataError(f"the query failed: {_sentence(error)}") from None
         raise AssertionError("the second attempt gives an answer or fails")
 
-    def _view(self, connection: duckdb.DuckDBPyConnection, name: str) -> None:
+    def _view(self, connection: duckdb.DuckDBPyConnection, name: str) -> list[str]:
+        """Makes a view; returns the files that it reads."""
         if name == RESULTS:
-            self._view_of_results(connection)
-            return
+            return self._view_of_results(connection)
         files: list[str] = []
         fronts: dict[str, list[Any]] = {"file": [], **{column: [] for column in _FRONT}}
-        for cell in self._cells():
+        cells = self._cells()
+        with ThreadPoolExecutor() as pool:
+            problems = list(pool.map(lambda cell: _problem(cell, cell.path / f"{name}.parquet"), cells))
+        for cell, problem in zip(cells, problems, strict=True):
             path = cell.path / f"{name}.parquet"
-            if path in self.left_out or not path.exists():
+            if path in self.left_out or problem == "":
                 continue
-            if problem := parquet_problem(path):
+            if problem:
                 self.left_out.add(path)
-                self.say(f"{path}: {problem}; it is left out")
+                self.say(f"{problem}; it is left out")
                 continue
             files.append(str(path))
             fronts["file"].append(str(path))
@@ -169,26 +207,29 @@ class _Database:
             f" from read_parquet([{listed}], union_by_name = true, filename = 'narrows_file') r"
             " join narrows_cells c on c.file = r.narrows_file"
         )
+        return files
 
-    def _view_of_results(self, connection: duckdb.DuckDBPyConnection) -> None:
+    def _view_of_results(self, connection: duckdb.DuckDBPyConnection) -> list[str]:
         """Results of campaigns, and the data sets of sweeps, which are read where the query needs them."""
-        selects = []
+        selects, read_files = [], []
         if self.campaigns:
             connection.register("narrows_results", self._results())
             selects.append("select * from narrows_results")
         for name, path in self.sweeps:
-            files = []
-            for part in sorted(path.glob("data/*/*.parquet")):
-                if problem := parquet_problem(part):
-                    self.say(f"{part}: {problem}; it is left out")
-                else:
-                    files.append(_quoted(str(part)))
+            try:
+                files = [str(part) for part in SweepFolder.read(path).parts]
+            except DataError as error:
+                self.say(f"{error}; it is left out")
+                continue
             if files:
-                read = f"read_parquet([{', '.join(files)}], union_by_name = true, hive_partitioning = false)"
+                read_files += files
+                listed = ", ".join(map(_quoted, files))
+                read = f"read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
                 selects.append(f"select {_quoted(name)} as campaign, * from {read}")
         if not selects:
             raise DataError("the sweeps have no cells yet")
         connection.execute(f'create view "{RESULTS}" as {" union all by name ".join(selects)}')
+        return read_files
 
     def _cells(self) -> list[_Cell]:
         from narrows.campaign.columns import Columns
@@ -209,7 +250,7 @@ class _Database:
                         entry.get("verdict"),
                     )
                     front = dict(zip(_FRONT, values, strict=True))
-                    found.append(_Cell(one.folder.cell_dir(entry["id"]), front))
+                    found.append(_Cell(one.folder, one.folder.cell_dir(entry["id"]), front))
         return found
 
     def _results(self) -> pyarrow.Table:
@@ -219,7 +260,7 @@ class _Database:
         tables: list[pyarrow.Table] = []
         for name, one in self.campaigns:
             try:
-                made = table(read(one.path))
+                made = table(read(one.path, one.folder))
             except NarrowsError as error:
                 self.say(f"{error}; it is left out")
                 continue
@@ -279,6 +320,40 @@ def _as_text(table: pyarrow.Table, names: Iterable[str]) -> pyarrow.Table:
             at = table.column_names.index(name)
             table = table.set_column(at, name, table.column(name).cast(pa.string()))
     return table
+
+
+def _problem(cell: _Cell, path: Path) -> str | None:
+    """Why a file of a record can't be read or is not what the run left, as a sentence without its end; empty
+    if the run left no such file."""
+    there = os.path.lexists(path)
+    if there and (problem := parquet_problem(path)):
+        return f"{path}: {problem}"
+    try:
+        cell.campaign.record_dir(cell.path.name)
+    except DataError as error:
+        return str(error)
+    return None if there else ""
+
+
+def _restrict(connection: duckdb.DuckDBPyConnection, sql: str, files: list[str]) -> None:
+    """Lets a connection open these files alone, and refuses all that does not merely select: DuckDB could
+    write to files that it may read."""
+    import duckdb
+
+    for statement in duckdb.extract_statements(sql):
+        kind = statement.type
+        # A pivot becomes several statements, like a copy of one.
+        if kind != duckdb.StatementType.SELECT and not (
+            kind == duckdb.StatementType.MULTI and _SELECTS.match(statement.query)
+        ):
+            raise UsageError(
+                f"queries only select, and this one has a statement of another kind ({kind.name.lower()});"
+                " --unrestricted (in Python unrestricted=True) allows everything that DuckDB can do with your"
+                " rights"
+            )
+    connection.execute(f"set allowed_paths = [{', '.join(map(_quoted, files))}]")
+    connection.execute("set enable_external_access = false")
+    connection.execute("set lock_configuration = true")
 
 
 def _quoted(text: str) -> str:

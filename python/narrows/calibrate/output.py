@@ -10,7 +10,6 @@ calibration.json    what the folder is a calibration of
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 import math
@@ -28,6 +27,7 @@ from narrows.calibrate.search import Search
 from narrows.calibrate.table import DELAY, LOSS, THROUGHPUT, Table
 from narrows.calibrate.targets import Floor
 from narrows.campaign.store import write_atomically
+from narrows.csv_text import Rows
 
 FORMAT = "narrows/calibration/1"
 RESULTS, SCENARIO, ERRORS = "results.json", "scenario.yaml", "errors.csv"
@@ -173,8 +173,8 @@ def _flows(work: Workload) -> tuple[int, str, str]:
 def errors_csv(found: Mapping[str, Any]) -> str:
     """A line for each value, in base units."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
+    rows = Rows(text)
+    rows.write(
         (
             *("scheme", "flow", "quantity", "measured", "reproduced", "error", "left_out_error", "explained"),
             *("own_rate_factor", "own_rate_error"),
@@ -183,7 +183,7 @@ def errors_csv(found: Mapping[str, Any]) -> str:
     for scheme in found["schemes"]:
         for one in scheme["values"]:
             explained = scheme["explained"]
-            writer.writerow(
+            rows.write(
                 (
                     scheme["name"],
                     one["flow"],

@@ -20,6 +20,7 @@ from narrows.calibrate.targets import Targets, floor_of, targets_of
 from narrows.campaign import signals
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError, reason
+from narrows.files import read_bytes
 from narrows.locks import FolderLock
 
 DOCUMENT = "calibration.json"
@@ -111,6 +112,7 @@ def _run(asked: Asked, folder: Path, watch: Callable[[str, float], object], know
     )
     floor = floor_of(known.targets)
     made = fit(search, floor.mean if floor else None, tell, known.trace)
+    simulator.check_kept()
     return write(Report(known.table, known.entries, known.left, known.work, search, floor, made), folder)
 
 
@@ -163,7 +165,7 @@ def _identity(table: Table, entries: Mapping[str, str], work: Workload, asked: A
         sort_keys=True,
     )
     if asked.trace is not None:
-        content += hashlib.sha256(asked.trace.read_bytes()).hexdigest()
+        content += hashlib.sha256(read_bytes(asked.trace)).hexdigest()
     return {
         "format": FORMAT.replace("calibration", "calibration-input"),
         "table": table.source,

@@ -24,6 +24,7 @@ from narrows.calibrate.paths import Path, Workload, scenario_text
 from narrows.calibrate.table import METRICS, QUANTITIES
 from narrows.campaign.results import INVALID
 from narrows.errors import DataError, NarrowsError, reason
+from narrows.files import read_bytes
 
 EVALUATIONS = "evaluations.jsonl"
 #: Memory that one cell may use.
@@ -84,7 +85,7 @@ class Simulator:
 
     def _load(self) -> dict[str, dict[str, Any]]:
         try:
-            content = self._path.read_bytes() if self._path.exists() else b""
+            content = read_bytes(self._path) if self._path.exists() else b""
             whole = content[: content.rfind(b"\n") + 1]
             if whole != content:
                 os.truncate(self._path, len(whole))
@@ -100,6 +101,16 @@ class Simulator:
                     f"{self._path}:{number}: is damaged; remove the line, and it is simulated again"
                 ) from None
         return found
+
+    def check_kept(self) -> None:
+        """Raises `NarrowsError` if evaluations that were kept are not in the folder any more."""
+        lost = self._known.keys() - self._load().keys()
+        if lost:
+            raise NarrowsError(
+                f"{self._path}: {len(lost)} of {len(self._known)} evaluations are gone: the file was changed"
+                " while narrows was working on this calibration; run the same command again, which makes them"
+                " anew"
+            )
 
     def evaluate(self, wanted: Sequence[Wanted]) -> list[Evaluation]:
         """The results of some evaluations; what is not known is simulated, one cell on each thread. Raises

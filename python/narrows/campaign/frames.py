@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from narrows.errors import DataError, UnavailableError, UsageError, reason
+from narrows.files import open_regular
 
 if TYPE_CHECKING:
     import pyarrow
@@ -43,7 +44,7 @@ def read_parquet(path: Path, flow: int | None = None) -> pyarrow.Table:
     import pyarrow.parquet
 
     try:
-        with pyarrow.parquet.ParquetFile(path) as file:
+        with open_regular(path) as stream, pyarrow.parquet.ParquetFile(stream) as file:
             table = file.read()
     except (pyarrow.ArrowException, OSError) as error:
         why = reason(error) if isinstance(error, OSError) and error.errno else _first_line(error)

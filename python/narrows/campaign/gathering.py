@@ -17,7 +17,7 @@ from typing import Any
 from narrows.campaign import integrity
 from narrows.campaign.store import CampaignFolder, no_folder
 from narrows.errors import DataError, NarrowsError, reason
-from narrows.files import read_whole
+from narrows.files import open_regular, read_whole
 
 #: The start of a run.json, where its format stands, and the newest major version of it that is read.
 _FORMAT = re.compile(rb'"format"\s*:\s*"narrows/run/([0-9]+)')
@@ -82,7 +82,7 @@ def readable(
             problems.append(str(one.problem))
             continue
         try:
-            results = read(path)
+            results = read(path, one.folder)
         except NarrowsError as error:
             problems.append(str(error))
             continue
@@ -103,7 +103,7 @@ def opened(path: Path) -> Gathered:
         folder = CampaignFolder.read(path)
     except NarrowsError as error:
         return Gathered(path, None, str(error))
-    return Gathered(path, folder, record_problem(folder), is_busy(folder))
+    return Gathered(path, folder, record_problem(folder) or _results_problem(folder), is_busy(folder))
 
 
 def _folders(place: Path) -> Iterator[Path]:
@@ -127,7 +127,7 @@ def is_busy(folder: CampaignFolder) -> bool:
     try:
         number = folder.path.stat().st_ino
         # Trying to lock it could make a process fail that starts at this moment.
-        lines = Path("/proc/locks").read_text().splitlines()
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
     except OSError:
         return False
     return any("FLOCK" in line and line.split()[-3].endswith(f":{number}") for line in lines)
@@ -149,6 +149,15 @@ def record_problem(folder: CampaignFolder) -> str | None:
     return f"{folder.path}: {problems[0]}{others}"
 
 
+def _results_problem(folder: CampaignFolder) -> str | None:
+    if not folder.document.get("ended_at") or os.path.lexists(folder.path / "results.json"):
+        return None
+    return (
+        f"{folder.path}: results.json is missing, so its numbers are measured anew; narrows report"
+        f" {folder.path} writes it again"
+    )
+
+
 def _cell_problem(cell: Path) -> str | None:
     name = f"cells/{cell.name}"
     try:
@@ -161,7 +170,7 @@ def _cell_problem(cell: Path) -> str | None:
     if "run.json" not in files:
         return f"{name}/run.json is missing"
     try:
-        with (cell / "run.json").open("rb") as file:
+        with open_regular(cell / "run.json") as file:
             version = _FORMAT.search(file.read(_HEAD))
     except OSError as error:
         return f"{name}/run.json can't be read: {reason(error)}"
@@ -182,7 +191,7 @@ def parquet_problem(path: Path) -> str | None:
     """The problem of a Parquet file as far as its ends tell, as the end of a sentence; None if they are
     right."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = file.read(len(_PARQUET))
             size = file.seek(0, os.SEEK_END)
             if size < _SHORTEST:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import platform
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,7 +13,7 @@ from narrows import __version__
 from narrows.campaign import results as result_files
 from narrows.campaign.entries import new_document, new_entry, now
 from narrows.campaign.schema import problem_of_members
-from narrows.campaign.store import CampaignFolder
+from narrows.campaign.store import CampaignFolder, read_json
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError
 from narrows.filled import filled
 from narrows.imported import WHERE
@@ -101,5 +100,5 @@ def _settings(folder: CampaignFolder) -> dict[str, Any]:
     """The settings that the cells have in common, from the first that is there, as resolved scenarios have
     it."""
     first = next(entry for entry in folder.cells if entry["state"] == "finished")
-    cell = json.loads((folder.cell_dir(first["id"]) / "run.json").read_text(encoding="utf-8"))["cell"]
+    cell = read_json(folder.cell_dir(first["id"]) / "run.json", "narrows/run/1")["cell"]
     return {"duration_ns": cell["duration_ns"], "network": cell["network"]}

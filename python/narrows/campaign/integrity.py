@@ -16,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import DataError, reason
+from narrows.files import open_regular
+from narrows.scenario.hashes import content_hash
 
 #: Folders of a campaign that commands write into and remove leftovers from.
 _PARTS = ("cells", "files", "logs", "figures")
@@ -97,6 +99,70 @@ def _files(folder: Path) -> Iterator[Path]:
             raise DataError(
                 f"{entry.path}: is not a plain file, and records hold nothing else; remove the cell's folder"
             )
+
+
+def entry_of(cell: Path) -> dict[str, Any]:
+    """The entry of a cell's folder in the campaign that it lies in; empty if it lies in none. Raises
+    `DataError` if the campaign can't be read."""
+    from narrows.campaign.store import CampaignFolder
+
+    place = cell.resolve()
+    if place.parent.name != "cells" or not os.path.lexists(place.parent.parent / "campaign.json"):
+        return {}
+    entries = CampaignFolder.read(place.parent.parent).cells
+    return next((entry for entry in entries if entry["id"] == place.name), {})
+
+
+def difference(cell: Path, entry: dict[str, Any], run: dict[str, Any]) -> str | None:
+    """The difference between a cell's run.json and its entry in campaign.json; None if they fit."""
+    if entry["state"] != "finished":
+        return None
+    wrong = None
+    if entry.get("hash") and content_hash(run.get("cell")) != entry["hash"]:
+        wrong = "belongs to another cell"
+    elif (run.get("verdict"), run.get("reasons", [])) != (entry.get("verdict"), entry.get("reasons", [])):
+        wrong = "has another verdict, or other reasons, than campaign.json"
+    return wrong and (
+        f"{cell / 'run.json'}: {wrong}; put the right one back, or remove the folder"
+        " and run the campaign again"
+    )
+
+
+def changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
+    """What is wrong with the files that the cells of a campaign name, such as traces: each is known by the
+    SHA-256 that the resolved scenario has."""
+    # What reads scenarios takes long to import.
+    from narrows.scenario.files import stored_name
+
+    named = {stored_name(name, sha256): sha256 for name, sha256 in _named_files(document.get("scenario"))}
+    for name, sha256 in named.items():
+        try:
+            with open_regular(folder / name) as file:
+                found = hashlib.file_digest(file, "sha256").hexdigest()
+        except OSError as error:
+            yield f"{folder / name}: can't be read: {reason(error)}; put the file back"
+            continue
+        if found != sha256:
+            yield (
+                f"{folder / name}: is not the file that the campaign ran with (SHA-256 {found[:12]},"
+                f" campaign.json has {sha256[:12]}); put the right one back"
+            )
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name not in named and not path.name.startswith("."):
+            yield f"{path}: belongs to no cell of the campaign; remove it"
+
+
+def _named_files(content: Any) -> Iterator[tuple[str, str]]:
+    """All files that plain data name: objects with a name and a SHA-256."""
+    if isinstance(content, dict):
+        name, sha256 = content.get("name"), content.get("sha256")
+        if isinstance(name, str) and isinstance(sha256, str):
+            yield name, sha256
+            return
+        content = list(content.values())
+    if isinstance(content, list):
+        for inner in content:
+            yield from _named_files(inner)
 
 
 def check_plain(cell: Path) -> None:

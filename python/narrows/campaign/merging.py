@@ -22,7 +22,7 @@ from narrows.campaign import results as result_files
 from narrows.campaign.entries import now
 from narrows.campaign.gathering import is_busy, record_problem
 from narrows.campaign.schema import resolved as resolved_scenario
-from narrows.campaign.store import FORMAT, CampaignFolder, write_atomically
+from narrows.campaign.store import FORMAT, CampaignFolder, read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.model import FOR_PEOPLE, hash_of
@@ -65,6 +65,7 @@ def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int,
             raise DataError(f"{folder.path}: is being written at the moment; merge it when it is done")
         if problem := record_problem(folder):
             raise DataError(problem)
+        folder.check_records()
         _check_same(folders[0], folder)
     document, copies = _planned(folders, argv)
     partial = output.parent / f".{output.name}.partial"
@@ -230,7 +231,7 @@ def _copy(one: _Copy, target: Path) -> None:
     shutil.copytree(one.source, cell)
     if one.renumbered:
         file = cell / "run.json"
-        run = json.loads(file.read_text(encoding="utf-8"))
+        run = read_json(file, "narrows/run/1")
         run["cell"].update(id=one.entry["id"], run=one.entry["run"])
         write_atomically(file, json.dumps(run, indent=2, ensure_ascii=False) + "\n")
         one.entry["hash"] = content_hash(run["cell"])

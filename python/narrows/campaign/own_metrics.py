@@ -275,7 +275,7 @@ def apply(results: dict[str, Any], campaign: CampaignFolder) -> dict[str, Any]:
     entries = {entry["id"]: entry for entry in campaign.cells}
     with _told(len(of_cell)) as step:
         for cell, rows in of_cell.items():
-            run = Run(campaign.cell_dir(cell), entries.get(cell, {}), rows)
+            run = Run(campaign.record_dir(cell), entries.get(cell, {}), rows)
             for one in wanted:
                 add_values(one, run, rows)
             step()

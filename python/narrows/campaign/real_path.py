@@ -23,6 +23,7 @@ from narrows.campaign.peers import ARGUMENTS, FORMAT, Peer, PeerFailure, PeerPai
 from narrows.campaign.planes import BEFORE, Progress
 from narrows.campaign.unpack import unpack, watched
 from narrows.errors import UnavailableError
+from narrows.files import read_bytes
 from narrows.hosts.remote_host import RemoteHost, Rendezvous
 from narrows.scenario.files import stored_name
 from narrows.scenario.model import Cell
@@ -208,7 +209,7 @@ class RealPathRun:
         found: dict[str, str] = {}
         for one in _named_files(self._cell.content):
             name = stored_name(one["name"], one["sha256"])
-            content = (self._plane.folder / "files" / name).read_bytes()
+            content = read_bytes(self._plane.folder / "files" / name)
             found[name] = base64.b64encode(content).decode()
         return found
 

@@ -55,7 +55,11 @@ class Run:
         """The whole `run.json`. Raises `DataError` if it is missing, damaged or of a newer version."""
         from narrows.campaign.store import read_json
 
+        self._check()
         return read_json(self.path / "run.json", "narrows/run/1")
+
+    def _check(self) -> None:
+        """Raises `DataError` if the files are not those that the run left."""
 
     @property
     def row(self) -> str:
@@ -154,6 +158,7 @@ class Run:
         Columns and units are those of docs/guide/records.md: times in ns since the start of the run, sizes in
         bytes, rates in bit/s. Raises `DataError` if the run has no such table or it is damaged.
         """
+        self._check()
         path = self.path / f"{name}.parquet"
         if not path.exists():
             there = sorted(one.stem for one in self.path.glob("*.parquet"))

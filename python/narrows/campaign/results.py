@@ -7,10 +7,11 @@ functions of the records alone (no time of day, no machine), so the same records
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign import own_metrics, results_file
+from narrows.campaign import own_metrics, results_file, sealing
 from narrows.campaign.columns import Columns
 from narrows.campaign.results_file import FORMAT
 from narrows.campaign.schema import resolved as resolved_scenario
@@ -53,17 +54,18 @@ def metric_list() -> list[dict[str, Any]]:
 
 def compute(folder: CampaignFolder) -> dict[str, Any]:
     """The results of all finished cells of a campaign, metrics of the user's own included."""
-    return own_metrics.apply(_compute(folder), folder)
+    return own_metrics.apply(measure(folder), folder)
 
 
-def _compute(folder: CampaignFolder) -> dict[str, Any]:
+def measure(folder: CampaignFolder) -> dict[str, Any]:
+    """The same without metrics of the user's own."""
     document = folder.document
     order = _scheme_order(document)
     place = {scheme: number for number, scheme in enumerate(order)}
     cells = sorted(folder.cells, key=lambda cell: (place[cell["scheme"]], cell["run"]))
     finished = [cell for cell in cells if cell["state"] == "finished"]
     # The core measures without holding Python's lock, so threads use all cores.
-    measured = in_threads(lambda cell: measure_cell(folder.cell_dir(cell["id"])), finished)
+    measured = in_threads(lambda cell: measure_cell(folder.record_dir(cell["id"])), finished)
     metrics = metric_list() + _reported(document, folder, finished, measured)
     columns = Columns(document, [metric["name"] for metric in metrics])
     labels = _flow_labels(document)
@@ -103,7 +105,7 @@ def _reported(
     """The metrics that programs report themselves, whose values are added to what was measured."""
     rows = resolved_scenario(document)["schemes"]
     told = {key for row in rows for flow in row.get("flows", ()) for key in flow.get("program") or ()}
-    paths = [folder.cell_dir(cell["id"]) for cell in finished]
+    paths = [folder.record_dir(cell["id"]) for cell in finished]
     described = []
     if "reports" in told:
         # Not before: what manifests are read with takes longer to import than most results take to make.
@@ -135,7 +137,7 @@ def _expected(
             for cell_rows in of_cells
         ]
         for cell, cell_rows in zip(finished, of_cells, strict=True):
-            answers = ask_states(folder.cell_dir(cell["id"]), asked)
+            answers = ask_states(folder.record_dir(cell["id"]), asked)
             expectations.add_answers(cell_rows, asked, answers)
     judged = [row for cell_rows in of_cells for row in cell_rows]
     order = _scheme_order(folder.document)
@@ -313,7 +315,7 @@ def as_json(results: dict[str, Any]) -> dict[str, Any]:
 
 def write(folder: CampaignFolder, results: dict[str, Any]) -> None:
     """Writes results.json, results.csv and results.parquet."""
-    text = json.dumps(as_json(results), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    text = sealing.seal(as_json(results), FORMAT, allow_nan=False)
     write_atomically(folder.path / "results.csv", results_file.csv_text(results))
     write_atomically(folder.path / "results.parquet", results_file.parquet_bytes(results))
     # The last one: whoever finds it finds the others as well.
@@ -322,31 +324,52 @@ def write(folder: CampaignFolder, results: dict[str, Any]) -> None:
 
 def stored(path: Path) -> dict[str, Any] | None:
     """The results beside the records of a campaign, as they were written; None if there are none, or they are
-    of an older version and have to be made again."""
+    of an older version and have to be made again. Raises `DataError` if they were changed since."""
     file = path / "results.json"
-    if not file.exists():
+    if not os.path.lexists(file):
         return None
     document = read_json(file, FORMAT, results_file.OLDER)
     older = str(document["format"]).partition(".")[0] in results_file.OLDER
     return None if older else results_file.from_file(document)
 
 
-def read(path: Path) -> dict[str, Any]:
-    """The results of a campaign; of an interrupted one, those of its finished cells."""
-    folder = CampaignFolder.read(path)
-    results = stored(path)
-    if (
-        results is not None
-        and results.get("hash") == folder.document.get("hash")
-        and _covers(results, folder)
-    ):
-        return own_metrics.apply(results, folder)
-    return compute(folder)
+def current(folder: CampaignFolder) -> dict[str, Any] | None:
+    """The results beside the records, if they are of all that are finished. Raises `DataError` for results of
+    other records."""
+    results = stored(folder.path)
+    return results if results is not None and _covers(results, folder) else None
+
+
+def read(path: Path, folder: CampaignFolder | None = None) -> dict[str, Any]:
+    """The results of a campaign (which may be open already); of an interrupted one, those of its finished
+    cells. Raises `DataError` for results of other records: they are never taken for those of these."""
+    folder = folder or CampaignFolder.read(path)
+    results = current(folder)
+    return compute(folder) if results is None else own_metrics.apply(results, folder)
+
+
+def remade(folder: CampaignFolder) -> dict[str, Any]:
+    """The results for writing: those that are there, or measured anew where they are not those of the
+    records."""
+    try:
+        return read(folder.path, folder)
+    except DataError:
+        return compute(folder)
 
 
 def _covers(results: dict[str, Any], folder: CampaignFolder) -> bool:
-    """True if they are of just these records."""
+    """True if they are of all finished cells, False if they are older than some. Raises `DataError` if they
+    are of others."""
     finished = {cell["id"]: cell.get("digest") for cell in folder.cells if cell["state"] == "finished"}
-    if finished.keys() != {row["cell"] for row in results["rows"]}:
-        return False
-    return all(results.get("digests", {}).get(cell) == digest for cell, digest in finished.items() if digest)
+    there, digests = {row["cell"] for row in results["rows"]}, results.get("digests", {})
+    others = [
+        cell
+        for cell in sorted(there)
+        if finished.get(cell) and digests.get(cell, finished[cell]) != finished[cell]
+    ]
+    file = folder.path / "results.json"
+    if results.get("hash") != folder.document.get("hash"):
+        raise DataError(f"{file}: is of another campaign; {sealing.remedy(file, FORMAT)}")
+    if others:
+        raise DataError(f"{file}: is of another record of {others[0]}; {sealing.remedy(file, FORMAT)}")
+    return finished.keys() == there and all(cell in digests for cell, digest in finished.items() if digest)

@@ -7,10 +7,11 @@ belongs to in `row`, and a number or nothing in `flow`. In memory, `scheme` is t
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from typing import TYPE_CHECKING, Any
+
+from narrows.csv_text import Rows
 
 if TYPE_CHECKING:
     import pyarrow
@@ -80,10 +81,9 @@ def csv_text(results: dict[str, Any]) -> str:
     """results.csv."""
     columns = as_columns(results)
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    for row in zip(*columns.values(), strict=True):
-        writer.writerow([cell_text(value) for value in row])
+    rows = Rows(out)
+    rows.write(columns)
+    rows.write_all([cell_text(value) for value in row] for row in zip(*columns.values(), strict=True))
     return out.getvalue()
 
 

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows import scratch
-from narrows.campaign import entries, integrity, journal
+from narrows.campaign import entries, integrity, journal, sealing
 from narrows.campaign.entries import now
 from narrows.campaign.journal import Journal
 from narrows.campaign.schema import check_members
 from narrows.errors import DataError, NarrowsError, UsageError, reason
-from narrows.files import read_whole
+from narrows.files import read_bytes, read_whole
 from narrows.locks import FolderLock
 from narrows.threads import in_threads
 
@@ -57,6 +57,10 @@ def write_atomically(path: Path, content: str | bytes) -> None:
             os.fsync(folder)
         finally:
             os.close(folder)
+    except FileNotFoundError:
+        raise NarrowsError(
+            f"{path}: can't be written: its folder was removed meanwhile; run the same command again"
+        ) from None
     except OSError as error:
         raise NarrowsError(
             f"{path}: can't be written: {reason(error)}; what was finished"
@@ -68,7 +72,8 @@ def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[st
     """Reads one of our JSON files and checks its format; newer major versions are refused, and older ones
     that are not in `older`."""
     try:
-        document = json.loads(read_whole(path, "file of a campaign", _MOST_BYTES))
+        content = read_whole(path, "file of a campaign", _MOST_BYTES)
+        document = json.loads(content)
     except DataError as error:
         if not path.exists():
             raise DataError(f"{path}: there is no such file, so this is not a folder of results") from None
@@ -76,16 +81,20 @@ def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[st
     except RecursionError:
         raise DataError(f"{path}: is damaged: it nests too deeply") from None
     except ValueError as error:
-        raise DataError(f"{path}: is damaged: {str(error).splitlines()[0]}") from None
+        remedy = sealing.remedy(path, expected)
+        told = f"{str(error).splitlines()[0]}{f'; {remedy}' if remedy else ''}"
+        raise DataError(f"{path}: is damaged: {told}") from None
     found = document.get("format") if isinstance(document, dict) else None
     # A minor version adds members only.
     if isinstance(found, str) and found.partition(".")[0] in (expected, *older):
+        sealing.check_seal(path, content, document, found.partition(".")[0])
         check_members(path, document)
         return dict(document)
     kind = expected.rsplit("/", 1)[0]
     if isinstance(found, str) and found.rsplit("/", 1)[0] == kind:
         raise DataError(
-            f"{path}: is in the format {found}, this version of narrows reads {expected}; update narrows"
+            f"{path}: is in the format {found.partition('.')[0]}, this version of narrows reads {expected};"
+            " update narrows"
         )
     raise DataError(f"{path}: is not a file of the format {expected}")
 
@@ -109,6 +118,8 @@ class CampaignFolder:
     _journal: Journal | None = field(default=None, repr=False)
     #: Entries by the names of their cells: campaigns may have tens of thousands.
     _entries: dict[str, dict[str, Any]] = field(default_factory=dict, repr=False)
+    #: Cells whose records are known to be those that the runs left.
+    _verified: set[str] = field(default_factory=set, repr=False)
 
     # -- opening ---------------------------------------------------------------------------------
 
@@ -204,6 +215,16 @@ class CampaignFolder:
         """Where the record of a cell is, once it is complete."""
         return self.path / "cells" / cell_id
 
+    def record_dir(self, cell_id: str) -> Path:
+        """The record of a finished cell for reading, which must be the one that the run left: its files are
+        compared with their digest once. Raises `DataError`."""
+        if cell_id not in self._verified:
+            problem = integrity.changed(self.cell_dir(cell_id), self.entry(cell_id))
+            if problem:
+                raise DataError(problem)
+            self._verified.add(cell_id)
+        return self.cell_dir(cell_id)
+
     def finish(self, cell_id: str, digest: str | None = None) -> dict[str, Any]:
         """Notes that a cell's record is complete; takes the verdict from it. `digest` is that of its files,
         if it is known already."""
@@ -212,14 +233,14 @@ class CampaignFolder:
         run = read_json(cell / "run.json", "narrows/run/1")
         entry.update(state="finished", verdict=run.get("verdict"), reasons=run.get("reasons", []), error=None)
         entry["digest"] = digest
+        self._verified.add(cell_id)
         return entry
 
     def check_records(self) -> None:
-        """Refuses records that have changed since they were noted."""
-        finished = [cell for cell in self.cells if cell["state"] == "finished"]
-        for problem in in_threads(lambda one: integrity.changed(self.cell_dir(one["id"]), one), finished):
-            if problem:
-                raise DataError(problem)
+        """Refuses records that have changed since they were noted, and files that cells name."""
+        in_threads(self.record_dir, [cell["id"] for cell in self.cells if cell["state"] == "finished"])
+        for problem in integrity.changed_files(self.files_dir, self.document):
+            raise DataError(problem)
 
     def fail(self, cell_id: str, kind: str, message: str) -> None:
         """Notes that a cell gave no record."""
@@ -259,9 +280,9 @@ class CampaignFolder:
 
     def save(self) -> None:
         """Writes campaign.json."""
-        write_atomically(
-            self.path / "campaign.json", json.dumps(self.document, indent=1, ensure_ascii=False) + "\n"
-        )
+        if self._lock is not None:
+            self._lock.check()
+        write_atomically(self.path / "campaign.json", sealing.seal(self.document, FORMAT))
 
     @property
     def files_dir(self) -> Path:
@@ -324,7 +345,7 @@ class CampaignFolder:
             target = self.files_dir / stored_name(files.names[sha256], sha256)
             try:
                 self.files_dir.mkdir(exist_ok=True)
-                if not target.exists() or target.read_bytes() != content:
+                if not target.exists() or read_bytes(target) != content:
                     partial = target.with_name(f".{target.name}.tmp")
                     partial.write_bytes(content)
                     partial.replace(target)

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
+
+if TYPE_CHECKING:
+    from narrows.campaign.store import CampaignFolder
 
 
 @command(example="narrows check results/20261121T101500Z-first-look-3fa9c1")
@@ -22,34 +25,53 @@ def check(
     """Prove from records alone that runs are sound.
 
     Packets were conserved, no link carried more than its rate, queues and delays were those of the path.
-    Runs whose verdict is not ok are listed with the reasons: their records may be sound all the same.
+    Of a campaign also: all its files are those that were written, they belong to one scenario, and its
+    results have the numbers of the records, which are measured again. Runs whose verdict is not ok are listed
+    with the reasons: their records may be sound all the same.
 
     Exit codes: 0 everything holds, 1 a check fails, 3 a record can't be read.
     """
+    from narrows.campaign.checking import check_campaign
     from narrows.cli.common import print_json
     from narrows.errors import EXIT_FAILURE
     from narrows.threads import in_threads
 
-    cells = [one for folder in folders for one in _cells(folder)]
+    opened = [_open(folder) for folder in folders]
+    cells = [
+        one for folder, campaign in zip(folders, opened, strict=True) for one in _cells(folder, campaign)
+    ]
     found = in_threads(_verify, cells)
     outcome = [{"cell": str(cell), **result} for (cell, _), result in zip(cells, found, strict=True)]
-    ok = all(result["ok"] for result in outcome)
+    whole: list[dict[str, Any]] = [
+        {"campaign": str(folder), "checks": check_campaign(campaign)}
+        for folder, campaign in zip(folders, opened, strict=True)
+        if campaign is not None
+    ]
+    ok = all(result["ok"] for result in outcome) and all(
+        one["ok"] for each in whole for one in each["checks"]
+    )
     if as_json:
-        print_json({"format": "narrows/check/1", "ok": ok, "cells": outcome})
+        print_json({"format": "narrows/check/1", "ok": ok, "cells": outcome, "campaigns": whole})
     else:
-        _print(outcome)
+        _print(outcome, whole)
     if not ok:
         raise typer.Exit(EXIT_FAILURE)
 
 
-def _cells(folder: Path) -> list[tuple[Path, dict[str, Any]]]:
-    """Folders of records, and what their campaign says about them."""
+def _open(folder: Path) -> CampaignFolder | None:
+    """The campaign in a folder; None if it is the folder of a single cell."""
     from narrows.campaign.store import CampaignFolder
+
+    return None if (folder / "run.json").exists() else CampaignFolder.read(folder)
+
+
+def _cells(folder: Path, campaign: CampaignFolder | None) -> list[tuple[Path, dict[str, Any]]]:
+    """Folders of records, and what their campaign says about them."""
+    from narrows.campaign.integrity import entry_of
     from narrows.errors import DataError
 
-    if (folder / "run.json").exists():
-        return [(folder, {})]
-    campaign = CampaignFolder.read(folder)
+    if campaign is None:
+        return [(folder, entry_of(folder))]
     finished = [cell for cell in campaign.cells if cell["state"] == "finished"]
     cells = [(campaign.cell_dir(cell["id"]), cell) for cell in finished]
     if not cells:
@@ -77,7 +99,7 @@ def _verify(one: tuple[Path, dict[str, Any]]) -> dict[str, Any]:
     return {**result, "verdict": run["verdict"], "reasons": run.get("reasons", [])}
 
 
-def _print(outcome: list[dict[str, Any]]) -> None:
+def _print(outcome: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
     from rich.text import Text
 
     from narrows.analysis.checks import FAILS, SKIPPED, counted, word
@@ -86,12 +108,11 @@ def _print(outcome: list[dict[str, Any]]) -> None:
     from narrows.console import stdout_console
 
     console = stdout_console()
-    checks = [(cell["cell"], check) for cell in outcome for check in cell["checks"]]
+    checks = [(one["campaign"], check) for one in whole for check in one["checks"]]
+    checks += [(cell["cell"], check) for cell in outcome for check in cell["checks"]]
     failed = [(Path(path).name, check) for path, check in checks if word(check) == FAILS]
     if failed:
-        made = FittedTable(
-            Column("cell", "left"), Column("check", "left"), Column("why", "left", folded=True)
-        )
+        made = FittedTable(Column("of", "left"), Column("check", "left"), Column("why", "left", folded=True))
         for cell, check in failed:
             made.add(cell, Text(check["name"].replace("_", " "), style="red"), check["detail"])
         made.print(console)
@@ -107,6 +128,8 @@ def _print(outcome: list[dict[str, Any]]) -> None:
         for (name, detail), times in why.items()
     ]
     records = "1 record" if len(outcome) == 1 else f"{len(outcome)} records"
+    if whole:
+        records += f" and {'its campaign' if len(whole) == 1 else f'{len(whole)} campaigns'}"
     lines.append(f"checks on {records}: {counted(check for _, check in checks)}")
     for line in lines:
         for number, text in enumerate(fold(line, width(console.file) - 2)):

@@ -131,9 +131,8 @@ for _tool, _what in IMPORTS.items():
 
 def _print(done: Imported) -> None:
     """Pantheon's table and ours."""
-    import json
-
     from narrows.analysis.tables import print_cells, print_summary
+    from narrows.campaign.store import read_json
     from narrows.console import stdout_console, table
     from narrows.pantheon.summary import summarise
 
@@ -149,7 +148,7 @@ def _print(done: Imported) -> None:
             for entry in folder.cells
             if entry["scheme"] == scheme and entry["state"] == "finished"
         ]
-        records = [json.loads(file.read_text(encoding="utf-8")) for file in files]
+        records = [read_json(file, "narrows/run/1") for file in files]
         for line in summarise(scheme, records):
             made.add_row(
                 line.scheme,

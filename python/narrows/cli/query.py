@@ -44,6 +44,14 @@ def query(
         typer.Argument(metavar="[DIR]...", help="Folders below which campaigns are. [default: results]"),
     ] = None,
     form: Annotated[Form, typer.Option("--format", help="table, csv or json.")] = Form.TABLE,
+    unrestricted: Annotated[
+        bool,
+        typer.Option(
+            "--unrestricted",
+            help="Allow everything that DuckDB can do with your rights: write files, read others, attach"
+            " databases, load extensions.",
+        ),
+    ] = False,
     metrics: Metrics = None,
     as_json: Json = False,
 ) -> None:
@@ -54,6 +62,7 @@ def query(
     Sweeps are in results too, with a column for each of their keys, also while they run.
     Columns end in their unit: _bps, _ns, _bytes. "describe results" lists those of a view. Invalid runs are
     among the rows: where verdict <> 'invalid' leaves them out.
+    Queries only select, and read no other files than those of these campaigns.
 
     Exit codes: 0 done, 2 the query is wrong, 3 no campaign could be read.
     """
@@ -62,7 +71,7 @@ def query(
 
     read_metrics(metrics)
     text = sys.stdin.read() if sql == "-" else sql
-    table = ask(text, folders or [Path("results")], say, _watched)
+    table = ask(text, folders or [Path("results")], say, _watched, unrestricted=unrestricted)
     if as_json or form is Form.JSON:
         _print_json(table)
     elif form is Form.CSV:
@@ -123,15 +132,14 @@ def _json(value: Any) -> Any:
 
 
 def _print_csv(table: pyarrow.Table) -> None:
-    import csv
-
     from narrows.campaign.results_file import cell_text
+    from narrows.csv_text import Rows
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(table.column_names)
+    rows = Rows(sys.stdout)
+    rows.write(table.column_names)
     for batch in table.to_batches():
         columns = [column.to_pylist() for column in batch.columns]
-        writer.writerows([cell_text(value) for value in row] for row in zip(*columns, strict=True))
+        rows.write_all([cell_text(value) for value in row] for row in zip(*columns, strict=True))
 
 
 def _print_table(table: pyarrow.Table) -> None:

@@ -49,7 +49,7 @@ def report(
     read_metrics(metrics)
     opened = CampaignFolder.read(folder)
     opened.check_records()
-    results.write(opened, results.read(folder))
+    results.write(opened, results.remade(opened))
     parts = parts if pdf else Parts.HTML
     written = [str(file) for file in build_report(folder, parts, all_runs=runs is Runs.ALL, files=files)]
     print_done("\n".join(f"report: {file}" for file in written), as_json, "report", files=written)

@@ -154,6 +154,7 @@ def _show_intervals(folders: list[Path], interval: str, as_json: bool) -> None:
             raise DataError(
                 f"{folder}: --interval shows single runs; name a folder below cells/ of a campaign"
             )
+        _check_cell(folder)
         found.append((folder, intervals(folder, length)))
     if as_json:
         runs = [
@@ -172,6 +173,7 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
     from narrows.campaign.store import read_json
     from narrows.cli.common import print_json
 
+    _check_cell(path)
     run = read_json(path / "run.json", "narrows/run/1")
     measured = _measured(path)
     if as_json:
@@ -211,6 +213,15 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
         console.print(f"{word(check):7} {name}: {check['detail']}", soft_wrap=True)
     if run["checks"]:
         console.print(f"checks: {counted(run['checks'])}")
+
+
+def _check_cell(path: Path) -> None:
+    """Refuses the record of a campaign's cell that is not what the run left."""
+    from narrows.campaign import integrity
+    from narrows.errors import DataError
+
+    if problem := integrity.changed(path, integrity.entry_of(path)):
+        raise DataError(problem)
 
 
 def _measured(path: Path) -> dict[str, Any]:

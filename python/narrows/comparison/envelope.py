@@ -197,7 +197,7 @@ def _points(sample: Sample, window: int, flow: int | None) -> Floats | None:
     }
     clouds = []
     for run in sample.runs.values():
-        packets = _packets(sample.side.folder.cell_dir(run.cell))
+        packets = _packets(sample.side.folder.record_dir(run.cell))
         if packets is None:
             continue
         for number, backward in tested.items():

@@ -11,6 +11,7 @@ from narrows.analysis.metrics import four_digits, head_of
 from narrows.comparison import margins, words
 from narrows.comparison import rows as row_names
 from narrows.comparison.findings import MISSING, SAME
+from narrows.report.policy import locked
 
 Json = Mapping[str, Any]
 
@@ -30,7 +31,7 @@ def page(document: Json) -> str:
     template = environment.from_string(templates.joinpath("compare.html.j2").read_text(encoding="utf-8"))
     style = files("narrows.report").joinpath("templates", "report.css").read_text(encoding="utf-8")
     own = templates.joinpath("compare.css").read_text(encoding="utf-8")
-    return template.render(
+    made: str = template.render(
         version=__version__,
         doc=document,
         w=words,
@@ -51,6 +52,7 @@ def page(document: Json) -> str:
         ],
         notes=[] if "ranks" in document else words.notes(document),
     )
+    return locked(made)
 
 
 def _table(document: Json, metric: Json) -> dict[str, Any]:

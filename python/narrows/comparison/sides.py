@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.analysis import verdicts
-from narrows.campaign import results
+from narrows.campaign import integrity, results
 from narrows.campaign.results import INVALID
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, read_json
@@ -102,7 +102,11 @@ class Side:
 
     def record_of(self, cell: str) -> Json:
         """The run.json of a finished cell."""
-        return read_json(self.folder.cell_dir(cell) / "run.json", "narrows/run/1")
+        place = self.folder.cell_dir(cell)
+        record = read_json(place / "run.json", "narrows/run/1")
+        if problem := integrity.difference(place, self.folder.entry(cell), record):
+            raise DataError(problem)
+        return record
 
 
 @dataclass
@@ -209,12 +213,13 @@ def open_side(path: Path, number: int) -> Side:
     """Opens a campaign, or one of its cells, as the `number`-th side (from 0); of a campaign that is still
     being written, the finished cells."""
     if not (path / "run.json").exists():
-        return Side(letter(number), CampaignFolder.read(path), results.read(path))
+        folder = CampaignFolder.read(path)
+        return Side(letter(number), folder, results.read(path, folder))
     cell = path.resolve()
     folder = CampaignFolder.read(cell.parent.parent)
     if cell.name not in [one["id"] for one in folder.cells]:
         raise DataError(f"{path}: is no cell of the campaign {folder.path}")
-    found = results.read(folder.path)
+    found = results.read(folder.path, folder)
     rows = [row for row in found["rows"] if row["cell"] == cell.name]
     return Side(letter(number), folder, {**found, "rows": rows}, cell.name)
 

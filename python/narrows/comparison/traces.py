@@ -45,7 +45,7 @@ def divergences(pairing: Pairing, tolerance: float | None = None) -> list[Json]:
         return []
     allowed = tolerance_of(pairing) if tolerance is None else tolerance
     first, second = (
-        _states(one.side.folder.cell_dir(one.runs[runs[0]].cell)) for one in (pairing.base, pairing.other)
+        _states(one.side.folder.record_dir(one.runs[runs[0]].cell)) for one in (pairing.base, pairing.other)
     )
     found = []
     for flow in sorted(first.keys() & second.keys()):

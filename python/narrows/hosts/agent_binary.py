@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.errors import DataError, UnavailableError, reason
+from narrows.files import open_regular
 
 #: e_machine of ELF files, by what `uname -m` says (elf.h).
 _MACHINES = {
@@ -55,7 +56,7 @@ class Program:
 def examine(path: Path) -> Program:
     """The requirements of an agent, read from the file itself."""
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             head = file.read(1 << 16)
             file.seek(0)
             digest = hashlib.file_digest(file, "sha256").hexdigest()

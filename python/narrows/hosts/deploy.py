@@ -14,6 +14,7 @@ from pathlib import Path
 
 from narrows.agent.location import ROOT, SUDO, USER, Location, find_agent
 from narrows.errors import DataError, UnavailableError, UsageError, reason
+from narrows.files import open_regular
 from narrows.hosts import agent_binary
 from narrows.hosts.agent_binary import AGENT, LOADER, Program
 from narrows.hosts.ssh import Ssh
@@ -139,7 +140,7 @@ def _bring(ssh: Ssh, program: Program, folder: str, name: str) -> bool:
     if _last_line(ssh.run(seek_script(folder, name)).stdout) == program.sha256:
         return False
     try:
-        with program.path.open("rb") as file:
+        with open_regular(program.path) as file:
             done = ssh.run(put_script(folder, name, program.sha256), given=file, seconds=_COPY_S)
     except OSError as error:
         raise DataError(f"{program.path} cannot be read: {reason(error)}") from None

@@ -23,6 +23,7 @@ from narrows.campaign import signals
 from narrows.campaign.entries import now
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, Interrupted, NarrowsError, reason
+from narrows.files import read_text
 from narrows.hunt import found
 from narrows.hunt.evaluate import EVALUATIONS, Evaluator, Question
 from narrows.hunt.minimise import Minimal, minimise
@@ -247,7 +248,7 @@ class Hunt:
         text = json.dumps(self.document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
         write_atomically(self.path / DOCUMENT, text)
         scenario = self.path / MINIMAL
-        told = scenario.read_text(encoding="utf-8") if scenario.is_file() else None
+        told = read_text(scenario) if scenario.is_file() else None
         write_atomically(self.path / WORDS, page(self.document, self.question.objective, told))
 
 

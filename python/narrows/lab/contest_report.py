@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Mapping
@@ -13,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from narrows import __version__
 from narrows.analysis.metrics import four_digits
 from narrows.campaign.store import write_atomically
+from narrows.csv_text import Rows
+from narrows.report.policy import locked
 from narrows.text import plural
 
 if TYPE_CHECKING:
@@ -49,15 +50,15 @@ def place(one: Json) -> str:
 def csv_text(shown: Json) -> str:
     """A line for each submission."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
+    rows = Rows(text)
     per_path = "values" in shown["ranking"][0]
     names = shown["paths"] if per_path else []
     columns = ("place", "place_low", "place_high", "name", "score", "won", "failed")
-    writer.writerow((*columns, "problems", *(f"{name} power" for name in names)))
+    rows.write((*columns, "problems", *(f"{name} power" for name in names)))
     for one in shown["ranking"]:
         values = ["" if value is None else f"{value:.6g}" for value in one.get("values", ())]
         head = (f"{one[key]:.6g}" if key == "score" else one[key] for key in columns)
-        writer.writerow((*head, "; ".join(one["problems"]), *values))
+        rows.write((*head, "; ".join(one["problems"]), *values))
     return text.getvalue()
 
 
@@ -113,11 +114,13 @@ def page(shown: Json) -> str:
         }
         for one in shown["ranking"]
     ]
-    return environment.from_string(template).render(
-        version=__version__,
-        css=Markup(style),
-        rows=rows,
-        paths=shown["paths"] if "values" in shown["ranking"][0] else [],
-        about=said[0],
-        problems=said[1:],
+    return locked(
+        environment.from_string(template).render(
+            version=__version__,
+            css=Markup(style),
+            rows=rows,
+            paths=shown["paths"] if "values" in shown["ranking"][0] else [],
+            about=said[0],
+            problems=said[1:],
+        )
     )

@@ -12,6 +12,7 @@ from narrows import __version__
 from narrows.analysis.metrics import four_digits, unit_of
 from narrows.lab import answer, text
 from narrows.lab.comparing import ARTEFACT
+from narrows.report.policy import locked
 from narrows.text import plural
 
 Json = Mapping[str, Any]
@@ -30,22 +31,24 @@ def page(document: Json, folder: Path) -> str:
     columns = document["columns"]
     labels = {column["name"]: column["label"] for column in columns}
     figures = [_figure(figure, folder) for figure in document["figures"]]
-    return template.render(
-        version=__version__,
-        doc=document,
-        css=Markup(style + own),
-        compared=any(column["all"]["cells"] for column in columns),
-        columns=[
-            {
-                **_column(column),
-                "figures": [figure for figure in figures if figure["column"] == column["name"]],
-            }
-            for column in columns
-        ],
-        figures=[figure for figure in figures if figure["column"] is None],
-        limits=[{**one, "text": answer.limit(one, labels)} for one in document["expect"]],
-        artefacts=text.artefacts(document),
-        experiments=[{**one, "facts": _facts(one)} for one in document["experiments"]],
+    return locked(
+        template.render(
+            version=__version__,
+            doc=document,
+            css=Markup(style + own),
+            compared=any(column["all"]["cells"] for column in columns),
+            columns=[
+                {
+                    **_column(column),
+                    "figures": [figure for figure in figures if figure["column"] == column["name"]],
+                }
+                for column in columns
+            ],
+            figures=[figure for figure in figures if figure["column"] is None],
+            limits=[{**one, "text": answer.limit(one, labels)} for one in document["expect"]],
+            artefacts=text.artefacts(document),
+            experiments=[{**one, "facts": _facts(one)} for one in document["experiments"]],
+        )
     )
 
 

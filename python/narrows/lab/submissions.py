@@ -18,6 +18,7 @@ import yaml
 
 from narrows.agent.location import USER, Location
 from narrows.errors import DataError, UnavailableError
+from narrows.files import read_whole
 from narrows.scenario.overrides import Override
 from narrows.text import shorten
 
@@ -51,10 +52,10 @@ class Submission:
         if self.path.name.endswith(_OBJECT):
             return json.dumps({"bpf": str(self.path.absolute())})
         try:
-            if self.path.stat().st_size > _LARGEST:
-                raise DataError(f"{self.path.name}: is too large for a scheme")
-            found = yaml.safe_load(self.path.read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, yaml.YAMLError):
+            found = yaml.safe_load(read_whole(self.path, "scheme", _LARGEST).decode("utf-8"))
+        except DataError as error:
+            raise DataError(f"{self.path.name}: {error}") from None
+        except (UnicodeDecodeError, yaml.YAMLError):
             raise DataError(f"{self.path.name}: is no YAML; write a scheme as scenarios do") from None
         if not isinstance(found, str | dict):
             raise DataError(

@@ -28,7 +28,7 @@ def convert(path: Path) -> bytes:
             raise DataError(f"{path}: {error}") from None
         data = prefix.with_name(f"{prefix.name}.data-00000-of-00001")
         source = data if data.is_file() else prefix.with_name(prefix.name + ".index")
-        return write(kind, arrays, _notes("TensorFlow checkpoint", source.name, source.read_bytes()))
+        return write(kind, arrays, _notes("TensorFlow checkpoint", source.name, read(source)))
     content = read(path)
     try:
         if content.startswith(FORMER):

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__
-from narrows.campaign.store import CampaignFolder
+from narrows.campaign.store import CampaignFolder, read_json
 from narrows.errors import DataError
 from narrows.filled import filled
 from narrows.imported import WHERE
@@ -73,8 +73,7 @@ def _names(schemes: list[str]) -> dict[str, str]:
 
 
 def _record(cell: Path) -> dict[str, Any]:
-    content: dict[str, Any] = json.loads((cell / "run.json").read_text(encoding="utf-8"))
-    return content
+    return read_json(cell / "run.json", "narrows/run/1")
 
 
 def _export(

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import DataError, UsageError, reason
+from narrows.files import read_text
 from narrows.pantheon.stats import Stats, read_stats
 
 METADATA = "pantheon_metadata.json"
@@ -132,7 +133,7 @@ def _count(value: Any, otherwise: int) -> int:
 def _metadata(path: Path) -> tuple[dict[str, Any], str]:
     file = path / METADATA
     try:
-        text = regular(file).read_text(encoding="utf-8")
+        text = read_text(file)
     except FileNotFoundError:
         if not path.is_dir():
             raise DataError(f"{path}: there is no such folder") from None
@@ -140,7 +141,8 @@ def _metadata(path: Path) -> tuple[dict[str, Any], str]:
     except NotADirectoryError:
         raise DataError(f"{path}: is not a folder; name the data folder with its logs") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"{file}: can't be read: {error}") from None
+        told = reason(error) if isinstance(error, OSError) else str(error)
+        raise DataError(f"{file}: can't be read: {told}") from None
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
@@ -188,13 +190,6 @@ def _inside(value: Any) -> list[Any]:
     return value if isinstance(value, list) else []
 
 
-def regular(file: Path) -> Path:
-    """The file, if it is a regular one: whatever else has its name might block, or never end."""
-    if file.exists() and not file.is_file():
-        raise DataError(f"{file}: can't be read: it is not a regular file")
-    return file
-
-
 def _is_time(value: Any) -> bool:
     """True if this is a number of seconds that a run may last."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= LONGEST_S
@@ -219,7 +214,7 @@ def _runs(path: Path, raw: Path | None) -> dict[tuple[str, int], Run]:
                 stats[match[1], int(match[2])] = folder / name
     for key, file in stats.items():
         if key in runs:
-            runs[key].stats = read_stats(regular(file))
+            runs[key].stats = read_stats(file)
     return runs
 
 

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from narrows.errors import DataError, reason
+from narrows.files import read_bytes
 
 HEAD = "# Datalink statistics"
 _TIME = re.compile(r"(Start|End) at: (.+)")
@@ -52,7 +53,7 @@ class Printed:
 def read_stats(file: Path) -> Stats:
     """Reads a stats file; lines that it does not know are passed over."""
     try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = read_bytes(file).decode("utf-8", "replace").splitlines()
     except OSError as error:
         raise DataError(f"{file}: can't be read: {reason(error)}") from None
     times: dict[str, str] = {}

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from narrows.errors import DataError, NarrowsError, UnavailableError, reason
+from narrows.files import open_regular, read_text
 from narrows.scenario.programs.manifest import BUILT as BUILT_WORD
 from narrows.scenario.programs.manifest import Program
 from narrows.scenario.programs.recipe import (
@@ -136,7 +137,7 @@ def in_words(one: Build) -> str:
 
 def _about(folder: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads((folder / ABOUT).read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(read_text(folder / ABOUT))
         missing = [name for name in found["files"] if not (folder / name).is_file()]
     except (OSError, ValueError, KeyError, TypeError):
         missing = [ABOUT]
@@ -151,7 +152,7 @@ def _hashes(place: Path) -> dict[str, str]:
     for path in sorted(place.rglob("*")):
         inner = path.relative_to(place)
         if inner.parts[0] not in _INSTALLED and path.is_file() and not path.is_symlink():
-            with path.open("rb") as stream:
+            with open_regular(path) as stream:
                 found[str(inner)] = hashlib.file_digest(stream, "sha256").hexdigest()
     return found
 

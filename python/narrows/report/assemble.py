@@ -42,7 +42,7 @@ class Drawn:
 
 def build_report(folder: Path, wanted: Wanted) -> ReportPaths:
     """Draw and write a whole report."""
-    campaign = load(folder)
+    campaign = load(folder, checked=True)
     try:
         with scratch.working_folder("report", folder) as work:
             return _build(campaign, work, folder, wanted)
@@ -248,7 +248,8 @@ work_off(task)
 
 def work_off(task: Json) -> None:
     """One drawing process: draws its share of the runs and leaves the answer in a file."""
-    campaign, wanted, paper = load(Path(task["campaign"])), Wanted(**task["wanted"]), set(task["paper"])
+    campaign = load(Path(task["campaign"]), checked=True)
+    wanted, paper = Wanted(**task["wanted"]), set(task["paper"])
     runs = [run for run in campaign.runs if run.record is not None]
     thin_out(runs, task["paper"])
     mine = set(task["cells"])

@@ -13,14 +13,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows.campaign import integrity
 from narrows.campaign.conditions import Row, rows_of
-from narrows.campaign.results import stored
-from narrows.campaign.store import read_document, read_json
+from narrows.campaign.results import compute, current
+from narrows.campaign.store import CampaignFolder, read_json
 from narrows.errors import DataError
 from narrows.report import ReportError, networks, style
 from narrows.report.style import Style
-from narrows.sweep.store import is_sweep
-from narrows.sweep.store import read_document as read_sweep
+from narrows.sweep.store import SweepFolder, is_sweep
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]
@@ -84,6 +84,10 @@ class Run:
     record: Json | None
     rows: dict[str, Json] = field(default_factory=dict)
     entry: Json = field(default_factory=dict)
+    #: Why its record can't be shown, where it is not what the campaign says.
+    problem: str | None = None
+    #: False until the files of the record are known to be those that the run left.
+    checked: bool = False
     #: The share of its points that a chart shows: less than 1 in reports of very many runs.
     detail: float = 1.0
     #: The scheme without its conditions, and the styles of all schemes of the campaign.
@@ -171,6 +175,10 @@ class Run:
     def _series(self, name: str, *arguments: Any) -> Any:
         if self.record is None:
             raise ReportError(f"the record of {self.cell} is missing")
+        if not self.checked:
+            if problem := integrity.changed(self.folder, self.entry):
+                raise ReportError(problem)
+            self.checked = True
         return getattr(native(), name)(str(self.folder), *arguments)
 
     @cached_property
@@ -340,12 +348,14 @@ def _reasons(record: Json | None, entry: Json) -> list[Reason]:
     return found
 
 
-def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]]) -> Run:
+def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]], checked: bool) -> Run:
     cell = str(entry.get("id") or entry.get("cell"))
     state, where, record, problem = str(entry.get("state", "pending")), folder / "cells" / cell, None, None
     if (where / "run.json").exists():
         try:
             record = read_json(where / "run.json", "narrows/run/1")
+            if difference := integrity.difference(where, entry, record):
+                raise DataError(difference)
         except DataError as error:
             record, problem = None, str(error)
     if record is None and state == "finished":
@@ -356,23 +366,28 @@ def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]]) -> Run:
     verdict = (record or {}).get("verdict") or entry.get("verdict")
     reasons = _reasons(record, entry) + ([Reason("failed", problem)] if problem else [])
     scheme, number = str(entry.get("scheme", "")), int(entry.get("run", 1))
-    return Run(cell, scheme, number, state, verdict, reasons, where, record, rows.get(cell, {}), entry)
+    own = rows.get(cell, {})
+    return Run(cell, scheme, number, state, verdict, reasons, where, record, own, entry, problem, checked)
 
 
-def load(folder: Path, measured: Json | None = None) -> Campaign:
+def load(folder: Path, measured: Json | None = None, *, checked: bool = False) -> Campaign:
     """Read `campaign.json`, `results.json` (unless they are `measured`) and every `run.json`; series are read
-    later, when drawn."""
+    later, when drawn, and then the files of their records are compared with their digests, unless that has
+    been `checked`. Raises `DataError` for results that do not belong to the records."""
     if is_sweep(folder):
         # Figures over spaces of parameters read its data set; there are no records that others could show.
         metrics = json.loads(native().metrics())
-        return Campaign(folder, read_sweep(folder), {}, metrics, [], [])
-    record = read_document(folder)
-    results: Json = measured or stored(folder) or {}
+        return Campaign(folder, SweepFolder.read(folder).document, {}, metrics, [], [])
+    opened = CampaignFolder.read(folder)
+    record = opened.document
+    results: Json = measured or _results(opened)
     rows: dict[str, dict[str, Json]] = {}
     for row in results.get("rows") or []:
         rows.setdefault(str(row.get("cell")), {})[str(row.get("flow"))] = row
     runs = [
-        _run(folder, entry, rows) for entry in record.get("cells") or [] if entry.get("state") != "skipped"
+        _run(folder, entry, rows, checked)
+        for entry in record.get("cells") or []
+        if entry.get("state") != "skipped"
     ]
     skipped = {str(s.get("scheme")): s for s in (record.get("skipped") or results.get("skipped") or [])}
     for entry in record.get("cells") or []:
@@ -383,6 +398,12 @@ def load(folder: Path, measured: Json | None = None) -> Campaign:
     for run in runs:
         run.base, run.looks = campaign.rows[run.scheme].scheme, campaign.styles
     return campaign
+
+
+def _results(folder: CampaignFolder) -> Json:
+    """The results beside the records; measured where records are newer."""
+    found = current(folder)
+    return compute(folder) if found is None and (folder.path / "results.json").is_file() else found or {}
 
 
 def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:

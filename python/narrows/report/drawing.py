@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import math
 import re
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows.csv_text import Rows
 from narrows.report.legends import MM_PER_PT, fold_text, legend, place_legend, size_in_mm
 from narrows.report.style import GRID, INK, MUTED, PAIRS, PAPER, SHADE
 from narrows.report.ticks import drop_crowded_labels, label_extents
@@ -276,10 +276,10 @@ def write_figure(
 def write_numbers(numbers: Numbers, path: Path) -> None:
     """Write the numbers of a figure as CSV (empty cells where there is no value)."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(numbers.keys())
+    rows = Rows(text)
+    rows.write(numbers.keys())
     columns = [[_plain(v) for v in column] for column in numbers.values()]
-    writer.writerows(zip(*columns, strict=True))
+    rows.write_all(zip(*columns, strict=True))
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text.getvalue(), encoding="utf-8")
 

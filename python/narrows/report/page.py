@@ -9,7 +9,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows.report import drawing, style, tables
+from narrows.report import drawing, policy, style, tables
 from narrows.report.data import Campaign, Run
 from narrows.report.document import Document
 from narrows.report.figures.summary import styles_of
@@ -101,4 +101,4 @@ def render_page(content: Document, drawn: Drawn, work: Path, campaign: Campaign)
         help=Markup(script_json(json.dumps("arrow keys move the cursor, plus and minus zoom, 0 shows all"))),
         open_runs=len(content["runs"]) <= OPEN_RUNS,
     )
-    return page
+    return policy.locked(page)

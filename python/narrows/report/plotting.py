@@ -77,6 +77,8 @@ def select(chosen: Choice) -> Campaign:
         record = {}
     runs = _of_runs(runs, chosen.runs)
     for run in runs:
+        if run.problem is not None:
+            raise ReportError(run.problem)
         _keep_flows(run, chosen.flows)
     metrics = list({str(m["name"]): m for campaign in campaigns for m in campaign.metrics}.values())
     whole = not (chosen.schemes or chosen.only)

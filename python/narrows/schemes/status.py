@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from narrows.files import read_text
 from narrows.imported import plain_name
 from narrows.scenario.prefixes import KERNEL_PREFIX, UDP
 
@@ -127,7 +128,7 @@ def legend(statuses: Iterable[Status]) -> list[tuple[str, str, str]]:
 @lru_cache(maxsize=4)
 def _entries(file: Path) -> dict[str, dict[str, Any]]:
     try:
-        document = json.loads(file.read_text(encoding="utf-8"))
+        document = json.loads(read_text(file))
     except (OSError, ValueError):
         # Reports must not fail because nothing was ever verified.
         return {}

@@ -15,6 +15,7 @@ from narrows.campaign import notes, results
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, write_atomically
 from narrows.errors import NarrowsError, reason
+from narrows.files import read_text
 from narrows.report import ReportError, answers, document, figures
 from narrows.report.data import Campaign, Run, load
 from narrows.report.packed import pack
@@ -47,7 +48,7 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: dict[str, str])
 
     Raises `NarrowsError` if the campaign can't be read or the page can't be written.
     """
-    measured = results.read(folder.path)
+    measured = results.read(folder.path, folder)
     campaign = load(folder.path, measured)
     said = notes.read(folder.path)
     try:
@@ -60,7 +61,7 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: dict[str, str])
                 work.rename(home / mark)
             finally:
                 shutil.rmtree(work, ignore_errors=True)
-        contents = json.loads((home / mark / "contents.json").read_text(encoding="utf-8"))
+        contents = json.loads(read_text(home / mark / "contents.json"))
     except OSError as error:
         raise NarrowsError(f"{home}: can't be written: {reason(error)}") from None
     metrics = of_names(measured, SUMMARY if has_packets(measured) else ENDS)

@@ -32,6 +32,7 @@ from narrows.campaign import journal, notes, own_metrics
 from narrows.campaign.gathering import Gathered, gather
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
+from narrows.files import read_bytes
 from narrows.site import campaigns, pages, sweeps
 from narrows.sweep.store import folders as sweep_folders
 from narrows.text import shorten
@@ -195,7 +196,7 @@ def _mark(path: Path) -> str:
     found = hashlib.sha256(f"{__version__} {pages.digest()} {own}".encode())
     try:
         for name in _READ:
-            content = (path / name).read_bytes() if (path / name).exists() else b""
+            content = read_bytes(path / name) if (path / name).exists() else b""
             found.update(hashlib.sha256(content).digest())
         for name in campaigns.DOWNLOADS:
             state = (path / name).stat() if (path / name).exists() else None

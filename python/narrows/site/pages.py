@@ -21,6 +21,7 @@ from narrows.report.document import ORDER, moment
 from narrows.report.figures import summary
 from narrows.report.figures._scatter import logarithmic, upright
 from narrows.report.page import asset, environment, marks_of, script_json, style_sheet
+from narrows.report.policy import locked
 from narrows.report.style import of_flow
 from narrows.site import ranks
 from narrows.text import distinct_names
@@ -84,7 +85,7 @@ def write_assets(target: Path) -> dict[str, str]:
 
 def _render(template: str, **content: Any) -> str:
     made: str = environment(_own).get_template(template).render(made_by=f"Narrows {__version__}", **content)
-    return made
+    return locked(made)
 
 
 def index(

@@ -13,6 +13,7 @@ from narrows import __version__, scratch
 from narrows.analysis.metrics import head_of, unit_of
 from narrows.campaign.store import write_atomically
 from narrows.errors import DataError, NarrowsError, reason
+from narrows.files import read_bytes
 from narrows.report.cells import cell
 from narrows.report.document import moment
 from narrows.report.figures.parameter import METRICS
@@ -32,7 +33,7 @@ def mark(path: Path) -> str:
     found = hashlib.sha256(f"{__version__} {pages.digest()}".encode())
     folder = SweepFolder.read(path)
     try:
-        found.update((path / "sweep.json").read_bytes())
+        found.update(read_bytes(path / "sweep.json"))
         for part in folder.parts:
             found.update(f"{part.relative_to(path)} {part.stat().st_size}".encode())
     except OSError as error:

@@ -51,6 +51,6 @@ def merge(into: Path, others: Sequence[Path]) -> Merged:
 def _opened(into: Path, like: SweepFolder) -> SweepFolder:
     document = None
     if not (into / DOCUMENT).exists():
-        sessions = {"sessions": [], "cells": 0, "failed": []}
+        sessions = {"sessions": [], "cells": 0, "failed": [], "parts": {}}
         document = {**like.document, **sessions, "created_at": now()}
     return SweepFolder.adopting(into, document)

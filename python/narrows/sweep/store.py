@@ -10,7 +10,6 @@ some seconds. Cells are known by their addresses, and one that is in the data se
 
 from __future__ import annotations
 
-import json
 import time
 import uuid
 from collections.abc import Iterable, Iterator
@@ -19,12 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from narrows import scratch
+from narrows.campaign import sealing
 from narrows.campaign.columns import FIXED, free_name, typed
 from narrows.campaign.entries import now
 from narrows.campaign.results import metric_list
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UsageError, reason
+from narrows.files import open_regular
 from narrows.locks import FolderLock
+from narrows.sweep import parts
 from narrows.sweep.loading import LoadedSweep, SweepCell
 
 if TYPE_CHECKING:
@@ -50,6 +52,8 @@ class SweepFolder:
     _began: float = field(default_factory=time.monotonic, repr=False)
     _written: float = field(default_factory=time.monotonic, repr=False)
     _part: int = 0
+    #: Digests of the parts that are there.
+    _digests: dict[str, str] = field(default_factory=dict, repr=False)
 
     # -- opening ---------------------------------------------------------------------------------
 
@@ -79,6 +83,8 @@ class SweepFolder:
                     raise UsageError(f"{path} is not empty and holds no sweep; choose another folder with -o")
                 folder.document = document
             folder._sweep_up()
+            # What is missing is run again.
+            folder._digests = parts.digests(path / DATA, folder.document.get(parts.PARTS) or {})
             folder.document["sessions"].append({"started_at": now(), "version": version})
             folder.done = set(folder.column("cell"))
             folder.save()
@@ -89,8 +95,16 @@ class SweepFolder:
 
     @classmethod
     def read(cls, path: Path) -> SweepFolder:
-        """A sweep to look at, which may grow meanwhile."""
-        return cls(path, read_document(path))
+        """A sweep to look at, which may grow meanwhile. Raises `DataError` if parts of it are lost, were
+        changed or do not belong to it."""
+        while True:
+            folder = cls(path, read_document(path))
+            problem = parts.problem(path, folder.document) or folder._lost_cells()
+            if problem is None:
+                return folder
+            # A session may have begun and written a part since.
+            if read_document(path) == folder.document:
+                raise DataError(problem)
 
     def close(self) -> None:
         """Releases the folder for other processes."""
@@ -111,7 +125,7 @@ class SweepFolder:
     @property
     def parts(self) -> list[Path]:
         """The files of the data set."""
-        return sorted(self.path.glob(f"{DATA}/*/*.parquet"))
+        return parts.files(self.path / DATA)
 
     @property
     def parameters(self) -> list[dict[str, Any]]:
@@ -140,9 +154,10 @@ class SweepFolder:
         import pyarrow.parquet as pq
 
         try:
-            return pq.ParquetFile(part).read(columns).cast(self._chosen(columns))
+            with open_regular(part) as stream, pq.ParquetFile(stream) as file:
+                return file.read(columns).cast(self._chosen(columns))
         except (OSError, pa.ArrowException, ValueError) as error:
-            text = str(error).splitlines()[0]
+            text = reason(error) if isinstance(error, OSError) else str(error).splitlines()[0]
             raise DataError(f"{part}: is damaged ({text}); remove it, and run the sweep again") from None
 
     def column(self, name: str) -> list[Any]:
@@ -220,10 +235,13 @@ class SweepFolder:
             self.flush()
 
     def flush(self) -> None:
-        """Writes what has been kept as parts, one for each scheme."""
+        """Writes what has been kept as parts, one for each scheme. Raises `NarrowsError` if the folder is not
+        there any more."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
+        if self._lock is not None:
+            self._lock.check()
         by_slug: dict[str, list[dict[str, Any]]] = {}
         for row in self._rows:
             by_slug.setdefault(row["slug"], []).append(row)
@@ -239,22 +257,50 @@ class SweepFolder:
             except OSError as error:
                 raise NarrowsError(f"{target}: can't be created: {reason(error)}") from None
             name = f"part-{self._part:06}-{uuid.uuid4().hex[:8]}.parquet"
-            write_atomically(target / name, sink.getvalue().to_pybytes())
+            content = sink.getvalue().to_pybytes()
+            write_atomically(target / name, content)
+            self._digests[f"{target.name}/{name}"] = parts.digest_of(content)
         self._rows = []
         self._written = time.monotonic()
 
     def save(self) -> None:
         """Writes sweep.json."""
-        text = json.dumps(self.document, indent=1, ensure_ascii=False) + "\n"
-        write_atomically(self.path / DOCUMENT, text)
+        self.document[parts.PARTS] = dict(sorted(self._digests.items()))
+        write_atomically(self.path / DOCUMENT, sealing.seal(self.document, FORMAT))
 
     def end(self, outcome: str, failed: list[dict[str, Any]]) -> None:
-        """Writes everything, and notes how the work ended."""
+        """Writes everything, and notes how the work ended and which cells are there: what was kept may have
+        been removed since. Raises `NarrowsError` if that is so and the sweep was thought to be complete."""
         self.flush()
+        kept = self.done
+        self._digests = parts.digests(self.path / DATA, self._digests)
+        self.done = set(self.column("cell"))
+        lost = len(kept - self.done)
+        complete = outcome in ("done", "merged")
         self.document["cells"] = len(self.done)
         self.document["failed"] = failed
+        if lost and complete:
+            outcome = "incomplete"
         self.document["sessions"][-1].update(ended_at=now(), outcome=outcome)
         self.save()
+        if lost and complete:
+            raise NarrowsError(
+                f"{self.path}: {lost} of {len(kept)} cells are gone: parts of its data were removed while the"
+                f" sweep was at work; run the same command with -o {self.path} again, which makes them anew"
+            )
+
+    def _lost_cells(self) -> str | None:
+        """What sweeps without digests of parts have lost, by the number of their cells."""
+        sessions = self.document.get("sessions") or []
+        if parts.PARTS in self.document or not sessions or not sessions[-1].get("ended_at"):
+            return None
+        noted, there = int(self.document.get("cells") or 0), len(set(self.column("cell")))
+        if there >= noted:
+            return None
+        return (
+            f"{self.path}: has lost {noted - there} of its {noted} cells; run the same sweep with"
+            f" -o {self.path} again, which makes them anew"
+        )
 
 
 def _as(kind: str, value: Any, text: str) -> Any:

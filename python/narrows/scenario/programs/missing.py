@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import NarrowsError
+from narrows.files import open_regular
 from narrows.scenario.programs.manifest import CONNECTOR, LISTENER
 from narrows.scenario.programs.recipe import builds_folder
 from narrows.scenario.programs.scheme import UNAVAILABLE, is_filled
@@ -65,7 +66,7 @@ def _libraries(path: str, library_path: str) -> tuple[str, ...]:
     """The libraries that the dynamic linker would not find for a program."""
     ldd = shutil.which("ldd")
     try:
-        with Path(path).open("rb") as stream:
+        with open_regular(Path(path)) as stream:
             if ldd is None or stream.read(4) != _ELF:
                 return ()
         env = {**os.environ, "LC_ALL": "C", **({"LD_LIBRARY_PATH": library_path} if library_path else {})}

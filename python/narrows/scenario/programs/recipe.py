@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.errors import DataError, reason
-from narrows.files import data_folder
+from narrows.files import data_folder, read_bytes
 from narrows.scenario.problems import Wrong
 from narrows.scenario.yaml_tree import Mapping, Node, Scalar, Sequence
 from narrows.text import any_of
@@ -103,7 +103,7 @@ def identity(recipe: Recipe) -> str:
     if recipe.sources is not None:
         try:
             for path in _files(recipe.sources):
-                content = hashlib.sha256(path.read_bytes()).hexdigest()
+                content = hashlib.sha256(read_bytes(path)).hexdigest()
                 whole.update(f"{path.relative_to(recipe.sources)} {content}\n".encode())
         except OSError as error:
             raise DataError(f"{recipe.sources}: can't be read: {reason(error)}") from None

@@ -5,7 +5,10 @@ function narrowsScatter(root, { schemes, runs, axes }, onRun) {
   const { button, show } = narrowsCharts;
   const make = (name, attributes, parent, text) => {
     const one = document.createElementNS(NS, name);
-    for (const [key, value] of Object.entries(attributes)) one.setAttribute(key, value);
+    for (const [key, value] of Object.entries(attributes)) {
+      // The page's policy takes no style attributes.
+      if (key === "style") one.style.cssText = value; else one.setAttribute(key, value);
+    }
     if (text !== undefined) one.textContent = text;
     parent?.append(one);
     return one;

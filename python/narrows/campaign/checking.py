@@ -1,0 +1,277 @@
+"""The checks of a campaign as a whole, besides those of its records: does everything in its folder belong
+together, and are its results those of its records?
+
+Each check is `name`, `ok`, `skipped` and `detail`, as those of the verifier.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign import integrity, own_metrics, results, results_file, sealing
+from narrows.campaign.schema import resolved
+from narrows.campaign.store import CampaignFolder, read_json
+from narrows.csv_text import neutralise
+from narrows.errors import DataError, NarrowsError, reason
+from narrows.files import read_bytes
+from narrows.imported import WHERE as IMPORTED
+from narrows.scenario.hashes import content_hash
+
+Check = dict[str, Any]
+
+#: Members of a resolved scenario that cells repeat.
+_REPEATED = (
+    "network", "duration_ns", "record", "bin_ns", "sample_ns", "transport", "timeline", "measure",
+    "transfers",
+)  # fmt: skip
+#: Members of results that follow from the records, whatever version has described the metrics.
+_MEASURED = ("scenario", "hash", "rows", "digests", "summary", "skipped", "links", "link_summary", "expect")
+#: Relative difference of numbers that other machines may compute.
+_TOLERANCE = 1e-9
+
+
+def check_campaign(folder: CampaignFolder) -> list[Check]:
+    """All checks of a campaign, in an order in which later ones rely on earlier ones."""
+    return [
+        _sealed(folder),
+        _check(
+            "scenario",
+            _scenario_problems(folder),
+            "its hash and the cells are those of the resolved scenario",
+        ),
+        _check("files", _file_problems(folder), "every file is of the campaign, and has its content"),
+        *_results(folder),
+    ]
+
+
+def _check(name: str, problems: Iterator[str], fine: str) -> Check:
+    """The outcome of a check: its first problem, and how many there are."""
+    found = list(problems)
+    more = f", and {len(found) - 1} more" if len(found) > 1 else ""
+    return {"name": name, "ok": not found, "skipped": False, "detail": f"{found[0]}{more}" if found else fine}
+
+
+def _skipped(name: str, why: str) -> Check:
+    return {"name": name, "ok": True, "skipped": True, "detail": why}
+
+
+def _sealed(folder: CampaignFolder) -> Check:
+    # One that does not fit could not be read.
+    if sealing.is_sealed(folder.path / "campaign.json"):
+        return _check("campaign", iter(()), "campaign.json is as it was written")
+    return _skipped("campaign", "campaign.json is of a version that noted no digest of it")
+
+
+# -- the scenario ----------------------------------------------------------------------------------
+
+
+def _scenario_problems(folder: CampaignFolder) -> Iterator[str]:
+    document, scenario = folder.document, resolved(folder.document)
+    file = folder.path / "campaign.json"
+    if document.get("hash") and document["hash"] not in _hashes(document, scenario):
+        yield f"{file}: its resolved scenario is not the one of its hash, {document['hash']}"
+    rows = {row["label"]: row for row in scenario["schemes"]}
+    for entry in folder.cells:
+        if entry["state"] != "finished":
+            continue
+        cell = folder.cell_dir(entry["id"])
+        try:
+            run = read_json(cell / "run.json", "narrows/run/1")
+        except DataError as error:
+            yield str(error)
+            continue
+        if problem := integrity.difference(cell, entry, run):
+            yield problem
+        ran = run.get("cell") or {}
+        if document.get("where") != IMPORTED and entry["scheme"] in rows:
+            for key in _changed_keys(scenario, rows[entry["scheme"]], entry["run"], ran):
+                yield f"{cell / 'run.json'}: ran with another {key} than {file} says"
+
+
+def _hashes(document: dict[str, Any], scenario: dict[str, Any]) -> Iterator[str]:
+    """The hashes that a campaign of this resolved scenario may have."""
+    from narrows.scenario.model import hash_of
+
+    own = hash_of(scenario)
+    yield own
+    if document.get("where") == IMPORTED:
+        yield content_hash(scenario)
+    if merged := document.get("merged"):
+        yield content_hash({"scenario": own, "merged": [[one["hash"], one["runs"]] for one in merged]})
+
+
+def _changed_keys(
+    scenario: dict[str, Any], row: dict[str, Any], run: int, ran: dict[str, Any]
+) -> Iterator[str]:
+    """The members of a cell that are not those of the resolved scenario."""
+    drawn = scenario.get("drawn") or []
+    overlay = ((drawn[run - 1] or {}).get("overlay") or {}) if run <= len(drawn) else {}
+    said = {**scenario, **(row.get("overlay") or {}), **overlay}
+    for key in _REPEATED:
+        # What says nothing is left out.
+        if key in ran and key in said and said[key] != ran[key]:
+            yield key.removesuffix("_ns")
+    if "flows" in row and "flows" not in overlay:
+        asked, had = ([_timeless(flow) for flow in flows] for flows in (row["flows"], ran.get("flows") or []))
+        if asked != had:
+            yield "set of flows"
+
+
+def _timeless(flow: dict[str, Any]) -> dict[str, Any]:
+    """A flow without the time of its start, which chance may change."""
+    return {key: value for key, value in flow.items() if not key.startswith("start_")}
+
+
+# -- files -----------------------------------------------------------------------------------------
+
+
+def _file_problems(folder: CampaignFolder) -> Iterator[str]:
+    try:
+        yield from integrity.changed_files(folder.files_dir, folder.document)
+        known = {entry["id"] for entry in folder.cells}
+        for path in sorted((folder.path / "cells").iterdir()):
+            if path.name not in known and not path.name.startswith("."):
+                yield f"{path}: is no cell of the campaign; remove it"
+    except OSError as error:
+        yield f"{error.filename}: can't be read: {reason(error)}"
+
+
+# -- results ---------------------------------------------------------------------------------------
+
+
+def _results(folder: CampaignFolder) -> Iterator[Check]:
+    file = folder.path / "results.json"
+    remedy = sealing.remedy(file, results_file.FORMAT)
+    try:
+        there = results.current(folder)
+    except DataError as error:
+        yield _check("results", iter([str(error)]), "")
+        return
+    if there is None:
+        if not folder.document.get("ended_at"):
+            yield _skipped("results", "the campaign is not complete, so its results are measured when needed")
+        elif file.exists() and results.stored(folder.path) is None:
+            yield _skipped("results", "results.json is of an older version; its numbers are measured anew")
+        else:
+            lacking = "lacks records of the campaign" if file.exists() else "does not exist"
+            yield _check("results", iter([f"{file}: {lacking}; {remedy}"]), "")
+        return
+    try:
+        measured = results.measure(folder)
+    except NarrowsError as error:
+        yield _check("results", iter([f"{file}: can't be compared with the records: {error}"]), "")
+        return
+    problem = _first_difference(results.as_json(there), results.as_json(measured))
+    problems = [f"{file}: {problem}; {remedy}"] if problem else []
+    own = own_metrics.names(there)
+    more = f"; not measured again: {', '.join(own)}" if own else ""
+    yield _check(
+        "results", iter(problems), f"measured again, the records have the numbers of results.json{more}"
+    )
+    sealed = sealing.is_sealed(file)
+    yield _check("tables", _table_problems(folder.path, there, sealed), "results.csv and results.parquet fit")
+
+
+def _first_difference(there: dict[str, Any], measured: dict[str, Any]) -> str | None:
+    """The first number of results.json that is not that of the records, in words."""
+    own = set(own_metrics.names(there))
+    known = {metric["name"] for metric in there["metrics"]} - own
+    there, measured = (
+        {name: _of_metrics(part[name], known) for name in _MEASURED if name in part}
+        for part in (there, json.loads(json.dumps(measured)))
+    )
+    rows = {"rows": there["rows"], "links": there.get("links", [])}
+    for path, ours, theirs in _differences(there, measured, ()):
+        named = " ".join(str(part) for part in path)
+        if path[0] in rows and len(path) > 1 and isinstance(path[1], int):
+            row = rows[str(path[0])][path[1]]
+            of = f"link {row['link']}" if "link" in row else f"flow {row.get('flow') or 'all'}"
+            named = f"{path[-1]} of {row['cell']}, {of}"
+        return f"{named} is {_short(ours)}, and {_short(theirs)} by the records"
+    return None
+
+
+def _of_metrics(part: Any, known: set[str]) -> Any:
+    """A part of results with these metrics alone."""
+    if isinstance(part, list):
+        return [_of_metrics(one, known) for one in part]
+    if isinstance(part, dict) and isinstance(part.get("metrics"), dict):
+        kept = {name: value for name, value in part["metrics"].items() if name in known}
+        absent = {name: why for name, why in (part.get("absent") or {}).items() if name in known}
+        return {**part, "metrics": kept, **({"absent": absent} if "absent" in part else {})}
+    return part
+
+
+def _differences(ours: Any, theirs: Any, path: tuple[str | int, ...]) -> Iterator[tuple[Any, Any, Any]]:
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        for key in dict.fromkeys((*ours, *theirs)):
+            yield from _differences(ours.get(key), theirs.get(key), (*path, key))
+    elif isinstance(ours, list) and isinstance(theirs, list) and len(ours) == len(theirs):
+        for index, (one, two) in enumerate(zip(ours, theirs, strict=True)):
+            yield from _differences(one, two, (*path, index))
+    elif not _equal(ours, theirs):
+        yield path, ours, theirs
+
+
+def _equal(ours: Any, theirs: Any) -> bool:
+    numbers = (int, float)
+    if isinstance(ours, bool) or isinstance(theirs, bool):
+        return ours is theirs
+    if isinstance(ours, numbers) and isinstance(theirs, numbers):
+        return math.isclose(ours, theirs, rel_tol=_TOLERANCE)
+    return bool(ours == theirs)
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, list | dict):
+        return f"{len(value)} entries"
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 40 else f"{text[:40]}..."
+
+
+def _table_problems(folder: Path, there: dict[str, Any], sealed: bool) -> Iterator[str]:
+    """Problems of results.csv and results.parquet, which follow from results.json."""
+    for name, fits in (("results.csv", _csv_fits), ("results.parquet", _parquet_fits)):
+        file = folder / name
+        remedy = sealing.remedy(file, results_file.FORMAT)
+        try:
+            if not fits(read_bytes(file), there, sealed):
+                yield f"{file}: is not the table of results.json; {remedy}"
+        except OSError as error:
+            yield f"{file}: can't be read: {reason(error)}; {remedy}"
+
+
+def _csv_fits(content: bytes, there: dict[str, Any], sealed: bool) -> bool:
+    text = results_file.csv_text(there)
+    if content == text.encode():
+        return True
+    # Tables of earlier versions have formulas as they are.
+    return not sealed and _neutral(content.decode(errors="replace")) == _neutral(text)
+
+
+def _neutral(text: str) -> list[list[object]]:
+    import csv
+    import io
+
+    return [[neutralise(value) for value in row] for row in csv.reader(io.StringIO(text))]
+
+
+def _parquet_fits(content: bytes, there: dict[str, Any], sealed: bool) -> bool:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    made = results_file.parquet_bytes(there)
+    if content == made:
+        return True
+    try:
+        found = pq.ParquetFile(pa.BufferReader(content))
+        if sealed and found.metadata.created_by == pq.ParquetFile(pa.BufferReader(made)).metadata.created_by:
+            return False
+        # Another version of the library writes the same rows in other bytes.
+        return bool(found.read().equals(results_file.table(there), check_metadata=True))
+    except (OSError, pa.ArrowException, ValueError):
+        return False

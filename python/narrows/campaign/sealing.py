@@ -1,0 +1,74 @@
+"""Digests of our JSON files, inside of them.
+
+The last member of a sealed file, on its own line, is `digest`: the SHA-256 of all bytes before that line.
+
+    head -n -2 campaign.json | sha256sum
+
+computes it by hand. It is written with the file in one step, so no interruption leaves one without the other.
+It finds accidents, mixtures and edits; whoever computes it anew can make it fit.
+
+Minor version 1 of a format says that its files are sealed: one that has lost its digest is refused, too.
+Files of minor version 0 were written before there were digests.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError
+from narrows.files import open_regular
+
+DIGEST = "digest"
+#: Sealed formats, and the remedy where a file does not fit its digest.
+_REMEDIES = {
+    "narrows/campaign/1": "put the original back, or run the scenario again in another folder",
+    "narrows/results/2": "narrows report {folder} makes it again from the records",
+    "narrows/sweep/1": "put the original back, or run the sweep again in another folder",
+}
+_MINOR = ".1"
+_TAIL = re.compile(rb' "digest": "sha256:([0-9a-f]{64})"\n\}\n\Z')
+_TAIL_BYTES = 128
+
+
+def seal(document: dict[str, Any], file_format: str, *, allow_nan: bool = True) -> str:
+    """The text of a sealed file; `file_format` without minor version."""
+    content = {"format": file_format + _MINOR}
+    content |= {name: value for name, value in document.items() if name not in ("format", DIGEST)}
+    text = json.dumps(content, indent=1, ensure_ascii=False, allow_nan=allow_nan)
+    head = text.removesuffix("\n}") + ",\n"
+    return f'{head} "{DIGEST}": "sha256:{hashlib.sha256(head.encode()).hexdigest()}"\n}}\n'
+
+
+def check_seal(path: Path, content: bytes, document: dict[str, Any], file_format: str) -> bool:
+    """Compares a file with its digest, which is then no member any more, nor the minor version one of the
+    format. False if the file was written before there were digests. Raises `DataError` if it does not fit."""
+    if file_format not in _REMEDIES:
+        return False
+    tail = _TAIL.search(content[-_TAIL_BYTES:])
+    sealed = document.get("format") != file_format or DIGEST in document
+    if tail is None and not sealed:
+        return False
+    if tail is None or hashlib.sha256(content[: -len(tail[0])]).hexdigest() != tail[1].decode():
+        said = "has lost its digest" if tail is None else "its digest does not fit"
+        raise DataError(f"{path}: was changed after it was written ({said}); {remedy(path, file_format)}")
+    del document[DIGEST]
+    document["format"] = file_format
+    return True
+
+
+def is_sealed(path: Path) -> bool:
+    """True if a file that has been read has a digest."""
+    with open_regular(path) as stream:
+        stream.seek(-min(_TAIL_BYTES, path.stat().st_size), os.SEEK_END)
+        return _TAIL.search(stream.read()) is not None
+
+
+def remedy(path: Path, file_format: str) -> str | None:
+    """How to get a file of this format that is right."""
+    text = _REMEDIES.get(file_format)
+    return text and text.format(folder=path.parent)

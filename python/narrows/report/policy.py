@@ -1,0 +1,78 @@
+"""The Content-Security-Policy of our pages: nothing runs or styles them but what we have written.
+
+Each script and style element is allowed by its hash (CSP level 2). Style attributes, which drawings have on
+every mark, can't be: they become classes, whose rules are one more style element. A name of a scenario that
+found its way into the page as markup would neither run nor change how it looks.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+
+#: Where templates have the hashes of their elements.
+STYLES, SCRIPTS = "'styles'", "'scripts'"
+_ELEMENT = re.compile(r"(<(script|style)\b([^>]*)>)(.*?)</\2>", re.DOTALL)
+_TAG = re.compile(r"<[A-Za-z][^<>]*\sstyle=\"[^\"<>]*\"[^<>]*>")
+_STYLE = re.compile(r"\sstyle=\"([^\"]*)\"")
+_CLASS = re.compile(r"\sclass=\"([^\"]*)\"")
+#: Types of scripts that hold data and never run.
+_DATA = ('type="text/plain"', 'type="application/json"')
+_POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy" content="[^"]*">')
+
+
+def locked(page: str) -> str:
+    """A whole page whose policy has the hashes of its elements."""
+    page = _without_style_attributes(page)
+    hashes: dict[str, dict[str, None]] = {"style": {}, "script": {}}
+    for _, kind, attributes, content in _ELEMENT.findall(page):
+        if content and not any(data in attributes for data in _DATA):
+            hashes[kind][_source(content)] = None
+
+    def filled(policy: re.Match[str]) -> str:
+        text = policy[0]
+        for mark, kind in ((STYLES, "style"), (SCRIPTS, "script")):
+            # Without any source a directive allows nothing.
+            text = text.replace(mark, " ".join(hashes[kind]))
+        return text
+
+    return _POLICY.sub(filled, page, count=1)
+
+
+def _source(content: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}'"
+
+
+def _without_style_attributes(page: str) -> str:
+    names: dict[str, str] = {}
+
+    def classed(tag: re.Match[str]) -> str:
+        text = tag[0]
+        style = _STYLE.search(text)
+        assert style is not None
+        rule = " ".join(style[1].split())
+        name = names.setdefault(rule, f"s{len(names)}")
+        text = text[: style.start()] + text[style.end() :]
+        if _CLASS.search(text):
+            return _CLASS.sub(lambda own: f' class="{own[1]} {name}"', text, count=1)
+        head = re.match(r"<[^\s/>]+", text)
+        assert head is not None
+        return f'{head[0]} class="{name}"{text[head.end() :]}'
+
+    parts, at = [], 0
+    for element in _ELEMENT.finditer(page):
+        parts += [_TAG.sub(classed, page[at : element.start()]), element[0]]
+        at = element.end()
+    page = "".join((*parts, _TAG.sub(classed, page[at:])))
+    if not names:
+        return page
+    rules = "\n".join(f".{name} {{ {_unescaped(rule)} }}" for rule, name in names.items())
+    return page.replace("</head>", f"<style>\n{rules}\n</style>\n</head>", 1)
+
+
+def _unescaped(rule: str) -> str:
+    import html
+
+    # Markup could end the element, and neither values of ours nor those of Matplotlib have any.
+    return html.unescape(rule).replace("<", "").replace("{", "").replace("}", "")

@@ -1,0 +1,67 @@
+"""Are the parts of a sweep's data set those that it wrote?
+
+sweep.json has the SHA-256 of each part (`parts`, by its path below `data/`) that was there when it was
+written last. Parts of a session that has not ended are not among them yet.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+from narrows.errors import DataError, reason
+from narrows.files import open_regular
+
+PARTS = "parts"
+
+
+def digest_of(content: bytes) -> str:
+    """The digest of a part, as sweep.json has it."""
+    return f"sha256:{hashlib.sha256(content).hexdigest()}"
+
+
+def digests(data: Path, known: dict[str, str]) -> dict[str, str]:
+    """The digests of the parts that there are. Raises `DataError` for one that has changed since its digest
+    became `known`."""
+    found = {}
+    for path in files(data):
+        name = path.relative_to(data).as_posix()
+        try:
+            with open_regular(path) as stream:
+                found[name] = f"sha256:{hashlib.file_digest(stream, 'sha256').hexdigest()}"
+        except OSError as error:
+            raise DataError(
+                f"{path}: can't be read: {reason(error)}; remove it, and run the sweep again"
+            ) from None
+        if known.get(name, found[name]) != found[name]:
+            raise DataError(
+                f"{path}: was changed after it was written (its digest does not fit); remove it, and run the"
+                " sweep again"
+            )
+    return found
+
+
+def files(data: Path) -> list[Path]:
+    """The files of a data set, in order."""
+    return sorted(data.glob("*/*.parquet"))
+
+
+def problem(folder: Path, document: dict[str, Any]) -> str | None:
+    """What a folder has lost of the parts in sweep.json, or has besides them, in a sentence. Raises
+    `DataError` for a part that has changed."""
+    known = document.get(PARTS)
+    if known is None:
+        return None
+    found = digests(folder / "data", known)
+    if lost := [name for name in known if name not in found]:
+        return (
+            f"{folder}: has lost {len(lost)} of its {len(known)} parts (data/{lost[0]}"
+            f"{' and more' if len(lost) > 1 else ''}); run the same sweep with -o {folder} again, which makes"
+            " their cells anew"
+        )
+    sessions = document.get("sessions") or []
+    more = [name for name in found if name not in known]
+    if more and (not sessions or sessions[-1].get("ended_at")):
+        return f"{folder / 'data' / more[0]}: was not written by this sweep; remove it"
+    return None
