@@ -63,6 +63,13 @@ def headline(document: Json) -> str:
     return f"Margin {', '.join(texts)}: of {len(found)} comparisons {', '.join(told)}."
 
 
+def verdict(margin: Json) -> str:
+    """The outcome in a word or two, and why it is open, for the column of a terminal."""
+    words = {BEYOND: "differs by more", WITHIN: "equivalent"}
+    outcome = str(margin["outcome"])
+    return words.get(outcome, outcome) + (f": {margin['why']}" if margin["why"] else "")
+
+
 def as_told(finding: Json) -> Json:
     """The finding with its difference told as its margin is: as a share, or in the metric's unit."""
     form = "relative" if finding["margin"]["share"] and finding["relative"] else "absolute"

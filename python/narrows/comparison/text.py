@@ -162,7 +162,7 @@ def _print_margins(console: Console, document: Json) -> None:
             margins.amount(margin, metric),
             words.difference(margins.as_told(finding), metric),
             words.interval(margins.as_told(finding), metric),
-            margin["outcome"] + (f": {margin['why']}" if margin["why"] else ""),
+            margins.verdict(margin),
         )
     if shown:
         table.print(console, _HOW)
