@@ -68,6 +68,8 @@ class Problem:
     position: str
     key: str
     text: str
+    #: True if not the words are wrong but a file that they name, or its content.
+    is_of_file: bool = False
 
     def __str__(self) -> str:
         return ": ".join(part for part in (self.position, self.key, self.text) if part)
@@ -79,6 +81,9 @@ class ScenarioError(DataError):
     def __init__(self, problems: list[Problem]) -> None:
         super().__init__("\n".join(str(problem) for problem in problems))
         self.problems = problems
+        if problems and all(one.position.startswith("--") and not one.is_of_file for one in problems):
+            # Not the file is wrong: the command was called with options that make no sense.
+            self.exit_code = EXIT_USAGE
 
 
 class IsSweep(ScenarioError):  # noqa: N818 - a scenario of another kind
@@ -95,11 +100,20 @@ _OUT_OF = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, er
 _LONGEST_SHOWN = 200
 
 
+#: Words of libraries whose memory, mappings or threads the system refused.
+_NO_MEMORY = ("cannot allocate memory", "can't start new thread", "failed to map segment", "out of memory")
+
+
 def refused_path(error: Exception) -> NarrowsError | None:
-    """An unforeseen error of the system about a file or folder, in one sentence; None for all other
-    errors. Names that are too long, loops of links and folders without permission can be met anywhere."""
-    if not isinstance(error, OSError) or error.filename is None or error.strerror is None:
+    """An unforeseen refusal of the system, in one sentence; None for all other errors. Names that are too
+    long, loops of links, folders without permission and a lack of memory can be met anywhere."""
+    if any(words in str(error).lower() for words in _NO_MEMORY) or isinstance(error, MemoryError):
+        return NarrowsError("memory ran out; allow more (ulimit -v), or ask for less at once")
+    if not isinstance(error, OSError) or error.strerror is None:
         return None
+    if error.filename is None:
+        # Writing into a file that is open names none: its disk is full.
+        return NarrowsError(f"a file can't be written or read: {reason(error)}")
     path = str(error.filename)
     shown = path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}..."
     kind = NarrowsError if error.errno in _OUT_OF else DataError

@@ -203,7 +203,15 @@ def data_folder() -> Path:
 def _users(variable: str, usual: str) -> Path:
     # An empty or relative value is to be ignored: XDG Base Directory Specification.
     folder = Path(os.environ.get(variable, ""))
-    return (folder if folder.is_absolute() else Path.home() / usual) / "narrows"
+    return (folder if folder.is_absolute() else home_folder() / usual) / "narrows"
+
+
+def home_folder() -> Path:
+    """The user's home folder; one that does not exist for users without any."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        return Path("/nonexistent")
 
 
 def shipped_folder() -> Path | None:

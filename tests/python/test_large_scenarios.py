@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import cProfile
+
 import pytest
 
+from narrows.campaign.plan import make_plan
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
+from narrows.scenario.loading import load_text
 from narrows.scenario.resolve import MOST_ELEMENTS
 from narrows.scenario.routes import Routes
 from narrows.scenario.yaml_tree import MOST_VALUES, parse
@@ -87,3 +91,33 @@ def test_a_chain_of_routers_is_searched_once_per_pair(monkeypatch: pytest.Monkey
     scenario = loads(text, "chain.yaml")
     assert scenario.base_rtt_ns == 2 * (count - 1) * 1_000_000
     assert sorted(searched) == sorted(set(searched)) and len(searched) <= 4
+
+
+def _named(count: int, form: str) -> str:
+    """A scenario with a number of names of a kind."""
+    head = "schema: narrows/scenario/1\nquestion: Why?\nduration: 1 s\n"
+    head += "path: {forward: [{rate: 10 Mbit/s}, {delay: 5 ms}]}\n"
+    names = range(count)
+    if form == "schemes":
+        return head + f"schemes: [{', '.join(f'{{scheme: cubic, name: n{k}}}' for k in names)}]\n"
+    if form == "alike":
+        # Letters that ids do not have.
+        alike = [f"{{scheme: cubic, name: ü{chr(0x4E00 + k)}}}" for k in names]
+        return head + f"schemes: [{', '.join(alike)}]\n"
+    flows = head + f"schemes: [reno]\nflows: [{', '.join(f'{{label: n{k}}}' for k in names)}]\n"
+    stops = f"timeline: [{', '.join(f'{{at: 500 ms, stop: n{k}}}' for k in names)}]\n"
+    return flows + (stops if form == "timeline" else "")
+
+
+@pytest.mark.parametrize("form", ["schemes", "alike", "labels", "timeline"])
+def test_the_work_of_planning_grows_with_the_number_of_names_and_not_with_its_square(form: str) -> None:
+    def plan(text: str) -> None:
+        make_plan(load_text(text).scenario, {})
+
+    calls = []
+    for count in (50, 200, 400):
+        profile = cProfile.Profile()
+        profile.runcall(plan, _named(count, form))
+        calls.append(sum(entry.callcount for entry in profile.getstats()))
+    # The first one imports what the others have.
+    assert calls[2] < 2.2 * calls[1]

@@ -184,7 +184,7 @@ def test_a_flow_stands_alone_where_it_is_chosen(folder: Path) -> None:
     ],
 )
 def test_refusals_say_what_there_is(folder: Path, arguments: list[str], words: str, tmp_path: Path) -> None:
-    with pytest.raises(report.ReportError, match=re.escape(words)):
+    with pytest.raises(NarrowsError, match=re.escape(words)):
         narrows(folder, *arguments, "-o", tmp_path / "x.pdf")
     assert not list(tmp_path.iterdir())
 

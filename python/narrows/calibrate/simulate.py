@@ -161,7 +161,7 @@ class Simulator:
         with scratch.working_folder("traces", self._path.parent) as place:
             folder = str(place)
             for one, key, text in missing:
-                scenario = load_text(text, source="path").scenario
+                scenario = load_text(text, source="path", is_point=True).scenario
                 for sha256, content in scenario.files.contents.items():
                     name = stored_name(scenario.files.names[sha256], sha256)
                     File(folder, name).write_bytes(content)

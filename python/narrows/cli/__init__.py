@@ -13,15 +13,27 @@ WIDTH_OF_HELP = 80
 
 def main() -> None:
     """Entry point of the program `narrows`."""
+    from narrows import streams
+
+    streams.prepare()
+    code = 0
     try:
-        _main()
-    except KeyboardInterrupt:
-        print("narrows: interrupted", file=sys.stderr)
-        sys.exit(130)
+        _run(sys.argv[1:])
+    except SystemExit as error:
+        if isinstance(error.code, str):
+            print(error.code, file=sys.stderr)
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    except BaseException as error:
+        if os.environ.get("NARROWS_TRACEBACK") and isinstance(error, Exception):
+            raise
+        code = _tell(error)
+    if (failed := streams.flush_output()) is not None:
+        print(f"narrows: {failed}", file=sys.stderr)
+        code = code or failed.exit_code
+    sys.exit(code)
 
 
-def _main() -> None:
-    words = sys.argv[1:]
+def _run(words: list[str]) -> None:
     if words == ["--version"]:
         from narrows import __version__
 
@@ -31,35 +43,34 @@ def _main() -> None:
         sys.stdout.write(text)
         return
     from narrows.cli.app import app, load
-    from narrows.errors import EXIT_FAILURE, NarrowsError, ScenarioError, refused_path
-    from narrows.extras import missing_library
 
     load(words[0] if words else None)
-    try:
-        app()
-    except ScenarioError as error:
-        print(error, file=sys.stderr)
-        sys.exit(error.exit_code)
-    except NarrowsError as error:
-        print(f"narrows: {error}", file=sys.stderr)
-        sys.exit(error.exit_code)
-    except BrokenPipeError:
+    app()
+
+
+def _tell(error: BaseException) -> int:
+    """Tells in one sentence why the program ends; returns its exit code."""
+    from narrows.errors import EXIT_FAILURE, EXIT_INTERRUPTED, NarrowsError, ScenarioError, refused_path
+    from narrows.extras import missing_library
+
+    if isinstance(error, BrokenPipeError):
         # The reader of our output (head, less) went away: that is its right.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(EXIT_FAILURE)
-    except Exception as error:
-        if os.environ.get("NARROWS_TRACEBACK"):
-            raise
-        if (refused := missing_library(error) or refused_path(error)) is not None:
-            print(f"narrows: {refused}", file=sys.stderr)
-            sys.exit(refused.exit_code)
-        print(
-            f"narrows: internal error: {type(error).__name__}: {error}; this is a bug of narrows, please"
-            " report it with"
-            " the output of the same command under NARROWS_TRACEBACK=1",
-            file=sys.stderr,
-        )
-        sys.exit(EXIT_FAILURE)
+        return EXIT_FAILURE
+    if isinstance(error, KeyboardInterrupt):
+        print("narrows: interrupted", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    known = error if isinstance(error, NarrowsError) else None
+    if known is None and isinstance(error, Exception):
+        known = missing_library(error) or refused_path(error)
+    if known is not None:
+        print(known if isinstance(known, ScenarioError) else f"narrows: {known}", file=sys.stderr)
+        return known.exit_code
+    print(
+        f"narrows: internal error: {type(error).__name__}: {error}; this is a bug of narrows, please"
+        " report it with the output of the same command under NARROWS_TRACEBACK=1",
+        file=sys.stderr,
+    )
+    return EXIT_FAILURE
 
 
 def _whole_help() -> str | None:

@@ -167,4 +167,6 @@ def print_done(text: str, as_json: bool, form: str, **document: Any) -> None:
 
 def print_json(document: Any) -> None:
     """One document on standard output."""
-    print(json.dumps(document, indent=1, ensure_ascii=False))
+    from narrows.streams import is_unicode
+
+    print(json.dumps(document, indent=1, ensure_ascii=not is_unicode()))

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from narrows.errors import DataError, UnavailableError, reason
-from narrows.files import open_regular
+from narrows.files import home_folder, open_regular
 
 #: e_machine of ELF files, by what `uname -m` says (elf.h).
 _MACHINES = {
@@ -146,7 +146,7 @@ def _forget_others(folder: Path, kept: Path) -> None:
 def cache_folder() -> Path:
     """Our folder for what can be made again."""
     base = os.environ.get("XDG_CACHE_HOME")
-    return Path(base if base and base.startswith("/") else Path.home() / ".cache") / "narrows"
+    return Path(base if base and base.startswith("/") else home_folder() / ".cache") / "narrows"
 
 
 def fitting(program: Program, machine: str, host: str) -> None:

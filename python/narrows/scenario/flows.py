@@ -119,6 +119,8 @@ class FlowReader:
     #: Where the files are that schemes name.
     files: Files = field(default_factory=Files)
     found: Flows = field(default_factory=Flows)
+    #: Number of flows under test, when those in the background are read.
+    tested: int = 0
     #: The labels of entries so far.
     groups: set[str] = field(default_factory=set)
 
@@ -137,6 +139,7 @@ class FlowReader:
 
     def background(self, value: Node) -> None:
         """The key `background`: flows that are not under test."""
+        self.tested = len(self.found.items)
         with self.problems.noted():
             if not isinstance(value, Sequence):
                 raise Wrong(value.mark, "must be a list of flows such as [{scheme: reno, count: 12}]")
@@ -358,7 +361,8 @@ class FlowReader:
                     "needs the keys from and to: the host that sends the data and the one that receives them"
                 )
                 raise Wrong(mapping.mark, text)
-            mine = sum(flow.background == background for flow in self.found.items)
+            # Those under test come first, whatever is in the background.
+            mine = len(self.found.items) - (self.tested if background else 0)
             pair = fitting[(k if named else mine) % len(fitting)]
             return pair if direction == FORWARD else (pair[1], pair[0])
         if named["from"] == named["to"]:
@@ -367,8 +371,9 @@ class FlowReader:
 
     def _fitting(self, named: dict[str, str]) -> list[Pair]:
         """The pairs of the topology, of which those that fit what is named."""
-        both = [*self.network.pairs, *((to, origin) for origin, to in self.network.pairs)] if named else []
-        pairs = both or self.network.pairs
+        if not named:
+            return self.network.pairs
+        pairs = [*self.network.pairs, *((to, origin) for origin, to in self.network.pairs)]
         return [
             pair
             for pair in pairs

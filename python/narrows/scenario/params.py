@@ -60,7 +60,7 @@ def required(value: Node, param: Param, context: Context) -> Any:
         result = _convert(value, param, context)
         _check_range(result, param)
     except (QuantityError, DataError) as error:
-        raise Wrong(value.mark, str(error)) from None
+        raise Wrong(value.mark, str(error), is_of_file=isinstance(error, DataError)) from None
     return result
 
 

@@ -17,10 +17,12 @@ MOST_PROBLEMS = 20
 class Wrong(Exception):  # noqa: N818 - found in what a user has written, and noted
     """A value that can't be read: where it is written, and what is wrong with it."""
 
-    def __init__(self, mark: Mark, text: str) -> None:
+    def __init__(self, mark: Mark, text: str, *, is_of_file: bool = False) -> None:
         super().__init__(text)
         self.mark = mark
         self.text = text
+        #: True if not the value is wrong but the file that it names.
+        self.is_of_file = is_of_file
 
 
 class _Noted(AbstractContextManager[None, bool]):
@@ -30,7 +32,7 @@ class _Noted(AbstractContextManager[None, bool]):
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> bool:
         if not isinstance(error, Wrong):
             return False
-        self._problems.add(error.mark, error.text)
+        self._problems.add(error.mark, error.text, is_of_file=error.is_of_file)
         return True
 
 
@@ -40,12 +42,12 @@ class Problems:
     def __init__(self) -> None:
         self.found: list[Problem] = []
 
-    def add(self, mark: Mark, text: str) -> None:
-        """Notes a problem with what was written there."""
+    def add(self, mark: Mark, text: str, *, is_of_file: bool = False) -> None:
+        """Notes a problem with what was written there, or with the file that is named there."""
         position, key = str(mark), mark.path
         # An option such as `--set path.forward.0.rate` or `--runs` already names the key.
         named = position.endswith(f" {key}") or position == f"--{key.rpartition('.')[2]}"
-        self.found.append(Problem(position, "" if named else key, text))
+        self.found.append(Problem(position, "" if named else key, text, is_of_file))
 
     def noted(self) -> _Noted:
         """Notes what is wrong with a value; what comes after it is read all the same."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from typing import Any
 
-from narrows.errors import UnavailableError
+from narrows.errors import UnavailableError, refused_path
 from narrows.scenario.quantity import show
 
 
@@ -146,6 +146,8 @@ def load() -> Registry:
     try:
         from narrows import _native
     except ImportError as error:
+        if (refused := refused_path(error)) is not None:
+            raise refused from None
         raise UnavailableError(
             f"the extension module narrows._native can't be loaded ({error}); build it with: make build"
         ) from None

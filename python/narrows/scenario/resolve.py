@@ -199,7 +199,11 @@ def _elements(network: Network, flows: Flows, registry: Registry, files: Files, 
         link.mirror()
     # A wrong rate or delay leaves the bdp unknown; telling that too would only confuse.
     places = ("path.", "topology.", "network.")
-    others = [one for one in problems.found if one.key.startswith(places) and NO_BDP not in one.text]
+    others = [
+        one
+        for one in problems.found
+        if (one.key.startswith(places) or one.position.startswith("--")) and NO_BDP not in one.text
+    ]
     if others:
         problems.found = [one for one in problems.found if NO_BDP not in one.text]
 

@@ -111,7 +111,7 @@ def _scheme(
         content = {file["sha256"]: files.contents[file["sha256"]]}
         if refusal := registry.scheme_refusal(name, values, content):
             at = given.entries.get(model, name_value)
-            problems.add(at.mark.at(value.mark.below(model)), refusal)
+            problems.add(at.mark.at(value.mark.below(model)), refusal, is_of_file=True)
     media = entry is not None and entry.media
     of_profile = dict(profile.transport) if profile else {}
     named = _read_name(given, name, registry, problems)
@@ -338,10 +338,10 @@ def _read_object(value: Mapping, registry: Registry, problems: Problems, files: 
         file = files.read_object(written)
         name = BPF_PREFIX + registry.object_name(files.contents[file["sha256"]])
     except DataError as error:
-        problems.add(written.mark, str(error))
+        problems.add(written.mark, str(error), is_of_file=True)
         return None
     except ValueError as error:
-        problems.add(written.mark, f"{file['name']}: {error}")
+        problems.add(written.mark, f"{file['name']}: {error}", is_of_file=True)
         return None
     return Scheme(name, {}, _read_name(value, name, registry, problems) or name, file)
 
@@ -392,9 +392,11 @@ def read_schemes(value: Node, registry: Registry, problems: Problems, files: Fil
         if scheme is not None:
             found.append((scheme, item))
     schemes: list[Scheme] = []
+    by_label: dict[str, Scheme] = {}
     apart = told_apart([scheme for scheme, _ in found])
     for scheme, (_, item) in zip(apart, found, strict=True):
-        same = next((other for other in schemes if scheme.label == other.label), None)
+        same = by_label.get(scheme.label)
+        by_label.setdefault(scheme.label, scheme)
         if same is not None and (scheme.object, scheme.program) != (same.object, same.program):
             text = f"another program is called {scheme.label} as well; give one of them a name: of its own"
             problems.add(item.mark, text)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from narrows.scenario.elements import Link, check_element, read_rate
@@ -242,7 +243,16 @@ class TimelineReader:
     def _chosen(self, word: str) -> list[Flow]:
         if word.isdecimal() and len(word) < 6:
             return self.flows.items[int(word) - 1 : int(word)] if int(word) else []
-        return [flow for flow in self.flows.items if word and word in _labels(flow)]
+        return self._by_label.get(word, [])
+
+    @cached_property
+    def _by_label(self) -> dict[str, list[Flow]]:
+        """The flows by their labels and those of their entries."""
+        found: dict[str, list[Flow]] = {}
+        for flow in self.flows.items:
+            for label in dict.fromkeys(_labels(flow)):
+                found.setdefault(label, []).append(flow)
+        return found
 
     def _check_flows(self, mark: Mark) -> None:
         for number, flow in enumerate(self.flows.items, 1):

@@ -31,7 +31,7 @@ from narrows import __version__, scratch
 from narrows.campaign import journal, notes, own_metrics
 from narrows.campaign.gathering import Gathered, gather
 from narrows.campaign.store import read_json, write_atomically
-from narrows.errors import DataError, NarrowsError, UsageError, reason
+from narrows.errors import EXIT_FAILURE, DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes
 from narrows.site import campaigns, pages, sweeps
 from narrows.sweep.store import folders as sweep_folders
@@ -77,6 +77,9 @@ def make(
                     entry = campaigns.write(one.folder, home, mark, assets)
                     drawn.append(name)
             except NarrowsError as error:
+                if error.exit_code == EXIT_FAILURE:
+                    # Not the campaign is at fault: the site can't be written.
+                    raise
                 problems.append({"id": name, "folder": str(one.path), "problem": str(error), "busy": False})
                 continue
             made[name] = entry | {"source": _source(one.path, target)}
@@ -171,6 +174,8 @@ def _sweeps(
             if entry is None or drawn:
                 entry = sweeps.write(path, home, mark, assets)
         except NarrowsError as error:
+            if error.exit_code == EXIT_FAILURE:
+                raise
             problem = {"id": name, "folder": str(path), "problem": str(error), "busy": False}
             made.problems.append(problem)
             continue
@@ -202,7 +207,7 @@ def _mark(path: Path) -> str:
             state = (path / name).stat() if (path / name).exists() else None
             found.update(f"{name} {state and (state.st_size, state.st_mtime_ns)}".encode())
     except OSError as error:
-        raise NarrowsError(f"{path}: can't be read: {reason(error)}") from None
+        raise DataError(f"{path}: can't be read: {reason(error)}") from None
     return found.hexdigest()[:12]
 
 

@@ -37,7 +37,7 @@ def mark(path: Path) -> str:
         for part in folder.parts:
             found.update(f"{part.relative_to(path)} {part.stat().st_size}".encode())
     except OSError as error:
-        raise NarrowsError(f"{path}: can't be read: {reason(error)}") from None
+        raise DataError(f"{path}: can't be read: {reason(error)}") from None
     return found.hexdigest()[:12]
 
 
