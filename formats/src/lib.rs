@@ -13,6 +13,7 @@
 //! [`std::io::Write`].
 #![forbid(unsafe_code)]
 
+pub mod connections;
 mod error;
 pub mod import;
 pub mod mahimahi;

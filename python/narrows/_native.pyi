@@ -226,8 +226,48 @@ def export_qlog(
 def export_csv(cell_dir: _Path, folder: _Path) -> str:
     """Writes the tables of a record as comma-separated values into ``folder``; rows per file as JSON."""
 
-def read_capture(path: _Path) -> dict[str, Any]:
-    """The TCP and UDP packets of a capture (pcapng or pcap), as columns in the order of the file."""
+class Connection:
+    """One connection of a capture."""
+
+    #: Protocol number of IP.
+    protocol: int
+    #: Address and port of both ends; the one that opened it, where that is known, comes first.
+    ends: tuple[tuple[str, int], tuple[str, int]]
+    packets: int
+    #: Bytes of payload that each end sent.
+    payload: tuple[int, int]
+    #: Times of the first and the last packet, in ns since 1970.
+    first_ns: int
+    last_ns: int
+    #: True if a SYN was captured.
+    opened: bool
+
+class CaptureView:
+    """What one interface of a capture saw."""
+
+    name: str
+    #: By how much its clock was set back, each time.
+    set_back_ns: list[int]
+    #: True if the packets were not in the order of capture.
+    sorted: bool
+
+    def connections(self) -> list[Connection]:
+        """In the order of their first packets."""
+    def one_end(self, connection: int) -> dict[str, Any] | None:
+        """What this end saw of a connection, as columns and counters; None if it carried no data."""
+
+def read_capture(
+    path: _Path, content: bytes | None = None
+) -> tuple[list[CaptureView], list[tuple[str, int, bool]]]:
+    """Reads a capture (pcapng or pcap): the file, or its decompressed ``content``. Gives what each interface
+    saw, and what was not read: kind, count, and whether numbers may depend on it."""
+
+def relate(
+    first: CaptureView, connection: int, second: CaptureView, other: int
+) -> tuple[str, int, dict[str, Any] | None]:
+    """How two connections of two captures are related: ``unrelated``, ``unmatched``, ``same place`` or
+    ``ends``; then also which of both (0 or 1) is nearer to the sender of the data, and columns and counters
+    of its packets."""
 
 def read_qlog(content: bytes) -> list[dict[str, Any]]:
     """The connections of a qlog, as columns of events, with what was not read."""

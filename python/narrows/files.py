@@ -98,12 +98,28 @@ def read_whole(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
     raise DataError(f"is larger than {_size(most)}, so it is not {_article(what)} {what}")
 
 
+def compression_of(path: Path) -> str | None:
+    """How a regular file is compressed, by its first bytes: gzip, bzip2, xz, zstd, or None. Raises
+    `DataError`, without the path, if it can't be read."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise DataError(_IRREGULAR)
+        with path.open("rb") as stream:
+            return _form_of(stream.read(max(len(magic) for magic in _COMPRESSED)))
+    except OSError as error:
+        raise unreadable(error) from None
+
+
+def _form_of(content: bytes) -> str | None:
+    return next((name for magic, name in _COMPRESSED.items() if content.startswith(magic)), None)
+
+
 def read_decompressed(path: Path, what: str, most: int = MOST_BYTES) -> bytes:
     """The content of a file as `read_whole` returns it, decompressed if it is gzip, bzip2, xz or zstd (which
     its first bytes say, not its name). Raises `DataError`, without the path, also where the compressed data
     are damaged or cut off, or hold more than `most` bytes."""
     content = read_whole(path, what, most)
-    form = next((name for magic, name in _COMPRESSED.items() if content.startswith(magic)), None)
+    form = _form_of(content)
     return content if form is None else _decompress(content, form, what, most)
 
 

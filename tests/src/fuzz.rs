@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 
 /// A refusal is a sentence that fits into a line.
-fn check_sentence(text: &str) {
+pub(crate) fn check_sentence(text: &str) {
     assert!(!text.is_empty() && !text.contains('\n'), "{text:?}");
 }
 

@@ -1,5 +1,6 @@
 //! Helpers for tests across crates: a builder of cells, and a run with its measurements.
 
+pub mod captures;
 pub mod comparison;
 pub mod fuzz;
 pub mod media;

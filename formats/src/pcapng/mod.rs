@@ -7,21 +7,31 @@
 //! Every block is `type:32 length:32 content length:32`, padded to 32 bits; options are `code:16 length:16 value`, padded
 //! likewise. Files are little-endian with time stamps in nanoseconds; readers take either order and any resolution.
 
+mod frames;
 mod headers;
+mod ip;
+mod link;
 mod read;
 #[cfg(test)]
 mod tests;
+mod unread;
 mod write;
 
+pub use frames::{Capture, Packet};
 pub(crate) use headers::{client_port, server_port};
-pub use read::{Capture, read};
+pub use link::Way;
+pub use read::read;
+pub use unread::Unread;
 pub use write::{End, Written, write};
 
 const SECTION: u32 = 0x0A0D_0D0A;
 const BYTE_ORDER: u32 = 0x1A2B_3C4D;
 const INTERFACE: u32 = 1;
+/// Packets of the first drafts.
+const OLD_PACKET: u32 = 2;
 const SIMPLE_PACKET: u32 = 3;
 const NAMES: u32 = 4;
+const STATISTICS: u32 = 5;
 const ENHANCED_PACKET: u32 = 6;
 
 const END_OF_OPTIONS: u16 = 0;
@@ -33,6 +43,12 @@ const NAME: u16 = 2;
 const DESCRIPTION: u16 = 3;
 const RESOLUTION: u16 = 9;
 const OFFSET: u16 = 14;
+/// Of the statistics of an interface: packets that it or the system dropped.
+const DROPPED_BY_INTERFACE: u16 = 5;
+const DROPPED_BY_SYSTEM: u16 = 7;
+/// Of a packet: which way it passed, and how many were dropped before it.
+const FLAGS: u16 = 2;
+const DROPPED_BEFORE: u16 = 4;
 /// Of a packet: a number that it has at every interface.
 const PACKET_ID: u16 = 5;
 

@@ -1,6 +1,7 @@
 //! Errors of the core as Python exceptions.
 
 use narrows_cell::{CellError, FolderError};
+use narrows_formats::FormatError;
 use narrows_record::RecordError;
 use narrows_sim::SimError;
 use pyo3::PyErr;
@@ -39,4 +40,9 @@ pub(crate) fn sim_error(error: SimError) -> PyErr {
         SimError::Folder(error) => folder_error(error),
         SimError::Interrupted => PyKeyboardInterrupt::new_err(error.to_string()),
     }
+}
+
+/// An error in the content of `path`.
+pub(crate) fn input_error(path: &Path, error: FormatError) -> PyErr {
+    PyValueError::new_err(format!("{}: {error}", path.display()))
 }

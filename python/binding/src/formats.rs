@@ -1,6 +1,6 @@
 //! Records as files of other tools, and measurements of other tools as records.
 
-use crate::errors::{folder_error, record_error};
+use crate::errors::{folder_error, input_error, record_error};
 use crate::open;
 use narrows_cell::RecordFolder;
 use narrows_formats::import::{self, Columns};
@@ -28,17 +28,12 @@ fn export_error(cell: &Path, path: &Path, error: FormatError) -> PyErr {
     }
 }
 
-/// An error in the content of `path`.
-fn input_error(path: &Path, error: FormatError) -> PyErr {
-    PyValueError::new_err(format!("{}: {error}", path.display()))
-}
-
 fn create(path: &Path) -> PyResult<File> {
     File::create(path).map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))
 }
 
 /// Reads a regular file: whatever else has its name might block, or never end.
-fn load(path: &Path) -> PyResult<Vec<u8>> {
+pub(crate) fn load(path: &Path) -> PyResult<Vec<u8>> {
     let problem = |e| PyOSError::new_err(format!("{}: can't be read: {e}", path.display()));
     narrows_cell::read_regular(path).map_err(problem)
 }
@@ -129,42 +124,6 @@ pub(crate) fn export_csv(py: Python<'_>, cell_dir: PathBuf, folder: PathBuf) -> 
         }
         Ok(json!(counts).to_string())
     })
-}
-
-/// The TCP and UDP packets of a capture (pcapng or pcap) as columns.
-#[pyfunction]
-pub(crate) fn read_capture(py: Python<'_>, path: PathBuf) -> PyResult<Bound<'_, PyDict>> {
-    let capture =
-        py.detach(|| pcapng::read(&load(&path)?).map_err(|error| input_error(&path, error)))?;
-    let all = PyDict::new(py);
-    all.set_item("time_ns", PyArray1::from_vec(py, capture.time_ns))?;
-    all.set_item("interface", PyArray1::from_vec(py, capture.interface))?;
-    all.set_item("source", PyArray1::from_vec(py, capture.source))?;
-    all.set_item("destination", PyArray1::from_vec(py, capture.destination))?;
-    all.set_item("source_port", PyArray1::from_vec(py, capture.source_port))?;
-    all.set_item(
-        "destination_port",
-        PyArray1::from_vec(py, capture.destination_port),
-    )?;
-    all.set_item("protocol", PyArray1::from_vec(py, capture.protocol))?;
-    all.set_item("ip_id", PyArray1::from_vec(py, capture.ip_id))?;
-    all.set_item("size_bytes", PyArray1::from_vec(py, capture.size_bytes))?;
-    all.set_item(
-        "payload_bytes",
-        PyArray1::from_vec(py, capture.payload_bytes),
-    )?;
-    all.set_item("sequence", PyArray1::from_vec(py, capture.sequence))?;
-    all.set_item(
-        "acknowledgement",
-        PyArray1::from_vec(py, capture.acknowledgement),
-    )?;
-    all.set_item("flags", PyArray1::from_vec(py, capture.flags))?;
-    all.set_item("stamp", PyArray1::from_vec(py, capture.stamp))?;
-    all.set_item("packet_id", PyArray1::from_vec(py, capture.packet_id))?;
-    all.set_item("interfaces", capture.interfaces)?;
-    all.set_item("addresses", capture.addresses)?;
-    all.set_item("others", capture.others)?;
-    Ok(all)
 }
 
 /// The connections of a qlog as columns of events, and of each trace what was not read: kind, count, and whose numbers

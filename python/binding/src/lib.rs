@@ -8,6 +8,7 @@
 #![allow(clippy::needless_pass_by_value)]
 
 mod batch;
+mod captures;
 mod errors;
 mod formats;
 mod packets;
@@ -33,9 +34,11 @@ mod _native {
     #[pymodule_export]
     use super::batch::simulate_summaries;
     #[pymodule_export]
+    use super::captures::{CaptureView, Connection, read_capture, relate};
+    #[pymodule_export]
     use super::formats::{
-        export_csv, export_pcapng, export_qlog, import_bins, import_packets, read_capture,
-        read_mahimahi, read_qlog,
+        export_csv, export_pcapng, export_qlog, import_bins, import_packets, read_mahimahi,
+        read_qlog,
     };
     #[pymodule_export]
     use super::packets::packets;

@@ -14,6 +14,7 @@ from narrows.formats import IMPORTS
 
 if TYPE_CHECKING:
     from narrows.campaign.imported import Imported
+    from narrows.formats.imports._choice import Choice
 
 imports = group("import", "narrows import pantheon data", "Turn what other tools measured into campaigns.")
 
@@ -73,56 +74,102 @@ def pantheon(
         raise typer.Exit(done.exit_code)
 
 
+_Files = Annotated[
+    list[Path], typer.Argument(metavar="FILE...", help="Files, or folders in which they are looked for.")
+]
+_Output = Annotated[
+    Path | None, typer.Option("-o", "--output", help="Folder of the campaign; else one under results/.")
+]
+_Scheme = Annotated[
+    str | None, typer.Option("--scheme", help="Name of the scheme; else what the file or its name tells.")
+]
+_Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")]
+
+
 def _add(tool: str, what: str) -> None:
     """Registers the command of one format."""
     from narrows.formats import EXAMPLES
 
     def run(
-        files: Annotated[
-            list[Path],
-            typer.Argument(metavar="FILE...", help="Files, or folders in which they are looked for."),
-        ],
-        output: Annotated[
-            Path | None,
-            typer.Option("-o", "--output", help="Folder of the campaign; else one under results/."),
-        ] = None,
-        scheme: Annotated[
-            str | None,
-            typer.Option("--scheme", help="Name of the scheme; else what the file or its name tells."),
-        ] = None,
-        report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")] = True,
+        files: _Files,
+        output: _Output = None,
+        scheme: _Scheme = None,
+        report: _Report = True,
         as_json: Json = False,
     ) -> None:
-        from dataclasses import asdict
+        _import(tool, files, output, scheme, report, as_json)
 
-        from narrows.analysis.tables import print_cells, print_summary
-        from narrows.cli.common import Parts, print_json
-        from narrows.cli.report import build_report
-        from narrows.console import say, stdout_console
-        from narrows.formats import import_files
+    def run_captures(
+        files: _Files,
+        output: _Output = None,
+        scheme: _Scheme = None,
+        ports: Annotated[
+            list[int] | None,
+            typer.Option(
+                "--port",
+                min=0,
+                max=65_535,
+                help="Only connections with this port; may be given several times.",
+            ),
+        ] = None,
+        flows: Annotated[
+            list[int] | None,
+            typer.Option(
+                "--flow",
+                min=1,
+                help="Only this connection, by its number in the order of first packets; may be given several"
+                " times.",
+            ),
+        ] = None,
+        report: _Report = True,
+        as_json: Json = False,
+    ) -> None:
+        from narrows.formats.imports._choice import Choice
 
-        argv = ["narrows", *sys.argv[1:]]
-        done = import_files(tool, files, output, scheme=scheme, argv=argv, say=say)
-        if report:
-            for file in build_report(done.folder.path, Parts.ALL):
-                say(f"report: {file}")
-        if as_json:
-            print_json(done.results | {"unread": [asdict(part) for part in done.unread]})
-        else:
-            console = stdout_console()
-            print_summary(console, [(done.folder.path, done.results)])
-            console.print()
-            print_cells(console, done.folder.cells)
-        say(f"campaign: {done.folder.path}")
-        if done.exit_code:
-            raise typer.Exit(done.exit_code)
+        _import(tool, files, output, scheme, report, as_json, Choice(ports or (), flows or ()))
 
-    run.__doc__ = (
+    command = run_captures if tool == "pcapng" else run
+    command.__doc__ = (
         f"Read {what} into a campaign, and measure it.\n\n"
         "Files of one scheme are its runs. What a format tells and what not is in docs/guide/other-tools.md."
         "\n\nExit codes: 0 done, 3 a file cannot be read, 6 some runs do not count."
     )
-    subcommand(imports, tool, example=EXAMPLES[tool])(run)
+    subcommand(imports, tool, example=EXAMPLES[tool])(command)
+
+
+def _import(
+    tool: str,
+    files: list[Path],
+    output: Path | None,
+    scheme: str | None,
+    report: bool,
+    as_json: bool,
+    choice: Choice | None = None,
+) -> None:
+    """Imports files of one format and shows the results."""
+    from dataclasses import asdict
+
+    from narrows.analysis.tables import print_cells, print_summary
+    from narrows.cli.common import Parts, print_json
+    from narrows.cli.report import build_report
+    from narrows.console import say, stdout_console
+    from narrows.formats import import_files
+
+    argv = ["narrows", *sys.argv[1:]]
+    done = import_files(tool, files, output, scheme=scheme, choice=choice, argv=argv, say=say)
+    if report:
+        for file in build_report(done.folder.path, Parts.ALL):
+            say(f"report: {file}")
+    if as_json:
+        print_json(done.results | {"unread": [asdict(part) for part in done.unread]})
+    else:
+        console = stdout_console()
+        print_summary(console, [(done.folder.path, done.results)])
+        console.print()
+        print_cells(console, done.folder.cells)
+    say(f"campaign: {done.folder.path}")
+    if done.exit_code:
+        raise typer.Exit(done.exit_code)
 
 
 for _tool, _what in IMPORTS.items():

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from narrows.formats.importing import ImportedRuns
+    from narrows.formats.imports._choice import Choice
 
     Cell = dict[str, Any]
 
@@ -77,11 +78,13 @@ def import_files(
     target: Path | None = None,
     *,
     scheme: str | None = None,
+    choice: Choice | None = None,
     argv: list[str] | None = None,
     say: Callable[[str], None] | None = None,
 ) -> ImportedRuns:
     """Makes a campaign of what one of `IMPORTS` measured. `files` may be folders; `scheme` names the scheme
-    where the files shall not; without `target` the campaign goes under results/.
+    where the files shall not; `choice` selects connections of captures; without `target` the campaign goes
+    under results/.
 
     Raises `DataError` where a file is damaged or of another kind.
     """
@@ -98,7 +101,7 @@ def import_files(
     found = files_of(files, module.PATTERNS, tool)
     name = name_of(tool, found)
     with working("reading", None):
-        runs = module.read(found, scheme)
+        runs = module.read(found, scheme) if choice is None else module.read(found, scheme, choice)
     return import_runs(tool, runs, target or default_folder(name), name=name, argv=argv or [], say=say)
 
 

@@ -1,6 +1,6 @@
 //! The fuzz targets on random bytes, so that they run wherever tests run.
 
-use narrows_tests::{fuzz, worlds};
+use narrows_tests::{captures, fuzz, worlds};
 use proptest::prelude::*;
 
 proptest! {
@@ -27,6 +27,31 @@ proptest! {
     ) {
         data.insert(0, kind);
         fuzz::tunnel_datagrams(&data);
+    }
+
+    #[test]
+    fn any_capture_is_read_or_refused(data in prop::collection::vec(any::<u8>(), 0..600)) {
+        captures::captures(&data);
+    }
+
+    #[test]
+    fn packets_with_any_changes_are_measured(
+        link in 0u8..2,
+        changes in prop::collection::vec((0usize..60, any::<u8>()), 0..40),
+    ) {
+        // Data and acknowledgements of TCP over IPv4, some bytes of which are changed.
+        let mut data = vec![1 + 8 * link];
+        for number in 0..20u8 {
+            let (from, to) = if number % 3 == 2 { (2, 1) } else { (1, 2) };
+            data.extend([52, 1, 0x45, 0, 5, 220, 0, number, 0x40, 0, 64, 6, 0, 0, 10, 0, 0, from, 10, 0, 0, to]);
+            data.extend([0, from, 0, to, 0, 0, number, 0, 0, 0, number, 0, 0x80, 0x18, 1, 1, 0, 0, 0, 0]);
+            data.extend([1, 1, 8, 10, 0, 0, 0, number, 0, 0, 0, 9]);
+        }
+        for (place, value) in changes {
+            let place = (place * 7 + usize::from(value)) % data.len();
+            data[place] ^= value;
+        }
+        captures::captures(&data);
     }
 
     #[test]

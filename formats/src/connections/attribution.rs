@@ -1,0 +1,156 @@
+//! Which arrival of a byte belongs to which of its departures.
+//!
+//! Bytes that were sent once arrived with the first frame that has them. Of those that were sent more than once, the
+//! identification of IP and time stamps tell which is which, or else the delay of their neighbours.
+
+use super::stream::Frame;
+
+/// More pairs than this of one byte's departures and arrivals are matched in order.
+const MAX_CHOICES: usize = 1 << 16;
+
+/// Frames that are looked at for a byte.
+const MAX_HOLDERS: usize = 1 << 12;
+
+/// Finds the frames that hold a byte.
+pub(super) struct Index<'a> {
+    frames: &'a [Frame],
+    /// Places in the order of their first bytes, with the largest end up to each.
+    order: Vec<(i64, i64, u32)>,
+}
+
+impl<'a> Index<'a> {
+    pub(super) fn new(frames: &'a [Frame]) -> Self {
+        let mut order: Vec<(i64, i64, u32)> = (0_u32..)
+            .zip(frames)
+            .map(|(place, frame)| (frame.begin, frame.end, place))
+            .collect();
+        order.sort_unstable();
+        let mut largest = i64::MIN;
+        for entry in &mut order {
+            largest = largest.max(entry.1);
+            entry.1 = largest;
+        }
+        Index { frames, order }
+    }
+
+    /// The places of the frames that hold `byte`, in order of time.
+    pub(super) fn holders(&self, byte: i64, into: &mut Vec<u32>) {
+        into.clear();
+        let behind = self.order.partition_point(|entry| entry.0 <= byte);
+        for entry in self.order[..behind].iter().rev().take(MAX_HOLDERS) {
+            if entry.1 <= byte {
+                break;
+            }
+            if self.frames[entry.2 as usize].end > byte {
+                into.push(entry.2);
+            }
+        }
+        into.sort_unstable();
+    }
+}
+
+/// When each of the packets that were sent arrived.
+pub(super) fn attribute(sent: &Index<'_>, came: &Index<'_>) -> Vec<Option<i64>> {
+    let mut arrived: Vec<Option<i64>> = vec![None; sent.frames.len()];
+    let (mut out, mut into) = (Vec::new(), Vec::new());
+    let mut repeated = Vec::new();
+    // Delays that are beyond doubt, in order of time.
+    let mut clear: Vec<(i64, i64)> = Vec::new();
+    for (place, packet) in (0_u32..).zip(sent.frames) {
+        sent.holders(packet.end - 1, &mut out);
+        if out.len() > 1 {
+            repeated.push(place);
+            continue;
+        }
+        came.holders(packet.end - 1, &mut into);
+        let arrival = into
+            .iter()
+            .map(|&it| &came.frames[it as usize])
+            .find(|it| may_be(packet, it));
+        if let Some(arrival) = arrival {
+            arrived[place as usize] = Some(arrival.time_ns);
+            clear.push((packet.time_ns, arrival.time_ns - packet.time_ns));
+        }
+    }
+    let least = clear.iter().map(|it| it.1).min().unwrap_or(i64::MIN);
+    let usual = |time: i64| {
+        let behind = clear.partition_point(|it| it.0 <= time);
+        clear.get(behind.saturating_sub(1)).map(|it| it.1)
+    };
+    let mut done = vec![false; sent.frames.len()];
+    for place in repeated {
+        if done[place as usize] {
+            continue;
+        }
+        let end = sent.frames[place as usize].end;
+        sent.holders(end - 1, &mut out);
+        came.holders(end - 1, &mut into);
+        let departures: Vec<&Frame> = out.iter().map(|&it| &sent.frames[it as usize]).collect();
+        let arrivals: Vec<&Frame> = into.iter().map(|&it| &came.frames[it as usize]).collect();
+        let chosen = choose(&departures, &arrivals, least, usual);
+        for (&packet, chosen) in out.iter().zip(chosen) {
+            // Packets with other bounds have other bytes, and are looked at by themselves.
+            if sent.frames[packet as usize].end == end {
+                done[packet as usize] = true;
+                arrived[packet as usize] = chosen.map(|chosen| arrivals[chosen].time_ns);
+            }
+        }
+    }
+    arrived
+}
+
+/// False if time stamps tell that these are not the same packet.
+fn may_be(sent: &Frame, came: &Frame) -> bool {
+    sent.stamp == came.stamp || sent.stamp == 0 || came.stamp == 0
+}
+
+/// Which of the arrivals of a byte belongs to each of its departures; both are in order of time.
+fn choose(
+    sent: &[&Frame],
+    came: &[&Frame],
+    least: i64,
+    usual: impl Fn(i64) -> Option<i64>,
+) -> Vec<Option<usize>> {
+    let mut chosen = vec![None; sent.len()];
+    if sent.len() * came.len() > MAX_CHOICES {
+        for place in 0..sent.len().min(came.len()) {
+            chosen[place] = Some(place);
+        }
+        return chosen;
+    }
+    let mut left: Vec<usize> = (0..came.len()).collect();
+    let same_id = |sent: &Frame, came: &Frame| {
+        sent.ip_id != 0
+            && sent.ip_id == came.ip_id
+            && sent.begin == came.begin
+            && may_be(sent, came)
+    };
+    let same_stamp = |sent: &Frame, came: &Frame| sent.stamp != 0 && sent.stamp == came.stamp;
+    for rule in [&same_id as &dyn Fn(&Frame, &Frame) -> bool, &same_stamp] {
+        left.retain(|&arrival| {
+            let mut fits =
+                (0..sent.len()).filter(|&it| chosen[it].is_none() && rule(sent[it], came[arrival]));
+            match (fits.next(), fits.next()) {
+                (Some(only), None) => {
+                    chosen[only] = Some(arrival);
+                    false
+                }
+                _ => true,
+            }
+        });
+    }
+    for arrival in left {
+        let delay = |it: usize| came[arrival].time_ns - sent[it].time_ns;
+        let free = (0..sent.len()).filter(|&it| {
+            chosen[it].is_none() && may_be(sent[it], came[arrival]) && delay(it) >= least
+        });
+        let nearest = free.min_by_key(|&it| {
+            let usual = usual(sent[it].time_ns).unwrap_or(0);
+            (delay(it).saturating_sub(usual)).unsigned_abs()
+        });
+        if let Some(nearest) = nearest {
+            chosen[nearest] = Some(arrival);
+        }
+    }
+    chosen
+}

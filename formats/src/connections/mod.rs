@@ -1,0 +1,91 @@
+//! Connections of captures: which packets belong together, what one end saw of them, and what both ends did.
+//!
+//! ```text
+//! Capture -> View per interface (in order of time) -> Connection -> OneEnd
+//!                                          two Views -> Relation -> Matched
+//! ```
+//!
+//! Everything about TCP is computed with byte ranges of the stream and not with frames, because frames may be larger than
+//! packets: captured before the adapter segments them (TSO, GSO) or after it merged them (GRO, LRO).
+
+mod attribution;
+mod clock;
+mod datagrams;
+mod one_end;
+mod pairs;
+mod ranges;
+mod relation;
+mod side;
+mod split;
+mod stream;
+#[cfg(test)]
+mod tests;
+
+pub use clock::Clock;
+pub use one_end::{OneEnd, one_end};
+pub use pairs::{Matched, Rows, match_ends};
+pub use relation::{Relation, relation};
+pub use side::Side;
+pub use split::{Connection, Endpoint};
+
+use crate::pcapng::{Capture, Packet, Unread};
+use std::collections::BTreeMap;
+
+const TCP: u8 = 6;
+const FIN: u8 = 0x01;
+const SYN: u8 = 0x02;
+const RST: u8 = 0x04;
+const ACK: u8 = 0x10;
+
+/// What one interface of a capture saw.
+#[derive(Clone, Debug, Default)]
+pub struct View {
+    /// Name of the interface.
+    pub name: String,
+    /// In order of time.
+    pub packets: Vec<Packet>,
+    /// In the order of their first packets.
+    pub connections: Vec<Connection>,
+    /// What was wrong with the clock.
+    pub clock: Clock,
+}
+
+/// Splits a capture into its interfaces and connections; returns also how many frames were not read, by kind.
+pub fn views(capture: Capture) -> (Vec<View>, BTreeMap<Unread, u64>) {
+    let mut unread = capture.unread;
+    let mut parts: Vec<Vec<Packet>> = vec![Vec::new(); capture.interfaces.len()];
+    if capture
+        .packets
+        .windows(2)
+        .all(|two| two[0].interface == two[1].interface)
+    {
+        // Without a copy, in the usual case.
+        let number = capture.packets.first().map_or(0, |packet| packet.interface);
+        if let Some(part) = parts.get_mut(usize::from(number)) {
+            *part = capture.packets;
+        }
+    } else {
+        for packet in capture.packets {
+            parts[usize::from(packet.interface)].push(packet);
+        }
+    }
+    let mut views = Vec::new();
+    for (name, mut packets) in capture.interfaces.into_iter().zip(parts) {
+        if packets.is_empty() {
+            continue;
+        }
+        let clock = clock::order(&mut packets);
+        let copies = split::drop_copies(&mut packets);
+        if copies > 0 {
+            *unread.entry(Unread::Copies).or_default() += copies;
+        }
+        let connections = split::connections(&packets, &capture.addresses);
+        views.push(View {
+            name,
+            packets,
+            connections,
+            clock,
+        });
+    }
+    (views, unread)
+}

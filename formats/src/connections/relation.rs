@@ -1,0 +1,129 @@
+//! Whether two captures show the same connection, and where they were taken.
+
+use super::pairs::{Matched, match_ends};
+use super::side::{Side, side};
+use super::{Connection, TCP, View};
+
+/// Share of the packets of the smaller capture that must be in the other one.
+const SAME: f64 = 0.3;
+/// Captures are of one place if packets pass from one to the other and back within this share of the round-trip time.
+const SAME_PLACE: i64 = 20;
+/// Clocks drift; the least delays of both directions may be negative together by so much, and by this share of the time.
+const MAX_DRIFT_NS: i64 = 1_000_000;
+const MAX_DRIFT: i64 = 5_000;
+
+/// How two captures of connections are related.
+#[derive(Clone, Debug)]
+pub enum Relation {
+    /// They show different connections.
+    Unrelated,
+    /// They show one connection, but its packets can't be recognised.
+    Unmatched,
+    /// They show one connection from one place.
+    SamePlace,
+    /// They show one connection at different places: which of both is nearer to the sender of the data (0 or 1), and its
+    /// packets.
+    Ends(usize, Box<Matched>),
+}
+
+/// Compares two connections of two captures.
+pub fn relation(first: (&View, &Connection), second: (&View, &Connection)) -> Relation {
+    let (one, other) = (first.1, second.1);
+    let same_hosts =
+        one.ends == other.ends || (one.ends[0] == other.ends[1] && one.ends[1] == other.ends[0]);
+    if one.protocol != other.protocol || !same_hosts {
+        return Relation::Unrelated;
+    }
+    let at_once = one.first_ns <= other.last_ns && other.first_ns <= one.last_ns;
+    let unmatched = if at_once {
+        Relation::Unmatched
+    } else {
+        Relation::Unrelated
+    };
+    let matched = match_ends(first, second);
+    let fewer = matched.near_packets.min(matched.far_packets);
+    if fewer == 0 || (matched.matched_packets as f64) < SAME * fewer as f64 {
+        return unmatched;
+    }
+    let span = one.last_ns.max(other.last_ns) - one.first_ns.min(other.first_ns);
+    let tolerance = MAX_DRIFT_NS + (one.last_ns - one.first_ns).min(span) / MAX_DRIFT;
+    let there: Vec<i64> = matched.data.delays().collect();
+    let back: Vec<i64> = matched.back.delays().collect();
+    let (Some(there), Some(back)) = (Delays::new(there.clone()), Delays::new(back)) else {
+        return one_way(first, second, &there, matched);
+    };
+    let (forth, reverse) = (
+        there.least.saturating_add(back.least),
+        -there.most.saturating_add(back.most),
+    );
+    let round = there.median.saturating_add(back.median);
+    if forth.max(reverse) < -tolerance {
+        // Packets would arrive before they were sent, whatever the clocks: it is another run between the same ports.
+        return Relation::Unrelated;
+    }
+    let near = usize::from(round < 0);
+    let (view, connection) = if near == 0 { first } else { second };
+    let (_, distances) = side(view, connection, connection.data_from());
+    let whole = distances.receiver_ns.unwrap_or(i64::MAX);
+    let no_distance = round == 0
+        || round.saturating_abs().saturating_mul(SAME_PLACE) < whole
+            && distances.receiver_ns.is_some();
+    if no_distance {
+        return Relation::SamePlace;
+    }
+    let matched = if near == 0 {
+        matched
+    } else {
+        match_ends(second, first)
+    };
+    Relation::Ends(near, Box::new(matched))
+}
+
+/// Without packets of both directions, the end that is nearer is the one with the earlier times.
+fn one_way(
+    first: (&View, &Connection),
+    second: (&View, &Connection),
+    delays: &[i64],
+    matched: Matched,
+) -> Relation {
+    let Some(delays) = Delays::new(delays.to_vec()) else {
+        return Relation::Unmatched;
+    };
+    if delays.least == 0 && delays.most == 0 {
+        return Relation::SamePlace;
+    }
+    let sides = [first, second].map(|(view, connection)| {
+        (connection.protocol == TCP).then(|| side(view, connection, connection.data_from()).0)
+    });
+    let second_sends = match sides {
+        [Some(Side::Receiver), Some(Side::Sender)] => true,
+        [Some(Side::Sender), Some(Side::Receiver)] => false,
+        _ => delays.median < 0,
+    };
+    if second_sends {
+        Relation::Ends(1, Box::new(match_ends(second, first)))
+    } else {
+        Relation::Ends(0, Box::new(matched))
+    }
+}
+
+/// Of delays by two clocks; the ends without the outermost, which may be of packets that were taken for others.
+struct Delays {
+    least: i64,
+    median: i64,
+    most: i64,
+}
+
+/// One of so many delays may be wrong.
+const OUTERMOST: usize = 20;
+
+impl Delays {
+    fn new(mut delays: Vec<i64>) -> Option<Self> {
+        delays.sort_unstable();
+        Some(Delays {
+            least: *delays.get(delays.len() / OUTERMOST)?,
+            median: delays[delays.len() / 2],
+            most: delays[delays.len() - 1 - delays.len() / OUTERMOST],
+        })
+    }
+}

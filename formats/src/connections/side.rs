@@ -1,0 +1,179 @@
+//! At which end of a connection a capture was taken.
+//!
+//! A host answers at once: the SYN with a SYN/ACK, the SYN/ACK with an ACK, data with acknowledgements, time stamps with
+//! their echoes (RFC 7323). The smallest time between a packet and the answer of an end is thus the round-trip time from
+//! the capture to that end. At the sender of the data its own answers come soonest, at the receiver those of the other end.
+
+use super::stream::Unwrapped;
+use super::{ACK, Connection, RST, SYN, TCP, View};
+use crate::pcapng::Way;
+use std::collections::VecDeque;
+
+/// The nearer end answers within this share of the time of the farther one.
+const NEAR: i64 = 5;
+/// Without the answers of one end, those of the other one are immediate below this, and cross a path above.
+const IMMEDIATE_NS: i64 = 500_000;
+/// No path is shorter than this: such an answer comes from the host itself.
+const HOST_NS: i64 = 20_000;
+/// A host that receives acknowledges every second packet (RFC 9293), so that no more than these are unacknowledged there.
+const MAX_UNACKNOWLEDGED: u32 = 2;
+
+/// Where a capture was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// Where the data are sent.
+    Sender,
+    /// Where they are received.
+    Receiver,
+    /// Between both.
+    Between,
+}
+
+/// The round-trip times from the capture to the receiver and to the sender of the data, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Distances {
+    pub(super) receiver_ns: Option<i64>,
+    pub(super) sender_ns: Option<i64>,
+}
+
+fn least(known: &mut Option<i64>, time: i64) {
+    if time >= 0 {
+        *known = Some(known.map_or(time, |known| known.min(time)));
+    }
+}
+
+/// The side, and the distances from which it follows.
+pub(super) fn side(view: &View, connection: &Connection, from: usize) -> (Side, Distances) {
+    if connection.protocol != TCP {
+        return (
+            marked(view, connection, from).unwrap_or(Side::Sender),
+            Distances::default(),
+        );
+    }
+    let (answers, unacknowledged) = answers(view, connection, from);
+    let distances = Distances {
+        receiver_ns: answers[1 - from],
+        sender_ns: answers[from],
+    };
+    if let Some(side) = marked(view, connection, from) {
+        return (side, distances);
+    }
+    let side = match (distances.receiver_ns, distances.sender_ns) {
+        (Some(receiver), Some(sender)) => {
+            // Within one machine both are a matter of microseconds, and there is no between.
+            let close = receiver.max(sender) < IMMEDIATE_NS;
+            if sender.saturating_mul(NEAR) <= receiver || (close && sender <= receiver) {
+                Side::Sender
+            } else if receiver.saturating_mul(NEAR) <= sender || close {
+                Side::Receiver
+            } else {
+                Side::Between
+            }
+        }
+        (Some(receiver), None)
+            if receiver < HOST_NS
+                || (receiver < IMMEDIATE_NS && unacknowledged <= MAX_UNACKNOWLEDGED) =>
+        {
+            Side::Receiver
+        }
+        _ => Side::Sender,
+    };
+    (side, distances)
+}
+
+/// The side by what the capture says of each packet: sent or received.
+fn marked(view: &View, connection: &Connection, from: usize) -> Option<Side> {
+    // Per end, how many of its packets were received here and sent here.
+    let mut ways = [[0_u64; 2]; 2];
+    for &place in &connection.packets {
+        let packet = &view.packets[place as usize];
+        match packet.way {
+            Way::In => ways[connection.sender(packet)][0] += 1,
+            Way::Out => ways[connection.sender(packet)][1] += 1,
+            Way::Unknown => {}
+        }
+    }
+    let [data, back] = [ways[from], ways[1 - from]];
+    let only = |ways: [u64; 2], way: usize| ways[way] > 0 && ways[1 - way] * 100 < ways[way];
+    if only(data, 1) && !only(back, 1) && back[0] > 0 {
+        Some(Side::Sender)
+    } else if only(data, 0) && only(back, 1) {
+        Some(Side::Receiver)
+    } else {
+        None
+    }
+}
+
+/// The smallest time from a packet to the answer of each end, and how many frames with data were usually not yet
+/// acknowledged when another one of the end `from` passed.
+fn answers(view: &View, connection: &Connection, from: usize) -> ([Option<i64>; 2], u32) {
+    let mut least_ns = [None; 2];
+    // When each end last sent a SYN; a repeated one is answered by its own time.
+    let mut asked: [Option<i64>; 2] = [None; 2];
+    // A time stamp that each end sent, when it first did, until it is echoed.
+    let mut stamps: [Option<(u32, i64)>; 2] = [None; 2];
+    let mut newest_stamp = [0_u32; 2];
+    let mut acks = Unwrapped::near(super::stream::base(view, connection, from));
+    let mut numbers = acks;
+    // Frames with data that are not yet acknowledged: their ends and times.
+    let mut outstanding: VecDeque<(i64, i64)> = VecDeque::new();
+    let (mut frames, mut many) = (0_u64, 0_u64);
+    let mut top = i64::MIN;
+    for &place in &connection.packets {
+        let packet = &view.packets[place as usize];
+        let time = packet.time_ns;
+        let own = connection.sender(packet);
+        let other = 1 - own;
+        if packet.flags & RST != 0 || packet.later_fragment {
+            continue;
+        }
+        if packet.flags & SYN != 0 {
+            if packet.flags & ACK != 0 {
+                if let Some(asked) = asked[other].take() {
+                    least(&mut least_ns[own], time - asked);
+                }
+            }
+            asked[own] = Some(time);
+        } else if let Some(at) = asked[other].take() {
+            // The third packet of the handshake; with data it may have waited for them.
+            if packet.flags & ACK != 0 && packet.payload == 0 {
+                least(&mut least_ns[own], time - at);
+            }
+        }
+        if let Some((stamp, at)) = stamps[other] {
+            if packet.echo == stamp && packet.flags & ACK != 0 {
+                least(&mut least_ns[own], time - at);
+                stamps[other] = None;
+            }
+        }
+        if packet.stamp != 0
+            && (packet.stamp.wrapping_sub(newest_stamp[own]) as i32 > 0 || newest_stamp[own] == 0)
+        {
+            newest_stamp[own] = packet.stamp;
+            if stamps[own].is_none_or(|(_, at)| time - at > 1_000_000_000) {
+                stamps[own] = Some((packet.stamp, time));
+            }
+        }
+        if own == from && packet.payload > 0 && packet.flags & SYN == 0 {
+            let begin = numbers.next(packet.sequence);
+            let end = begin + i64::from(packet.payload);
+            if end > top {
+                top = end;
+                frames += 1;
+                many += u64::from(outstanding.len() as u32 > MAX_UNACKNOWLEDGED);
+                outstanding.push_back((end, time));
+            }
+        } else if own != from && packet.flags & ACK != 0 && packet.flags & SYN == 0 {
+            let ack = acks.next(packet.acknowledgement);
+            while let Some((_, at)) = outstanding.pop_front_if(|frame| frame.0 <= ack) {
+                least(&mut least_ns[own], time - at);
+            }
+        }
+    }
+    let usual = if many * 2 > frames {
+        MAX_UNACKNOWLEDGED + 1
+    } else {
+        0
+    };
+    (least_ns, usual)
+}

@@ -1,0 +1,190 @@
+//! Captures of other tools: what each interface saw, and which connections two of them share.
+
+use crate::errors::input_error;
+use crate::formats::load;
+use narrows_formats::connections::{self, OneEnd, Relation, Rows, Side};
+use narrows_formats::pcapng;
+use numpy::PyArray1;
+use pyo3::exceptions::PyIndexError;
+use pyo3::prelude::*;
+use pyo3::pybacked::PyBackedBytes;
+use pyo3::types::PyDict;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// One connection of a capture.
+#[pyclass(frozen, get_all, module = "narrows._native")]
+pub(crate) struct Connection {
+    /// Protocol number of IP.
+    protocol: u8,
+    /// Address and port of both ends: who opened it first, where that is known.
+    ends: [(String, u16); 2],
+    /// How many packets it has.
+    packets: usize,
+    /// Bytes of payload that each end sent.
+    payload: [u64; 2],
+    /// First and last time, in ns since 1970.
+    first_ns: i64,
+    last_ns: i64,
+    /// True if its first packet was captured.
+    opened: bool,
+}
+
+/// What one interface of a capture saw.
+#[pyclass(frozen, module = "narrows._native")]
+pub(crate) struct CaptureView {
+    view: Arc<connections::View>,
+}
+
+#[pymethods]
+impl CaptureView {
+    /// Name of the interface.
+    #[getter]
+    fn name(&self) -> &str {
+        &self.view.name
+    }
+
+    /// By how much its clock was set back, each time.
+    #[getter]
+    fn set_back_ns(&self) -> Vec<i64> {
+        self.view.clock.set_back_ns.clone()
+    }
+
+    /// True if the packets had to be sorted by time.
+    #[getter]
+    fn sorted(&self) -> bool {
+        self.view.clock.sorted
+    }
+
+    /// Its connections, in the order of their first packets.
+    fn connections(&self) -> Vec<Connection> {
+        let connections = self.view.connections.iter();
+        connections
+            .map(|connection| Connection {
+                protocol: connection.protocol,
+                ends: connection.ends.clone().map(|end| (end.address, end.port)),
+                packets: connection.packets.len(),
+                payload: connection.payload,
+                first_ns: connection.first_ns,
+                last_ns: connection.last_ns,
+                opened: connection.initial != [None, None],
+            })
+            .collect()
+    }
+
+    /// What this end saw of a connection, as columns and counters; `None` if it carried no data.
+    fn one_end<'py>(
+        &self,
+        py: Python<'py>,
+        connection: usize,
+    ) -> PyResult<Option<Bound<'py, PyDict>>> {
+        let known = self.connection(connection)?;
+        let end = py.detach(|| connections::one_end(&self.view, known));
+        end.map(|end| columns(py, end)).transpose()
+    }
+}
+
+impl CaptureView {
+    fn connection(&self, number: usize) -> PyResult<&connections::Connection> {
+        let problem = || PyIndexError::new_err(format!("the capture has no connection {number}"));
+        self.view.connections.get(number).ok_or_else(problem)
+    }
+}
+
+fn columns(py: Python<'_>, end: OneEnd) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    let side = end.side.map(|side| match side {
+        Side::Sender => "sender",
+        Side::Receiver => "receiver",
+        Side::Between => "between",
+    });
+    all.set_item("data_from", end.data_from)?;
+    all.set_item("side", side)?;
+    all.set_item("to_receiver_ns", end.to_receiver_ns)?;
+    all.set_item("to_sender_ns", end.to_sender_ns)?;
+    all.set_item("sent_packets", end.sent_packets)?;
+    all.set_item("retransmitted_packets", end.retransmitted_packets)?;
+    all.set_item("goodput_bytes", end.goodput_bytes)?;
+    all.set_item("missed_bytes", end.missed_bytes)?;
+    all.set_item("large_frames", end.large_frames)?;
+    all.set_item("unanswered", end.unanswered)?;
+    all.set_item("repeated_bytes", end.repeated_bytes)?;
+    all.set_item("time_ns", PyArray1::from_vec(py, end.time_ns))?;
+    all.set_item("sample_ns", PyArray1::from_vec(py, end.sample_ns))?;
+    for (name, values) in [
+        ("sent_bytes", end.sent_bytes),
+        ("arrived_bytes", end.arrived_bytes),
+        ("rtt_ns", end.rtt_ns),
+        ("inflight_bytes", end.inflight_bytes),
+        ("delivered_bytes", end.delivered_bytes),
+        ("retransmitted_bytes", end.retransmitted_bytes),
+    ] {
+        all.set_item(name, PyArray1::from_vec(py, values))?;
+    }
+    Ok(all)
+}
+
+/// Reads a capture (pcapng or pcap): the file, or its decompressed `content`. Gives what each of its interfaces saw, and
+/// what was not read: kind, count, and whether numbers may depend on it.
+#[pyfunction]
+#[pyo3(signature = (path, content=None))]
+#[allow(clippy::type_complexity)] // two results
+pub(crate) fn read_capture(
+    py: Python<'_>,
+    path: PathBuf,
+    content: Option<PyBackedBytes>,
+) -> PyResult<(Vec<CaptureView>, Vec<(String, u64, bool)>)> {
+    let (views, unread) = py.detach(|| {
+        let capture = match content {
+            Some(content) => pcapng::read(&content),
+            None => pcapng::read(&load(&path)?),
+        };
+        let capture = capture.map_err(|error| input_error(&path, error))?;
+        PyResult::Ok(connections::views(capture))
+    })?;
+    let unread = unread.into_iter();
+    let unread = unread.map(|(kind, count)| (kind.text(), count, kind.matters()));
+    let views = views.into_iter().map(|view| CaptureView {
+        view: Arc::new(view),
+    });
+    Ok((views.collect(), unread.collect()))
+}
+
+/// How two connections of two captures are related: `unrelated`, `unmatched` (one connection, whose packets can't be
+/// recognised), `same place`, or `ends`; then also which of both (0 or 1) is nearer to the sender of the data, and columns
+/// and counters of its packets.
+#[pyfunction]
+pub(crate) fn relate<'py>(
+    py: Python<'py>,
+    first: &CaptureView,
+    connection: usize,
+    second: &CaptureView,
+    other: usize,
+) -> PyResult<(&'static str, usize, Option<Bound<'py, PyDict>>)> {
+    let (one, two) = (first.connection(connection)?, second.connection(other)?);
+    let relation = py.detach(|| connections::relation((&first.view, one), (&second.view, two)));
+    let (near, matched) = match relation {
+        Relation::Unrelated => return Ok(("unrelated", 0, None)),
+        Relation::Unmatched => return Ok(("unmatched", 0, None)),
+        Relation::SamePlace => return Ok(("same place", 0, None)),
+        Relation::Ends(near, matched) => (near, matched),
+    };
+    let all = PyDict::new(py);
+    all.set_item("strangers", matched.strangers)?;
+    all.set_item("near_packets", matched.near_packets)?;
+    all.set_item("far_packets", matched.far_packets)?;
+    all.set_item("matched_packets", matched.matched_packets)?;
+    all.set_item("goodput_bytes", matched.goodput_bytes)?;
+    all.set_item("large_frames", matched.large_frames)?;
+    all.set_item("data", rows(py, matched.data)?)?;
+    all.set_item("back", rows(py, matched.back)?)?;
+    Ok(("ends", near, Some(all)))
+}
+
+fn rows(py: Python<'_>, rows: Rows) -> PyResult<Bound<'_, PyDict>> {
+    let all = PyDict::new(py);
+    all.set_item("size_bytes", PyArray1::from_vec(py, rows.size_bytes))?;
+    all.set_item("sent_ns", PyArray1::from_vec(py, rows.sent_ns))?;
+    all.set_item("arrived_ns", PyArray1::from_vec(py, rows.arrived_ns))?;
+    Ok(all)
+}

@@ -1,0 +1,143 @@
+"""Captures of both ends of connections, as a run."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from narrows.formats.imports._choice import Chosen
+from narrows.formats.imports._streams import facts_of, large_frames, one_end
+from narrows.formats.runs import Flow, MeasuredRun, Unread, joined, note
+
+if TYPE_CHECKING:
+    from narrows.formats.imports.pcapng import Capture
+
+STRANGERS = "packets that the capture of the far end has and that of the near end lacks"
+ONE_ONLY = "connections that only one of both captures has"
+#: Most pairs of connections on the same ports that are compared.
+_MOST_PAIRS = 64
+_UNMATCHED = (
+    "Both captures show the same connection, but the packets of the one can't be recognised in the other, so"
+    " only {which} is used. Where network adapters segment or merge packets (offloads), capture again after"
+    " 'ethtool -K IFACE tso off gso off gro off' on both hosts, and keep enough of packets (tcpdump -s 96)."
+)
+
+
+@dataclass
+class Pair:
+    """One connection in two captures: its places, how these are related, and what both saw."""
+
+    here: int
+    there: int
+    #: `unmatched`, `same place` or `ends`.
+    kind: str
+    near: int = 0
+    packets: dict[str, Any] | None = None
+
+
+def related(
+    one: Capture, other: Capture, places: Sequence[int] | None = None, most: int | None = None
+) -> list[Pair]:
+    """The connections that two captures share, the largest first; only of `places` of the first, and of no
+    more than `most` different ones."""
+    from narrows import _native
+
+    theirs: dict[object, list[int]] = {}
+    for place, connection in enumerate(other.connections):
+        theirs.setdefault(_key(connection), []).append(place)
+    mine = range(len(one.connections)) if places is None else places
+    shared = [place for place in mine if _key(one.connections[place]) in theirs]
+    shared.sort(key=lambda place: sum(one.connections[place].payload), reverse=True)
+    pairs: list[Pair] = []
+    taken: set[int] = set()
+    for place in shared[:most]:
+        for partner in theirs[_key(one.connections[place])][:_MOST_PAIRS]:
+            if partner in taken:
+                continue
+            kind, near, packets = _native.relate(one.view, place, other.view, partner)
+            if kind != "unrelated":
+                taken.add(partner)
+                pairs.append(Pair(place, partner, kind, near, packets))
+                break
+    return pairs
+
+
+def _key(connection: Any) -> object:
+    return (connection.protocol, frozenset(connection.ends))
+
+
+def both_ends(one: Capture, other: Capture, chosen: Chosen, scheme: str) -> MeasuredRun:
+    """The run of two captures that share connections, those of `chosen` in the first one: of each packet
+    there are its times at both ends."""
+    pairs = {pair.here: pair for pair in related(one, other, chosen.places)}
+    seen = [pair for _, pair in sorted(pairs.items()) if pair.packets is not None]
+    if not seen:
+        return _from_one(one, other, chosen, list(pairs.values()), scheme)
+    flows: list[Flow] = []
+    data, back = [], []
+    strangers = 0
+    for pair in seen:
+        packets: dict[str, Any] = pair.packets or {}
+        number = len(flows) + 1
+        near, place = ((one, pair.here), (other, pair.there))[pair.near]
+        payload = near.connections[place].payload
+        flow = Flow(number, scheme, facts=facts_of(near, place, int(payload[1] > payload[0])))
+        flow.receiver = {"goodput_bytes": packets["goodput_bytes"]}
+        flows.append(flow)
+        data.append(_columns(number, packets["data"]))
+        back.append(_columns(number, packets["back"]))
+        strangers += packets["strangers"]
+    unmatched = [pair for pair in pairs.values() if pair.kind == "unmatched"]
+    reasons = [*chosen.reasons, *one.reasons, *other.reasons]
+    reasons += large_frames([pair.packets for pair in seen if pair.packets])
+    if unmatched:
+        reasons.append(note("unmatched", _UNMATCHED.format(which="the rest of the connections"), "degraded"))
+    alone = len(chosen.places) - len(seen) - len(unmatched)
+    whole = joined(back)
+    zero = min(one.connections[pair.here].first_ns for pair in seen)
+    return MeasuredRun(
+        scheme,
+        list(dict.fromkeys([one.file, other.file])),
+        flows,
+        data=joined(data),
+        back=whole if whole is not None and len(whole["flow"]) else None,
+        started_at=f"{np.datetime64(zero // 1_000_000, 'ms')}Z",
+        reasons=reasons,
+        unread=[
+            *one.unread, *(other.unread if other.file != one.file else []), *chosen.unread,
+            Unread(STRANGERS, strangers, matters=True), Unread(ONE_ONLY, alone),
+        ],
+        facts={"captures": [one.view.name, other.view.name]},
+        two_clocks=one.file != other.file,
+    )  # fmt: skip
+
+
+def _from_one(
+    one: Capture, other: Capture, chosen: Chosen, pairs: Sequence[Pair], scheme: str
+) -> MeasuredRun:
+    """The run of two captures of one place, or whose packets can't be matched: that of the sender's one."""
+    use, places = one, chosen.places
+    pair = next((pair for pair in pairs if pair.kind == "unmatched"), None)
+    if pair is not None and _is_sender(other, pair.there) and not _is_sender(one, pair.here):
+        use, places = other, [pair.there for pair in pairs]
+    files = list(dict.fromkeys([one.file, other.file]))
+    run = one_end(use, Chosen(places, chosen.reasons, chosen.unread), scheme, files)
+    name = use.file.name if one.file != other.file else f"interface {use.view.name}"
+    if pair is not None:
+        run.reasons.append(note("unmatched", _UNMATCHED.format(which=name), "degraded"))
+    else:
+        text = f"Both captures were taken at the same place, so only {name} is used."
+        run.reasons.append(note("same_place", text))
+    return run
+
+
+def _is_sender(capture: Capture, place: int) -> bool:
+    end = capture.view.one_end(place)
+    return end is not None and end["side"] == "sender"
+
+
+def _columns(number: int, rows: dict[str, Any]) -> dict[str, Any]:
+    return {"flow": np.full(len(rows["sent_ns"]), number, dtype=np.uint16), **rows}
