@@ -89,6 +89,15 @@ def test_campaigns_without_a_matrix_have_no_such_columns(tmp_path: Path) -> None
     assert [one["text"] for one in table["head"]][:2] == ["scheme", "flow"]
 
 
+def test_a_name_in_one_line_leaves_out_what_all_rows_share(eighteen: Path) -> None:
+    from narrows.report.cells import row_names
+
+    data = load(eighteen)
+    names = [row_names(data).brief(label) for label in data.schemes]
+    assert names[0] == "cubic (droptail 0.5 bdp, delay 10 ms)"
+    assert len(set(names)) == 18
+
+
 def test_folders_of_equal_names_are_told_apart() -> None:
     paths = [Path("/x/monday/run"), Path("/x/tuesday/run"), Path("/x/other")]
     assert distinct_names(paths) == ["monday/run", "tuesday/run", "other"]

@@ -37,6 +37,12 @@ class RowNames:
         own = dict(self._rows[label].values)
         return [own.get(name, "") for name in self.heads]
 
+    def brief(self, label: str) -> str:
+        """The name of a row in one line, without what all rows share: `cubic (droptail 1 bdp)`."""
+        varied = zip(self.heads, self.values(label), strict=True)
+        told = ", ".join(f"{name} {value}" for name, value in varied if value)
+        return f"{self.scheme(label)} ({told})" if told else self.scheme(label)
+
     @property
     def sentence(self) -> str:
         """What all rows share: `All rows: delay 10 ms.`; empty without anything."""

@@ -221,7 +221,7 @@ def _runs(data: Campaign, contents: Json, metrics: Sequence[Json]) -> Json:
             row.append(cell(run.outcome, kind=f"outcome-{run.outcome}"))
             row += [cell(show_number(values.get(one["name"]), one), align="right") for one in metrics]
             rows.append({"cell": run.cell, "charted": run.cell in contents["runs"], "cells": row})
-            rows[-1]["label"] = f"{scheme}, run {run.number}"
+            rows[-1]["label"] = f"{names.brief(scheme)}, run {run.number}"
     return {"head": head, "rows": rows}
 
 
@@ -241,10 +241,16 @@ def _numbers(data: Campaign, mark: str, contents: Json) -> Json:
             told |= {"x": dot.delay_ms, "y": dot.throughput_mbps, "verdict": run.verdict}
         runs.append(told)
     looks: list[Json] = []
+    names = row_names(data)
     drawn = {dot.run.scheme for dot in dots.values()}
     for scheme in schemes:
         look = styles[scheme]
-        one: Json = {"name": scheme, "color": look.color, "dark": look.dark, "marker": look.marker}
+        one: Json = {
+            "name": names.brief(scheme),
+            "color": look.color,
+            "dark": look.dark,
+            "marker": look.marker,
+        }
         found = (data.summary(scheme, "all") or {}).get("metrics") or {}
         if scheme in drawn and {"throughput_bps", "delay_p95_ns"} <= found.keys():
             one["x"] = found["delay_p95_ns"]["median"] / 1e6
