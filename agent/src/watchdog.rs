@@ -83,11 +83,7 @@ pub(crate) fn over<T, E: Into<Failure>>(
 
 /// Ends the process.
 fn leave(partial: &Path, failure: Failure) -> ! {
-    for _ in 0..TRIES {
-        if std::fs::remove_dir_all(partial).is_ok() || !partial.exists() {
-            break;
-        }
-    }
+    remove(partial);
     let code = failure.exit_code();
     let (said, heard) = mpsc::channel();
     // The work may hold the lock of standard output, because nobody reads there any more.
@@ -97,6 +93,22 @@ fn leave(partial: &Path, failure: Failure) -> ! {
     });
     let _ = heard.recv_timeout(PATIENCE);
     std::process::exit(i32::from(code))
+}
+
+/// Removes a folder into which the work still writes.
+fn remove(partial: &Path) {
+    // Under another name first: the work may give the folder its final name at this moment, and then that name must
+    // stand for a whole record. So all of it is taken away, or nothing.
+    let gone = partial.with_extension("gone");
+    let _ = std::fs::remove_dir_all(&gone);
+    for _ in 0..TRIES {
+        if std::fs::rename(partial, &gone).is_ok() {
+            let _ = std::fs::remove_dir_all(&gone);
+        }
+        if !partial.exists() && !gone.exists() {
+            break;
+        }
+    }
 }
 
 /// The share of this machine's memory that one of so many runs may take: three quarters are for all of them.
@@ -140,6 +152,36 @@ fn field(path: &str, name: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_record_that_gets_its_name_while_it_is_removed_is_whole_or_gone() {
+        let place = std::env::temp_dir().join(format!("narrows-watchdog-{}", std::process::id()));
+        let (partial, out) = (place.join(".x-r1.partial"), place.join("x-r1"));
+        let mut named = 0;
+        for round in 0..60 {
+            std::fs::create_dir_all(&partial).unwrap();
+            for file in 0..8 {
+                std::fs::write(partial.join(file.to_string()), "x").unwrap();
+            }
+            let done = thread::scope(|scope| {
+                let naming = scope.spawn(|| {
+                    thread::sleep(Duration::from_micros(round * 10));
+                    std::fs::rename(&partial, &out).is_ok()
+                });
+                remove(&partial);
+                naming.join().unwrap()
+            });
+            assert_eq!(out.exists(), done);
+            if done {
+                named += 1;
+                assert_eq!(std::fs::read_dir(&out).unwrap().count(), 8);
+                std::fs::remove_dir_all(&out).unwrap();
+            }
+            assert_eq!(std::fs::read_dir(&place).unwrap().count(), 0);
+        }
+        std::fs::remove_dir_all(&place).unwrap();
+        assert!(named < 60, "it never came before");
+    }
 
     #[test]
     fn the_machine_and_this_process_have_memory() {

@@ -135,8 +135,9 @@ def test_a_record_that_a_power_cut_tore_is_made_again_if_no_line_notes_it(tmp_pa
             entry.update(state="pending", verdict=None, ended_at=None)
             del entry["digest"]
     file.write_text(json.dumps(document))
-    for torn in (b"", whole[: len(whole) // 2]):
-        (folder / "cells" / "reno-r1" / name).write_bytes(torn)
+    for torn in (b"", whole[: len(whole) // 2], None):
+        part = folder / "cells" / "reno-r1" / name
+        part.unlink() if torn is None else part.write_bytes(torn)
         file.write_text(json.dumps(document))
         assert simulate(folder) and (folder / "cells" / "reno-r1" / name).read_bytes() == whole
 

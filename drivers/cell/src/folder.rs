@@ -254,18 +254,20 @@ impl RecordFolder {
         self.write_run(run)?;
         let report = narrows_record::verify::verify(&open_record(&self.partial)?);
         judge_by_verifier(run, &report);
-        self.write_run(run)?;
+        self.write_run(run)?
+            .sync_all()
+            .map_err(FolderError::at(&self.partial.join(RUN_FILE)))?;
         fs::rename(&self.partial, &self.out).map_err(FolderError::at(&self.out))?;
         self.complete = true;
         Ok(())
     }
 
-    fn write_run(&self, run: &RunDocument) -> Result<(), FolderError> {
+    fn write_run(&self, run: &RunDocument) -> Result<File, FolderError> {
         let path = self.partial.join(RUN_FILE);
-        let write = || -> io::Result<()> {
+        let write = || -> io::Result<File> {
             let mut file = File::create(&path)?;
             file.write_all(run.to_text().as_bytes())?;
-            file.sync_all()
+            Ok(file)
         };
         write().map_err(FolderError::at(&path))
     }

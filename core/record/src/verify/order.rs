@@ -39,7 +39,8 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
             format!("packet {second} ({direction}) overtook packet {first} on the way")
         };
         // Each flow keeps its order, and without access links all packets do.
-        let mut last: Vec<Option<(i128, usize)>> = vec![None; 1 << 16];
+        let flows = packets.flow.iter().max().map_or(0, |&flow| usize::from(flow));
+        let mut last: Vec<Option<(i128, usize)>> = vec![None; if mixed { flows + 1 } else { 1 }];
         for &(_, arrival, row) in &entries {
             let line = if mixed {
                 usize::from(packets.flow[row])
