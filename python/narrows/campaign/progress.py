@@ -47,18 +47,20 @@ class TimeLeft:
         self.left = cells
         self.workers = workers
         self.guess = guess
-        self.seconds: list[float] = []
+        self.seconds = 0.0
+        self.ended_cells = 0
         self.shares: dict[str, float] = {}
 
     def ended(self, cell_id: str, seconds: float) -> None:
         """A cell took this long."""
-        self.seconds.append(seconds)
+        self.seconds += seconds
+        self.ended_cells += 1
         self.shares.pop(cell_id, None)
         self.left -= 1
 
     def estimate(self) -> float | None:
         """Seconds until everything is done, if anything is known."""
-        each = sum(self.seconds) / len(self.seconds) if self.seconds else self.guess
+        each = self.seconds / self.ended_cells if self.ended_cells else self.guess
         if each is None:
             return None
         return max(0.0, each * (self.left - sum(self.shares.values())) / self.workers)

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Memory of an agent before it does anything, and some more.
 _LEAST_MEMORY = 20_000_000
+#: Campaigns of more runs get a report only when it is asked for with `narrows report`.
+MOST_REPORTED = 2_000
 
 
 @command(example="narrows run first-look --where simulate -o look")
@@ -165,7 +167,7 @@ def run(
     else:
         finished = _run(loaded, output, options)
         _print_results(finished, as_json)
-        if report is not Parts.NONE:
+        if report is not Parts.NONE and _is_reported(finished):
             _report(finished.folder.path, report, quiet=as_json)
         _print_failures(finished)
     if finished.exit_code:
@@ -190,7 +192,7 @@ def _with_events(loaded: Loaded, output: Path | None, options: dict[str, Any], r
     tell = teller(sys.stdout)
     try:
         finished = _run(loaded, output, {**options, "tell": tell})
-        if report is not Parts.NONE:
+        if report is not Parts.NONE and _is_reported(finished):
             tell("report", files=list(map(str, build_report(finished.folder.path, report))))
     except NarrowsError as error:
         tell("error", message=str(error), exit_code=error.exit_code)
@@ -253,6 +255,20 @@ def _memory(text: str | None) -> int | None:
     if most < _LEAST_MEMORY:
         raise UsageError("--memory: no run takes less than 20 MB; give more, or leave it out")
     return most
+
+
+def _is_reported(finished: Finished) -> bool:
+    """False, with a sentence, for a campaign of more runs than anybody reads about by default."""
+    from narrows.console import say
+
+    runs = len(finished.folder.cells)
+    if runs <= MOST_REPORTED:
+        return True
+    say(
+        f"no report is written of {runs} runs, which would take long and make a very large page;"
+        f" narrows report {finished.folder.path} writes it all the same"
+    )
+    return False
 
 
 def _report(path: Path, parts: Parts, *, quiet: bool) -> None:
