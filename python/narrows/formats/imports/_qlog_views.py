@@ -95,7 +95,7 @@ class View:
     @property
     def acked(self) -> NDArray[np.bool_]:
         """Which packets sent were acknowledged."""
-        return self.acked_ns != NEVER
+        return np.not_equal(self.acked_ns, NEVER)
 
     @property
     def first_ns(self) -> int:
@@ -221,9 +221,9 @@ def _places(wanted: Times, known: Times) -> Times:
 def flows_of(views: list[View]) -> list[list[View]]:
     """The connections of a run, each with its views: first the one whose numbers count."""
     flows = []
-    other_of = {}
-    for one, other in _pairs(views):
-        other_of[id(one)], other_of[id(other)] = other, one
+    other_of: dict[int, View] = {}
+    for first, second in _pairs(views):
+        other_of[id(first)], other_of[id(second)] = second, first
     seen: set[int] = set()
     for view in views:
         if id(view) in seen:
