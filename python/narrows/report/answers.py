@@ -24,6 +24,8 @@ from narrows.text import any_of, plural
 MOST_PAIRS = 2000
 #: Rows that a sentence names, and combinations of conditions; the others are counted.
 _MOST_NAMED, _MOST_COMBINATIONS = 4, 4
+#: Most rows whose values are listed where nothing can be compared.
+_MOST_ALONE = 6
 #: The metrics of the answer: the first one of each line that has values.
 _RATES = ("throughput_bps", "goodput_bps")
 _DELAYS = ("delay_p95_ns", "rtt_p95_ns")
@@ -63,7 +65,10 @@ def answer(campaign: Campaign, compared: Json | str | None = None) -> Answer:
     if compared is None:
         compared = compare_rows(campaign.folder)
     if isinstance(compared, str):
-        return Answer([f"No order of the schemes is shown: {compared}.", caveat])
+        why = compared.partition("; name another campaign")[0].rstrip(".")
+        why = f"the campaign {why}" if why.startswith("has ") else why
+        values = [_alone(campaign, row, medians) for row in rows[:_MOST_ALONE]]
+        return Answer([*values, f"No order of the schemes is shown: {why}.", caveat])
     leaders = [one for one in leaders_of(compared, metrics) if len(one.medians) > 1]
     if not any(one.first for one in leaders):
         return Answer([_nothing(campaign, rows), caveat], leaders)
@@ -105,7 +110,11 @@ def _superlative(campaign: Campaign, metric: str) -> str:
 
 
 def _alone(campaign: Campaign, row: str, medians: Mapping[str, Mapping[str, float]]) -> str:
-    parts = [f"{_label(campaign, name)} {_amount(campaign, name, own[row])}" for name, own in medians.items()]
+    parts = [
+        f"{_label(campaign, name)} {_amount(campaign, name, own[row])}"
+        for name, own in medians.items()
+        if row in own
+    ]
     return f"{row}: {', '.join(parts)}."
 
 

@@ -282,7 +282,7 @@ class _Reader:
         for word in dict.fromkeys(command[1:]):
             if word.startswith(("-", "/")) or _PLACEHOLDER.search(word):
                 continue
-            beside = bool(PurePath(word).suffix or "/" in word) and (self.path.parent / word).is_file()
+            beside = bool(PurePath(word).suffix or "/" in word) and _is_file(self.path.parent / word)
             if beside or (word == script and word.endswith(_SCRIPTS)):
                 name = word.removeprefix("./")
                 text = f'"{shorten(word)}" is looked for where the process runs, in a folder of the record'
@@ -452,3 +452,11 @@ class _Reader:
 def placeholders(text: str) -> list[str]:
     """The placeholders in a text."""
     return _PLACEHOLDER.findall(text)
+
+
+def _is_file(path: Path) -> bool:
+    """True if a path names a file; whole programs as words of a command are longer than any name."""
+    try:
+        return path.is_file()
+    except (OSError, ValueError):
+        return False
