@@ -113,8 +113,8 @@ fn choose(
 ) -> Vec<Option<usize>> {
     let mut chosen = vec![None; sent.len()];
     if sent.len() * came.len() > MAX_CHOICES {
-        for place in 0..sent.len().min(came.len()) {
-            chosen[place] = Some(place);
+        for (place, arrival) in chosen.iter_mut().take(came.len()).enumerate() {
+            *arrival = Some(place);
         }
         return chosen;
     }

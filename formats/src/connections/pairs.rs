@@ -97,7 +97,7 @@ pub fn match_ends(near: (&View, &Connection), far: (&View, &Connection)) -> Matc
     // Either capture may lack the begin and count the ends otherwise.
     let turned = usize::from(near.connection.ends[0] != far.connection.ends[0]);
     let data = direction((near, from), (far, from ^ turned));
-    let back = direction((far, 1 - from ^ turned), (near, 1 - from));
+    let back = direction((far, (1 - from) ^ turned), (near, 1 - from));
     Matched {
         strangers: data.strangers + back.strangers,
         near_packets: data.sent,

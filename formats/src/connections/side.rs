@@ -128,10 +128,10 @@ fn answers(view: &View, connection: &Connection, from: usize) -> ([Option<i64>; 
             continue;
         }
         if packet.flags & SYN != 0 {
-            if packet.flags & ACK != 0 {
-                if let Some(asked) = asked[other].take() {
-                    least(&mut least_ns[own], time - asked);
-                }
+            if packet.flags & ACK != 0
+                && let Some(asked) = asked[other].take()
+            {
+                least(&mut least_ns[own], time - asked);
             }
             asked[own] = Some(time);
         } else if let Some(at) = asked[other].take() {
@@ -140,11 +140,12 @@ fn answers(view: &View, connection: &Connection, from: usize) -> ([Option<i64>; 
                 least(&mut least_ns[own], time - at);
             }
         }
-        if let Some((stamp, at)) = stamps[other] {
-            if packet.echo == stamp && packet.flags & ACK != 0 {
-                least(&mut least_ns[own], time - at);
-                stamps[other] = None;
-            }
+        if let Some((stamp, at)) = stamps[other]
+            && packet.echo == stamp
+            && packet.flags & ACK != 0
+        {
+            least(&mut least_ns[own], time - at);
+            stamps[other] = None;
         }
         if packet.stamp != 0
             && (packet.stamp.wrapping_sub(newest_stamp[own]) as i32 > 0 || newest_stamp[own] == 0)

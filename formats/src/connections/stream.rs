@@ -115,17 +115,16 @@ pub(super) fn segment_bytes(connection: &Connection, from: usize, frames: &[Fram
     };
     let announced = [connection.mss[1 - from], connection.mss[from]];
     let announced = announced.into_iter().filter(|&mss| mss > 0).min();
-    let most = match announced {
+    let most = if let Some(mss) = announced {
         // Options of TCP are a part of the segment.
-        Some(mss) => i64::from(mss) - i64::from(headers.saturating_sub(ip + 20)),
-        None => {
-            let usual = i64::from(MTU.saturating_sub(headers));
-            let jumbo = largest > usual
-                && largest + i64::from(headers) <= i64::from(MAX_MTU)
-                && largest % usual != 0
-                && counts.iter().all(|(_, &count)| count <= counts[&largest]);
-            if jumbo { largest } else { usual }
-        }
+        i64::from(mss) - i64::from(headers.saturating_sub(ip + 20))
+    } else {
+        let usual = i64::from(MTU.saturating_sub(headers));
+        let jumbo = largest > usual
+            && largest + i64::from(headers) <= i64::from(MAX_MTU)
+            && largest % usual != 0
+            && counts.iter().all(|(_, &count)| count <= counts[&largest]);
+        if jumbo { largest } else { usual }
     };
     let most = most.max(MIN_SEGMENT);
     // A path with smaller packets: whole frames are multiples of the usual ones.

@@ -12,8 +12,8 @@ pub(super) struct Event {
     time_format: Text,
     name: Text,
     // Draft-00 and -01 wrote the name in two parts.
-    #[serde(alias = "event_type", alias = "type")]
-    event: Text,
+    #[serde(rename = "event", alias = "event_type", alias = "type")]
+    old_name: Text,
     group_id: Text,
     #[serde(rename = "ODCID", alias = "odcid")]
     odcid: Text,
@@ -69,8 +69,10 @@ pub(super) struct Raw {
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Frame {
-    frame_type: Text,
-    frame_type_value: Number,
+    #[serde(rename = "frame_type")]
+    kind: Text,
+    #[serde(rename = "frame_type_value")]
+    number: Number,
     pub acked_ranges: List<NumberRange>,
     #[serde(alias = "new_connection_id")]
     pub connection_id: Text,
@@ -137,7 +139,7 @@ impl Event {
                     event.delta = Some(name == "delta_time");
                     known = true;
                 }
-                "event" | "event_type" | "type" => event.event = text(),
+                "event" | "event_type" | "type" => event.old_name = text(),
                 "name" => event.name = text(),
                 "group_id" => event.group_id = text(),
                 "odcid" => event.odcid = text(),
@@ -154,7 +156,7 @@ impl Event {
             .name
             .0
             .as_deref()
-            .or(self.event.0.as_deref())
+            .or(self.old_name.0.as_deref())
             .unwrap_or_default();
         let name = name.rsplit(':').next().unwrap_or_default().to_lowercase();
         name.strip_prefix("recovery_")
@@ -162,8 +164,8 @@ impl Event {
             .unwrap_or(name)
     }
 
-    /// What it tells.
-    pub(super) fn kind(&self, name: &str) -> Kind {
+    /// The kind of the event of a name.
+    pub(super) fn kind(name: &str) -> Kind {
         match name {
             "packet_sent" => Kind::Sent,
             "packet_received" => Kind::Received,
@@ -268,11 +270,11 @@ impl Data {
 impl Frame {
     /// True for ACK and ACK_ECN.
     pub(super) fn is_ack(&self) -> bool {
-        let name = self.frame_type.0.as_deref().unwrap_or_default();
+        let name = self.kind.0.as_deref().unwrap_or_default();
         let named = ["ack", "ack_ecn", "2", "3"]
             .iter()
             .any(|known| name.eq_ignore_ascii_case(known));
-        named || matches!(self.frame_type_value.0, Some(2.0 | 3.0))
+        named || matches!(self.number.0, Some(2.0 | 3.0))
     }
 }
 

@@ -160,7 +160,7 @@ impl Reader {
         };
         self.readable += 1;
         let name = event.short_name();
-        let kind = event.kind(&name);
+        let kind = Event::kind(&name);
         let time = self.clock.time(event.time.0, event.is_delta());
         if kind == Kind::Other {
             if self.others.len() < MAX_NAMES || self.others.contains_key(&name) {
