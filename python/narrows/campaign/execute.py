@@ -58,6 +58,8 @@ class _Event:
     cell: Cell
     share: float = 0.0
     outcome: CellOutcome | None = None
+    #: True if the outcome says that no cell can run here.
+    hits_all: bool = False
     #: Notes about a round.
     state: dict[str, Any] | None = None
 
@@ -121,9 +123,9 @@ class Executor:
         elif event.kind == "again" and event.outcome is not None:
             self._tried_again(event.cell, event.outcome)
         elif event.outcome is not None:
-            self._ended(event.cell, event.outcome)
+            self._ended(event.cell, event.outcome, event.hits_all)
 
-    def _ended(self, cell: Cell, outcome: CellOutcome) -> None:
+    def _ended(self, cell: Cell, outcome: CellOutcome, hits_all: bool) -> None:
         entry = self.folder.entry(cell.id)
         entry["ended_at"] = now()
         if outcome.state == "interrupted":
@@ -138,7 +140,7 @@ class Executor:
                 self.folder.fail(cell.id, "internal", str(error))
         else:
             self.folder.fail(cell.id, outcome.kind, outcome.message)
-            self._judge_failure(outcome)
+            self._judge_failure(outcome, hits_all)
         if self.fatal is None and not (outcome.state == "interrupted" and self.stopping):
             self.watcher.cell_ended(cell, entry, outcome.seconds)
         if self.fatal is not None and entry["state"] != "finished":
@@ -153,7 +155,7 @@ class Executor:
         self.folder.keep(cell.id)
         self.watcher.cell_again(cell, f"{outcome.message}; it is tried again at the end of the round")
 
-    def _judge_failure(self, outcome: CellOutcome) -> None:
+    def _judge_failure(self, outcome: CellOutcome, hits_all: bool) -> None:
         """Ends the campaign if the same would happen to every other cell."""
         if self.plane.ends_campaign(outcome):
             self._give_up(UnavailableError(f"{outcome.message}; run the same command again when it is back"))
@@ -171,7 +173,7 @@ class Executor:
                 )
             )
             return
-        if outcome.kind == "unavailable" and not self.any_finished:
+        if hits_all:
             self._give_up(UnavailableError(outcome.message))
 
     def _other_host(self) -> str | None:
@@ -232,8 +234,10 @@ class Executor:
             except Exception as error:  # a bug of ours must not leave the campaign waiting for ever
                 outcome = CellOutcome("failed", "internal", f"{type(error).__name__}: {error}", 1)
             self.any_finished |= outcome.state == "finished"
-            again = outcome.state == "failed" and self._put_back(cell, outcome)
-            self.events.put(_Event("again" if again else "ended", cell, outcome=outcome))
+            # Judged here: when the main thread hears of it, this one may have finished the next cell.
+            hits_all = outcome.kind == "unavailable" and not self.any_finished
+            again = outcome.state == "failed" and self._put_back(cell, outcome, hits_all)
+            self.events.put(_Event("again" if again else "ended", cell, outcome=outcome, hits_all=hits_all))
             with self.lock:
                 # Cells wait in the order of their rounds.
                 over = not self.stopping and not (self.waiting and self.waiting[0].run == cell.run)
@@ -249,14 +253,12 @@ class Executor:
         if state is not None:
             self.events.put(_Event("round", cell, state={"at": now(), **state}))
 
-    def _put_back(self, cell: Cell, outcome: CellOutcome) -> bool:
+    def _put_back(self, cell: Cell, outcome: CellOutcome, hits_all: bool) -> bool:
         """Puts a failed cell at the end of its round, if it may be tried again."""
         # What is wrong with the cell stays wrong; and if nothing has worked yet, the user is told at once.
-        hopeless = outcome.kind in ("input", "memory") or (
-            outcome.kind == "unavailable" and not self.any_finished
-        )
+        hopeless = outcome.kind in ("input", "memory") or hits_all
         with self.lock:
-            if self.plane.ends_campaign(outcome):
+            if hits_all or self.plane.ends_campaign(outcome):
                 self.stopping = True
                 self.waiting.clear()
             if self.stopping or hopeless or self.again[cell.id] >= self.plane.retries:
