@@ -114,6 +114,8 @@ def run(cell: dict[str, Any], out: Path, how: object, files: str | None) -> int:
         "files": files,
     }
     (partial / "half-written").unlink()
+    # The ends of a Parquet file: a record without one is a torn one.
+    (partial / "packets.parquet").write_bytes(b"PAR1" + bytes(4) + b"PAR1")
     (partial / "run.json").write_text(json.dumps(document))
     partial.rename(out)
     say(event="done", verdict=verdict, reasons=[])

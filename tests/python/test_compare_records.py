@@ -11,6 +11,8 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from campaign_kit import edited
+from narrows.campaign import integrity
 from narrows.cli.all_commands import app
 from narrows.comparison import envelope
 from narrows.comparison.document import Request, compare
@@ -186,8 +188,15 @@ def test_other_seeds_are_not_paired(tmp_path: Path) -> None:
 
 def test_records_without_packets_have_no_envelope(tmp_path: Path) -> None:
     folder = simulated(tmp_path / "a", "[reno, vegas]")
-    for packets in folder.glob("cells/*/packets.parquet"):
-        packets.write_bytes(b"PAR1")
+    with edited(folder / "campaign.json") as document:
+        for entry in document["cells"]:
+            cell = folder / "cells" / entry["id"]
+            (cell / "packets.parquet").write_bytes(b"PAR1")
+            entry["digest"] = integrity.digest(cell)
+        digests = {entry["id"]: entry["digest"] for entry in document["cells"]}
+    with edited(folder / "results.json") as results:
+        assert results["digests"].keys() == digests.keys()
+        results["digests"] = digests
     result = CliRunner().invoke(app, ["compare", str(folder), "--pair", "reno=vegas", "--json"])
     assert result.exit_code == 0, result.output
     (shape,) = json.loads(result.stdout)["envelopes"]

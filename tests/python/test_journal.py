@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 import processes
-from campaign_kit import narrows, sentence, simulate
+from campaign_kit import edited, narrows, sentence, simulate
 from narrows.campaign import entries, journal, store
 from narrows.campaign.gathering import opened
 from narrows.campaign.journal import Journal
@@ -127,26 +127,25 @@ def test_a_changed_journal_is_refused_and_its_remedy_loses_no_cell(killed: Lab, 
 def test_a_record_that_a_power_cut_tore_is_made_again_if_no_line_notes_it(tmp_path: Path, name: str) -> None:
     folder = simulate(tmp_path / "out")
     file = folder / "campaign.json"
-    document = json.loads(file.read_text())
     whole = (folder / "cells" / "reno-r1" / name).read_bytes()
-    document["sessions"][-1].update(ended_at=None, outcome=None)
-    for entry in document["cells"]:
-        if entry["id"] == "reno-r1":
-            entry.update(state="pending", verdict=None, ended_at=None)
-            del entry["digest"]
-    file.write_text(json.dumps(document))
+    with edited(file) as document:
+        document["sessions"][-1].update(ended_at=None, outcome=None)
+        for entry in document["cells"]:
+            if entry["id"] == "reno-r1":
+                entry.update(state="pending", verdict=None, ended_at=None)
+                del entry["digest"]
+    killed = file.read_bytes()
     for torn in (b"", whole[: len(whole) // 2], None):
         part = folder / "cells" / "reno-r1" / name
         part.unlink() if torn is None else part.write_bytes(torn)
-        file.write_text(json.dumps(document))
+        file.write_bytes(killed)
         assert simulate(folder) and (folder / "cells" / "reno-r1" / name).read_bytes() == whole
 
 
 def test_a_journal_of_another_campaign_is_refused(tmp_path: Path) -> None:
     folder = simulate(tmp_path / "out")
-    document = json.loads((folder / "campaign.json").read_text())
-    document["sessions"][-1].update(ended_at=None, outcome=None)
-    (folder / "campaign.json").write_text(json.dumps(document))
+    with edited(folder / "campaign.json") as document:
+        document["sessions"][-1].update(ended_at=None, outcome=None)
     for hash_, session in ((document["hash"], 2), ("0" * 12, 1)):
         one = Journal(folder, hash_, session)
         one.write(journal.CELL, document["cells"][0])
@@ -157,9 +156,8 @@ def test_a_journal_of_another_campaign_is_refused(tmp_path: Path) -> None:
 
 def test_members_of_journals_are_checked_like_those_of_campaign_json(tmp_path: Path) -> None:
     folder = simulate(tmp_path / "out")
-    document = json.loads((folder / "campaign.json").read_text())
-    document["sessions"][-1].update(ended_at=None, outcome=None)
-    (folder / "campaign.json").write_text(json.dumps(document))
+    with edited(folder / "campaign.json") as document:
+        document["sessions"][-1].update(ended_at=None, outcome=None)
     entry = document["cells"][0]
     for change, words in (
         ({"state": 7}, r"journal.jsonl: is damaged: the file.cells\[0\].state is not printable text"),

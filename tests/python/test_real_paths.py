@@ -24,7 +24,7 @@ from narrows.campaign.peers import ARGUMENTS, Peer, PeerFailure, PeerPair, Stopp
 from narrows.campaign.plan import Plan, Sender, make_plan
 from narrows.campaign.planes import Progress, Run
 from narrows.campaign.run import _check_sizes
-from narrows.campaign.store import CampaignFolder
+from narrows.campaign.store import CampaignFolder, read_document
 from narrows.errors import NarrowsError, ScenarioError, UnavailableError
 from narrows.hosts.path_probe import ClockOffset, PathFacts, Port
 from narrows.hosts.remote_host import _LEAST_MTU, RemoteHost, RemoteOptions, Rendezvous, rendezvous_of
@@ -443,7 +443,7 @@ def test_failed_cells_are_tried_again_at_the_end_of_their_round(tmp_path: Path) 
     assert [one["message"] for one in entries["cubic-r1"]["failures"]] == ["the path was cut"]
     assert (entries["linux-bbr-r2"]["state"], entries["linux-bbr-r2"]["attempts"]) == ("failed", 3)
     assert "failures" not in entries["cubic-r2"]
-    stored = json.loads((made.path / "campaign.json").read_text())
+    stored = read_document(made.path)
     assert [(one["round"], one["when"], "error" in one) for one in stored["rounds"]] == [
         (1, "before", False),
         (1, "after", True),
@@ -504,7 +504,7 @@ def test_a_cell_that_is_finished_after_another_one_ended_the_campaign_stays_fini
     plane = Together(tmp_path, 0, {cells[0].id: [full]})
     with pytest.raises(NarrowsError, match="is full; make room"):
         Executor(made, plane, Quiet()).run(cells[:2])
-    stored = json.loads((made.path / "campaign.json").read_text())["cells"]
+    stored = read_document(made.path)["cells"]
     found = {entry["id"]: (entry["state"], entry["verdict"]) for entry in stored}
     assert found[cells[0].id] == ("pending", None)
     assert found[cells[1].id] == ("finished", "ok")

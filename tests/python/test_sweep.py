@@ -15,6 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 import narrows
+from campaign_kit import edited
 from narrows.cli.all_commands import app
 from narrows.errors import DataError, ScenarioError, UnavailableError, UsageError
 from narrows.statistics.runs import summarise
@@ -24,6 +25,7 @@ from narrows.sweep.engines import engine
 from narrows.sweep.execute import SweepRun
 from narrows.sweep.loading import LoadedSweep, load_sweep
 from narrows.sweep.merge import merge
+from narrows.sweep.parts import digest_of
 from narrows.sweep.store import SweepFolder
 from narrows.sweep.work import DEFAULT_MEMORY
 
@@ -436,9 +438,9 @@ def test_invalid_and_failed_points_are_counted(tmp_path: Path) -> None:
     verdicts = ["invalid" if one == cell else "ok" for one in table["cell"].to_pylist()]
     place = table.schema.get_field_index("verdict")
     pq.write_table(table.set_column(place, table.schema.field(place), [verdicts]), part)
-    document = json.loads((tmp_path / "out" / "sweep.json").read_text())
-    document["failed"] = [{"point": 9999, "scheme": scheme, "run": 1, "message": "it crashed"}]
-    (tmp_path / "out" / "sweep.json").write_text(json.dumps(document))
+    with edited(tmp_path / "out" / "sweep.json") as document:
+        document["failed"] = [{"point": 9999, "scheme": scheme, "run": 1, "message": "it crashed"}]
+        document["parts"][f"{part.parent.name}/{part.name}"] = digest_of(part.read_bytes())
     shown = CliRunner().invoke(app, ["sweep", "show", str(tmp_path / "out"), "--json"])
     (found,) = [one for one in json.loads(shown.stdout) if one["scheme"] == scheme]
     assert (found["cells"]["invalid"], found["cells"]["failed"]) == (1, 1)
