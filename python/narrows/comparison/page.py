@@ -11,7 +11,7 @@ from narrows.analysis.metrics import four_digits, head_of
 from narrows.comparison import margins, words
 from narrows.comparison import rows as row_names
 from narrows.comparison.findings import MISSING, SAME
-from narrows.report.policy import locked
+from narrows.policy import locked
 
 Json = Mapping[str, Any]
 

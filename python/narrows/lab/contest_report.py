@@ -13,7 +13,7 @@ from narrows import __version__
 from narrows.analysis.metrics import four_digits
 from narrows.campaign.store import write_atomically
 from narrows.csv_text import Rows
-from narrows.report.policy import locked
+from narrows.policy import locked
 from narrows.text import plural
 
 if TYPE_CHECKING:

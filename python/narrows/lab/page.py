@@ -12,7 +12,7 @@ from narrows import __version__
 from narrows.analysis.metrics import four_digits, unit_of
 from narrows.lab import answer, text
 from narrows.lab.comparing import ARTEFACT
-from narrows.report.policy import locked
+from narrows.policy import locked
 from narrows.text import plural
 
 Json = Mapping[str, Any]

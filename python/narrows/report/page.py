@@ -9,7 +9,8 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows.report import drawing, policy, style, tables
+from narrows import policy
+from narrows.report import drawing, style, tables
 from narrows.report.data import Campaign, Run
 from narrows.report.document import Document
 from narrows.report.figures.summary import styles_of

@@ -14,6 +14,7 @@ from typing import Any
 from narrows import __version__
 from narrows.analysis.metrics import head_of, show_number, unit_of
 from narrows.campaign.store import write_atomically
+from narrows.policy import locked
 from narrows.report import choice
 from narrows.report.cells import cell, name_cells, name_heads, row_names
 from narrows.report.data import Campaign
@@ -21,7 +22,6 @@ from narrows.report.document import ORDER, moment
 from narrows.report.figures import summary
 from narrows.report.figures._scatter import logarithmic, upright
 from narrows.report.page import asset, environment, marks_of, script_json, style_sheet
-from narrows.report.policy import locked
 from narrows.report.style import of_flow
 from narrows.site import ranks
 from narrows.text import distinct_names
