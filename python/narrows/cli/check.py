@@ -129,7 +129,8 @@ def _print(outcome: list[dict[str, Any]], whole: list[dict[str, Any]]) -> None:
     ]
     records = "1 record" if len(outcome) == 1 else f"{len(outcome)} records"
     if whole:
-        records += f" and {'its campaign' if len(whole) == 1 else f'{len(whole)} campaigns'}"
+        whose = "its" if len(outcome) == 1 else "their"
+        records += f" and {f'{whose} campaign' if len(whole) == 1 else f'{len(whole)} campaigns'}"
     lines.append(f"checks on {records}: {counted(check for _, check in checks)}")
     for line in lines:
         for number, text in enumerate(fold(line, width(console.file) - 2)):
