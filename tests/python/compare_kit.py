@@ -125,7 +125,7 @@ def campaign(
         "rows": rows,
     }
     columns = Columns(content)
-    lines = [line for scheme in schemes for line in results._summary(scheme, cells, rows, metrics, columns)]
+    lines = results._summaries(list(schemes), cells, rows, metrics, columns)
     found |= {"digests": {}, "summary": lines, "skipped": listed}
     (folder / "results.json").write_text(json.dumps(to_file(found)))
     return folder
