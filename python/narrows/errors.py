@@ -97,6 +97,8 @@ def reason(error: OSError) -> str:
 
 #: Errors of the system that are not about the path that they name.
 _OUT_OF = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EMFILE, errno.ENFILE, errno.EROFS)
+#: Those that writing into a file that is open, or reading from it, can meet. Sockets name no path either.
+_OF_OPEN_FILES = (*_OUT_OF, errno.EFBIG)
 _LONGEST_SHOWN = 200
 
 
@@ -113,6 +115,8 @@ def refused_path(error: Exception) -> NarrowsError | None:
         return None
     if error.filename is None:
         # Writing into a file that is open names none: its disk is full.
+        if error.errno not in _OF_OPEN_FILES:
+            return None
         return NarrowsError(f"a file can't be written or read: {reason(error)}")
     path = str(error.filename)
     shown = path if len(path) <= _LONGEST_SHOWN else f"{path[:_LONGEST_SHOWN]}..."

@@ -49,7 +49,7 @@ def open_regular(path: Path) -> BufferedReader:
 
 def _irregular(path: Path, mode: int) -> OSError:
     if stat.S_ISDIR(mode):
-        return IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(path))
+        return IsADirectoryError(errno.EISDIR, "it is not a regular file but a folder", str(path))
     return IrregularFileError(errno.EINVAL, "it is not a regular file", str(path))
 
 

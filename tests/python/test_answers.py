@@ -20,6 +20,7 @@ from narrows.agent.location import ROOT, USER, Location, find_agent
 from narrows.agent.session import Lines
 from narrows.errors import UnavailableError
 from narrows.hosts import check, clocks, path_probe, sysctls
+from narrows.text import has_hidden
 
 _LIAR = Path(__file__).with_name("lying_agent.py")
 
@@ -83,10 +84,10 @@ def _use(theirs: Any) -> None:
         schema.checked("far", theirs, schema.HOST)
     except UnavailableError as error:
         told = str(error)
-        assert told.startswith("far: the agent's answer is malformed: ") and told.isprintable(), told
+        assert told.startswith("far: the agent's answer is malformed: ") and not has_hidden(told), told
         return
     rows = check._machines(here(), Location("far", [], ROOT), facts(), theirs)
-    assert all(word.isprintable() for row in rows for word in (row.here, row.there))
+    assert not any(has_hidden(word) for row in rows for word in (row.here, row.there))
     sysctls.planned(theirs)
     clocks.by_ntp(facts()["clock"], theirs["clock"])
 

@@ -206,7 +206,7 @@ def call(*arguments: str, cwd: Path) -> Any:
 
 def test_wrong_usage_is_refused(tmp_path: Path) -> None:
     done = call("--rate", "50", cwd=tmp_path)
-    assert done.returncode == 3
+    assert done.returncode == 2
     assert "--rate" in done.stderr
 
 

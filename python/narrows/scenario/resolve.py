@@ -326,9 +326,11 @@ def _listed(
             if one.media or one.program:
                 _check_special(one, flow, problems)
         label = " + ".join(labels)
-        with problems.noted():
-            # Names of files and values of parameters may be part of it.
-            check_visible(mark, label)
+        if not any(one.key.startswith(f"{mark.path}.") for one in problems.found):
+            with problems.noted():
+                # Names of files and values of parameters may be part of it; what is wrong with one of them
+                # has been noted at its place.
+                check_visible(mark, label)
         slug = slugs.add("+".join(slug_of(one) for one in labels))
         listed = [flow.to_json(number, one, network) for number, (flow, one) in enumerate(used, 1)]
         rows.append(SchemeRow(label, slug, listed, pair=pair))
