@@ -1,13 +1,15 @@
 """Every figure of the registry over matrices, numbers of schemes and presets: nothing is cut or overlaps.
 
 A figure that is added to the registry is tested here without another line, and must be drawn by one of the
-campaigns. The campaigns are simulated once (432 cells, and some dozens); the largest figures are in `study`.
+campaigns. The campaigns are simulated once (432 cells, and some dozens); with NARROWS_FIGURES=all every figure
+is drawn in every size.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -28,6 +30,8 @@ pytestmark = pytest.mark.timeout(1200)
 
 PRESETS = {name.value: Options(width, height, size) for name, (width, height, size) in _PRESETS.items()}
 #: Numbers of combinations and schemes; the last ones take the longest.
+#: With NARROWS_FIGURES=all every figure is drawn in every size, which takes some ten minutes.
+EVERY_SIZE = os.environ.get("NARROWS_FIGURES") == "all"
 SIZES = [(1, 2), (1, 17), (1, 24), (6, 2), (6, 17), (6, 24), (18, 2), (18, 17), (18, 24)]
 QUICK = {(1, 24), (6, 17), (18, 2)}
 CAMPAIGN = [name for name, kind in figures.registry().items() if kind.scope == "campaign"]
@@ -74,8 +78,8 @@ def _cases() -> list[Any]:
             for preset in PRESETS:
                 always = name in ALWAYS and size == (18, 24) and preset == "column"
                 quick = always or (size in QUICK and (preset != "slide" or size == (6, 17)))
-                marks = () if quick else (pytest.mark.study,)
-                found.append(pytest.param(name, *size, preset, marks=marks))
+                if quick or EVERY_SIZE:
+                    found.append(pytest.param(name, *size, preset))
     return found
 
 
@@ -93,7 +97,7 @@ def test_a_figure_of_a_campaign_shows_all_its_data_and_no_text_over_another(
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("name", RUN)
-@pytest.mark.parametrize("schemes", [pytest.param(1, marks=pytest.mark.study), 2, 24])
+@pytest.mark.parametrize("schemes", [1, 2, 24] if EVERY_SIZE else [2, 24])
 def test_a_figure_of_runs_shows_all_its_data_and_no_text_over_another(
     matrix: Path, name: str, schemes: int, preset: str
 ) -> None:
