@@ -1,8 +1,8 @@
 """Every figure of the registry over matrices, numbers of schemes and presets: nothing is cut or overlaps.
 
 A figure that is added to the registry is tested here without another line, and must be drawn by one of the
-campaigns. The campaigns are simulated once (432 cells, and some dozens); with NARROWS_FIGURES=all every figure
-is drawn in every size.
+campaigns. The campaigns are simulated once (432 cells, and some dozens); with NARROWS_FIGURES=all every
+figure is drawn in every size.
 """
 
 from __future__ import annotations
