@@ -273,7 +273,7 @@ def copy(world: World, tmp_path: Path) -> Path:
 
 
 def _reseal(folder: Path, change: Callable[[dict[str, Any]], object], name: str = "results.json") -> None:
-    """A change of somebody who computes the digest anew."""
+    """A change by an attacker who computes the digest anew."""
     from campaign_kit import edited
 
     with edited(folder / name) as document:

@@ -134,7 +134,7 @@ def decide(findings: Sequence[Finding], margins: Mapping[str, Margin]) -> None:
 
 
 def _without_test(finding: Finding, margin: Margin) -> Equivalence | None:
-    """What follows without a test: from identical runs, or because nothing can be said."""
+    """The outcome that needs no test: of identical runs, or because nothing can be said."""
     undecided = Equivalence(margin, UNDECIDED)
     if finding.outcome == MISSING or finding.absolute is None:
         return replace(undecided, why=finding.why)
