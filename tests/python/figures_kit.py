@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import Collection
+from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
 from matplotlib.text import Text
 
 from campaign_kit import narrows
@@ -216,6 +218,28 @@ def _points_of(one: Collection, data: Any) -> Iterator[tuple[str, Any]]:
         for path in one.get_paths():
             if np.size(path.vertices):
                 yield kind, path.vertices
+
+
+def same_looks(figure: Figure) -> list[str]:
+    """Pairs of entries of the legend that no reader can tell apart."""
+    looks: dict[tuple[Any, ...], str] = {}
+    pairs = []
+    for legend in figure.legends:
+        for text, handle in zip(legend.get_texts(), legend.legend_handles, strict=True):
+            if not isinstance(handle, Line2D):
+                continue
+            look = (
+                to_hex(handle.get_color()),
+                str(handle.get_linestyle()),
+                str(handle._unscaled_dash_pattern),  # type: ignore[attr-defined]
+                str(handle.get_marker()),
+                str(handle.get_fillstyle()),
+                str(handle.get_markerfacecolor()),
+            )
+            if look in looks:
+                pairs.append(f"{looks[look]} and {text.get_text()}")
+            looks[look] = text.get_text()
+    return pairs
 
 
 def colours_in_legends(figure: Figure) -> dict[str, str]:

@@ -95,17 +95,48 @@ def test_a_figure_of_a_campaign_shows_all_its_data_and_no_text_over_another(
     assert kit.problems(_drawn(chosen, PRESETS[preset])) == []
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-@pytest.mark.parametrize("name", RUN)
-@pytest.mark.parametrize("schemes", [1, 2, 24] if EVERY_SIZE else [2, 24])
+def _run_cases() -> list[Any]:
+    every = [(1, 1), (1, 2), (1, 24), (6, 2), (6, 17), (18, 2)]
+    return [
+        pytest.param(name, *size, preset)
+        for name in RUN
+        for size in every
+        for preset in PRESETS
+        if EVERY_SIZE or size in {(1, 2), (1, 24)} or (size == (6, 2) and preset == "column")
+    ]
+
+
+@pytest.mark.parametrize(("name", "combinations", "schemes", "preset"), _run_cases())
 def test_a_figure_of_runs_shows_all_its_data_and_no_text_over_another(
-    matrix: Path, name: str, schemes: int, preset: str
+    matrix: Path, name: str, combinations: int, schemes: int, preset: str
 ) -> None:
-    chosen = replace(_choice(matrix, name, 1, schemes), flows=(1,) if schemes == 24 else ())
+    chosen = _choice(matrix, name, combinations, schemes)
+    chosen = replace(chosen, flows=(1,) if schemes == 24 else ())
     data = plotting.select(chosen)
     if all(figures.registry()[name].absent(run) is not None for run in data.runs):
         return
-    assert kit.problems(_drawn(chosen, PRESETS[preset])) == []
+    drawn = _drawn(chosen, PRESETS[preset])
+    assert kit.problems(drawn) == []
+    assert kit.same_looks(drawn) == []
+
+
+def test_runs_of_a_matrix_have_a_panel_for_each_condition(matrix: Path) -> None:
+    drawn = plotting.compose(_choice(matrix, "window", 6, 2), PRESETS["text"])
+    delays = ["20", "30", "40", "60", "80", "120"]
+    assert [axes.get_title(loc="left").split()[-2:] for axes in drawn.figure.axes] == [
+        [delay, "ms"] for delay in delays
+    ]
+    assert set(drawn.numbers["scheme"]) == {"cubic", "reno"}
+    assert list(dict.fromkeys(drawn.numbers["delay"])) == [f"{delay} ms" for delay in delays]
+    assert (
+        "A panel for each of the 6 combinations of the matrix. All rows have droptail 2 bdp." in drawn.caption
+    )
+
+
+def test_maps_of_all_metrics_over_the_same_parameters_have_the_same_axes(matrix: Path) -> None:
+    numbers = plotting.compose(_choice(matrix, "surface", 18, 2), PRESETS["text"]).numbers
+    assert len(set(numbers["metric"])) > 1
+    assert len({*zip(numbers["x"], numbers["y"], strict=True)}) == 1
 
 
 @pytest.mark.parametrize("preset", ["column", "text"])

@@ -35,18 +35,25 @@ def text_mm(text: str, size_pt: float) -> float:
     return float(width) * MM_PER_PT * _HINTED
 
 
+#: Places at which text may be broken, the best first: after commas, between words, anywhere.
+_PIECES = (r"[^,]+,? ?", r"[^-_:/ ,;]*[-_:/ ,;]*", r".")
+
+
 def fold_text(text: str, room_mm: float, size_pt: float) -> list[str]:
-    """The text in lines no wider than the room: broken after commas, else between words, else anywhere."""
-    for pattern in (r"[^,]+,? ?", r"[^-_:/ ,;]*[-_:/ ,;]*", r"."):
-        pieces = [piece for piece in re.findall(pattern, text) if piece]
-        if all(text_mm(piece.strip(), size_pt) <= room_mm for piece in pieces) or pattern == ".":
-            break
+    """The text in lines no wider than the room. A part between commas is only broken where it has no room on
+    a line of its own, and a word likewise."""
+    return _fold(text, room_mm, size_pt, _PIECES)
+
+
+def _fold(text: str, room_mm: float, size_pt: float, patterns: Sequence[str]) -> list[str]:
     lines = [""]
-    for piece in pieces:
-        if lines[-1] and text_mm((lines[-1] + piece).strip(), size_pt) > room_mm:
-            lines.append("")
-        lines[-1] += piece
-    return [line.strip() for line in lines]
+    for piece in re.findall(patterns[0], text):
+        if text_mm((lines[-1] + piece).strip(), size_pt) <= room_mm:
+            lines[-1] += piece
+            continue
+        whole = len(patterns) == 1 or text_mm(piece.strip(), size_pt) <= room_mm
+        lines += [piece] if whole else _fold(piece, room_mm, size_pt, patterns[1:])
+    return [line.strip() for line in lines if line.strip()] or [""]
 
 
 def size_in_mm(figure: Figure, artist: Any) -> tuple[float, float]:

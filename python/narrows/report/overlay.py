@@ -1,23 +1,39 @@
-"""Several runs over each other in one figure over time: colour tells the scheme, dash and mark the flow."""
+"""Several runs in one figure over time: colour and mark tell the scheme, dash the flow, and a panel the
+condition of a matrix."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from narrows.report.data import Run, floats
-from narrows.report.drawing import Numbers, Options, over_time
+from narrows.report.drawing import (
+    Numbers,
+    Options,
+    TimePlot,
+    mark_times,
+    over_time,
+    paper_style,
+    reach_in_time,
+)
 from narrows.report.figures import FigureKind
+from narrows.report.panels import Block, Panels
 from narrows.report.style import SHADE, Style, of
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+    from narrows.campaign.conditions import Row
+
 MOST_LINES = 60
-"""More lines than this in one figure can't be told apart."""
+"""More lines than this in one panel can't be told apart."""
+NEAR = 4.0
+"""Panels whose highest values differ by no more than this factor share the upright axis."""
+_TIME = "time since the start of the run (s)"
 _DASHES: tuple[Any, ...] = (
     "-",
     (0, (5, 1.5)),
@@ -25,6 +41,8 @@ _DASHES: tuple[Any, ...] = (
     (0, (6, 1.5, 1.5, 1.5)),
     (0, (3, 1, 1, 1, 1, 1)),
 )
+#: Fillings of marks, one for each dash.
+_FILLINGS = ("full", "none", "left", "top", "right")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +50,9 @@ class Line:
     """One series of one run, as its interactive chart has it."""
 
     run: Run
+    row: Row
+    #: The values of the matrix that not all rows share, in words; empty without a matrix.
+    condition: str
     label: str
     axis: str
     kind: str
@@ -46,50 +67,51 @@ def possible(kind: FigureKind) -> bool:
     return hasattr(kind.module, "chart")
 
 
-def lines(kind: FigureKind, runs: Sequence[Run]) -> list[Line]:
-    """The series of the runs. Of what is drawn twice, as sent and delivered, only what is solid; the
-    capacity of the first run stands for all."""
+def lines(kind: FigureKind, runs: Sequence[Run], conditions: Mapping[str, Sequence[Row]]) -> list[Line]:
+    """The series of the runs, panel by panel in the order of the scenario. Of two forms of a series, such as
+    sent and delivered, only the solid one is taken; a panel has the capacity of its first run."""
     from narrows.report import ReportError
 
-    found: list[Line] = []
-    seen: dict[str, int] = {}
+    drawn: list[Line] = []
+    for condition, rows in conditions.items():
+        own = {row.label: row for row in rows}
+        in_panel = _lines_of(kind, [run for run in runs if run.scheme in own], own, condition)
+        if len(in_panel) > MOST_LINES:
+            raise ReportError(
+                f"these are {len(in_panel)} lines, more than the {MOST_LINES} that can be told apart; choose"
+                " some with --schemes, --runs or --flows"
+            )
+        drawn += in_panel
+    if not drawn:
+        raise ReportError(f"figure {kind.name} has no lines that could lie over each other")
+    return drawn
+
+
+def _lines_of(kind: FigureKind, runs: Sequence[Run], rows: Mapping[str, Row], condition: str) -> list[Line]:
+    """The series of a panel, its capacity first."""
+    drawn: list[Line] = []
+    count: dict[str, int] = {}
     for run in runs:
         chart = kind.chart(run) or {"series": []}
-        shown = [one for one in chart["series"] if not one.get("dash") and one.get("kind") != "area"]
-        for one in shown:
-            label = run.scheme if runs_once(runs, run) else f"{run.scheme}, run {run.number}"
-            if len(shown) > 1:
-                label += f", {str(one['label']).removesuffix(' delivered')}"
-            place = seen.get(run.scheme, 0)
-            seen[run.scheme] = place + 1
-            times, values = floats(chart["xs"][one["x"]]), floats(one["y"])
-            style = _look(run)
-            found.append(
-                Line(run, label, chart["y"], one["kind"], times, values, style, _DASHES[place % len(_DASHES)])
+        row, style = rows[run.scheme], _look(run)
+        solid = [series for series in chart["series"] if not series.get("dash")]
+        areas = [series for series in solid if series.get("kind") == "area"]
+        shown = [series for series in solid if series.get("kind") != "area"]
+        name = row.scheme
+        if not runs_once(runs, run):
+            name += f", run {run.number}"
+        for series in [*(areas if run is runs[0] else []), *shown]:
+            label, dash = str(series["label"]), "-"
+            if series not in areas:
+                place = count.get(run.scheme, 0)
+                count[run.scheme] = place + 1
+                label = f"{name}, {label.removesuffix(' delivered')}" if len(shown) > 1 else name
+                dash = _DASHES[place % len(_DASHES)]
+            times, values = floats(chart["xs"][series["x"]]), floats(series["y"])
+            drawn.append(
+                Line(run, row, condition, label, chart["y"], series["kind"], times, values, style, dash)
             )
-        for one in chart["series"]:
-            if one.get("kind") == "area" and run is runs[0]:
-                found.insert(
-                    0,
-                    Line(
-                        run,
-                        one["label"],
-                        chart["y"],
-                        "area",
-                        floats(chart["xs"][one["x"]]),
-                        floats(one["y"]),
-                        _look(run),
-                        "-",
-                    ),
-                )
-    if not found:
-        raise ReportError(f"figure {kind.name} has no lines that could lie over each other")
-    if len(found) > MOST_LINES:
-        raise ReportError(
-            f"these are {len(found)} lines, more than the {MOST_LINES} that can be told apart; choose some"
-            " with --schemes, --runs or --flows"
-        )
-    return found
+    return sorted(drawn, key=lambda line: line.kind != "area")
 
 
 def _look(run: Run) -> Style:
@@ -101,69 +123,129 @@ def runs_once(runs: Sequence[Run], run: Run) -> bool:
     return sum(other.scheme == run.scheme for other in runs) == 1
 
 
-def figure(found: Sequence[Line], runs: Sequence[Run], options: Options) -> Figure:
-    """All lines in one picture."""
-    longest = max(run.duration_s for run in runs)
-    marks = (
-        runs[0].change_times_s if all(run.change_times_s == runs[0].change_times_s for run in runs) else []
-    )
-    with over_time(options, 62.0, longest, marks, found[0].axis) as plot:
-        for number, line in enumerate(found):
-            style = line.style
-            if line.kind == "area":
-                shade = plot.axes.fill_between(
-                    line.times, line.values, step="post", color=SHADE, linewidth=0, zorder=0.5
-                )
-                plot.show(shade, line.label, line.values)
-                continue
-            every = max(1, len(line.times) // 8)
-            first = number * every // max(1, len(found))
-            how: dict[str, Any] = {
-                "color": style.color,
-                "marker": style.marker,
-                "markersize": 3.4,
-                "markeredgecolor": "white",
-                "markeredgewidth": 0.4,
-            }
-            if line.kind == "points":
-                plot.axes.plot(
-                    line.times,
-                    line.values,
-                    linestyle="none",
-                    marker=".",
-                    markersize=1.2,
-                    color=style.color,
-                    markeredgewidth=0,
-                    rasterized=True,
-                )
-                hollow = (
-                    {} if line.dash == "-" else {"markerfacecolor": "white", "markeredgecolor": style.color}
-                )
-                (key,) = plot.axes.plot(
-                    line.times[first::every], line.values[first::every], linestyle="none", **(how | hollow)
-                )
-            else:
-                step = "steps-post" if line.kind == "step" else "default"
-                (key,) = plot.axes.plot(
-                    line.times,
-                    line.values,
-                    drawstyle=step,
-                    linestyle=line.dash,
-                    linewidth=1.0,
-                    markevery=(first, every),
-                    **how,
-                )
-            plot.show(key, line.label, line.values)
+def figure(drawn: Sequence[Line], options: Options) -> Figure:
+    """All lines: in one picture, or in a panel per condition."""
+    panels: dict[str, list[Line]] = {}
+    for line in drawn:
+        panels.setdefault(line.condition, []).append(line)
+    if len(panels) > 1:
+        return _small_multiples(panels, options)
+    longest = max(line.run.duration_s for line in drawn)
+    with over_time(options, 62.0, longest, _shared_changes(drawn), drawn[0].axis) as plot:
+        _draw(plot, drawn)
     return plot.figure
 
 
-def numbers(found: Sequence[Line]) -> Numbers:
-    """One row per point of a line."""
+def _small_multiples(panels: Mapping[str, Sequence[Line]], options: Options) -> Figure:
+    first = next(iter(panels.values()))[0]
+    longest = max(line.run.duration_s for drawn in panels.values() for line in drawn)
+    tops = [max(float(np.nanmax(line.values, initial=0.0)) for line in drawn) for drawn in panels.values()]
+    together = max(tops) <= NEAR * min(tops)
+    entries: dict[str, Any] = {}
+    with paper_style(options):
+        block = Block(list(panels), _TIME, first.axis, 26.0)
+        page = Panels(options, [block], least_mm=32.0, narrowest_mm=22.0, shared=(True, together))
+        ends: list[tuple[float, float]] = []
+        for axes, drawn in zip(page.axes[0], panels.values(), strict=True):
+            plot = TimePlot(page.figure, axes)
+            _draw(plot, drawn)
+            mark_times(axes, _shared_changes(drawn))
+            for label, handle in plot.entries:
+                entries.setdefault(label, handle)
+            ends.append(plot.ends or (0.0, 0.0))
+        _reach(page.axes[0], ends, longest, together=together)
+        page.finish(entries)
+    return page.figure
+
+
+def _reach(
+    axes: Sequence[Axes], ends: Sequence[tuple[float, float]], longest: float, *, together: bool
+) -> None:
+    """Gives panels their limits once all of them have their data."""
+    if together:
+        ends = [(min(low for low, _ in ends), max(high for _, high in ends))] * len(ends)
+    spans = []
+    for panel, (low, high) in zip(axes, ends, strict=True):
+        pad = 0.12 * (high - low)
+        panel.set_ylim(low - pad if low < 0 else 0, high + pad if high > low else 1)
+        reach_in_time(panel, longest)
+        spans.append(panel.get_xlim())
+    axes[0].set_xlim(min(low for low, _ in spans), max(high for _, high in spans))
+
+
+def _shared_changes(drawn: Sequence[Line]) -> Sequence[float]:
+    """The instants of the timeline, where all runs have the same."""
+    first = drawn[0].run.change_times_s
+    return first if all(line.run.change_times_s == first for line in drawn) else []
+
+
+def _draw(plot: TimePlot, drawn: Sequence[Line]) -> None:
+    """Draws lines into axes, each with an entry of the legend."""
+    for number, line in enumerate(drawn):
+        if line.kind == "area":
+            shade = plot.axes.fill_between(
+                line.times, line.values, step="post", color=SHADE, linewidth=0, zorder=0.5
+            )
+            plot.show(shade, line.label, line.values)
+            continue
+        every = max(1, len(line.times) // 8)
+        first = number * every // max(1, len(drawn))
+        how: dict[str, Any] = {
+            "color": line.style.color,
+            "marker": line.style.marker,
+            "markersize": 3.4,
+            "markeredgecolor": "white",
+            "markeredgewidth": 0.4,
+        }
+        if line.kind == "points":
+            plot.axes.plot(
+                line.times,
+                line.values,
+                linestyle="none",
+                marker=".",
+                markersize=1.2,
+                color=line.style.color,
+                markeredgewidth=0,
+                rasterized=True,
+            )
+            if line.dash != "-":
+                how |= {
+                    "fillstyle": _FILLINGS[_DASHES.index(line.dash)],
+                    "markeredgecolor": line.style.color,
+                    "markerfacecoloralt": "white",
+                }
+            (key,) = plot.axes.plot(
+                line.times[first::every], line.values[first::every], linestyle="none", **how
+            )
+        else:
+            (key,) = plot.axes.plot(
+                line.times,
+                line.values,
+                drawstyle="steps-post" if line.kind == "step" else "default",
+                linestyle=line.dash,
+                linewidth=1.0,
+                markevery=(first, every),
+                **how,
+            )
+        plot.show(key, line.label, line.values)
+
+
+def numbers(drawn: Sequence[Line]) -> Numbers:
+    """One row per point of a line, with the scheme and each value of the matrix in a column of its own."""
+    points = [line for line in drawn for _ in line.times]
+    names = dict.fromkeys(name for line in drawn for name, _ in line.row.values)
+    others = {"cell", "scheme", "run", "line", "time_s", "value"}
     return {
-        "cell": [line.run.cell for line in found for _ in line.times],
-        "scheme": [line.run.scheme for line in found for _ in line.times],
-        "run": [line.run.number for line in found for _ in line.times],
-        "line": [line.label for line in found for _ in line.times],
-        "time_s": np.concatenate([line.times for line in found]),
-        "value": np.concatenate([line.values for line in found]),
+        "cell": [line.run.cell for line in points],
+        "scheme": [line.row.scheme for line in points],
+        **{
+            f"value of {name}" if name in others else name: [
+                dict(line.row.values).get(name) for line in points
+            ]
+            for name in names
+        },
+        "run": [line.run.number for line in points],
+        "line": [line.label for line in points],
+        "time_s": np.concatenate([line.times for line in drawn]),
+        "value": np.concatenate([line.values for line in drawn]),
     }

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 EDGE_MM = 1.5
 """Room between what is drawn and the edge of the page."""
 GAP_MM = 4.5
+LABELLED_GAP_MM = 9.0
+"""Room between panels before the labels of ticks are measured, where each panel has its own."""
 LEAST_HEIGHT_MM = 11.0
 TALLEST_MM = 235.0
 """Height of the text of a page: more columns are taken where panels would need more."""
@@ -85,6 +87,7 @@ class Panels:
         self.figure = new_figure(options, 60.0)
         self.axes: list[list[Axes]] = []
         self._left, self._widest = left_mm, widest_mm
+        self._gap = GAP_MM if shared[1] else LABELLED_GAP_MM
         for block in self.blocks:
             row: list[Axes] = []
             for _ in block.titles:
@@ -127,7 +130,7 @@ class Panels:
     def _width(self, columns: int) -> float:
         return min(
             self._widest,
-            (self.options.width_mm - self._left - 2 * EDGE_MM - (columns - 1) * GAP_MM) / columns,
+            (self.options.width_mm - self._left - 2 * EDGE_MM - (columns - 1) * self._gap) / columns,
         )
 
     def _choose_columns(self, least: float, narrowest: float) -> int:
@@ -177,24 +180,30 @@ class Panels:
     def _room(self, row: Sequence[Axes], place: int) -> tuple[float, float]:
         """The part of the page in which the labels of a panel's ticks may lie."""
         column = place % self.columns
-        left = self._left + column * (self.panel_mm + GAP_MM)
+        left = self._left + column * (self.panel_mm + self._gap)
         is_last = column == self.columns - 1 or place == len(row) - 1
         return (
-            EDGE_MM / 2 if column == 0 else left - GAP_MM / 2 + 0.3,
-            self.options.width_mm - EDGE_MM / 2 if is_last else left + self.panel_mm + GAP_MM / 2 - 0.3,
+            EDGE_MM / 2 if column == 0 else left - self._gap / 2 + 0.3,
+            self.options.width_mm - EDGE_MM / 2 if is_last else left + self.panel_mm + self._gap / 2 - 0.3,
         )
 
     def _measure(self) -> None:
         """Takes the room that the labels of ticks need."""
         mm = 25.4 / self.figure.dpi
-        left = 1.0
+        left = inner = 1.0
         for number, row in enumerate(self.axes):
             under = 1.0
-            for axes in row:
+            for place, axes in enumerate(row):
                 frame = axes.get_window_extent()
-                left = max([left, *((frame.x0 - one.x0) * mm for _, _, one in label_extents(axes.yaxis))])
+                wide = max([0.0, *((frame.x0 - box.x0) * mm for _, _, box in label_extents(axes.yaxis))])
+                if place % self.columns:
+                    inner = max(inner, wide)
+                else:
+                    left = max(left, wide)
                 under = max([under, *((frame.y0 - one.y0) * mm for _, _, one in label_extents(axes.xaxis))])
             self._under[number] = under + 0.6
+        if not self.shared[1]:
+            self._gap = inner + 3.0
         lines = max(len(self._upright(number)) for number in range(len(self.blocks)))
         self._left = EDGE_MM + lines * self._line + left + 0.8
 
@@ -209,7 +218,7 @@ class Panels:
             old.remove()
         page = self.options.width_mm - 2 * EDGE_MM
         size, line, columns = self.options.font_pt, self._line, self.columns
-        title_room = self.panel_mm + GAP_MM - 1.0
+        title_room = self.panel_mm + self._gap - 1.0
         titles = [
             [
                 [part.rstrip(",") for part in fold_text(_unbroken(t), title_room, size)] if t else []
@@ -260,7 +269,7 @@ class Panels:
             for start, above in zip(range(0, len(row), columns), over[number], strict=True):
                 y += above
                 for column, axes in enumerate(row[start : start + columns]):
-                    self._set(axes, self._left + column * (self.panel_mm + GAP_MM), y, high)
+                    self._set(axes, self._left + column * (self.panel_mm + self._gap), y, high)
                     if words := titles[number][start + column]:
                         axes.set_title("\n".join(words), loc="left", pad=2.0, fontsize=size)
                 y += high + _BELOW_PANEL + (between[number] if start + columns < len(row) else 0.0)
@@ -269,7 +278,7 @@ class Panels:
                 self._text(EDGE_MM + place * line, (top + y) / 2, text, rotation=90, ha="left", va="center")
             y += self._under[number]
             used = min(columns, len(row))
-            centre = self._left + (used * self.panel_mm + (used - 1) * GAP_MM) / 2
+            centre = self._left + (used * self.panel_mm + (used - 1) * self._gap) / 2
             for text in feet[number]:
                 half = text_mm(text, size) / 2
                 x = min(max(centre, half + EDGE_MM), self.options.width_mm - EDGE_MM - half)

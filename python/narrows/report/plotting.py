@@ -13,6 +13,7 @@ from narrows.report import ReportError, UnknownNameError, accounts, choice, draw
 from narrows.report.accounts import Account
 from narrows.report.data import Campaign, Run, load
 from narrows.report.drawing import Numbers, Options
+from narrows.report.figures import _conditions
 from narrows.report.style import Style, distinct, with_condition
 from narrows.report.ticks import drop_crowded_labels
 from narrows.text import did_you_mean, shorten
@@ -199,7 +200,7 @@ def _compose(chosen: Choice, options: Options) -> Drawing:
     if not drawable:
         raise ReportError(f"figure {kind.name} can't be drawn: {kind.absent(runs[0])}")
     drawn = (
-        _overlaid(kind, drawable, options)
+        _overlaid(kind, drawable, data, options)
         if len(drawable) > 1
         else _finished(kind, drawable[0], drawable, options)
     )
@@ -248,16 +249,17 @@ def told(caption: str, account: Account | None) -> str:
     return f"{caption} {account.sentences()}" if account is not None else caption
 
 
-def _overlaid(kind: figures.FigureKind, runs: list[Run], options: Options) -> Drawing:
+def _overlaid(kind: figures.FigureKind, runs: list[Run], data: Campaign, options: Options) -> Drawing:
     if not overlay.possible(kind):
         names = ", ".join(run.cell for run in runs[:6])
         raise ReportError(
             f"figure {kind.name} shows one run; choose it with --runs, for example --runs {runs[0].cell}"
             f" (there is {names})"
         )
-    lines = overlay.lines(kind, runs)
-    figure = overlay.figure(lines, runs, options)
+    lines = overlay.lines(kind, runs, data.conditions)
+    figure = overlay.figure(lines, options)
     caption = f"{kind.title} of {len(runs)} runs over each other, in the colours of their schemes."
+    caption += _conditions.says_conditions(data)
     caption += str(getattr(kind.module, "OVERLAID", "")) + _limited(figure, options)
     account = accounts.of_runs(runs, "single runs, of each row the one nearest to its medians unless chosen")
     return Drawing(figure, overlay.numbers(lines), kind.title, told(caption, account), _ids(runs), account)

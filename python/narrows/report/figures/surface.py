@@ -42,15 +42,17 @@ def absent(data: Campaign) -> str | None:
 
 
 def _axes(points: list[Points]) -> tuple[str, str] | None:
-    """The two parameters that explain most of the metric, over all schemes; across is the first."""
+    """The two parameters that explain most of the metric, over all schemes, in the order of the scenario, so
+    that the maps of all metrics over the same parameters have the same axes."""
     shares: dict[str, float] = {}
     for one in points:
         for name, share in effects(one).main.items():
             shares[name] = shares.get(name, 0.0) + share
     if len(shares) < 2:
         return None
-    first, second = sorted(shares, key=lambda name: -shares[name])[:2]
-    return first, second
+    strongest = sorted(shares, key=lambda name: -shares[name])[:2]
+    across, up = (name for name in points[0].values if name in strongest)
+    return across, up
 
 
 def _grids(points: list[Points], axes: tuple[str, str]) -> tuple[list[Any], list[str], list[str]]:

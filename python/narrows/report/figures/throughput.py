@@ -19,7 +19,7 @@ TITLE = "Throughput"
 ALSO = ("rate",)
 SCOPE = "run"
 ORDER = 10
-OVERLAID = " Rates are those at which packets arrived; shaded is the capacity in the first run."
+OVERLAID = " Rates are those at which packets arrived; the capacity (shaded) is that of the first run."
 PAPER_NOTE = "The legend has the means. Markers only distinguish the flows."
 
 
