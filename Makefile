@@ -87,6 +87,7 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
 	$(BIN)/python .ci/lints
 	$(BIN)/python .ci/lengths
+	$(BIN)/python .ci/counts
 	cargo fmt --check --manifest-path examples/own-scheme/Cargo.toml
 	cargo test --release --quiet --manifest-path examples/own-scheme/Cargo.toml
 	for crate in programs/*/Cargo.toml; do cargo fmt --check --manifest-path $$crate; done
