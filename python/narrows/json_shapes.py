@@ -52,7 +52,9 @@ def is_text(value: Any) -> bool:
 
 def _is_lines(value: Any) -> bool:
     """True for text of any length, in lines."""
-    return isinstance(value, str) and not any(map(has_hidden, re.split(r"\r?\n", value)))
+    if not isinstance(value, str):
+        return False
+    return not any(map(has_hidden, re.split(r"\r?\n", value) if "\n" in value else [value]))
 
 
 OBJECT = scalar(lambda value: isinstance(value, dict), "an object")

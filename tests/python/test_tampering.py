@@ -232,6 +232,7 @@ def _passes(folder: Path) -> bool:
     return call("check", folder).exit_code == 0
 
 
+@pytest.mark.timeout(300 + COUNT)
 def test_no_change_is_shown_without_a_word_or_passes_check(world: World, tmp_path: Path) -> None:
     chance = random.Random(SEED)
     missed = []

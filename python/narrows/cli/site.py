@@ -41,6 +41,7 @@ def site(
     from narrows.console import say, stderr_console
     from narrows.errors import EXIT_BAD_INPUT
     from narrows.site import build
+    from narrows.sweep.engines import usable_processors
 
     read_metrics(metrics)
     console = stderr_console()
@@ -50,7 +51,14 @@ def site(
         def step(done: int, of: int, name: str) -> None:
             progress.update(task, completed=done, total=of, note=f"{done} of {of} {name}")
 
-        made: dict[str, Any] = build(folders or [Path("results")], output, prune=prune, progress=step)
+        made: dict[str, Any] = build(
+            folders or [Path("results")],
+            output,
+            prune=prune,
+            # Metrics of one's own are known to this process alone.
+            processes=1 if metrics else usable_processors(),
+            progress=step,
+        )
     if as_json:
         print_json(made)
     else:

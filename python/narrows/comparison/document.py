@@ -57,6 +57,8 @@ class Request:
     most_pairs: int | None = None
     #: Traces of states and performance envelopes; None for only where few schemes are compared.
     traces: bool | None = None
+    #: The campaigns of `folders`, where they are open already.
+    sides: Sequence[Side] = ()
     #: The share by which values of two traces may differ; None for the default of the planes.
     tolerance: float | None = None
     #: Told of a campaign that can't be read, while others can.
@@ -128,6 +130,8 @@ def compare(request: Request) -> Json:
 
 
 def _open(request: Request) -> tuple[list[Side], list[Json]]:
+    if request.sides:
+        return list(request.sides), []
     opened: list[Side] = []
     unread: list[Json] = []
     if len({path.resolve() for path in request.folders}) < len(request.folders):

@@ -14,6 +14,7 @@ from pathlib import Path
 from narrows.analysis.metrics import show_amount
 from narrows.campaign.conditions import Row
 from narrows.comparison.leaders import Leaders, leaders_of
+from narrows.comparison.sides import Side
 from narrows.errors import NarrowsError
 from narrows.report import prose, real_path
 from narrows.report.data import Campaign, Json
@@ -39,12 +40,13 @@ class Answer:
     leaders: list[Leaders] = field(default_factory=list)
 
 
-def compare_rows(folder: Path) -> Json | str:
-    """The comparison of a campaign's rows as `narrows compare` prints it, or why there is none."""
+def compare_rows(folder: Path, side: Side | None = None) -> Json | str:
+    """The comparison of a campaign's rows as `narrows compare` prints it, or why there is none. `side` is the
+    campaign, where it is open already."""
     from narrows.comparison.document import Request, compare
 
     try:
-        return compare(Request([folder], traces=False, most_pairs=MOST_PAIRS))
+        return compare(Request([folder], traces=False, most_pairs=MOST_PAIRS, sides=(side,) if side else ()))
     except NarrowsError as error:
         return str(error).removeprefix(f"{folder}: ")
 

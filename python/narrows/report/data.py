@@ -209,14 +209,26 @@ class Run:
 
     def delays(self, most: int) -> dict[int, Json] | None:
         """One-way delays of packets, thinned to about `most` per flow with every extreme kept."""
-        kept: dict[int, dict[int, Json] | None] = self.__dict__.setdefault("_delays", {})
-        if most not in kept:
-            kept[most] = self._series("delay_points", most)
-        return kept[most]
+        delays: dict[int, Json] | None = self.keep(
+            f"delays {most}", lambda: self._series("delay_points", most)
+        )
+        return delays
+
+    def read_packets(self) -> Json | None:
+        """All packets of the record as columns, read anew; `None` where the record keeps no packets."""
+        packets: Json | None = self._series("packets")
+        return packets
+
+    def keep(self, name: str, compute: Callable[[], Any]) -> Any:
+        """The value of this name, computed once until `forget`."""
+        kept: dict[str, Any] = self.__dict__.setdefault("_kept", {})
+        if name not in kept:
+            kept[name] = compute()
+        return kept[name]
 
     def forget(self) -> None:
-        """Let go of the series, so that a campaign of many runs does not fill the memory."""
-        for name in ("throughput", "queues", "states", "transfers", "frames", "_delays"):
+        """Drops the series, so that a campaign of many runs does not fill the memory."""
+        for name in ("throughput", "queues", "states", "transfers", "frames", "_kept"):
             self.__dict__.pop(name, None)
 
 

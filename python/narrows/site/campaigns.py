@@ -7,6 +7,7 @@ import hashlib
 import json
 import shutil
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from narrows.analysis.metrics import ENDS, SUMMARY, has_packets, of_names
 from narrows.campaign import notes, results
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, write_atomically
+from narrows.comparison.sides import Side
 from narrows.errors import NarrowsError, reason
 from narrows.files import read_text
 from narrows.report import ReportError, answers, document, figures
@@ -43,8 +45,9 @@ def origin(folder: CampaignFolder) -> str:
     return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:12]
 
 
-def write(folder: CampaignFolder, home: Path, mark: str, assets: dict[str, str]) -> Json:
-    """Writes the page and its files, and returns what site.json keeps of the campaign.
+def write(folder: CampaignFolder, home: Path, mark: str, assets: Mapping[str, str], name: str) -> Json:
+    """Writes the page and its files, and returns what site.json keeps of the campaign. `name` is that of its
+    folder, with as many folders above it as tell it from others of the site.
 
     Raises `NarrowsError` if the campaign can't be read or the page can't be written.
     """
@@ -65,13 +68,13 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: dict[str, str])
     except OSError as error:
         raise NarrowsError(f"{home}: can't be written: {reason(error)}") from None
     metrics = of_names(measured, SUMMARY if has_packets(measured) else ENDS)
-    compared = answers.compare_rows(folder.path)
+    compared = answers.compare_rows(folder.path, Side("A", folder, measured))
     whole = document.compose(campaign, {}, (), compared=compared)
     entry = {
         "origin": origin(folder),
         "mark": mark,
         "assets": list(assets.values()),
-        "listed": _listed(folder, campaign, said),
+        "listed": _listed(folder, campaign, said, name),
         "ranking": ranks.of_campaign(compared),
     }
     page = pages.campaign(whole, campaign, entry, contents, metrics, assets)
@@ -79,7 +82,7 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: dict[str, str])
     return entry
 
 
-def _listed(folder: CampaignFolder, campaign: Campaign, said: notes.Notes) -> Json:
+def _listed(folder: CampaignFolder, campaign: Campaign, said: notes.Notes, name: str) -> Json:
     """What the list of all campaigns tells."""
     outcomes: dict[str, int] = {}
     for run in campaign.runs:
@@ -88,7 +91,7 @@ def _listed(folder: CampaignFolder, campaign: Campaign, said: notes.Notes) -> Js
         outcomes["skipped"] = len(campaign.skipped)
     return {
         "name": campaign.name,
-        "folder": folder.path.resolve().name,
+        "folder": name,
         "title": resolved(folder.document).get("title") or "",
         "question": resolved(folder.document).get("question") or "",
         "made": folder.document.get("created_at") or "",

@@ -34,8 +34,9 @@ from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import EXIT_FAILURE, DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes
 from narrows.site import campaigns, pages, sweeps
+from narrows.site.drawing import Failure, Page, draw
 from narrows.sweep.store import folders as sweep_folders
-from narrows.text import shorten
+from narrows.text import distinct_names, shorten
 
 FORMAT = "narrows/site/1"
 Json = dict[str, Any]
@@ -46,7 +47,11 @@ _READ = ("campaign.json", journal.FILE, notes.FILE)
 
 
 def make(
-    places: Iterable[Path], target: Path, prune: bool, progress: Callable[[int, int, str], None] | None
+    places: Iterable[Path],
+    target: Path,
+    prune: bool,
+    progress: Callable[[int, int, str], None] | None,
+    processes: int = 1,
 ) -> Json:
     """See `narrows.site.build`."""
     places = list(places)
@@ -62,27 +67,7 @@ def make(
             if one.note
         ]
         fine = [one for one in found if one.note is None]
-        made: dict[str, Json] = {}
-        drawn: list[str] = []
-        for number, one in enumerate(fine):
-            name = ids[one.path]
-            if progress:
-                progress(number, len(fine), one.path.name)
-            entry = known.get(name)
-            try:
-                mark = _mark(one.path)
-                home = target / "campaigns" / name
-                if entry is None or entry["mark"] != mark or not (home / "index.html").is_file():
-                    assert one.folder is not None
-                    entry = campaigns.write(one.folder, home, mark, assets)
-                    drawn.append(name)
-            except NarrowsError as error:
-                if error.exit_code == EXIT_FAILURE:
-                    # Not the campaign is at fault: the site can't be written.
-                    raise
-                problems.append({"id": name, "folder": str(one.path), "problem": str(error), "busy": False})
-                continue
-            made[name] = entry | {"source": _source(one.path, target)}
+        made, drawn = _campaigns(fine, ids, known, target, assets, problems, progress, processes)
         seen = set(ids.values())
         kept = {
             name: entry for name, entry in known.items() if name not in made and (name in seen or not prune)
@@ -113,6 +98,55 @@ def make(
         "removed": removed,
         "problems": problems,
     }
+
+
+def _campaigns(
+    gathered: Sequence[Gathered],
+    ids: dict[Path, str],
+    known: dict[str, Json],
+    target: Path,
+    assets: dict[str, str],
+    problems: list[Json],
+    progress: Callable[[int, int, str], None] | None,
+    processes: int,
+) -> tuple[dict[str, Json], set[str]]:
+    """Draws the pages of campaigns that have changed; returns the entries of all by the name of their page,
+    and the names of those that were drawn. Campaigns that cannot be read are added to `problems`."""
+    entries: dict[str, Json] = {}
+    changed: list[Page] = []
+    failed: list[tuple[Path, str]] = []
+    folders = distinct_names([campaign.path.resolve() for campaign in gathered])
+    for campaign, folder in zip(gathered, folders, strict=True):
+        name = ids[campaign.path]
+        home = target / "campaigns" / name
+        try:
+            mark = _mark(campaign.path, folder)
+        except DataError as error:
+            failed.append((campaign.path, str(error)))
+            continue
+        if name in known and known[name]["mark"] == mark and (home / "index.html").is_file():
+            entries[name] = known[name]
+        else:
+            changed.append(Page(campaign.path, folder, home, mark, assets))
+    drawn: set[str] = set()
+    unchanged = len(entries) + len(failed)
+    for number, (page, entry) in enumerate(draw(changed, processes), unchanged + 1):
+        if progress:
+            progress(number, len(gathered), page.campaign.name)
+        if isinstance(entry, Failure):
+            if entry.exit_code == EXIT_FAILURE:
+                # Not the campaign is at fault: the site can't be written.
+                raise NarrowsError(entry.message)
+            failed.append((page.campaign, entry.message))
+            continue
+        name = ids[page.campaign]
+        drawn.add(name)
+        entries[name] = entry
+    problems += [
+        {"id": ids[path], "folder": str(path), "problem": problem, "busy": False} for path, problem in failed
+    ]
+    order = [(ids[campaign.path], campaign.path) for campaign in gathered if ids[campaign.path] in entries]
+    return {name: entries[name] | {"source": _source(path, target)} for name, path in order}, drawn
 
 
 @contextmanager
@@ -195,10 +229,10 @@ def _save(target: Path, listed: dict[str, Json], swept: dict[str, Json] | None =
     write_atomically(target / "site.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
 
 
-def _mark(path: Path) -> str:
-    """A digest of everything that a page is made of."""
+def _mark(path: Path, shown: str) -> str:
+    """A digest of everything that a page is made of; `shown` is the folder as the page names it."""
     own = json.dumps([one.description for one in own_metrics.registered()])
-    found = hashlib.sha256(f"{__version__} {pages.digest()} {own}".encode())
+    found = hashlib.sha256(f"{__version__} {pages.digest()} {shown} {own}".encode())
     try:
         for name in _READ:
             content = read_bytes(path / name) if (path / name).exists() else b""

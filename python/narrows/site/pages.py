@@ -187,7 +187,7 @@ def _place(outcome: str) -> int:
 
 
 def campaign(
-    doc: Json, data: Campaign, entry: Json, contents: Json, metrics: Sequence[Json], assets: dict[str, str]
+    doc: Json, data: Campaign, entry: Json, contents: Json, metrics: Sequence[Json], assets: Mapping[str, str]
 ) -> str:
     """The page of one campaign."""
     from markupsafe import Markup

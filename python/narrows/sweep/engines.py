@@ -105,13 +105,14 @@ def engine(on: str | None) -> Engine:
         text = on.removeprefix(LOCAL)
         if not text.isdecimal() or not 1 <= int(text) <= 1024:
             raise UsageError(f"--on {on}: write a number of processes, such as local:8")
-        return Engine(on, int(text), lambda: _processes(int(text)), (BrokenProcessPool,))
+        return Engine(on, int(text), lambda: processes(int(text)), (BrokenProcessPool,))
     if on.startswith(DASK):
         return _dask(on.removeprefix(DASK))
     raise UsageError(f"--on {on}: there is no such engine; write {_FORMS}")
 
 
-def _processes(count: int) -> Executor:
+def processes(count: int) -> Executor:
+    """Processes of this machine, each a Python of its own."""
     import multiprocessing
 
     # Workers know nothing of this process, and leave signals of the terminal to it.

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from narrows.report import real_path
-from narrows.report.data import Campaign, Run, native
+from narrows.report.data import Campaign, Run
 
 
 def of_run(run: Run) -> Any:
     """One-way delays (ms) of all data packets under test that arrived, in order; empty without packets."""
-    packets = native().packets(str(run.folder))
+    packets = run.read_packets()
     if packets is None:
         return np.zeros(0)
     arrived = packets["arrived_ns"] >= 0

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from narrows.report import real_path
-from narrows.report.data import Run, native, thin
+from narrows.report.data import Run, thin
 from narrows.report.drawing import Chart, Numbers, Options, over_time
 
 if TYPE_CHECKING:
@@ -26,16 +26,22 @@ POINTS = 6_000
 def _lines(run: Run) -> dict[int, tuple[Any, Any, Any, Any]]:
     """Per flow under test: the times (s) at which its data packets entered, the megabytes up to each, and of
     those that never arrived the same."""
-    packets = native().packets(str(run.folder))
-    found = {}
+    lines: dict[int, tuple[Any, Any, Any, Any]] = run.keep("sequence", lambda: _read_lines(run))
+    return lines
+
+
+def _read_lines(run: Run) -> dict[int, tuple[Any, Any, Any, Any]]:
+    packets = run.read_packets()
+    lines = {}
     for flow in run.tested if packets is not None else []:
+        assert packets is not None
         own = (packets["flow"] == flow.number) & (packets["backward"] == (flow.direction != "forward"))
         time = packets["sent_ns"][own] / 1e9
         total = np.cumsum(packets["size_bytes"][own], dtype=np.float64) / 1e6
         lost = packets["arrived_ns"][own] < 0
         if len(time):
-            found[flow.number] = (time, total, time[lost], total[lost])
-    return found
+            lines[flow.number] = (time, total, time[lost], total[lost])
+    return lines
 
 
 def absent(run: Run) -> str | None:

@@ -1,0 +1,63 @@
+"""Pages of campaigns, drawn in this process or by several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from narrows.campaign.store import CampaignFolder
+from narrows.errors import NarrowsError
+from narrows.site import campaigns
+from narrows.sweep.engines import processes as start_processes
+
+Json = dict[str, Any]
+
+FEW = 16
+"""Pages that are drawn sooner than further processes start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page to draw: the folder of its campaign and the name under which it is shown, its own folder, the
+    digest of its contents, and the files that all pages share."""
+
+    campaign: Path
+    name: str
+    home: Path
+    mark: str
+    assets: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """The sentence and the exit code of an error of another process."""
+
+    message: str
+    exit_code: int
+
+
+def draw(pages: Sequence[Page], processes: int) -> Iterator[tuple[Page, Json | Failure]]:
+    """Draws pages; yields each with its entry of site.json as it is finished."""
+    if processes < 2 or len(pages) < FEW:
+        for page in pages:
+            yield page, _draw(page)
+        return
+    executor = start_processes(processes)
+    try:
+        waiting: dict[Future[Json | Failure], Page] = {executor.submit(_draw, page): page for page in pages}
+        for future in as_completed(waiting):
+            yield waiting.pop(future), future.result()
+    finally:
+        # After a signal only the pages that have begun are finished.
+        executor.shutdown(cancel_futures=True)
+
+
+def _draw(page: Page) -> Json | Failure:
+    try:
+        folder = CampaignFolder.read(page.campaign)
+        return campaigns.write(folder, page.home, page.mark, page.assets, page.name)
+    except NarrowsError as error:
+        return Failure(str(error), error.exit_code)
