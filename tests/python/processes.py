@@ -100,7 +100,7 @@ def _content(file: IO[bytes]) -> str:
 # -- looking at processes --------------------------------------------------------------------------
 
 
-def eventually(what: str, holds: Callable[[], bool], seconds: float = 20) -> None:
+def eventually(what: str, holds: Callable[[], bool], seconds: float = 60) -> None:
     """Waits until something holds."""
     limit = time.monotonic() + seconds
     while not holds():

@@ -83,7 +83,7 @@ class Lab:
         ]
 
     def wait_for_finished(self, number: int) -> None:
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while time.monotonic() < deadline:
             with contextlib.suppress(NarrowsError):
                 if self.states().count("finished") >= number:
@@ -366,7 +366,7 @@ def _wait_until_no_agent(lab: Lab) -> None:
     """The agents notice that their parent died, without anybody's help."""
     # All that it has started has the same environment; other tests run agents too.
     mine = f"FAKE_LAB={lab.path}\0".encode()
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         environments = []
         for entry in Path("/proc").glob("[0-9]*/environ"):

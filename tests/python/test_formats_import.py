@@ -241,8 +241,8 @@ def test_logs_of_the_real_iperf3_and_ss_can_be_read(tmp_path: Path) -> None:
                         ).stdout
                     )
                     time.sleep(0.1)
-            output, _ = client.communicate(timeout=30)
-        server.wait(timeout=10)
+            output, _ = client.communicate(timeout=120)
+        server.wait(timeout=60)
     (tmp_path / "x.json").write_bytes(output)
     scheme = json.loads(output)["end"]["sender_tcp_congestion"]
     found = imported("iperf3", tmp_path / "a", tmp_path / "x.json")
