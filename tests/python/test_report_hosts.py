@@ -119,7 +119,7 @@ def test_clocks_and_both_machines_are_told(doc: dict[str, Any]) -> None:
     text = json.dumps(doc, ensure_ascii=False)
     assert "a real path, of which what was sent and what arrived is all that is known" in text
     assert "smallest possible round trip" not in text
-    assert "nobody knows what a real path could have carried" in text
+    assert "the capacity of a real path is not known" in text
 
 
 def test_the_path_is_told_as_the_first_row_has_it(folder: Path) -> None:

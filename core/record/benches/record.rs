@@ -29,11 +29,11 @@ fn plan() -> Plan {
     }
 }
 
-/// What a driver does per packet, with fates settled as soon as they are due.
+/// Does what a driver does per packet, and settles fates as soon as they are due.
 fn log_all(rows: &[PacketRow], log: &mut Log, mut full: impl FnMut(&mut PacketLog)) {
     for (i, row) in rows.iter().enumerate() {
         log.enter(row.flow, row.direction, row.size_bytes, row.sent_ns);
-        // Packets leave the network some thousand packets after they entered.
+        // Packets leave the network a few thousand packets after they entered.
         if let Some(old) = i.checked_sub(2000) {
             settle(&rows[old], log);
         }

@@ -1,4 +1,4 @@
-//! Capacity of bottlenecks, from the cell where it tells, else from the record.
+//! Capacity of bottlenecks, from the cell where it specifies the rate, else from the record.
 
 use crate::RecordError;
 use crate::cell::{Cell, CellElement, CellFlow, RateLaw};
@@ -8,8 +8,8 @@ use crate::schema::{CAPACITY_FILE, Direction};
 use crate::token_bucket::{TokenBucket, fill_buckets};
 use std::collections::BTreeMap;
 
-/// The capacity of every bottleneck of a cell over time, and of other elements of which the record
-/// tells it (paths in between of which nothing else is known).
+/// The capacity of every bottleneck of a cell over time, and of other elements for which the record contains it (paths
+/// in between about which nothing else is known).
 #[derive(Clone, Debug, Default)]
 pub struct Capacities {
     known: BTreeMap<String, CapacitySource>,
@@ -19,9 +19,9 @@ pub struct Capacities {
 enum CapacitySource {
     Law(RateLaw),
     Bucket(TokenBucket),
-    /// Ends of bins with the bytes until then; first the start of the run.
+    /// Ends of bins with the bytes until then; the first entry is the start of the run.
     Bins(Vec<(u64, u64)>),
-    /// Bytes in all, over a time.
+    /// Total bytes over a time.
     Total(u64, u64),
     Unknown(String),
 }
@@ -63,8 +63,8 @@ impl Capacities {
         Ok(Capacities { known })
     }
 
-    /// Mean rate in bit/s on the wire that `element` offered between two times. A token bucket offers in both of two
-    /// spans what it holds between them; see [`Capacities::sustained_bps`].
+    /// Mean rate in bit/s on the wire that `element` offered between two times. A token bucket offers its content at
+    /// the boundary in both of two adjacent spans; see [`Capacities::sustained_bps`].
     ///
     /// # Errors
     /// Why it is not known.
@@ -85,7 +85,7 @@ impl Capacities {
         }
     }
 
-    /// The same, for sums over many spans: of a token bucket, what a sender finds that always has something to send.
+    /// The same, for sums over many spans: for a token bucket, the rate that a sender with unlimited data achieves.
     ///
     /// # Errors
     /// Those of [`Capacities::mean_bps`].
@@ -112,12 +112,12 @@ impl Capacities {
         self.known.keys().map(String::as_str)
     }
 
-    /// The bottleneck with the smallest capacity between two times on the way of flow `number` in
-    /// `direction`, with that capacity in bit/s; of several as narrow, the one through which most
-    /// flows send their data, and of these the first.
+    /// The bottleneck with the smallest capacity between two times on the path of flow `number` in `direction`, with
+    /// that capacity in bit/s. Among several of equal capacity, the one through which most flows send their data, and
+    /// the first of these.
     ///
     /// # Errors
-    /// There is none, or a capacity is not known.
+    /// There is no bottleneck, or a capacity is not known.
     pub fn narrowest<'a>(
         &self,
         cell: &'a Cell,
@@ -135,7 +135,7 @@ impl Capacities {
         let passed = cell.elements(number, direction);
         for element in passed.filter(|element| self.known.contains_key(element.label())) {
             let name = element.label();
-            // The times are those of arrivals, and packets that arrive then passed a bucket before.
+            // The times are arrival times, and packets that arrive at these times passed a bucket earlier.
             let behind_ns = match self.known.get(name) {
                 Some(CapacitySource::Bucket(_)) => {
                     LinkPass::new(cell, (number, direction), name).map_or(0, |pass| pass.behind_ns)
@@ -153,11 +153,11 @@ impl Capacities {
         }
         least.ok_or_else(|| {
             if cell.is_real(number, direction) {
-                "nobody knows what a real path could have carried".to_owned()
+                "the capacity of a real path is not known".to_owned()
             } else if cell.network.dumbbell {
                 format!("the {direction} path has no bottleneck")
             } else {
-                format!("the way of flow {number} has no bottleneck")
+                format!("the path of flow {number} has no bottleneck")
             }
         })
     }

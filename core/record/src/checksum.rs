@@ -1,5 +1,5 @@
-//! A checksum over the body of each columnar file, kept in its footer, so that a damaged file is
-//! told from a tampered or a wrong one before any decoder sees it.
+//! A checksum over the body of each columnar file, kept in its footer, so that a damaged file can
+//! be distinguished from a tampered or wrong one before any decoder sees it.
 //!
 //! It is the 64-bit xxHash (Collet) of all bytes before the footer, in hexadecimal. Files without
 //! the entry (written by other programs) are read without this check.
@@ -11,7 +11,7 @@ use twox_hash::XxHash64;
 /// Name of the entry in the footer's key-value metadata.
 pub(crate) const KEY: &str = "narrows.body.xxh64";
 
-/// A writer that knows the checksum of all that passed through it.
+/// A writer that computes the checksum of everything written through it.
 pub(crate) struct Summing<W> {
     inner: W,
     hash: XxHash64,

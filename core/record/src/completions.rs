@@ -1,4 +1,4 @@
-//! Completion times of transfers as histograms, kept in place of the transfers of long runs.
+//! Completion times of transfers as histograms, which long runs keep in place of single transfers.
 
 use crate::cell::Measure;
 use crate::histogram::Histogram;
@@ -22,7 +22,7 @@ pub struct Completions {
 }
 
 impl Completions {
-    /// Counts a transfer, complete or not, if it began in the part that counts.
+    /// Counts a transfer, complete or not, if it began in the measured part.
     pub fn add(&mut self, row: &TransferRow, measure: &Measure) {
         if !measure.counts(row.started_ns) {
             return;
@@ -39,12 +39,12 @@ impl Completions {
         }
     }
 
-    /// With those of other flows.
+    /// Adds the histograms of other flows.
     pub fn join(&mut self, others: Completions) {
         self.flows.extend(others.flows);
     }
 
-    /// As the rows of a file.
+    /// The rows of the file.
     pub fn rows(self) -> Vec<CompletionRow> {
         let mut rows = Vec::new();
         for (flow, own) in self.flows {
@@ -59,7 +59,7 @@ impl Completions {
             let first = rows.len();
             let buckets = own.times.buckets();
             rows.extend(buckets.map(|b| row(Some(b.low), Some(b.high), b.count)));
-            // Sums are exact, but not known bucket by bucket: the first row has those of all.
+            // Sums are exact, but not known per bucket: the first row contains the totals.
             if let Some(row) = rows.get_mut(first) {
                 (row.sum_ns, row.bytes) = (own.sum_ns, own.bytes);
             }

@@ -1,19 +1,19 @@
-//! The content of one part of a record: a file that somebody has written, or rows that nobody has.
+//! The content of one part of a record: a written file, or rows that were never written.
 
 use bytes::Bytes;
 use std::sync::Arc;
 
-/// One part of a record. What is made of it (metrics, findings) does not depend on which of the two it is.
+/// One part of a record. Results (metrics, findings) do not depend on which of the two it is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Content<R> {
     /// The bytes of a file.
     File(Bytes),
-    /// Rows, or chunks of packets, in the order in which the file would have them.
+    /// Rows, or chunks of packets, in the order of the file.
     Rows(Arc<Vec<R>>),
 }
 
 impl<R> Content<R> {
-    /// The bytes of the file; `None` if there is none.
+    /// The bytes of the file; `None` for rows that were never written.
     pub fn file(&self) -> Option<&Bytes> {
         match self {
             Content::File(bytes) => Some(bytes),

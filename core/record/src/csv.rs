@@ -1,8 +1,8 @@
-//! The columnar files of a record as text: comma-separated values with a line of names.
+//! The columnar files of a record as text: comma-separated values with a header line.
 //!
-//! Numbers are written as they are, words without quotes (they contain neither commas nor quotes; one that does is
-//! quoted), absent values as nothing. Spreadsheets take a word that begins with `=`, `+`, `-` or `@` for a formula:
-//! such a word has an apostrophe in front.
+//! Numbers are written as they are, words without quotes unless they contain commas or quotes, absent values as empty
+//! fields. Spreadsheets interpret a word that begins with `=`, `+`, `-` or `@` as a formula, so such a word is prefixed
+//! with an apostrophe.
 
 use crate::read::{Record, TableReader};
 use crate::rows::Row;
@@ -16,7 +16,7 @@ use arrow_schema::DataType;
 use bytes::Bytes;
 use std::io::Write;
 
-/// Bytes that are gathered before they are written.
+/// Bytes that are buffered before they are written.
 const BLOCK: usize = 1 << 20;
 
 /// A file of a record with its content, if the record has it.
@@ -48,10 +48,10 @@ pub fn tables(record: &Record) -> Vec<&'static str> {
     there.map(|file| file.0).collect()
 }
 
-/// Writes the columnar file called `file` as text; the number of its rows.
+/// Writes the columnar file called `file` as text and returns its number of rows.
 ///
 /// # Errors
-/// A file that is damaged or not there, or an output that cannot be written.
+/// A file that is damaged or does not exist, or an output that cannot be written.
 pub fn write(record: &Record, file: &str, out: &mut impl Write) -> Result<u64, RecordError> {
     let found = files(record).into_iter().find(|one| one.0 == file);
     let Some((file, Some(bytes), columns)) = found else {
@@ -167,7 +167,7 @@ fn quoted(word: &str, text: &mut Vec<u8>) {
     }
 }
 
-/// True for digits with a sign, a point and an exponent, which no spreadsheet computes.
+/// True for digits with a sign, a point and an exponent, which no spreadsheet evaluates.
 fn is_number(word: &str) -> bool {
     word.parse::<f64>().is_ok_and(f64::is_finite)
 }

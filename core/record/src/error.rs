@@ -9,7 +9,7 @@ pub enum RecordError {
     /// The encoder refused the data or its writer failed.
     #[error("the record could not be encoded: {0}")]
     Encode(String),
-    /// The file is not what it should be; the text names the file and says what is wrong.
+    /// The file is invalid; the text names the file and the problem.
     #[error("{file}: {problem}")]
     Data {
         /// Name of the file within the record.
@@ -32,8 +32,8 @@ impl RecordError {
 impl From<parquet::errors::ParquetError> for RecordError {
     fn from(error: parquet::errors::ParquetError) -> Self {
         match error {
-            // A failing writer comes back as an external error; unwrap it, so that callers can
-            // tell a full disk from anything else.
+            // A failing writer is reported as an external error; unwrap it, so that callers can
+            // distinguish a full disk from other errors.
             parquet::errors::ParquetError::External(source) => {
                 match source.downcast::<std::io::Error>() {
                     Ok(io) => RecordError::Io(*io),

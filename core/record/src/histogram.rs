@@ -1,8 +1,8 @@
 //! A log-linear histogram: exact below 1024 ns, relative bucket width at most 1/512 above.
 //!
-//! Values are split into octaves, each octave into 512 buckets of equal width. Only the octaves from the smallest to the
-//! largest value seen take memory (4 kB each), adding a value takes a few instructions, and the smallest and largest
-//! values are kept exactly.
+//! Values are split into octaves, each octave into 512 buckets of equal width. Only the octaves between the smallest
+//! and the largest value take memory (4 kB each), adding a value takes a few instructions, and the minimum and maximum
+//! are exact.
 
 /// Buckets per octave; the relative width of a bucket is at most its inverse.
 const PER_OCTAVE: u64 = 512;
@@ -12,7 +12,7 @@ const SHIFT: u32 = PER_OCTAVE.trailing_zeros();
 #[derive(Clone, Debug, Default)]
 pub struct Histogram {
     counts: Vec<u64>,
-    /// The bucket of the first of these.
+    /// Index of the bucket that the first count belongs to.
     first: usize,
     total: u64,
     sum: u128,
@@ -57,7 +57,7 @@ impl Histogram {
     /// Makes room for the buckets from `low` to `high`.
     #[cold]
     fn cover(&mut self, low: usize, high: usize) {
-        // Whole octaves, so that a slowly growing maximum does not resize again and again.
+        // Whole octaves, so that a slowly growing maximum does not cause repeated resizing.
         let per = PER_OCTAVE as usize;
         let (from, to) = (low / per * per, (high / per + 1) * per);
         if self.counts.is_empty() {
@@ -97,17 +97,17 @@ impl Histogram {
         self.total
     }
 
-    /// The exact mean, if there are values.
+    /// The exact mean, `None` without values.
     pub fn mean(&self) -> Option<f64> {
         (self.total > 0).then(|| self.sum as f64 / self.total as f64)
     }
 
-    /// The exact minimum, if there are values.
+    /// The exact minimum, `None` without values.
     pub fn min(&self) -> Option<u64> {
         (self.total > 0).then_some(self.min)
     }
 
-    /// The exact maximum, if there are values.
+    /// The exact maximum, `None` without values.
     pub fn max(&self) -> Option<u64> {
         (self.total > 0).then_some(self.max)
     }
@@ -130,8 +130,8 @@ impl Histogram {
             })
     }
 
-    /// The value of nearest rank `ceil(p n)`, as the middle of its bucket (the exact extreme in
-    /// the outermost ranks); `None` if there are no values.
+    /// The value of nearest rank `ceil(p n)`, as the middle of its bucket (the exact extreme for the outermost ranks);
+    /// `None` without values.
     pub fn quantile(&self, p: f64) -> Option<u64> {
         if self.total == 0 {
             return None;

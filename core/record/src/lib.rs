@@ -1,9 +1,8 @@
 //! Records of runs: their schema, their writers and readers, the metrics and the verifier.
 //!
-//! A record is a folder: `run.json` ([`RunDocument`]) and columnar files. While a run lasts, the
-//! driver reports every packet to a [`Log`], once when it enters the network and once when its
-//! fate is known; the log turns this into [`Chunk`]s of columns, which a [`PacketFile`] encodes.
-//! Nothing is inferred afterwards.
+//! A record is a folder: `run.json` ([`RunDocument`]) and columnar files. During a run, the driver reports every packet
+//! to a [`Log`], once when it enters the network and once when its fate is known; the log turns this into [`Chunk`]s of
+//! columns, which a [`PacketFile`] encodes. Nothing is inferred afterwards.
 //!
 //! Like everything under `core/`, this crate opens no file and reads no clock: writers take any
 //! [`std::io::Write`], readers take [`bytes::Bytes`], or rows that were never written ([`Content`]).

@@ -1,14 +1,14 @@
-//! When packets passed a bottleneck, worked out from their rows.
+//! Times at which packets passed a bottleneck, computed from their rows.
 //!
-//! A packet has passed a bottleneck on its way if it arrived, or if an element behind the bottleneck dropped or holds
+//! A packet has passed a bottleneck on its path if it arrived, or if an element behind the bottleneck dropped or holds
 //! it. The time follows from its arrival, less the lateness of the driver and the smallest delay of the elements
-//! behind: exactly, if nothing behind varies; never too early.
+//! behind: it is exact if no delay behind varies, and never too early.
 
 use crate::cell::{Cell, CellElement};
 use crate::log::{Chunk, NOT_ARRIVED};
 use crate::schema::{Direction, Fate};
 
-/// One bottleneck on the way of one flow in one direction.
+/// One bottleneck on the path of one flow in one direction.
 #[derive(Clone, Debug)]
 pub(crate) struct LinkPass {
     /// Its name.
@@ -49,7 +49,7 @@ impl LinkPass {
         })
     }
 
-    /// What row `i` of a chunk did at this bottleneck; `None` for a copy that was made behind it.
+    /// What happened to row `i` of a chunk at this bottleneck; `None` for a copy that was made behind it.
     pub(crate) fn outcome(&self, chunk: &Chunk, i: usize) -> Option<Outcome> {
         // The sender sent the original only.
         if chunk.copy_of[i] > 0 && !self.copies {
@@ -81,10 +81,10 @@ impl LinkPass {
     }
 }
 
-/// What a packet did at a bottleneck.
+/// What happened to a packet at a bottleneck.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outcome {
-    /// When it came to the bottleneck, at the earliest.
+    /// Earliest time at which it reached the bottleneck.
     pub(crate) reached_ns: u64,
     /// When it left, if it did.
     pub(crate) passed_ns: Option<u64>,

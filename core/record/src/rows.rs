@@ -1,7 +1,7 @@
 //! The files with few rows: states, queues, traces, transfers, completions, frames, capacity, bins and delays.
 //!
-//! A kind of row is declared once, with `rows!` in `schema.rs`: that gives the struct, the columns of its file, a
-//! writer to which rows are pushed one by one, and a reader. The type of a field decides how its column is stored.
+//! A kind of row is declared once, with `rows!` in `schema.rs`, which generates the struct, the columns of its file, a
+//! writer to which rows are pushed one by one, and a reader. The type of a field determines how its column is stored.
 
 use crate::read::{TableReader, whole};
 use crate::schema::Direction;
@@ -52,7 +52,7 @@ pub(crate) trait Field: Sized {
     /// The value of a row, or the problem with it.
     fn decode(values: &Self::Values, index: usize) -> Result<Self, String>;
 
-    /// The value, where it is a number that may be absent.
+    /// The value, if it is an optional number.
     fn number(&self) -> Option<u64> {
         None
     }
@@ -218,7 +218,7 @@ impl<W: Write + Send, R: Row> RowFile<W, R> {
     /// Begins a file on `output`.
     ///
     /// # Errors
-    /// What writing meets.
+    /// Writing fails.
     pub fn create(output: W) -> Result<Self, RecordError> {
         let table = TableWriter::create(output, &R::columns())?;
         let rows = Vec::new();
@@ -228,7 +228,7 @@ impl<W: Write + Send, R: Row> RowFile<W, R> {
     /// Appends a row.
     ///
     /// # Errors
-    /// What writing meets.
+    /// Writing fails.
     pub fn push(&mut self, row: R) -> Result<(), RecordError> {
         self.rows.push(row);
         if self.rows.len() == BATCH {
@@ -248,7 +248,7 @@ impl<W: Write + Send, R: Row> RowFile<W, R> {
     /// Completes the file and returns the output, flushed.
     ///
     /// # Errors
-    /// What writing meets.
+    /// Writing fails.
     pub fn finish(mut self) -> Result<W, RecordError> {
         self.encode()?;
         self.table.finish()
@@ -267,7 +267,7 @@ pub(crate) fn read<R: Row + Clone>(content: Content<R>) -> Result<Vec<R>, Record
     }
 }
 
-/// Shows each row of a file, without holding them all.
+/// Calls a function for each row of a file, without keeping all rows in memory.
 pub(crate) fn for_each<R: Row>(
     content: Option<&Content<R>>,
     mut see: impl FnMut(&R),
@@ -284,7 +284,7 @@ pub(crate) fn for_each<R: Row>(
     }
 }
 
-/// Decodes a file batch by batch; what is left in the batch is forgotten.
+/// Decodes a file batch by batch; rows left in the batch are discarded.
 fn in_batches<R: Row>(bytes: Bytes, mut see: impl FnMut(&mut Vec<R>)) -> Result<(), RecordError> {
     let columns = R::columns();
     let mut table = TableReader::open_in(R::FILE, bytes, &columns, BATCH)?;
@@ -311,7 +311,7 @@ macro_rules! rows {
         }
 
         impl $row {
-            /// Names and values of the numbers that may be absent, in the order of the file.
+            /// Names and values of the optional numbers, in the order of the file.
             pub fn optional_numbers() -> impl Iterator<Item = (&'static str, fn(&Self) -> Option<u64>)> {
                 let fields: Vec<(bool, &'static str, fn(&Self) -> Option<u64>)> = vec![$((
                     <$kind as $crate::rows::Field>::NULLABLE

@@ -28,9 +28,9 @@ pub struct RunDocument {
     pub plane: String,
     /// Versions of the program that wrote the record.
     pub versions: Versions,
-    /// The machine, if the run depended on one and no more.
+    /// The machine, if the run depended on exactly one.
     pub host: Option<Host>,
-    /// Settings in force inside each host, and of real ones their machines; empty when simulated.
+    /// Settings in force inside each host, and the machines of real hosts; empty when simulated.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostSettings>,
     /// Start of the run by the wall clock (RFC 3339, UTC), if it depended on one.
@@ -58,7 +58,7 @@ pub struct RunDocument {
     pub cpu: Option<Cpu>,
     /// The judgement of the run.
     pub verdict: Verdict,
-    /// Why it is not better.
+    /// The reasons for the verdict.
     #[serde(default)]
     pub reasons: Vec<Reason>,
     /// Checks made when the record was written.
@@ -70,13 +70,12 @@ pub struct RunDocument {
 }
 
 impl RunDocument {
-    /// True if nobody has seen the packets between the ends of flows: a run between two hosts without a tunnel.
+    /// True if packets were not observed between the ends of flows: a run between two hosts without a tunnel.
     pub fn has_only_ends(&self) -> bool {
         self.plane == "hosts" && self.other.get("tunnel").is_some_and(Value::is_null)
     }
 
-    /// True if an imported run was measured at one end of its flows only: what was lost, and delays of one way, are
-    /// not known.
+    /// True if an imported run was measured at one end of its flows only: losses and one-way delays are not known.
     pub fn saw_one_end(&self) -> bool {
         let import = self.other.get("import");
         self.plane == "import" && import.is_some_and(|import| import["ends"] == "one")
@@ -217,7 +216,7 @@ pub struct Process {
     pub signal: Option<i32>,
     /// True if it ended as it should.
     pub expected: bool,
-    /// Processor time that it used, in ns, if it told. What the kernel does for it in interrupts is not in it.
+    /// Processor time that it used, in ns, if it reported that. The kernel's work for it in interrupts is not included.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run_ns: Option<u64>,
 }
@@ -240,7 +239,7 @@ pub struct Lateness {
 }
 
 impl Lateness {
-    /// The quantiles of how late each packet was, in ns; zeros when there was none.
+    /// The quantiles of the packets' lateness in ns; zeros without packets.
     pub fn of(packets: &Histogram) -> Self {
         let at = |p| packets.quantile(p).unwrap_or(0);
         Lateness {
@@ -253,7 +252,7 @@ impl Lateness {
         }
     }
 
-    /// The larger of each quantile, of packets that different threads have released.
+    /// The larger of each quantile, for packets that different threads have released.
     #[must_use]
     pub fn worst(&self, other: &Lateness) -> Self {
         Lateness {
@@ -281,14 +280,14 @@ pub struct Ring {
 /// Shares of processor time during the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Of one processor, used by the emulator; by the busiest of its threads if there are several.
+    /// Share of one processor that the emulator used; that of its busiest thread if there are several.
     pub emulator_ratio: f64,
     /// Threads of the emulator.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulator_threads: Option<u32>,
-    /// Of all processors, busy with anything.
+    /// Share of all processors that was busy with anything.
     pub busy_ratio: f64,
-    /// Of all processors, taken by the hypervisor.
+    /// Share of all processors that the hypervisor took.
     pub stolen_ratio: f64,
 }
 
@@ -296,12 +295,12 @@ pub struct Cpu {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
-    /// Nothing speaks against the run.
+    /// Nothing limits the use of the run.
     #[default]
     Ok,
-    /// To be read with the reasons beside it.
+    /// To be interpreted with the reasons.
     Degraded,
-    /// Not a result.
+    /// Not usable as a result.
     Invalid,
 }
 
@@ -340,7 +339,7 @@ impl Severity {
 /// One reason of a verdict.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reason {
-    /// A word for programs.
+    /// A word for programs to match.
     pub code: String,
     /// Its severity.
     pub severity: Severity,
@@ -355,7 +354,7 @@ pub struct Check {
     pub name: String,
     /// True if nothing contradicts it; a skipped check contradicts nothing.
     pub ok: bool,
-    /// True if it could not be decided, so that `ok` does not say that it holds.
+    /// True if it could not be decided, so that `ok` does not imply that it holds.
     #[serde(default)]
     pub skipped: bool,
     /// The finding, or the reason for skipping it, one sentence.
@@ -405,7 +404,7 @@ mod tests {
             serde_json::from_str(r#"{"name":"uids","ok":true,"detail":"As before."}"#).unwrap();
         assert!(
             !check.skipped,
-            "a record without the field says nothing of it"
+            "a record without the field says nothing about it"
         );
         let mut run = document();
         run.checks.push(Check {

@@ -16,13 +16,13 @@ pub const STATES_FILE: &str = "states.parquet";
 pub const QUEUES_FILE: &str = "queues.parquet";
 /// Values that schemes publish beyond the common state.
 pub const TRACES_FILE: &str = "traces.parquet";
-/// Transfers of applications: when each began and was complete.
+/// Transfers of applications: when each began and completed.
 pub const TRANSFERS_FILE: &str = "transfers.parquet";
 /// Histograms of completion times, kept in place of transfers for `transfers: bins`.
 pub const COMPLETIONS_FILE: &str = "completions.parquet";
-/// Frames of video that real-time schemes sent: when each was captured and complete.
+/// Frames of video that real-time schemes sent: when each was captured and completed.
 pub const FRAMES_FILE: &str = "frames.parquet";
-/// Capacity of servers over time, where the cell alone does not tell.
+/// Capacity of servers over time, where it does not follow from the cell alone.
 pub const CAPACITY_FILE: &str = "capacity.parquet";
 /// Binned series, kept in place of packets for `record: bins`.
 pub const BINS_FILE: &str = "bins.parquet";
@@ -89,8 +89,8 @@ pub struct PacketRow {
 }
 
 rows! {
-    /// The state of one sender at one instant (`states.parquet`). Absent where the scheme or the
-    /// kernel does not tell.
+    /// The state of one sender at one instant (`states.parquet`). Values that the scheme or the kernel does not report
+    /// are absent.
     #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
     #[serde(default)]
     pub struct StateRow in STATES_FILE, pub read_states {
@@ -159,7 +159,7 @@ rows! {
         pub connection: u32,
         /// 0, 1, 2... in the order in which the flow began them.
         pub transfer: u32,
-        /// Application bytes of the direction that counts.
+        /// Application bytes in the direction that counts.
         pub bytes: u64,
         /// When the application asked for it.
         pub started_ns: u64,
@@ -173,7 +173,7 @@ rows! {
     pub struct CompletionRow in COMPLETIONS_FILE, read_completion_rows {
         /// Flow.
         pub flow: u16,
-        /// Shortest time counted here; absent in the row of the transfers that were not complete.
+        /// Shortest time counted here; absent in the row of the incomplete transfers.
         pub low_ns: Option<u64>,
         /// Longest time counted here.
         pub high_ns: Option<u64>,
@@ -181,8 +181,8 @@ rows! {
         pub transfers: u64,
         /// In the first row of a flow: sum of all its times; else 0.
         pub sum_ns: u64,
-        /// In the first row of a flow: application bytes of all its complete transfers; in the row of
-        /// the others: of these; else 0.
+        /// In the first row of a flow: application bytes of all its complete transfers; in the row of the incomplete
+        /// ones: their bytes; else 0.
         pub bytes: u64,
     }
 
@@ -200,7 +200,7 @@ rows! {
         pub bytes: u32,
         /// True if it needs no other frame to be decoded.
         pub key: bool,
-        /// True if the sender threw it away before all of it was sent.
+        /// True if the sender discarded it before all of it was sent.
         pub discarded: bool,
         /// When its last packet arrived; absent if not all of them did.
         pub arrived_ns: Option<u64>,
@@ -279,7 +279,7 @@ pub fn read_completions(
     match rows.iter().find(|row| !sound(row)) {
         None => Ok(rows),
         Some(row) => {
-            let problem = format!("a bucket of flow {} has no sound bounds", row.flow);
+            let problem = format!("a bucket of flow {} has inconsistent bounds", row.flow);
             Err(RecordError::data(COMPLETIONS_FILE, problem))
         }
     }

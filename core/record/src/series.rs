@@ -14,9 +14,9 @@ use std::collections::BTreeMap;
 pub struct ThroughputSeries {
     /// Start of each bin.
     pub time_s: Vec<f64>,
-    /// Capacity of the slowest bottleneck on the way of the data, if that is known.
+    /// Capacity of the slowest bottleneck on the data path, if known.
     pub capacity_bps: Option<Vec<f64>>,
-    /// Per flow, in the direction of its data: what was sent and what arrived in each bin.
+    /// Per flow, in the direction of its data: sent and arrived rate in each bin.
     pub flows: BTreeMap<u16, (Vec<f64>, Vec<f64>)>,
 }
 
@@ -63,8 +63,8 @@ fn data_directions(cell: &Cell) -> Vec<Option<Direction>> {
     table
 }
 
-/// The bin of an event. What happens in the last instant of a run belongs to the bin before it,
-/// not to one of no length.
+/// The bin of an event. An event in the last instant of a run belongs to the bin before it, not to a bin of zero
+/// length.
 fn bin_of(time_ns: u64, duration_ns: u64, width_ns: u64) -> u64 {
     let time_ns = if time_ns == duration_ns {
         time_ns.saturating_sub(1)
@@ -91,11 +91,11 @@ impl Counter {
     }
 }
 
-/// Throughput in bins of `bin_ns`. A record of bins is summed up to the next multiple of its own
-/// width; the times tell which width came out.
+/// Throughput in bins of `bin_ns`. A record of bins is aggregated to the next multiple of its bin width; the times show
+/// the resulting width.
 ///
 /// # Errors
-/// A width of zero or one that gives more than ten million bins, or a damaged record.
+/// A width of zero or one that leads to more than ten million bins, or a damaged record.
 pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, RecordError> {
     let cell = &record.cell;
     let refuse = |problem: &str| Err(RecordError::data("throughput series", problem));
@@ -103,7 +103,7 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
         return refuse("a bin must last at least one nanosecond");
     }
     if cell.duration_ns / bin_ns > 10_000_000 {
-        return refuse("more than ten million bins are asked for; choose wider ones");
+        return refuse("more than ten million bins are requested; choose wider ones");
     }
     let directions = data_directions(cell);
     let mut counters: BTreeMap<u16, Counter> = cell
@@ -119,7 +119,7 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
             while reader.next(&mut chunk)? {
                 count(&chunk, &directions, cell.duration_ns, bin_ns, &mut table);
             }
-            // The last number there is must not make the range look for another.
+            // The largest integer must not make the range overflow.
             for (flow, counter) in (0..=u16::MAX).zip(table) {
                 counters.entry(flow).and_modify(|entry| *entry = counter);
             }
@@ -128,7 +128,7 @@ pub fn throughput(record: &Record, bin_ns: u64) -> Result<ThroughputSeries, Reco
         (None, Some(bins)) => {
             let own = cell.bin_ns.filter(|&own| own > 0);
             let Some(own) = own else {
-                let problem = "the cell in run.json does not tell the width of the bins";
+                let problem = "the cell in run.json does not specify the width of the bins";
                 return Err(RecordError::data(BINS_FILE, problem));
             };
             let width = bin_ns.div_ceil(own) * own;
@@ -165,7 +165,7 @@ fn count(
     bin_ns: u64,
     table: &mut [Counter],
 ) {
-    // Beyond any sensible run; keeps a contradictory record from reserving memory without end.
+    // Beyond any sensible run; keeps a contradictory record from reserving unlimited memory.
     let most = 20_000_000;
     for i in 0..chunk.len() {
         let flow = usize::from(chunk.flow[i]);
@@ -187,8 +187,8 @@ fn count(
     }
 }
 
-/// Capacity of the narrowest bottlenecks of the flows under test together between two times.
-/// A dumbbell has one per direction; where several of a graph are meant, a sum would mislead.
+/// Total capacity of the narrowest bottlenecks of the flows under test between two times. A dumbbell has one per
+/// direction; for several bottlenecks of a graph, a sum would be misleading.
 fn capacity_of(cell: &Cell, capacities: &Capacities, span: (u64, u64)) -> Option<f64> {
     let mut found: Vec<(&str, f64)> = Vec::new();
     for flow in cell.tested() {
@@ -223,8 +223,8 @@ fn finish(
         .max()
         .unwrap_or(0)
         .max(duration.div_ceil(width) as usize);
-    // A last bin in which the run ends is cut there, so that it is not shown too low; unless
-    // packets still arrive after the end, as in emulation they may.
+    // A last bin in which the run ends is cut there, so that its rate is not too low, unless packets still arrive after
+    // the end, as is possible in emulation.
     let length = |i: u64| match duration.checked_sub(i * width) {
         Some(left) if left > 0 && last <= duration => width.min(left),
         _ => width,
@@ -249,9 +249,9 @@ fn finish(
     }
 }
 
-/// One-way delays per flow in the direction of its data, thinned out to at most `max_points` each
-/// (but at least two): of the packets in each column of time, the fastest and the slowest stay, so
-/// that no extreme is lost. `None` for records of bins.
+/// One-way delays per flow in the direction of its data, thinned out to at most `max_points` each (but at least two):
+/// the fastest and the slowest packet in each interval of time are kept, so that no extreme is lost. `None` for records
+/// of bins.
 ///
 /// # Errors
 /// A damaged record.
@@ -382,11 +382,11 @@ pub fn frames(record: &Record) -> Result<Columns, RecordError> {
 /// Capacity of bottlenecks over time: start of each bin, and per bottleneck a rate for each.
 pub type CapacitySeries = (Vec<f64>, BTreeMap<String, Vec<f64>>);
 
-/// Start of each bin of `bin_ns`, and per bottleneck the mean rate in bit/s that it offered in each.
-/// Bottlenecks of which only the mean over the run is known, or nothing, are left out.
+/// Start of each bin of `bin_ns`, and per bottleneck the mean rate in bit/s that it offered in each. Bottlenecks for
+/// which nothing or only the mean over the run is known are excluded.
 ///
 /// # Errors
-/// A width of zero or one that gives more than ten million bins, or a damaged record.
+/// A width of zero or one that leads to more than ten million bins, or a damaged record.
 pub fn capacities(record: &Record, bin_ns: u64) -> Result<CapacitySeries, RecordError> {
     let end = record.cell.duration_ns;
     if bin_ns == 0 || end / bin_ns > 10_000_000 {

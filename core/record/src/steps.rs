@@ -1,7 +1,7 @@
 //! Values over time in two columns: traces of rates and delays as parquet files.
 //!
-//! The first column is `time_ns`, the second `rate_bps` or `delay_ns`; whole numbers of any width.
-//! The core's own parsers read the same as text, so this is also where the text is made.
+//! The first column is `time_ns`, the second `rate_bps` or `delay_ns`; integers of any width. The
+//! core's parsers read the same data as text, which is also written here.
 
 use crate::RecordError;
 use crate::read::{TableReader, damaged, guarded, whole};
@@ -14,10 +14,10 @@ use std::fmt::Write as _;
 use std::io::Write;
 use std::sync::Arc;
 
-/// Name of such a file in messages.
+/// Name of these files in messages.
 const FILE: &str = "trace";
 const TIME: &str = "time_ns";
-/// More rows are a mistake: a row per microsecond for a minute.
+/// Maximum number of rows, one per microsecond for a minute: more are a mistake.
 const MAX_ROWS: u64 = 60_000_000;
 
 /// The first bytes of every parquet file.
@@ -38,8 +38,8 @@ impl StepSeries {
     /// Names of columns of values.
     pub const VALUES: [&'static str; 2] = ["rate_bps", "delay_ns"];
 
-    /// Reads the content of a parquet file. Whether times rise and values make sense is for the
-    /// reader of the text to say.
+    /// Reads the content of a parquet file. The parser of the text checks that times increase and
+    /// values are valid.
     ///
     /// # Errors
     /// A damaged file, missing columns, columns of other types, empty places, negative numbers.
@@ -62,7 +62,7 @@ impl StepSeries {
         Ok(steps)
     }
 
-    /// Writes a parquet file; the same values give the same bytes.
+    /// Writes a parquet file; the same values result in the same bytes.
     ///
     /// # Errors
     /// Errors of `output` or the encoder.

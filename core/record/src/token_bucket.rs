@@ -1,10 +1,10 @@
-//! What a token bucket could have carried between two times, given what had passed it before.
+//! The traffic that a token bucket could have carried between two times, given the traffic that had passed it before.
 //!
-//! Bits are not offered evenly: a full bucket lets a burst through, an empty one only what fills it. From a time at
-//! which the bucket holds T bits it carries min(peak · L, T + rate · L) within L, and a sender that always has
-//! something to send gets exactly that. T follows from what passed until then, which is known in bins. Of each the
-//! first packet's time is known, until which a full bucket gets no fuller; so T is exact for a sender that begins and
-//! then always has something to send, and errs by what fills the bucket in a bin at most for others.
+//! A token bucket does not offer bits evenly: a full bucket lets a burst pass, an empty one only its fill rate. From a
+//! time at which the bucket holds T bits it carries min(peak · L, T + rate · L) within L, and a sender that always has
+//! data to send obtains exactly that. T follows from the traffic that passed until then, which is known in bins. For
+//! each bin the time of the first packet is known, until which a full bucket stays full; therefore T is exact for a
+//! sender that always has data to send once it has started, and for others the error is at most the fill of one bin.
 
 use crate::RecordError;
 use crate::cell::{Cell, CellElement, CellFraming};
@@ -18,10 +18,10 @@ use std::collections::BTreeMap;
 
 /// Width of bins where single packets are known, unless the run has too many.
 const BIN_NS: u64 = 1_000_000;
-/// Most bins.
+/// Maximum number of bins.
 const MAX_BINS: u64 = 1_000_000;
 
-/// A token bucket and what it held over time, in bits.
+/// A token bucket and its content over time, in bits.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenBucket {
     rate_bps: f64,
@@ -33,7 +33,7 @@ pub(crate) struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// The bucket of a bottleneck that is a token bucket throughout the run.
+    /// The bucket of a bottleneck whose rate is a token bucket throughout the run.
     pub(crate) fn read(cell: &Cell, element: &CellElement) -> Option<Self> {
         let rate = element.params.get("rate")?;
         let replaced = cell
@@ -50,7 +50,7 @@ impl TokenBucket {
         ))
     }
 
-    /// A bucket of `burst` bytes that nothing has passed yet.
+    /// A full bucket of `burst` bytes, before any traffic.
     fn full(rate_bps: u64, burst: u64, peak_bps: Option<u64>) -> Self {
         TokenBucket {
             rate_bps: rate_bps as f64,
@@ -61,7 +61,7 @@ impl TokenBucket {
         }
     }
 
-    /// Notes what passed in each bin.
+    /// Records the traffic that passed in each bin.
     fn passed(&mut self, bin_ns: u64, bins: &[Passed]) {
         self.bin_ns = bin_ns;
         let fills = |ns: u64| self.rate_bps * ns as f64 / 1e9;
@@ -75,7 +75,7 @@ impl TokenBucket {
         }
     }
 
-    /// Its content at `time`, before what passes then.
+    /// Its content at `time`, before the traffic that passes at that time.
     fn held_at(&self, time: u64) -> f64 {
         let Some(last) = self.held.len().checked_sub(1) else {
             return self.burst;
@@ -85,7 +85,7 @@ impl TokenBucket {
         (self.held[bin] + self.rate_bps * since as f64 / 1e9).min(self.burst)
     }
 
-    /// Bits that could have passed between two times, given what passed before.
+    /// Bits that could have passed between two times, given the traffic that passed before.
     pub(crate) fn bits(&self, from: u64, to: u64) -> f64 {
         let seconds = to.saturating_sub(from) as f64 / 1e9;
         let saved = (self.held_at(from) + self.rate_bps * seconds).max(0.0);
@@ -105,15 +105,15 @@ impl TokenBucket {
     }
 }
 
-/// What passed a bucket in a bin.
+/// Traffic that passed a bucket in a bin.
 #[derive(Clone, Copy, Debug)]
 struct Passed {
     bits: f64,
-    /// When the first of them did, since the start of the bin; a time beyond it if none did.
+    /// When the first bit passed, relative to the start of the bin; a time beyond the bin if none did.
     first_ns: u64,
 }
 
-/// Tells the buckets what passed them in the course of a record.
+/// Records in the buckets the traffic that passed them during the run.
 ///
 /// # Errors
 /// A damaged file.
@@ -164,7 +164,7 @@ struct History<'a> {
     elements: Vec<&'a CellElement>,
     /// By bucket and bin.
     passed: Vec<Vec<Passed>>,
-    /// The buckets on the way of each flow.
+    /// The buckets on the path of each flow.
     ways: BTreeMap<(u16, Direction), Vec<(usize, LinkPass)>>,
 }
 
@@ -183,7 +183,8 @@ impl History<'_> {
         }
     }
 
-    /// A bin of arrivals, which passed earlier by the delay behind the bucket: evenly from the first on.
+    /// Counts a bin of arrivals, which passed earlier by the delay behind the bucket, spread evenly from the first
+    /// arrival.
     fn bin(&mut self, row: &BinRow) {
         let bin_ns = self.bin_ns;
         self.each_bucket((row.flow, row.direction), |pass, framing, bins| {
@@ -191,7 +192,7 @@ impl History<'_> {
             let earlier = |time: u64| time.saturating_sub(pass.behind_ns);
             let first = earlier(row.first_arrival_ns.unwrap_or(row.bin_ns));
             let end = earlier(row.bin_ns.saturating_add(bin_ns)).max(first + 1);
-            // The part in the earlier of two bins.
+            // The share that falls into the earlier of two bins.
             let edge = (first / bin_ns + 1) * bin_ns;
             let share = edge.min(end).saturating_sub(first) as f64 / (end - first) as f64;
             add(bins, bin_ns, first, bits * share);
@@ -218,7 +219,7 @@ impl History<'_> {
     }
 }
 
-/// Counts bits that passed from `time` on.
+/// Counts bits that passed from `time`.
 fn add(bins: &mut Vec<Passed>, bin_ns: u64, time: u64, bits: f64) {
     let bin = time / bin_ns;
     // Emulated packets may leave a little after the end; a contradictory record reserves no memory.
@@ -242,8 +243,8 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What a fluid sender carries that has something to send from `start` until `end`, in steps of a microsecond, by
-    /// the rule of RFC 2697 alone: the bits of each step.
+    /// Bits that a fluid sender with data to send from `start` until `end` carries in each step of a microsecond, by
+    /// the rule of RFC 2697 alone.
     fn saturate((rate, burst, peak): (u64, u64, Option<u64>), start: u64, steps: u64) -> Vec<f64> {
         let (mut tokens, step) = (burst as f64 * 8.0, 1e-6);
         let line = peak.map_or(f64::INFINITY, |bps| bps as f64 * step);
@@ -279,19 +280,19 @@ mod tests {
             });
             bucket.passed(bin * 1_000, &bins.collect::<Vec<_>>());
             let bits = |from: u64, to: u64| steps[from as usize..to as usize].iter().sum::<f64>();
-            // A span that begins with a bin, or before anything was sent.
+            // A span that begins with a bin, or before the first packet was sent.
             for from in [from / bin * bin, from.min(start)] {
                 let to = from + length;
                 let carried = bits(from, to);
                 let capacity = bucket.bits(from * 1_000, to * 1_000);
-                // Time before the sender began fills nothing, as the bucket was full.
+                // Time before the sender began adds nothing, as the bucket was full.
                 prop_assert!(carried <= capacity + 1.0, "{carried} of {capacity}");
                 if from >= start {
                     let step = rate as f64 / 1e6;
                     prop_assert!(capacity - carried <= 1e-6 * capacity + step, "{carried} of {capacity}");
                 }
             }
-            // A sender that began with the run finds the same in all bins together.
+            // A sender that began with the run obtains the same in total over all bins.
             let all = saturate((rate, burst, peak), 0, 20_000);
             let parts: f64 = (0..20_000u64.div_ceil(bin))
                 .map(|i| bucket.sustained_bits(i * bin * 1_000, ((i + 1) * bin).min(20_000) * 1_000))

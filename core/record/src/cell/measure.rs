@@ -1,4 +1,4 @@
-//! The measured part of a run: a span of time, and links that are looked at by name.
+//! The measured part of a run: a span of time, and links that are measured by name.
 
 use super::Cell;
 use serde::Deserialize;
@@ -12,7 +12,7 @@ pub struct Measure {
     /// Nothing from this time on counts.
     #[serde(default)]
     pub to_ns: Option<u64>,
-    /// Names of the bottlenecks that get rows of their own.
+    /// Names of the bottlenecks that get separate rows.
     #[serde(default)]
     pub links: Vec<String>,
 }
@@ -30,7 +30,8 @@ impl Measure {
             .is_none_or(|(from, to)| (from..to).contains(&time))
     }
 
-    /// True if the bin of `width` that begins at `start` counts: all of it has to.
+    /// True if the bin of `width` that begins at `start` counts: all of it has to lie within the
+    /// span.
     pub fn counts_bin(&self, start: u64, width: u64) -> bool {
         self.span_ns()
             .is_none_or(|(from, to)| start >= from && start.saturating_add(width) <= to)
@@ -38,7 +39,7 @@ impl Measure {
 }
 
 impl Cell {
-    /// The time during which all flows under test are meant to run, as far as it is measured.
+    /// The measured part of the time during which all flows under test are meant to run.
     pub fn shared_span_ns(&self) -> Option<(u64, u64)> {
         let from = self.tested().map(|flow| flow.start_ns).max()?;
         let to = self.tested().map(|flow| flow.stop_ns).min()?;

@@ -16,7 +16,7 @@ pub use network::{CellElement, CellLink, CellNetwork, CellQueueLimit, CellRoute}
 pub use rate::RateLaw;
 pub use run_effects::REAL;
 
-/// A cell, as far as it bears on its record. All quantities in base units.
+/// The parts of a cell that its record depends on. All quantities are in base units.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Cell {
     /// Label of the cell.
@@ -36,19 +36,19 @@ pub struct Cell {
     /// The measured part of the run.
     #[serde(default)]
     pub measure: Measure,
-    /// Form in which transfers are kept.
+    /// How transfers are recorded.
     #[serde(default)]
     pub transfers: KeptTransfers,
 }
 
-/// Form in which transfers of applications are kept.
+/// How transfers of applications are recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum KeptTransfers {
-    /// Each of them.
+    /// Every transfer.
     #[default]
     All,
-    /// Their number and histograms of their times.
+    /// Their number and histograms of their completion times.
     Bins,
     /// Nothing.
     None,
@@ -69,10 +69,10 @@ pub struct CellFlow {
     /// Direction of its data.
     #[serde(default)]
     pub direction: Direction,
-    /// Host that sends the data; in a dumbbell its direction tells.
+    /// Host that sends the data; absent in a dumbbell, where the direction implies it.
     #[serde(default)]
     pub from: Option<String>,
-    /// Host that receives them.
+    /// Host that receives the data.
     #[serde(default)]
     pub to: Option<String>,
     /// Its application.
@@ -81,7 +81,7 @@ pub struct CellFlow {
     /// True if it is traffic that is not under test.
     #[serde(default)]
     pub background: bool,
-    /// Round-trip time that it has in addition to the path's.
+    /// Round-trip time in addition to the path's.
     #[serde(default)]
     pub extra_rtt_ns: u64,
 }
@@ -112,7 +112,7 @@ pub struct PlannedChange {
     pub set: Map<String, Value>,
 }
 
-/// Size of a table with a place for each of these numbers of flows.
+/// Size of a table that can be indexed by any of these flow numbers.
 pub(crate) fn table_size(flows: impl Iterator<Item = u16>) -> usize {
     flows.map(|flow| usize::from(flow) + 1).max().unwrap_or(0)
 }
@@ -137,8 +137,8 @@ impl Cell {
         likely.or_else(|| self.flows.iter().find(|flow| flow.flow == number))
     }
 
-    /// The delay of the access link of flow `number` in `direction`: half of its extra round-trip
-    /// time, the odd nanosecond on the way back.
+    /// The delay of the access link of flow `number` in `direction`: half of its extra round-trip time, with the odd
+    /// nanosecond in the backward direction.
     pub fn access_ns(&self, number: u16, direction: Direction) -> u64 {
         let extra = self.flow(number).map_or(0, |flow| flow.extra_rtt_ns);
         match direction {
@@ -147,8 +147,7 @@ impl Cell {
         }
     }
 
-    /// The route, by index, of packets recorded for flow `number` in `direction`; `None` if the cell
-    /// does not tell.
+    /// The route, by index, of packets recorded for flow `number` in `direction`; `None` if the cell does not say.
     pub fn route_of(&self, number: u16, direction: Direction) -> Option<usize> {
         let routes = &self.network.routes;
         if self.network.dumbbell {
@@ -192,8 +191,8 @@ impl Cell {
             .filter(move |change| change.element == name)
     }
 
-    /// The sum of the delays that a packet of flow `number` meets in `direction` at the least. No
-    /// packet can be faster.
+    /// The sum of the minimum delays that a packet of flow `number` experiences in `direction`. No packet can be
+    /// faster.
     pub fn propagation_ns(&self, number: u16, direction: Direction) -> u64 {
         let path = self
             .elements(number, direction)
@@ -202,17 +201,17 @@ impl Cell {
         path.saturating_add(self.access_ns(number, direction))
     }
 
-    /// True if packets of flow `number` travel over a path in `direction` of which nothing is known but
-    /// what was sent and what arrived.
+    /// True if packets of flow `number` travel in `direction` over a path about which nothing is known except what was
+    /// sent and what arrived.
     pub fn is_real(&self, number: u16, direction: Direction) -> bool {
         let mut way = self.elements(number, direction);
         way.any(|element| element.kind == REAL)
     }
 
-    /// The first element on the way of flow `number` in `direction` that delays packets by an
-    /// amount that is neither fixed, nor queueing, nor a variation from nothing on: its part of
-    /// propagation is another one at other times. Without one, delay less the smallest possible
-    /// delay is the time spent in queues and by variation.
+    /// The first element on the path of flow `number` in `direction` that delays packets by an amount that is neither
+    /// fixed, nor queueing, nor a variation that starts at zero, so that its share of the propagation delay changes
+    /// over time. Without such an element, delay less the smallest possible delay is the time due to queues and
+    /// variation.
     pub fn unsteady(&self, number: u16, direction: Direction) -> Option<&CellElement> {
         let mut way = self.elements(number, direction);
         way.find(|element| self.is_unsteady(element))

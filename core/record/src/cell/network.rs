@@ -7,13 +7,14 @@ use serde_json::{Map, Value};
 /// The network that packets pass. A dumbbell is read as two links with a route each.
 #[derive(Clone, Debug, Default)]
 pub struct CellNetwork {
-    /// True if it is written as two lists of elements, so that a packet's direction tells its way.
+    /// True if it is written as two lists of elements, so that a packet's direction determines its
+    /// path.
     pub dumbbell: bool,
     /// Names of the hosts.
     pub hosts: Vec<String>,
     /// All directed links.
     pub links: Vec<CellLink>,
-    /// The ways from host to host.
+    /// The paths from host to host.
     pub routes: Vec<CellRoute>,
 }
 
@@ -30,14 +31,14 @@ pub struct CellLink {
     pub elements: Vec<CellElement>,
 }
 
-/// The way from one host to another.
+/// The path from one host to another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CellRoute {
     /// Name of the host at which it starts.
     pub from: String,
     /// Name of the host at which it ends.
     pub to: String,
-    /// Direction recorded for packets of no flow.
+    /// Direction recorded for packets that belong to no flow.
     pub direction: Direction,
     /// Indices of its links, in order.
     pub links: Vec<usize>,
@@ -59,7 +60,7 @@ pub struct CellElement {
 /// Framing on the wire of a bottleneck.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct CellFraming {
-    /// Bytes that each packet has more than at the IP layer.
+    /// Bytes that each packet has in addition to its IP size.
     overhead: u64,
     /// True if packets fill ATM cells of 48 bytes, which have 53 on the wire.
     atm: bool,
@@ -68,9 +69,9 @@ pub(crate) struct CellFraming {
 /// Limits of a queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CellQueueLimit {
-    /// Most bytes that may wait.
+    /// Maximum number of bytes that may wait.
     pub bytes: Option<u64>,
-    /// Most packets that may wait.
+    /// Maximum number of packets that may wait.
     pub packets: Option<u64>,
 }
 
@@ -175,7 +176,7 @@ impl CellNetwork {
         nodes.extend(written.routers);
         let known = |name: &String| {
             let place = nodes.iter().position(|node| node == name);
-            place.ok_or_else(|| format!("there is no node '{name}'"))
+            place.ok_or_else(|| format!("the node '{name}' does not exist"))
         };
         let mut links: Vec<CellLink> = Vec::new();
         for link in written.links {
@@ -192,7 +193,7 @@ impl CellNetwork {
         for route in written.routes {
             let place = |name: &String| {
                 let place = links.iter().position(|link| link.name == *name);
-                place.ok_or_else(|| format!("there is no link '{name}'"))
+                place.ok_or_else(|| format!("the link '{name}' does not exist"))
             };
             let way: Vec<usize> = route.links.iter().map(place).collect::<Result<_, _>>()?;
             let joined = way.windows(2).all(|w| links[w[0]].to == links[w[1]].from);
@@ -302,7 +303,7 @@ impl CellElement {
 }
 
 impl CellFraming {
-    /// Bytes that a packet of `size` bytes costs on the wire.
+    /// Bytes that a packet of `size` bytes takes up on the wire.
     pub(crate) fn wire_bytes(self, size: u64) -> u64 {
         let bytes = size + self.overhead;
         if self.atm {
@@ -314,7 +315,7 @@ impl CellFraming {
 }
 
 impl CellQueueLimit {
-    /// The limits that a queue is written with.
+    /// The limits that the description of a queue specifies.
     pub(crate) fn read(queue: &Value) -> Self {
         let of = |name: &str| queue.get(name).and_then(Value::as_u64);
         CellQueueLimit {

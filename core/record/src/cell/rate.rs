@@ -1,13 +1,13 @@
-//! The rate of a bottleneck as a function of time, as far as the cell alone tells it.
+//! The rate of a bottleneck as a function of time, where it follows from the cell alone.
 
 use serde_json::Value;
 
-/// Nanoseconds of a second: work is counted in bits times this, so that it stays a whole number.
+/// Nanoseconds per second: work is counted in bits times this, so that it stays an integer.
 const NS: i128 = 1_000_000_000;
-/// More pieces than this are not worked out one by one.
+/// Maximum number of pieces that are expanded one by one.
 const MAX_PIECES: usize = 1_000_000;
 
-/// A rate that is constant in pieces.
+/// A piecewise constant rate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RateLaw {
     /// Start of each piece and its rate in bit/s; the first starts at 0, the last never ends.
@@ -32,8 +32,8 @@ impl RateLaw {
         RateLaw { pieces, work }
     }
 
-    /// The law of a server written as `rate`, which `changes` (time and server, in order of time)
-    /// replace, until `end`.
+    /// The rate law until `end` of a server written as `rate`, which `changes` (time and server, in
+    /// order of time) replace.
     ///
     /// # Errors
     /// The kind of server whose rate does not follow from the cell.
@@ -53,7 +53,7 @@ impl RateLaw {
             pieces.extend(own.iter().filter(|piece| piece.0 > from && piece.0 < until));
         }
         if pieces.first().is_none_or(|piece| piece.0 != 0) {
-            return Err("does not tell its rate from the start".into());
+            return Err("does not specify its rate from the start".into());
         }
         // A new server may round what is left of a packet even if it is as fast as the old one.
         let new_server = |at: u64| changes.iter().any(|change| change.0 == at);
@@ -63,7 +63,7 @@ impl RateLaw {
         Ok(Self::of(pieces))
     }
 
-    /// The rate, if it is one and the same at all times.
+    /// The rate, if it is the same at all times.
     pub fn steady(&self) -> Option<u64> {
         let first = self.pieces[0].1;
         let same = self.pieces.iter().all(|piece| piece.1 == first);
@@ -113,7 +113,7 @@ impl RateLaw {
     }
 }
 
-/// The pieces of one server until `until`. Schedules count from the start of the run.
+/// The pieces of one server up to `until`. Schedules count from the start of the run.
 fn server_pieces(server: &Value, until: u64) -> Result<Vec<(u64, u64)>, String> {
     let kind = server.get("kind").and_then(Value::as_str).unwrap_or("");
     let number = |name: &str| server.get(name).and_then(Value::as_u64);
@@ -199,7 +199,7 @@ mod tests {
         let law = RateLaw::read(&rate, &[(12, &slow)], 22).unwrap();
         assert_eq!(law.changes().collect::<Vec<_>>(), [5, 10, 12]);
         assert_eq!(law.work(22), 5 * 8 + 5 * 16 + 2 * 8 + 10);
-        // A server that takes over is where its schedule is by then.
+        // A server that takes over joins its schedule at that time.
         let law = RateLaw::read(&slow, &[(7, &rate)], 22).unwrap();
         assert_eq!(law.work(11), 7 + 3 * 16 + 8);
     }

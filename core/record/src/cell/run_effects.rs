@@ -1,21 +1,21 @@
 //! Effects of elements on packets over a whole run: what the registries of elements declare, with the parameters of the
-//! cell and all its planned changes. Metrics and the verifier know nothing else of single kinds of elements, and of
-//! kinds that no registry names the verifier believes everything.
+//! cell and all its planned changes. Metrics and the verifier know nothing else about individual kinds of elements, and
+//! the verifier accepts any behaviour of kinds that no registry names.
 
 use super::{Cell, CellElement};
 use narrows_net::{DelayEffect, DropReason, LinkEffects, PacketOrder, QueueEffects, links, queues};
 use serde_json::{Map, Value};
 
-/// Kind of the element that stands for a real path.
+/// Kind of the element that represents a real path.
 pub const REAL: &str = "real";
 
-/// Kind of the element that stands for all that an imported run passed through. Nothing is known of it but, where the
-/// log says it, [`PROPAGATION`].
+/// Kind of the element that represents everything that an imported run passed through. Nothing is known about it
+/// except, where the log contains it, [`PROPAGATION`].
 const PATH: &str = "path";
 /// Parameter of a [`PATH`]: the fixed delay in ns, so that the rest of each delay is due to queues.
 const PROPAGATION: &str = "propagation_ns";
 
-/// A path between two real hosts, of which their logs are all that is known. Their tunnel takes no packet twice.
+/// A path between two real hosts, about which only their logs are known. Their tunnel accepts no packet twice.
 const REAL_PATH: LinkEffects = LinkEffects {
     delay: DelayEffect::Changing(|_| 0),
     order: PacketOrder::Free,
@@ -23,7 +23,7 @@ const REAL_PATH: LinkEffects = LinkEffects {
 };
 
 impl CellElement {
-    /// Fixed delay in ns of an imported path whose log says it.
+    /// Fixed delay in ns of an imported path, if its log contains it.
     fn imported_propagation_ns(&self) -> Option<u64> {
         let told = (self.kind == PATH).then(|| self.params.get(PROPAGATION))?;
         told?.as_u64()
@@ -59,7 +59,7 @@ impl Cell {
         self.sets(element).any(|set| set.get(name) == Some(value))
     }
 
-    /// The smallest delay in ns that an element adds by itself, at any time of the run.
+    /// The smallest delay in ns that the element itself adds at any time of the run.
     pub fn least_delay_ns(&self, element: &CellElement) -> u64 {
         match element.effects().map(|effects| effects.delay) {
             Some(DelayEffect::Fixed | DelayEffect::FixedAndJitter) => {
@@ -83,8 +83,8 @@ impl Cell {
         }
     }
 
-    /// True if an element delays packets by an amount that is neither fixed, nor queueing, nor a variation from nothing
-    /// on: its part of propagation is another one at other times.
+    /// True if an element delays packets by an amount that is neither fixed, nor queueing, nor a variation that starts
+    /// at zero, so that its share of the propagation delay changes over time.
     pub(super) fn is_unsteady(&self, element: &CellElement) -> bool {
         let Some(effects) = element.effects() else {
             return !element.is_bottleneck() && element.imported_propagation_ns().is_none();

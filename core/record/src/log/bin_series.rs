@@ -1,22 +1,22 @@
-//! The bins of one flow in one direction. Those in which nothing has been counted for a while take a quarter of the
-//! memory: a run of an hour has thousands of them per flow.
+//! The bins of one flow in one direction. Bins in which nothing has been counted for a while are packed into a quarter
+//! of the memory: a run of an hour has thousands of them per flow.
 
 use crate::schema::BinRow;
 
 /// Bins that are packed together.
 const BLOCK: usize = 64;
-/// Bytes of a packed bin in which something happened, about.
+/// Approximate bytes of a packed bin in which something happened.
 const PACKED: usize = 32;
 
-/// Bins in the order of time, from the start of the run. Of each only what was counted is set.
+/// Bins in the order of time, from the start of the run. Only the counters of each are set.
 #[derive(Debug)]
 pub(super) struct BinSeries {
     bin_ns: u64,
-    /// The first bins, [`BLOCK`] in each block, packed.
+    /// The first bins, packed, [`BLOCK`] per block.
     packed: Vec<Box<[u8]>>,
-    /// The bins behind them.
+    /// The bins that follow them.
     open: Vec<BinRow>,
-    /// Place of the first of these.
+    /// Index of the first open bin.
     first_open: usize,
 }
 
@@ -30,7 +30,7 @@ impl BinSeries {
         }
     }
 
-    /// The bin at this place, to count in.
+    /// The bin with index `place`, to count in.
     #[inline]
     pub(super) fn at(&mut self, place: usize) -> &mut BinRow {
         if place.wrapping_sub(self.first_open) >= self.open.len() {
@@ -39,14 +39,14 @@ impl BinSeries {
         &mut self.open[place - self.first_open]
     }
 
-    /// All bins, with their places.
+    /// All bins, with their indices.
     pub(super) fn each(&self) -> impl Iterator<Item = (usize, BinRow)> + '_ {
         let blocks = 0..self.packed.len();
         let packed = blocks.flat_map(|block| self.unpacked(block));
         packed.chain(self.open.iter().cloned()).enumerate()
     }
 
-    /// Opens the bin at this place, whether it is new or packed.
+    /// Opens the bin with index `place`, whether it is new or packed.
     #[cold]
     fn reach(&mut self, place: usize) {
         if place >= self.first_open {
@@ -57,7 +57,7 @@ impl BinSeries {
             self.open.resize(count, BinRow::default());
             return;
         }
-        // The packet was on its way for longer than the open bins last.
+        // The packet was in flight for longer than the open bins span.
         let from = place / BLOCK;
         let blocks = from..self.packed.len();
         let mut opened: Vec<BinRow> = blocks.flat_map(|block| self.unpacked(block)).collect();
@@ -90,7 +90,7 @@ impl BinSeries {
     }
 }
 
-/// What a bin from `start` on has counted. Times are small as they are told from its start.
+/// The counters of a bin that begins at `start`. Times are small because they are relative to its start.
 fn numbers(bin: &BinRow, start: u64) -> [u64; 9] {
     let time = |at: Option<u64>| at.map_or(0, |at| at - start + 1);
     [
@@ -133,7 +133,7 @@ fn bin_of(numbers: [u64; 9], start: u64) -> BinRow {
     }
 }
 
-/// Appends a number in as many groups of seven bits as it has (LEB128).
+/// Appends a number in groups of seven bits (LEB128).
 fn put(bytes: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         bytes.push(number as u8 | 0x80);
@@ -145,7 +145,9 @@ fn put(bytes: &mut Vec<u8>, mut number: u64) {
 fn take(bytes: &mut &[u8]) -> u64 {
     let (mut number, mut shift) = (0, 0);
     loop {
-        let (&byte, rest) = bytes.split_first().expect("what was put is there");
+        let (&byte, rest) = bytes
+            .split_first()
+            .expect("a packed bin has all its numbers");
         *bytes = rest;
         number |= u64::from(byte & 0x7f) << shift;
         if byte < 0x80 {

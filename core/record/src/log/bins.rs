@@ -26,14 +26,14 @@ impl Series {
     }
 }
 
-/// Remembers the bin of the latest time: times mostly grow, so most need no division.
+/// Remembers the bin of the latest time: times mostly increase, so most look-ups need no division.
 #[derive(Clone, Copy, Debug, Default)]
 struct Cursor {
     start_ns: u64,
     /// Zero until it has been moved.
     width_ns: u64,
     index: usize,
-    /// True if the bin counts for what is measured.
+    /// True if the bin belongs to the measured part.
     is_measured: bool,
 }
 
@@ -57,7 +57,7 @@ impl Cursor {
 pub struct BinLog {
     bin_ns: u64,
     measure: Measure,
-    /// Packets that entered so far.
+    /// Packets that have entered so far.
     entered: u64,
     /// Indexed by flow, then direction.
     series: Vec<[Series; 2]>,
@@ -85,8 +85,7 @@ impl BinLog {
         self
     }
 
-    /// A packet enters the network. Its key is the time of its sending: nothing else has to be kept of a packet on
-    /// its way.
+    /// A packet enters the network. Its key is its sending time: nothing else has to be kept about a packet in flight.
     #[inline]
     pub fn enter(&mut self, flow: u16, direction: Direction, size: u32, sent_ns: u64) -> Entered {
         self.entered += 1;
@@ -135,7 +134,7 @@ impl BinLog {
         bin.dropped_bytes += u64::from(packet.size);
     }
 
-    /// Counts everything that `other` has counted, another log of the same run.
+    /// Adds everything that `other`, another log of the same run, has counted.
     pub fn merge(&mut self, other: BinLog) {
         self.entered += other.entered;
         if other.series.len() > self.series.len() {
@@ -152,7 +151,7 @@ impl BinLog {
         }
     }
 
-    /// The number of packets that entered so far.
+    /// The number of packets that have entered so far.
     pub fn entered(&self) -> u64 {
         self.entered
     }
@@ -208,7 +207,7 @@ fn sent_ns(packet: Entered) -> u64 {
     packet.key - 1
 }
 
-/// Counts in `bin` what `more` has counted in the same bin.
+/// Adds the counters of `more`, the same bin of another log, to `bin`.
 fn add_bin(bin: &mut BinRow, more: &BinRow) {
     bin.sent_packets += more.sent_packets;
     bin.sent_bytes += more.sent_bytes;

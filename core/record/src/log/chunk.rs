@@ -1,4 +1,5 @@
-//! A run of packet rows as columns: what logs produce, files encode and readers return.
+//! Consecutive packet rows as columns: logs produce them, files encode them and readers return
+//! them.
 
 use crate::schema::{Direction, Fate, PacketRow};
 use std::borrow::Cow;
@@ -7,7 +8,7 @@ use std::borrow::Cow;
 pub const CHUNK_ROWS: usize = 65_536;
 /// In [`Chunk::arrived_ns`]: the packet did not arrive.
 pub const NOT_ARRIVED: u64 = u64::MAX;
-/// In [`Chunk::element`] and [`Chunk::reason`]: there is none.
+/// In [`Chunk::element`] and [`Chunk::reason`]: the packet has none.
 pub const NO_WORD: u16 = u16::MAX;
 
 /// Packet rows as columns of equal length, in order of uid.
@@ -42,7 +43,7 @@ pub struct Chunk {
 }
 
 impl Chunk {
-    /// An empty chunk with room for [`CHUNK_ROWS`] rows.
+    /// An empty chunk with capacity for [`CHUNK_ROWS`] rows.
     pub fn with_room(elements: Vec<String>) -> Self {
         Chunk {
             flow: Vec::with_capacity(CHUNK_ROWS),
@@ -71,7 +72,7 @@ impl Chunk {
         self.uid.is_empty()
     }
 
-    /// Forgets the rows and keeps the memory and the names of the elements.
+    /// Clears the rows, but keeps the memory and the names of the elements.
     pub fn clear(&mut self) {
         self.flow.clear();
         self.direction.clear();
@@ -108,7 +109,7 @@ impl Chunk {
         }
     }
 
-    /// Appends a row given in full (for tests and imports, not for hot loops).
+    /// Appends one row (for tests and imports, not for hot loops).
     pub fn push(&mut self, row: &PacketRow) {
         self.flow.push(row.flow);
         self.direction.push(row.direction);

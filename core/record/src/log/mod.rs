@@ -1,15 +1,15 @@
-//! The log to which drivers report packets while a run lasts.
+//! The log to which drivers report packets during a run.
 //!
-//! A [`Log`] is told once when a packet enters the network, which gives the packet its key, and
-//! once when its fate is known. Nothing is allocated per packet.
+//! A [`Log`] is called once when a packet enters the network, which assigns the packet's key, and once when its fate is
+//! known. Nothing is allocated per packet.
 //!
 //! ```text
 //! enter -> ring of open rows, indexed by uid -> finished prefix -> Chunk -> PacketFile
 //! ```
 //!
-//! A [`BinLog`] keeps no rows, only what it has counted. A driver of a [`PacketLog`] takes full chunks when it suits it
-//! ([`PacketLog::take`]), encodes them on the spot or
-//! hands them to another thread, and gives them back for reuse ([`PacketLog::recycle`]).
+//! A [`BinLog`] keeps counters and no rows. A driver of a [`PacketLog`] takes full chunks at convenient times
+//! ([`PacketLog::take`]), encodes them immediately or passes them to another thread, and returns them for reuse
+//! ([`PacketLog::recycle`]).
 
 mod bin_series;
 mod bins;
@@ -25,7 +25,7 @@ use crate::schema::Direction;
 /// A packet that has entered the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Entered {
-    /// What the log gave it then. Never zero.
+    /// The key that the log assigned to it. Never zero.
     pub key: u64,
     /// Its flow.
     pub flow: u16,
@@ -37,7 +37,7 @@ pub struct Entered {
 
 /// Either kind of log, so that a driver has one type for `record: packets` and `record: bins`.
 #[derive(Debug)]
-// One log per run; a box would only cost an indirection per packet.
+// There is one log per run; a box would only add an indirection per packet.
 #[allow(clippy::large_enum_variant)]
 pub enum Log {
     /// Keeps every packet.
@@ -78,7 +78,7 @@ impl Log {
         }
     }
 
-    /// An element made a copy of `original`, which is in the network from `sent_ns` on.
+    /// An element made a copy of `original`; the copy enters the network at `sent_ns`.
     pub fn copy(&mut self, original: Entered, sent_ns: u64) -> Entered {
         let Entered {
             key,

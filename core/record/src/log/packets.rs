@@ -38,13 +38,13 @@ pub struct PacketLog {
     shared: Option<SharedNumbers>,
 }
 
-/// Uids of a log that is one of several of a run. Where such a log says uid, it means the number among its own packets;
-/// its chunks have those among the packets of all logs.
+/// Uids of one of several logs of a run. Within such a log, a uid is the number among its own packets; its chunks
+/// contain the numbers among the packets of all logs.
 #[derive(Debug)]
 struct SharedNumbers {
-    /// The last one given out.
+    /// The last uid assigned by any of the logs.
     last: Arc<AtomicU64>,
-    /// Of the packets in `rows`.
+    /// Uids of the packets in `rows`.
     given: VecDeque<u64>,
 }
 
@@ -63,7 +63,7 @@ impl PacketLog {
         }
     }
 
-    /// The same for one of several logs of a run, which give out uids together.
+    /// The same for one of several logs of a run, which share the sequence of uids.
     #[must_use]
     pub fn sharing(mut self, last: Arc<AtomicU64>) -> Self {
         let given = VecDeque::with_capacity(4096);
@@ -89,7 +89,7 @@ impl PacketLog {
             open: true,
         });
         if let Some(shared) = &mut self.shared {
-            // Orders nothing else: chunks travel by channels.
+            // No other memory depends on this counter: chunks are sent through channels.
             let number = shared.last.fetch_add(1, Ordering::Relaxed) + 1;
             shared.given.push_back(number);
         }
@@ -107,7 +107,7 @@ impl PacketLog {
         self.settle(uid);
     }
 
-    /// A packet is released damaged: it is delivered, and its reason says that it is of no use.
+    /// A packet is released damaged: it is delivered, and its reason marks it as corrupted.
     pub fn arrive_corrupt(&mut self, uid: u64, arrived_ns: u64, late_ns: i64) {
         let reason = self.intern("corrupted");
         self.open_row(uid).reason = reason;
@@ -160,7 +160,7 @@ impl PacketLog {
         self.cut();
     }
 
-    /// Lets what is in the current chunk be taken, however little it is.
+    /// Makes the current chunk available to [`PacketLog::take`], even if it is not full.
     pub fn cut(&mut self) {
         if !self.current.is_empty() {
             self.turn_over();
@@ -172,7 +172,7 @@ impl PacketLog {
         self.base + self.rows.len() as u64 - 1
     }
 
-    /// True if a full chunk waits to be taken.
+    /// True if a full chunk can be taken.
     #[inline]
     pub fn has_chunk(&self) -> bool {
         !self.full.is_empty()
@@ -183,7 +183,7 @@ impl PacketLog {
         self.full.pop_front()
     }
 
-    /// Gives an encoded chunk back, so that its memory is used again.
+    /// Takes back an encoded chunk for reuse of its memory.
     pub fn recycle(&mut self, mut chunk: Chunk) {
         chunk.clear();
         self.spare.push(chunk);
@@ -197,7 +197,7 @@ impl PacketLog {
         row.unwrap_or_else(|| panic!("packet {uid} is not in the network"))
     }
 
-    /// Moves rows on when the oldest one is finished; otherwise they wait for it.
+    /// Moves finished rows to the chunk if the oldest row is finished; otherwise they wait for it.
     #[inline]
     fn settle(&mut self, uid: u64) {
         if uid == self.base {
@@ -244,7 +244,7 @@ impl PacketLog {
 
     #[inline]
     fn intern(&mut self, reason: &'static str) -> u16 {
-        // A handful of reasons, nearly always the same string constant.
+        // There are few reasons, nearly always the same string constant.
         if let Some(index) = self.reasons.iter().position(|&known| known == reason) {
             return index as u16;
         }
@@ -314,7 +314,7 @@ mod tests {
             logs[turn].enter(1, Direction::Forward, 100, 5);
         }
         let copy = logs[1].copy(2, 1, Direction::Forward, 100, 6);
-        assert_eq!(copy, 3, "to its own log a packet has the number there");
+        assert_eq!(copy, 3, "a log numbers its own packets");
         logs[1].arrive(1, 7, 0);
         logs[1].cut();
         assert_eq!(logs[1].take().unwrap().uid, [2]);

@@ -12,7 +12,7 @@ const P50: Metric = Metric {
     label: "median completion time",
     definition: "Median, by nearest rank, of the times from an application's request for a \
                  transfer until its last byte arrived, over the transfers that were complete at \
-                 the end. Read it beside the number of those that were not. Transfers count if they \
+                 the end. Compare it with the number of those that were not. Transfers count if they \
                  began in the part of the run that is measured.",
     source: "RFC 5166, section 2.1.1 (per-flow transfer times)",
     compute: |subject| percentile(subject, 0.5),
@@ -51,8 +51,7 @@ const COMPLETE: Metric = Metric {
 const INCOMPLETE: Metric = Metric {
     name: "transfers_incomplete",
     label: "incomplete transfers",
-    definition: "Transfers of applications that had begun and were not complete at the end. They \
-                 count in no completion time.",
+    definition: "Transfers of applications that had begun and were not complete at the end. They are not included in completion times.",
     compute: |subject| Ok(times(subject)?.1 as f64),
     ..COMPLETE
 };
@@ -61,7 +60,7 @@ const INCOMPLETE: Metric = Metric {
 fn times(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
     match subject.cell.transfers {
         KeptTransfers::None => {
-            return Err("the scenario keeps nothing of transfers (transfers: none)".into());
+            return Err("the scenario does not record transfers (transfers: none)".into());
         }
         KeptTransfers::Bins => return binned(subject),
         KeptTransfers::All => {}
@@ -77,7 +76,7 @@ fn times(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
     some(DelayDistribution::exact(complete), open)
 }
 
-/// The same from histograms.
+/// The same, from histograms.
 fn binned(subject: &Subject<'_>) -> Result<(DelayDistribution, u64), String> {
     let mut buckets = Vec::new();
     let (mut sum, mut open) = (0_u128, 0_u64);

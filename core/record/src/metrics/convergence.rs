@@ -1,16 +1,16 @@
 //! Convergence: the time until flows share fairly.
 //!
-//! Successive windows of the time that all flows share are looked at; the flows have converged in the
-//! first one in which each got its fair part but for a tenth. Runs in which they never do have no
-//! time, only the knowledge that it is longer than what was seen. A mean over runs that takes the
-//! length of the run for it, as tables of measurements have done, depends on how long the runs were;
-//! therefore summaries give the share of the runs that converged, and the median of their times.
+//! The time during which all flows run is divided into successive windows; the flows have converged in the first window
+//! in which each flow is within a tenth of its fair share. Runs in which they never converge have no convergence time:
+//! it is only known to exceed the observed time. A mean over runs that substitutes the length of the run, as published
+//! tables have done, depends on how long the runs were; therefore summaries contain the share of the runs that
+//! converged, and the median of their times.
 
 use super::time_scales::windows;
 use super::traffic::SECOND;
 use super::{Better, Measured, Metric, Scope, Subject};
 
-/// Largest distance of each flow from the mean of all, as a share of it.
+/// Maximum deviation of each flow from the mean of all, relative to the mean.
 const DELTA: f64 = 0.1;
 
 const fn time(
@@ -27,8 +27,7 @@ const fn time(
         scope: Scope::All,
         happened: Some(happened),
         definition: "Time from the last start of a flow to the middle of the first window in which \
-                     the throughput of every flow is within 10 % of their mean. Runs in which that \
-                     never happens have none: read it beside the share of the runs that converged.",
+                     the throughput of every flow is within 10 % of their mean. Runs in which that never happens have no value: compare it with the share of the runs that converged.",
         source: "delta-fair convergence time with delta = 0.1 (RFC 5166; Bansal et al., SIGCOMM \
                  2001); windows of 10 s as in Ha et al., PFLDnet 2006",
         compute,
@@ -74,7 +73,7 @@ macro_rules! over_windows {
 }
 over_windows!(1 10);
 
-/// The first window in which all flows got about as much, and the number of windows.
+/// The first window in which all flows had about the same throughput, and the number of windows.
 fn first_fair<const WIDTH: usize>(subject: &Subject<'_>) -> Result<(Option<usize>, usize), String> {
     if subject.traffic().count() < 2 {
         return Err("there is only one flow".into());
@@ -93,7 +92,7 @@ fn first_fair<const WIDTH: usize>(subject: &Subject<'_>) -> Result<(Option<usize
     let count = flows[0].len();
     let fair = |&window: &usize| {
         let mean = flows.iter().map(|flow| flow[window]).sum::<f64>() / flows.len() as f64;
-        // The last part only keeps rounding from deciding.
+        // The last term only keeps rounding errors from deciding.
         let near = |bytes: f64| (bytes - mean).abs() <= mean * (DELTA + 1e-12);
         mean > 0.0 && flows.iter().all(|flow| near(flow[window]))
     };
@@ -104,7 +103,7 @@ fn time_over<const WIDTH: usize>(subject: &Subject<'_>) -> Measured {
     let (first, count) = first_fair::<WIDTH>(subject)?;
     let first = first.ok_or_else(|| {
         format!(
-            "the flows did not converge in the {} s that were looked at",
+            "the flows did not converge in the {} s that were examined",
             count * WIDTH
         )
     })?;

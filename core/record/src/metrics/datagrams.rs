@@ -9,8 +9,7 @@ pub(super) const METRICS: &[Metric] = &[LOSS, OUT_OF_ORDER, JITTER];
 const LOSS: Metric = Metric {
     name: "datagram_loss_ratio",
     label: "datagrams lost",
-    definition: "Datagrams whose number never came to the sink, divided by these and those that \
-                 came: what iperf reports as lost of total.",
+    definition: "Datagrams whose sequence number never arrived at the sink, divided by the sum of these and those that arrived: the ratio that iperf reports as lost/total.",
     source: "RFC 7680 (one-way loss), by numbers at the receiver",
     compute: loss,
     ..Metric::SHARE
@@ -19,8 +18,7 @@ const LOSS: Metric = Metric {
 const OUT_OF_ORDER: Metric = Metric {
     name: "out_of_order_ratio",
     label: "datagrams out of order",
-    definition: "Datagrams that came to the sink after one with a higher number, divided by those \
-                 that came.",
+    definition: "Datagrams that arrived at the sink after one with a higher sequence number, divided by those that arrived.",
     source: "RFC 4737, section 3 (Type-P-Reordered)",
     compute: out_of_order,
     ..LOSS
@@ -56,7 +54,7 @@ fn sum(sinks: &[&ReceiverCounters], count: fn(&ReceiverCounters) -> Option<u64>)
 }
 
 fn received(sinks: &[&ReceiverCounters]) -> f64 {
-    // A datagram that came again came once.
+    // A duplicated datagram counts as one arrival.
     let again = sum(sinks, |sink| sink.duplicate_datagrams);
     (sum(sinks, |sink| sink.received_packets) - again).max(0.0)
 }

@@ -1,4 +1,4 @@
-//! Delays of many packets: exact or as a histogram, with the same questions answered.
+//! Delays of many packets, exact or as a histogram, behind the same interface.
 
 use crate::histogram::HistogramBucket;
 use std::rc::Rc;
@@ -31,8 +31,8 @@ impl Default for DelayDistribution {
 impl DelayDistribution {
     /// The distribution of these delays, in any order.
     pub fn exact(mut delays: Vec<u64>) -> Self {
-        // Stable sorting merges what is already in order, such as the delays of several flows
-        // one after the other.
+        // Stable sorting merges runs that are already in order, such as the concatenated delays of
+        // several flows.
         #[allow(clippy::stable_sort_primitive)]
         delays.sort();
         let sum = delays.iter().map(|&delay| u128::from(delay)).sum();
@@ -60,7 +60,7 @@ impl DelayDistribution {
         }
     }
 
-    /// The same delays, each less `ns`; the values are shared, not copied.
+    /// The same delays, each reduced by `ns`; the values are shared, not copied.
     pub fn less(&self, ns: u64) -> Self {
         DelayDistribution {
             values: Rc::clone(&self.values),

@@ -7,9 +7,7 @@ pub(super) const METRICS: &[Metric] = &[Metric {
     name: "bottleneck_drop_ratio",
     label: "drops of the bottleneck",
     scope: Scope::AllAndLinks,
-    definition: "Packets that the slowest bottleneck on the way of the data dropped, divided by \
-                 those offered to it, background included; where flows have different \
-                 bottlenecks, of all of these. Of a link: of that one.",
+    definition: "Packets that the slowest bottleneck on the data path dropped, divided by those offered to it, background included; where flows have different bottlenecks, summed over all of these. For a link: the same ratio of that link.",
     source: "RFC 5166, section 2.1.3 (drop rate of the congested link)",
     compute,
     ..Metric::SHARE
@@ -20,7 +18,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
     if let Some(link) = subject.link {
         names.push(&link.name);
     } else {
-        // Where everything was dropped nothing arrived, and the whole run says which link is the slowest.
+        // Where everything was dropped nothing arrived, and the slowest link is determined over the whole run.
         let span = match subject.whole_span_ns() {
             Err(_) if subject.sum(|flow| flow.dropped_packets) > 0 => (0, subject.cell.duration_ns),
             span => span?,
@@ -35,18 +33,18 @@ fn compute(subject: &Subject<'_>) -> Measured {
         dropped += lost;
     }
     match offered {
-        0 => Err("no packet came to the bottleneck".into()),
+        0 => Err("no packet reached the bottleneck".into()),
         offered => Ok(dropped as f64 / offered as f64),
     }
 }
 
-/// Packets that came to the bottleneck called `name`, and those that it dropped: by its own counters,
-/// or by single packets where these do not tell because only a part of the run is measured.
+/// Packets that reached the bottleneck called `name`, and those that it dropped: from its own counters, or from single
+/// packets if only a part of the run is measured, which the counters cannot separate.
 fn drops(subject: &Subject<'_>, name: &str) -> Result<(u64, u64), String> {
     if subject.cell.measure.span_ns().is_some() {
         let link = subject.link_called(name).and_then(|link| link.drops);
         return link
-            .ok_or_else(|| format!("a record of bins does not tell when {name} dropped packets"));
+            .ok_or_else(|| format!("a record of bins does not contain the times at which {name} dropped packets"));
     }
     let counters = subject.run.elements.iter().find(|c| c.name == name);
     let counters = counters.ok_or_else(|| format!("nothing was counted at {name}"))?;

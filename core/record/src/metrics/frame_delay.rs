@@ -9,8 +9,7 @@ const P50: Metric = Metric {
     name: "frame_delay_p50_ns",
     label: "median frame delay",
     definition: "Median, by nearest rank, of the times from the capture of a frame until its last \
-                 packet arrived, over the frames of which all packets arrived. The wait in the \
-                 sender is included; decoding and a buffer for playing are not.",
+                 packet arrived, over the frames of which all packets arrived. The wait in the sender is included; decoding and a playout buffer are not.",
     source: "RFC 8867, section 4.1 (end-to-end delay, here of frames)",
     compute: |subject| percentile(subject, 0.5),
     ..Metric::TIME

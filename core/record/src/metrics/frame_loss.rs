@@ -9,9 +9,7 @@ pub(super) const LATE_NS: u64 = 400_000_000;
 pub(super) const METRICS: &[Metric] = &[Metric {
     name: "frame_loss_ratio",
     label: "frames lost or late",
-    definition: "Share of the frames that were not whole at the receiver 400 ms after their \
-                 capture: thrown away by the sender, hit by a loss, or late. Frames of the last \
-                 400 ms of a flow are left out.",
+    definition: "Share of the frames that were not complete at the receiver 400 ms after their capture: discarded by the sender, hit by a loss, or late. Frames of the last 400 ms of a flow are excluded.",
     source: "the limit is that of ITU-T G.114 for one-way delay",
     compute,
     ..Metric::SHARE

@@ -1,14 +1,14 @@
-//! Times in which a viewer saw a picture that stood still.
+//! Times in which a viewer saw a frozen picture.
 
 use super::subject::FramesOfFlow;
 use super::{Measured, Metric, Subject};
 use std::collections::VecDeque;
 
-/// Intervals whose mean says what is usual.
+/// Number of intervals whose mean is the usual interval.
 const WINDOW: usize = 30;
-/// Fewer intervals say nothing yet.
+/// Minimum number of intervals for a meaningful mean.
 const MIN_INTERVALS: usize = 5;
-/// A freeze lasts at least this much longer than usual.
+/// A freeze lasts at least this much longer than the usual interval.
 const MORE_NS: u64 = 150_000_000;
 
 /// Registry entries.
@@ -18,10 +18,7 @@ const COUNT: Metric = Metric {
     name: "freezes",
     label: "freezes",
     definition: "Times between two frames that were at least three times as long as the mean of the \
-                 last 30, and at least 150 ms longer. Frames count at the moment at which they were \
-                 whole, unless a later one was before; whether they could be decoded without those \
-                 that are missing is not asked. A source that pauses freezes as well. The end of \
-                 the flow ends the last time.",
+                 last 30, and at least 150 ms longer. Frames count at the time at which they were complete, unless a later frame was complete before; whether they could be decoded without the missing ones is not considered. A source that pauses freezes as well. The end of the flow ends the last interval.",
     source: "W3C Identifiers for WebRTC's Statistics API, freezeCount",
     compute: |subject| Ok(total(subject)?.count as f64),
     ..Metric::NUMBER
@@ -32,14 +29,13 @@ const SHARE: Metric = Metric {
     label: "time frozen",
     show_unit: "%",
     show_scale: 100.0,
-    definition: "Sum of the freezes divided by the time from the first whole frame to the end of the \
-                 flow.",
+    definition: "Sum of the freezes divided by the time from the first complete frame to the end of the flow.",
     source: "W3C Identifiers for WebRTC's Statistics API, totalFreezesDuration",
     compute: share,
     ..COUNT
 };
 
-/// The freezes of one flow or more.
+/// The freezes of one or more flows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Freezes {
     count: u64,
@@ -50,7 +46,7 @@ struct Freezes {
 fn share(subject: &Subject<'_>) -> Measured {
     let total = total(subject)?;
     if total.shown_ns == 0 {
-        return Err("no frame arrived whole before the end of its flow".into());
+        return Err("no frame arrived completely before the end of its flow".into());
     }
     Ok(total.frozen_ns as f64 / total.shown_ns as f64)
 }
@@ -81,7 +77,7 @@ fn freezes(flow: &FramesOfFlow<'_>) -> Freezes {
             last = Some((at, frame));
             continue;
         };
-        // Nobody shows a frame after its successor.
+        // No player shows a frame after its successor.
         if frame < newest {
             continue;
         }

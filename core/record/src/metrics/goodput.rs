@@ -7,10 +7,7 @@ use super::{Measured, Metric, Subject};
 pub(super) const METRICS: &[Metric] = &[Metric {
     name: "goodput_bps",
     label: "goodput",
-    definition: "Bits of application data that the receiver got for the first time, without \
-                 headers and repetitions, divided by the time between the first and the last \
-                 arrival of the flow's packets; by the time between its start and its stop where nobody \
-                 has seen its packets (runs between hosts without a tunnel). Where only a part of \
+    definition: "Bits of application data that the receiver received for the first time, without headers and retransmissions, divided by the time between the first and the last arrival of the flow's packets; by the time between its start and its stop where its packets were not observed (runs between hosts without a tunnel). Where only a part of \
                  the run is measured: application data that the sender saw acknowledged between \
                  the first and the last sample of its states in that part, over that time.",
     source: "RFC 5166, section 2.1.1",
@@ -39,7 +36,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
 fn of_a_part(subject: &Subject<'_>) -> Measured {
     let mut sum = 0.0;
     for (_, states) in subject.states() {
-        let missing = "the sender told fewer than two states in the part that is measured";
+        let missing = "the sender reported fewer than two states in the part that is measured";
         let ((from, before), (to, after)) = states.delivered.ok_or(missing)?;
         if from >= to {
             return Err(missing.into());

@@ -9,7 +9,7 @@ pub(super) const METRICS: &[Metric] = &[Metric {
     better: Some(Better::Higher),
     scope: Scope::All,
     definition: "(sum x)^2 / (n sum x^2) over the flows' throughputs x while all n flows run, from \
-                 the last start to the first stop: 1 if all are equal, 1/n if one has everything.",
+                 the last start to the first stop: 1 if all are equal, 1/n if one flow has everything.",
     source: "Jain, Chiu and Hawe, DEC-TR-301, 1984",
     compute,
     ..Metric::NUMBER
@@ -21,7 +21,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
         return Err("there is only one flow".into());
     }
     if subject.cell.shared_span_ns().is_none() {
-        return Err("there is no time at which all flows run".into());
+        return Err("the flows never run all at the same time".into());
     }
     // All throughputs refer to the same span, so bytes serve as well.
     let sum: f64 = shares.iter().sum();

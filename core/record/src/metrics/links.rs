@@ -1,8 +1,8 @@
-//! Traffic and drops of single bottlenecks, worked out from packets or bins.
+//! Traffic and drops of single bottlenecks, computed from packets or bins.
 //!
-//! When a packet passed follows from its row ([`crate::passes`]); acknowledgements count like data. Of
-//! bins, whole ones count by the time of arrival, and packets that were dropped behind the bottleneck
-//! are not known to have passed it.
+//! The time at which a packet passed follows from its row ([`crate::passes`]); acknowledgements count like data. Bins
+//! count as a whole, by the time of arrival; packets that were dropped behind the bottleneck are not counted, because
+//! bins do not say where a packet was dropped.
 
 use super::traffic::count_second;
 use crate::cell::{Cell, CellElement, CellFraming};
@@ -24,7 +24,7 @@ pub struct LinkTraffic {
     pub passed_ns: Option<(u64, u64)>,
     /// Bytes on the wire in each second of the span that the flows under test share.
     pub seconds: Vec<u64>,
-    /// Packets that came to it and that it dropped, where single packets are known.
+    /// Packets that reached it and packets that it dropped, where single packets are known.
     pub drops: Option<(u64, u64)>,
 }
 
@@ -34,14 +34,14 @@ pub(super) struct Links<'a> {
     elements: Vec<&'a CellElement>,
     framing: Vec<CellFraming>,
     found: Vec<LinkTraffic>,
-    /// By flow and direction: the index of each bottleneck on the way, and how it is passed.
+    /// By flow and direction: the index of each bottleneck on the path, and how it is passed.
     ways: BTreeMap<(u16, Direction), Vec<(usize, LinkPass)>>,
     shared: (u64, u64),
 }
 
 impl<'a> Links<'a> {
-    /// Nothing yet of the bottlenecks that the scenario names and, where only a part of the run is
-    /// measured, of those on the ways of the data: the drivers' counters tell of the whole run.
+    /// Starts empty for the bottlenecks that the scenario names and, if only a part of the run is measured, for those
+    /// on the data paths: the drivers' counters cover the whole run.
     pub(super) fn new(cell: &'a Cell, single_packets: bool) -> Self {
         let part = cell.measure.span_ns().is_some();
         let on_the_way = |element: &CellElement| {
@@ -132,7 +132,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// The findings.
+    /// The traffic of each bottleneck.
     pub(super) fn finish(self) -> Vec<LinkTraffic> {
         self.found
     }
@@ -149,7 +149,7 @@ impl LinkTraffic {
     /// Time between the first and the last packet that passed.
     ///
     /// # Errors
-    /// The reason why there is no such time.
+    /// The reason why no such time exists.
     pub fn span_ns(&self) -> Result<(u64, u64), String> {
         match self.passed_ns {
             None => Err(format!("no packet passed {}", self.name)),

@@ -18,7 +18,7 @@ const METRIC: Metric = Metric {
 const PANTHEON: Metric = Metric {
     name: "loss_pantheon_ratio",
     label: "loss as in Pantheon",
-    definition: "One less the bytes that arrived divided by the bytes sent. Packets still in \
+    definition: "One minus the ratio of bytes that arrived to bytes sent. Packets still in \
                  flight at the end count as lost.",
     source: "Yan et al., Pantheon, USENIX ATC 2018",
     compute: pantheon,

@@ -1,13 +1,12 @@
-//! Loss events, and whether flows have them at the same time.
+//! Loss events, and whether they coincide among flows.
 //!
-//! Losses of one flow within one round trip are one event: a sender that answers once per round trip
-//! answers them once. The round trip is the sender's latest sample before, or without any the
-//! smallest delay of both ways.
+//! Losses of one flow within one round trip are one event: a sender that reacts once per round trip reacts to them
+//! once. The round trip is the sender's latest sample before the loss or, without any, the smallest delay in both
+//! directions.
 //!
-//! Loss events of different flows belong to one congestion event if they begin within one round trip of
-//! its first loss, of the longest round trip among the flows under test at that time: so long the
-//! slowest one may take to answer what the first one has met. Events are compared at the element that
-//! dropped, not at the senders.
+//! Loss events of different flows belong to one congestion event if they begin within one round trip of its first loss,
+//! of the longest round trip among the flows under test at that time: the slowest flow may take this long to react to
+//! the same congestion. Events are compared at the element that dropped, not at the senders.
 
 use super::subject::StatesOfFlow;
 use super::{DroppedPacket, FlowTraffic, Measured, Metric, Subject};
@@ -19,8 +18,7 @@ const COUNT: Metric = Metric {
     name: "loss_events",
     label: "loss events",
     definition: "Number of loss events: packets of one flow that were dropped and had been sent \
-                 within one round-trip time after the first of them are one event. The sum over \
-                 flows.",
+                 within one round-trip time after the first of them are one event. Summed over flows.",
     source: "RFC 5348, section 5.2",
     compute: count,
     ..Metric::NUMBER
@@ -30,10 +28,7 @@ const SYNCHRONISATION: Metric = Metric {
     name: "loss_synchronisation",
     label: "loss synchronisation",
     better: None,
-    definition: "Of a flow: share of the congestion events, while all flows under test run, in which \
-                 it lost packets. Of all: their mean share of the flows, from 1 / n if losses never \
-                 coincide to 1 if they always do. A congestion event is made of the loss events \
-                 that begin within one round trip, of the flow with the longest, after its first.",
+    definition: "For a flow: share of the congestion events, while all flows under test run, in which it lost packets. For all: the mean share of flows that lost packets, from 1 / n if losses never coincide to 1 if they always do. A congestion event comprises the loss events that begin within one round trip, that of the flow with the longest, after its first.",
     source: "synchronisation of losses as in Shorten, Wirth and Leith, IEEE/ACM Transactions on \
              Networking 14(3), 2006",
     compute: synchronisation,
@@ -58,7 +53,7 @@ fn events(
         if subject.run.has_only_ends() {
             subject.nothing("was dropped")
         } else {
-            "a record of bins does not tell when single packets were dropped".to_owned()
+            "a record of bins does not contain the times at which single packets were dropped".to_owned()
         }
     })?;
     let mut begun: Vec<DroppedPacket> = Vec::new();
@@ -85,24 +80,24 @@ fn count(subject: &Subject<'_>) -> Measured {
     Ok(sum as f64)
 }
 
-/// What the congestion events of a run tell of the flows under test.
+/// Statistics of the congestion events of a run over the flows under test.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Congestion {
     /// Number of events.
     events: usize,
-    /// In how many of them each flow, by its place among those under test, lost packets.
+    /// Number of events in which each flow, by its index among those under test, lost packets.
     hits: Vec<usize>,
 }
 
-/// The congestion events while all flows under test run. They are the same for every subject of a
-/// record, and to find them takes a look at all flows.
+/// The congestion events while all flows under test run. They are the same for every subject of a record, and finding
+/// them requires all flows.
 fn congestion(subject: &Subject<'_>) -> Result<Congestion, String> {
     let tested: Vec<(&FlowTraffic, &StatesOfFlow)> = subject.tested().collect();
     if tested.len() < 2 {
         return Err("there is only one flow".into());
     }
     let shared = subject.cell.shared_span_ns();
-    let (from, to) = shared.ok_or("there is no time at which all flows run")?;
+    let (from, to) = shared.ok_or("the flows never run all at the same time")?;
     let mut begun: Vec<(u64, usize)> = Vec::new();
     for (place, (flow, states)) in tested.iter().enumerate() {
         let all = events(subject, flow, states)?.into_iter();

@@ -9,8 +9,7 @@ pub(super) const METRICS: &[Metric] = &[SENT, TARGET];
 const SENT: Metric = Metric {
     name: "media_sent_bps",
     label: "media bitrate",
-    definition: "Bits of the frames that were sent whole, without any header, over the time for \
-                 which the flow ran; the sum over flows.",
+    definition: "Bits of the frames that were sent completely, without any header, divided by the time for which the flow ran; summed over flows.",
     source: "RFC 8867, section 4.1 (sending rate), of the media",
     compute: sent,
     ..Metric::RATE
@@ -19,8 +18,7 @@ const SENT: Metric = Metric {
 const TARGET: Metric = Metric {
     name: "media_target_bps",
     label: "target bitrate",
-    definition: "Mean of the bitrate that the scheme asked its encoder for, sampled at regular \
-                 intervals; the sum over flows.",
+    definition: "Mean of the bitrate that the scheme asked its encoder for, sampled at regular intervals; summed over flows.",
     source: "the scheme's own account (target_bps of the traces)",
     compute: target,
     ..SENT
@@ -42,5 +40,5 @@ fn sent(subject: &Subject<'_>) -> Measured {
 fn target(subject: &Subject<'_>) -> Measured {
     let targets = subject.frames()?.filter_map(|one| one.target_bps);
     let sum = targets.fold(None, |sum: Option<f64>, bps| Some(sum.unwrap_or(0.0) + bps));
-    sum.ok_or_else(|| "no scheme told a target bitrate".into())
+    sum.ok_or_else(|| "no scheme reported a target bitrate".into())
 }

@@ -88,7 +88,7 @@ pub fn metrics() -> impl Iterator<Item = &'static Metric> {
     METRICS.iter().copied().flatten()
 }
 
-/// A value, or the reason why there is none (a clause without full stop).
+/// A value, or the reason why it is absent (a clause without full stop).
 pub type Measured = Result<f64, String>;
 
 /// One metric.
@@ -104,12 +104,12 @@ pub struct Metric {
     pub show_unit: &'static str,
     /// Factor from the unit to the one for people.
     pub show_scale: f64,
-    /// Direction in which it is better, if that can be said.
+    /// Direction in which it is better, if there is one.
     pub better: Option<Better>,
     /// Its subjects.
     pub scope: Scope,
-    /// The metric that is 1 in runs in which what this one times happened, and 0 in the others. Runs in
-    /// which it did not happen have no value, so a mean over the runs would say nothing.
+    /// The metric that is 1 in runs in which the event timed by this metric happened, and 0 in the others. Runs in
+    /// which it did not happen have no value, so that a mean over the runs would be meaningless.
     pub happened: Option<&'static str>,
     /// One or two sentences shown to readers.
     pub definition: &'static str,
@@ -137,20 +137,20 @@ pub enum Scope {
     All,
     /// Both.
     Both,
-    /// All flows together, and bottlenecks that are looked at by name.
+    /// All flows together, and bottlenecks that are measured by name.
     AllAndLinks,
     /// Single flows, all together, and bottlenecks.
     Any,
 }
 
 impl Metric {
-    /// A time of single flows and of all together, of which less is better.
+    /// A time of single flows and of all together; less is better.
     const TIME: Metric = Metric::measured_in("ns", "ms", 1e-6, Better::Lower);
-    /// A share, of which less is better.
+    /// A share; less is better.
     const SHARE: Metric = Metric::measured_in("1", "%", 100.0, Better::Lower);
-    /// A number, of which less is better.
+    /// A number; less is better.
     const NUMBER: Metric = Metric::measured_in("1", "", 1.0, Better::Lower);
-    /// A rate, of which more is better.
+    /// A rate; more is better.
     const RATE: Metric = Metric::measured_in("bit/s", "Mbit/s", 1e-6, Better::Higher);
 
     const fn measured_in(
@@ -182,8 +182,7 @@ impl Metric {
             };
         }
         if subject.mixes_directions() {
-            return Err("the flows went in both directions, so that they have nothing in common that could be \
-                 summed up; each has its own value"
+            return Err("the flows went in both directions, so that a common value would be meaningless; each has its own value"
                 .into());
         }
         match (self.scope, subject.flow) {
@@ -231,10 +230,9 @@ pub fn registry() -> Value {
     metrics().map(Metric::to_json).collect()
 }
 
-/// All metrics of a record, per flow and for all flows together:
-/// `{"span_ns", "flows": [{"flow", "scheme", "metrics"}], "absent": {flow: {metric: reason}}}`.
-/// Rows of background flows have `"background": true` and are no part of `all`. Bottlenecks that the
-/// scenario asks for are in `"links": [{"link", "metrics", "absent"}]`.
+/// All metrics of a record, per flow and for all flows together: `{"span_ns", "flows": [{"flow", "scheme", "metrics"}],
+/// "absent": {flow: {metric: reason}}}`. Rows of background flows have `"background": true` and are not part of `all`.
+/// Bottlenecks that the scenario asks for are in `"links": [{"link", "metrics", "absent"}]`.
 ///
 /// # Errors
 /// A damaged or contradictory record.
@@ -292,7 +290,7 @@ fn values(
 fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
     let mut links = material.traffic.links.iter();
     let link = links.find(|link| link.name == name).ok_or_else(|| {
-        let problem = format!("the cell measures {name}, which is no element of its network");
+        let problem = format!("the cell measures {name}, which is not an element of its network");
         RecordError::data(RUN_FILE, problem)
     })?;
     let subject = Subject::of_link(material, link);
@@ -301,7 +299,7 @@ fn of_link(material: &Material<'_>, name: &str) -> Result<Value, RecordError> {
     Ok(json!({"link": name, "metrics": values, "absent": reasons}))
 }
 
-/// Reads everything that metrics look at, once.
+/// Reads everything that metrics use, once.
 fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     let flows = &record.cell.flows;
     let mut told = vec![StatesOfFlow::default(); flows.len()];
@@ -311,7 +309,7 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
             return;
         };
         let own = &mut told[index];
-        // The kernel tells only its smoothed value.
+        // The kernel reports only its smoothed value.
         if let Some(rtt) = row.rtt_ns.or(row.srtt_ns) {
             own.rtts
                 .push(row.time_ns, rtt, record.cell.measure.counts(row.time_ns));
@@ -349,10 +347,10 @@ fn gather(record: &Record) -> Result<Material<'_>, RecordError> {
     })
 }
 
-/// The trace in which schemes that steer an encoder tell what they ask it for.
+/// The trace in which schemes that control an encoder record the bitrate that they ask for.
 const TARGET: &str = "target_bps";
 
-/// The mean target of each flow that told one.
+/// The mean target of each flow that reported one.
 fn targets(traces: &[TraceRow], measure: &Measure) -> BTreeMap<u16, f64> {
     let mut sums: BTreeMap<u16, (f64, u64)> = BTreeMap::new();
     let told = traces.iter().filter(|row| row.name == TARGET);

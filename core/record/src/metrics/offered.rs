@@ -7,8 +7,7 @@ pub(super) const METRICS: &[Metric] = &[Metric {
     name: "offered_bps",
     label: "offered load",
     better: None,
-    definition: "Application data that sources with a load of their own offered while they ran, \
-                 in bits over that time; the sum over flows.",
+    definition: "Application data that sources which choose their load offered while they ran, in bits divided by that time; summed over flows.",
     source: "count of the sources",
     compute,
     ..Metric::RATE
@@ -19,5 +18,5 @@ fn compute(subject: &Subject<'_>) -> Measured {
     let flows = subject.summaries().flatten();
     let offered = flows.filter_map(|flow| Some(flow.offered?.mean_bps));
     let sum = offered.fold(None, |sum: Option<f64>, bps| Some(sum.unwrap_or(0.0) + bps));
-    sum.ok_or_else(|| "no application with a load of its own took part".into())
+    sum.ok_or_else(|| "no application that chooses its load took part".into())
 }

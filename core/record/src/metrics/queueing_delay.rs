@@ -1,9 +1,8 @@
-//! Queueing delay: one-way delay less the smallest one that is possible, or on a real path less the
-//! smallest one that was seen.
+//! Queueing delay: one-way delay less the smallest possible one or, on a real path, less the smallest observed one.
 //!
-//! Where nothing but delays that are fixed and queues is on the way, that is the time spent in queues. Where
-//! elements delay single packets by amounts that vary (jitter), what they add is in it: nobody can tell
-//! it from queueing by looking at delays. Where propagation itself changes during the run, there is no number.
+//! Where the path consists of fixed delays and queues only, that is the time spent in queues. Where elements delay
+//! single packets by varying amounts (jitter), that variation is included: delays alone do not distinguish it from
+//! queueing. Where propagation itself changes during the run, the metric has no value.
 
 use super::subject::ARRIVED;
 use super::{DelayDistribution, Measured, Metric, Subject};
@@ -17,10 +16,7 @@ const BASE: Metric = Metric {
 const MEAN: Metric = Metric {
     name: "queueing_delay_mean_ns",
     label: "mean queueing delay",
-    definition: "Mean one-way delay less the propagation delay of the flow's path: the time spent \
-                 waiting in queues and being serialised, and what elements added that vary the \
-                 delays of single packets, such as jitter. On a real path, whose propagation delay \
-                 nobody knows: less the smallest delay of any packet of that direction in the run.",
+    definition: "Mean one-way delay less the propagation delay of the flow's path: the time spent waiting in queues and being serialised, and the delay added by elements that vary the delays of single packets, such as jitter. On a real path, whose propagation delay is not known: less the smallest delay of any packet of that direction in the run.",
     ..BASE
 };
 

@@ -1,4 +1,4 @@
-//! Share of what was sent that repeated data.
+//! Share of the sent packets that repeated data.
 
 use super::{Measured, Metric, Subject};
 use crate::run::SenderCounters;

@@ -9,8 +9,7 @@ pub(super) const METRICS: &[Metric] = &[MEAN, P95];
 const MEAN: Metric = Metric {
     name: "rtt_mean_ns",
     label: "mean round-trip time",
-    definition: "Mean of the sender's round-trip time, sampled at regular intervals: the latest one \
-                 of our transport, the smoothed one that the kernel tells. Each sample counts once.",
+    definition: "Mean of the sender's round-trip time, sampled at regular intervals: the latest sample of our transport, the smoothed value of the kernel. Each sample counts once.",
     source: "states of the sender (our transport, or TCP_INFO of the kernel)",
     compute: |subject| {
         let rtts = subject.rtts();
@@ -28,9 +27,7 @@ const MEAN: Metric = Metric {
 const P95: Metric = Metric {
     name: "rtt_p95_ns",
     label: "95th percentile round-trip time",
-    definition: "95th percentile (nearest rank) of the sender's round-trip time, sampled at \
-                 regular intervals: the latest one of our transport, the smoothed one that the \
-                 kernel tells.",
+    definition: "95th percentile (nearest rank) of the sender's round-trip time, sampled at regular intervals: the latest sample of our transport, the smoothed value of the kernel.",
     compute: p95,
     ..MEAN
 };
@@ -42,7 +39,7 @@ fn p95(subject: &Subject<'_>) -> Measured {
         high: rtt,
         count,
     });
-    // The sum is that of means, which are not asked for.
+    // The sum only serves means, which are not computed here.
     let rtts = DelayDistribution::buckets(buckets.collect(), 0);
     rtts.percentile(0.95)
         .map(|ns| ns as f64)

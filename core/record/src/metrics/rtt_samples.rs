@@ -1,7 +1,7 @@
-//! Samples of the round-trip time of a sender, in memory that grows with what is new in them.
+//! Samples of the round-trip time of a sender, in memory that grows with the number of changes.
 //!
-//! States are sampled at fixed intervals, however seldom an acknowledgement brings a new round-trip time: a day in
-//! samples of 10 ms has 8.6 million. Samples of one value that follow each other are kept once, with their number.
+//! States are sampled at fixed intervals, however rarely an acknowledgement brings a new round-trip time: a day at
+//! intervals of 10 ms has 8.6 million samples. Consecutive samples of the same value are kept once, with their number.
 
 /// The samples of one flow.
 #[derive(Clone, Debug, Default)]
@@ -9,17 +9,17 @@ pub struct RttSamples {
     runs: Vec<SampleRun>,
     /// Time of the last sample.
     last_ns: u64,
-    /// A sample was earlier than the one before it.
+    /// True if a sample was earlier than the one before it.
     unordered: bool,
 }
 
-/// Samples of one value that follow each other.
+/// Consecutive samples of the same value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct SampleRun {
-    /// When the first was taken.
+    /// Time of the first sample.
     from_ns: u64,
     rtt_ns: u64,
-    /// How many of them are in the part of the run that is measured.
+    /// Number of samples in the part of the run that is measured.
     counted: u32,
 }
 
@@ -48,7 +48,7 @@ impl RttSamples {
         }
     }
 
-    /// The last sample until `time`, or else the first.
+    /// The last sample up to `time`, or else the first.
     pub fn at(&self, time: u64) -> Option<u64> {
         let after = self.runs.partition_point(|run| run.from_ns <= time);
         let run = self.runs.get(after.saturating_sub(1))?;

@@ -1,9 +1,8 @@
-//! Numbers from the states that senders told: when a scheme was in a mode, for how long and how often,
-//! and what it believed.
+//! Numbers from the states that senders reported: when, how long and how often a scheme was in a mode, and its
+//! estimates.
 //!
-//! Unlike [`metrics`](super::metrics) these need to be asked for: each scheme has modes and values of its
-//! own. States are sampled at regular times, so a mode shorter than the distance of two samples may go
-//! unseen.
+//! Unlike [`metrics`](super::metrics), these have to be requested, because modes and values are specific to a scheme.
+//! States are sampled at regular times, so that a mode shorter than the sampling interval may be missed.
 
 use super::Measured;
 use crate::RecordError;
@@ -18,8 +17,8 @@ use serde_json::{Value, json};
 pub struct StateQuestion {
     /// The flow.
     pub flow: u16,
-    /// A mode: one of the scheme's words, or the part of it before `_` (`probe_bw` stands for
-    /// `probe_bw_up` as well). Either this or `value`.
+    /// A mode: one of the scheme's words, or the part of it before `_` (`probe_bw` matches `probe_bw_up` as well).
+    /// Either this or `value`.
     #[serde(default)]
     pub mode: Option<String>,
     /// A column of the states, or a value that the scheme shows.
@@ -31,7 +30,7 @@ pub struct StateQuestion {
     /// Samples before this time of the run do not count.
     #[serde(default)]
     pub from_ns: u64,
-    /// Nor do samples after this one.
+    /// Samples after this time do not count either.
     #[serde(default)]
     pub until_ns: Option<u64>,
 }
@@ -62,7 +61,7 @@ fn of(states: &[StateRow], traces: &[TraceRow], question: &StateQuestion) -> Mea
     match (&question.mode, &question.value) {
         (Some(mode), None) => of_mode(states, mode, question),
         (None, Some(value)) => of_value(states, traces, value, question),
-        _ => Err("a question is about a mode or about a value".into()),
+        _ => Err("a question names either a mode or a value".into()),
     }
 }
 
@@ -79,7 +78,7 @@ fn of_mode(states: &[StateRow], mode: &str, question: &StateQuestion) -> Measure
         .filter_map(|row| Some((row.time_ns, is_in(row.mode.as_deref()?, mode))))
         .collect();
     if rows.is_empty() {
-        return Err("the sender told no modes in this time".into());
+        return Err("the sender reported no modes in this time".into());
     }
     // Visits: (first sample, first sample after it).
     let mut visits: Vec<(u64, u64)> = vec![];
@@ -110,7 +109,7 @@ fn of_mode(states: &[StateRow], mode: &str, question: &StateQuestion) -> Measure
             }
             _ => Err(format!("the sender was in {mode} less than twice")),
         },
-        other => Err(format!("{other} is no measure of a mode")),
+        other => Err(format!("{other} is not a measure of a mode")),
     }
 }
 
@@ -137,9 +136,9 @@ fn of_value(
         "min" => values.iter().copied().reduce(f64::min),
         "max" => values.iter().copied().reduce(f64::max),
         "mean" => (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64),
-        other => return Err(format!("{other} is no measure of a value")),
+        other => return Err(format!("{other} is not a measure of a value")),
     };
-    found.ok_or_else(|| format!("the sender told no {name} in this time"))
+    found.ok_or_else(|| format!("the sender reported no {name} in this time"))
 }
 
 #[cfg(test)]
@@ -187,7 +186,7 @@ mod tests {
         assert_eq!(ask("probe_rtt", "interval", 0), Ok(30.0));
         assert_eq!(ask("probe_rtt", "longest", 0), Ok(20.0));
         assert_eq!(ask("probe_rtt", "share", 0), Ok(3.0 / 8.0));
-        // The part before an underscore stands for all that begin with it, but not for other words.
+        // The part before an underscore matches all words that begin with it and an underscore, but no others.
         assert_eq!(ask("probe_bw", "visits", 0), Ok(2.0));
         assert_eq!(ask("probe_b", "visits", 0), Ok(0.0));
         assert_eq!(

@@ -14,7 +14,7 @@ use std::borrow::Cow;
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 
-/// Words for what happens to packets that are counted as throughput.
+/// Word for the event by which packets count as throughput.
 pub(super) const ARRIVED: &str = "arrived";
 
 /// Data gathered once for all subjects of a record.
@@ -31,7 +31,7 @@ pub(super) struct Material<'a> {
     pub(super) states: Vec<StatesOfFlow>,
     /// Histograms of completion times, in place of transfers.
     pub(super) completions: Cow<'a, [CompletionRow]>,
-    /// The congestion events of the flows under test, found when a metric first asks for them.
+    /// The congestion events of the flows under test, computed when a metric first asks for them.
     pub(super) congestion: OnceCell<Result<Congestion, String>>,
 }
 
@@ -81,7 +81,7 @@ pub struct Subject<'a> {
     completions: Vec<&'a CompletionRow>,
     frames: Vec<FramesOfFlow<'a>>,
     rtts: Vec<(u64, u64)>,
-    /// Of the subject's flows, and of those under test.
+    /// States of the subject's flows.
     states: Vec<&'a StatesOfFlow>,
     tested: Vec<(&'a FlowTraffic, &'a StatesOfFlow)>,
     links: &'a [LinkTraffic],
@@ -149,7 +149,7 @@ impl<'a> Subject<'a> {
             .map(|&index| &material.states[index])
             .collect();
         let rtts = RttSamples::counted(states.iter().map(|states| &states.rtts));
-        // Nobody knows how long a real path takes without queues; the fastest packet took the least.
+        // The delay of a real path without queues is not known; the fastest packet is the best estimate.
         let least = &material.traffic.least_ns;
         let propagation = |t: &FlowTraffic| match least[t.direction as usize] {
             Some(least) if cell.is_real(t.flow, t.direction) => least,
@@ -165,8 +165,7 @@ impl<'a> Subject<'a> {
         let unsteady = modelled.find_map(|t| cell.unsteady(t.flow, t.direction));
         let queueing = if let Some(element) = unsteady {
             Err(format!(
-                "what {} ({}) adds to the propagation delay is not fixed or not known, so the part \
-                 due to queues is not known",
+                "the propagation delay of {} ({}) is not fixed or not known, so the part due to queues is not known",
                 element.label(),
                 element.kind
             ))
@@ -232,7 +231,7 @@ impl<'a> Subject<'a> {
         self.traffic().zip(self.states.iter().copied())
     }
 
-    /// All flows under test, in the order of the cell, with what their states tell.
+    /// All flows under test, in the order of the cell, with the values of their states.
     pub fn tested(&self) -> impl Iterator<Item = (&FlowTraffic, &StatesOfFlow)> {
         self.tested.iter().copied()
     }
@@ -249,17 +248,17 @@ impl<'a> Subject<'a> {
     }
 
     /// True if it is all flows of an imported run whose data went in both directions. Only the tool that made the run
-    /// put them together; in a scenario the user does, who wants to know of them together.
+    /// combined these flows; in a scenario the user combines them on purpose.
     pub fn mixes_directions(&self) -> bool {
         let first = self.traffic.first().map(|t| t.direction);
         let mut others = self.traffic.iter();
         self.run.plane == "import" && others.any(|t| Some(t.direction) != first)
     }
 
-    /// That somebody saw the packets at both ends.
+    /// Checks that the packets were observed at both ends.
     ///
     /// # Errors
-    /// Only one end was measured, so that nobody knows what was lost.
+    /// Only one end was measured, so that losses are not known.
     pub fn both_ends(&self) -> Result<(), String> {
         if self.run.saw_one_end() {
             return Err(self.nothing("was seen at both ends"));
@@ -267,10 +266,10 @@ impl<'a> Subject<'a> {
         Ok(())
     }
 
-    /// That the whole run is measured, for what is counted over all of it.
+    /// Checks that the whole run is measured, for values that are counted over all of it.
     ///
     /// # Errors
-    /// Only a part is.
+    /// Only a part of the run is measured.
     pub fn whole_run(&self) -> Result<(), String> {
         match self.cell.measure.span_ns() {
             None => Ok(()),
@@ -283,7 +282,7 @@ impl<'a> Subject<'a> {
     /// The frames of each flow of the subject that sent any.
     ///
     /// # Errors
-    /// That none did.
+    /// No flow did.
     pub fn frames(&self) -> Result<impl Iterator<Item = FramesOfFlow<'a>> + '_, String> {
         if self.frames.is_empty() {
             return Err("no frames of video were sent".into());
@@ -291,9 +290,8 @@ impl<'a> Subject<'a> {
         Ok(self.frames.iter().copied())
     }
 
-    /// The flow; or of all flows together those, background included, whose data pass a slowest
-    /// bottleneck of a flow under test, or where that is not known a link that is on the way of the
-    /// data of one.
+    /// The flow; for all flows together those, background included, whose data pass the slowest bottleneck of a flow
+    /// under test or, where that is not known, any link on the data path of one.
     pub fn with_company(&self) -> Vec<&FlowTraffic> {
         if self.flow.is_some() {
             return self.traffic().collect();
@@ -316,11 +314,11 @@ impl<'a> Subject<'a> {
         self.whole.iter().filter(shares).collect()
     }
 
-    /// The slowest bottleneck on the way of the data of each flow, each once, with its mean
-    /// capacity in bit/s between two times.
+    /// The slowest bottleneck on the data path of each flow, each once, with its mean capacity in bit/s between two
+    /// times.
     ///
     /// # Errors
-    /// A way without bottleneck, or a capacity that is not known.
+    /// A path without bottleneck, or a capacity that is not known.
     pub fn bottlenecks(&self, span: (u64, u64)) -> Result<Vec<(&'a CellElement, f64)>, String> {
         let mut found: Vec<(&'a CellElement, f64)> = Vec::new();
         for flow in self.traffic() {
@@ -355,13 +353,13 @@ impl<'a> Subject<'a> {
     /// Time between the first and the last arrival, over all flows of the subject.
     ///
     /// # Errors
-    /// The reason why there is no such span.
+    /// The reason why no such span exists.
     pub fn span_ns(&self) -> Result<u64, String> {
         let (first, last) = self.span_of(&self.traffic)?;
         Ok(last - first)
     }
 
-    /// Time in which the flows of the subject might send, where nobody saw their packets.
+    /// Time in which the flows of the subject might send, where their packets were not observed.
     pub fn active_ns(&self) -> Option<u64> {
         let mine = |number: u16| self.traffic.iter().any(|t| t.flow == number);
         let flows = self.cell.flows.iter().filter(|flow| mine(flow.flow));
@@ -374,13 +372,13 @@ impl<'a> Subject<'a> {
     /// First and last arrival of all flows, background included.
     ///
     /// # Errors
-    /// The reason why there is no such span.
+    /// The reason why no such span exists.
     pub fn whole_span_ns(&self) -> Result<(u64, u64), String> {
         let all: Vec<&FlowTraffic> = self.whole.iter().collect();
         self.span_of(&all)
     }
 
-    /// Of whom packets are.
+    /// The owner of the packets, for messages.
     fn whose(&self) -> &'static str {
         match self.flow {
             Some(_) => " of the flow",
@@ -388,7 +386,7 @@ impl<'a> Subject<'a> {
         }
     }
 
-    /// Why there is no number where nothing `happened` to any packet.
+    /// Why the value is absent if nothing `happened` to any packet.
     pub(super) fn nothing(&self, happened: &str) -> String {
         if self.run.has_only_ends() {
             return "there was no tunnel, so that only the ends of flows were measured".to_owned();

@@ -8,9 +8,7 @@ pub(super) const METRICS: &[Metric] = &[Metric {
     name: "throughput_bps",
     label: "throughput",
     scope: Scope::Any,
-    definition: "Bits of all IP packets that arrived, repeated data included, divided by the time \
-                 between the first and the last arrival. The first packet's bits are counted, \
-                 although its arrival starts the time. Of a link: bits of all IP packets that \
+    definition: "Bits of all IP packets that arrived, repeated data included, divided by the time between the first and the last arrival. The first packet's bits are counted, although its arrival starts the time. For a link: bits of all IP packets that \
                  passed it, in either role, over the time between the first and the last.",
     source: "Yan et al., Pantheon, USENIX ATC 2018",
     compute,

@@ -20,7 +20,7 @@ fn compute(subject: &Subject<'_>) -> Measured {
         return Err("there is only one flow".into());
     }
     if subject.cell.shared_span_ns().is_none() {
-        return Err("there is no time at which all flows run".into());
+        return Err("the flows never run all at the same time".into());
     }
     // All throughputs refer to the same span, so bytes serve as well.
     let shares = || subject.traffic().map(|t| t.shared_bytes);

@@ -1,8 +1,7 @@
 //! Fairness and steadiness over windows of time.
 //!
-//! Windows follow each other from the last start of a flow under test on, as many as fit before the
-//! first stop. All flows are looked at in the same windows, so that what is compared happened at the
-//! same time.
+//! Windows follow each other from the last start of a flow under test, as many as fit before the first stop. All flows
+//! use the same windows, so that simultaneous throughputs are compared.
 
 use super::traffic::SECOND;
 use super::{Better, Measured, Metric, Scope, Subject};
@@ -18,9 +17,7 @@ const fn jain(
         label,
         better: Some(Better::Higher),
         scope: Scope::All,
-        definition: "Mean of Jain's index over successive windows of the time that all flows \
-                     share, each over the bits that arrived in the window; windows in which \
-                     nothing arrived are left out.",
+        definition: "Mean of Jain's index over successive windows of the time during which all flows run, each over the bits that arrived in the window; windows in which nothing arrived are excluded.",
         source: "Jain, Chiu and Hawe, DEC-TR-301, 1984; time scales as in Ha et al., PFLDnet 2006",
         compute,
         ..Metric::NUMBER
@@ -39,9 +36,7 @@ const fn cov(
         better: Some(Better::Lower),
         scope: Scope::Any,
         definition: "Standard deviation divided by mean of the throughput in successive windows \
-                     of the time that all flows share. For all flows together: of the sum of those, \
-                     background included, whose data pass the slowest bottleneck of a flow under \
-                     test. Of a link: of what passed it, in bytes on its wire.",
+                     of the time during which all flows run. For all flows together: of the sum of those, background included, whose data pass the slowest bottleneck of a flow under test. For a link: of the traffic that passed it, in bytes on its wire.",
         source: "RFC 5166, section 2.1.4 (oscillation); Ha et al., PFLDnet 2006",
         ..jain(name, label, compute)
     }
@@ -66,7 +61,7 @@ macro_rules! over_windows {
 }
 over_windows!(1 5 10 20 40 80 160);
 
-/// Sums of `seconds` over whole windows of `width` seconds, of which there must be `least`.
+/// Sums of `seconds` over whole windows of `width` seconds, of which at least `least` must exist.
 pub(super) fn windows(
     subject: &Subject<'_>,
     seconds: &[u64],
@@ -74,7 +69,7 @@ pub(super) fn windows(
     least: usize,
 ) -> Result<Vec<f64>, String> {
     let span = subject.cell.shared_span_ns();
-    let (from, to) = span.ok_or("there is no time at which all flows run")?;
+    let (from, to) = span.ok_or("the flows never run all at the same time")?;
     let count = ((to - from) / SECOND) as usize / width;
     if count < least {
         let too_few = match least {
@@ -82,7 +77,7 @@ pub(super) fn windows(
             _ => format!("fewer than {least} windows"),
         };
         return Err(format!(
-            "the time that all flows share has {too_few} of {width} s"
+            "the time during which all flows run has {too_few} of {width} s"
         ));
     }
     let second = |index: usize| seconds.get(index).copied().unwrap_or(0);

@@ -34,13 +34,13 @@ pub struct FlowTraffic {
     pub arrivals_ns: Option<(u64, u64)>,
     /// Bytes that arrived during the span that all flows share.
     pub shared_bytes: u64,
-    /// Bytes that arrived in each second of the span that the flows under test share; after a
-    /// last part of a second nothing counts.
+    /// Bytes that arrived in each second of the span that the flows under test share; a last partial second is not
+    /// counted.
     pub seconds: Vec<u64>,
-    /// One-way delays of the packets that arrived; copies that the network made are left out.
+    /// One-way delays of the packets that arrived; copies that the network made are excluded.
     pub delays: DelayDistribution,
-    /// Packets that were dropped, in the order in which they were sent: when each was sent, and when
-    /// it came to the element that dropped it at the soonest. Bins do not tell.
+    /// Packets that were dropped, in the order in which they were sent, with sending time and earliest time of arrival
+    /// at the element that dropped it. `None` for bins.
     pub drops: Option<Vec<DroppedPacket>>,
 }
 
@@ -49,8 +49,7 @@ pub struct FlowTraffic {
 pub struct DroppedPacket {
     /// When it was sent.
     pub sent_ns: u64,
-    /// When it came to the element that dropped it: the time of sending and the smallest delay of
-    /// the elements before.
+    /// When it reached the element that dropped it: the sending time plus the smallest delay of the elements before.
     pub at_ns: u64,
 }
 
@@ -115,7 +114,7 @@ fn empty(cell: &Cell) -> Vec<FlowTraffic> {
         .collect()
 }
 
-/// Finds flows by number at the cost of one look-up per packet.
+/// Finds flows by number with one look-up per packet.
 struct Index(Vec<usize>);
 
 impl Index {
@@ -227,13 +226,13 @@ fn from_packets(cell: &Cell, packets: Content<Chunk>) -> Result<RecordTraffic, R
     })
 }
 
-/// Remembers the smallest delays on the ways of flows to elements that drop packets.
+/// Remembers the smallest delays on the paths of flows to elements that drop packets.
 #[derive(Default)]
 struct Before(BTreeMap<u16, Vec<(String, u64)>>);
 
 impl Before {
-    /// The smallest delay of the elements before `name` on the way of flow `number`; 0 where the
-    /// way is not known to lead there.
+    /// The smallest delay of the elements before `name` on the path of flow `number`; 0 if the path is not known to
+    /// lead there.
     fn delay_ns(
         &mut self,
         cell: &Cell,
@@ -276,7 +275,7 @@ fn from_bins(
     let width = cell.bin_ns.filter(|&width| width > 0).ok_or_else(|| {
         RecordError::data(
             BINS_FILE,
-            "the cell in run.json does not tell the width of the bins",
+            "the cell in run.json does not specify the width of the bins",
         )
     })?;
     let (from, to) = cell.shared_span_ns().unwrap_or((1, 0));
@@ -300,7 +299,7 @@ fn from_bins(
         if let (Some(first), Some(last)) = (bin.first_arrival_ns, bin.last_arrival_ns) {
             flow.arrived(first, last);
         }
-        // Bins that lie within the span as a whole: what part of a bin fell inside is not known.
+        // Only bins that lie entirely within the span: the share of a partial bin is not known.
         if bin.bin_ns >= from && bin.bin_ns.saturating_add(width) <= to {
             flow.shared_bytes += bin.arrived_bytes;
         }

@@ -9,14 +9,10 @@ pub(super) const METRICS: &[Metric] = &[Metric {
     label: "utilization",
     better: Some(Better::Higher),
     scope: Scope::AllAndLinks,
-    definition: "Total throughput of all flows, background included, divided by the rate of the \
-                 slowest bottleneck on the way of the data, as a mean over the time between the \
-                 first and the last arrival. Where flows have different bottlenecks: the sum of \
-                 what each carried, divided by the sum of their rates. Link-layer overhead counts \
+    definition: "Total throughput of all flows, background included, divided by the rate of the slowest bottleneck on the data path, as a mean over the time between the \
+                 first and the last arrival. Where flows have different bottlenecks: the sum of the traffic that each carried, divided by the sum of their rates. Link-layer overhead counts \
                  where a bottleneck has it. It may exceed 100 % by the first packet, whose bits \
-                 are counted although its arrival starts the time. Of a link: what passed it, \
-                 acknowledgements included, over what it could have carried between the first and \
-                 the last packet that did.",
+                 are counted although its arrival starts the time. For a link: the traffic that passed it, acknowledgements included, divided by its capacity between the first and the last packet that passed.",
     source: "RFC 5166, section 2.1.1; Yan et al., Pantheon, USENIX ATC 2018",
     compute,
     ..Metric::SHARE

@@ -1,6 +1,6 @@
 //! Readers. They take bytes, never a path: the agent and the Python module open the files.
 //!
-//! A file that is damaged, cut off or not a record gives an error that names it, whatever its
+//! A file that is damaged, truncated or not a record leads to an error that names it, whatever its
 //! bytes are.
 
 mod packets;
@@ -38,7 +38,7 @@ pub(crate) fn rows_of<R: Clone>(
     }
 }
 
-/// The content of the file of one kind of rows, if there is one.
+/// The content of the file of one kind of rows, if it exists.
 fn rows<R: Row, E>(
     load: &mut impl FnMut(&str) -> Result<Option<Bytes>, E>,
 ) -> Result<Option<Content<R>>, E> {
@@ -75,11 +75,11 @@ pub struct Record {
 }
 
 impl Record {
-    /// Collects a record; `load` returns the content of the file with the given name, or `None`
-    /// if there is no such file.
+    /// Collects a record; `load` returns the content of the file with the given name, or `None` if
+    /// that file does not exist.
     ///
     /// # Errors
-    /// Whatever `load` reports, a missing or wrong `run.json`, neither packets nor bins.
+    /// Errors of `load`, a missing or wrong `run.json`, or neither packets nor bins.
     pub fn load<E: From<RecordError>>(
         mut load: impl FnMut(&str) -> Result<Option<Bytes>, E>,
     ) -> Result<Self, E> {
@@ -106,7 +106,7 @@ impl Record {
             capacity: rows(&mut load)?,
         };
         if record.packets.is_none() && (record.bins.is_none() || record.delays.is_none()) {
-            let problem = "the file is missing, and there are no bins in its place";
+            let problem = "the file is missing, and the record has no bins in its place";
             return Err(RecordError::data(PACKETS_FILE, problem).into());
         }
         Ok(record)

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 type Words = DictionaryArray<Int32Type>;
 
-/// Place of the column that files of the first release do not have.
+/// Index of the column that files of the first release do not have.
 const COPY_OF: usize = 10;
 
 /// Reads packet rows in chunks.
@@ -25,7 +25,7 @@ pub struct PacketReader(Source);
 
 enum Source {
     File(TableReader, Vec<Column>),
-    /// Chunks that nobody has written, and the index of the next one.
+    /// Chunks that were never written, and the index of the next one.
     Chunks(Arc<Vec<Chunk>>, usize),
 }
 
@@ -43,7 +43,7 @@ impl PacketReader {
         for column in &mut columns {
             if let DataType::Dictionary(key, value) = &mut column.kind {
                 if column.nullable {
-                    // Of a page without a word the decoder would make a dictionary row by row.
+                    // For a page without any word, the decoder would build a dictionary row by row.
                     column.kind = (**value).clone();
                 } else {
                     // One key type for all; a foreign writer may have more words than 256.
@@ -168,7 +168,7 @@ fn dictionary<'a>(column: &'a Words, name: &str) -> Result<&'a StringArray, Reco
     words.ok_or_else(|| damaged(PACKETS_FILE, &format!("column '{name}' of the wrong type")))
 }
 
-/// Words that stand for values of an enumeration.
+/// Words that represent values of an enumeration.
 fn decode<T: Copy>(
     column: &Words,
     name: &str,

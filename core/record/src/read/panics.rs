@@ -1,5 +1,5 @@
-//! Decoders of foreign formats are allowed to have bugs: a file that makes one panic is a damaged file, not a reason to
-//! end the program, or to print what only its authors understand.
+//! Decoders of foreign formats may have bugs: a file that makes one panic is treated as damaged; it neither ends the
+//! program nor prints a message that only the decoder's authors understand.
 
 use super::table::damaged;
 use crate::RecordError;
@@ -11,7 +11,7 @@ thread_local! {
     static DECODING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs a decoder; its panic is the error of a damaged `file`, and is not printed.
+/// Runs a decoder; a panic becomes the error of a damaged `file` and is not printed.
 pub(crate) fn guarded<T>(file: &'static str, decode: impl FnOnce() -> T) -> Result<T, RecordError> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
@@ -42,6 +42,6 @@ mod tests {
             text.contains("packets.parquet") && text.contains("damaged"),
             "{text}"
         );
-        assert!(!DECODING.get(), "later panics are told");
+        assert!(!DECODING.get(), "later panics are printed");
     }
 }

@@ -17,11 +17,11 @@ use std::sync::Arc;
 
 /// Rows per batch.
 const BATCH: usize = 1 << 16;
-/// More rows than this in one row group are not believed: the decoder would reserve memory for
-/// them before it finds out. Our writers put 2^20 into a group, other programs up to 2^26.
+/// Maximum number of rows accepted in one row group: the decoder reserves memory for the claimed
+/// number before it reads any. Our writers put 2^20 into a group, other programs up to 2^26.
 const MAX_GROUP_ROWS: i64 = 1 << 27;
 
-/// A file of known columns.
+/// A file with known columns.
 pub(crate) struct TableReader {
     file: &'static str,
     reader: ParquetRecordBatchReader,
@@ -42,7 +42,7 @@ impl TableReader {
         TableReader::open_in(file, bytes, columns, BATCH)
     }
 
-    /// The same, in batches of so many rows.
+    /// The same, in batches of `batch` rows.
     pub(crate) fn open_in(
         file: &'static str,
         bytes: Bytes,
@@ -157,7 +157,7 @@ fn check_body(file: &str, bytes: &Bytes, metadata: &ParquetMetaData) -> Result<(
     }
 }
 
-/// The schema to read with (words as dictionaries where `columns` want them so) and the indices of
+/// The schema to read with (words as dictionaries where `columns` ask for that) and the indices of
 /// the columns to read.
 fn project(
     file: &str,
@@ -196,7 +196,7 @@ fn project(
     if order.is_sorted() {
         Ok((Schema::new(fields), order))
     } else {
-        // Batches come in the order of the file, and consumers go by position.
+        // Batches have the column order of the file, and consumers index by position.
         Err(RecordError::data(
             file,
             "the columns are not in the order of the format",

@@ -21,7 +21,7 @@ pub struct FlowSummary {
     /// Counters of the receiver.
     #[serde(default)]
     pub receiver: ReceiverCounters,
-    /// Load that the application offered, where it chooses its load itself.
+    /// Load that the application offered, if it chooses its load itself.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offered: Option<Offered>,
     /// Fields of newer minor versions, kept as they are.
@@ -34,7 +34,7 @@ pub struct FlowSummary {
 pub struct Offered {
     /// Application bytes that it asked for or sent.
     pub bytes: u64,
-    /// The same in bits over the time that the flow ran.
+    /// The same as a mean over the time during which the flow ran, in bit/s.
     pub mean_bps: f64,
 }
 
@@ -46,7 +46,7 @@ pub struct Fingerprint {
     pub kind: String,
     /// Name of the algorithm.
     pub name: String,
-    /// Version of Narrows, for native schemes; what programs print as theirs.
+    /// Version of Narrows for native schemes, the version that they print for programs.
     pub version: Option<String>,
     /// Hash of its source, for native schemes.
     pub git: Option<String>,
@@ -75,7 +75,7 @@ pub struct BpfFingerprint {
     pub constants: BTreeMap<String, u64>,
 }
 
-/// Counters of a sender; `None` where it does not tell.
+/// Counters of a sender; `None` for values that it does not report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SenderCounters {
@@ -91,11 +91,11 @@ pub struct SenderCounters {
     pub timeouts: Option<u64>,
     /// Number of tail-loss probes.
     pub tail_probes: Option<u64>,
-    /// Number of losses that turned out to be none.
+    /// Number of losses that turned out to be spurious.
     pub spurious_losses: Option<u64>,
 }
 
-/// Counters of a receiver; `None` where it does not tell.
+/// Counters of a receiver; `None` for values that it does not report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ReceiverCounters {
@@ -105,16 +105,16 @@ pub struct ReceiverCounters {
     pub received_bytes: Option<u64>,
     /// New application bytes among them.
     pub goodput_bytes: Option<u64>,
-    /// Of a sink of datagrams: numbers that never came.
+    /// For a sink of datagrams: sequence numbers that never arrived.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_datagrams: Option<u64>,
-    /// Of a sink of datagrams: number of those that came after a later one.
+    /// For a sink of datagrams: datagrams that arrived after a later one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub out_of_order_datagrams: Option<u64>,
-    /// Of a sink of datagrams: number of those that came again.
+    /// For a sink of datagrams: datagrams that arrived again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duplicate_datagrams: Option<u64>,
-    /// Of a sink of datagrams: jitter at the end (RFC 3550, section 6.4.1).
+    /// For a sink of datagrams: jitter at the end (RFC 3550, section 6.4.1).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter_ns: Option<u64>,
 }
@@ -126,7 +126,7 @@ pub struct ElementCounters {
     pub name: String,
     /// Kind, as in the registry.
     pub kind: String,
-    /// Link it is on; records of the first release do not tell.
+    /// Link it is on; absent in records of the first release.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
     /// Direction of the link it is on.
@@ -151,7 +151,7 @@ pub struct ElementCounters {
     /// Their bytes.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub copied_bytes: u64,
-    /// Of a bottleneck: bytes that its server could have carried during the run.
+    /// For a bottleneck: bytes that its server could have carried during the run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capacity_bytes: Option<u64>,
     /// Packets held at the end.
@@ -161,7 +161,7 @@ pub struct ElementCounters {
 }
 
 impl ElementCounters {
-    /// Counters of the element of a dumbbell that have counted nothing yet.
+    /// Zeroed counters of an element of a dumbbell.
     pub fn new(name: &str, kind: &str, direction: Direction) -> Self {
         ElementCounters {
             name: name.to_owned(),

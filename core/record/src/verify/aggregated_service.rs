@@ -1,13 +1,13 @@
-//! Servers that let packets out together do so when and in such amounts as they are described.
+//! Servers that release packets in groups keep to their described times and sizes.
 //!
-//! * `ticks`: every departure is at a multiple of the tick, and in every run of ticks no more leaves than their
-//!   credit, and what may have been left of earlier credit: less than the packet that did not leave with it.
+//! * `ticks`: every departure is at a multiple of the tick, and in every sequence of ticks no more leaves than their
+//!   credit plus a possible remainder of earlier credit, which is less than the packet that it did not suffice for.
 //!
 //! * `wifi`: packets that leave together are one transmission; it keeps to the limits of an aggregate, unless it is a
-//!   single frame, and since the transmission before there was time for it, with its overhead and acknowledgement.
+//!   single frame, and the time since the previous transmission suffices for it, its overhead and its acknowledgement.
 //!
-//! Departures follow from arrivals where there are only fixed delays behind the bottleneck, exactly in simulation
-//! and in emulation.
+//! Departures follow exactly from arrivals if only fixed delays are behind the bottleneck, in simulation and in
+//! emulation.
 
 use super::layout::StageNature;
 use super::rate::departed;
@@ -19,11 +19,11 @@ use serde_json::Value;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "bursts",
-    claim: "servers that let packets out in groups kept to their times and sizes",
+    claim: "servers that release packets in groups kept to their times and sizes",
     run,
 };
 
-/// A departure: when, bits on the wire, row.
+/// A departure: time, bits on the wire, row.
 type Left = (u64, i128, usize);
 
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {
@@ -53,7 +53,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         faults.note(part);
     }
     faults.conclude(CheckOutcome::Holds(
-        "no server lets packets out in groups".into(),
+        "no server releases packets in groups".into(),
     ))
 }
 
@@ -90,7 +90,7 @@ fn number(rate: &Value, name: &str) -> u64 {
 fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
     let (bps, tick) = (number(rate, "rate"), number(rate, "tick").max(1));
     let each = i128::from(bps) * i128::from(tick);
-    // Largest excess, in bits times 10^9, of any run of ticks that ends with the one before.
+    // Largest excess, in bits times 10^9, of any sequence of ticks that ends with the previous one.
     let mut most: Option<(u64, i128)> = None;
     for group in left.chunk_by(|a, b| a.0 == b.0) {
         let (at, _, row) = group[0];
@@ -110,7 +110,7 @@ fn ticks(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
         if excess > 0 {
             let bits = excess / NS;
             faults.add(format_args!(
-                "at the tick at {at} ns {name} had let out {bits} bits more than its credit"
+                "at the tick at {at} ns {name} had released {bits} bits more than its credit"
             ));
         }
         most = Some((at, excess.min(0)));
@@ -131,7 +131,7 @@ fn wifi(name: &str, rate: &Value, left: &[Left], faults: &mut CheckFaults) {
         if count > 1 && !fits {
             faults.add(format_args!("{count} frames of {bytes} bytes left {name} together at {at} ns, which is beyond its limits"));
         }
-        // Times are whole nanoseconds, in the model rounded up: what is asked for here is never more.
+        // Times are integers in nanoseconds, which the model rounds up: the time required here is never longer.
         let needed = of("overhead") + (bytes + of("ack")) * 8 * NS / bps;
         if before.is_some_and(|before| i128::from(at - before) < needed) {
             let row = row + 1;

@@ -8,8 +8,7 @@ use crate::schema::{BinRow, Fate};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "conservation",
-    claim: "what enters an element or is copied by it leaves it, is dropped by it or is held by \
-            it, and the counters of all elements agree with the packets",
+    claim: "packets that enter an element or are copied by it leave it, are dropped by it or are held by it, and the counters of all elements agree with the packets",
     run,
 };
 
@@ -88,12 +87,12 @@ fn check(evidence: &Evidence<'_>) -> Result<Load, String> {
 fn by_itself(element: &ElementCounters) -> Result<(), String> {
     let gone = went(element).plus(dropped(element)).plus(held(element));
     let had = came(element).plus(copied(element));
-    let what = "counted coming in or copied";
+    let what = "counted as entered or copied";
     same(
         &element.name,
         what,
         had,
-        "what left, was dropped and is held is",
+        "packets that left, were dropped and are held are",
         gone,
     )
 }
@@ -108,15 +107,15 @@ struct ToldCounters {
     copied: Load,
 }
 
-/// Every packet passed all elements of its way up to the one that stopped it; a copy, those behind
-/// the one that made it.
+/// Every packet passed all elements of its path up to the one that stopped it; a copy passed those
+/// behind the one that made it.
 fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String> {
     let mut told = vec![ToldCounters::default(); evidence.stages.len()];
     let mut entered = Load::default();
-    // Packets whose way, or whose place of copying, is not known: then what elements counted in
-    // all is only known to be at least what the others say.
+    // Packets whose path or place of copying is not known: then the other packets are only a lower
+    // bound of what elements counted.
     let mut astray = false;
-    // Per lane, place at which packets begin, and place at which they end: how many.
+    // Number of packets per lane, index at which they begin and index at which they end.
     let mut spans = std::collections::BTreeMap::<(usize, usize, usize, Fate), Load>::new();
     for row in 0..packets.len() {
         let size = packets.size[row];
@@ -150,7 +149,7 @@ fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String
         let stopped = packets.fate[row] != Fate::Delivered && element < layout.stages.len();
         let lost = packets.fate[row] != Fate::Delivered && !stopped;
         let (begin, end, fate) = match packets.fate[row] {
-            // Nobody says where it stayed: then the counters cannot agree.
+            // The record does not say where it stayed, so the counters cannot agree.
             _ if lost => (0, 0, Fate::Delivered),
             fate if stopped => (begin, element, fate),
             fate => (begin, layout.stages.len(), fate),
@@ -166,7 +165,7 @@ fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String
             told.came = told.came.plus(load);
             told.went = told.went.plus(load);
         }
-        // Of copies that several elements may have made nobody knows the maker.
+        // If several elements may have made copies, the element that made one is not known.
         let maker = evidence.lanes[lane].only_copier();
         if let Some(maker) = maker.filter(|maker| maker + 1 == begin) {
             let told = &mut told[at(maker)];
@@ -204,8 +203,9 @@ fn by_packets(evidence: &Evidence<'_>, packets: &Packets) -> Result<Load, String
     Ok(entered)
 }
 
-/// Bins tell what entered, arrived and was dropped per flow and direction, so links are followed
-/// from element to element, and compared with the bins where only whole ways begin or end on them.
+/// Bins count packets that entered, arrived and were dropped per flow and direction, so links are
+/// followed from element to element, and compared with the bins where only complete paths begin or
+/// end on them.
 fn by_bins(evidence: &Evidence<'_>, bins: &[BinRow]) -> Result<Load, String> {
     let elements = &evidence.run.elements;
     let sum = |load: fn(&ElementCounters) -> Load| {
@@ -252,7 +252,7 @@ fn by_bins(evidence: &Evidence<'_>, bins: &[BinRow]) -> Result<Load, String> {
                 name,
                 "counted coming in",
                 after,
-                "what reached it is",
+                "packets that reached it are",
                 before,
             )?;
         }
@@ -261,9 +261,9 @@ fn by_bins(evidence: &Evidence<'_>, bins: &[BinRow]) -> Result<Load, String> {
         };
         let follows = |links: &[usize]| links.contains(&link);
         let middle = lanes.iter().any(|lane| follows(&lane.links[1..]));
-        // A copy counts as sent in bins, wherever it was made.
+        // Bins count a copy as sent, wherever it was made.
         if !astray && !copies && !middle {
-            let what = "what reached it is";
+            let what = "packets that reached it are";
             same(
                 &first.name,
                 "counted coming in",
@@ -277,7 +277,7 @@ fn by_bins(evidence: &Evidence<'_>, bins: &[BinRow]) -> Result<Load, String> {
             follows(&lane.links[..until])
         });
         if !astray && !goes_on {
-            let what = "what was delivered is";
+            let what = "delivered packets are";
             same(&last.name, "let through", went(last), what, ended[link])?;
         }
     }

@@ -1,11 +1,10 @@
-//! Copies of packets have an original, of which they are copies.
+//! Every copy of a packet agrees with its original.
 
 use super::{CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, on_packets};
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "copies",
-    claim: "every copy names an earlier packet of the same flow, way and size, and lies on a way \
-            on which packets are copied",
+    claim: "every copy names an earlier packet of the same flow, path and size, and is on a path on which packets are copied",
     run: |evidence| on_packets(evidence, run),
 };
 
@@ -39,7 +38,7 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
         let lane = evidence.lanes.get(usize::from(packets.lane[row]));
         if lane.is_some_and(|lane| lane.stages.iter().all(|stage| !stage.copies)) {
             faults.add(format_args!(
-                "packet {uid} is a copy, and nothing on its way copies packets"
+                "packet {uid} is a copy, and no element on its path copies packets"
             ));
         }
     }

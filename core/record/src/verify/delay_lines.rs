@@ -1,13 +1,13 @@
 //! No delay line held more packets than its limit, or dropped one for which it had room.
 //!
-//! A packet enters a line of delay D a time D before it leaves it, and when it leaves follows from its arrival and
-//! the fixed delays behind the line. So of the packets that arrived, the n-th must have left by the time at which
-//! the one `limit` places later enters. Packets that were lost behind the line are not seen, which makes the check
-//! milder. In emulation a packet may be handed over late, when others have left already
-//! (see [`Evidence::slack_ns`]); these have to have left within that time.
+//! A packet enters a line of delay D a time D before it leaves it, and its departure follows from its arrival and the
+//! fixed delays behind the line. So the n-th of the packets that arrived must have left by the time at which the packet
+//! `limit` places later enters. Packets that were lost behind the line are not visible, which makes the check weaker.
+//! In emulation a packet may be handed over late, after others have left (see [`Evidence::slack_ns`]); these must have
+//! left within that time.
 //!
-//! Where only fixed delays are before the line, entries follow from the stamps: around the time at which a packet
-//! was dropped, at least as many as the limit must have been under way.
+//! If only fixed delays are before the line, entries follow from the stamps: around the time at which a packet was
+//! dropped, at least `limit` packets must have been in the line.
 
 use super::layout::StageNature;
 use super::record_data::Packets;
@@ -27,7 +27,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             .cell
             .sets(element)
             .filter(|_| stage.kind == "delay");
-        // The largest that it has at some time.
+        // The largest limit that it has at any time.
         let limit = sets.filter_map(|set| set.get("limit")?.as_u64()).max()?;
         Some((stage, limit))
     });
@@ -52,7 +52,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
                 if before.0 > last - i128::from(delay) + i128::from(slack) {
                     let row = row + 1;
                     faults.add(format_args!(
-                        "{name} took a packet (row {row}) while {limit} were under way in it"
+                        "{name} accepted a packet (row {row}) while {limit} were in flight in it"
                     ));
                 }
             }
@@ -68,7 +68,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
                 let inside = until(Some(at.saturating_add(slack))) - until(gone);
                 if (inside as u64) < limit {
                     let row = row + 1;
-                    faults.add(format_args!("{name} dropped a packet (row {row}) with {inside} of {limit} under way in it"));
+                    faults.add(format_args!("{name} dropped a packet (row {row}) with {inside} of {limit} in flight in it"));
                 }
             }
             format!("{} drops of {name}", dropped.len())
@@ -78,7 +78,8 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     faults.conclude(CheckOutcome::Holds("no delay line has a limit".into()))
 }
 
-/// When the packets that the element took came to it, in order, and those that it dropped, with their rows.
+/// When the packets that the element accepted reached it, in order, and when those that it dropped did, with their
+/// rows.
 type Arrivals = (Vec<u64>, Vec<(u64, usize)>);
 
 fn arrivals(

@@ -1,4 +1,4 @@
-//! Times at which packets came to an element or left it, where there are only fixed delays between it and the host.
+//! Times at which packets reached an element or left it, if only fixed delays are between it and the host.
 
 use super::Evidence;
 use super::layout::Layout;
@@ -6,7 +6,7 @@ use super::record_data::Packets;
 use super::timeline::{Stamps, access_table};
 use crate::schema::Fate;
 
-/// A packet that came to an element.
+/// A packet that reached an element.
 pub(super) struct PacketEntry {
     pub(super) row: usize,
     pub(super) time_ns: u64,
@@ -14,7 +14,7 @@ pub(super) struct PacketEntry {
     pub(super) dropped: bool,
 }
 
-/// Packets of a lane that came to the element at `place`, without copies, in the order of their rows.
+/// Packets of a lane that reached the element at `place`, without copies, in the order of their rows.
 ///
 /// # Errors
 /// An element before it whose delay is not fixed.
@@ -44,7 +44,7 @@ pub(super) fn entries<'a>(
     }))
 }
 
-/// When packets that arrived left an element, which is at these places of lanes, in order of time, with their rows.
+/// When packets that arrived left an element, which has these indices in lanes, in order of time, with their rows.
 ///
 /// # Errors
 /// An element behind it whose delay is not fixed.
@@ -53,7 +53,7 @@ pub(super) fn departures(
     packets: &Packets,
     places: impl IntoIterator<Item = (usize, usize)>,
 ) -> Result<Vec<(i128, usize)>, String> {
-    // Per lane: the delay behind the element, and whether copies are made there, which never passed it.
+    // Per lane: the delay behind the element, and whether copies are made there, which did not pass the element.
     let mut behind: Vec<Option<(u64, bool)>> = vec![None; evidence.lanes.len()];
     for (lane, place) in places {
         let rest = &evidence.lanes[lane].stages[place + 1..];

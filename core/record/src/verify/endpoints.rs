@@ -23,7 +23,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             .iter()
             .find(|summary| summary.flow == flow.flow);
         let Some(summary) = summary else {
-            return CheckOutcome::Fails(format!("run.json tells nothing about flow {}", flow.flow));
+            return CheckOutcome::Fails(format!("run.json says nothing about flow {}", flow.flow));
         };
         let seen = seen(evidence, flow.flow, flow.direction);
         let one_way = !["requests", "web"].contains(&flow.traffic.kind.as_str());
@@ -37,7 +37,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
                 flow.flow
             ));
         }
-        // The kernel counts segments and payload, which are not the packets on the wire.
+        // The kernel counts segments and payload, not packets on the wire.
         if summary.fingerprint.kind != "native" {
             continue;
         }
@@ -61,10 +61,10 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         for (who, what, counted, found) in pairs {
             let Some(counted) = counted else { continue };
             compared += 1;
-            // Between a real endpoint and the emulator lie two kernels, which may lose packets
-            // (the run's verdict tells of that) but never add any.
-            // Where data travel both ways, acknowledgements of the other way come on top, and bins
-            // tell neither copies nor damage apart.
+            // Between a real endpoint and the emulator are two kernels, which may lose packets (the
+            // run's verdict reports that) but never add any. If data travel in both directions,
+            // acknowledgements of the other direction are included, and bins do not distinguish
+            // copies and damaged packets.
             let exact = evidence.simulated() && one_way && !blurred;
             let fits = match who {
                 _ if exact => counted == found,
@@ -91,7 +91,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
 
 #[derive(Default)]
 struct SeenPackets {
-    /// Packets that left the sender; copies did not.
+    /// Packets that left the sender, without copies.
     sent: u64,
     sent_bytes: u64,
     /// Packets that arrived undamaged.

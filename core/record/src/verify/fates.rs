@@ -7,8 +7,7 @@ use crate::schema::Fate;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "fates",
-    claim: "exactly the delivered packets arrive, and every other names the element that dropped \
-            or holds it",
+    claim: "exactly the delivered packets arrive, and every other packet names the element that dropped or holds it",
     run: |evidence| on_packets(evidence, run),
 };
 
@@ -29,14 +28,14 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
                 if evidence.may_corrupt(row) {
                     continue;
                 }
-                "is damaged, and no element on its way damages packets"
+                "is damaged, and no element on its path damages packets"
             }
             Fate::Delivered | Fate::InFlight if reason.is_some() => {
                 "was not dropped but has a reason for it"
             }
             Fate::Dropped | Fate::InFlight if arrived => "arrives although it is not delivered",
-            Fate::Dropped if element == NO_ELEMENT => "was dropped by nobody",
-            Fate::Dropped if reason.is_none() => "was dropped for no reason",
+            Fate::Dropped if element == NO_ELEMENT => "was dropped, but no element is named",
+            Fate::Dropped if reason.is_none() => "was dropped without a reason",
             Fate::Dropped if !may_drop(evidence, row, element) => {
                 "was dropped by an element that does not drop packets for this reason"
             }
@@ -48,8 +47,8 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     faults.outcome(|| format!("{} packets", packets.len()))
 }
 
-/// True if the element at place `element` may have dropped packet `row`. Of elements it does not
-/// know the verifier believes everything.
+/// True if the element with index `element` may have dropped packet `row`. The verifier accepts
+/// anything from elements that it does not know.
 fn may_drop(evidence: &Evidence<'_>, row: usize, element: u16) -> bool {
     let Some(packets) = &evidence.packets else {
         return true;

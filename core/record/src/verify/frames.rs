@@ -44,9 +44,9 @@ fn check_flow(evidence: &Evidence<'_>, flow: u16, rows: &[&FrameRow], faults: &m
         let number = row.frame;
         if number != expected {
             faults.add(format_args!(
-                "frame {number} of flow {flow} stands where frame {expected} belongs"
+                "frame {number} of flow {flow} is in the place of frame {expected}"
             ));
-            // What follows would be counted as wrong again and again.
+            // Continue from this number: otherwise all later frames would count as wrong.
             return;
         }
         if row.captured_ns < captured || row.captured_ns > end {
@@ -74,7 +74,7 @@ fn check_flow(evidence: &Evidence<'_>, flow: u16, rows: &[&FrameRow], faults: &m
         complete += u64::from(row.bytes);
     }
     if evidence.run.has_only_ends() {
-        // Nobody has seen what was delivered.
+        // Delivered bytes were not observed.
         return;
     }
     let delivered = delivered(evidence, flow, known.direction);

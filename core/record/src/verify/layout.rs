@@ -16,7 +16,7 @@ pub(super) enum StageNature {
     Instant,
     /// A queue before a server.
     Bottleneck(Box<Server>),
-    /// As long as it likes.
+    /// An arbitrary time.
     Free,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Server {
     pub(super) queue: QueueEffects,
     /// Kind of the queue.
     pub(super) queue_kind: String,
-    /// Limits of the queue, each from a time on; the first from 0.
+    /// Limits of the queue, each with the time from which it applies; the first applies from 0.
     pub(super) limits: Vec<(u64, CellQueueLimit)>,
     framing: CellFraming,
 }
@@ -93,7 +93,7 @@ fn stage(cell: &Cell, element: &CellElement, index: usize) -> PathStage {
         nature: StageNature::Free,
         in_order: false,
         drops: None,
-        // Of an unknown kind anything is believed.
+        // Elements of an unknown kind may do anything.
         copies: true,
         corrupts: true,
         index,
@@ -145,7 +145,7 @@ impl Server {
         let mut limits = vec![(0, element.limit())];
         for change in cell.changes_of(element.label()) {
             if let Some(queue) = change.set.get("queue") {
-                // What the change does not name stays as it was.
+                // Parameters that the change does not name keep their values.
                 let (set, before) = (CellQueueLimit::read(queue), limits[limits.len() - 1].1);
                 let limit = CellQueueLimit {
                     bytes: set.bytes.or(before.bytes),
@@ -163,14 +163,14 @@ impl Server {
         }
     }
 
-    /// Bits that a packet of `size` bytes costs on the wire.
+    /// Bits that a packet of `size` bytes takes up on the wire.
     pub(super) fn wire_bits(&self, size: u32) -> i128 {
         i128::from(self.framing.wire_bytes(u64::from(size))) * 8
     }
 }
 
 impl Layout {
-    /// One per route of the cell.
+    /// One layout per route of the cell.
     pub(super) fn all(cell: &Cell, stages: &[(usize, PathStage)]) -> Vec<Self> {
         let routes = cell.network.routes.iter();
         let layouts = routes.map(|route| Layout {
@@ -192,18 +192,18 @@ impl Layout {
         layouts.collect()
     }
 
-    /// The place of the element with index `index`.
+    /// The position on the route of the element with index `index`.
     pub(super) fn place(&self, index: usize) -> Option<usize> {
         self.stages.iter().position(|stage| stage.index == index)
     }
 
-    /// The place of the only element that copies packets.
+    /// The position of the only element that copies packets.
     pub(super) fn only_copier(&self) -> Option<usize> {
         let mut places = (0..self.stages.len()).filter(|&place| self.stages[place].copies);
         places.next().filter(|_| places.next().is_none())
     }
 
-    /// The places of all bottlenecks.
+    /// The positions of all bottlenecks.
     pub(super) fn bottlenecks(&self) -> impl Iterator<Item = usize> {
         let is = |stage: &PathStage| matches!(stage.nature, StageNature::Bottleneck(_));
         (0..self.stages.len()).filter(move |&place| is(&self.stages[place]))
@@ -213,7 +213,7 @@ impl Layout {
     /// delays of access links are not included).
     ///
     /// # Errors
-    /// The element that delays packets by something else.
+    /// The element whose delay is not fixed.
     pub(super) fn fixed_ns(stages: &[PathStage]) -> Result<u64, String> {
         stages
             .iter()
@@ -230,7 +230,7 @@ impl Layout {
     /// True if every element keeps the order of packets.
     ///
     /// # Errors
-    /// The element that may not.
+    /// The element that may change the order.
     pub(super) fn keeps_order(&self) -> Result<(), String> {
         let stranger = self.stages.iter().find(|stage| !stage.in_order);
         stranger.map_or(Ok(()), |stage| {

@@ -1,13 +1,12 @@
 //! The verifier: is this record possible at all?
 //!
-//! From the record alone, and without any code of the links that produced it, it proves that
-//! packets were neither invented nor lost without a witness, that none was faster than the
-//! propagation delay or the bottleneck allow, that no queue held more than its limit, and that the
-//! counters of elements and endpoints tell the same story as the packets.
+//! From the record alone, without any code of the links that produced it, it proves that packets were neither invented
+//! nor lost without trace, that none was faster than the propagation delay or the bottleneck allow, that no queue held
+//! more than its limit, and that the counters of elements and endpoints agree with the packets.
 //!
-//! A check is one file and one word in `checks!`. A check that cannot decide, because the path has
-//! an element whose behaviour it does not know or because the record keeps bins in place of
-//! packets, says so and is counted as skipped, never as passed.
+//! A check is one file and one word in `checks!`. A check that cannot decide, because the path has an element whose
+//! behaviour is unknown or because the record keeps bins in place of packets, reports that and counts as skipped, never
+//! as passed.
 //!
 //! ```text
 //! Record -> Evidence (columns, layout of the path, time line of the bottleneck) -> checks -> Report
@@ -69,11 +68,11 @@ struct VerifierCheck {
 
 /// Outcome of a check; each text is a clause or a sentence without full stop.
 enum CheckOutcome {
-    /// The claim holds; on what it rests.
+    /// The claim holds; the text says what was checked.
     Holds(String),
-    /// The claim does not hold; the first contradiction.
+    /// The claim does not hold; the text is the first contradiction.
     Fails(String),
-    /// It cannot be decided; why.
+    /// The claim cannot be decided; the text is the reason.
     Skipped(String),
 }
 
@@ -102,11 +101,11 @@ pub struct VerifierReport {
 /// Checks everything that can be checked about `record`.
 pub fn verify(record: &Record) -> VerifierReport {
     let of_files =
-        |outcome: CheckOutcome| outcome.finding("files", "every file can be read and is whole");
+        |outcome: CheckOutcome| outcome.finding("files", "every file can be read and is complete");
     let evidence = match Evidence::gather(record) {
         Ok(evidence) => evidence,
         Err(error) => {
-            // Nothing else can be said about a record that cannot be read.
+            // No other check is possible for a record that cannot be read.
             let findings = vec![of_files(CheckOutcome::Fails(error.to_string()))];
             return VerifierReport { findings };
         }
@@ -165,7 +164,7 @@ impl VerifierReport {
 struct CheckFaults {
     first: Option<String>,
     count: u64,
-    /// What held, part by part.
+    /// Claims that held, part by part.
     held: Vec<String>,
     /// Why parts were skipped.
     skipped: Vec<String>,
@@ -179,7 +178,7 @@ impl CheckFaults {
         }
     }
 
-    /// Notes about one part of a check what held, or why it was skipped.
+    /// Records the result of one part of a check, or why it was skipped.
     fn note(&mut self, part: Result<String, String>) {
         match part {
             Ok(held) => self.held.push(held),
@@ -187,7 +186,7 @@ impl CheckFaults {
         }
     }
 
-    /// The outcome of a check made part by part; `nothing` if there was no part.
+    /// The outcome of a check in parts; `nothing` without any part.
     fn conclude(mut self, nothing: CheckOutcome) -> CheckOutcome {
         match (self.count, self.held.is_empty(), self.skipped.is_empty()) {
             (0, true, true) => nothing,
@@ -202,7 +201,7 @@ impl CheckFaults {
         }
     }
 
-    /// The outcome of a check of so many `things`; skipped if there were none for the reasons noted.
+    /// The outcome of a check of `checked` `things`; skipped for the recorded reasons if that is zero.
     fn conclude_counted(mut self, checked: u64, things: &str) -> CheckOutcome {
         if checked > 0 || self.count > 0 || self.skipped.is_empty() {
             self.held.push(format!("{checked} {things}"));
@@ -222,7 +221,7 @@ impl CheckFaults {
     }
 }
 
-/// Outcome of a check of packets, on whatever the record keeps.
+/// Outcome of a check of packets, depending on what the record keeps.
 fn on_packets(
     evidence: &Evidence<'_>,
     check: fn(&Evidence<'_>, &Packets) -> CheckOutcome,

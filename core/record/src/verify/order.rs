@@ -1,8 +1,8 @@
-//! Packets leave a path of elements that keep the order in the order in which they entered it.
+//! Packets leave a path of order-preserving elements in the order in which they entered it.
 //!
 //! Access links of different length change the order among flows, not within a flow. In emulation
-//! the order among flows behind them is certain only beyond the slack of stamps (see
-//! [`Evidence::slack_ns`]).
+//! the order among flows behind them is certain only for stamps that differ by more than the slack
+//! (see [`Evidence::slack_ns`]).
 
 use super::timeline::access_table;
 use super::{
@@ -24,7 +24,8 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
             continue;
         }
         let access = access_table(evidence.cell, layout);
-        // Entry into the shared path, in the order of uids. A copy starts in the middle of the way.
+        // Entry into the shared path, in the order of uids. A copy starts in the middle of the
+        // path.
         let came = element_times::entries(evidence, packets, (lane, 0)).into_iter();
         let arrived = came.flatten().filter_map(|entry| {
             Some((entry.time_ns, packets.model_arrival(entry.row)?, entry.row))
@@ -36,7 +37,7 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
         let overtakes = |row: usize, other: usize| {
             let (first, second) = (packets.uid[other], packets.uid[row]);
             let direction = packets.direction[row];
-            format!("packet {second} ({direction}) overtook packet {first} on the way")
+            format!("packet {second} ({direction}) overtook packet {first} on its path")
         };
         // Each flow keeps its order, and without access links all packets do.
         let flows = packets.flow.iter().max().map_or(0, |&flow| usize::from(flow));
@@ -57,8 +58,8 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
         if !mixed {
             continue;
         }
-        // Behind the access links, no packet overtakes one that surely entered before it. What
-        // enters at the same instant by different links may leave in any order.
+        // Behind the access links, no packet overtakes one that certainly entered before it.
+        // Packets that enter at the same instant from different links may leave in any order.
         entries.sort_unstable();
         let mut sure = entries.iter().peekable();
         let mut latest: Option<(i128, usize)> = None;

@@ -1,9 +1,9 @@
-//! Nothing passes a link that is cut, and a link that is not cut drops nothing for that reason.
+//! No packet passes a link during an outage, and a link drops packets for that reason only during one.
 //!
-//! Gates are opened and closed by the timeline, outages follow from their parameters. Of elements
-//! that drop packets meanwhile, the time of passing follows from the stamps and the fixed delays in
-//! front of them; in emulation a packet may have come later than its stamp, so only those count that
-//! cannot have met another state. Elements that hold packets let none out before their time ends.
+//! Gates are opened and closed by the timeline, outages follow from their parameters. For elements that drop packets
+//! while closed, the time of passing follows from the stamps and the fixed delays in front of them; in emulation a
+//! packet may have arrived later than its stamp, so only packets count that cannot have met another state. Elements
+//! that hold packets release none before they open.
 
 use super::{
     CheckFaults, CheckOutcome, Evidence, Packets, VerifierCheck, element_times, on_packets,
@@ -13,15 +13,15 @@ use serde_json::Value;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "cuts",
-    claim: "nothing passed a link while it was cut, and nothing was dropped by it otherwise",
+    claim: "no packet passed a link while it was cut, and it dropped no packet otherwise",
     run: |evidence| on_packets(evidence, run),
 };
 
-/// When an element lets nothing through.
+/// The times at which an element lets no packet through.
 struct Closed {
-    /// Start and end of each time, in order.
+    /// Start and end of each interval, in order.
     times: Vec<(u64, u64)>,
-    /// True if it holds packets meanwhile instead of dropping them.
+    /// True if it holds packets while closed instead of dropping them.
     holds: bool,
 }
 
@@ -29,7 +29,7 @@ impl Closed {
     fn of(cell: &Cell, element: &CellElement) -> Option<Self> {
         match element.kind.as_str() {
             "gate" => Some(Self::gate(cell, element)),
-            // A timeline that changes an outage leaves open what holds meanwhile.
+            // If a timeline changes an outage, its state in between is not known.
             "outage" if cell.changes_of(element.label()).next().is_none() => {
                 Self::outage(cell, element)
             }
@@ -67,7 +67,7 @@ impl Closed {
         let (start, length) = (number("start")?, number("length")?);
         let mut times = Vec::new();
         let mut from = start;
-        // As far as the run goes, with room for what an emulation lets out late.
+        // Until the end of the run, with a margin for packets that an emulation releases late.
         let end = cell.duration_ns.saturating_add(2_000_000_000);
         while from < end && times.len() < 1_000_000 {
             times.push((from, from.saturating_add(length)));
@@ -83,7 +83,7 @@ impl Closed {
         })
     }
 
-    /// True if it is closed at `time`, and until when that stays so.
+    /// True if it is closed at `time`, and the time until which that does not change.
     fn at(&self, time: u64) -> (bool, u64) {
         let next = self.times.partition_point(|&(start, _)| start <= time);
         match next.checked_sub(1).map(|last| self.times[last].1) {
@@ -146,7 +146,7 @@ fn passages(
     Ok(count)
 }
 
-/// Packets that left an element which holds them while it is closed.
+/// Packets that left an element that holds packets while it is closed.
 fn departures(
     evidence: &Evidence<'_>,
     packets: &Packets,

@@ -50,7 +50,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let Some((bins, delays)) = &evidence.bins else {
         return CheckOutcome::Skipped("the record holds neither packets nor bins".into());
     };
-    // The delays of copies count from when they were made.
+    // The delays of copies count from the time at which they were made.
     let copies = evidence.run.elements.iter().any(|e| e.copied_packets > 0);
     for row in delays.iter().filter(|row| row.packets > 0 && !copies) {
         let least = cell.propagation_ns(row.flow, row.direction);
@@ -62,7 +62,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             ));
         }
     }
-    // The histogram must tell of the packets that the bins count.
+    // The histogram must contain the packets that the bins count.
     let width = cell.bin_ns.unwrap_or(0);
     let kept = |bin: &&BinRow| cell.measure.counts_bin(bin.bin_ns, width);
     let counted: u64 = bins
@@ -79,7 +79,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     faults.outcome(|| format!("{measured} delays in {} buckets", delays.len()))
 }
 
-/// The delay that a copy meets at the least; nothing where the element that made it is not known.
+/// The minimum delay of a copy; zero if the element that made it is not known.
 fn behind_copier(evidence: &Evidence<'_>, lane: u16) -> u64 {
     let Some(layout) = evidence.lanes.get(usize::from(lane)) else {
         return 0;

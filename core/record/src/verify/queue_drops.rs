@@ -1,8 +1,8 @@
-//! A queue that drops only what finds no room does so.
+//! A tail-drop queue drops only packets for which it has no room.
 //!
-//! The backlog is reconstructed as for the limit. In emulation a packet counts as dropped for good
-//! cause if it would have found no room within the time by which entries are uncertain, before or
-//! after its stamp: a departure that is not recorded may have been later than worked out.
+//! The backlog is reconstructed as for the limit. In emulation a drop is accepted if the packet
+//! would have found no room at any time within the uncertainty of entries, before or after its
+//! stamp: a departure that is not recorded may have been later than computed.
 
 use super::queue_limit::{fits, limit_at, over_queues, sweep};
 use super::{CheckOutcome, Evidence, VerifierCheck};
@@ -19,18 +19,18 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     over_queues(evidence, |timeline, slack, faults| {
         if timeline.server.queue.drops != QueueDrops::NoRoom {
             return Err(format!(
-                "the queue of {} ({}) does not only drop what finds no room",
+                "the queue of {} ({}) also drops packets for which it has room",
                 timeline.name, timeline.server.queue_kind
             ));
         }
         if timeline.server.limits.len() > 1 {
             return Err(format!(
-                "the timeline changes the limit of {}, which may drop what waits",
+                "the timeline changes the limit of {}, which may drop waiting packets",
                 timeline.name
             ));
         }
         let mut drops = 0_u64;
-        // Packets that began service lately may, by uncertainty, still have waited.
+        // Packets that began service recently may, within the uncertainty, still have waited.
         let mut recent: VecDeque<(u64, u32)> = VecDeque::new();
         sweep(timeline, |pass, found| {
             while recent

@@ -1,9 +1,10 @@
-//! No packet was taken by a queue that had no room for it.
+//! No queue accepted a packet for which it had no room.
 //!
-//! The backlog that a packet finds is what entered before it and was not yet in service. Departures
-//! at the instant of its entry come first. In simulation this is exact. In emulation the true entry
-//! may be later than the stamp (see [`Evidence::slack_ns`]), when more had left: a packet is
-//! excused if it would have found room within that time, and the excused are counted.
+//! The backlog that a packet finds consists of the packets that entered before it and were not yet
+//! in service. Departures at the instant of its entry come first. In simulation this is exact. In
+//! emulation the true entry may be later than the stamp (see [`Evidence::slack_ns`]), after more
+//! packets had left: a packet is accepted if it would have found room within that time, and such
+//! packets are counted.
 
 use super::layout::{Server, StageNature};
 use super::timeline::{BottleneckPass, Timeline};
@@ -13,7 +14,7 @@ use std::collections::VecDeque;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "queue_limit",
-    claim: "no queue took a packet for which it had no room",
+    claim: "no queue accepted a packet for which it had no room",
     run,
 };
 
@@ -44,7 +45,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
                 return;
             }
             faults.add(format_args!(
-                "{} took a packet of {} bytes (row {}) while {} packets ({} bytes) waited",
+                "{} accepted a packet of {} bytes (row {}) while {} packets ({} bytes) waited",
                 timeline.name,
                 pass.size,
                 pass.row + 1,
@@ -64,7 +65,8 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     })
 }
 
-/// The limit of a queue at `time`; where entries are uncertain by `slack`, the more generous one.
+/// The limit of a queue at `time`; if entries are uncertain by `slack`, the largest within that
+/// time.
 pub(super) fn limit_at(server: &Server, time: u64, slack: u64) -> CellQueueLimit {
     let most = |a: Option<u64>, b: Option<u64>| a.zip(b).map(|(a, b)| a.max(b));
     let limits = &server.limits;
@@ -79,8 +81,8 @@ pub(super) fn limit_at(server: &Server, time: u64, slack: u64) -> CellQueueLimit
         })
 }
 
-/// Runs `check` over every queue with a limit; it gets the time by which entries are uncertain and
-/// returns what to say when nothing contradicts, or why it does not apply.
+/// Runs `check` for every queue with a limit. `check` receives the uncertainty of entries in ns,
+/// and returns a description if nothing contradicts, or why it does not apply.
 pub(super) fn over_queues(
     evidence: &Evidence<'_>,
     mut check: impl FnMut(&Timeline, u64, &mut CheckFaults) -> Result<String, String>,
@@ -120,7 +122,7 @@ impl Waiting {
         (self.bytes, self.packets.len() as u64)
     }
 
-    /// Bytes and packets that would still wait at the later time `time`, if none came.
+    /// Bytes and packets that would still wait at the later time `time` without further arrivals.
     pub(super) fn at(&self, time: u64) -> (u64, u64) {
         let gone = self.packets.iter().take_while(|&&(start, _)| start <= time);
         let (bytes, packets) = gone.fold((0, 0), |(b, p), &(_, size)| (b + u64::from(size), p + 1));
@@ -145,7 +147,7 @@ pub(super) struct Found<'a> {
     pub(super) before_tie: (u64, u64),
 }
 
-/// Shows `visit` every packet that reached the bottleneck, with the backlog that it found.
+/// Calls `visit` for every packet that reached the bottleneck, with the backlog that it found.
 pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&BottleneckPass, &Found<'_>)) {
     let mut queue = Waiting::default();
     let mut instant = None;
@@ -170,7 +172,7 @@ pub(super) fn sweep(timeline: &Timeline, mut visit: impl FnMut(&BottleneckPass, 
     }
 }
 
-/// True if a packet of `size` fits where `waiting` (bytes, packets) wait already.
+/// True if a packet of `size` fits in addition to `waiting` (bytes, packets).
 pub(super) fn fits(limit: CellQueueLimit, waiting: (u64, u64), size: u32) -> bool {
     limit
         .bytes

@@ -1,8 +1,8 @@
 //! The samples of queues agree with the backlogs that follow from the packets.
 //!
-//! A sample at an instant may be taken before or after what happens at that instant, so any value
-//! between is right. In emulation the same holds for what happens within the
-//! time by which entries are uncertain (see [`Evidence::slack_ns`]).
+//! A sample may be taken before or after the events at the same instant, so any value in between is
+//! correct. In emulation the same holds for all events within the uncertainty of entries (see
+//! [`Evidence::slack_ns`]).
 
 use super::layout::StageNature;
 use super::queue_limit::limit_at;
@@ -23,7 +23,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         return CheckOutcome::Skipped("no queue was sampled".into());
     }
     let mut faults = CheckFaults::default();
-    // What was dropped after it had waited is missing in the backlog that follows from the rest.
+    // Packets that were dropped after they had waited are missing in the computed backlog.
     let known = evidence.timelines().filter(|timeline| {
         timeline.server.queue.drops != QueueDrops::Any && timeline.server.limits.len() == 1
     });
@@ -39,13 +39,13 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             backlog_packets: packets,
         } = sample;
         let stage = evidence.stages.iter().find(|s| s.name == *element);
-        // Other elements that hold packets may be sampled too; nothing is known about them.
+        // Other elements that hold packets may be sampled as well; their backlog is not known.
         if stage.is_some_and(|stage| stage.nature == StageNature::Free) {
             return;
         }
         let Some(StageNature::Bottleneck(server)) = stage.map(|stage| &stage.nature) else {
             faults.add(format_args!(
-                "a queue '{element}' was sampled, and the cell has none"
+                "a queue '{element}' was sampled, which the cell does not have"
             ));
             return;
         };
@@ -58,7 +58,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
             Some((_, before)) => *before = *time,
             None => last.push((element.clone(), *time)),
         }
-        // A limit that shrinks may leave what waits already in place.
+        // A reduced limit may leave packets that wait already in place.
         let limit = limit_at(server, *time, u64::MAX);
         if limit.bytes.is_some_and(|most| *bytes > most)
             || limit.packets.is_some_and(|most| u64::from(*packets) > most)
@@ -83,7 +83,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         }
     });
     if let Err(error) = read {
-        faults.add(format_args!("the samples can't be read: {error}"));
+        faults.add(format_args!("the samples cannot be read: {error}"));
     }
     if compared == 0 && faults.count == 0 {
         let reason = evidence

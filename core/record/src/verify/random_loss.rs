@@ -1,7 +1,7 @@
-//! Elements of random loss drop about as often as they should.
+//! Elements of random loss drop packets at about their configured ratio.
 //!
-//! The one statistical check: a count further than six standard deviations from its expectation
-//! comes up once in five hundred million honest runs.
+//! The one statistical check: a count more than six standard deviations from its expectation occurs
+//! once in five hundred million correct runs.
 
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use serde_json::Value;
@@ -17,7 +17,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     let mut found = Vec::new();
     for stage in evidence.stages.iter().filter(|stage| stage.kind == "loss") {
         if evidence.cell.changes_of(&stage.name).next().is_some() {
-            // How many packets came at which ratio is not counted.
+            // The number of packets that arrived at each ratio is not counted.
             continue;
         }
         let element = evidence.cell.network.element(&stage.name);
@@ -35,7 +35,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         let came = counted.in_packets as f64;
         let dropped = counted.dropped_packets as f64;
         let expected = ratio * came;
-        // One packet more for the skew of the law where few are expected.
+        // One packet more for the skew of the distribution if few are expected.
         let most = 6.0 * (expected * (1.0 - ratio)).max(0.0).sqrt() + 6.0;
         let certain = ratio == 0.0 || ratio == 1.0;
         if (dropped - expected).abs() > if certain { 0.0 } else { most } {

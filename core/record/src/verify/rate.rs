@@ -1,23 +1,21 @@
 //! No packet left a bottleneck earlier than its rate allows.
 //!
-//! The rate is a function of time, as steps and the timeline of the cell make it. Two conditions,
-//! both on departures in whole nanoseconds, rounded down from exact times:
+//! The rate is a function of time, given by steps and the timeline of the cell. Two conditions apply, both to
+//! departures in nanoseconds, rounded down from exact times:
 //!
-//! * a packet leaves no earlier than its own serialisation after its service could begin, that is
-//!   after it entered and its predecessor left; tolerance 1 ns for the rounding (not asked where a
-//!   tie of access links leaves open which was the predecessor);
-//! * in every window that starts and ends with a departure, the bits that left during the window
-//!   take no longer at the rate than the window lasts. Within a busy period the server carries the
-//!   part of a nanosecond that rounding cuts off, so the tolerance is 1 ns however long the window
-//!   is. A server that goes idle and starts again in the very nanosecond of a departure forgets
-//!   that part, which gives another nanosecond each time. In emulation entries may be later than
-//!   their stamps (see [`Evidence::slack_ns`]), so idling cannot be told from the stamps, and the
-//!   tolerance is 1 ns per packet (below 0.01 % at 1 Gbit/s and full packets).
+//! * a packet leaves no earlier than its own serialisation after its service could begin, that is after it entered and
+//!   its predecessor left; tolerance 1 ns for the rounding (not checked where simultaneous entries from several access
+//!   links leave the predecessor undetermined);
+//! * in every window that starts and ends with a departure, the bits that left during the window take no longer at the
+//!   rate than the window lasts. Within a busy period the server carries over the fraction of a nanosecond that
+//!   rounding cuts off, so the tolerance is 1 ns however long the window is. A server that becomes idle and restarts in
+//!   the same nanosecond as a departure loses that fraction, which adds another nanosecond each time. In emulation
+//!   entries may be later than their stamps (see [`Evidence::slack_ns`]), so the stamps do not show when the server was
+//!   idle, and the tolerance is 1 ns per packet (below 0.01 % at 1 Gbit/s and full packets).
 //!
-//! Where the starts of service are not known (several bottlenecks on a way, elements that hold
-//! packets before it), the second condition alone is checked, at every bottleneck behind which
-//! there are only fixed delays. Of a server whose rate does not follow from the cell, such as a
-//! trace, the total is compared with what it says that it could have carried.
+//! If the starts of service are not known (several bottlenecks on a path, elements that hold packets before it), only
+//! the second condition is checked, at every bottleneck behind which only fixed delays are. For a server whose rate
+//! does not follow from the cell, such as a trace, the total is compared with its recorded capacity.
 
 use super::layout::{Layout, Server, StageNature};
 use super::record_data::Queueing;
@@ -58,7 +56,7 @@ fn departures(timeline: &Timeline, simulated: bool, faults: &mut CheckFaults) ->
     let law = &timeline.law;
     let mut window = RateWindow::new(law);
     let mut before: Option<&BottleneckPass> = None;
-    // One nanosecond for rounding, and one if the start follows a departure that was worked out.
+    // One nanosecond for rounding, and one if the start follows a computed departure.
     let tolerance = 1 + timeline.uncertain_ns.min(1);
     let mut count = 0_u64;
     for pass in timeline.accepted() {
@@ -93,7 +91,7 @@ fn departures(timeline: &Timeline, simulated: bool, faults: &mut CheckFaults) ->
     )
 }
 
-/// Departures alone, when what happens before the bottleneck is not known.
+/// Checks departures alone, if entries into the bottleneck are not known.
 fn arrivals(
     evidence: &Evidence<'_>,
     queueing: &Queueing,
@@ -107,7 +105,7 @@ fn arrivals(
     for &(leave, row) in &rows {
         let size = packets.map_or(0, |packets| packets.size[row]);
         let bits = server.wire_bits(size);
-        // When the server idled is not known, so every packet may bring its own rounding.
+        // The idle times of the server are not known, so every packet may add its own rounding.
         if let Some(excess) = window.depart(leave, bits, 1) {
             faults.add(over(name, row, excess));
         }
@@ -118,10 +116,10 @@ fn arrivals(
     ))
 }
 
-/// When packets left a bottleneck behind which there are only fixed delays, in order, with their rows.
+/// When packets left a bottleneck behind which only fixed delays are, in order, with their rows.
 ///
 /// # Errors
-/// Why that is not known.
+/// The reason why the departures are not known.
 pub(super) fn departed(
     evidence: &Evidence<'_>,
     queueing: &Queueing,
@@ -134,7 +132,7 @@ pub(super) fn departed(
     Ok(rows.into_iter().map(leave).collect())
 }
 
-/// Bytes that left a server of unknown rate in all, against what it could have carried.
+/// Compares the total bytes that left a server of unknown rate with its capacity.
 fn total(
     evidence: &Evidence<'_>,
     queueing: &Queueing,
@@ -147,7 +145,7 @@ fn total(
     let Some((capacity, counters)) = counters.and_then(|c| Some((c.capacity_bytes?, c))) else {
         return Err(why.to_owned());
     };
-    // The last packet may have left in a nanosecond that the capacity no longer counts whole.
+    // The last packet may have left in a nanosecond that the capacity counts only partly.
     let most = capacity.saturating_add(65_535);
     if counters.out_bytes > most {
         faults.add(format_args!(
@@ -168,11 +166,11 @@ fn over(name: &str, row: usize, excess_bits: i128) -> String {
     )
 }
 
-/// All windows at once: the work done up to each departure less what the rate allowed; the largest
-/// rise of that number over any window is the excess.
+/// Checks all windows at once: the level is the work done up to each departure less the work that the rate allowed; its
+/// largest rise over any window is the excess.
 struct RateWindow<'a> {
     law: &'a RateLaw,
-    /// Largest rate, by which rounding is forgiven.
+    /// Largest rate, which converts tolerated nanoseconds of rounding into bits.
     rate: i128,
     level: i128,
     lowest: Option<i128>,
@@ -188,8 +186,8 @@ impl<'a> RateWindow<'a> {
         }
     }
 
-    /// A packet leaves; `allowance` is the rounding in ns that it brings along. Returns the excess
-    /// in bits, if there is one, and goes on as if it had not been.
+    /// Counts a departure; `allowance` is the tolerated rounding of this packet in ns. Returns the excess in bits, if
+    /// any, and continues as if it had not occurred.
     fn depart(&mut self, time: u64, bits: i128, allowance: u64) -> Option<i128> {
         self.level += bits * NS - i128::from(allowance) * self.rate;
         let at = self.level - self.law.work(time);
@@ -207,9 +205,9 @@ impl<'a> RateWindow<'a> {
     }
 }
 
-/// Bins: what arrived in any run of bins takes no longer at the rate than the bins last, plus one
-/// packet (of the largest size that IP allows, since bins do not tell sizes) that left right at
-/// their start and, in emulation, what a late driver may have released at once.
+/// Checks bins: the traffic that arrived in any sequence of bins takes no longer at the rate than the bins last, plus
+/// one packet (of the maximum IP size, since bins do not contain sizes) that left at their start and, in emulation, the
+/// packets that a late driver may have released at once.
 fn binned(
     evidence: &Evidence<'_>,
     queueing: &Queueing,
@@ -231,7 +229,7 @@ fn binned(
         .flatten()
         .any(|after| Some(*after) != behind[queueing.lanes[0].0])
     {
-        return Err(format!("bins do not tell when packets left {name}"));
+        return Err(format!("bins do not determine when packets left {name}"));
     }
     let after = behind[queueing.lanes[0].0].unwrap_or(0);
     let width = evidence
@@ -252,7 +250,7 @@ fn binned(
     let mut level = 0_i128;
     let mut lowest = 0_i128;
     for (&start, &bytes) in &sums {
-        // Level before the bin: what came so far less what the rate allowed until its start.
+        // Level before the bin: bits that arrived so far less bits that the rate allowed until its start.
         lowest = lowest.min(level - work(start));
         level += i128::from(bytes) * 8 * NS;
         let at_end = level - work(start.saturating_add(width));

@@ -1,4 +1,4 @@
-//! Everything the checks look at, read once.
+//! All data that the checks use, read once.
 
 use super::layout::{Layout, PathStage, all_stages};
 use super::states::StatesSeen;
@@ -17,7 +17,7 @@ use crate::schema::{
 use crate::{Content, RecordError};
 use std::borrow::Cow;
 
-/// A record, laid out for the checks.
+/// A record, prepared for the checks.
 pub(super) struct Evidence<'a> {
     pub(super) cell: &'a Cell,
     pub(super) run: &'a RunDocument,
@@ -34,18 +34,18 @@ pub(super) struct Evidence<'a> {
     pub(super) stages: Vec<PathStage>,
     /// Link of each element.
     pub(super) links: Vec<usize>,
-    /// The ways of packets, one per route; packets name theirs by its index.
+    /// The paths of packets, one per route; packets refer to theirs by index.
     pub(super) lanes: Vec<Layout>,
     pub(super) servers: Vec<Queueing>,
 }
 
-/// One bottleneck that lies on some way.
+/// One bottleneck that is on some path.
 pub(super) struct Queueing {
     /// Index of the element.
     pub(super) index: usize,
-    /// The lanes that pass it, and its place on each.
+    /// The lanes that pass it, and its position on each.
     pub(super) lanes: Vec<(usize, usize)>,
-    /// Its timeline, or the reason why there is none.
+    /// Its timeline, or the reason why it cannot be reconstructed.
     pub(super) timeline: Result<Timeline, String>,
 }
 
@@ -54,7 +54,7 @@ pub(super) struct Queueing {
 pub(super) struct Packets {
     pub(super) flow: Vec<u16>,
     pub(super) direction: Vec<Direction>,
-    /// Index of the way on which it travelled; [`NO_LANE`] if the cell does not tell.
+    /// Index of the path on which it travelled; [`NO_LANE`] if the cell does not say.
     pub(super) lane: Vec<u16>,
     pub(super) uid: Vec<u64>,
     pub(super) size: Vec<u32>,
@@ -63,8 +63,8 @@ pub(super) struct Packets {
     pub(super) arrived: Vec<u64>,
     pub(super) late: Vec<i64>,
     pub(super) fate: Vec<Fate>,
-    /// Place of the element on the packet's way (without one, its index in the network); see
-    /// [`NO_ELEMENT`] and [`STRANGER`].
+    /// Position of the element on the packet's path (without a path, its index in the network); see [`NO_ELEMENT`] and
+    /// [`STRANGER`].
     pub(super) element: Vec<u16>,
     /// Uid of the original of a copy; 0 for originals.
     pub(super) copy_of: Vec<u64>,
@@ -75,7 +75,7 @@ pub(super) struct Packets {
 
 /// The reason of packets that were delivered damaged.
 pub(super) const CORRUPTED: &str = "corrupted";
-/// The way of a packet is not known.
+/// The path of a packet is not known.
 pub(super) const NO_LANE: u16 = u16::MAX;
 /// No element is named.
 pub(super) const NO_ELEMENT: u16 = u16::MAX;
@@ -139,9 +139,9 @@ impl<'a> Evidence<'a> {
         end_ns(self.cell, self.run)
     }
 
-    /// Bound in ns by which a time that a host tells by its own clock may lie before what it means: between two real hosts,
-    /// the bound of what is known of their clocks, and what these drift apart during the run (no relation with
-    /// a drift above 1000 ppm is believed when the record is made).
+    /// Bound in ns by which a time that a host reports by its own clock may be too early: between two real hosts, the
+    /// error bound of their clock relation plus the drift of the clocks during the run (relations with a drift above
+    /// 1000 ppm are rejected when the record is made).
     pub(super) fn early_ns(&self) -> u64 {
         if self.run.plane == "hosts" {
             self.run.clock.error_ns + self.cell.duration_ns / 1_000
@@ -155,19 +155,17 @@ impl<'a> Evidence<'a> {
         matches!(self.run.plane.as_str(), "simulate" | "emulate")
     }
 
-    /// The time lines that could be drawn.
+    /// The timelines that could be reconstructed.
     pub(super) fn timelines(&self) -> impl Iterator<Item = &Timeline> {
         self.servers.iter().flat_map(|server| &server.timeline)
     }
 
-    /// Bound in ns by which the model time at which a packet entered an element may lie behind what its stamp
-    /// says.
+    /// Bound in ns by which the model time at which a packet entered an element may be later than its stamp implies.
     ///
-    /// In simulation the two are the same. In emulation packets are pushed in the order of their
-    /// kernel stamps, but a driver that is late pushes a packet after it has already let the model
-    /// advance past the stamp; the model then raises the packet's time to what has happened. A
-    /// driver is never later than it was when it released packets (it reads and releases in the
-    /// same turn), so the largest lateness bounds this. The floor of 0.1 ms covers a turn in which
+    /// In simulation the two are the same. In emulation packets are pushed in the order of their kernel stamps, but a
+    /// late driver pushes a packet after it has let the model advance past the stamp; the model then raises the
+    /// packet's time to the current model time. A driver is never later than it was when it released packets (it reads
+    /// and releases in the same turn), so the largest lateness is the bound. The floor of 0.1 ms covers a turn in which
     /// nothing was due.
     pub(super) fn slack_ns(&self) -> u64 {
         if self.simulated() {
@@ -187,7 +185,7 @@ impl<'a> Evidence<'a> {
         noted.max(u64::try_from(seen).unwrap_or(0)).max(100_000)
     }
 
-    /// True if an element on the way of packet `row` may have damaged it.
+    /// True if an element on the path of packet `row` may have damaged it.
     pub(super) fn may_corrupt(&self, row: usize) -> bool {
         let lane = self
             .packets
@@ -212,7 +210,7 @@ impl<'a> Evidence<'a> {
     }
 }
 
-/// The latest time in ns of what a process of a host may still do or see: those of real hosts, and the sampler of an
+/// The latest time in ns of events that a process of a host may report: those of real hosts, and the sampler of an
 /// emulation, are late at the end.
 fn end_ns(cell: &Cell, run: &RunDocument) -> u64 {
     let grace = if run.plane == "simulate" {
@@ -223,7 +221,7 @@ fn end_ns(cell: &Cell, run: &RunDocument) -> u64 {
     cell.duration_ns.saturating_add(grace)
 }
 
-/// Finds the way of a packet at the cost of a look-up.
+/// Finds the path of a packet with one look-up.
 struct Ways<'a> {
     cell: &'a Cell,
     known: Vec<[Option<u16>; 2]>,
@@ -319,8 +317,7 @@ impl Packets {
         let first = self.lane.len();
         let flows = chunk.flow.iter().zip(&chunk.direction);
         self.lane.extend(flows.map(|(&flow, &d)| ways.of(flow, d)));
-        // Names become places once per chunk, not once per packet: per lane, and at the end for
-        // packets without one.
+        // Names are resolved once per chunk, not once per packet: per lane, with a last entry for packets without one.
         let places: Vec<Vec<u16>> = chunk
             .elements
             .iter()

@@ -1,13 +1,13 @@
 //! No packet stayed in the network longer than its elements explain.
 //!
-//! The counterpart of the checks of propagation and rate: a server that has packets to serve
-//! serves them, and a fixed delay is no longer than it is. Three cases:
+//! The counterpart of the checks of propagation and rate: a server that has packets to serve serves
+//! them, and a fixed delay is never exceeded. Three cases:
 //!
 //! * a packet leaves the bottleneck at the latest its serialisation (rounded up) after its service
 //!   could begin;
-//! * on a path without bottleneck, it arrives after the fixed delays and not later;
-//! * a packet that was still held at the end was not due to leave its element before the last
-//!   thing that the record tells of.
+//! * on a path without bottleneck, it arrives exactly after the fixed delays;
+//! * a packet that was still held at the end was not due to leave its element before the last event
+//!   of the record.
 //!
 //! In emulation an entry may be later than its stamp (see [`Evidence::slack_ns`]), and while the
 //! hosts are shut down, packets that are due may stay unreleased for a few turns.
@@ -24,7 +24,7 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
     run: |evidence| on_packets(evidence, run),
 };
 
-/// Time in which an emulation comes to a stop, in ns.
+/// Time within which an emulation stops, in ns.
 const SHUTDOWN_NS: u64 = 50_000_000;
 
 fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
@@ -54,7 +54,7 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
     faults.conclude_counted(checked, "packets")
 }
 
-/// The last thing that happened by the model's time.
+/// The last event in model time.
 fn last_event(packets: &Packets) -> u64 {
     let arrivals = (0..packets.len()).filter_map(|row| packets.model_arrival(row));
     let last = arrivals
@@ -86,12 +86,12 @@ fn behind_queue(
     for pass in timeline.accepted() {
         let uid = packets.uid[pass.row];
         let bits = timeline.server.wire_bits(pass.size);
-        // A start that follows a departure that was worked out may be wrong by its rounding.
+        // A start that follows a computed departure may be wrong by its rounding.
         let rounding = timeline.uncertain_ns.min(1);
         let latest =
             latest_departure(timeline, pass.start, bits).saturating_add(slack.max(rounding));
         if pass.leave == NEVER {
-            // Whatever waits behind the packet in service has every right to be there.
+            // Packets that wait behind the packet in service are held rightly.
             if std::mem::take(&mut first_held) && !pass.loose && latest < end {
                 faults.add(format_args!(
                     "packet {uid} is held by {} although it was due to leave",
@@ -133,8 +133,8 @@ fn behind_queue(
     checked
 }
 
-/// When a packet whose service began at `start` has left at the latest. A timeline that changes the
-/// rate meanwhile may round what is left of it up to a whole byte.
+/// The latest time at which a packet whose service began at `start` has left. A timeline that
+/// changes the rate during service may round the remainder up to a whole byte.
 fn latest_departure(timeline: &Timeline, start: u64, bits: i128) -> u64 {
     let law = &timeline.law;
     let left = timeline.served(start, bits);
@@ -151,8 +151,8 @@ fn latest_departure(timeline: &Timeline, start: u64, bits: i128) -> u64 {
     left.saturating_add(meanwhile * (u64::try_from(byte).unwrap_or(0) + 2))
 }
 
-/// Packets that met nothing but fixed delays: all of a path without bottleneck, and those that
-/// never reached it. Returns how many were checked.
+/// Checks packets that met only fixed delays: all packets of a path without bottleneck, and those
+/// that never reached it. Returns how many were checked.
 fn on_fixed_delays(
     evidence: &Evidence<'_>,
     packets: &Packets,
@@ -163,7 +163,7 @@ fn on_fixed_delays(
     let layout = &evidence.lanes[lane];
     let access = access_table(evidence.cell, layout);
     let fixed = Layout::fixed_ns(&layout.stages).is_ok();
-    // Up to the first element whose delay is not fixed, packets are where the delays put them.
+    // Up to the first element whose delay is not fixed, the delays determine where packets are.
     let loose =
         |stage: &PathStage| matches!(stage.nature, StageNature::Bottleneck(_) | StageNature::Free);
     let known = layout.stages.iter().position(loose);

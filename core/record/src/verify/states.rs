@@ -1,4 +1,4 @@
-//! The sampled states of senders go forward in time, and what they count never shrinks.
+//! The sampled states of senders advance in time, and their counters never decrease.
 
 use super::{CheckFaults, CheckOutcome, Evidence, VerifierCheck};
 use crate::RecordError;
@@ -9,19 +9,19 @@ use std::collections::BTreeMap;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "states",
-    claim: "the states of each sender go forward in time, and its counters never shrink",
+    claim: "the states of each sender advance in time, and its counters never decrease",
     run,
 };
 
-/// Columns that count since the start. (Packets declared lost are not among them: the kernel
-/// reports those that are lost at present.)
+/// Columns that count since the start. (Packets declared lost are not among them: the kernel reports those that are
+/// currently lost.)
 type Counter = (&'static str, fn(&StateRow) -> Option<u64>);
 const COUNTERS: [Counter; 2] = [
     ("delivered_bytes", |row| row.delivered_bytes),
     ("retransmitted_bytes", |row| row.retransmitted_bytes),
 ];
 
-/// What the states tell, found while they are read: there are millions of them where there are thousands of flows.
+/// Results of checking the states, computed while they are read: thousands of flows have millions of states.
 pub(super) struct StatesSeen {
     pub(super) rows: u64,
     flows: usize,
@@ -29,7 +29,7 @@ pub(super) struct StatesSeen {
 }
 
 impl StatesSeen {
-    /// Looks at all states. Those after `end_ns` are faults.
+    /// Checks all states. Those after `end_ns` are faults.
     pub(super) fn of(record: &Record, end_ns: u64) -> Result<Self, RecordError> {
         let mut seen = StatesSeen {
             rows: 0,
@@ -41,7 +41,7 @@ impl StatesSeen {
             seen.rows += 1;
             if record.cell.flow(row.flow).is_none() {
                 seen.faults.add(format_args!(
-                    "flow {} was sampled, and the cell has no such flow",
+                    "flow {} was sampled, but the cell does not contain it",
                     row.flow
                 ));
                 return;
@@ -73,7 +73,7 @@ impl CheckFaults {
             let Some(value) = value(row) else { continue };
             if value < *known {
                 self.add(format_args!(
-                    "{name} of flow {flow} shrinks from {known} to {value}"
+                    "{name} of flow {flow} decreases from {known} to {value}"
                 ));
             }
             *known = value;

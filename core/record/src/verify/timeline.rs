@@ -2,12 +2,12 @@
 //!
 //! Entering follows from the stamp of sending and the fixed delays before the bottleneck; leaving
 //! from the model's arrival and the fixed delays behind it. Service starts when the packet has
-//! entered and its predecessor has left. Only of packets that were lost or still travelled behind
-//! the bottleneck the departure is not recorded; it is worked out from the rate.
+//! entered and its predecessor has left. The departure is not recorded only for packets that were
+//! lost or still in flight behind the bottleneck; it is computed from the rate.
 //!
-//! Packets come to a bottleneck on one or more lines: the packets of one flow on one way, copies
-//! apart. Within a line the order is known; where lines have ways of different length or of
-//! different links, the order among them follows from the times alone.
+//! Packets reach a bottleneck on one or more lines: a line is the packets of one flow on one path,
+//! with copies separate. Within a line the order is known; if lines have paths of different length
+//! or different links, the order among them follows from the times alone.
 
 use super::layout::{Layout, Server, StageNature};
 use super::record_data::{NO_LANE, Packets};
@@ -15,7 +15,7 @@ use crate::cell::{Cell, RateLaw, table_size};
 use crate::schema::Fate;
 use std::collections::BTreeMap;
 
-/// Nanoseconds of a second.
+/// Nanoseconds per second.
 pub(super) const NS: i128 = 1_000_000_000;
 /// A packet that never left.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -31,15 +31,15 @@ pub(super) struct BottleneckPass {
     pub(super) start: u64,
     /// When it left; [`NEVER`] if the element still held it at the end.
     pub(super) leave: u64,
-    /// True if `leave` is from the record and not worked out.
+    /// True if `leave` is recorded and not computed.
     pub(super) seen: bool,
     /// Dropped by the bottleneck.
     pub(super) dropped: bool,
-    /// Packets of another flow entered at the same instant by another access link, so that the
+    /// Packets of another flow entered at the same instant from another access link, so that the
     /// order among them is not known.
     pub(super) tied: bool,
-    /// `start` is not reliable, because a packet whose departure is not recorded is among those of
-    /// a tie, or right before.
+    /// `start` is not reliable, because a packet whose departure is not recorded is part of a tie,
+    /// or immediately before.
     pub(super) loose: bool,
 }
 
@@ -50,18 +50,18 @@ pub(super) struct Timeline {
     pub(super) law: RateLaw,
     pub(super) server: Server,
     pub(super) passes: Vec<BottleneckPass>,
-    /// By how much a start of service may be wrong. Zero if every departure is recorded; one, for
-    /// the part of a nanosecond that the server carries from packet to packet, if some were worked
-    /// out; more where their place among packets of a tie is not known.
+    /// Error bound in ns of a start of service. Zero if every departure is recorded; one, for the
+    /// fraction of a nanosecond that the server carries from packet to packet, if some were
+    /// computed; more if their position among packets of a tie is not known.
     pub(super) uncertain_ns: u64,
 }
 
 impl Timeline {
-    /// The time line of the bottleneck at the given places of lanes; `exact` if entries are exactly
-    /// what follows from the stamps.
+    /// The timeline of the bottleneck at the given positions of lanes; `exact` if entries follow
+    /// exactly from the stamps.
     ///
     /// # Errors
-    /// Why it cannot be drawn.
+    /// The reason why it cannot be reconstructed.
     pub(super) fn new(
         cell: &Cell,
         lanes: &[Layout],
@@ -86,7 +86,7 @@ impl Timeline {
             ));
         }
         if packets.lane.contains(&NO_LANE) {
-            return Err("there are packets whose way through the network is not known".into());
+            return Err("the path of some packets through the network is not known".into());
         }
         let mut passes = entries(packets, lanes, &ways)?;
         let first = ways[lane].as_ref().map(|way| &way.upstream);
@@ -112,7 +112,7 @@ impl Timeline {
         })
     }
 
-    /// The packets that the bottleneck took.
+    /// The packets that the bottleneck accepted.
     pub(super) fn accepted(&self) -> impl Iterator<Item = &BottleneckPass> {
         self.passes.iter().filter(|pass| !pass.dropped)
     }
@@ -152,7 +152,7 @@ impl TimelineWay {
         let mut bottlenecks = layout.bottlenecks();
         if bottlenecks.any(|other| other != place) {
             return Err(format!(
-                "the {} has several bottlenecks, and what happens between them is not recorded",
+                "the {} has several bottlenecks, and times between them are not recorded",
                 layout.label
             ));
         }
@@ -217,8 +217,8 @@ fn entries(
     Ok(passes)
 }
 
-/// Packets are pushed in the order of uids, and the model's time never goes back, so that a stamp
-/// counts as the latest of those of its host.
+/// Packets are pushed in the order of uids, and model time never decreases, so that the effective
+/// stamp is the maximum of all stamps of its host so far.
 pub(super) struct Stamps {
     /// Per lane: its host.
     host: Vec<usize>,
@@ -241,7 +241,7 @@ impl Stamps {
             return sent;
         };
         if packets.copy_of[row] > 0 {
-            // Made by an element, at a time of the model.
+            // Made by an element, at model time.
             return sent;
         }
         let latest = &mut self.latest[host];
@@ -258,9 +258,9 @@ pub(super) fn access_table(cell: &Cell, layout: &Layout) -> Vec<u64> {
         .collect()
 }
 
-/// Several lines change the order. Packets of one line keep theirs; packets of different lines that
-/// come in at the same instant may follow each other in any order: take the one in which they
-/// left, put the dropped ones last, and note the tie.
+/// Sorts packets of several lines. Packets of one line keep their order; packets of different lines
+/// that enter at the same instant may follow each other in any order: use the order of departures,
+/// put dropped packets last, and mark the tie.
 fn sort_by_entry(passes: &mut [BottleneckPass], packets: &Packets) {
     passes.sort_by_key(|pass| (pass.enter, pass.row));
     let flow = |pass: &BottleneckPass| {
@@ -297,11 +297,11 @@ fn sort_by_entry(passes: &mut [BottleneckPass], packets: &Packets) {
     }
 }
 
-/// In emulation a late driver may push a packet into its access link after the model has let
-/// packets of other flows with later stamps out of theirs, so stamps do not tell the order among
+/// In emulation a late driver may push a packet into its access link after the model has released
+/// packets of other flows with later stamps from theirs, so stamps do not determine the order among
 /// flows. Departures do: entries are raised so that they are in the order of departures. Packets
-/// whose departure is not recorded stay where their stamps put them, and starts near them are not
-/// relied on.
+/// whose departure is not recorded keep the position of their stamps, and starts near them are not
+/// used.
 fn raise_to_departures(passes: &mut [BottleneckPass]) {
     let unseen = |pass: &BottleneckPass| !pass.seen && !pass.dropped;
     passes
@@ -320,15 +320,15 @@ fn raise_to_departures(passes: &mut [BottleneckPass]) {
     }
 }
 
-/// Fills in when service began, and departures that are not recorded. Returns by how much starts
-/// may be wrong.
+/// Computes starts of service, and departures that are not recorded. Returns the error bound of
+/// starts in ns.
 fn serve(passes: &mut [BottleneckPass], server: &Server, law: &RateLaw) -> u64 {
     let mut uncertain = 0;
     let mut left = 0;
     // The current busy period: its start, and the bits served in it.
     let (mut base, mut bits) = (0, 0_i128);
-    // Since the last departure that is beyond doubt: whether starts are reliable, and the time
-    // that packets took whose place is not known.
+    // Since the last certain departure: whether starts are reliable, and the service time of
+    // packets whose position is not known.
     let (mut loose, mut astray) = (false, 0_u64);
     for pass in passes.iter_mut().filter(|pass| !pass.dropped) {
         if pass.enter >= left {
@@ -349,7 +349,8 @@ fn serve(passes: &mut [BottleneckPass], server: &Server, law: &RateLaw) -> u64 {
             uncertain = uncertain.max(astray).max(1);
             pass.leave = if pass.start == NEVER { NEVER } else { expected };
         } else if pass.leave != expected {
-            // Whatever this means, what follows is reckoned from what is recorded.
+            // A contradiction, which other checks report; later times are computed from the
+            // recorded one.
             (base, bits) = (pass.leave, 0);
         }
         if firm {

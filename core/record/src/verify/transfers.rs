@@ -14,7 +14,7 @@ pub(super) const CHECK: VerifierCheck = VerifierCheck {
 
 fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     if evidence.cell.transfers != KeptTransfers::All {
-        return CheckOutcome::Skipped("the record keeps no single transfers".into());
+        return CheckOutcome::Skipped("the record does not keep single transfers".into());
     }
     if evidence.transfers.is_empty() {
         return CheckOutcome::Holds("no application made transfers".into());
@@ -51,7 +51,7 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         *complete.entry(flow).or_default() += row.bytes;
     }
     if evidence.run.has_only_ends() {
-        // Nobody has seen what was delivered.
+        // Delivered bytes were not observed.
         complete.clear();
     }
     for (&flow, &bytes) in &complete {
@@ -66,7 +66,8 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
     faults.outcome(|| format!("{} transfers", evidence.transfers.len()))
 }
 
-/// Bytes delivered to either end of a flow: what counts of a transfer may travel either way.
+/// Bytes delivered to either end of a flow: the counted bytes of a transfer may travel in either
+/// direction.
 fn delivered(evidence: &Evidence<'_>, flow: u16) -> u64 {
     let packets = evidence.packets.iter().flat_map(|packets| {
         (0..packets.len())

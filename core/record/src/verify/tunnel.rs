@@ -1,7 +1,7 @@
 //! The counters of a tunnel's ends agree with the record.
 //!
-//! Records of runs between two real hosts are made of the logs of a tunnel, whose ends count packets apart
-//! from their logs. A log that was cut, or a packet that got lost between log and record, shows here.
+//! Records of runs between two real hosts are made from the logs of a tunnel, whose ends count packets independently of
+//! their logs. A truncated log, or a packet that was lost between log and record, shows here.
 
 use super::{CheckOutcome, Evidence, VerifierCheck};
 use crate::schema::{Direction, Fate};
@@ -9,8 +9,7 @@ use serde_json::Value;
 
 pub(super) const CHECK: VerifierCheck = VerifierCheck {
     name: "tunnel",
-    claim: "every packet that the ends of the tunnel have counted is in the record, or left out because it was \
-            sent before or after the run",
+    claim: "every packet that the ends of the tunnel have counted is in the record, or was excluded because it was sent before or after the run",
     run,
 };
 
@@ -49,13 +48,12 @@ fn run(evidence: &Evidence<'_>) -> CheckOutcome {
         for (what, host, seen, left_out) in both {
             let (Some(counted), Some(left_out)) = (counted(host, what), left_out) else {
                 return CheckOutcome::Fails(format!(
-                    "run.json does not tell how many packets {what} {direction}"
+                    "run.json does not say how many packets {what} {direction}"
                 ));
             };
             if counted != seen + left_out {
                 return CheckOutcome::Fails(format!(
-                    "the tunnel counted {counted} packets that {what} {direction}, but {seen} are in the record and \
-                     {left_out} were left out"
+                    "the tunnel counted {counted} packets that {what} {direction}, but {seen} are in the record and {left_out} were excluded"
                 ));
             }
             accounted += counted;

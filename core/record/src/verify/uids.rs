@@ -15,7 +15,7 @@ fn run(evidence: &Evidence<'_>, packets: &Packets) -> CheckOutcome {
         let expected = row as u64 + 1;
         if uid != expected {
             let place = row + 1;
-            // Later numbers are all shifted by one mistake; the first tells enough.
+            // One mistake shifts all later numbers; the first contradiction is enough.
             return CheckOutcome::Fails(match packets.uid[..row].iter().rposition(|&u| u == uid) {
                 Some(other) => {
                     format!(

@@ -1,7 +1,7 @@
 //! Writers of the columnar files: parquet, compressed with zstd.
 //!
-//! Files hold nothing but the rows: no time of writing, no host. The same rows give the same
-//! bytes, so simulated records can be compared byte by byte.
+//! Files contain only the rows: no time of writing, no host. The same rows result in the same
+//! bytes, so that simulated records can be compared byte by byte.
 
 mod packets;
 mod table;

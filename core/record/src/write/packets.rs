@@ -90,7 +90,7 @@ impl<W: Write + Send> PacketFile<W> {
                 Arc::new(late.collect::<Int64Array>()),
             )
         };
-        // Nearly all networks copy nothing; then the column costs a few bytes per page.
+        // Few networks copy packets; without copies the column takes a few bytes per page.
         let copies: UInt64Array = if chunk.copy_of.iter().all(|&uid| uid == 0) {
             UInt64Array::new_null(chunk.len())
         } else {
@@ -113,8 +113,8 @@ impl<W: Write + Send> PacketFile<W> {
         ])
     }
 
-    /// Writes all full chunks of `log` and gives them back to it: what a driver does whenever
-    /// [`PacketLog::has_chunk`].
+    /// Writes all full chunks of `log` and returns them to it; drivers call this when
+    /// [`PacketLog::has_chunk`] is true.
     pub fn drain(&mut self, log: &mut PacketLog) -> Result<(), RecordError> {
         while let Some(chunk) = log.take() {
             self.write(&chunk)?;

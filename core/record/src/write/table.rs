@@ -25,7 +25,7 @@ pub(crate) enum Coding {
     Delta,
     /// Dictionary: few distinct values.
     Words,
-    /// As they are: floating point.
+    /// Plain values: floating point.
     Plain,
 }
 
@@ -35,7 +35,8 @@ pub struct Column {
     pub(crate) kind: DataType,
     pub(crate) nullable: bool,
     pub(crate) coding: Coding,
-    /// Not in the files of the first release, so readers do without it. Such columns come last.
+    /// True if files of the first release lack it, so that readers must not require it. Such
+    /// columns come last.
     pub(crate) added: bool,
 }
 
@@ -101,7 +102,7 @@ impl<W: Write + Send> TableWriter<W> {
                 properties = properties.set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
             }
         }
-        // Without the copy of the arrow schema, which is only of use to arrow itself.
+        // Without the copy of the arrow schema, which only arrow itself uses.
         let options = ArrowWriterOptions::new()
             .with_properties(properties.build())
             .with_skip_arrow_metadata(true);
@@ -119,7 +120,7 @@ impl<W: Write + Send> TableWriter<W> {
     /// Writes the footer and returns the output, flushed.
     pub(crate) fn finish(mut self) -> Result<W, RecordError> {
         self.writer.flush()?;
-        // Pushes everything before the footer through the checksum.
+        // Passes everything before the footer through the checksum.
         self.writer.sync()?;
         let sum = self.writer.inner().sum();
         self.writer

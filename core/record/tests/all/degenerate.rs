@@ -1,4 +1,4 @@
-//! Every metric on records of which hardly anything can be said: a value that follows by hand, or a reason.
+//! Every metric on nearly empty records: a value computed by hand, or a reason.
 
 use crate::reference::{Draft, Plan};
 use narrows_record::metrics::{measure, metrics};
@@ -51,10 +51,10 @@ fn draft(flows: usize, packets: impl IntoIterator<Item = (u16, u64, Option<u64>)
     draft
 }
 
-/// Values of one flow, or of all together, in the order of the registry: all the others have a reason.
+/// Values of one flow, or of all together, in the order of the registry; all other metrics have a reason.
 type Expected<'a> = (&'a str, &'a [(&'a str, f64)]);
 
-/// Each metric has either the value listed here or a reason, the same from packets and from bins where bins can tell.
+/// Each metric has either the value listed here or a reason, the same from packets and from bins where bins suffice.
 fn expect(draft: &Draft, expected: &[Expected<'_>]) {
     for (record, of_bins) in [
         (draft.record(), false),
@@ -67,7 +67,7 @@ fn expect(draft: &Draft, expected: &[Expected<'_>]) {
             for metric in metrics() {
                 let at = format!("{} of {flow}, bins: {of_bins}", metric.name);
                 let known = values.iter().find(|(name, _)| *name == metric.name);
-                // Records of bins do not say when single packets were dropped.
+                // Records of bins do not contain the times of single drops.
                 let known = known.filter(|_| !(of_bins && metric.name.starts_with("loss_events")));
                 let known = known.filter(|_| !(of_bins && metric.name.starts_with("loss_sync")));
                 let value = &row["metrics"][metric.name];
@@ -102,7 +102,7 @@ fn reason(draft: &Draft, flow: &str, name: &str) -> String {
         .to_owned()
 }
 
-/// Packets of a flow, one each `every_ms` until 9.9 s, each of which takes 20 ms.
+/// Packets of a flow, one every `every_ms` until 9.9 s, each with a delay of 20 ms.
 fn steady(flow: u16, every_ms: usize) -> impl Iterator<Item = (u16, u64, Option<u64>)> {
     let times = (0..9_900).step_by(every_ms);
     times.map(move |ms| (flow, ms * MS, Some((ms + 20) * MS)))
@@ -120,11 +120,11 @@ fn nothing_was_sent() {
     );
     assert_eq!(
         reason(&silent, "all", "convergence_1s_ns"),
-        "the flows did not converge in the 10 s that were looked at"
+        "the flows did not converge in the 10 s that were examined"
     );
     assert_eq!(
         reason(&silent, "all", "jain_20s"),
-        "the time that all flows share has no window of 20 s"
+        "the time during which all flows run has no window of 20 s"
     );
 }
 
@@ -149,7 +149,7 @@ fn one_packet_has_a_delay_and_no_throughput() {
         ("cov_1s", 3.0),
         ("cov_5s", 1.0),
     ];
-    // Windows in which nothing arrived have no say in fairness.
+    // Windows in which nothing arrived do not count for fairness.
     let shared = [
         ("jain_index", 0.5),
         ("throughput_ratio", 0.0),
@@ -175,8 +175,8 @@ fn everything_was_dropped() {
         .find(|element| element.name == "forward.1")
         .unwrap();
     (bottleneck.in_packets, bottleneck.dropped_packets) = (100, 100);
-    // A flow loses a packet each 20 ms for a second, and what falls into the round trip of 40 ms from the first
-    // on is one event: 0, 60 ... 960 ms. Of both, each has its own.
+    // A flow loses a packet every 20 ms for a second, and all losses within the round trip of 40 ms after the first are
+    // one event: 0, 60 ... 960 ms. With two flows, each has separate events.
     let own = [
         ("loss_ratio", 1.0),
         ("loss_pantheon_ratio", 1.0),
@@ -189,7 +189,7 @@ fn everything_was_dropped() {
     assert_eq!(reason(&lost, "all", "delay_p95_ns"), "no packet arrived");
 }
 
-/// What a flow has that is alone with packets of 1000 bytes every `every_ms`.
+/// Values of a single flow that sends a packet of 1000 bytes every `every_ms`.
 fn alone(packets: f64, every_ms: f64) -> Vec<(&'static str, f64)> {
     let mut values: Vec<(&str, f64)> = vec![(
         "throughput_bps",
@@ -250,7 +250,7 @@ fn flows_that_never_share_fairly() {
     assert_eq!((value("converged_1s"), value("converged_10s")), (0.0, 0.0));
     assert_eq!(
         reason(&never, "all", "convergence_10s_ns"),
-        "the flows did not converge in the 10 s that were looked at"
+        "the flows did not converge in the 10 s that were examined"
     );
 }
 

@@ -1,5 +1,5 @@
-//! Files survive writing and reading, the same rows give the same bytes, and no bytes whatsoever
-//! make a reader panic.
+//! Files survive writing and reading, the same rows give the same bytes, and no input makes a
+//! reader panic.
 
 use crate::reference::Plan;
 use bytes::Bytes;

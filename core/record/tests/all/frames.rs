@@ -1,4 +1,4 @@
-//! What is measured of frames of video, by hand.
+//! Metrics of frames of video, computed by hand.
 
 use crate::reference::{Draft, Plan};
 use narrows_record::metrics::measure;
@@ -57,7 +57,7 @@ fn a_smooth_picture() {
         .collect();
     let result = measure(&d.record()).unwrap();
     for flow in ["1", "all"] {
-        // 125 of 250 frames: nearest rank gives the last of the lower half.
+        // 125 of 250 frames: the nearest rank is the last of the lower half.
         assert_eq!(metric(&result, flow, "frame_delay_p50_ns"), Some(60e6));
         assert_eq!(metric(&result, flow, "frame_delay_p95_ns"), Some(80e6));
         assert_eq!(metric(&result, flow, "frame_loss_ratio"), Some(0.0));

@@ -1,7 +1,7 @@
 //! The verifier on a network of several links: a star whose arms have gates and delays, with a
-//! stepped bottleneck, copies and damage on the way to the common receiver.
+//! stepped bottleneck, copies and damage on the path to the common receiver.
 //!
-//! The record is worked out from closed formulas, in order of entering the bottleneck.
+//! The record is computed from closed formulas, in order of entering the bottleneck.
 
 use crate::reference::Draft;
 use narrows_record::metrics::measure;
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 const MS: u64 = 1_000_000;
 const END: u64 = 1000 * MS;
 const SIZE: u32 = 1000;
-/// Rates of the bottleneck: from when, and bit/s.
+/// Rates of the bottleneck: start time and bit/s.
 const STEPS: [(u64, u64); 3] = [(0, 8_000_000), (500 * MS, 2_000_000), (700 * MS, 8_000_000)];
 const CLOSED: std::ops::Range<u64> = 300 * MS..400 * MS;
 const ROOM: usize = 20;
@@ -72,7 +72,7 @@ fn work(time: u64) -> u128 {
         .sum()
 }
 
-/// The first time, to the nanosecond, by which `wanted` can be carried, rounded down.
+/// The first time in ns by which `wanted` can be carried, rounded down.
 fn done(wanted: u128) -> u64 {
     let (mut low, mut high) = (0, 10 * END);
     while low < high {
@@ -90,7 +90,7 @@ struct Mover {
     flow: u16,
     sent: u64,
     enter: u64,
-    /// When it left the bottleneck; nothing if it never came that far.
+    /// When it left the bottleneck; `None` if it never did.
     left: Option<u64>,
     dropped: Option<(usize, &'static str)>,
 }
@@ -136,7 +136,7 @@ fn movers() -> Vec<Mover> {
     movers
 }
 
-/// The place of the elements on the way of a flow among all elements.
+/// The indices, among all elements, of the elements on the path of a flow.
 fn way(flow: u16) -> &'static [usize] {
     if flow == 1 {
         &[0, 1, 3, 4, 5, 6]
@@ -145,7 +145,7 @@ fn way(flow: u16) -> &'static [usize] {
     }
 }
 
-/// What a packet that leaves the bottleneck at `left` still meets.
+/// Applies the elements that a packet meets after it leaves the bottleneck at `left`.
 fn finish(row: &mut PacketRow, left: u64, damaged: bool) {
     if left + 7 * MS <= END {
         row.fate = Fate::Delivered;
@@ -234,7 +234,7 @@ fn draft() -> Draft {
     draft
 }
 
-/// Lets the counters of elements and endpoints tell the same story as the rows.
+/// Makes the counters of elements and endpoints agree with the rows.
 fn recount(draft: &mut Draft) {
     let size = u64::from(SIZE);
     let mut all: Vec<ElementCounters> = Vec::new();
@@ -337,7 +337,7 @@ fn a_correct_record_passes_and_what_can_be_checked_is() {
         let fits = |r: &&PacketRow| r.fate == fate && r.reason.as_deref() == Some(reason);
         draft.rows.iter().filter(fits).count()
     };
-    // The record holds what the checks are about.
+    // The record contains the events that the checks are about.
     assert!(has(Fate::Dropped, "link_cut") > 50 && has(Fate::Dropped, "queue_full") > 100);
     assert!(has(Fate::Delivered, "corrupted") > 20);
     assert!(draft.rows.iter().filter(|r| r.copy_of.is_some()).count() > 50);
@@ -354,7 +354,7 @@ fn a_copy_without_an_original() {
         "{:#?}",
         report.findings
     );
-    // Even when everybody counts it as sent: nothing gets there so fast.
+    // Even if all elements count it as sent: no packet gets there so fast.
     recount(&mut d);
     let report = verify(&d.record());
     assert!(
@@ -383,7 +383,7 @@ fn a_damaged_packet_counted_as_received() {
     let receiver = &mut d.run.flows[0].receiver;
     receiver.goodput_bytes = receiver.goodput_bytes.map(|n| n + 1);
     expect(&d, &["endpoints"]);
-    // Damage where nothing damages packets.
+    // Damage where no element damages packets.
     let mut d = draft();
     d.run.cell["network"]["links"][2]["elements"][2]["kind"] = "loss".into();
     d.run.elements[5].kind = "loss".into();
@@ -437,7 +437,7 @@ fn faster_than_a_step_of_the_rate() {
     *slow = 1_990_000.into();
     let report = verify(&d.record());
     assert!(failed(&report).contains(&"rate"), "{:#?}", report.findings);
-    // A step a little later than the packets say: during 2 ms there was less capacity.
+    // A step slightly later than the packets imply: for 2 ms the capacity was lower.
     let mut d = draft();
     d.run.cell["network"]["links"][2]["elements"][0]["rate"]["steps"][2][0] = (702 * MS).into();
     assert!(failed(&verify(&d.record())).contains(&"rate"));
@@ -454,7 +454,7 @@ fn faster_than_a_step_of_the_rate() {
 
 #[test]
 fn several_bottlenecks_are_checked_by_windows_of_time() {
-    // A second bottleneck in front, so fast that nothing waits at it.
+    // A second bottleneck in front, so fast that no packet waits at it.
     let mut d = draft();
     let first = &mut d.run.cell["network"]["links"][1]["elements"][0];
     *first = json!({"kind": "bottleneck", "rate": {"kind": "trace", "file": {}}, "queue": {"kind": "unlimited"}});
@@ -485,7 +485,7 @@ fn metrics_follow_routes_and_steps() {
     let draft = draft();
     let result = measure(&draft.record()).unwrap();
     let metric = |flow: usize, name: &str| result["flows"][flow]["metrics"][name].as_f64();
-    // The way of flow 1 takes 10 ms, that of flow 2 12 ms; the queue is full most of the time.
+    // The path of flow 1 takes 10 ms, that of flow 2 12 ms; the queue is full most of the time.
     let delay = |flow| {
         metric(flow, "delay_mean_ns").unwrap() - metric(flow, "queueing_delay_mean_ns").unwrap()
     };

@@ -1,5 +1,5 @@
-//! Records, metrics and the verifier: one program, since each one of its own would take seconds to link. Every file of
-//! this folder is a module here.
+//! Records, metrics and the verifier in one program, since separate programs would take seconds each to link. Every
+//! file of this folder is a module here.
 
 #![forbid(unsafe_code)]
 

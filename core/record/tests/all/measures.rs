@@ -1,5 +1,5 @@
-//! Measured parts of runs, links by name, loss events, convergence and binned completion times: by
-//! hand, and against counts of the reference calculator.
+//! Measured parts of runs, links by name, loss events, convergence and binned completion times,
+//! computed by hand and compared with counts of the reference calculator.
 
 use crate::reference::{Dice, Draft, Plan};
 use narrows_record::completions::Completions;
@@ -18,7 +18,7 @@ fn plan(flows: usize) -> Plan {
     }
 }
 
-/// A run of some seconds with these packets; each takes 20 ms, or is dropped at the bottleneck.
+/// A run of `seconds` with these packets; each takes 20 ms, or is dropped at the bottleneck.
 fn draft(flows: usize, seconds: u64, packets: impl Iterator<Item = (u16, u64, bool)>) -> Draft {
     let mut draft = plan(flows).draft();
     let end = seconds * SECOND;
@@ -73,7 +73,8 @@ fn close(a: Option<f64>, b: f64) {
     assert!((a - b).abs() <= 1e-9 * b.abs().max(1e-9), "{a} is not {b}");
 }
 
-/// What goes the other way has another bottleneck, if any: its swings are not those of the link.
+/// Traffic in the other direction has another bottleneck, if any, so that its variation does not
+/// count for the link.
 #[test]
 fn steadiness_of_all_is_that_of_their_bottleneck() {
     let steady = (0..1000).map(|n| (1, n * 10 * MS, false));
@@ -98,7 +99,7 @@ fn steadiness_of_all_is_that_of_their_bottleneck() {
         metric(&apart, "1", "cov_1s")
     );
     assert!(metric(&apart, "all", "cov_1s").unwrap() < 0.01);
-    // Without bottleneck, too.
+    // The same without a bottleneck.
     d.run.cell["network"]["forward"][1] = json!({"kind": "loss", "ratio": 0.0});
     let apart = measure(&d.record()).unwrap();
     assert_eq!(
@@ -107,7 +108,7 @@ fn steadiness_of_all_is_that_of_their_bottleneck() {
     );
 }
 
-/// What the calculator gives for the part is what an account of its rows by hand gives.
+/// The metrics of the part equal those computed by hand from the calculator's rows.
 #[test]
 fn only_the_measured_part_counts() {
     let (from, to) = (500 * MS, 1500 * MS);
@@ -152,7 +153,7 @@ fn only_the_measured_part_counts() {
         let least = *checked[checked.len() - 2..].iter().min().unwrap() as f64;
         close(Some(ratio), least / (both as f64 - least));
     }
-    // A part that nothing falls into.
+    // A part without any event.
     d.run.cell["measure"] = json!({"from_ns": 10 * SECOND});
     let m = measure(&d.record()).unwrap();
     assert_eq!(
@@ -196,8 +197,8 @@ fn a_link_by_name_carries_what_its_counters_say() {
         .iter()
         .find(|c| c.name == "forward.1")
         .unwrap();
-    // Leaving the bottleneck: 17 ms before arriving; of lost packets all that is known is that they
-    // came 3 ms after they were sent.
+    // Packets leave the bottleneck 17 ms before they arrive; lost packets are only known to reach
+    // it 3 ms after they were sent.
     let passed: Vec<(u64, u64)> = d
         .rows
         .iter()
@@ -232,7 +233,7 @@ fn a_link_by_name_carries_what_its_counters_say() {
     // Two windows of a second: |a - b| / (a + b).
     let cov = (second(0) - second(1)).abs() / (second(0) + second(1));
     close(value("cov_1s"), cov);
-    // Single packets tell the same of the whole run as the counters do.
+    // For the whole run, single packets agree with the counters.
     d.run.cell["measure"] = json!({"to_ns": 1000 * SECOND, "links": ["forward.1"]});
     let again = measure(&d.record()).unwrap();
     close(
@@ -240,7 +241,7 @@ fn a_link_by_name_carries_what_its_counters_say() {
         drops,
     );
     close(metric(&again, "all", "bottleneck_drop_ratio"), drops);
-    // Acknowledgements are carried, too.
+    // Acknowledgements are carried as well.
     d.run.cell["measure"] = json!({"links": ["backward.0"]});
     let m = measure(&d.record()).unwrap();
     let acks = d.rows.iter().filter(|r| r.direction == Direction::Backward);
@@ -271,7 +272,7 @@ fn a_link_by_name_carries_what_its_counters_say() {
 
 #[test]
 fn losses_within_a_round_trip_are_one_event() {
-    // The round trip without queues: 3 + 17 ms there and 20 ms back.
+    // The round trip without queues: 3 + 17 ms forward and 20 ms backward.
     let lost = [(1, 0), (1, 30), (1, 41), (1, 81), (1, 200), (2, 210)];
     let sent = lost.into_iter().map(|(flow, ms)| (flow, ms * MS, true));
     let mut d = draft(2, 1, sent);
@@ -286,7 +287,8 @@ fn losses_within_a_round_trip_are_one_event() {
         metric(&m, "all", "loss_synchronisation"),
         (0.5 + 0.5 + 1.0) / 3.0,
     );
-    // A sender with a longer round trip answers later, and so does everybody who waits for it.
+    // A sender with a longer round trip reacts later, and extends the congestion event for all
+    // flows.
     d.states = vec![StateRow {
         flow: 1,
         time_ns: 0,
@@ -305,7 +307,7 @@ fn losses_within_a_round_trip_are_one_event() {
     assert_eq!(metric(&m, "all", "loss_synchronisation"), Some(1.0));
     let bins = measure(&d.record_of_bins(100 * MS)).unwrap();
     assert!(reason(&bins, "all", "loss_events").contains("bins"));
-    // Beside background there is one flow.
+    // Only one flow is not background.
     d.run.cell["flows"][1]["background"] = true.into();
     let m = measure(&d.record()).unwrap();
     assert_eq!(
@@ -317,7 +319,7 @@ fn losses_within_a_round_trip_are_one_event() {
 
 #[test]
 fn convergence_is_the_middle_of_the_first_fair_window() {
-    // Flow 2 gets a fifth of flow 1's share for 12 s, and 95 % of it afterwards.
+    // Flow 2 obtains a fifth of flow 1's share for 12 s, and 95 % of it afterwards.
     let first = (0..4000).map(|n| (1, n * 10 * MS, false));
     let early = (0..240).map(|n| (2, n * 50 * MS, false));
     let late = (0..2660).map(|n| (2, 12 * SECOND + n * 10_526_315, false));
@@ -328,18 +330,18 @@ fn convergence_is_the_middle_of_the_first_fair_window() {
     // From 10 to 20 s it has 800 packets for 1000, which is 11 % from the mean.
     close(metric(&m, "all", "convergence_10s_ns"), 25e9);
     assert_eq!(metric(&m, "1", "convergence_10s_ns"), None);
-    // Started later, the time counts from there.
+    // If a flow starts later, the time counts from there.
     d.run.cell["flows"][1]["start_ns"] = (4 * SECOND).into();
     let m = measure(&d.record()).unwrap();
     close(metric(&m, "all", "convergence_1s_ns"), 8.5e9);
-    // Never: no time, and the knowledge that there is none.
+    // Without convergence the time is absent, and the indicator is 0.
     d.rows
         .retain(|row| row.flow == 1 || row.sent_ns < 11 * SECOND);
     number(&mut d.rows);
     let m = measure(&d.record()).unwrap();
     assert_eq!(
         reason(&m, "all", "convergence_10s_ns"),
-        "the flows did not converge in the 30 s that were looked at"
+        "the flows did not converge in the 30 s that were examined"
     );
     assert_eq!(metric(&m, "all", "converged_10s"), Some(0.0));
     d.run.cell["measure"] = json!({"from_ns": 20 * SECOND});

@@ -1,4 +1,4 @@
-//! Metrics against values worked out by hand, and packets against bins.
+//! Metrics compared with values computed by hand, and packets with bins.
 
 use crate::reference::{Draft, Plan};
 use narrows_record::metrics::{measure, metrics, registry};
@@ -179,7 +179,7 @@ fn silent_flows_have_reasons_instead_of_numbers() {
     close(metric(&m, "3", "loss_pantheon_ratio"), 1.0);
     assert_eq!(reason("3", "delay_p50_ns"), "no packet of the flow arrived");
     assert_eq!(m["span_ns"], Value::Null);
-    // One of three flows has everything.
+    // One of three flows has all the throughput.
     close(metric(&m, "all", "jain_index"), 1.0 / 3.0);
 }
 
@@ -202,14 +202,14 @@ fn jain_counts_only_the_time_that_all_flows_share() {
     let m = measure(&draft.record()).unwrap();
     assert_eq!(
         m["absent"]["all"]["jain_index"],
-        "there is no time at which all flows run"
+        "the flows never run all at the same time"
     );
 }
 
 #[test]
 fn jitter_counts_as_queueing_from_the_smallest_possible_delay_on() {
     let mut draft = draft(1, &[(1, 1500, 0, Ok(30)), (1, 1500, 1, Ok(26))]);
-    // In place of the first delay, of 5 ms: what is left of propagation is 15 ms.
+    // Replaces the first delay of 5 ms: the remaining propagation is 15 ms.
     draft.run.cell["network"]["forward"][0] =
         serde_json::json!({"name": "wobble", "kind": "jitter", "spread": 50_000});
     let m = measure(&draft.record()).unwrap();
@@ -272,7 +272,7 @@ fn bins_and_packets_agree() {
             let flow = row["flow"].as_str().unwrap();
             for metric in metrics() {
                 if ["loss_events", "loss_synchronisation"].contains(&metric.name) {
-                    // Of single losses bins tell only how many there were.
+                    // Bins contain only the number of losses.
                     assert_eq!(metric_of(&bins, flow, metric.name), None);
                     continue;
                 }
@@ -341,7 +341,7 @@ fn series_hold_every_byte_and_every_extreme() {
         .sum();
     assert!((arrived - expected as f64).abs() < 1e-3);
 
-    // An arrival at the very end of the run belongs to the last bin.
+    // An arrival exactly at the end of the run belongs to the last bin.
     let mut last = draft.clone();
     let row = last
         .rows

@@ -1,4 +1,4 @@
-//! Fairness and steadiness over windows of time, and what applications report, by hand.
+//! Fairness and steadiness over windows of time, and reports of applications, computed by hand.
 
 use crate::reference::{Draft, Plan};
 use narrows_record::metrics::measure;
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 const MS: u64 = 1_000_000;
 
-/// Two flows whose packets (flow, when sent) arrive 20 ms later, over some seconds.
+/// Two flows whose packets (flow, time of sending) arrive 20 ms later, over `seconds`.
 fn draft(seconds: u64, packets: impl Iterator<Item = (u16, u64)>) -> Draft {
     let mut draft = Plan {
         extra_rtt_ns: vec![0, 0],
@@ -49,9 +49,9 @@ fn metric(result: &Value, flow: &str, name: &str) -> Option<f64> {
     value.as_f64()
 }
 
-/// A per-second log of one flow that is half a second out of phase with that of the other makes
-/// every window look as if one of them sent nothing, if the two are joined by their stamps. Windows
-/// of one clock do not.
+/// If per-second logs of two flows are joined by their stamps, a phase difference of half a second
+/// makes every window look as if one of them sent nothing. Windows of a common clock do not have
+/// this problem.
 #[test]
 fn equal_flows_out_of_phase_are_fair() {
     // Each sends a packet every 10 ms, the second from half a second on.
@@ -64,7 +64,7 @@ fn equal_flows_out_of_phase_are_fair() {
     let result = measure(&d.record()).unwrap();
     let fair = metric(&result, "all", "jain_1s").unwrap();
     assert!(fair > 0.999, "{fair}");
-    // The same in bursts of half a second in turn.
+    // The same in alternating bursts of half a second.
     let bursts = (0..1000).flat_map(|n| {
         let start = n / 50 * 1000 * MS + n % 50 * 10 * MS;
         [(1, start), (2, start + 500 * MS)]
@@ -105,7 +105,7 @@ fn windows_by_hand() {
     assert!((own - 0.5).abs() < 1e-12, "{own}");
     assert_eq!(metric(&result, "all", "jain_5s"), None);
     assert_eq!(metric(&result, "1", "jain_1s"), None);
-    // Bins of 100 ms say the same.
+    // Bins of 100 ms have the same result.
     let bins = measure(&d.record_of_bins(100 * MS)).unwrap();
     assert_eq!(
         metric(&bins, "all", "jain_1s"),
@@ -127,7 +127,7 @@ fn background_takes_part_but_does_not_count() {
         metric(&result, "1", "throughput_bps")
     );
     assert_eq!(metric(&result, "all", "jain_index"), None);
-    // It uses the bottleneck all the same: 200 packets of 1000 bytes from 20 to 1010 ms.
+    // It still uses the bottleneck: 200 packets of 1000 bytes from 20 to 1010 ms.
     let utilization = metric(&result, "all", "utilization_ratio").unwrap();
     let wanted = 200.0 * 8000.0 * 1e9 / f64::from(990_000_001) / 12e6;
     assert!(
@@ -196,7 +196,7 @@ fn applications_by_hand() {
     }
     assert_eq!(metric(&result, "2", "jitter_ns"), Some(7.0));
     assert_eq!(metric(&result, "1", "jitter_ns"), None);
-    // What the bottleneck dropped, by its counters.
+    // Drops of the bottleneck, from its counters.
     let c = &mut d.run.elements[1];
     (c.in_packets, c.dropped_packets) = (50, 10);
     let result = measure(&d.record()).unwrap();

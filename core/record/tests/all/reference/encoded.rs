@@ -44,7 +44,7 @@ impl Draft {
         file.finish().unwrap()
     }
 
-    /// The rows exactly as they are, whatever they are.
+    /// Encodes the rows as they are, even if they are invalid.
     pub fn packets_as_is(&self) -> Vec<u8> {
         let mut chunk = narrows_record::Chunk::default();
         self.rows.iter().for_each(|row| chunk.push(row));

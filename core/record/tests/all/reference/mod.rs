@@ -1,8 +1,8 @@
 //! A small calculator of correct records, independent of the simulator, the emulator and the
 //! verifier: a drop-tail bottleneck at a constant rate between fixed delays, with random loss
-//! behind it, acknowledgements on the way back and access delays per flow.
+//! behind it, acknowledgements on the return path and access delays per flow.
 //!
-//! It works out each packet's fate from closed formulas, in order of entering the bottleneck,
+//! It computes each packet's fate from closed formulas, in order of entering the bottleneck,
 //! instead of running elements against a clock.
 #![allow(dead_code, missing_docs, unreachable_pub)]
 
@@ -17,7 +17,7 @@ use serde_json::json;
 use std::collections::VecDeque;
 use told::{frames, summary, transfers};
 
-/// What to calculate.
+/// Parameters of the calculated run.
 #[derive(Clone, Debug)]
 pub struct Plan {
     pub rate_bps: u64,
@@ -85,14 +85,14 @@ impl Dice {
     }
 }
 
-/// A packet on its way through the calculation.
+/// A packet during the calculation.
 #[derive(Clone, Debug)]
 struct Mover {
     flow: u16,
     direction: Direction,
     size: u32,
     sent: u64,
-    /// When it reached each element of its direction, and at last the other host.
+    /// When it reached each element of its direction, and finally the other host.
     times: Vec<u64>,
     dropped: Option<(usize, &'static str)>,
 }
@@ -159,8 +159,8 @@ impl Plan {
         while (time as u64) < self.duration_ns {
             let flow = (dice.bits() % self.extra_rtt_ns.len() as u64) as u16 + 1;
             let burst = 1 + dice.bits() % 4;
-            // Senders hand over bursts at one instant or spread out, and different senders often
-            // share an instant.
+            // Senders send bursts at one instant or spread out, and different senders often share
+            // an instant.
             let spread = if dice.bits().is_multiple_of(2) {
                 0
             } else {
@@ -185,7 +185,7 @@ impl Plan {
                     });
                 }
             }
-            // Slow swings of the load, so that the queue fills and drains.
+            // Slow oscillation of the load, so that the queue fills and drains.
             let swing = 1.0 + 0.3 * (time * 1.3e-8).sin();
             time += burst as f64 * gap * swing * 2.0 * dice.uniform();
         }
@@ -194,7 +194,7 @@ impl Plan {
         sends
     }
 
-    /// Works out the way of all data packets through the forward path.
+    /// Computes the times of all data packets on the forward path.
     fn forward(&self, sends: &mut [Mover], dice: &mut Dice) {
         for m in sends.iter_mut() {
             m.times.push(m.sent);

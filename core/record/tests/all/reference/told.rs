@@ -1,4 +1,5 @@
-//! What the record tells of packets whose fates are known: rows, counters, samples, states, frames.
+//! Contents of the record for packets whose fates are known: rows, counters, samples, states,
+//! frames.
 
 use super::{Dice, Mover, Plan};
 use narrows_record::{
@@ -146,7 +147,7 @@ impl Plan {
     }
 }
 
-/// Mostly a few microseconds, now and then much more: what an emulator on a busy machine does.
+/// Mostly a few microseconds, occasionally much more, like an emulator on a busy machine.
 fn lateness(dice: &mut Dice) -> u64 {
     let base = 1000 + (-(1.0 - dice.uniform()).ln() * 4000.0) as u64;
     if dice.bits().is_multiple_of(200) {

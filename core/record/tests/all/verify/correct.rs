@@ -1,4 +1,4 @@
-//! Correct records, whole or in part, and records of tunnels.
+//! Correct records, complete or partial, and records of tunnels.
 
 use crate::reference::{Draft, Plan};
 use crate::verify::{draft, element, expect, failed, pick, recount, skipped};
@@ -57,7 +57,7 @@ fn correct_records_pass_and_nothing_is_skipped() {
     }
 }
 
-/// The draft as if a tunnel between two hosts had logged it, with what its ends have counted.
+/// The draft as if a tunnel between two hosts had logged it, with the counters of both ends.
 fn tunnelled() -> Draft {
     let mut draft = draft();
     draft.run.plane = "hosts".into();
@@ -95,7 +95,7 @@ fn a_record_that_lacks_packets_of_its_tunnel_is_found() {
         tunnel[what]["packets"] = (counted + 1).into();
         expect(&lacking, &["tunnel"]);
     }
-    // The clocks of two hosts are not quite one: a flow may start by that much too early, and no more.
+    // The clocks of two hosts differ slightly: a flow may start too early by that difference, but not by more.
     let mut early = tunnelled();
     early.run.clock.error_ns = 500_000;
     early.run.cell["flows"][0]["start_ns"] = (early.frames[0].captured_ns + 400_000).into();
@@ -106,7 +106,7 @@ fn a_record_that_lacks_packets_of_its_tunnel_is_found() {
     let mut silent = tunnelled();
     silent.run.other.remove("tunnel");
     expect(&silent, &["tunnel"]);
-    // And bins tell as much.
+    // The same holds for bins.
     let bins = verify(&tunnelled().record_of_bins(100_000_000));
     assert!(bins.ok(), "{:#?}", bins.findings);
 }
@@ -140,7 +140,7 @@ fn what_cannot_be_decided_is_skipped_with_the_reason() {
     assert_eq!(rate.detail, "the delay of forward.2 (jitter) is not fixed.");
     let kept: Vec<_> = report.checks().into_iter().filter(|c| c.skipped).collect();
     assert!(kept.iter().map(|c| &c.name).eq(undecided));
-    // Jitter keeps the order unless it is asked not to.
+    // Jitter keeps the order unless configured otherwise.
     wobbly.run.cell["network"]["forward"][2]["reorder"] = true.into();
     let report = verify(&wobbly.record());
     let order = report.findings.iter().find(|f| f.name == "order").unwrap();
@@ -188,7 +188,7 @@ fn records_of_bins_are_checked_as_far_as_they_go() {
     let mut fast = draft();
     let rows: Vec<usize> = pick(&fast, Fate::Delivered).take(500).collect();
     for row in rows {
-        // 0.7 MB at one instant, late enough for everybody.
+        // 0.7 MB at one instant, after all other packets.
         fast.rows[row].arrived_ns = Some(1_999_000_000);
     }
     assert!(failed(&verify(&fast.record_of_bins(100_000_000))).contains(&"rate"));

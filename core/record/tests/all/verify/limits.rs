@@ -1,4 +1,4 @@
-//! What lies just beyond what the verifier forgives, and counters that lie without contradicting themselves.
+//! Values just beyond the verifier's tolerances, and counters that are wrong without contradicting each other.
 
 use crate::reference::{Draft, Plan};
 use crate::verify::{draft, element, expect, failed, pick, recount};
@@ -15,7 +15,7 @@ fn early(draft: &mut Draft, row: usize, ns: u64) {
     *arrival = arrival.map(|time| time - ns);
 }
 
-/// Rows of so many packets in a row that all waited for each other and were delivered.
+/// Rows of `count` consecutive packets that all waited for each other and were delivered.
 fn busy(draft: &Draft, count: usize) -> Vec<usize> {
     let data: Vec<usize> = (0..draft.rows.len())
         .filter(|&row| draft.rows[row].direction == Direction::Forward)
@@ -34,7 +34,7 @@ fn busy(draft: &Draft, count: usize) -> Vec<usize> {
 #[test]
 fn a_packet_may_be_early_by_its_rounding_only() {
     let sound = draft();
-    // It found the server idle: nothing but its own serialisation, 1 ms, bounds it.
+    // It found the server idle: only its serialisation of 1 ms limits it.
     let alone = pick(&sound, Fate::Delivered)
         .find(|&row| {
             let row = &sound.rows[row];
@@ -46,14 +46,15 @@ fn a_packet_may_be_early_by_its_rounding_only() {
         early(&mut d, alone, ns);
         breaks_rate(&d)
     };
-    // One for rounding, and one because departures before it were worked out.
+    // One for rounding, and one because departures before it were computed.
     assert!(!by(2) && by(3));
 }
 
 #[test]
 fn a_busy_period_may_be_early_by_its_rounding_only() {
     let mut d = draft();
-    // Each packet is early by no more than is forgiven of one, but all of them by more than is forgiven of the period.
+    // Each packet is early by no more than the tolerance per packet, but all together by more than the tolerance of the
+    // period.
     for (index, row) in (0..).zip(busy(&d, 6)) {
         early(&mut d, row, index);
     }
@@ -62,7 +63,7 @@ fn a_busy_period_may_be_early_by_its_rounding_only() {
 
 #[test]
 fn windows_of_time_forgive_a_nanosecond_per_packet() {
-    // With jitter before the bottleneck it is not known when service could begin.
+    // With jitter before the bottleneck, the earliest start of service is not known.
     let mut sound = draft();
     sound.run.cell["network"]["forward"][0]["kind"] = "jitter".into();
     element(&mut sound, "forward.0").kind = "jitter".into();
@@ -76,7 +77,7 @@ fn windows_of_time_forgive_a_nanosecond_per_packet() {
     assert!(!by(1) && by(4));
 }
 
-/// A record of bins in which so many packets of one bin arrive in the one before.
+/// A record of bins in which `packets` packets of one bin arrive in the previous one.
 fn crowded(plan: &Plan, packets: usize, lateness_ns: u64) -> bool {
     let mut d = plan.draft();
     if let Some(lateness) = &mut d.run.lateness {
@@ -119,7 +120,7 @@ fn a_server_of_unknown_rate_may_carry_one_packet_more_than_its_capacity() {
     assert!(breaks_rate(&d));
 }
 
-/// The counters of `whose` are told not to add up, by packets and by bins.
+/// Expects that the counters of `whose` do not add up, for packets and for bins.
 fn unconserved(d: &Draft, whose: &str) {
     expect(d, &["conservation"]);
     let bins = verify(&d.record_of_bins(100_000_000));
@@ -165,7 +166,7 @@ fn counters_that_agree_with_each_other_and_not_with_the_packets() {
         counters.out_bytes += 1500;
         expect(&d, &["conservation"]);
     }
-    // All elements of a way count a packet that nobody has sent.
+    // All elements of a path count a packet that was never sent.
     let mut d = draft();
     for name in &names[..4] {
         let counters = element(&mut d, name);
@@ -177,7 +178,7 @@ fn counters_that_agree_with_each_other_and_not_with_the_packets() {
 
 #[test]
 fn counters_that_contradict_each_other_where_packets_do_not_tell_all() {
-    // Which of two elements made a copy is not recorded: they may have counted more than the packets say.
+    // Which of two elements made a copy is not recorded: they may have counted more than the packets imply.
     let mut sound = Plan {
         loss: 0.0,
         ..Plan::default()
@@ -201,7 +202,7 @@ fn counters_that_contradict_each_other_where_packets_do_not_tell_all() {
 
 #[test]
 fn drops_that_nobody_made() {
-    // Counted by an element where no packet says so.
+    // Counted by an element without a corresponding packet.
     for name in ["forward.0", "forward.1", "forward.2", "forward.3"] {
         let mut d = draft();
         let counters = element(&mut d, name);
@@ -219,7 +220,7 @@ fn drops_that_nobody_made() {
     counters.held_packets -= 1;
     counters.held_bytes -= 1500;
     unconserved(&d, "forward.2");
-    // Told by a packet, in every way in which it can't be true; the counters are made to agree.
+    // Claimed by a packet, in every way that is impossible; the counters are made to agree.
     let told = |element: Option<&str>, reason: Option<&str>| {
         let mut d = draft();
         let row = pick(&d, Fate::Delivered).next().unwrap();
@@ -235,10 +236,10 @@ fn drops_that_nobody_made() {
         assert!(!fates.ok, "{element:?} {reason:?}");
         fates.detail.clone()
     };
-    let nobody = "was dropped by nobody.";
+    let nobody = "was dropped, but no element is named.";
     assert!(told(None, Some("queue_full")).ends_with(nobody));
     assert!(told(None, None).ends_with(nobody));
-    assert!(told(Some("forward.1"), None).ends_with("was dropped for no reason."));
+    assert!(told(Some("forward.1"), None).ends_with("was dropped without a reason."));
     let other = "was dropped by an element that does not drop packets for this reason.";
     for (element, reason) in [
         ("forward.0", "queue_full"),

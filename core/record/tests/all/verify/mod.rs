@@ -1,8 +1,8 @@
-//! The verifier passes correct records and names what is wrong with tampered ones.
+//! The verifier passes correct records and names the fault of tampered ones.
 //!
 //! Correct records come from the reference calculator, which knows nothing of the simulator or the
-//! verifier. Each tampering is as careful as its author could be: where counters would give it
-//! away at once, they are adjusted too, unless the counters are the point.
+//! verifier. Each tampering is as careful as possible: counters that would reveal it are adjusted
+//! too, unless the test is about the counters.
 mod correct;
 mod limits;
 mod others;
@@ -50,7 +50,7 @@ fn element<'a>(draft: &'a mut Draft, name: &str) -> &'a mut ElementCounters {
         .unwrap()
 }
 
-/// Rows of data packets with the given fate, from the middle of the run on.
+/// Rows of data packets with the given fate, from the middle of the run.
 fn pick(draft: &Draft, fate: Fate) -> impl Iterator<Item = usize> + use<> {
     let rows: Vec<usize> = (draft.rows.len() / 2..draft.rows.len())
         .filter(|&i| draft.rows[i].fate == fate && draft.rows[i].direction == Direction::Forward)
@@ -64,7 +64,7 @@ fn renumber(draft: &mut Draft) {
     }
 }
 
-/// Lets the counters of elements and endpoints tell the same story as the rows.
+/// Makes the counters of elements and endpoints agree with the rows.
 fn recount(draft: &mut Draft) {
     for direction in [Direction::Forward, Direction::Backward] {
         let rows: Vec<&PacketRow> = draft

@@ -72,8 +72,8 @@ fn fates_changed() {
     let row = pick(&d, Fate::InFlight).next().unwrap();
     d.rows[row].fate = Fate::Dropped;
     assert!(failed(&verify(&d.record())).contains(&"fates"));
-    // A packet vanishes in a delay: nobody has to say why, but the queue in front of it and the
-    // sender remember, and it is counted as held.
+    // A packet vanishes in a delay: no element has to give a reason, but the queue in front of it
+    // and the sender have counted it, and it is counted as held.
     let mut d = draft();
     let row = pick(&d, Fate::Delivered).next().unwrap();
     d.rows[row].fate = Fate::InFlight;
@@ -129,7 +129,7 @@ fn frames_changed() {
     let last = d.frames.len() - 1;
     d.frames[last].flow = 9;
     expect(&d, &["frames"]);
-    // A number is left out, or comes again: the same frame arrived twice.
+    // A number is missing or repeated: the same frame arrived twice.
     let mut d = draft();
     d.frames.remove(1);
     expect(&d, &["frames"]);
@@ -145,7 +145,7 @@ fn frames_changed() {
     let mut d = draft();
     d.frames[0].bytes = u32::MAX;
     expect(&d, &["frames"]);
-    // What never arrived may be as large as it likes, and may have been thrown away.
+    // A frame that never arrived may have any size, and may have been discarded.
     let mut d = draft();
     let lost = dropped(&d).unwrap();
     d.frames[lost].bytes = u32::MAX;
@@ -168,7 +168,7 @@ fn transfers_changed() {
     let mut d = draft();
     d.transfers[0].bytes = 1 << 40;
     expect(&d, &["transfers"]);
-    // What was never complete may be as large as it likes.
+    // A transfer that never completed may have any size.
     let mut d = draft();
     d.transfers[0].bytes = 1 << 40;
     d.transfers[0].ended_ns = None;
@@ -243,7 +243,7 @@ proptest! {
         prop_assert!(report.ok(), "{plan:?} {:#?}", report.findings);
     }
 
-    /// Whatever single time is moved back by more than a rounding error, some check notices.
+    /// If any single time is moved back by more than a rounding error, a check fails.
     #[test]
     fn no_early_arrival_goes_unnoticed(seed in 0u64..50, place in 0.0f64..1.0, by in 2u64..50_000_000) {
         let mut d = Plan { seed, duration_ns: 300_000_000, ..Plan::default() }.draft();

@@ -13,10 +13,10 @@ fn a_packet_invented() {
     copy.sent_ns += 1;
     d.rows.insert(row + 1, copy);
     renumber(&mut d);
-    // Careless: everybody counted one packet less.
+    // Careless tampering: all counters are one packet short.
     let report = verify(&d.record());
     assert!(failed(&report).contains(&"conservation") && failed(&report).contains(&"endpoints"));
-    // Careful: but two packets cannot leave the bottleneck at once.
+    // Careful tampering, but two packets cannot leave the bottleneck at once.
     recount(&mut d);
     let report = verify(&d.record());
     assert!(failed(&report).contains(&"rate"), "{:#?}", report.findings);
@@ -39,7 +39,7 @@ fn a_packet_removed() {
             row + 1
         )
     );
-    // Renumbered and recounted, the queue samples still remember it.
+    // Renumbered and recounted, but the queue samples still include it.
     renumber(&mut d);
     recount(&mut d);
     let report = verify(&d.record());
@@ -70,7 +70,7 @@ fn a_packet_early() {
     let row = pick(&d, Fate::Delivered).next().unwrap();
     d.rows[row].arrived_ns = Some(d.rows[row].sent_ns + 19_999_999);
     assert!(failed(&verify(&d.record())).contains(&"propagation"));
-    // An acknowledgement, whose path has nothing but delay, one nanosecond early.
+    // An acknowledgement, whose path has only delay, one nanosecond early.
     let mut d = draft();
     let ack = d
         .rows
@@ -79,7 +79,7 @@ fn a_packet_early() {
         .unwrap();
     d.rows[ack].arrived_ns = d.rows[ack].arrived_ns.map(|t| t - 1);
     expect(&d, &["propagation"]);
-    // A packet that waited, one microsecond early: it breaks the rate before anything else.
+    // A packet that waited, one microsecond early: it violates the rate first.
     let mut d = draft();
     let row = pick(&d, Fate::Delivered).next().unwrap();
     d.rows[row].arrived_ns = d.rows[row].arrived_ns.map(|t| t - 1000);
@@ -88,7 +88,7 @@ fn a_packet_early() {
 
 #[test]
 fn over_the_rate_by_little() {
-    // Everything that leaves is squeezed by one part in a thousand.
+    // All departures are compressed by one part in a thousand.
     let mut d = draft();
     let begin = d.rows[d.rows.len() / 2].arrived_ns.unwrap_or(1_000_000_000);
     for row in &mut d.rows {
@@ -146,7 +146,7 @@ fn packets_out_of_order() {
     d.rows[rows[0]].arrived_ns = d.rows[rows[1]].arrived_ns;
     d.rows[rows[1]].arrived_ns = first;
     assert!(failed(&verify(&d.record())).contains(&"order"));
-    // Acknowledgements, where nothing but the order is wrong.
+    // Acknowledgements, where only the order is wrong.
     let mut d = draft();
     let acks: Vec<usize> = (0..d.rows.len())
         .filter(|&i| d.rows[i].direction == Direction::Backward)
@@ -167,7 +167,7 @@ fn a_packet_late() {
         .unwrap();
     d.rows[ack].arrived_ns = d.rows[ack].arrived_ns.map(|t| t + 1);
     expect(&d, &["stay"]);
-    // Data: the bottleneck would have idled with a packet to serve.
+    // Data: the bottleneck would have been idle with a packet to serve.
     let mut d = draft();
     let row = pick(&d, Fate::Delivered).next().unwrap();
     d.rows[row].arrived_ns = d.rows[row].arrived_ns.map(|t| t + 2);
