@@ -26,7 +26,7 @@ path:
     [
         ("5\n3\n", "'up.trace': line 2: the time 3 ms comes before 5 ms of the line above"),
         ("", "'up.trace': the file is empty"),
-        ("hello\n", "'up.trace': line 1: 'hello' is no time"),
+        ("hello\n", "'up.trace': line 1: 'hello' is not a time"),
         ("time_s,rate_mbps\n0,1\n2,5\n1,7\n", "'up.trace': line 4"),
     ],
 )

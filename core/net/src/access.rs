@@ -1,4 +1,4 @@
-//! Round-trip times of single flows: a delay per flow in front of a shared link.
+//! Per-flow round-trip times: a delay per flow in front of a shared link.
 
 use crate::links::delay::{self, Delay};
 use crate::{Backlog, Change, Direction, Element, FlowSetup, Outcomes, Packet};
@@ -13,7 +13,8 @@ pub(crate) struct Access<P> {
 }
 
 impl<P: Packet> Access<P> {
-    /// Those of a direction, if any flow has an extra round-trip time: half of it, the odd nanosecond on the way back.
+    /// The access links of a direction, if any flow has an extra round-trip time: half of it, with the odd nanosecond
+    /// in the backward direction.
     pub(crate) fn of(flows: &[FlowSetup], direction: Direction) -> Option<Self> {
         let half = |flow: &FlowSetup| match direction {
             Direction::Forward => Span::from_ns(flow.extra_rtt.ns() / 2),
@@ -52,7 +53,7 @@ impl<P: Packet> Access<P> {
 impl<P: Packet> Element<P> for Access<P> {
     fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         let flow = usize::from(packet.flow());
-        // Packets of no flow, or of one that has no line of its own, take line 0 (no delay).
+        // Packets of no flow, or of a flow without a separate line, take line 0 (no delay).
         let index = if self.lines.get(flow).is_some_and(Option::is_some) {
             flow
         } else {
@@ -90,7 +91,7 @@ impl<P: Packet> Element<P> for Access<P> {
 
     fn change(&mut self, _: Time, _: Change, _: &mut Outcomes<P>) -> Result<(), ParamError> {
         Err(ParamError::Conflict(
-            "the extra round-trip times of flows stay as they are".to_owned(),
+            "the extra round-trip times of flows cannot change".to_owned(),
         ))
     }
 }

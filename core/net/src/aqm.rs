@@ -1,10 +1,10 @@
-//! Foundations of active queue management: laws that decide about packets, the queue that obeys a
-//! law, and the stores that disciplines with many queues share.
+//! Foundations of active queue management: laws that decide about packets, the queue that applies a law, and the stores
+//! that disciplines with many queues share.
 //!
-//! A law ([`AqmLaw`]) sees every packet that arrives and every packet that is about to leave, and says
-//! [`AqmVerdict::Pass`], [`AqmVerdict::Mark`] or [`AqmVerdict::Drop`]. It never touches a packet. [`LawQueue`]
-//! is a FIFO with a limit that does what its law says. To add an AQM, write its law and its entry in a
-//! file of `queues/`.
+//! A law ([`AqmLaw`]) sees every packet that arrives and every packet that is about to leave, and returns
+//! [`AqmVerdict::Pass`], [`AqmVerdict::Mark`] or [`AqmVerdict::Drop`]. It never touches a packet. [`LawQueue`] is a
+//! FIFO with a limit that applies the verdicts of its law. To add an AQM, write its law and its entry in a file of
+//! `queues/`.
 
 mod cobalt;
 mod codel;
@@ -26,9 +26,9 @@ use narrows_units::{ParamError, Params, Span, Time};
 /// Verdict of a law about one packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AqmVerdict {
-    /// Let it go on.
+    /// Forward it.
     Pass,
-    /// Mark it with congestion experienced, and let it go on. Only said of packets that can be marked.
+    /// Mark it with congestion experienced, and forward it. Only returned for packets that can be marked.
     Mark,
     /// Drop it, for this reason.
     Drop(DropReason),
@@ -43,7 +43,7 @@ pub struct ArrivingPacket {
     pub ect: bool,
     /// Backlog before it.
     pub backlog: Backlog,
-    /// True if it finds room. If not, it is dropped whatever the law says.
+    /// True if the queue has room for it. If not, it is dropped regardless of the law.
     pub room: bool,
 }
 
@@ -62,29 +62,29 @@ pub struct Departure {
 
 /// A rule that decides which packets are marked or dropped. Called in order of time.
 pub trait AqmLaw: Send {
-    /// About a packet that arrives.
+    /// Decides about a packet that arrives.
     fn arriving(&mut self, _now: Time, _packet: &ArrivingPacket) -> AqmVerdict {
         AqmVerdict::Pass
     }
 
-    /// About the oldest packet, which is about to leave. After [`AqmVerdict::Drop`] the law is asked
-    /// about the next one at the same time.
+    /// Decides about the oldest packet, which is about to leave. After [`AqmVerdict::Drop`] the law is asked about the
+    /// next one at the same time.
     fn leaving(&mut self, _now: Time, _packet: &Departure) -> AqmVerdict {
         AqmVerdict::Pass
     }
 
-    /// The server asked for a packet and none was left: it is idle until the next arrival.
+    /// The server asked for a packet and the queue was empty: it is idle until the next arrival.
     fn drained(&mut self, _now: Time) {}
 
     /// All parameters have these values from `now` on.
     ///
     /// # Errors
-    /// Values that contradict each other; nothing has changed then.
+    /// Values that contradict each other; the state is unchanged then.
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError>;
 }
 
-/// Does what `law` says about a packet that arrived at `at`, is about to leave and has `left` behind it; `None` if it
-/// was dropped.
+/// Applies the verdict of `law` to a packet that arrived at `at`, is about to leave and has the backlog `left` behind
+/// it; `None` if it was dropped.
 #[inline]
 pub(crate) fn obey<P: Packet>(
     now: Time,
@@ -110,13 +110,13 @@ pub(crate) fn obey<P: Packet>(
     Some(packet)
 }
 
-/// True if marks mean anything to the sender of `packet`.
+/// True if the sender of `packet` supports ECN.
 #[inline]
 pub(crate) fn can_be_marked<P: Packet>(packet: &P) -> bool {
     packet.ecn() != Ecn::NotEct
 }
 
-/// Marks `packet`; one that carries the mark already is not counted again.
+/// Marks `packet`; a packet that is already marked is not counted again.
 #[inline]
 pub(crate) fn mark<P: Packet>(packet: &mut P, outcomes: &mut Outcomes<P>) {
     if packet.ecn() != Ecn::Ce {

@@ -1,4 +1,4 @@
-//! Queue + rate server = the element that makes packets wait.
+//! The bottleneck: a queue in front of a rate server.
 
 use crate::{Backlog, Change, Element, Outcomes, Packet, Queue, RateServer};
 use narrows_units::{ParamError, ParamSpec, Params, Time, params};
@@ -10,10 +10,10 @@ pub const PARAMS: &[ParamSpec] = Framing::PARAMS;
 params! {
     /// Bytes of a packet on the wire.
     pub(crate) struct Framing {
-        /// Bytes of the link layer that each packet costs.
+        /// Link-layer bytes added to each packet.
         overhead: Bytes(0.0..=1000.0) = 0,
             "rates are IP bits by default; Ethernet with preamble and gap: 38 bytes";
-        /// Whether packets are cut into cells of 48 bytes that cost 53.
+        /// Whether packets are split into ATM cells, which carry 48 bytes in 53.
         atm: Flag = false, "ITU-T I.363.5 (AAL5); add its 8-byte trailer to the overhead";
     }
 }
@@ -35,12 +35,12 @@ impl Framing {
 /// A packet that finds the server idle and the queue empty passes through the queue (so that the
 /// discipline sees it) straight into service. The packet in service is no longer in the queue.
 ///
-/// Before a server by openings (traces of opportunities, Poisson) packets stay in the queue until
-/// the opening at which their first byte leaves: they count for its limits, and a discipline that
-/// looks at sojourn times sees the whole wait.
+/// In front of a slotted server (traces of opportunities, Poisson) packets stay in the queue until
+/// the slot in which their first byte leaves: they count for its limits, and a discipline based on
+/// sojourn times sees the entire wait.
 ///
-/// A server in groups (frames of one transmission) takes as many packets as fit when it begins. One
-/// that turns out not to fit is out of the queue by then and goes first in the next group.
+/// An aggregating server (frames of one transmission) takes as many packets as fit when it begins.
+/// A packet that turns out not to fit has already left the queue and goes first in the next group.
 pub struct Bottleneck<P> {
     queue: Box<dyn Queue<P>>,
     server: Box<dyn RateServer>,
@@ -50,18 +50,18 @@ pub struct Bottleneck<P> {
     /// Value of [`RateServer::is_aggregating`] of the server.
     aggregating: bool,
     in_service: Option<P>,
-    /// The others that leave with it.
+    /// The other packets that leave with it.
     aggregate: VecDeque<P>,
     /// The packet that did not fit into the group.
     did_not_fit: Option<P>,
     /// When the packet in service began, or the rate last changed since.
     service_began: Time,
-    /// Bytes on the wire that were left of it then.
+    /// Bytes on the wire that remained of it then.
     wire_bytes_left: u32,
-    /// When it leaves; while none is in service, when the server opens for the next.
+    /// When it leaves; while none is in service, the next slot of the server.
     wakeup: Time,
-    /// Time of the last departure or opening: what a late driver pushes afterwards with an earlier
-    /// stamp cannot have met the queue as it was before.
+    /// Time of the last departure or slot: a packet that a late driver pushes afterwards with an
+    /// earlier stamp cannot meet the earlier state of the queue.
     last_departure: Time,
 }
 
@@ -84,7 +84,8 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// The server is free at `now`: serves the next packet, at once or when the server opens.
+    /// The server is free at `now`: serves the next packet, immediately or in the server's next
+    /// slot.
     #[inline]
     fn start_service(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
         if self.slotted {
@@ -119,7 +120,7 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// Takes the packets that are served with the one in service.
+    /// Dequeues the packets that are served with the one in service.
     fn fill_aggregate(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
         while self.server.has_room()
             && let Some(packet) = self.queue.dequeue(now, outcomes)
@@ -133,7 +134,7 @@ impl<P: Packet> Bottleneck<P> {
         }
     }
 
-    /// Packets that have left the queue and not the element.
+    /// Packets that have left the queue but not the element.
     fn out_of_queue(&self) -> impl Iterator<Item = &P> {
         self.in_service
             .iter()
@@ -141,7 +142,7 @@ impl<P: Packet> Bottleneck<P> {
             .chain(&self.did_not_fit)
     }
 
-    /// True if there is a packet to serve next.
+    /// True if a packet waits for service.
     fn waits(&self) -> bool {
         self.did_not_fit.is_some() || self.queue.backlog().packets > 0
     }
@@ -152,7 +153,7 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
     fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         let now = now.max(self.last_departure);
         self.queue.enqueue(now, packet, outcomes);
-        // A server whose opening is awaited is not idle.
+        // A server that waits for its next slot is not idle.
         if self.in_service.is_none() && self.wakeup == Time::FAR {
             self.server.rest();
             self.start_service(now, outcomes);
@@ -219,7 +220,7 @@ impl<P: Packet> Element<P> for Bottleneck<P> {
                 self.slotted = self.server.is_slotted();
                 self.aggregating = self.server.is_aggregating();
                 if self.in_service.is_some() && old.is_aggregating() {
-                    // What is in the air ends as it was begun.
+                    // The transmission in progress ends as it began.
                 } else if self.in_service.is_some() {
                     let served = old.served(self.service_began, now).get();
                     self.wire_bytes_left -= served.min(u64::from(self.wire_bytes_left)) as u32;

@@ -1,14 +1,13 @@
-//! Changes of elements by the timeline while the run goes on.
+//! Changes of elements by the timeline during a run.
 
 use crate::RateServer;
 use narrows_units::{ParamError, Params};
 
-/// One change of one element. Whatever can be refused is refused when the change is prepared,
-/// before the run.
+/// One change of one element. Invalid changes are rejected when they are prepared, before the run.
 pub enum Change {
-    /// All parameters of a link element, changed ones and others.
+    /// All parameters of a link element, changed and unchanged ones.
     Params(Params),
-    /// A new server of a bottleneck; a packet in service goes on at the new rate.
+    /// A new server of a bottleneck; a packet in service continues at the new rate.
     Rate(Box<dyn RateServer>),
     /// All parameters of the queue of a bottleneck.
     Queue(Params),

@@ -1,5 +1,5 @@
-//! Declared effects of link elements and queues on packets: what their documentation promises, for metrics and the
-//! verifier, which read nothing else of an element.
+//! Declared effects of link elements and queues on packets, as promised by their documentation. Metrics and the
+//! verifier use nothing else of an element.
 
 use crate::DropReason;
 use serde_json::{Map, Value};
@@ -9,9 +9,9 @@ use serde_json::{Map, Value};
 pub struct LinkEffects {
     /// Time that packets spend inside.
     pub delay: DelayEffect,
-    /// Order that it keeps. (None where a parameter `reorder` is true.)
+    /// Order that it keeps. (None if a parameter `reorder` is true.)
     pub order: PacketOrder,
-    /// Reasons for which it drops packets. (With a parameter `limit` also for want of room.)
+    /// Reasons for which it drops packets. (With a parameter `limit` also for lack of room.)
     pub drops: &'static [DropReason],
     /// True if it copies packets.
     pub copies: bool,
@@ -22,9 +22,9 @@ pub struct LinkEffects {
 /// Order of packets that an element keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketOrder {
-    /// All leave as they came.
+    /// All packets leave in order of arrival.
     All,
-    /// Packets of one connection leave as they came, acknowledgements and others apart.
+    /// Packets of one connection leave in order of arrival, acknowledgements and other packets separately.
     OfConnection,
     /// None.
     Free,
@@ -33,23 +33,23 @@ pub enum PacketOrder {
 /// Time that packets spend in a link element.
 #[derive(Clone, Copy, Debug)]
 pub enum DelayEffect {
-    /// None: packets leave when they come.
+    /// None: packets leave when they arrive.
     None,
     /// The parameter `delay`: propagation.
     Fixed,
-    /// The parameter `delay`, which is propagation, and some time from zero on that differs from packet to packet.
+    /// The parameter `delay`, which is propagation, plus a non-negative time that varies from packet to packet.
     FixedAndJitter,
-    /// Some time from zero on that differs from packet to packet: no propagation.
+    /// A non-negative time that varies from packet to packet: no propagation.
     Jitter,
-    /// Propagation that differs over time; the least of it in ns, from the parameters at the start and those that each
-    /// change sets.
+    /// Propagation that varies over time; the function computes its minimum in ns from the parameters at the start and
+    /// those that each change sets.
     Changing(fn(&[&Map<String, Value>]) -> u64),
-    /// Packets wait if this parameter has this value, else none do.
+    /// Packets wait if this parameter has this value, otherwise none do.
     HoldIf(&'static str, &'static str),
 }
 
 impl LinkEffects {
-    /// Every packet leaves when it comes, as it came.
+    /// Every packet leaves unchanged when it arrives.
     pub const NONE: Self = LinkEffects {
         delay: DelayEffect::None,
         order: PacketOrder::All,
@@ -58,7 +58,7 @@ impl LinkEffects {
         corrupts: false,
     };
 
-    /// Delays packets and does nothing else to them.
+    /// Delays packets and has no other effect.
     pub const fn delays(delay: DelayEffect) -> Self {
         LinkEffects {
             delay,
@@ -66,7 +66,7 @@ impl LinkEffects {
         }
     }
 
-    /// Drops packets for one reason and does nothing to the others.
+    /// Drops packets for these reasons and does not affect the others.
     pub const fn drops(reasons: &'static [DropReason]) -> Self {
         LinkEffects {
             drops: reasons,
@@ -78,27 +78,27 @@ impl LinkEffects {
 /// Effects of a queue on packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueEffects {
-    /// True if packets leave in the order in which they came.
+    /// True if packets leave in the order in which they arrived.
     pub fifo: bool,
     /// Packets that it drops.
     pub drops: QueueDrops,
-    /// Packets that may wait, where no parameter says it.
+    /// Maximum number of waiting packets, if no parameter specifies it.
     pub packets: Option<u64>,
 }
 
 /// Packets that a queue drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueueDrops {
-    /// Those that find no room when they arrive.
+    /// Packets that find no room when they arrive.
     NoRoom,
-    /// Arriving ones only, for whatever reason.
+    /// Arriving packets only, for any reason.
     Arriving,
-    /// Any.
+    /// Any packet.
     Any,
 }
 
 impl QueueEffects {
-    /// Nothing is known of it.
+    /// Nothing is known about the queue.
     pub const ANY: Self = QueueEffects {
         fifo: false,
         drops: QueueDrops::Any,

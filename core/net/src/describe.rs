@@ -1,4 +1,4 @@
-//! From the description of an element to the element, and from one description to the next.
+//! Builds elements from their descriptions, and changes from pairs of descriptions.
 
 use crate::bottleneck::Framing;
 use crate::fifo::QueueLimit;
@@ -14,8 +14,8 @@ use serde_json::{Map, Value};
 /// The kind of elements that are a queue before a rate server.
 const BOTTLENECK: &str = "bottleneck";
 
-/// True if one element can be built from `{"kind": ..., "name": ..., parameters...}`: parameters
-/// may be right one by one and wrong together.
+/// True if one element can be built from `{"kind": ..., "name": ..., parameters...}`: parameters may be valid
+/// individually but not in combination.
 ///
 /// # Errors
 /// The errors of [`Network::new`](crate::Network::new).
@@ -52,7 +52,7 @@ pub(crate) fn build_element<P: Packet + 'static>(
     Ok((kind, Box::new(Bottleneck::new(queue, server, &own))))
 }
 
-/// What the element described by `object`, which can be built, is as a part of a pipe, if it can be one.
+/// The pipe part for the valid element described by `object`, if it can be part of a pipe.
 pub(crate) fn pipe_part(object: &Map<String, Value>, setup: &ElementSetup) -> Option<PipePart> {
     let (kind, mut params) = split(&setup.name, object).ok()?;
     params.remove("name");
@@ -85,8 +85,8 @@ pub(crate) fn pipe_part(object: &Map<String, Value>, setup: &ElementSetup) -> Op
     })
 }
 
-/// The changes that turn the element described by `object` into the one described by `object` with
-/// the members of `set`; `object` is brought up to date.
+/// The changes that turn the element described by `object` into the one described by `object` with the members of
+/// `set`; `object` is updated.
 pub(crate) fn plan_changes(
     object: &mut Map<String, Value>,
     set: &Map<String, Value>,
@@ -100,7 +100,7 @@ pub(crate) fn plan_changes(
     let (kind, before) = split(&name, object)?;
     for (key, value) in set {
         match (object.get_mut(key), value) {
-            // Of a queue, what is not mentioned stays; of a rate, all is said anew.
+            // For a queue, unmentioned parameters keep their values; a rate is specified completely.
             (Some(Value::Object(old)), Value::Object(new)) if key == "queue" => {
                 old.extend(new.clone());
             }
@@ -109,7 +109,7 @@ pub(crate) fn plan_changes(
             }
         }
     }
-    // Together the values must make sense as well.
+    // The values must be valid in combination as well.
     check_element(object, setup)?;
     if kind != BOTTLENECK {
         let (_, mut params) = split(&name, object)?;

@@ -1,4 +1,4 @@
-//! Storage in order of arrival, with an honest backlog: what most queue disciplines are built on.
+//! Storage in order of arrival, with an exact backlog: the basis of most queue disciplines.
 
 use crate::{Backlog, DropReason, Packet};
 use narrows_units::{Kind, ParamError, ParamSpec, Params};
@@ -35,7 +35,7 @@ impl<P: Packet> Fifo<P> {
         Some(packet)
     }
 
-    /// The packets.
+    /// The backlog.
     #[inline]
     pub fn backlog(&self) -> Backlog {
         self.backlog
@@ -53,7 +53,7 @@ impl<P: Packet> Default for Fifo<P> {
     }
 }
 
-/// Why a queue without room drops.
+/// Reason of drops by a queue without room.
 pub(crate) const QUEUE_FULL: DropReason = DropReason("queue_full");
 
 /// The limits of disciplines whose specification leaves the buffer to the operator.
@@ -61,18 +61,18 @@ pub(crate) const OPTIONAL_LIMIT: [ParamSpec; 2] = [
     ParamSpec::new(
         "bytes",
         Kind::Bytes,
-        "Most bytes (IP sizes) that may wait; absent: no limit.",
+        "Maximum number of waiting bytes (IP sizes); absent: no limit.",
     )
     .range(1.0, 1e15),
     ParamSpec::new(
         "packets",
         Kind::Packets,
-        "Most packets that may wait; absent: no limit.",
+        "Maximum number of waiting packets; absent: no limit.",
     )
     .range(1.0, 4e9),
 ];
 
-/// Most bytes and packets that may wait; the packet in service does not count.
+/// Maximum numbers of waiting bytes and packets; the packet in service does not count.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueLimit {
     bytes: u64,
@@ -80,31 +80,31 @@ pub(crate) struct QueueLimit {
 }
 
 impl QueueLimit {
-    /// From the parameters `bytes` and `packets`, at least one of which must be there.
+    /// From the parameters `bytes` and `packets`, at least one of which is required.
     pub(crate) fn new(params: &Params) -> Result<Self, ParamError> {
         let (bytes, packets) = (params.integer("bytes"), params.integer("packets"));
         if bytes.is_none() && packets.is_none() {
             return Err(ParamError::Conflict(
-                "a limit is missing: give bytes, packets or both, or use the queue 'unlimited'"
+                "a limit is missing: specify bytes, packets or both, or use the queue 'unlimited'"
                     .into(),
             ));
         }
         Ok(QueueLimit::optional(params))
     }
 
-    /// From the parameters `bytes` and `packets`; what is absent does not limit.
+    /// From the parameters `bytes` and `packets`; absent ones do not limit.
     pub(crate) fn optional(params: &Params) -> Self {
         let most = |name| params.integer(name).unwrap_or(u64::MAX);
         QueueLimit::of(most("bytes"), most("packets"))
     }
 
-    /// At most so many bytes and packets.
+    /// A limit of these numbers of bytes and packets.
     pub(crate) fn of(bytes: u64, packets: u64) -> Self {
         let packets = u32::try_from(packets).unwrap_or(u32::MAX);
         QueueLimit { bytes, packets }
     }
 
-    /// True if `backlog` keeps to it.
+    /// True if `backlog` is within the limit.
     #[inline]
     pub(crate) fn holds(&self, backlog: Backlog) -> bool {
         backlog.bytes <= self.bytes && backlog.packets <= self.packets

@@ -1,24 +1,22 @@
 //! The network: packets, queues, link elements, paths and topologies.
 //!
-//! Everything here is a state machine that is given the time. The same objects run on the virtual
-//! clock of the simulator and on the machine's clock in the emulator; they are generic over
-//! [`Packet`], so that the simulator passes small `Copy` packets and the emulator handles of
-//! pooled frames.
+//! Everything here is a state machine that receives the time as an argument. The same objects run on the virtual clock
+//! of the simulator and on the machine's clock in the emulator; they are generic over [`Packet`], so that the simulator
+//! uses small `Copy` packets and the emulator handles of pooled frames.
 //!
 //! The pieces, from small to large:
 //!
 //! * a [`Queue`] stores packets and decides which to drop or mark;
-//! * a [`RateServer`] says when a packet that starts now has left;
+//! * a [`RateServer`] determines when a packet that starts now has left;
 //! * an [`Element`] is anything a packet passes: delay, loss, or a [`Bottleneck`] = queue + server;
 //! * a link is a list of elements in one direction, a [`Network`] routes flows over links.
 //!
-//! **Time contract.** A driver may be late. [`Network::advance`] therefore never shows an element the
-//! driver's time: it calls each element at exactly the time the element asked for, and hands the
-//! packet on with that *model time*. A late driver changes when packets are released, never what
-//! happens to them.
+//! **Time contract.** A driver may be late. [`Network::advance`] therefore never passes the driver's time to an
+//! element: it calls each element at exactly the time the element requested, and forwards the packet with that *model
+//! time*. A late driver changes when packets are released, never their fate.
 //!
-//! **Witness contract.** The element that drops or marks a packet says so in [`Outcomes`];
-//! nothing has to be inferred afterwards.
+//! **Witness contract.** The element that drops or marks a packet reports it in [`Outcomes`]; nothing has to be
+//! inferred afterwards.
 #![forbid(unsafe_code)]
 
 mod access;
@@ -77,11 +75,11 @@ pub trait Packet: Copy + Send {
     }
     /// Sets the DSCP field.
     fn set_dscp(&mut self, _: u8) {}
-    /// A number that all packets of one connection in one direction share: what fair queues hash.
+    /// A number that all packets of one connection in one direction share; fair queues hash it.
     fn connection(&self) -> u32 {
         u32::from(self.flow())
     }
-    /// True if it carries nothing but an acknowledgement.
+    /// True if it is a pure acknowledgement.
     fn is_ack(&self) -> bool {
         false
     }
@@ -114,14 +112,14 @@ impl std::ops::Add for Backlog {
 }
 
 impl Backlog {
-    /// Counts a packet of `size` bytes in.
+    /// Adds a packet of `size` bytes.
     #[inline]
     pub fn add(&mut self, size: u32) {
         self.bytes += u64::from(size);
         self.packets += 1;
     }
 
-    /// Counts a packet of `size` bytes out.
+    /// Removes a packet of `size` bytes.
     #[inline]
     pub fn remove(&mut self, size: u32) {
         self.bytes -= u64::from(size);
@@ -129,21 +127,21 @@ impl Backlog {
     }
 }
 
-/// A store of packets with a rule for what to drop or mark.
+/// A store of packets with a rule for drops and marks.
 ///
 /// The packet in service is not in the queue. Every packet given to `enqueue` is later returned by
 /// `dequeue` once, or reported to `Outcomes` as dropped once.
 pub trait Queue<P: Packet>: Send {
     /// Takes `packet`, which arrives at `now`, or reports it (or another packet) as dropped.
     fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>);
-    /// The next packet to serve at `now`; `None` when nothing is left.
+    /// The next packet to serve at `now`; `None` if the queue is empty.
     fn dequeue(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P>;
     /// The present backlog.
     fn backlog(&self) -> Backlog;
     /// Calls `visit` for each packet that waits.
     fn visit(&self, visit: &mut dyn FnMut(&P));
-    /// All parameters (changed ones and others) have these values from `now` on. What waits stays,
-    /// unless the discipline says otherwise; random streams go on.
+    /// All parameters (changed and unchanged ones) have these values from `now`. Waiting packets stay, unless the
+    /// discipline specifies otherwise; random streams continue.
     ///
     /// # Errors
     /// Values that contradict each other; nothing has changed then.
@@ -160,15 +158,15 @@ pub trait RateServer: Send {
     /// A packet of `bytes` starts to be served at `now`; returns when it has left ([`Time::FAR`]
     /// if never). Called in order of time, never before the previous packet has left.
     fn serve(&mut self, now: Time, bytes: u32) -> Time;
-    /// The server has nothing to do from now on until the next call of `serve`.
+    /// The server is idle from now until the next call of `serve`.
     fn rest(&mut self);
-    /// True if packets begin to leave at given instants only (delivery opportunities): they then stay in the queue
-    /// until [`RateServer::next_slot`]. Other servers begin whenever they are free.
+    /// True if service begins at certain instants only (delivery opportunities): packets then stay in the queue until
+    /// [`RateServer::next_slot`]. Other servers begin whenever they are free.
     fn is_slotted(&self) -> bool {
         false
     }
-    /// The first time from `now` on at which a packet can begin to be served ([`Time::FAR`] if
-    /// never). Asked of slotted servers only.
+    /// The first time, not before `now`, at which service of a packet can begin ([`Time::FAR`] if never). Called for
+    /// slotted servers only.
     fn next_slot(&mut self, now: Time) -> Time {
         now
     }
@@ -177,13 +175,12 @@ pub trait RateServer: Send {
     fn is_aggregating(&self) -> bool {
         false
     }
-    /// True if there is room for another packet, however small, in the service that has just begun.
-    /// Asked of aggregating servers only.
+    /// True if another packet may fit into the service that has just begun. Called for aggregating servers only.
     fn has_room(&self) -> bool {
         false
     }
-    /// A packet of `bytes` is to be served with those whose service has just begun; returns when all
-    /// of them have left, or `None` if it does not fit any more.
+    /// A packet of `bytes` is to be served with those whose service has just begun; returns when all of them have left,
+    /// or `None` if it does not fit.
     fn join(&mut self, _bytes: u32) -> Option<Time> {
         None
     }
@@ -198,19 +195,18 @@ pub trait RateServer: Send {
     fn rate(&self, now: Time) -> Rate;
 }
 
-/// Anything that a packet passes on its way.
+/// Anything that a packet passes on its path.
 ///
-/// Every packet given to `push` is later returned by `pop` once, or reported to `Outcomes` as
-/// dropped once (elements that copy packets give the copy an identity of its own). `push` is called
-/// with non-decreasing times (which may lie a little before the last `pop` when the driver is late);
-/// `pop(now)` is called with `now == next_wakeup()` and returns a packet
-/// that leaves at exactly that time, or `None` after purely internal work.
+/// Every packet given to `push` is later returned by `pop` once, or reported to `Outcomes` as dropped once (the copy of
+/// a packet has a separate identity). `push` is called with non-decreasing times (which may be slightly before the last
+/// `pop` if the driver is late); `pop(now)` is called with `now == next_wakeup()` and returns a packet that leaves at
+/// exactly that time, or `None` after purely internal work.
 pub trait Element<P: Packet>: Send {
     /// `packet` arrives at `now`.
     fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>);
     /// The packet that leaves at `now`, if any.
     fn pop(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<P>;
-    /// When `pop` is to be called next; [`Time::FAR`] when nothing is inside.
+    /// When `pop` is to be called next; [`Time::FAR`] if the element is empty.
     fn next_wakeup(&self) -> Time;
     /// Backlog of this element's queue (propagating packets never count as queued).
     fn queued(&self) -> Backlog {
@@ -218,17 +214,17 @@ pub trait Element<P: Packet>: Send {
     }
     /// Everything inside the element: queued, in service and propagating.
     fn held(&self) -> Backlog;
-    /// Calls `visit` for each packet inside, so that a record can name who holds it at the end.
+    /// Calls `visit` for each packet inside, so that a record can name the element that holds it at the end.
     fn visit_held(&self, visit: &mut dyn FnMut(&P));
     /// The server, if the element has one.
     fn server(&self) -> Option<&dyn RateServer> {
         None
     }
-    /// The least time that every packet takes through this element; zero for all but delays.
+    /// The minimum time of any packet in this element; zero for all but delays.
     fn propagation(&self) -> Span {
         Span::ZERO
     }
-    /// Something about this element is different from `now` on; random streams go on.
+    /// Applies a change to this element at `now`; random streams continue.
     ///
     /// # Errors
     /// Values that contradict each other; nothing has changed then.

@@ -3,11 +3,11 @@
 use crate::Element;
 use narrows_units::{Kind, ParamSpec};
 
-/// The parameter that all elements have whose delay varies.
+/// The parameter of all elements with varying delay.
 const REORDER: ParamSpec = ParamSpec::new(
     "reorder",
     Kind::Flag,
-    "Whether packets may overtake each other; if not, one that would waits for the one ahead.",
+    "Whether packets may overtake each other; if not, a packet that would overtake waits for the one ahead.",
 )
 .default("false");
 

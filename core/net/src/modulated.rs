@@ -1,9 +1,9 @@
-//! Poisson processes whose rate changes over time (doubly stochastic, or Cox, processes): what a drifting Poisson
-//! link and one over a trace of rates have in common.
+//! Poisson processes whose rate changes over time (doubly stochastic, or Cox, processes): the common part of a drifting
+//! Poisson link and one based on a trace of rates.
 //!
-//! The rate is constant in pieces. Each piece is cut into blocks of 256 mean gaps, and each block has a random
-//! stream of its own, found by the time at which it starts, from which exponential gaps are drawn until the block
-//! is full: see `rates/poisson.rs`. Cutting a gap where the rate changes is exact for the same reason.
+//! The rate is piecewise constant. Each piece is divided into blocks of 256 mean gaps, and each block has a separate
+//! random stream, keyed by the time at which it starts, from which exponential gaps are drawn until the block is full:
+//! see `rates/poisson.rs`. Cutting a gap where the rate changes is exact for the same reason.
 
 use crate::opportunities::Opportunities;
 use narrows_units::{Stream, Time};
@@ -11,7 +11,7 @@ use narrows_units::{Stream, Time};
 /// Mean gaps in a block.
 const BLOCK: f64 = 256.0;
 
-/// A time in which the rate is the same; the end is not part of it.
+/// An interval with constant rate; its end is exclusive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct ModulatedPiece {
     /// In ns.
@@ -28,7 +28,7 @@ pub(crate) trait Pieces: Send {
     fn piece(&self, at: u64) -> ModulatedPiece;
 }
 
-/// Opportunities of a Poisson process whose rate is that of `P`.
+/// Opportunities of a Poisson process with the rate of `P`.
 pub(crate) struct Modulated<P> {
     process: ModulatingProcess<P>,
     place: ModulatedPlace,
@@ -42,9 +42,9 @@ struct ModulatingProcess<P> {
     bits: f64,
 }
 
-/// A place in the process: before the opportunity that comes next.
+/// A position in the process: before the next opportunity.
 struct ModulatedPlace {
-    /// The block, as a piece of its own.
+    /// The block, as a piece.
     block: ModulatedPiece,
     stream: Stream,
     /// ns since the start of the block, within it unless the process has ended.
@@ -52,7 +52,7 @@ struct ModulatedPlace {
 }
 
 impl<P: Pieces> Modulated<P> {
-    /// Of opportunities that move `packet` IP bytes each, as `key` decides.
+    /// A process whose opportunities move `packet` IP bytes each; `key` determines its random streams.
     pub(crate) fn new(pieces: P, key: u64, packet: u32) -> Self {
         let bits = f64::from(packet) * 8.0;
         let process = ModulatingProcess { pieces, key, bits };
@@ -87,7 +87,7 @@ impl<P: Pieces> ModulatingProcess<P> {
         Stream::new(self.key.wrapping_add(start), "opportunities")
     }
 
-    /// Before the first opportunity of the block of `at`, or of a later one.
+    /// The position before the first opportunity of the block of `at`, or of a later block.
     fn enter(&self, at: u64) -> ModulatedPlace {
         let block = self.block(at);
         let mut place = ModulatedPlace {
@@ -99,7 +99,7 @@ impl<P: Pieces> ModulatingProcess<P> {
         place
     }
 
-    /// Goes to the next opportunity.
+    /// Advances to the next opportunity.
     fn step(&self, place: &mut ModulatedPlace) {
         loop {
             let ModulatedPiece { start, end, bps } = place.block;
@@ -165,7 +165,7 @@ impl<P: Pieces> Opportunities for Modulated<P> {
 mod tests {
     use super::*;
 
-    /// 8 Mbit/s and nothing in turn, each for 100 ms.
+    /// Alternates between 8 Mbit/s and zero every 100 ms.
     struct InTurn;
 
     impl Pieces for InTurn {
@@ -192,7 +192,7 @@ mod tests {
             process.take();
             taken += 1;
         }
-        // 1000 a second for half of 200 s; five standard deviations of a Poisson number.
+        // 1000 per second for half of 200 s; five standard deviations of a Poisson count.
         assert!(
             (taken as f64 - 100_000.0).abs() < 5.0 * 100_000f64.sqrt(),
             "{taken}"
@@ -204,7 +204,7 @@ mod tests {
             fresh.count(Time::ZERO, middle) + fresh.count(middle, end),
             taken
         );
-        // Looking far ahead ends at the same place.
+        // Looking far ahead leads to the same position.
         let mut jumper = Modulated::new(InTurn, 5, 1000);
         assert_eq!(jumper.peek(end), process.peek(end));
     }

@@ -1,4 +1,4 @@
-//! The network of one run: hosts, directed links, routes, and what happens to them at given times.
+//! The network of one run: hosts, directed links, routes, and their changes at given times.
 
 mod groups;
 
@@ -34,7 +34,7 @@ pub struct Plan<'a> {
 /// One directed link.
 struct DirectedLink<P> {
     name: String,
-    /// Its part in the wake-ups.
+    /// Its index in the wake-ups.
     part: u16,
     direction: Direction,
     path: LinkPath<P>,
@@ -69,8 +69,8 @@ pub struct ElementView<'a, P> {
     pub counters: ElementCounters,
 }
 
-/// A packet that has reached the end of its route, and when. The packet stands first because what is written and at
-/// once read again in other pieces makes the processor wait.
+/// A packet that has reached the end of its route, and when. The packet is the first field because reading freshly
+/// written data in pieces of another size stalls the processor.
 #[repr(C)]
 struct Exit<P> {
     packet: P,
@@ -91,21 +91,20 @@ pub struct Network<P> {
     hosts: Vec<String>,
     routes: Vec<Route>,
     links: Vec<DirectedLink<P>>,
-    /// Index of the first element of each link in the whole network, and the total behind them.
+    /// Index of the first element of each link in the whole network, followed by the total.
     bases: Vec<u16>,
     /// First link of each route.
     first: Vec<u16>,
     /// `next[route * links + link]`: the link after `link`, or [`EXIT`].
     next: Vec<u16>,
-    /// Part 0 is the timeline: a change at an instant comes before the packets of that instant. The
-    /// links follow, those nearest to the receivers first: what leaves at an instant makes room for
-    /// what arrives at it.
+    /// Part 0 is the timeline: a change at an instant comes before the packets of that instant. The links follow, those
+    /// nearest to the receivers first: packets that leave at an instant make room for packets that arrive at it.
     wakeups: Wakeups,
-    /// By part less one: the link.
+    /// The link of each part, indexed by part less one.
     order: Vec<u16>,
     timeline: VecDeque<DueChange>,
     ready: VecDeque<Exit<P>>,
-    /// By direction, see [`Network::propagation`]; none where no route goes.
+    /// By direction, see [`Network::propagation`]; `None` without a route.
     propagation: [Option<Span>; 2],
     /// By host: whether packets enter there. See [`Network::keep`].
     kept: Vec<bool>,
@@ -125,9 +124,9 @@ impl<P: Packet + 'static> Network<P> {
         Self::build(plan, false)
     }
 
-    /// The same network for a driver that is never late, as a simulator is not: elements that can work as one do, and
-    /// packets take fewer steps through it. Results are the same; before the driver looks at elements it
-    /// [catches up](Network::catch_up).
+    /// The same network for a driver that is never late, such as a simulator: elements are fused where possible, so
+    /// that packets take fewer steps. Results are the same; before the driver reads the state of elements it calls
+    /// [`Network::catch_up`].
     ///
     /// # Errors
     /// Those of [`Network::new`].
@@ -188,7 +187,7 @@ impl<P: Packet + 'static> Network<P> {
         for planned in changes {
             let place = places.iter_mut().find(|(name, ..)| name == planned.element);
             let Some((name, link, index, object)) = place else {
-                let what = format!("there is no element '{}'", planned.element);
+                let what = format!("the element '{}' does not exist", planned.element);
                 return Err(NetworkError::shape("timeline", what));
             };
             for change in plan_changes(object, planned.set, &setup(plan, name, &hosts))? {
@@ -234,7 +233,7 @@ impl<P: Packet + 'static> Network<P> {
         &self.hosts
     }
 
-    /// All routes; packets name theirs by its index.
+    /// All routes; packets refer to theirs by index.
     pub fn routes(&self) -> &[Route] {
         &self.routes
     }
@@ -248,7 +247,7 @@ impl<P: Packet + 'static> Network<P> {
         found.map(|index| index as u16)
     }
 
-    /// A packet enters the first link of its route at `now`. Whatever was due by then happens first.
+    /// A packet enters the first link of its route at `now`. Events due by then happen first.
     #[inline]
     pub fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         if self.is_due(now) {
@@ -262,7 +261,7 @@ impl<P: Packet + 'static> Network<P> {
         }
     }
 
-    /// Puts the copy of a packet behind the element that made it. See [`Outcomes::copies`].
+    /// Inserts the copy of a packet behind the element that made it. See [`Outcomes::copies`].
     pub fn inject(&mut self, element: u16, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         let link = self.bases.partition_point(|&base| base <= element) - 1;
         let index = usize::from(element - self.bases[link]);
@@ -273,9 +272,8 @@ impl<P: Packet + 'static> Network<P> {
         }
     }
 
-    /// Lets everything happen that is due at or before `now`, in order of model time. Stops early
-    /// when a copy waits in `outcomes` for its identity: take the copies, [`Network::inject`] them
-    /// and call again.
+    /// Processes all events due at or before `now`, in order of model time. Stops early when a copy waits in `outcomes`
+    /// for its identity: take the copies, [`Network::inject`] them and call again.
     #[inline]
     pub fn advance(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
         while let Some(exit) = self.advance_to_exit(now, outcomes) {
@@ -297,13 +295,13 @@ impl<P: Packet + 'static> Network<P> {
         Some((at, packet))
     }
 
-    /// True if something happens by itself at or before `now`.
+    /// True if an event is due at or before `now`.
     #[inline]
     fn is_due(&self, now: Time) -> bool {
         self.wakeups.earliest().0 <= now
     }
 
-    /// As [`Network::advance`], but only until a packet has come out.
+    /// Like [`Network::advance`], but only until a packet has left the network.
     #[inline]
     fn advance_to_exit(&mut self, now: Time, outcomes: &mut Outcomes<P>) -> Option<Exit<P>> {
         loop {
@@ -337,8 +335,8 @@ impl<P: Packet + 'static> Network<P> {
         self.ready.pop_front().map(|exit| (exit.at, exit.packet))
     }
 
-    /// When the driver must look next: to take what has come out, or to `advance`. [`Time::FAR`]
-    /// when nothing will ever happen by itself.
+    /// When the driver must act next: to take packets that have left, or to `advance`. [`Time::FAR`] if no event is
+    /// scheduled.
     #[inline]
     pub fn next_wakeup(&self) -> Time {
         match self.ready.front() {
@@ -347,14 +345,14 @@ impl<P: Packet + 'static> Network<P> {
         }
     }
 
-    /// The least time that any packet of a direction takes through the network, by the elements as they are now: what
-    /// enters at an instant comes out of it no earlier than that.
+    /// The minimum time of any packet of a direction in the network, for the current state of the elements: a packet
+    /// that enters at an instant leaves no earlier than this time later.
     #[inline]
     pub fn propagation(&self, direction: Direction) -> Span {
         self.propagation[direction as usize].unwrap_or_default()
     }
 
-    /// The least of both directions.
+    /// The minimum over both directions.
     #[inline]
     pub fn least_propagation(&self) -> Span {
         let known = self.propagation.into_iter().flatten();
@@ -372,7 +370,7 @@ impl<P: Packet + 'static> Network<P> {
         })
     }
 
-    /// Makes what is shown of all elements that of `now`, by which everything has happened. Only a
+    /// Updates the visible state of all elements to `now`, until which all events have been processed. Only a
     /// [fused](Network::fused) network needs it.
     pub fn catch_up(&mut self, now: Time) {
         for link in &mut self.links {
@@ -414,7 +412,7 @@ impl<P: Packet + 'static> Network<P> {
         self.next[usize::from(packet.route()) * self.links.len() + link]
     }
 
-    /// `packet` has left `link` and goes on.
+    /// `packet` has left `link` and continues.
     #[cold]
     fn pass_or_exit(&mut self, link: usize, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         let next = self.after(link, &packet);
@@ -423,7 +421,7 @@ impl<P: Packet + 'static> Network<P> {
         }
     }
 
-    /// `packet` enters `link` at `now`, and passes on over all links that do not hold it; returned if it comes out.
+    /// `packet` enters `link` at `now`, and passes all links that do not hold it; returned if it leaves the network.
     fn pass(
         &mut self,
         mut link: u16,
@@ -441,7 +439,7 @@ impl<P: Packet + 'static> Network<P> {
         Some(packet)
     }
 
-    /// Asks a link anew when it wants to act.
+    /// Updates the wake-up of a link.
     #[inline]
     fn look_at(&mut self, link: usize) {
         let link = &self.links[link];
@@ -476,9 +474,9 @@ fn setup(plan: &Plan, name: &str, hosts: &Arc<[(u16, u16)]>) -> ElementSetup {
     }
 }
 
-/// True if `part` of `link` may be in a pipe. What leaves a bottleneck at an instant makes room for what arrives at it,
-/// so its link must be the one that acts first at any instant at which another link may hand it a packet, directly or
-/// over links from which that takes one with it whose time has come as well.
+/// True if `part` of `link` may be in a pipe. Packets that leave a bottleneck at an instant make room for packets that
+/// arrive at it, so its link must act first at any instant at which another link may pass it a packet, directly or over
+/// links whose packets are due at the same instant.
 fn may_fuse(part: &PipePart, link: u16, order: &[u16], routes: &[Route]) -> bool {
     let mut upstream = vec![link];
     let mut seen = 0;
@@ -498,7 +496,7 @@ fn may_fuse(part: &PipePart, link: u16, order: &[u16], routes: &[Route]) -> bool
     first || matches!(part, PipePart::Delay(_))
 }
 
-/// The links by the most that still lie behind each on any route, fewest first.
+/// The links ordered by the maximum number of links behind each on any route, fewest first.
 fn nearest_first(routes: &[Route], links: usize) -> Vec<u16> {
     let mut behind = vec![0; links];
     for route in routes {

@@ -1,20 +1,20 @@
-//! Servers that move packets at single instants, as the slots of a radio link do: what is common
-//! to traces of delivery opportunities and to Poisson links.
+//! Servers that move packets at single instants, like the slots of a radio link: the common part of
+//! traces of delivery opportunities and Poisson links.
 //!
 //! An opportunity moves a fixed number of bytes. Several small packets may share one and a packet
-//! may need several; what is not used at the very instant is lost.
+//! may need several; capacity not used at that instant is lost.
 
 use crate::RateServer;
 use narrows_units::{Bytes, Rate, Span, Time};
 
-/// The instants at which something can be moved.
+/// The instants at which packets can be moved.
 pub(crate) trait Opportunities: Send {
     /// The first opportunity at or after `at` that has not been taken; [`Time::FAR`] if none is
-    /// left. Earlier ones are given up.
+    /// left. Earlier ones are discarded.
     fn peek(&mut self, at: Time) -> Time;
-    /// Takes the one that `peek` has just returned.
+    /// Takes the opportunity that `peek` has just returned.
     fn take(&mut self);
-    /// Number of them from `from` until just before `to`, whoever took them.
+    /// Number of opportunities from `from` until just before `to`, taken or not.
     fn count(&self, from: Time, to: Time) -> u64;
     /// The rate at `at` in opportunities per second, for plots.
     fn frequency(&self, at: Time) -> f64;
@@ -24,10 +24,10 @@ pub(crate) trait Opportunities: Send {
 pub(crate) struct ByOpportunity<O> {
     source: O,
     size: u32,
-    /// Rest of the opportunities taken at `at`, for packets served at that very instant.
+    /// Remaining bytes of the opportunities taken at `at`, for packets served at the same instant.
     left: u32,
     at: Time,
-    /// Bytes that the packet in service got at the instant at which it began.
+    /// Bytes of the packet in service that were moved at the instant at which it began.
     first: u32,
 }
 

@@ -1,9 +1,9 @@
-//! Where elements bear witness of what they did to packets.
+//! Reports of elements about drops, marks and copies.
 
 use crate::Packet;
 use narrows_units::Time;
 
-/// Why a packet was dropped, as written to records (`queue_full`, `random_loss` ...).
+/// Reason of a drop, as written to records (`queue_full`, `random_loss` ...).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DropReason(pub &'static str);
 
@@ -20,8 +20,8 @@ pub struct PacketDrop<P> {
     pub reason: DropReason,
 }
 
-/// One packet copied by one element. The driver gives the copy an identity of its own and puts it
-/// back behind the element with [`Network::inject`](crate::Network::inject).
+/// One packet copied by one element. The driver assigns the copy a separate identity and inserts it
+/// behind the element with [`Network::inject`](crate::Network::inject).
 #[derive(Clone, Copy, Debug)]
 pub struct Copied<P> {
     /// The original.
@@ -40,11 +40,11 @@ pub struct Copied<P> {
 pub struct Outcomes<P> {
     /// Drops since the driver last looked, in order of time.
     pub drops: Vec<PacketDrop<P>>,
-    /// Copies since the driver last looked. A network stands still until they are taken.
+    /// Copies since the driver last looked. A network pauses until they are taken.
     pub copies: Vec<Copied<P>>,
-    /// Element that is at work, set by the path.
+    /// Element that is currently active, set by the path.
     pub(crate) element: u16,
-    /// True if that element has reported anything in this step, so that mostly one look is enough.
+    /// True if that element has reported anything in this step, so that usually one check suffices.
     pub(crate) reported: bool,
     /// Packets dropped, bytes dropped and packets marked by that element in this step.
     pub(crate) dropped_packets: u64,
@@ -85,7 +85,7 @@ impl<P: Packet> Outcomes<P> {
         });
     }
 
-    /// Reports that a copy of `packet` came into being at `now`.
+    /// Reports that a copy of `packet` was made at `now`.
     #[inline]
     pub fn copy(&mut self, now: Time, packet: P) {
         self.reported = true;

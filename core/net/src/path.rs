@@ -8,7 +8,7 @@ use std::ops::Add;
 /// Counters of one element, for the record and its verifier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ElementCounters {
-    /// Packets and bytes that came in.
+    /// Packets and bytes that entered.
     pub in_packets: u64,
     /// See `in_packets`.
     pub in_bytes: u64,
@@ -22,7 +22,7 @@ pub struct ElementCounters {
     pub dropped_bytes: u64,
     /// Packets marked with congestion experienced.
     pub marked_packets: u64,
-    /// Copies made, which leave in addition to what came in.
+    /// Copies made, which leave in addition to the packets that entered.
     pub copied_packets: u64,
     /// See `copied_packets`.
     pub copied_bytes: u64,
@@ -32,11 +32,11 @@ pub struct ElementCounters {
 enum StageElement<P> {
     /// Of any kind.
     Any(Box<dyn Element<P>>),
-    /// Bottleneck and delay, the most common ones: not behind a virtual call.
+    /// Bottleneck and delay, the most common elements, without a virtual call.
     Pipe(Pipe<P>),
 }
 
-/// The part of an element that the hot loop needs, and what is told of it.
+/// The part of an element that the hot loop needs, and its counters.
 struct PathElement<P> {
     element: StageElement<P>,
     /// Index in the whole network, of the first element if there are several.
@@ -92,8 +92,8 @@ impl<'a, P: Packet> ElementState<'a, P> {
 
 /// Elements in the order in which packets pass them.
 ///
-/// The [network](crate::Network) pushes packets in, calls [`LinkPath::step`] when something is due, and
-/// takes what comes out of either.
+/// The [network](crate::Network) pushes packets in, calls [`LinkPath::step`] when an event is due, and takes the
+/// packets that either returns.
 pub(crate) struct LinkPath<P> {
     /// Index of the first element in the whole network.
     base: u16,
@@ -105,8 +105,7 @@ pub(crate) struct LinkPath<P> {
 }
 
 impl<P: Packet> LinkPath<P> {
-    /// An empty path whose first element will have the index `base` in the whole network. Packets
-    /// come out of it as they go in.
+    /// An empty path whose first element will have the index `base` in the whole network. Packets pass it immediately.
     pub(crate) fn starting_at(base: u16) -> Self {
         LinkPath {
             base,
@@ -121,7 +120,7 @@ impl<P: Packet> LinkPath<P> {
         self.add_stage(name, kind, StageElement::Any(element));
     }
 
-    /// Appends an element that a pipe can be made of, in one piece with the one before if that is possible.
+    /// Appends an element that can be part of a pipe, fused with the previous one if possible.
     pub(crate) fn add_to_pipe(&mut self, name: &str, kind: &str, part: PipePart) {
         let before = match self.stages.last_mut() {
             Some(PathElement {
@@ -172,7 +171,7 @@ impl<P: Packet> LinkPath<P> {
         (name, kind, ElementState(state), counters)
     }
 
-    /// Makes what is shown of the elements that of `now`, at which nothing is due any more.
+    /// Updates the visible state of the elements to `now`, until which all events have been processed.
     pub(crate) fn catch_up(&mut self, now: Time) {
         for stage in &mut self.stages {
             if let StageElement::Pipe(pipe) = &mut stage.element {
@@ -181,8 +180,7 @@ impl<P: Packet> LinkPath<P> {
         }
     }
 
-    /// A packet enters at `now`, before which nothing is due; returned if it passes all elements
-    /// at once.
+    /// A packet enters at `now`, before which no event is due; returned if it passes all elements immediately.
     #[inline]
     pub(crate) fn push(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) -> Option<P> {
         if let [only] = &mut self.stages[..] {
@@ -200,8 +198,7 @@ impl<P: Packet> LinkPath<P> {
         left
     }
 
-    /// Lets the next thing happen that is due, at [`LinkPath::next_wakeup`]; returns the packet that
-    /// leaves the path by that.
+    /// Processes the next event, at [`LinkPath::next_wakeup`]; returns the packet that leaves the path, if any.
     #[inline]
     pub(crate) fn step(&mut self, outcomes: &mut Outcomes<P>) -> Option<P> {
         let (at, index) = self.next;
@@ -213,8 +210,8 @@ impl<P: Packet> LinkPath<P> {
         left
     }
 
-    /// Puts a packet, such as a copy, behind element `index` at `now`; returned if it passes all
-    /// further elements at once.
+    /// Inserts a packet, such as a copy, behind element `index` at `now`; returned if it passes all further elements
+    /// immediately.
     pub(crate) fn inject(
         &mut self,
         index: usize,
@@ -222,7 +219,7 @@ impl<P: Packet> LinkPath<P> {
         packet: P,
         outcomes: &mut Outcomes<P>,
     ) -> Option<P> {
-        // It leaves the element that made it like any other.
+        // It leaves the element that made it like any other packet.
         let stage = self.names[index].2;
         let maker = &mut self.stages[stage].counters;
         maker.out_packets += 1;
@@ -235,7 +232,7 @@ impl<P: Packet> LinkPath<P> {
     /// Changes element `index` at `now`.
     ///
     /// # Errors
-    /// A change that the element refuses.
+    /// A change that the element rejects.
     pub(crate) fn change(
         &mut self,
         index: usize,
@@ -248,7 +245,7 @@ impl<P: Packet> LinkPath<P> {
         match &mut stage.element {
             StageElement::Any(element) => element.change(now, change, outcomes)?,
             StageElement::Pipe(_) => {
-                let what = "an element that was built in one piece with others cannot change";
+                let what = "an element that was fused with others cannot change";
                 return Err(ParamError::Conflict(what.to_owned()));
             }
         }
@@ -258,13 +255,13 @@ impl<P: Packet> LinkPath<P> {
         Ok(())
     }
 
-    /// When [`LinkPath::step`] is to be called; [`Time::FAR`] when nothing is inside.
+    /// When [`LinkPath::step`] is to be called; [`Time::FAR`] if the path is empty.
     #[inline]
     pub(crate) fn next_wakeup(&self) -> Time {
         self.next.0
     }
 
-    /// The least time that every packet takes.
+    /// The minimum time of any packet.
     pub(crate) fn propagation(&self) -> Span {
         let each = self.stages.iter().map(|stage| match &stage.element {
             StageElement::Any(element) => element.propagation(),
@@ -288,8 +285,8 @@ impl<P: Packet> LinkPath<P> {
         }
     }
 
-    /// The earliest wake-up and its element. On ties the element nearest to the receiver goes
-    /// first: what leaves at an instant makes room for what arrives at it.
+    /// The earliest wake-up and its element. On ties the element nearest to the receiver goes first: packets that leave
+    /// at an instant make room for packets that arrive at it.
     #[inline]
     fn earliest(&self) -> (Time, usize) {
         if let [only] = &self.stages[..] {
@@ -318,15 +315,15 @@ impl<P: Packet> LinkPath<P> {
         left
     }
 
-    /// Takes out of element `index` what has just come in. Not inlined, so that [`LinkPath::step`] has the only copy of
-    /// what this calls.
+    /// Takes the packet that has just entered element `index` out of it. Not inlined, so that [`LinkPath::step`] has
+    /// the only inlined copy of the callees.
     #[inline(never)]
     fn pass_at_once(&mut self, index: usize, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
         self.pop_from(index, now, outcomes)
     }
 
-    /// `packet` arrives at element `index` at `now`, and passes on through all elements that do
-    /// not hold it; returned if that is all of them.
+    /// `packet` arrives at element `index` at `now`, and passes all elements that do not hold it; returned if no
+    /// element holds it.
     fn enter(
         &mut self,
         mut index: usize,
@@ -388,7 +385,8 @@ impl<P: Packet> PathElement<P> {
         self.collect_outcomes(outcomes);
     }
 
-    /// The counters of element `place` of `pipe`, which is this stage: its own are those of the whole.
+    /// The counters of element `place` of `pipe`, which is this stage; the counters of the stage are those of the whole
+    /// pipe.
     fn counters_in_pipe(&self, pipe: &Pipe<P>, place: usize) -> ElementCounters {
         let mut counters = self.counters;
         match (pipe.departed(), place) {
@@ -406,7 +404,7 @@ impl<P: Packet> PathElement<P> {
         counters
     }
 
-    /// Moves what the element has just reported into its counters.
+    /// Adds the element's latest reports to its counters.
     #[inline]
     fn collect_outcomes(&mut self, outcomes: &mut Outcomes<P>) {
         if outcomes.reported {

@@ -27,8 +27,8 @@ impl<P: Packet> DelayLine<P> {
         self.packets.push_back((due, packet));
     }
 
-    /// Puts a packet where its time belongs; it may overtake others. Of those that leave at the
-    /// same time the one that came first is first.
+    /// Inserts a packet by its time; it may overtake others. Among packets that leave at the same
+    /// time the one that arrived first is first.
     pub(crate) fn insert(&mut self, due: Time, packet: P) {
         self.backlog.add(packet.size());
         let place = self.packets.partition_point(|(other, _)| *other <= due);
@@ -68,14 +68,14 @@ pub(crate) enum PacketDecision {
     Drop(DropReason),
 }
 
-/// Why an element that holds all that it may hold drops.
+/// Reason of drops by a full element.
 pub(crate) const DELAY_LINE_FULL: DropReason = DropReason("line_full");
 
 /// Decides about each packet when it arrives.
 pub(crate) trait PacketRule<P: Packet>: Send {
-    /// The fate of `packet`, which arrives at `now`; may change the packet and report copies.
+    /// Decides about `packet`, which arrives at `now`; may change the packet and report copies.
     fn decide(&mut self, now: Time, packet: &mut P, outcomes: &mut Outcomes<P>) -> PacketDecision;
-    /// True if a packet may leave before one that came earlier.
+    /// True if a packet may leave before one that arrived earlier.
     fn reorders(&self) -> bool {
         false
     }
@@ -83,15 +83,15 @@ pub(crate) trait PacketRule<P: Packet>: Send {
     fn propagation(&self) -> Span {
         Span::ZERO
     }
-    /// True if packets inside wait, as in a queue, and do not just travel.
+    /// True if packets inside are queued rather than propagating.
     fn queues(&self) -> bool {
         false
     }
-    /// Most packets that may be inside; what comes beyond is dropped without being decided about.
+    /// Maximum number of packets inside; further packets are dropped without a decision.
     fn max_packets(&self) -> u32 {
         u32::MAX
     }
-    /// All parameters have these values from `now` on; what is inside stays as decided.
+    /// All parameters have these values from `now`; earlier decisions stay.
     fn change(&mut self, now: Time, params: &Params) -> Result<(), ParamError>;
 }
 

@@ -1,4 +1,4 @@
-//! Values that change at given times, once or again and again.
+//! Values that change at given times, once or periodically.
 
 use narrows_units::{ParamError, Time};
 
@@ -10,14 +10,14 @@ pub(crate) struct Piecewise {
     pub(crate) values: Vec<u64>,
     /// Length of one round, if it repeats.
     pub(crate) period: Option<u64>,
-    /// Where the last question was: start of the round, index.
+    /// Position of the last query: start of the round, index.
     cursor: (u64, usize),
 }
 
 impl Piecewise {
-    /// `steps` are (ns, value) with rising times, at least one; before the first time the first
-    /// value holds. With `period` everything repeats after that many nanoseconds, else the last
-    /// value holds for ever.
+    /// `steps` are (ns, value) with increasing times, at least one; before the first time the first
+    /// value applies. With `period` the steps repeat after that many nanoseconds, otherwise the
+    /// last value applies for ever.
     pub(crate) fn new(steps: &[(u64, u64)], period: Option<u64>) -> Result<Self, ParamError> {
         let (mut starts, values): (Vec<u64>, Vec<u64>) = steps.iter().copied().unzip();
         let last = starts.last().copied().unwrap_or_default();
@@ -52,7 +52,7 @@ impl Piecewise {
         next.map_or(Time::FAR, |end| Time::from_ns(base.saturating_add(end)))
     }
 
-    /// The value at `at` and until when it holds. Quick when times do not fall.
+    /// The value at `at` and the time until which it applies. Fast for non-decreasing times.
     #[inline]
     pub(crate) fn piece(&mut self, at: Time) -> (u64, Time) {
         let (base, index) = self.cursor;

@@ -1,13 +1,13 @@
 //! A drop-tail bottleneck of constant rate and the fixed delay behind it, or either alone, as one element.
 //!
-//! When such a bottleneck takes a packet, it is known when that packet will leave, and with the delay when it will
-//! arrive: nothing that comes later can change it. A pipe therefore keeps its packets in one line with the times of
-//! their arrival, and has no event when one leaves the bottleneck. That is looked up when it matters: when the next
-//! packet asks for room, and when somebody looks at the queue.
+//! When such a bottleneck accepts a packet, it is known when that packet will leave and, with the delay, when it will
+//! arrive: no later event can change it. A pipe therefore keeps its packets in one line with the times of their
+//! arrival, and has no event when one leaves the bottleneck. Departures are computed when they matter: when the next
+//! packet needs room, and when the queue is inspected.
 //!
-//! Whoever drives a pipe must not be late. A late driver gives a packet a stamp before departures that it has already
-//! made ([`Bottleneck`](crate::Bottleneck) moves it behind them), and here there are none to be late for. Nor can its
-//! elements be changed. [`Network::fused`](crate::Network::fused) keeps to both.
+//! The driver of a pipe must not be late. A late driver assigns a packet a stamp before departures that have already
+//! happened ([`Bottleneck`](crate::Bottleneck) moves it behind them), and a pipe has no departure events. Its elements
+//! cannot be changed either. [`Network::fused`](crate::Network::fused) satisfies both conditions.
 
 use crate::bottleneck::Framing;
 use crate::fifo::{QUEUE_FULL, QueueLimit};
@@ -16,7 +16,7 @@ use crate::{Backlog, Outcomes, Packet, RateServer};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// An element that a pipe can be made of.
+/// An element that can be part of a pipe.
 pub(crate) enum PipePart {
     /// A first-in-first-out queue before a constant rate.
     Bottleneck {
@@ -33,15 +33,15 @@ struct PipeBottleneck {
     limit: QueueLimit,
     server: Constant,
     framing: Framing,
-    /// What waits, as of the last look; the packet in service does not.
+    /// Waiting packets at the last update, without the packet in service.
     backlog: Backlog,
     /// Packets at the head of the line that have left it by then.
     propagating: usize,
     /// When the next packet leaves it; [`Time::FAR`] while it is idle.
     next_departure: Time,
-    /// When the last packet that it has taken leaves it.
+    /// When the last packet that it has accepted leaves it.
     last_departure: Time,
-    /// What has left it since the start of the run.
+    /// Traffic that has left it since the start of the run.
     departed: Departures,
 }
 
@@ -56,11 +56,11 @@ pub(crate) struct Departures {
 pub(crate) struct Pipe<P> {
     /// Packets and the times at which they leave the pipe, in the order of their arrival and of these times.
     line: VecDeque<(Time, P)>,
-    /// When the first of them leaves.
+    /// When the first packet leaves.
     next_exit: Time,
     bottleneck: Option<PipeBottleneck>,
     delay: Span,
-    /// The delay is an element, even if it is zero.
+    /// True if the delay is an element, even if it is zero.
     has_delay: bool,
 }
 
@@ -95,7 +95,7 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// Puts `part` behind what there is; returned if a pipe cannot have it there.
+    /// Appends `part`; returned if a pipe cannot have it there.
     pub(crate) fn append(&mut self, part: PipePart) -> Option<PipePart> {
         match part {
             PipePart::Delay(delay) if !self.has_delay => {
@@ -107,7 +107,7 @@ impl<P: Packet> Pipe<P> {
         }
     }
 
-    /// Number of elements that it stands for.
+    /// Number of elements that it replaces.
     pub(crate) fn len(&self) -> usize {
         usize::from(self.bottleneck.is_some()) + usize::from(self.has_delay)
     }
@@ -166,7 +166,7 @@ impl<P: Packet> Pipe<P> {
         self.next_exit
     }
 
-    /// Makes what is shown from outside that of `now`.
+    /// Updates the visible state to `now`.
     pub(crate) fn catch_up(&mut self, now: Time) {
         if let Some(bottleneck) = &mut self.bottleneck {
             bottleneck.catch_up(now, &self.line, self.delay);
@@ -178,7 +178,7 @@ impl<P: Packet> Pipe<P> {
         self.delay
     }
 
-    /// What has passed from its bottleneck into its delay, if it has both.
+    /// Traffic that has passed from its bottleneck into its delay, if it has both.
     pub(crate) fn departed(&self) -> Option<Departures> {
         let bottleneck = self.bottleneck.as_ref().filter(|_| self.has_delay);
         bottleneck.map(|bottleneck| bottleneck.departed)
@@ -201,7 +201,7 @@ impl<P: Packet> Pipe<P> {
         held
     }
 
-    /// The server of its element `index`, if that has one.
+    /// The server of its element `index`, if it has one.
     pub(crate) fn server(&self, index: usize) -> Option<&dyn RateServer> {
         let bottleneck = self.bottleneck.as_ref().filter(|_| index == 0)?;
         Some(&bottleneck.server)
@@ -219,7 +219,7 @@ impl<P: Packet> Pipe<P> {
 }
 
 impl PipeBottleneck {
-    /// Lets packets leave that are to leave by `now`, and the next ones into service.
+    /// Removes packets that leave by `now`, and takes the next ones into service.
     #[inline]
     fn catch_up<P: Packet>(&mut self, now: Time, line: &VecDeque<(Time, P)>, delay: Span) {
         let mut waiting = line.range(self.propagating..).peekable();

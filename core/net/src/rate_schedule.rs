@@ -1,32 +1,32 @@
-//! Servers whose rate is constant from one instant to the next: what is common to steps, waves,
-//! on-off links and traces of rates.
+//! Servers with a piecewise constant rate: the common part of steps, waves, on-off links and traces
+//! of rates.
 //!
-//! All arithmetic is in whole numbers. Work is measured in bits times nanoseconds per second, of
-//! which a byte needs 8 000 000 000 and a rate of r bit/s does r in each nanosecond.
+//! All arithmetic is in integers. Work is measured in bits times nanoseconds per second: a byte is
+//! 8 000 000 000 units, and a rate of r bit/s does r units per nanosecond.
 
 use crate::RateServer;
 use crate::piecewise::Piecewise;
 use narrows_units::{Bytes, ParamError, Rate, Span, Time};
 
-/// The work that a byte is.
+/// The work of a byte.
 const WORK_PER_BYTE: u64 = 8_000_000_000;
 
 /// A rate as a function of time, from the start of the run.
 pub(crate) trait RateSchedule: Send {
-    /// The rate at `at`, and until when it holds. Called with times that do not fall.
+    /// The rate at `at`, and the time until which it applies. Called with non-decreasing times.
     fn piece(&mut self, at: Time) -> (u64, Time);
     /// The work that can be done between two times.
     fn work(&self, from: Time, to: Time) -> u128;
     /// The rate at any time.
     fn rate(&self, at: Time) -> u64;
-    /// Length of a repetition and the work of one, if everything repeats.
+    /// Length of a period and the work in it, if the schedule repeats.
     fn cycle(&self) -> Option<(Span, u128)> {
         None
     }
 }
 
-/// Serves packets at the rate of a schedule; the part of a nanosecond that one packet does not use
-/// up is carried to the next.
+/// Serves packets at the rate of a schedule; the fraction of a nanosecond that one packet does not
+/// use is carried over to the next.
 pub(crate) struct ScheduledRate<S> {
     schedule: S,
     /// Work of the last packet that did not fit into whole nanoseconds.
@@ -51,7 +51,7 @@ impl<S: RateSchedule> RateServer for ScheduledRate<S> {
         if let Some((length, each)) = self.schedule.cycle()
             && u128::from(work) > each
         {
-            // A slow link in many repetitions; the last one is walked to find the instant.
+            // Many periods on a slow link; the last one is searched for the instant.
             let whole = (work - 1) / each as u64;
             at += length * whole;
             work -= whole * each as u64;
@@ -88,13 +88,13 @@ impl<S: RateSchedule> RateServer for ScheduledRate<S> {
     }
 }
 
-/// A list of rates, gone through once or again and again.
+/// A list of rates, applied once or periodically.
 #[derive(Clone, Debug)]
 pub(crate) struct RateTable {
     steps: Piecewise,
     /// The work done before each step.
     done: Vec<u128>,
-    /// The work of one round, if it repeats.
+    /// The work of one period, if it repeats.
     round: u128,
 }
 
@@ -111,7 +111,7 @@ impl RateTable {
         }
         if period.is_some() && sum == 0 {
             return Err(ParamError::Conflict(
-                "the rate is zero all the time; give at least one step above it".into(),
+                "the rate is always zero; at least one step must be above zero".into(),
             ));
         }
         Ok(RateTable {
@@ -163,7 +163,7 @@ mod tests {
 
     #[test]
     fn a_packet_spans_steps() {
-        // 8 Mbit/s is a byte per microsecond; 500 bytes, then nothing for 1 ms, then half as fast.
+        // 8 Mbit/s is a byte per microsecond; 500 bytes, then a pause of 1 ms, then half the rate.
         let steps = [(0, 8_000_000), (500_000, 0), (1_500_000, 4_000_000)];
         let mut server = ScheduledRate::new(table(&steps, None));
         assert_eq!(server.serve(Time::ZERO, 1_500).ns(), 1_500_000 + 2_000_000);
@@ -182,9 +182,9 @@ mod tests {
 
     #[test]
     fn the_end_of_a_packet_is_not_put_off_by_a_pause() {
-        // Full rounds that are skipped must not hide that the packet was complete before a pause.
+        // Skipping full periods must not hide that the packet was complete before a pause.
         let mut server = ScheduledRate::new(table(&[(0, 8_000), (1_000_000, 0)], Some(10_000_000)));
-        // A byte needs one millisecond of sending, hence one round; the third ends at 21 ms.
+        // A byte needs one millisecond of sending, hence one period; the third ends at 21 ms.
         assert_eq!(server.serve(Time::ZERO, 3).ns(), 21_000_000);
     }
 
@@ -195,11 +195,12 @@ mod tests {
             Err(error) => error.to_string(),
         };
         assert!(text(&[(0, 1), (10, 2)], 10).contains("do not fit into the period"));
-        assert!(text(&[(0, 0)], 10).contains("zero all the time"));
+        assert!(text(&[(0, 0)], 10).contains("always zero"));
     }
 
     proptest! {
-        /// Packets served back to back leave when the exact integral of the rate reaches their sum.
+        /// Packets served back to back leave when the exact integral of the rate reaches the sum of
+        /// their sizes.
         #[test]
         fn back_to_back_service_is_exact(
             gaps in prop::collection::vec((1u64..2_000_000, 0u64..50_000_000), 1..8),
@@ -223,7 +224,7 @@ mod tests {
             for size in sizes {
                 work += u128::from(size) * 8_000_000_000;
                 let end = server.serve(now, size);
-                // Not yet complete a nanosecond after the whole nanoseconds, complete one later.
+                // Not complete after the full nanoseconds, complete one nanosecond later.
                 prop_assert!(schedule.work(Time::ZERO, end) <= work);
                 prop_assert!(schedule.work(Time::ZERO, end + Span::from_ns(1)) >= work);
                 prop_assert!(end >= now);

@@ -4,7 +4,7 @@ use crate::Files;
 use narrows_units::{ParamError, Stream};
 use std::sync::Arc;
 
-/// Arguments of a constructor besides its parameters.
+/// Arguments of a constructor in addition to its parameters.
 #[derive(Clone, Debug, Default)]
 pub struct ElementSetup {
     /// Seed of the run.
@@ -13,12 +13,12 @@ pub struct ElementSetup {
     pub name: String,
     /// Contents of the files that parameters name.
     pub files: Files,
-    /// Numbers of the hosts at the ends of each route: the one that sends, the one that receives.
+    /// Numbers of the hosts at the ends of each route: sender and receiver.
     pub hosts: Arc<[(u16, u16)]>,
 }
 
 impl ElementSetup {
-    /// For the element called `name`, without files.
+    /// The setup of the element called `name`, without files.
     pub fn new(seed: u64, name: &str) -> Self {
         ElementSetup {
             seed,
@@ -34,20 +34,20 @@ impl ElementSetup {
     }
 }
 
-/// Why something from a registry could not be built.
+/// An entry of a registry could not be built.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BuildError {
-    /// No entry of that name.
+    /// No entry with that name.
     #[error("unknown {what} '{name}'; known: {known}")]
     Unknown {
-        /// Kind of thing: queue, link element, rate.
+        /// Kind of entry: queue, link element, rate.
         what: &'static str,
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
-    /// Parameters were refused.
+    /// Parameters were rejected.
     #[error("{name}: {error}")]
     Params {
         /// The entry.
@@ -81,7 +81,7 @@ macro_rules! registry {
         /// Checks `params` for the entry called `name` and fills in its defaults.
         ///
         /// # Errors
-        /// An unknown name, or parameters that the entry refuses.
+        /// An unknown name, or parameters that the entry rejects.
         pub fn params(
             name: &str,
             params: &serde_json::Map<String, serde_json::Value>,
@@ -104,7 +104,7 @@ macro_rules! registry {
         /// Builds the entry called `name`.
         ///
         /// # Errors
-        /// An unknown name, or parameters that the entry refuses.
+        /// An unknown name, or parameters that the entry rejects.
         pub fn build $(<$packet: $crate::Packet + 'static>)? (
             name: &str,
             params: &serde_json::Map<String, serde_json::Value>,
@@ -120,13 +120,13 @@ macro_rules! registry {
     };
 }
 
-/// Defines `build` of a module, as `dyn TRAIT: |params, setup| VALUE`; a `?` in the value refuses parameters.
+/// Defines `build` of a module, as `dyn TRAIT: |params, setup| VALUE`; a `?` in the value rejects parameters.
 macro_rules! build {
     (dyn $trait:ident $(<$packet:ident>)? : |$params:pat_param, $setup:pat_param| $value:expr) => {
-        /// Builds it from parameters that were checked one by one.
+        /// Builds it from parameters that were checked individually.
         ///
         /// # Errors
-        /// Parameters that contradict each other, or a file that is not what it should be.
+        /// Parameters that contradict each other, or an invalid file.
         pub fn build $(<$packet: $crate::Packet + 'static>)? (
             $params: &narrows_units::Params,
             $setup: &$crate::ElementSetup,

@@ -1,7 +1,7 @@
-//! The conformance kit: what every queue and every element must keep to.
+//! The conformance kit: the contract of every queue and every element.
 //!
 //! The registries run it over all their entries with several sets of parameters ([`examples`]); an
-//! outside implementation runs it with one call ([`check_queue`], [`check_element`]). Every trial
+//! external implementation runs it with one call ([`check_queue`], [`check_element`]). Every trial
 //! takes its decisions from [`Dice`], which are random or the bytes of a fuzzer.
 
 mod cases;

@@ -2,13 +2,13 @@
 
 use narrows_units::{Bytes, Rate, Span, Time};
 
-/// Tokens in whole numbers: bits times nanoseconds per second, 8 000 000 000 to the byte.
+/// Tokens in integers: bits times nanoseconds per second, 8 000 000 000 per byte.
 #[derive(Clone, Debug)]
 pub(crate) struct TokenBucket {
     rate: u64,
     size: i128,
     tokens: i128,
-    /// When `tokens` was right.
+    /// Time to which `tokens` refers.
     at: Time,
 }
 
@@ -43,7 +43,7 @@ impl TokenBucket {
         self.at = self.at.max(now);
     }
 
-    /// Takes `bytes` out, whether they are there or not.
+    /// Removes `bytes`, even if the bucket does not hold them.
     pub(crate) fn take(&mut self, bytes: u32) {
         self.tokens -= i128::from(bytes) * PER_BYTE;
     }
@@ -53,7 +53,7 @@ impl TokenBucket {
         self.tokens >= i128::from(bytes) * PER_BYTE
     }
 
-    /// From `now` on it has another rate and size; what is in it stays, as far as it fits.
+    /// Changes rate and size at `now`; the content is kept up to the new size.
     pub(crate) fn change(&mut self, now: Time, rate: u64, burst: u64) {
         self.fill(now);
         self.rate = rate;

@@ -1,4 +1,4 @@
-//! Who is connected to whom: hosts, directed links and the routes between hosts.
+//! The topology: hosts, directed links and the routes between hosts.
 
 use crate::BuildError;
 pub use narrows_units::Direction;
@@ -10,11 +10,11 @@ use serde_json::{Map, Value};
 pub struct FlowSetup {
     /// Number, from 1.
     pub flow: u16,
-    /// Round-trip time that this flow has in addition, split over both directions (dumbbells only).
+    /// Additional round-trip time of this flow, split over both directions (dumbbells only).
     pub extra_rtt: Span,
 }
 
-/// Why a network description was refused.
+/// A network description was rejected.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum NetworkError {
     /// A member is missing, of the wrong type or contradicts another.
@@ -22,7 +22,7 @@ pub enum NetworkError {
     Shape {
         /// Place in the description.
         at: String,
-        /// The wanted parameters.
+        /// The problem.
         what: String,
     },
     /// An element could not be built.
@@ -90,7 +90,7 @@ impl<'a> Topology<'a> {
     /// "links"}]}`.
     ///
     /// # Errors
-    /// A malformed description, names that are not there, routes that are not connected.
+    /// A malformed description, unknown names, or routes that are not connected.
     pub fn from_json(json: &'a Value) -> Result<Self, NetworkError> {
         match json
             .get("kind")
@@ -142,7 +142,7 @@ impl<'a> Topology<'a> {
             json.get(key)
                 .and_then(Value::as_array)
                 .map(Vec::as_slice)
-                .ok_or_else(|| NetworkError::shape(&format!("network.{key}"), "a list is wanted"))
+                .ok_or_else(|| NetworkError::shape(&format!("network.{key}"), "a list is required"))
         };
         let word = |value: &Value, key: &str, at: &str| -> Result<String, NetworkError> {
             let word = value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -165,7 +165,7 @@ impl<'a> Topology<'a> {
             nodes
                 .iter()
                 .position(|node| node == name)
-                .ok_or_else(|| NetworkError::shape(at, format!("there is no node '{name}'")))
+                .ok_or_else(|| NetworkError::shape(at, format!("the node '{name}' does not exist")))
         };
         let mut links: Vec<LinkPlan> = Vec::new();
         for link in list("links")? {
@@ -200,7 +200,7 @@ impl<'a> Topology<'a> {
     }
 }
 
-/// A route must lead from host to host over links that follow each other, each at most once.
+/// Reads a route, which must lead from host to host over connected links, each at most once.
 fn read_route(json: &Value, hosts: &[String], links: &[LinkPlan]) -> Result<Route, NetworkError> {
     let host = |key: &str| -> Result<u16, NetworkError> {
         let name = json.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -209,7 +209,10 @@ fn read_route(json: &Value, hosts: &[String], links: &[LinkPlan]) -> Result<Rout
             .position(|host| host == name)
             .map(|index| index as u16)
             .ok_or_else(|| {
-                NetworkError::shape("network.routes", format!("there is no host '{name}'"))
+                NetworkError::shape(
+                    "network.routes",
+                    format!("the host '{name}' does not exist"),
+                )
             })
     };
     let (from, to) = (host("from")?, host("to")?);
@@ -226,8 +229,8 @@ fn read_route(json: &Value, hosts: &[String], links: &[LinkPlan]) -> Result<Rout
     let mut indices = Vec::new();
     for name in names.iter().map(|name| name.as_str().unwrap_or_default()) {
         let index = links.iter().position(|link| link.name == name);
-        let index =
-            index.ok_or_else(|| NetworkError::shape(&at, format!("there is no link '{name}'")))?;
+        let index = index
+            .ok_or_else(|| NetworkError::shape(&at, format!("the link '{name}' does not exist")))?;
         if links[index].from != here {
             return Err(NetworkError::shape(
                 &at,
@@ -268,12 +271,12 @@ fn elements<'a>(
     prefix: &str,
 ) -> Result<Named<'a>, NetworkError> {
     let list = list.and_then(Value::as_array);
-    let list = list.ok_or_else(|| NetworkError::shape(at, "a list of elements is wanted"))?;
+    let list = list.ok_or_else(|| NetworkError::shape(at, "a list of elements is required"))?;
     let named = list.iter().enumerate().map(|(index, element)| {
         let default = format!("{prefix}.{index}");
         let object = element
             .as_object()
-            .ok_or_else(|| NetworkError::shape(&default, "an element is an object"))?;
+            .ok_or_else(|| NetworkError::shape(&default, "an element must be an object"))?;
         let name = object.get("name").and_then(Value::as_str);
         Ok((name.map_or(default, str::to_owned), object))
     });
@@ -296,7 +299,7 @@ pub(crate) fn read_timeline(json: &Value) -> Result<Vec<PlannedChange<'_>>, Netw
         _ => {
             return Err(NetworkError::shape(
                 "timeline",
-                "a list of changes is wanted",
+                "a list of changes is required",
             ));
         }
     };

@@ -1,30 +1,30 @@
-//! Files of traces: how fast a link was over time, when it could send, how long it took.
+//! Files of traces: rates, delivery opportunities or delays of a link over time.
 //!
-//! Two text formats, told apart by their content:
+//! Two text formats, distinguished by their content:
 //!
-//! * **Opportunities** (mahimahi): each line is a whole number of milliseconds, not smaller than the
-//!   one above; each is an opportunity to send one packet. The last, which must be above zero, is
-//!   the length of the trace: when it is looped, everything repeats later by that time.
-//! * **CSV** with the heading `time_ns,rate_bps` or `time_s,rate_mbps` (delays: `time_ns,delay_ns`
-//!   or `time_s,delay_ms`), after lines of comment that begin with `#`. The first time is 0 and times
-//!   rise. A value holds from its time until the next row's time. The last row marks the end: its
-//!   time is the length of the trace, its value is not used.
+//! * **Opportunities** (mahimahi): each line is an integer number of milliseconds, not smaller than the one above, and
+//!   an opportunity to send one packet. The last, which must be above zero, is the length of the trace: if it is
+//!   looped, all opportunities repeat, shifted by that time.
+//! * **CSV** with the heading `time_ns,rate_bps` or `time_s,rate_mbps` (delays: `time_ns,delay_ns` or
+//!   `time_s,delay_ms`), after comment lines that begin with `#`. The first time is 0 and times increase. A value
+//!   applies from its time until the next row's time. The last row marks the end: its time is the length of the trace,
+//!   its value is not used.
 
 use narrows_units::{Files, ParamError, Params};
 use std::fmt;
 
-/// Larger numbers (ns, bit/s) leave no room for calculations.
+/// Maximum of numbers (ns, bit/s): larger ones would overflow in calculations.
 const MAX_VALUE: u64 = 1 << 62;
 const NS_PER_MS: u64 = 1_000_000;
 
 /// Rates of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RateTrace {
-    /// Times of delivery opportunities in ms, not falling, the last above zero.
+    /// Times of delivery opportunities in ms, non-decreasing, the last above zero.
     Opportunities(Vec<u64>),
     /// Rates over time.
     Rates {
-        /// (ns, bit/s) with rising times, the first 0.
+        /// (ns, bit/s) with increasing times, the first 0.
         steps: Vec<(u64, u64)>,
         /// Length of the trace in ns.
         end: u64,
@@ -34,13 +34,13 @@ pub enum RateTrace {
 /// Delays of a link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DelayTrace {
-    /// (ns, ns of delay) with rising times, the first 0.
+    /// (ns, ns of delay) with increasing times, the first 0.
     pub steps: Vec<(u64, u64)>,
     /// Length of the trace in ns.
     pub end: u64,
 }
 
-/// Why a trace was refused, with the line if there is one to blame.
+/// A trace was rejected, with the line of the problem if there is one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct TraceError {
     /// Number of the line, from 1.
@@ -58,7 +58,7 @@ impl fmt::Display for TraceError {
     }
 }
 
-/// The trace in the file that the parameter `file` names, as `parse` reads it.
+/// The trace in the file that the parameter `file` names, read by `parse`.
 pub(crate) fn named<T>(
     params: &Params,
     files: &Files,
@@ -70,7 +70,7 @@ pub(crate) fn named<T>(
     parse(files.content(file)?).map_err(|error| refused(params, &error))
 }
 
-/// Why an element takes no such trace.
+/// The error of an element that cannot use such a trace.
 pub(crate) fn refused(params: &Params, why: &dyn fmt::Display) -> ParamError {
     let name = params.file("file").map_or("", |file| &file.name);
     ParamError::Conflict(format!("the trace '{name}': {why}"))
@@ -104,7 +104,7 @@ pub fn parse_rates(content: &[u8]) -> Result<RateTrace, TraceError> {
     }
     let (steps, end) = table(text, "rate", [("rate_bps", 0), ("rate_mbps", 6)], MAX_VALUE)?;
     if steps.iter().all(|step| step.1 == 0) {
-        return whole("every rate is 0, so the trace lets nothing through");
+        return whole("every rate is 0, so the trace lets no packet pass");
     }
     Ok(RateTrace::Rates { steps, end })
 }
@@ -130,7 +130,7 @@ fn text(content: &[u8]) -> Result<&str, TraceError> {
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
-/// The lines without their ends; the end of the last line begins no further one.
+/// The lines without their terminators; a terminator after the last line does not start another.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().zip(1..).map(|(line, number)| (number, line))
 }
@@ -150,7 +150,7 @@ fn opportunities(text: &str) -> Result<Vec<u64>, TraceError> {
     for (number, line) in lines(text) {
         if line.is_empty() || !line.bytes().all(|byte| byte.is_ascii_digit()) {
             let what = format!(
-                "'{}' is no time; each line is a whole number of milliseconds",
+                "'{}' is not a time; each line is a whole number of milliseconds",
                 shown(line)
             );
             return at(number, what);
@@ -167,7 +167,7 @@ fn opportunities(text: &str) -> Result<Vec<u64>, TraceError> {
         before = time;
     }
     if before == 0 {
-        return whole("the last time is 0 ms, so the trace has no length; it must be more than 0");
+        return whole("the last time is 0 ms, so the trace has no length; it must be above 0");
     }
     Ok(times)
 }
@@ -252,8 +252,8 @@ fn table(
     }
 }
 
-/// A decimal number times 10^`digits`, halves rounded up; what is too large becomes the largest.
-/// Whole numbers only when `digits` is zero. `None` for anything else.
+/// A decimal number times 10^`digits`, halves rounded up, saturating. Integers only if `digits` is zero. `None` for
+/// anything else.
 fn decimal(text: &str, digits: u32) -> Option<u64> {
     let all_digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
     if digits == 0 {
@@ -342,10 +342,10 @@ mod tests {
         );
         assert_eq!(
             refused("1\n\n2\n"),
-            "line 2: '' is no time; each line is a whole number of milliseconds"
+            "line 2: '' is not a time; each line is a whole number of milliseconds"
         );
-        assert!(refused("1\n-2\n").starts_with("line 2: '-2' is no time"));
-        assert!(refused("1\n2.5\n").starts_with("line 2: '2.5' is no time"));
+        assert!(refused("1\n-2\n").starts_with("line 2: '-2' is not a time"));
+        assert!(refused("1\n2.5\n").starts_with("line 2: '2.5' is not a time"));
         assert_eq!(
             refused("1\n5\n4\n"),
             "line 3: the time 4 ms comes before 5 ms of the line above"

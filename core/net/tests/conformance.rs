@@ -1,4 +1,4 @@
-//! Every entry of every registry through all trials.
+//! Runs all trials on every entry of every registry.
 
 use narrows_net::testing::fuzz::{self, bottleneck_trial, link_trial, setup};
 use narrows_net::testing::play::{network, play, script};
@@ -48,11 +48,11 @@ fn every_registered_element_conforms() {
 #[test]
 fn every_parameter_of_an_element_may_change_while_packets_are_inside() {
     for entry in links::ALL {
-        // All sets one after the other, and back to the first.
+        // All sets one after another, and back to the first.
         let mut sets = examples(entry);
         sets.push(sets[0].clone());
         link_trial(entry, &sets).run(&mut Dice::random(1, 2_000));
-        // Each in turn, so that order is demanded where no set in the trial gives it up.
+        // Each in turn, so that order is required unless a set in the trial gives it up.
         for set in &sets[1..] {
             let pair = [sets[0].clone(), set.clone(), sets[0].clone()];
             link_trial(entry, &pair).run(&mut Dice::random(2, 500));
@@ -75,7 +75,7 @@ fn every_bottleneck_conforms() {
     }
 }
 
-/// Utilization divides by what servers say that they could have carried.
+/// Utilization divides by the capacity that servers report.
 #[test]
 fn capacity_is_what_a_busy_server_carries() {
     for entry in rates::ALL {
@@ -100,16 +100,16 @@ fn capacity_is_what_a_busy_server_carries() {
             let capacity = |from, to| server.capacity(from, to).get();
             let whole = capacity(Time::ZERO, at);
             // One opportunity more or less at the end, of the largest size in the examples; all
-            // that fall on one instant in the largest trace are fewer bytes than that.
+            // opportunities at one instant in the largest trace have fewer bytes than that.
             assert!(
                 whole.abs_diff(carried) <= 20_000,
                 "{} {set:?}: {whole} {carried}",
                 entry.name
             );
-            // Asked before anything was served, it foresees the same.
+            // Before any service, it predicts the same.
             let fresh = rates::build(entry.name, set, &setup()).unwrap();
             assert_eq!(fresh.capacity(Time::ZERO, at).get(), whole);
-            // Parts add up, but for the byte that each rounds off.
+            // Parts add up, except for the byte that each loses by rounding.
             let middle = times[1_234];
             let parts = capacity(Time::ZERO, middle) + capacity(middle, at);
             assert!(whole - parts <= 1, "{} {set:?}", entry.name);
@@ -117,7 +117,7 @@ fn capacity_is_what_a_busy_server_carries() {
     }
 }
 
-/// A driver that is late by random amounts sees the same as one that is never late.
+/// A driver that is late by random amounts has the same results as one that is never late.
 #[test]
 fn lateness_of_the_driver_does_not_enter_the_model() {
     let script = script(3, 1_000);
@@ -184,7 +184,7 @@ fn builders_refuse_in_one_sentence() {
     files.files.insert("slots", b"4\n5\n".to_vec());
     let slots = json!({"file": {"name": "a.trace", "sha256": "slots"}});
     let error = rates::build("poissontrace", slots.as_object().unwrap(), &files).err();
-    let says = "it has opportunities to send, and rates over time are wanted";
+    let says = "it contains opportunities to send, but rates over time are required";
     assert!(error.unwrap().to_string().ends_with(says));
     let unknown = json!({"file": {"name": "b.trace", "sha256": "missing"}});
     assert!(rate("trace", unknown).contains("'b.trace' is not at hand"));

@@ -1,5 +1,4 @@
-//! A network whose elements work as one where they can does to every packet what the same network does element by
-//! element.
+//! A network with fused elements treats every packet like the same network without fusing.
 
 use narrows_net::testing::TestPacket;
 use narrows_net::testing::play::{Played, play};
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 
 const MS: u64 = 1_000_000;
 
-/// Elements whose times are whole milliseconds for the packets of [`script`], so that much happens at one instant.
+/// Elements whose times are whole milliseconds for the packets of [`script`], so that many events coincide.
 fn elements(dice: &mut Stream) -> Value {
     let count = 1 + dice.below(4);
     let element = |dice: &mut Stream| match dice.below(8) {
@@ -31,7 +30,7 @@ fn elements(dice: &mut Stream) -> Value {
     (0..count).map(|_| element(dice)).collect()
 }
 
-/// Routes that share links, one of them in an order that makes a link act before one that it hands packets to.
+/// Routes that share links, one of them in an order in which a link acts before one that it passes packets to.
 fn graph(dice: &mut Stream) -> Value {
     let hosts = ["a", "b", "c", "d"].map(|name| json!({"name": name}));
     let ends = [
@@ -71,7 +70,7 @@ fn script(dice: &mut Stream) -> Vec<(Time, TestPacket)> {
     (0..300).map(packet).collect()
 }
 
-/// What happened until `end`, and what is seen of each element then.
+/// Events until `end`, and the visible state of each element then.
 type Seen = (Played, Vec<(Backlog, Backlog, ElementCounters)>);
 
 fn seen(mut network: Network<TestPacket>, script: &[(Time, TestPacket)], end: Time) -> Seen {

@@ -1,4 +1,4 @@
-//! Which parts of a network share nothing, and a network that is left to one of them.
+//! The independent parts of a network, and a network restricted to one of them.
 
 use narrows_net::testing::TestPacket;
 use narrows_net::{Files, Network, Outcomes, Plan};
@@ -29,7 +29,7 @@ fn what_hosts_of_different_groups_send_meets_nowhere() {
     let route =
         |from: &str, to: &str, links: &[&str]| json!({"from": from, "to": to, "links": links});
     let names = ["a", "b", "c", "d", "idle"].map(|name| json!({"name": name}));
-    // a and b send over the same link to c, c answers both; d sends to c over a link of its own.
+    // a and b send over the same link to c, c answers both; d sends to c over a separate link.
     let graph = json!({"kind": "graph", "hosts": names, "routers": ["r"],
         "links": [link("a-r", "a", "r", 1), link("b-r", "b", "r", 2), link("r-c", "r", "c", 3),
                   link("c-r", "c", "r", 4), link("r-a", "r", "a", 5), link("d-c", "d", "c", 6),

@@ -1,5 +1,5 @@
-//! The trace link against the definition of mahimahi's format, played by a model that shares no code
-//! with it: it walks through all opportunities one by one.
+//! The trace link compared with the definition of mahimahi's format, implemented by a model that shares no code with it
+//! and iterates over all opportunities one by one.
 
 use narrows_net::testing::TestPacket;
 use narrows_net::{Files, Network, Outcomes, Plan};
@@ -10,8 +10,8 @@ use std::collections::VecDeque;
 
 const MS: u64 = 1_000_000;
 
-/// The times (ns) of all opportunities before `end`, as the format defines them: one per line, and
-/// at the end all again, later by the last time stamp.
+/// The times (ns) of all opportunities before `end`, as the format defines them: one per line, repeated at the end,
+/// shifted by the last time stamp.
 fn opportunities(lines: &[u64], end: u64) -> Vec<u64> {
     let last = lines[lines.len() - 1];
     let mut times = Vec::new();
@@ -27,16 +27,16 @@ fn opportunities(lines: &[u64], end: u64) -> Vec<u64> {
     times
 }
 
-/// What the definition says: (departure, number) of each packet, and the numbers of those dropped.
+/// Results by the definition: (departure, number) of each packet, and the numbers of dropped ones.
 ///
-/// An opportunity moves 1500 bytes of what is there at its instant; a packet is out of the queue
-/// once its first byte has moved, and has left when its last one has.
+/// An opportunity moves 1500 bytes of the packets that wait at its instant; a packet has left the queue once its first
+/// byte has moved, and has left the link once its last byte has.
 #[derive(Default)]
 struct Model {
     queue: VecDeque<(u64, u64)>,
-    /// Number and bytes still to be moved of the packet of which a part has moved.
+    /// Number and remaining bytes of the packet that has moved partly.
     begun: Option<(u64, u64)>,
-    /// What is left of the opportunities of this very instant.
+    /// Remaining bytes of the opportunities of this instant.
     left_over: u64,
     departures: Vec<(u64, u64)>,
 }
@@ -97,7 +97,7 @@ fn text(lines: &[u64]) -> String {
     lines.concat()
 }
 
-/// What our link makes of it.
+/// Results of the trace link.
 fn by_link(
     lines: &[u64],
     arrivals: &[(u64, u64)],
@@ -134,7 +134,7 @@ fn by_link(
 
 #[test]
 fn packets_share_opportunities_and_span_them() {
-    // One opportunity at 2 ms and two at 5 ms, again and again.
+    // One opportunity at 2 ms and two at 5 ms, periodically.
     let lines = [2, 5, 5];
     let arrivals = [
         (0, 700),         // with the next one at 2 ms
@@ -159,7 +159,7 @@ fn packets_share_opportunities_and_span_them() {
 
 #[test]
 fn a_packet_that_waits_for_an_opportunity_counts_for_the_limit() {
-    // The queue of one packet on Pantheon's links: what waits for the next millisecond is in it.
+    // The queue of one packet on Pantheon's links: a packet that waits for the next millisecond occupies it.
     let arrivals = [(100, 1500), (200, 1500), (MS + 100, 1500)];
     let one = json!({"kind": "droptail", "packets": 1});
     let (left, drops) = by_link(&[1], &arrivals, &one, 10 * MS);

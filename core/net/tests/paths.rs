@@ -49,7 +49,7 @@ fn bottleneck(rate: u64, queue: &Value) -> Value {
     json!({"kind": "bottleneck", "rate": {"kind": "constant", "rate": rate}, "queue": queue})
 }
 
-/// Pushes `(time, packet)` pairs and returns what leaves as `(time, uid)` and what is dropped.
+/// Pushes `(time, packet)` pairs and returns departures as `(time, uid)`, and drops.
 fn play(
     network: &mut Network<TestPacket>,
     script: &[(Time, TestPacket)],
@@ -129,7 +129,7 @@ fn limits_in_bytes_and_packets_both_hold() {
         .map(|(size, uid)| (us(0), packet(uid, *size)))
         .collect();
     let (_, drops) = play(&mut network, &script);
-    // 1 is in service; 2, 3 and 4 fill three places with 1500 bytes; 5 finds no place.
+    // 1 is in service; 2, 3 and 4 fill three places with 1500 bytes; 5 finds no room.
     assert_eq!(drops, [5, 6]);
 }
 
@@ -205,7 +205,7 @@ fn random_loss_has_its_ratio_and_its_own_stream() {
     assert_ne!(drops, lossy("forward.1"));
 }
 
-/// A driver that is late by random amounts sees the same model times as one that is never late.
+/// A driver that is late by random amounts has the same model times as one that is never late.
 #[test]
 fn lateness_of_the_driver_does_not_enter_the_model() {
     let path = json!([
@@ -230,7 +230,8 @@ fn lateness_of_the_driver_does_not_enter_the_model() {
     let mut next = 0;
     let mut now = Time::ZERO;
     while next < script.len() || path.next_wakeup() != Time::FAR {
-        // Wakes up late, finds several arrivals with their stamps, then releases what is due.
+        // Wakes up late, finds several arrivals with their stamps, then releases packets that are
+        // due.
         now += Span::from_us(stream.below(5_000));
         while next < script.len() && script[next].0 <= now {
             path.push(script[next].0, script[next].1, &mut outcomes);
@@ -285,7 +286,7 @@ fn descriptions_are_refused_with_the_place() {
     );
     assert!(refuse(json!([{"kind": "delay"}])).contains("parameter 'delay' is missing"));
     assert!(refuse(json!([{"kind": "bottleneck"}])).contains("'rate' must be an object"));
-    assert!(refuse(json!([7])).contains("an element is an object"));
+    assert!(refuse(json!([7])).contains("an element must be an object"));
     let json = json!({"kind": "star"});
     let error = build(&json, &Value::Null, &[]).err().unwrap().to_string();
     assert_eq!(
@@ -294,7 +295,7 @@ fn descriptions_are_refused_with_the_place() {
     );
 }
 
-/// A chain of two links with a bottleneck each, and the way back.
+/// A chain of two links with a bottleneck each, and the return path.
 fn chain() -> Value {
     let slow = |rate: u64| bottleneck(rate, &json!({"kind": "unlimited"}));
     json!({"kind": "graph", "hosts": [{"name": "a"}, {"name": "b"}], "routers": ["r"],
@@ -402,7 +403,10 @@ fn graphs_and_timelines_are_refused_with_the_place() {
     let same = |json: &mut Value| json["routers"][0] = json!("a");
     assert_eq!(refuse(&same, Value::Null), "a: two nodes have this name");
     let nobody = json!([{"at_ns": 1, "element": "x", "set": {}}]);
-    assert_eq!(refuse(&|_| (), nobody), "timeline: there is no element 'x'");
+    assert_eq!(
+        refuse(&|_| (), nobody),
+        "timeline: the element 'x' does not exist"
+    );
     let wrong = json!([{"at_ns": 1, "element": "r-b.1", "set": {"dely": 1}}]);
     assert!(refuse(&|_| (), wrong).contains("unknown parameter 'dely'"));
 }

@@ -158,7 +158,7 @@ def _read_mahimahi(content: bytes, path: Path) -> Opportunities:
     if not times:
         raise DataError(f"{path}: is empty; a trace has at least one line")
     if times[-1] == 0:
-        raise DataError(f"{path}: the last time is 0 ms, so the trace has no length; it must be more than 0")
+        raise DataError(f"{path}: the last time is 0 ms, so the trace has no length; it must be above 0")
     return Opportunities(np.array(times, dtype=np.int64))
 
 
@@ -196,7 +196,7 @@ def _columns(rows: list[tuple[int, int, int]], path: Path) -> tuple[Integers, In
 def _rates(rows: list[tuple[int, int, int]], path: Path) -> Rates:
     found = Rates(*_columns(rows, path))
     if not found.rate_bps.any():
-        raise DataError(f"{path}: every rate is 0, so the trace lets nothing through")
+        raise DataError(f"{path}: every rate is 0, so the trace lets no packet pass")
     return found
 
 

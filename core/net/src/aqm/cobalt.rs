@@ -1,24 +1,24 @@
-//! The COBALT law: CoDel and BLUE beside each other, for each queue of `cake`.
+//! The COBALT law: CoDel and BLUE in parallel, for each queue of `cake`.
 //!
 //! Source: Palmei et al., Design and Evaluation of COBALT Queue Discipline, LANMAN 2019; Høiland-Jørgensen, Täht and
-//! Morton, Piece of CAKE, LANMAN 2018, section III.C. The CoDel part signals at the times of CoDel's law from the
-//! first packet above the target on that finds a signal due, keeps its count when the queue gets better, and lets it
-//! fall at the same times at which it would have risen. It drops or marks one packet at a time. The BLUE part is a
-//! probability of drops (also of packets that could be marked) that grows with each overflow and shrinks with each
-//! time at which the queue is found empty, at most once in a `target`.
+//! Morton, Piece of CAKE, LANMAN 2018, section III.C. The CoDel part signals at the times of CoDel's law, starting with
+//! the first packet above the target for which a signal is due, keeps its count when the queue improves, and decrements
+//! it at the same times at which it would have incremented it. It drops or marks one packet at a time. The BLUE part is
+//! a drop probability (also for packets that could be marked) that grows with each overflow and shrinks each time the
+//! queue is found empty, at most once per `target`.
 
 use super::{AqmVerdict, Departure};
 use crate::DropReason;
 use narrows_units::{Span, Stream, Time};
 
-/// Why it drops on schedule.
+/// Reason of scheduled drops.
 const COBALT: DropReason = DropReason("cobalt");
-/// Why it drops by chance.
+/// Reason of random drops.
 const BLUE: DropReason = DropReason("blue");
 
-/// Increase of the probability by an overflow.
+/// Increase of the probability per overflow.
 const MORE: f64 = 1.0 / 256.0;
-/// Decrease of it by an empty queue.
+/// Decrease of the probability per empty queue.
 const LESS: f64 = 1.0 / 4096.0;
 
 /// Parameters that all queues under the law share.
@@ -26,9 +26,9 @@ const LESS: f64 = 1.0 / 4096.0;
 pub(crate) struct CobaltSettings {
     /// Waiting time that may persist.
     pub(crate) target: Span,
-    /// Time in which senders can answer.
+    /// Time within which senders can react.
     pub(crate) interval: Span,
-    /// True if packets are marked that can be.
+    /// True if packets that can be marked are marked.
     pub(crate) ecn: bool,
 }
 
@@ -47,11 +47,11 @@ pub(crate) struct CobaltState {
     /// When the next signal is due, or the count falls.
     next: Time,
     dropping: bool,
-    /// Probability of a drop by chance.
+    /// Probability of a random drop.
     blue: f64,
-    /// When that changed last.
+    /// When `blue` last changed.
     changed: Time,
-    /// When the queue was found empty last.
+    /// When the queue was last found empty.
     emptied: Time,
 }
 
@@ -78,7 +78,7 @@ impl CobaltState {
         self.decay(set, now);
     }
 
-    /// The queue has been empty until `now`: what would have been found, had anybody looked, is made up for.
+    /// The queue has been empty until `now`: catches up on the decreases of the idle time.
     pub(crate) fn idle(&mut self, set: &CobaltSettings, now: Time) {
         if self.blue > 0.0 {
             let since = self.changed.max(self.emptied);
@@ -91,7 +91,7 @@ impl CobaltState {
         self.decay(set, now);
     }
 
-    /// True if nothing is left of what it has learned.
+    /// True if its state equals the initial one.
     pub(crate) fn forgotten(&self) -> bool {
         self.count == 0 && self.blue <= 0.0
     }
@@ -103,7 +103,7 @@ impl CobaltState {
         }
     }
 
-    /// About a packet that is about to leave.
+    /// Decides about a packet that is about to leave.
     pub(crate) fn leaving(
         &mut self,
         set: &CobaltSettings,
@@ -136,7 +136,7 @@ impl CobaltState {
         if self.blue > 0.0 && !matches!(verdict, AqmVerdict::Drop(_)) && chance.chance(self.blue) {
             verdict = AqmVerdict::Drop(BLUE);
         }
-        // Signals that are overdue are not made up for in a burst.
+        // Overdue signals are not sent in a burst.
         if self.count == 0 {
             self.next = now + set.interval;
         } else if now > self.next && !matches!(verdict, AqmVerdict::Drop(_)) {

@@ -1,11 +1,10 @@
 //! The CoDel law, for one queue (`codel`) and for each of many (`fqcodel`).
 //!
-//! Source: RFC 8289, section 5 (the pseudo-code, with its way of resuming the count of an earlier
-//! dropping state). The pseudo-code takes packets out of the queue in loops; here the same decisions
-//! are made packet by packet, and what a drop leaves to be decided with the next packet is remembered
-//! (`Pending`). Where a packet can be marked, a mark takes the place of the drop: the count rises
-//! and the next time is set as for a drop, but the packet leaves, so that one call marks one packet
-//! (as the reference implementation in Linux does). `ce_threshold` is section 5.2.7 of RFC 8290.
+//! Source: RFC 8289, section 5 (the pseudo-code, including how it resumes the count of an earlier dropping state). The
+//! pseudo-code dequeues packets in loops; here the same decisions are made packet by packet, and a decision that a drop
+//! leaves to the next packet is stored (`Pending`). If a packet can be marked, a mark replaces the drop: the count
+//! rises and the next time is set as for a drop, but the packet leaves, so that one call marks one packet (as the
+//! reference implementation in Linux does). `ce_threshold` is section 5.2.7 of RFC 8290.
 
 use super::{AqmLaw, AqmVerdict, Departure};
 use crate::DropReason;
@@ -21,9 +20,9 @@ params! {
         target: Span(1.0..=1e10) = "5 ms", "RFC 8289, section 4.4: 5 ms";
         /// How long the waiting time must stay above the target before the first signal.
         interval: Span(1.0..=1e12) = "100 ms", "RFC 8289, section 4.3: 100 ms";
-        /// While no more than this waits, nothing is dropped.
+        /// No packet is dropped while the backlog is at most this.
         mtu: Bytes(0.0..=1e9) = 1500, "RFC 8289, section 5.3: the MTU of the interface";
-        /// Whether packets that can be marked are marked in place of dropped.
+        /// Whether packets that can be marked are marked instead of dropped.
         ecn: Flag = true, "RFC 8290, section 5.2.6: on";
         /// Packets that can be marked and have waited longer than this are marked; absent: none.
         ce_threshold: Option<Span>, "RFC 8290, section 5.2.7: off";
@@ -37,19 +36,19 @@ impl CodelParams {
     }
 }
 
-/// State that the drop just made leaves for the next packet.
+/// State that the last drop leaves for the next packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Pending {
     #[default]
     Nothing,
-    /// It was the first of a dropping state: the next packet leaves.
+    /// It was the first drop of a dropping state: the next packet leaves.
     Entered,
-    /// It was a further one: perhaps the next packet is due as well.
+    /// It was a further drop: the next packet may be due as well.
     Continued,
 }
 
-/// The state of one queue under the law. It need not be told when the queue runs dry: the last packet
-/// has nothing behind it, which ends the dropping state.
+/// The state of one queue under the law. It needs no notification when the queue becomes empty: the last packet has no
+/// backlog behind it, which ends the dropping state.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct CodelState {
     first_above: Option<Time>,
@@ -115,7 +114,7 @@ impl CodelState {
             return AqmVerdict::Pass;
         }
         self.dropping = true;
-        // If the last dropping state ended not long ago, its rate is a good one to start with.
+        // If the last dropping state ended recently, its rate is a good starting point.
         let made = self.count - self.last_count;
         let recent = now.since(self.drop_next) < set.interval * 16;
         self.count = if made > 1 && recent { made } else { 1 };
@@ -129,7 +128,7 @@ impl CodelState {
     }
 }
 
-/// The law over one queue.
+/// The law for one queue.
 pub(crate) struct Codel {
     pub(crate) settings: CodelParams,
     pub(crate) state: CodelState,

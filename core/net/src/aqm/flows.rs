@@ -1,12 +1,12 @@
-//! Many FIFO queues in one store, and lists of them: what fair queueing is built on.
+//! Many FIFO queues in one store, and lists of them: the basis of fair queueing.
 //!
-//! Packets lie in one slab and are linked by index, and so are the queues that wait for their turn.
-//! Memory grows to the largest number of packets that ever waited, and no further.
+//! Packets are in one slab and linked by index, and so are the queues that wait for their turn.
+//! Memory grows to the maximum number of packets that ever waited, and no further.
 
 use crate::{Backlog, Packet};
 use narrows_units::Time;
 
-/// The index that means none.
+/// The null index.
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug)]
@@ -25,12 +25,12 @@ struct FlowQueue<S> {
     oldest: u32,
     youngest: u32,
     backlog: Backlog,
-    /// The queue behind it in its list.
+    /// The next queue in its list.
     next: u32,
     state: S,
 }
 
-/// Packets in many queues, each of which has a state `S` of its own.
+/// Packets in many queues, each with a state `S`.
 #[derive(Clone, Debug)]
 pub(crate) struct Flows<P, S> {
     nodes: Vec<Node<P>>,
@@ -78,7 +78,7 @@ impl<P: Packet, S> Flows<P, S> {
         self.queues[flow as usize].backlog
     }
 
-    /// Backlog of all of them.
+    /// Backlog of all queues.
     #[inline]
     pub(crate) fn backlog(&self) -> Backlog {
         self.backlog
@@ -197,7 +197,7 @@ impl FlowList {
         self.last = flow;
     }
 
-    /// Takes the first queue out.
+    /// Removes the first queue.
     pub(crate) fn take<P: Packet, S>(&mut self, flows: &Flows<P, S>) -> Option<u32> {
         let first = self.first()?;
         self.first = flows.queues[first as usize].next;
@@ -214,8 +214,8 @@ impl FlowList {
         }
     }
 
-    /// The queue of the list with most of what `measure` counts; the one nearest to its turn
-    /// among equals.
+    /// The queue of the list for which `measure` is largest; among equals, the one nearest to its
+    /// turn.
     pub(crate) fn largest<P: Packet, S>(
         self,
         flows: &Flows<P, S>,
@@ -286,7 +286,11 @@ mod tests {
         let mut seen = Vec::new();
         flows.visit(&mut |packet| seen.push(packet.uid));
         assert_eq!(seen, plain.concat_all());
-        assert_eq!(flows.nodes.len(), most, "no more places than ever waited");
+        assert_eq!(
+            flows.nodes.len(),
+            most,
+            "no more nodes than packets ever waited"
+        );
     }
 
     trait ConcatAll {

@@ -1,4 +1,4 @@
-//! A FIFO with a limit that does what a law says.
+//! A FIFO with a limit that applies the verdicts of a law.
 
 use super::{AqmLaw, AqmVerdict, ArrivingPacket, Departure, Stamped, can_be_marked, mark, obey};
 use crate::fifo::{QUEUE_FULL, QueueLimit};

@@ -4,7 +4,7 @@ use crate::{Backlog, Packet};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// A FIFO that remembers since when each packet waits.
+/// A FIFO that remembers when each packet arrived.
 #[derive(Clone, Debug)]
 pub(crate) struct Stamped<P> {
     store: VecDeque<(Time, P)>,

@@ -1,8 +1,8 @@
-//! From the number of a connection to the number of its queue, without collisions.
+//! A map from connection numbers to queue numbers, without collisions.
 //!
 //! Open addressing with linear probing, and deletion by moving later entries up (Knuth, The Art of
-//! Computer Programming 3, section 6.4, algorithm R). It grows to the largest number of connections
-//! that ever waited at once, and allocates for nothing else.
+//! Computer Programming 3, section 6.4, algorithm R). It grows to the maximum number of connections
+//! that ever waited at once, and allocates for no other reason.
 
 /// A bijection on 64 bits whose results look random (the finaliser of SplitMix64; Steele, Lea and
 /// Flood 2014).
@@ -40,7 +40,7 @@ impl AqmTable {
         mix(u64::from(connection)) as usize & (self.slots.len() - 1)
     }
 
-    /// Where `connection` is, or where it would go.
+    /// The slot of `connection`, or the slot where it would be inserted.
     fn find(&self, connection: u32) -> usize {
         let mut slot = self.home(connection);
         while self.slots[slot].is_some_and(|(owner, _)| owner != connection) {

@@ -1,11 +1,10 @@
 //! Aggregation: packets pass in groups, at fixed times.
 //!
-//! At each multiple of `time` since the start of the run there are `packets` opportunities, each of
-//! which moves `bytes` bytes; small packets share them, and what is not used at that instant is
-//! lost. That is exactly what a mahimahi trace of `packets` equal lines does, so Pantheon's paths
-//! with aggregated acknowledgements are `packets: 1, time: 100 ms` (a trace of one line, 100) and
-//! `packets: 10, time: 200 ms` (ten lines, 200), put on the way back. With `bytes: 0` each packet
-//! takes an opportunity of its own, however small it is. The queue in front is unlimited.
+//! At each multiple of `time` since the start of the run there are `packets` opportunities, each of which moves `bytes`
+//! bytes; small packets share them, and capacity not used at that instant is lost. This is exactly the behaviour of a
+//! mahimahi trace of `packets` equal lines, so Pantheon's paths with aggregated acknowledgements are `packets: 1, time:
+//! 100 ms` (a trace of one line, 100) and `packets: 10, time: 200 ms` (ten lines, 200) on the return path. With `bytes:
+//! 0` each packet takes a whole opportunity, however small it is. The queue in front is unlimited.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
@@ -14,7 +13,7 @@ use narrows_units::{ParamError, Params, Time, params};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "ackaggregation",
-    summary: "Lets packets (acknowledgements, on a way back) pass in groups at fixed times only",
+    summary: "Passes packets (acknowledgements, on a return path) in groups at fixed times only",
     source: "the aggregation paths of Pantheon (Yan et al., USENIX ATC 2018): 1 opportunity per 100 ms, and 10 per 200 ms",
     params: AckGroupsParams::PARAMS,
     shorthand: &[],
@@ -44,10 +43,10 @@ params! {
 
 struct AckGroups {
     time: u64,
-    /// Room of one group, in bytes, or in packets when `whole` is set.
+    /// Capacity of one group, in bytes, or in packets if `whole` is set.
     room: u64,
     whole: bool,
-    /// The latest group that has been begun: its number, and what is left of its room.
+    /// The latest group that has begun: its number and its remaining capacity.
     group: u64,
     left: u64,
 }

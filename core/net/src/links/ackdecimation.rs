@@ -1,10 +1,10 @@
-//! ACK decimation: a device that saves its slow or shared return link from acknowledgements.
+//! ACK decimation: a device that reduces acknowledgements on its slow or shared return link.
 //!
-//! Of the pure acknowledgements of one connection it keeps every n-th; each of the others waits and
-//! is dropped when the next arrives, which tells at least as much. One that has waited for `hold`,
-//! counted from the first of its group, goes on, so that the last one of a flight arrives as well.
-//! Everything else passes at once. Like the devices that do this, it does not look at what an
-//! acknowledgement says.
+//! It keeps every n-th pure acknowledgement of a connection; each of the others waits and is
+//! dropped when the next arrives, which acknowledges at least as much. An acknowledgement that has
+//! waited for `hold`, counted from the first of its group, is forwarded, so that the last one of a
+//! flight arrives as well. All other packets pass immediately. Like real devices of this kind, it
+//! does not inspect the content of acknowledgements.
 
 use crate::per_packet::DelayLine;
 use crate::{Backlog, Change, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder, DropReason};
@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["keep"],
     example: Example::new(
         "{ackdecimation: 4 packets}",
-        "Of acknowledgements, one per ms, every fourth is kept; the others are dropped.",
+        "Every fourth of the acknowledgements, sent one per ms, is kept; the others are dropped.",
     )
     .picture(r#"{"load": [{"every_us": 1000, "spans_s": [[0, 0.4]], "size": 40, "ack": true}], "seconds": 0.4,
                "bin_ms": 20, "view": "rate"}"#),
@@ -33,7 +33,7 @@ pub const EFFECTS: LinkEffects = LinkEffects {
     ..LinkEffects::drops(&[ACK_THINNED])
 };
 
-/// Why an acknowledgement that a newer one replaces is dropped.
+/// Reason of drops of acknowledgements that a newer one replaces.
 pub const ACK_THINNED: DropReason = DropReason("ack_thinned");
 
 crate::registry::build!(dyn Element<P>: |params, _| Decimation {
@@ -46,19 +46,19 @@ crate::registry::build!(dyn Element<P>: |params, _| Decimation {
 params! {
     /// Parameters.
     struct AckDecimationParams {
-        /// Of so many acknowledgements one is kept.
+        /// One of this many acknowledgements is kept.
         keep: PacketCount(1.0..=1e6);
         /// How long an acknowledgement waits for a newer one, counted from the first of its group.
         hold: Span(0.0..=3.6e12) = "25 ms";
     }
 }
 
-/// The acknowledgements of one connection since one was let through.
+/// The acknowledgements of one connection since one was forwarded.
 struct AckGroup<P> {
     connection: u32,
-    /// Number of packets that have come.
+    /// Number of packets that have arrived.
     count: u64,
-    /// When the newest goes on by itself.
+    /// When the newest is forwarded without waiting for another.
     due: Time,
     newest: P,
 }
@@ -66,7 +66,8 @@ struct AckGroup<P> {
 struct Decimation<P> {
     params: AckDecimationParams,
     line: DelayLine<P>,
-    /// Of connections of which one waits, in the order of their times; few at any moment.
+    /// Groups of connections with a waiting acknowledgement, in the order of their times; few at
+    /// any time.
     groups: VecDeque<AckGroup<P>>,
     held: Backlog,
 }
@@ -84,7 +85,7 @@ impl<P: Packet> Element<P> for Decimation<P> {
             .position(|group| group.connection == connection);
         let Some(index) = found else {
             let due = now + self.params.hold;
-            // After a change of the settings the later one still comes later.
+            // After a change of the settings the later one still leaves later.
             let due = self.groups.back().map_or(due, |last| due.max(last.due));
             self.held.add(packet.size());
             self.groups.push_back(AckGroup {

@@ -7,7 +7,7 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "corrupt",
-    summary: "Damages each packet with a fixed probability; it uses the links behind, and the receiver discards it",
+    summary: "Damages each packet with a fixed probability; it still uses the links behind, and the receiver discards it",
     source: "Bernoulli trials from the element's own random stream",
     params: &[
         ParamSpec::new("ratio", Kind::Ratio, "Probability that a packet is damaged.").required(),

@@ -1,8 +1,8 @@
-//! A fixed propagation delay. Order is kept and nothing is ever queued.
+//! A fixed propagation delay. Order is kept and no packet is ever queued.
 //!
-//! With a `limit` it is a delay line of so many places, such as netem's: all packets under way count, so that a
-//! rate above limit / delay loses the rest although nothing waits. A packet that comes at the instant at which
-//! another one leaves finds its place free.
+//! With a `limit` it is a delay line of finite capacity, such as netem's: all packets in flight count, so that traffic
+//! above a rate of limit / delay is lost although no packet is queued. A packet that arrives at the instant at which
+//! another one leaves can take its place.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
@@ -12,7 +12,7 @@ use narrows_units::{ParamError, Params, Span, Time, params};
 pub const ENTRY: Entry = Entry {
     name: "delay",
     summary: "Delivers each packet a fixed time after it arrived",
-    source: "propagation only: nothing is queued, and order is kept; limit: Linux tc-netem(8)",
+    source: "propagation only: no packet is queued, and order is kept; limit: Linux tc-netem(8)",
     params: DelayParams::PARAMS,
     shorthand: &["delay"],
     example: Example::new("{delay: 20 ms}", "Every packet takes 20 ms."),
@@ -26,9 +26,9 @@ params! {
     struct DelayParams {
         /// One-way propagation delay.
         delay: Span(0.0..=3.6e12);
-        /// Most packets under way at once; what comes beyond is dropped; absent: no limit.
+        /// Maximum number of packets in flight; further packets are dropped; absent: no limit.
         limit: Option<PacketCount>(1.0..=4e9),
-            "Linux tc-netem(8): its limit, 1000 packets where none is given, counts packets that are being delayed";
+            "Linux tc-netem(8): its limit, by default 1000 packets, counts packets that are being delayed";
     }
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn new<P: Packet>(delay: Span) -> Delay<P> {
     PerPacket::new(FixedDelay { delay, most: u32::MAX })
 }
 
-/// The delay that any number of packets may be under way in; `None` if their number is limited.
+/// The delay if any number of packets may be in flight; `None` if their number is limited.
 pub(crate) fn unlimited(params: &Params) -> Option<Span> {
     let DelayParams { delay, limit } = DelayParams::read(params);
     limit.is_none().then_some(delay)
@@ -75,7 +75,7 @@ impl<P: Packet> PacketRule<P> for FixedDelay {
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        // Packets under way keep their delay; when it shrinks, later ones wait for them.
+        // Packets in flight keep their delay; when it shrinks, later ones wait for them.
         *self = FixedDelay::new(params);
         Ok(())
     }

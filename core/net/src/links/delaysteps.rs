@@ -9,20 +9,20 @@ use serde_json::{Map, Value};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "delaysteps",
-    summary: "Delays by an amount that changes at given times, once or again and again",
-    source: "a change of route; packets under way keep the delay with which they set out",
+    summary: "Delays by an amount that changes at given times, once or periodically",
+    source: "a change of route; packets in flight keep the delay with which they started",
     params: &ParamSpec::join::<3>(&[SteppedParams::PARAMS, &[super::REORDER]]),
     shorthand: &["steps"],
     example: Example::new(
         "{delaysteps: [[0 s, 20 ms], [400 ms, 50 ms], [700 ms, 30 ms]]}",
-        "At 700 ms the delay falls; packets wait for those before them, so that none overtakes.",
+        "At 700 ms the delay falls; packets wait for those before them, so that no packet overtakes another.",
     ),
 };
 
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Changing(least_ns));
 
-/// The shortest delay of any list of steps.
+/// The minimum delay of any list of steps.
 fn least_ns(sets: &[&Map<String, Value>]) -> u64 {
     let steps = sets.iter().filter_map(|set| set.get("steps")?.as_array());
     let delays = steps.flatten().filter_map(|step| step.get(1)?.as_u64());
@@ -34,10 +34,10 @@ crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(Stepped::new(
 params! {
     /// Parameters.
     struct SteppedParams {
-        /// Times since the start of the run and the delays from then on, for packets that arrive then; before the first
-        /// time the first delay holds.
+        /// Times since the start of the run and the delays that apply from each for packets that arrive then; before
+        /// the first time the first delay applies.
         steps: SpanSteps(0.0..=3.6e12);
-        /// After this long everything repeats; without it the last delay holds for ever.
+        /// Period after which the steps repeat; without it the last delay applies for ever.
         #[trial("2000000000")]
         period: Option<Span>(1.0..=1e18);
     }

@@ -1,4 +1,4 @@
-//! A propagation delay as it was measured.
+//! A measured propagation delay.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::piecewise::Piecewise;
@@ -9,13 +9,13 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Span, Time};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "delaytrace",
-    summary: "Delays by what a trace of delays says for the time of arrival",
-    source: "packets under way keep the delay with which they set out",
+    summary: "Delays by the value of a trace at the time of arrival",
+    source: "packets in flight keep the delay with which they started",
     params: &[FILE, LOOP, super::REORDER],
     shorthand: &["file"],
     example: Example::new(
         "{delaytrace: delays-handover.csv}",
-        "A shipped trace of delays. Where it falls, packets wait for those before them.",
+        "A shipped trace of delays. Where the delay falls, packets wait for those before them.",
     ),
 };
 
@@ -25,14 +25,14 @@ pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Changing(|_| 0
 pub(super) const FILE: ParamSpec = ParamSpec::new(
     "file",
     Kind::File,
-    "The trace: CSV with the header time_ns,delay_ns or time_s,delay_ms; a delay holds until the next row, the last row marks the end.",
+    "The trace: CSV with the header time_ns,delay_ns or time_s,delay_ms; a delay applies until the next row, the last row marks the end.",
 ).trial(&["delays", "delays-2"])
 .required();
 
 pub(super) const LOOP: ParamSpec = ParamSpec::new(
     "loop",
     Kind::Flag,
-    "Whether the trace begins anew at its end; if not, its last delay holds for ever.",
+    "Whether the trace restarts at its end; if not, its last delay applies for ever.",
 )
 .default("true");
 
@@ -40,11 +40,11 @@ crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(RecordedD
     delays: DelayTrace::new(params, setup.files.clone())?,
 }));
 
-/// The delays of a trace; also those of a trace of jitter.
+/// The delays of a trace of delays or jitter.
 pub(super) struct DelayTrace {
     steps: Piecewise,
     reorder: bool,
-    /// For changes to another file.
+    /// Files that changes may refer to.
     files: Files,
 }
 

@@ -1,4 +1,4 @@
-//! A propagation delay that changes all the time, slowly: towards one side, or to and fro.
+//! A propagation delay that changes slowly and continuously: steadily, or in oscillation.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
@@ -9,26 +9,26 @@ use std::f64::consts::TAU;
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "drift",
-    summary: "Delays by an amount that grows or shrinks steadily, swings, or both",
+    summary: "Delays by an amount that grows or shrinks steadily, oscillates, or both",
     source: "delay + slope x t + amplitude x sin(2 pi t / period), never below zero; clocks drift by some 10 ppm, paths over low orbits by some 10 ms within minutes",
     params: &ParamSpec::join::<5>(&[DriftParams::PARAMS, &[super::REORDER]]),
     shorthand: &["delay"],
     example: Example::new(
         "{drift: {delay: 20 ms, amplitude: 10 ms, period: 500 ms}}",
-        "The delay swings slowly around 20 ms.",
+        "The delay oscillates slowly around 20 ms.",
     ),
 };
 
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Changing(least_ns));
 
-/// The lowest point of the swing; nothing where the delay shrinks or changes.
+/// The minimum of the oscillation; zero if the delay shrinks or changes.
 fn least_ns(sets: &[&Map<String, Value>]) -> u64 {
     let number = |name: &str| sets[0].get(name).and_then(Value::as_f64).unwrap_or(0.0);
     if number("slope") < 0.0 || sets.len() > 1 {
         return 0;
     }
-    // Rounding may cut a nanosecond off.
+    // Rounding may remove a nanosecond.
     (number("delay") - number("amplitude") - 1.0).max(0.0) as u64
 }
 
@@ -42,10 +42,10 @@ params! {
         /// Growth in seconds per second (0.00001 is 10 ppm); may be negative.
         #[trial("0.001")]
         slope: Number(-0.1..=0.1) = 0;
-        /// Greatest distance of the swing from its middle; at most the delay.
+        /// Amplitude of the oscillation; at most the delay.
         #[trial("2000000", "5000000")]
         amplitude: Span(0.0..=3.6e12) = 0;
-        /// Length of one swing; it begins upwards.
+        /// Period of the oscillation, which begins upwards.
         period: Span(1e6..=1e18) = "60 s";
     }
 }
@@ -72,7 +72,7 @@ impl DelayDrift {
         let params = &self.params;
         let t = now.ns() as f64;
         let swing = params.amplitude.ns() as f64 * (t / params.period.ns() as f64 * TAU).sin();
-        // `as` makes zero of what is below it.
+        // `as` turns negative values into zero.
         Span::from_ns((params.delay.ns() as f64 + params.slope * t + swing).round() as u64)
     }
 }

@@ -8,7 +8,7 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Stream, Time};
 pub const ENTRY: Entry = Entry {
     name: "duplicate",
     summary: "Sends a copy behind each packet with a fixed probability",
-    source: "the copy is a packet of its own in records, follows at once and can be lost further on",
+    source: "the copy is a separate packet in records, follows immediately and can be lost later",
     params: &[
         ParamSpec::new("ratio", Kind::Ratio, "Probability that a packet is copied.").required(),
     ],

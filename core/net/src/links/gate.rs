@@ -7,7 +7,7 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Time};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "gate",
-    summary: "Lets everything pass or drops everything; timelines open and close it",
+    summary: "Passes or drops all packets; timelines open and close it",
     source: "for timelines: scenarios put one in front of a link that is cut and restored",
     params: &[
         ParamSpec::new("open", Kind::Flag, "Whether packets pass.").default("true"),
@@ -15,7 +15,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["open"],
     example: Example::new(
         "{gate: {open: true}}",
-        "A timeline closes it at 300 ms and opens it at 600 ms; what comes to a closed gate is dropped.",
+        "A timeline closes it at 300 ms and opens it at 600 ms; packets that arrive at a closed gate are dropped.",
     )
     .picture(r#"{"changes": [{"at_ns": 300000000, "element": "probe", "set": {"open": false}}, {"at_ns":
                600000000, "element": "probe", "set": {"open": true}}], "view": "rate"}"#),
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[LINK_CUT]);
 
-/// Why packets are dropped at a closed gate.
+/// Reason of drops at a closed gate.
 pub const LINK_CUT: DropReason = DropReason("link_cut");
 
 crate::registry::build!(dyn Element<P>: |params, _| {

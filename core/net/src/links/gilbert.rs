@@ -1,9 +1,8 @@
 //! Loss in bursts: a channel that is good or bad (Gilbert 1960, Elliott 1963).
 //!
-//! The channel has two states, and each packet is one step of the chain: it is lost with the
-//! probability of the present state, and then the state changes with probability `p` (good to bad)
-//! or `r` (bad to good). The channel starts good. In the long run the share p / (p + r) of all
-//! packets meets the bad state, in runs of 1/r packets on average.
+//! The channel has two states, and each packet is one step of the chain: it is lost with the probability of the present
+//! state, and then the state changes with probability `p` (good to bad) or `r` (bad to good). The channel starts good.
+//! In the long run a share p / (p + r) of all packets encounters the bad state, in runs of 1/r packets on average.
 
 use super::loss::RANDOM_LOSS;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
@@ -19,7 +18,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &[],
     example: Example::new(
         "{gilbert: {p: 2 %, r: 20 %}}",
-        "Losses come in bursts: each packet begins a bad time with 2 % and ends one with 20 %.",
+        "Losses come in bursts: with each packet, a bad period begins with probability 2 % and ends with 20 %.",
     )
     .picture(r#"{"view": "rate"}"#),
 };
@@ -43,7 +42,7 @@ params! {
         /// Probability of loss while good.
         good: Ratio = 0, "Gilbert 1960: none";
         /// Probability of loss while bad.
-        bad: Ratio = 1, "the simple Gilbert model: everything";
+        bad: Ratio = 1, "the simple Gilbert model: all packets";
     }
 }
 

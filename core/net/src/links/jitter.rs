@@ -1,17 +1,16 @@
-//! Random variation of delay, drawn anew for each packet.
+//! Random variation of delay, drawn independently for each packet.
 //!
 //! The laws, each of which adds a delay of zero or more:
 //!
-//! * `uniform`: anything from 0 to `spread`;
-//! * `normal`: normal with the standard deviation `spread` around `mean`; draws below zero are made
-//!   again;
+//! * `uniform`: uniform from 0 to `spread`;
+//! * `normal`: normal with the standard deviation `spread` around `mean`; draws below zero are repeated;
 //! * `truncated`: the absolute value of a normal law around zero with the standard deviation
 //!   `spread`, cut at `most`: the random bounded variation of RFC 8868;
-//! * `pareto`: P(more than x) = (1 + x / spread)^-shape, a heavy tail from zero on (Lomax's law).
+//! * `pareto`: P(more than x) = (1 + x / spread)^-shape, a heavy tail starting at zero (Lomax's law).
 //!
-//! By default packets keep their order: one that drew a short delay waits for the one ahead. RFC 8868
-//! also wants it to wait for the transmission time of its predecessor; that needs the parameter
-//! `rate`, or a bottleneck behind this element.
+//! By default packets keep their order: a packet with a short delay waits for the one ahead. RFC 8868 also requires it
+//! to wait for the transmission time of its predecessor; use the parameter `rate` for that, or a bottleneck behind this
+//! element.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet};
@@ -26,14 +25,14 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["spread"],
     example: Example::new(
         "{jitter: {law: truncated, spread: 5 ms}}",
-        "The law of RFC 8868. No packet overtakes: one that would waits for the one before it.",
+        "The law of RFC 8868. No packet overtakes another: it waits for the one before it.",
     ),
 };
 
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::delays(DelayEffect::Jitter);
 
-/// An hour: no draw is longer.
+/// An hour: maximum of any draw.
 const MAX_DRAW_NS: f64 = 3.6e12;
 
 crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Jitter {
@@ -54,16 +53,16 @@ params! {
         law: Law = "truncated";
         /// Scale of the law: standard deviation (truncated, normal), largest delay (uniform), or scale (pareto).
         spread: Span(1.0..=6e10) = "5 ms", "RFC 8868: 5 ms";
-        /// Centre of the normal law; without it three times the spread, so that hardly a draw is below zero.
+        /// Mean of the normal law; by default three times the spread, so that draws are rarely below zero.
         mean: Option<Span>(0.0..=3.6e12);
         /// Exponent of the tail (pareto): small is heavy; the mean is spread / (shape - 1).
         shape: Number(1.01..=100.0) = 3;
-        /// Larger draws are made again; not below spread and mean. Without it three times the spread (truncated) or an
+        /// Larger draws are repeated; not below spread and mean. By default three times the spread (truncated) or an
         /// hour.
         #[trial("20000000", "9000000")]
         most: Option<Span>(1.0..=3.6e12), "RFC 8868: 3 standard deviations";
         /// Packets that keep their order leave at least their transmission time at this rate after the one ahead;
-        /// without it at the same instant at the earliest.
+        /// without it, at the same instant at the earliest.
         rate: Option<Rate>(1.0..=1e13);
     }
 }
@@ -74,7 +73,7 @@ struct JitterSettings {
     spread: f64,
     mean: f64,
     shape: f64,
-    /// Larger draws are made again.
+    /// Larger draws are repeated.
     most: f64,
     rate: Option<Rate>,
     reorder: bool,
@@ -92,7 +91,7 @@ impl JitterSettings {
             Law::Uniform | Law::Pareto => (0.0, MAX_DRAW_NS),
         };
         let most = params.most.map_or(usual, ns);
-        // Otherwise nearly every draw would have to be made again.
+        // Otherwise nearly every draw would have to be repeated.
         if most < spread.max(mean) {
             return Err(ParamError::Conflict(format!(
                 "'most' ({most} ns) must not be below the spread ({spread} ns) or the mean ({mean} ns)"

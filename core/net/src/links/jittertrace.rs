@@ -1,4 +1,4 @@
-//! Variation of delay as it was measured.
+//! Measured variation of delay.
 
 use super::delaytrace::{DelayTrace, FILE, LOOP};
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
@@ -8,13 +8,13 @@ use narrows_units::{ParamError, Params, Time};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "jittertrace",
-    summary: "Delays by what a trace says for the time of arrival, as jitter: it is no part of the propagation delay",
-    source: "packets under way keep the delay with which they set out",
+    summary: "Delays by the value of a trace at the time of arrival, as jitter: it is not part of the propagation delay",
+    source: "packets in flight keep the delay with which they started",
     params: &[FILE, LOOP, super::REORDER],
     shorthand: &["file"],
     example: Example::new(
         "{jittertrace: delays-handover.csv}",
-        "The same trace as jitter: in results it is no part of the path's propagation delay.",
+        "The same trace as jitter: in results it is not part of the path's propagation delay.",
     ),
 };
 

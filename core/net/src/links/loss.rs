@@ -20,7 +20,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[RANDOM_LOSS]);
 
-/// Why elements that lose at random drop.
+/// Reason of random drops.
 pub const RANDOM_LOSS: DropReason = DropReason("random_loss");
 
 crate::registry::build!(dyn Element<P>: |params, setup| PerPacket::new(Loss {

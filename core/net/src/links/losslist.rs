@@ -35,7 +35,7 @@ fn listed(params: &Params) -> Vec<u64> {
 }
 
 struct LossList {
-    /// In rising order.
+    /// In increasing order.
     packets: Vec<u64>,
     /// Packets that have arrived.
     seen: u64,

@@ -17,7 +17,7 @@ pub const ENTRY: Entry = Entry {
             .required(),
     ],
     shorthand: &["bytes"],
-    example: Example::new("{mtu: 1000 B}", "600 bytes pass; the 1500 bytes that come between 300 and 800 ms do not.")
+    example: Example::new("{mtu: 1000 B}", "Packets of 600 bytes pass; those of 1500 bytes, sent between 300 and 800 ms, do not.")
     .picture(r#"{"load": [{"every_us": 5000, "spans_s": [[0, 1]], "size": 600}, {"every_us": 25000, "spans_s":
                [[0.3, 0.8]]}], "view": "rate"}"#),
 };
@@ -25,7 +25,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[TOO_BIG]);
 
-/// Why a packet that is too large is dropped.
+/// Reason of drops of packets that are too large.
 pub const TOO_BIG: DropReason = DropReason("too_big");
 
 crate::registry::build!(dyn Element<P>: |params, _| {

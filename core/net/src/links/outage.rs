@@ -1,4 +1,4 @@
-//! Times at which nothing passes, as during a handover or in a tunnel.
+//! Times at which no packet passes, as during a handover or in a tunnel.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
@@ -7,13 +7,13 @@ use narrows_units::{ParamError, Params, Time, choice, params};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "outage",
-    summary: "Drops or holds everything for a time, once or again and again",
+    summary: "Drops or holds all packets for a time, once or periodically",
     source: "mahimahi's intermittent links drop; radio links often hold",
     params: OutageParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{outage: {start: 300 ms, length: 200 ms, mode: hold}}",
-        "For 200 ms nothing passes; what came meanwhile leaves together at the end.",
+        "For 200 ms no packet passes; packets that arrive during that time leave together at the end.",
     ),
 };
 
@@ -23,7 +23,7 @@ pub const EFFECTS: LinkEffects = LinkEffects {
     ..LinkEffects::drops(&[OUTAGE])
 };
 
-/// Why packets are dropped during an outage.
+/// Reason of drops during an outage.
 pub const OUTAGE: DropReason = DropReason("outage");
 
 crate::registry::build!(dyn Element<P>: |params, _| PerPacket::new(Outage::new(params)?));
@@ -40,10 +40,10 @@ params! {
         start: Span(0.0..=1e18);
         /// How long it lasts.
         length: Span(1.0..=1e18);
-        /// From the start of one outage to the start of the next; without it there is one.
+        /// Time from the start of one outage to the start of the next; without it there is only one.
         #[trial("30000000", "50000000")]
         period: Option<Span>(1.0..=1e18);
-        /// Whether packets that arrive during an outage are dropped, or held without limit and let go together at its
+        /// Whether packets that arrive during an outage are dropped, or held without limit and released together at its
         /// end.
         mode: OutageMode = "drop";
     }
@@ -56,7 +56,7 @@ impl Outage {
         let params = OutageParams::read(params);
         if params.period.is_some_and(|period| period <= params.length) {
             return Err(ParamError::Conflict(
-                "the period of an outage must be longer than its length; a link that is always away is a closed gate"
+                "the period of an outage must be longer than its length; use a closed gate for a link that is always down"
                     .into(),
             ));
         }
@@ -85,7 +85,7 @@ impl<P: Packet> PacketRule<P> for Outage {
     }
 
     fn change(&mut self, _: Time, params: &Params) -> Result<(), ParamError> {
-        // What is held keeps the end that it was told.
+        // Packets that are held keep their release time.
         *self = Outage::new(params)?;
         Ok(())
     }

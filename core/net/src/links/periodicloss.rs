@@ -1,4 +1,4 @@
-//! Loss without chance: every n-th packet.
+//! Deterministic loss: every n-th packet.
 
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
 use crate::{Element, Entry, Example, LinkEffects, Outcomes, Packet, DropReason};
@@ -18,15 +18,15 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[PLANNED_LOSS]);
 
-/// Why elements that were told which packets to drop drop them.
+/// Reason of drops that the configuration names.
 pub const PLANNED_LOSS: DropReason = DropReason("planned_loss");
 
 params! {
     /// Parameters.
     struct PeriodicLossParams {
-        /// Of so many packets the last is dropped.
+        /// The last of this many packets is dropped.
         every: PacketCount(1.0..=1e15);
-        /// Packets that pass before the counting begins.
+        /// Number of packets that pass before counting begins.
         offset: PacketCount(0.0..=1e15) = 0;
     }
 }

@@ -1,9 +1,8 @@
-//! A policer: a token bucket that drops or remarks what it does not cover, and delays nothing.
+//! A policer: a token bucket that drops or remarks excess packets, and delays none.
 //!
-//! The bucket holds `burst` bytes, is full at the start of the run and fills at `rate`. A packet for
-//! which it holds enough takes its bytes out and passes; any other leaves the bucket as it is, and
-//! is dropped or passes with another DSCP (the single-rate meter of RFC 2697 without its second
-//! bucket).
+//! The bucket holds `burst` bytes, is full at the start of the run and fills at `rate`. A packet for which it holds
+//! enough tokens removes its bytes and passes; any other packet leaves the bucket unchanged, and is dropped or passes
+//! with another DSCP (the single-rate meter of RFC 2697 without its second bucket).
 
 use crate::token_bucket::TokenBucket;
 use crate::per_packet::{PacketDecision, PacketRule, PerPacket};
@@ -13,13 +12,13 @@ use narrows_units::{ParamError, Params, Time, choice, params};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "policer",
-    summary: "Drops or remarks what exceeds a token bucket, without any queue",
+    summary: "Drops or remarks packets that exceed a token bucket, without any queue",
     source: "RFC 2697 with EBS = 0; RFC 2475, section 2.3.3",
     params: PolicerParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{policer: {rate: 4 Mbit/s, burst: 75 kB}}",
-        "6 Mbit/s come. The burst passes, then a third is dropped; nothing is ever delayed.",
+        "6 Mbit/s arrive. The burst passes, then a third is dropped; no packet is ever delayed.",
     )
     .picture(r#"{"view": "rate"}"#),
 };
@@ -27,7 +26,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: LinkEffects = LinkEffects::drops(&[POLICED]);
 
-/// Why policers drop.
+/// Reason of drops by policers.
 pub const POLICED: DropReason = DropReason("policed");
 
 crate::registry::build!(dyn Element<P>: |params, _| {
@@ -36,7 +35,7 @@ crate::registry::build!(dyn Element<P>: |params, _| {
 });
 
 choice! {
-    /// What becomes of packets that exceed it.
+    /// Treatment of packets that exceed the bucket.
     enum Action { Drop = "drop", Remark = "remark" }
 }
 
@@ -47,9 +46,9 @@ params! {
         rate: Rate(1.0..=1e13);
         /// Size of the bucket; larger packets never conform. It is full at the start.
         burst: Bytes(1.0..=1e12);
-        /// What becomes of packets that exceed it.
+        /// Treatment of packets that exceed the bucket.
         action: Action = "drop";
-        /// The DSCP that exceeding packets get (remark).
+        /// The DSCP set on excess packets (remark).
         dscp: Count(0.0..=63.0) = 0, "RFC 2474: 0, the default forwarding";
     }
 }

@@ -1,4 +1,4 @@
-//! Reordering: single packets fall behind those that follow them.
+//! Reordering: single packets are overtaken by later ones.
 
 use crate::per_packet::DelayLine;
 use crate::{Backlog, Change, DelayEffect, Element, Entry, Example, LinkEffects, Outcomes, Packet, PacketOrder};
@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "reorder",
-    summary: "Holds single packets back, so that later ones overtake them",
+    summary: "Holds back single packets, so that later ones overtake them",
     source: "chosen packets keep their order among themselves; the extent in packets is that of RFC 4737, section 4.2",
     params: ReorderParams::PARAMS,
     shorthand: &["ratio"],
@@ -38,18 +38,18 @@ params! {
     struct ReorderParams {
         /// Probability that a packet is held back.
         ratio: Ratio;
-        /// How long it is held back at most.
+        /// Maximum time for which it is held back.
         delay: Span(1.0..=3.6e12) = "10 ms";
-        /// It goes on as soon as so many packets have overtaken it; without it only the delay counts.
+        /// It is released as soon as this many packets have overtaken it; without it only the delay counts.
         gap: Option<PacketCount>(1.0..=1e9);
     }
 }
 
 /// A packet that is held back.
 struct Held<P> {
-    /// When it goes on at the latest.
+    /// Latest time of its release.
     due: Time,
-    /// Number of packets that have passed in all when it may go on.
+    /// Total number of passed packets at which it may be released.
     after: u64,
     packet: P,
 }
@@ -58,7 +58,7 @@ struct Reorder<P> {
     params: ReorderParams,
     stream: Stream,
     line: DelayLine<P>,
-    /// In the order in which they go on.
+    /// In the order in which they are released.
     back: VecDeque<Held<P>>,
     held: Backlog,
     /// Packets that were not held back.

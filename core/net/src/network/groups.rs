@@ -1,12 +1,12 @@
-//! The parts of a network that share nothing, and a network that is one of them.
+//! The independent parts of a network, and restriction of a network to some of them.
 
 use super::{Network, TIMELINE};
 use crate::Packet;
 use narrows_units::Time;
 
 impl<P: Packet + 'static> Network<P> {
-    /// For each host the number of its group, from 0: what hosts of different groups send shares no link, and so
-    /// nothing that happens in the network. Each direction of a dumbbell is one.
+    /// For each host the number of its group, from 0: packets of hosts in different groups share no link, and thus do
+    /// not affect each other. Each direction of a dumbbell is one group.
     pub fn groups(&self) -> Vec<u16> {
         let mut group: Vec<u16> = (0..self.hosts.len() as u16).collect();
         let mut user: Vec<Option<u16>> = vec![None; self.links.len()];
@@ -26,8 +26,8 @@ impl<P: Packet + 'static> Network<P> {
         group.iter().map(number).collect()
     }
 
-    /// Leaves the network to packets of these hosts, which must be whole [groups](Network::groups). Nothing happens to
-    /// the links of others any more.
+    /// Restricts the network to packets of these hosts, which must form complete [groups](Network::groups). The links
+    /// of other hosts become inactive.
     pub fn keep(&mut self, hosts: impl Fn(u16) -> bool) {
         self.kept = (0..self.hosts.len() as u16).map(hosts).collect();
         let kept: Vec<bool> = (0..self.links.len() as u16)
@@ -39,8 +39,8 @@ impl<P: Packet + 'static> Network<P> {
         self.propagation = self.propagation_now();
     }
 
-    /// True if packets of the hosts that were [kept](Network::keep) can be on a link. A link that nobody uses is kept
-    /// with the first host.
+    /// True if packets of the hosts that were [kept](Network::keep) can be on a link. An unused link is kept with the
+    /// first host.
     pub fn keeps(&self, link: u16) -> bool {
         let user = self.routes.iter().find(|r| r.links.contains(&link));
         let user = user.map_or(0, |route| route.from);

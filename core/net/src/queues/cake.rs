@@ -2,18 +2,19 @@
 //!
 //! Source: Høiland-Jørgensen, Täht and Morton, Piece of CAKE, LANMAN 2018; Linux tc-cake(8). From outside to inside:
 //!
-//! * **classes** (tins) by DSCP. The link has a rate of its own, so this is CAKE without `bandwidth`: there is no
-//!   shaper, and no share of a rate up to which a class has priority; classes take turns by weight.
-//! * **queues** of connections by a hash in sets of eight: a connection may use any queue of its set and takes one
-//!   that nobody uses. Queues that send little are served first, as in FQ-CoDel.
-//! * **hosts**: a queue that stays busy gets a quantum divided by the number of busy queues of its host, of the one
-//!   that sends or the one that receives, whichever has more (triple isolation). Hosts are those of the packet's
-//!   route. On a plain path all flows have the same two, so that there it is fairness of connections.
-//! * **COBALT** decides in each queue (`aqm/cobalt.rs`). Without room the oldest packet of the longest queue goes.
+//! * **classes** (tins) by DSCP. The link determines the rate, so this is CAKE without `bandwidth`: there is no shaper,
+//!   and no rate threshold up to which a class has priority; classes are served by weight.
+//! * **queues** of connections by a hash in sets of eight: a connection may use any queue of its set and takes an
+//!   unused one. Queues that send little are served first, as in FQ-CoDel.
+//! * ****hosts**: a queue that stays busy has a quantum divided by the number of busy queues of its sending or
+//!   receiving host, whichever is larger (triple isolation). Hosts are those of the packet's route. On a plain path all
+//!   flows have the same two hosts, so that the result is fairness of connections.
+//! * **COBALT** decides in each queue (`aqm/cobalt.rs`). Without room the oldest packet of the longest queue is
+//!   dropped.
 //!
-//! Deviations: what a queue has learned decays with time and not when the scheduler comes past it. Not here: the
+//! Deviations: the state of a queue's law decays with time and not when the scheduler visits it. Not implemented: the
 //! shaper with its overheads (the bottleneck's `overhead` and `atm`), the filter of acknowledgements, GSO splitting,
-//! DSCP washing, and NAT lookup. A class is hashed by its own 1024 queues, hosts are known exactly and not hashed.
+//! DSCP washing, and NAT lookup. Each class has 1024 queues to hash into; hosts are known exactly and not hashed.
 
 use crate::aqm::{CobaltSettings, CobaltState, Departure, FlowList, Flows, mix, obey};
 use crate::fifo::QUEUE_FULL;
@@ -30,8 +31,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["memory", "rtt"],
     example: Example::new(
         "cake",
-        "Flow 1 has a queue of its own and keeps below 3 ms. For flow 2, which does not answer, signals come at \
-         growing frequency.",
+        "Flow 1 has a separate queue and stays below 3 ms. Flow 2, which does not react, receives signals at growing frequency.",
     ),
 };
 
@@ -41,12 +41,12 @@ pub const EFFECTS: QueueEffects = QueueEffects::ANY;
 /// Queues of a class, and how many of them a connection may use.
 const QUEUES: u32 = 1024;
 const WAYS: u32 = 8;
-/// Bytes of a turn: a full packet; Linux without a rate has 1514, with the Ethernet header.
+/// Bytes per turn: a full packet; Linux without a rate has 1514, with the Ethernet header.
 const QUANTUM: i64 = 1500;
-/// Most classes.
+/// Maximum number of classes.
 const MAX_TINS: usize = 4;
 
-/// Bytes that the classes send in turn, best effort first. With a common factor they are Linux's.
+/// Bytes that the classes send per turn, best effort first. Up to a common factor they are Linux's.
 const WEIGHTS_3: &[i64] = &[1024, 64, 256];
 const WEIGHTS_4: &[i64] = &[1024, 64, 512, 256];
 
@@ -61,7 +61,7 @@ fn class_of(dscp: u8, classes: usize) -> usize {
         48 | 56 | 46 | 44 => voice,
         // CS4, CS5.
         32 | 40 if classes == 4 => voice,
-        // The old TOS bit of little delay.
+        // The old TOS bit for low delay.
         4 if classes == 3 => voice,
         // AF2x to AF4x, CS2, CS3 and the TOS bit.
         4 | 16 | 18 | 20 | 22 | 24 | 26 | 28 | 30 | 34 | 36 | 38 => video,
@@ -96,16 +96,17 @@ choice! {
 params! {
     /// Parameters.
     struct CakeParams {
-        /// Most bytes that may wait in all queues.
+        /// Maximum number of bytes that may wait in all queues.
         memory: Bytes(1.0..=1e15) = 15360000,
             "Linux without bandwidth: 10240 packets of an Ethernet frame; here of 1500 IP bytes";
-        /// Round-trip time to expect: COBALT's interval; its target is a twentieth.
+        /// Expected round-trip time: COBALT's interval; its target is a twentieth.
         rtt: Span(1000.0..=1e12) = "100 ms", "tc-cake(8): 100 ms (internet)";
-        /// Which classes there are.
+        /// The set of classes.
         classes: Classes = "diffserv3", "tc-cake(8)";
-        /// Whose shares are equal before those of connections: hosts that send and receive, one of them, or nobody's.
+        /// Hosts whose shares are equalised before those of connections: sending and receiving hosts, one of them, or
+        /// none.
         isolation: Isolation = "triple", "tc-cake(8): triple-isolate, dual-srchost, dual-dsthost, flows";
-        /// Whether packets that can be marked are marked in place of dropped.
+        /// Whether packets that can be marked are marked instead of dropped.
         ecn: Flag = true, "tc-cake(8): always";
     }
 }
@@ -113,7 +114,7 @@ params! {
 struct CakeSettings {
     memory: u64,
     weights: &'static [i64],
-    /// True if hosts that send, and hosts that receive, get equal shares.
+    /// True if sending hosts, and receiving hosts, have equal shares.
     isolate: (bool, bool),
     cobalt: CobaltSettings,
 }
@@ -143,7 +144,7 @@ impl CakeSettings {
     }
 }
 
-/// Where a queue stands.
+/// The list that a queue is in.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum CakeFlowPlace {
     /// In no list.
@@ -151,7 +152,7 @@ enum CakeFlowPlace {
     Idle,
     /// Among the new ones.
     Sparse,
-    /// Among the old ones without having sent a whole quantum in one go: empty as its turn ended.
+    /// Among the old ones without having sent a whole quantum in one turn: empty when its turn ended.
     Waiting,
     /// Among the old ones.
     Bulk,
@@ -210,7 +211,8 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// The queue of a packet in class `tin`: its own, else a free one of its set, else the one that its hash says.
+    /// The queue of a packet in class `tin`: that of its connection, else a free one of its set, else the one given by
+    /// its hash.
     fn queue_of(&mut self, tin: usize, packet: &P, now: Time) -> u32 {
         let hash = (mix(u64::from(packet.connection()) ^ self.salt) >> 32) as u32;
         let set = tin as u32 * QUEUES + hash % QUEUES / WAYS * WAYS;
@@ -238,7 +240,7 @@ impl<P: Packet> Cake<P> {
         queue
     }
 
-    /// Quantum of a queue. Chance rounds it, so that small shares are right in the mean.
+    /// Quantum of a queue. It is rounded at random, so that small shares are correct on average.
     fn quantum(&mut self, tin: usize, hosts: (u16, u16)) -> i64 {
         let busy = &self.tins[tin].busy;
         let source = busy.0[usize::from(hosts.0)] * u32::from(self.set.isolate.0);
@@ -250,7 +252,7 @@ impl<P: Packet> Cake<P> {
         (QUANTUM + self.chance.below(load) as i64) / load as i64
     }
 
-    /// A queue begins to be busy, or ends.
+    /// A queue becomes busy or idle.
     fn count(&mut self, tin: usize, hosts: (u16, u16), begins: bool) {
         let busy = &mut self.tins[tin].busy;
         for host in [&mut busy.0[usize::from(hosts.0)], &mut busy.1[usize::from(hosts.1)]] {
@@ -275,7 +277,7 @@ impl<P: Packet> Cake<P> {
         }
     }
 
-    /// The next class that has something, by weighted turns. Classes that a change took away are served with the
+    /// The next class that is not empty, by weighted round robin. Classes that a change removed are served with the
     /// smallest weight.
     fn choose(&mut self) -> Option<usize> {
         if self.tins.iter().all(Tin::is_empty) {
@@ -311,7 +313,7 @@ impl<P: Packet> Cake<P> {
         self.queues.state(queue).deficit += quantum;
     }
 
-    /// A packet of class `tin` that is let go; `None` if the class is empty by then.
+    /// The next packet of class `tin`; `None` if the class has become empty.
     fn serve(&mut self, tin: usize, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
         loop {
             let (queue, is_new) = match (self.tins[tin].sparse.first(), self.tins[tin].bulk.first()) {
@@ -328,7 +330,7 @@ impl<P: Packet> Cake<P> {
             }
             self.queues.state(queue).cobalt.empty(&self.set.cobalt, now);
             if is_new {
-                // It stays for a round among the old ones, so that it cannot come back as new at once.
+                // It stays for a round among the old ones, so that it cannot return as new immediately.
                 self.tins[tin].sparse.take(&self.queues);
                 self.tins[tin].bulk.append(&mut self.queues, queue);
                 self.queues.state(queue).place = CakeFlowPlace::Waiting;
@@ -409,7 +411,7 @@ impl<P: Packet> Queue<P> for Cake<P> {
         params: &Params,
         outcomes: &mut Outcomes<P>,
     ) -> Result<(), ParamError> {
-        // What waits stays in its class.
+        // Waiting packets stay in their class.
         self.set = CakeSettings::new(params);
         self.grow();
         while self.queues.backlog().bytes > self.set.memory {

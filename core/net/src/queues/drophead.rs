@@ -1,4 +1,4 @@
-//! Drop-head: first in, first out; when there is no room, the oldest packets go.
+//! Drop-head: first in, first out; without room, the oldest packets are dropped.
 
 use crate::fifo::{QueueLimit, QUEUE_FULL};
 use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
@@ -13,14 +13,14 @@ pub const ENTRY: Entry = Entry {
     shorthand: super::droptail::ENTRY.shorthand,
     example: Example::new(
         "{drophead: 60 kB}",
-        "As drop-tail, but the packet that has waited longest goes: senders learn of it sooner.",
+        "Like drop-tail, but the packet that has waited longest is dropped, so that senders notice sooner.",
     ),
 };
 
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Any);
 
-// Builds the queue; at least one limit must be given.
+// Builds the queue; at least one limit is required.
 crate::registry::build!(dyn Queue<P>: |params, _| DropHead {
     fifo: Fifo::new(),
     limit: QueueLimit::new(params)?,
@@ -34,7 +34,7 @@ struct DropHead<P> {
 impl<P: Packet> Queue<P> for DropHead<P> {
     fn enqueue(&mut self, now: Time, packet: P, outcomes: &mut Outcomes<P>) {
         self.fifo.push(packet);
-        // A packet that is larger than the limit by itself ends up as the head and goes as well.
+        // A packet that alone exceeds the limit becomes the head and is dropped as well.
         while !self.limit.holds(self.fifo.backlog()) {
             let Some(oldest) = self.fifo.pop() else { break };
             outcomes.drop(now, oldest, QUEUE_FULL);
@@ -54,7 +54,7 @@ impl<P: Packet> Queue<P> for DropHead<P> {
     }
 
     fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
-        // What waits beyond a smaller limit goes with the next arrival.
+        // Packets beyond a reduced limit are dropped with the next arrival.
         self.limit = QueueLimit::new(params)?;
         Ok(())
     }

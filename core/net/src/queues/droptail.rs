@@ -1,4 +1,4 @@
-//! Drop-tail: first in, first out, and what finds no room is dropped.
+//! Drop-tail: first in, first out; a packet that finds no room is dropped.
 
 use crate::fifo::{QueueLimit, QUEUE_FULL};
 use crate::{Backlog, Entry, Example, Fifo, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
@@ -10,9 +10,9 @@ pub const ENTRY: Entry = Entry {
     summary: "First in, first out; a packet that finds no room is dropped",
     source: "limits count waiting packets only, not the one in service",
     params: &[
-        ParamSpec::new("bytes", Kind::Bytes, "Most bytes (IP sizes) that may wait.")
+        ParamSpec::new("bytes", Kind::Bytes, "Maximum number of waiting bytes (IP sizes).")
             .range(1.0, 1e15),
-        ParamSpec::new("packets", Kind::Packets, "Most packets that may wait.").range(1.0, 4e9),
+        ParamSpec::new("packets", Kind::Packets, "Maximum number of waiting packets.").range(1.0, 4e9),
     ],
     shorthand: &["bytes", "packets"],
     example: Example::new(
@@ -24,7 +24,7 @@ pub const ENTRY: Entry = Entry {
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::NoRoom);
 
-// Builds the queue; at least one limit must be given.
+// Builds the queue; at least one limit is required.
 crate::registry::build!(dyn Queue<P>: |params, _| DropTail { fifo: Fifo::new(), limit: QueueLimit::new(params)? });
 
 struct DropTail<P> {

@@ -1,12 +1,12 @@
 //! DRR: a queue for each connection, served in turn with a quantum of bytes.
 //!
-//! Source: Shreedhar and Varghese, Efficient Fair Queueing using Deficit Round Robin, ACM SIGCOMM
-//! 1995, section 3: what a queue cannot use of its quantum, because its next packet is larger, it
-//! keeps for its next turn; an empty queue keeps nothing. A full buffer is relieved at the tail of the
-//! longest queue (McKenney 1990), whose length is counted in bytes.
+//! Source: Shreedhar and Varghese, Efficient Fair Queueing using Deficit Round Robin, ACM SIGCOMM 1995, section 3: the
+//! part of its quantum that a queue cannot use, because its next packet is larger, is kept for its next turn; an empty
+//! queue keeps nothing. A full buffer drops at the tail of the longest queue (McKenney 1990), whose length is counted
+//! in bytes.
 //!
-//! Deviation: connections are told apart exactly instead of by a hash, as if there were a queue for
-//! every connection: collisions do not exist.
+//! Deviation: connections are distinguished exactly instead of by a hash, as if there were a queue for every
+//! connection: collisions do not exist.
 
 use crate::aqm::{Flows, FlowList, AqmTable};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
@@ -21,10 +21,10 @@ pub const ENTRY: Entry = Entry {
     params: &[
         OPTIONAL_LIMIT[0],
         OPTIONAL_LIMIT[1],
-        ParamSpec::new("quantum", Kind::Bytes, "Bytes by which each turn extends what a queue may send.")
+        ParamSpec::new("quantum", Kind::Bytes, "Bytes that each turn adds to the allowance of a queue.")
             .default("1500")
             .range(64.0, 1e9)
-            .source("Shreedhar and Varghese 1995: not below the largest packet, or turns pass unused"),
+            .source("Shreedhar and Varghese 1995: not below the maximum packet size, or turns pass unused"),
     ],
     shorthand: &["packets", "bytes"],
     example: Example::new(
@@ -53,7 +53,7 @@ fn quantum(params: &Params) -> u64 {
 struct DrrFlowState {
     connection: u32,
     deficit: u64,
-    /// True if its turn has begun and its deficit been extended.
+    /// True if its turn has begun and its deficit has been increased.
     served: bool,
 }
 
@@ -87,7 +87,7 @@ impl<P: Packet> Drr<P> {
         flow
     }
 
-    /// Takes the first queue, which is empty, out of the turns.
+    /// Removes the first queue, which is empty, from the turns.
     fn retire(&mut self) {
         if let Some(flow) = self.active.take(&self.flows) {
             self.table.remove(self.flows.state(flow).connection);
@@ -113,7 +113,7 @@ impl<P: Packet> Queue<P> for Drr<P> {
     fn dequeue(&mut self, _: Time, _: &mut Outcomes<P>) -> Option<P> {
         while let Some(flow) = self.active.first() {
             let Some(size) = self.flows.next_size(flow).map(u64::from) else {
-                // The longest queue lost all it had: overflow takes from the tail.
+                // The longest queue lost all its packets: overflow drops from the tail.
                 self.retire();
                 continue;
             };

@@ -1,18 +1,17 @@
 //! DualPI2: a low-latency queue for scalable traffic and a classic queue, with coupled signals.
 //!
-//! Source: RFC 9332, appendix A: classification by the ECN field, base probability p' from a PI
-//! controller, classic signals with p'^2, low-latency ones with max(native, k p') (A.1), and the
-//! overload variant (A.2): the controller follows the longer of both waiting times; from p_Cmax on the
-//! classic queue drops what it could mark; once k p' reaches 1 the low-latency queue drops with p'^2
-//! as well.
+//! Source: RFC 9332, appendix A: classification by the ECN field, base probability p' from a PI controller, classic
+//! signals with p'^2, low-latency ones with max(native, k p') (A.1), and the overload variant (A.2): the controller
+//! follows the longer of both waiting times; from p_Cmax on the classic queue drops packets that it could mark; once k
+//! p' reaches 1 the low-latency queue drops with p'^2 as well.
 //!
-//! Choices: the scheduler, which the RFC leaves open, is a weighted round robin by bytes that serves
-//! the low-latency queue unless the classic one has earned its `classic_share`. The native AQM is a
-//! step at `step`, or with `ramp` the linear ramp of A.1 around it (`ramp: 400 us`); it is silent while
-//! no other packet waits behind the one that leaves (Th_len of A.1). `signals: regular` picks packets by the
-//! recurrence of A.1 (`recur`), `random` by chance: p' beats two random numbers for classic signals,
-//! one for others. The timer needs no wake-ups: between two packets only the waiting times grow, and
-//! an update sees them as of its own time, so the updates that were due are made up for first.
+//! Choices: the scheduler, which the RFC leaves open, is a weighted round robin by bytes that serves the low-latency
+//! queue unless the classic one is owed its `classic_share`. The native AQM is a step at `step`, or with `ramp` the
+//! linear ramp of A.1 around it (`ramp: 400 us`); it does not mark while no other packet waits behind the one that
+//! leaves (Th_len of A.1). `signals: regular` picks packets by the recurrence of A.1 (`recur`), `random` at random: p'
+//! must exceed two random numbers for classic signals, one for others. The timer needs no wake-ups: between two packets
+//! only the waiting times grow, and an update uses their values at its scheduled time, so that overdue updates are
+//! carried out first.
 
 use crate::aqm::{Stamped, can_be_marked, mark};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT, QUEUE_FULL};
@@ -30,8 +29,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["target", "packets", "bytes"],
     example: Example::new(
         "{dualpi2: {packets: 100 packets}}",
-        "Flow 1 is L4S traffic (ECT(1)): it has a shallow queue of its own and is marked in step with the drops of \
-         flow 2.",
+        "Flow 1 is L4S traffic (ECT(1)): it has a separate shallow queue and is marked in proportion to the drops of flow 2.",
     )
     .picture(r#"{"load": [{"every_us": 6000, "spans_s": [[0, 3.2]], "ecn": "ECT(1)"}, {"every_us": 857, "spans_s":
                [[0.2, 1.2], [1.8, 2.8]]}]}"#),
@@ -67,22 +65,22 @@ params! {
         /// Time between updates of the probability.
         tupdate: Span(1e5..=1e10) = "16 ms",
             "RFC 9332, appendix A.1: not above the target or a third of 100 ms; 16 ms as in Linux";
-        /// Gain on the distance from the target, in Hz.
+        /// Gain for the distance from the target, in Hz.
         alpha: Number(0.0..=1e6) = 0.16, "RFC 9332, appendix A.1: 0.1 tupdate / (100 ms)^2";
-        /// Gain on the change of the waiting time, in Hz.
+        /// Gain for the change of the waiting time, in Hz.
         beta: Number(0.0..=1e6) = 3.2, "RFC 9332, appendix A.1: about 0.3 / 100 ms; 3.2 as in Linux";
         /// k: signals to scalable traffic are k p'.
         coupling: Number(0.01..=100.0) = 2, "RFC 9332, appendix A.1";
-        /// Waiting time at which the low-latency queue marks by itself.
+        /// Waiting time above which the low-latency queue marks by its native AQM.
         step: Span(0.0..=1e10) = "1 ms", "RFC 9332, appendix A.1: middle of its ramp from 0.8 to 1.2 ms";
         /// Width of the ramp around the step; zero: a step.
         ramp: Span(0.0..=1e10) = 0, "the step of Linux and of DCTCP; RFC 9332, appendix A.1: 400 us";
         /// p_Cmax: from this probability on classic packets are dropped even if they could be marked; absent: 1 /
         /// coupling^2, that is 25 %.
         classic_max: Option<Ratio>, "RFC 9332, appendix A.1";
-        /// Share of the bytes that is left to the classic queue while both have packets.
+        /// Share of the bytes reserved for the classic queue while both have packets.
         classic_share: Ratio = 0.1, "RFC 9332 leaves it open; Linux sch_dualpi2: 10 %";
-        /// How packets are picked: at regular intervals or by chance.
+        /// How packets are selected: at regular intervals or at random.
         signals: Signals = "regular", "RFC 9332, appendix A.1: recur()";
     }
 }
@@ -103,7 +101,7 @@ impl DualPi2Settings {
         let half = params.ramp.scale(1, 2);
         if half > params.step {
             return Err(ParamError::Conflict(
-                "the ramp would begin below zero: make it at most twice the step".into(),
+                "the ramp would begin below zero: it must be at most twice the step".into(),
             ));
         }
         let coupled = (params.coupling * params.coupling).recip().min(1.0);
@@ -115,7 +113,7 @@ impl DualPi2Settings {
         })
     }
 
-    /// The low-latency queue's own probability after a waiting time.
+    /// The native marking probability of the low-latency queue for a waiting time.
     fn native(&self, sojourn: Span) -> f64 {
         let above = sojourn.saturating_sub(self.ramp_from);
         if sojourn < self.ramp_from {
@@ -131,7 +129,7 @@ impl DualPi2Settings {
 /// One of the two queues.
 struct DualPi2Queue<P> {
     store: Stamped<P>,
-    /// Sum of the recurrence that has not been signalled yet.
+    /// Accumulated likelihood that has not been signalled yet.
     sum: f64,
 }
 
@@ -147,7 +145,7 @@ impl<P: Packet> DualPi2Queue<P> {
         self.store.backlog().packets == 0
     }
 
-    /// RFC 9332's recur(): picks one packet in 1/likelihood, evenly spaced.
+    /// RFC 9332's recur(): selects one packet in 1/likelihood, evenly spaced.
     fn recur(&mut self, likelihood: f64) -> bool {
         self.sum += likelihood;
         let picks = self.sum > 1.0;
@@ -162,7 +160,7 @@ struct DualPi2<P> {
     low: DualPi2Queue<P>,
     classic: DualPi2Queue<P>,
     stream: Stream,
-    /// Bytes that the classic queue has earned (above zero) or overdrawn.
+    /// Bytes that the classic queue is owed (above zero) or has overdrawn.
     credit: f64,
     /// The base probability p'.
     base: f64,
@@ -185,8 +183,8 @@ impl<P: Packet> DualPi2<P> {
         }
     }
 
-    /// True if no update can move p' before another packet comes or goes: all is empty and it is
-    /// zero, or what waits grows older and it is one.
+    /// True if no update can change p' before another packet arrives or leaves: the queues are empty and it is zero, or
+    /// packets wait and it is one.
     fn is_settled(&self) -> bool {
         let empty = self.low.is_empty() && self.classic.is_empty();
         if empty {
@@ -210,7 +208,7 @@ impl<P: Packet> DualPi2<P> {
         self.old_delay = delay;
     }
 
-    /// True if the low-latency queue is next.
+    /// True if the low-latency queue is served next.
     fn chooses_low(&self) -> bool {
         !self.low.is_empty() && (self.classic.is_empty() || self.credit <= 0.0)
     }
@@ -291,7 +289,7 @@ impl<P: Packet> Queue<P> for DualPi2<P> {
         self.catch_up(now);
         while !(self.low.is_empty() && self.classic.is_empty()) {
             if self.low.is_empty() || self.classic.is_empty() {
-                // Shares are of the time in which both compete.
+                // Shares refer to the time in which both compete.
                 self.credit = 0.0;
             }
             let packet = if self.chooses_low() {

@@ -1,14 +1,13 @@
 //! FQ-CoDel: connections are hashed to queues with a CoDel law each; queues of connections that send
 //! little are served first.
 //!
-//! Source: RFC 8290: hash, new and old queues and their credits (sections 4.1 and 4.2), CoDel for
-//! each queue (aqm/codel.rs), and on overload half of the packets, at most `drop_batch`, from the
-//! head of the queue with most bytes (4.1). Defaults: section 5.2.
+//! Source: RFC 8290: hash, new and old queues and their credits (sections 4.1 and 4.2), CoDel for each queue
+//! (aqm/codel.rs), and on overload drops of half of the packets, at most `drop_batch`, from the head of the queue with
+//! the most bytes (4.1). Defaults: section 5.2.
 //!
-//! Reading of the text: a queue's turn ends when its credits are used up, that is when they are not
-//! above zero ("has already dequeued at least a quantum of bytes"). Sizes are IP sizes, so one full
-//! packet is 1500 bytes, where Linux counts an Ethernet header more (quantum 1514). `memory` counts
-//! IP bytes, Linux the kernel's buffers.
+//! Reading of the text: a queue's turn ends when its credits are used up, that is when they are not above zero ("has
+//! already dequeued at least a quantum of bytes"). Sizes are IP sizes, so that a full packet has 1500 bytes, while
+//! Linux includes the Ethernet header (quantum 1514). `memory` counts IP bytes, Linux the kernel's buffers.
 
 use crate::aqm::{CodelParams, CodelState, Departure, FlowList, Flows, obey, place};
 use crate::fifo::{QUEUE_FULL, QueueLimit};
@@ -25,8 +24,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["packets", "target"],
     example: Example::new(
         "{fqcodel: {packets: 100 packets}}",
-        "Flow 1 has a queue of its own and keeps below 3 ms; flow 2 fills its own up to the limit of all, where half \
-         of the longest queue is dropped at once.",
+        "Flow 1 has a separate queue and stays below 3 ms; flow 2 fills its queue up to the common limit, where half of the longest queue is dropped at once.",
     ),
 };
 
@@ -48,15 +46,15 @@ crate::registry::build!(dyn Queue<P>: |params, setup| {
 params! {
     /// Parameters besides those of the law.
     struct FqCodelParams {
-        /// Most packets that may wait in all queues.
+        /// Maximum number of packets that may wait in all queues.
         packets: PacketCount(1.0..=4e9) = 10240, "RFC 8290, section 5.2.3";
-        /// Most bytes that may wait in all queues.
+        /// Maximum number of bytes that may wait in all queues.
         memory: Bytes(1.0..=1e15) = "32 MiB", "Linux tc-fq_codel(8): memory_limit, 32 MiB";
         /// Number of queues.
         flows: Count(1.0..=65536.0) = 1024, "RFC 8290, section 5.2.5";
-        /// Bytes that a queue may send in its turn.
+        /// Bytes that a queue may send per turn.
         quantum: Bytes(64.0..=1e9) = 1500, "RFC 8290, section 5.2.4: 1514 with the Ethernet header";
-        /// Most packets dropped at once when there is no room.
+        /// Maximum number of packets dropped at once without room.
         drop_batch: PacketCount(1.0..=1e6) = 64, "RFC 8290, section 4.1";
     }
 }
@@ -111,12 +109,12 @@ impl<P: Packet> FqCodel<P> {
         self.set.limit.holds(self.queues.backlog())
     }
 
-    /// Drops a batch from the queue with most bytes.
+    /// Drops a batch from the queue with the most bytes.
     fn relieve(&mut self, now: Time, outcomes: &mut Outcomes<P>) {
         let bytes = |backlog: Backlog| backlog.bytes;
         let new = self.new.largest(&self.queues, bytes);
         let old = self.old.largest(&self.queues, bytes);
-        // Among equals the queue whose turn comes first.
+        // Among equals, the queue whose turn comes first.
         let fattest = if old.map(|(most, _)| most) > new.map(|(most, _)| most) {
             old
         } else {
@@ -131,7 +129,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// Puts the first queue of the new (or old) ones behind all old ones.
+    /// Moves the first queue of the new (or old) ones behind all old ones.
     fn end_turn(&mut self, from_new: bool) {
         if from_new {
             if let Some(queue) = self.new.take(&self.queues) {
@@ -142,7 +140,7 @@ impl<P: Packet> FqCodel<P> {
         }
     }
 
-    /// The next packet that the law of `queue` lets go; `None` when the queue is empty.
+    /// The next packet that the law of `queue` passes; `None` if the queue is empty.
     fn serve(&mut self, queue: u32, now: Time, outcomes: &mut Outcomes<P>) -> Option<P> {
         while let Some(entry) = self.queues.pop(queue) {
             let left = self.queues.of(queue);
@@ -190,8 +188,8 @@ impl<P: Packet> Queue<P> for FqCodel<P> {
                 self.queues.state(queue).credits -= i64::from(packet.size());
                 return Some(packet);
             }
-            // An empty new queue stays for one more round among the old ones, so that a queue
-            // cannot come back as new by sending a packet whenever it is empty.
+            // An empty new queue stays for one more round among the old ones, so that a queue cannot return as new by
+            // sending a packet whenever it is empty.
             if is_new {
                 self.end_turn(true);
             } else {

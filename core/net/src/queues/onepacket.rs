@@ -1,4 +1,4 @@
-//! Room for one packet besides the one in service.
+//! Room for one packet in addition to the one in service.
 
 use crate::fifo::QUEUE_FULL;
 use crate::{Backlog, Entry, Example, Outcomes, Packet, Queue, QueueDrops, QueueEffects};
@@ -7,14 +7,14 @@ use narrows_units::{ParamError, Params, Time};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "onepacket",
-    summary: "Room for one waiting packet; a packet that finds it taken is dropped",
+    summary: "Room for one waiting packet; further packets are dropped",
     source: "mahimahi's drop-tail queue with packets=1, as in Pantheon's emulated paths \
              (Yan et al., USENIX ATC 2018)",
     params: &[],
     shorthand: &[],
     example: Example::new(
         "onepacket",
-        "One packet waits at most, so that the delay stays below 2.5 ms and the rest of a burst is dropped.",
+        "At most one packet waits, so that the delay stays below 2.5 ms and the rest of a burst is dropped.",
     ),
 };
 

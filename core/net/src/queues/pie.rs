@@ -1,15 +1,13 @@
-//! PIE: drops arriving packets with a probability that a controller keeps such that the waiting time
-//! stays at a target.
+//! PIE: drops arriving packets with a probability that a controller adjusts to keep the waiting time at a target.
 //!
-//! Source: RFC 8033: sections 4.1 to 4.4 and appendix A, and of section 5 the ECN support (5.1), the
-//! derandomisation (5.4) and the cap on steps of the probability (5.5). The waiting time is measured
-//! from time stamps (section 4.3): it is that of the packet that left last, and zero when none waits
-//! behind it; the departure rate (5.2) is therefore not estimated. PIE is always active (5.3 is not
-//! implemented).
+//! Source: RFC 8033: sections 4.1 to 4.4 and appendix A, and from section 5 the ECN support (5.1), the derandomisation
+//! (5.4) and the cap on steps of the probability (5.5). The waiting time is measured from time stamps (section 4.3): it
+//! is that of the packet that left last, and zero when none waits behind it; the departure rate (5.2) is therefore not
+//! estimated. PIE is always active (5.3 is not implemented).
 //!
-//! The RFC's timer needs no wake-ups here: between a packet and the next nothing that an update reads
-//! can change, so the updates that were due are made up for, one by one, before anything else is
-//! looked at. When an update changes nothing, neither would the next, and the rest are passed over.
+//! The RFC's timer needs no wake-ups here: between two packets the inputs of an update cannot change, so overdue
+//! updates are carried out, one by one, before a packet is considered. When an update changes nothing, the next would
+//! not either, and the rest are skipped.
 
 use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
@@ -28,8 +26,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["target", "packets", "bytes"],
     example: Example::new(
         "{pie: {packets: 100 packets}}",
-        "The first 150 ms of a burst pass; then the share of drops grows until the delay falls. In the second burst \
-         it does not have to start from nothing.",
+        "The first 150 ms of a burst pass; then the share of drops grows until the delay falls. In the second burst it does not have to start from zero.",
     ),
 };
 
@@ -52,11 +49,11 @@ params! {
         alpha: Number(0.0..=1e6) = 0.125, "RFC 8033, section 4.2: 1/8";
         /// Gain on the change of the waiting time, in Hz.
         beta: Number(0.0..=1e6) = 1.25, "RFC 8033, section 4.2: 1 + 1/4";
-        /// How long after a quiet time nothing is dropped.
+        /// Time after a quiet period during which no packet is dropped.
         burst: Span(0.0..=1e12) = "150 ms", "RFC 8033, section 4.4: MAX_BURST";
-        /// While no more than two packets of this size wait, nothing is dropped.
+        /// No packet is dropped while the backlog is at most two packets of this size.
         mean_packet: Bytes(0.0..=1e6) = 1500, "RFC 8033, section 4.1: MEAN_PKTSIZE";
-        /// Whether drops neither cluster nor stay out for long.
+        /// Whether drops are derandomised, so that they neither cluster nor are far apart.
         derandomize: Flag = true, "RFC 8033, section 5.4";
         /// Whether packets that can be marked are marked in place of dropped.
         ecn: Flag = true, "RFC 8033, section 5.1";
@@ -142,7 +139,7 @@ impl Pie {
         self.burst = self.burst.saturating_sub(self.set.tupdate);
     }
 
-    /// True if chance picks a packet that arrives behind `waiting` bytes.
+    /// True if a packet that arrives behind `waiting` bytes is selected at random.
     fn picks(&mut self, waiting: u64) -> bool {
         let half = self.set.target.scale(1, 2);
         if (self.old_delay < half && self.probability < 0.2) || waiting <= 2 * self.set.mean_packet.get()
@@ -238,7 +235,7 @@ mod tests {
         let mut pie = pie();
         pie.probability = 0.3;
         pie.delay = Span::from_ms(215);
-        // 0.125 x 0.2 + 1.25 x 0.215 = 0.29: no more than 0.02.
+        // 0.125 x 0.2 + 1.25 x 0.215 = 0.29: at most 0.02.
         pie.update();
         close(pie.probability, 0.32);
         pie.delay = Span::ZERO;

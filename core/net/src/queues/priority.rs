@@ -19,7 +19,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["packets", "bytes"],
     example: Example::new(
         "{priority: {packets: 60 packets}}",
-        "Flow 1 has the code point EF (46) and goes first; flow 2 waits and is dropped if its band is full.",
+        "Flow 1 has the code point EF (46) and is served first; flow 2 waits and is dropped if its band is full.",
     )
     .picture(r#"{"load": [{"every_us": 6000, "spans_s": [[0, 3.2]], "ecn": "ECT(0)", "dscp": 46}, {"every_us":
                857, "spans_s": [[0.2, 1.2], [1.8, 2.8]]}]}"#),
@@ -36,9 +36,9 @@ crate::registry::build!(dyn Queue<P>: |params, _| Priority {
 params! {
     /// Parameters.
     struct PriorityParams {
-        /// Most bytes that may wait in each band; absent: no limit.
+        /// Maximum number of bytes that may wait in each band; absent: no limit.
         bytes: Option<Bytes>(1.0..=1e15);
-        /// Most packets that may wait in each band; absent: no limit.
+        /// Maximum number of packets that may wait in each band; absent: no limit.
         packets: Option<PacketCount>(1.0..=4e9);
         /// Number of bands.
         bands: Count(1.0..=MAX_BANDS as f64) = 3, "Linux tc-prio(8): 3";
@@ -73,14 +73,14 @@ impl PrioritySettings {
         let exceptions = params.map.unwrap_or_default();
         if !exceptions.len().is_multiple_of(2) {
             return Err(ParamError::Conflict(
-                "'map' must list pairs of a DSCP and a band, so an even number of values".into(),
+                "'map' must list pairs of a DSCP and a band, that is an even number of values".into(),
             ));
         }
         for pair in exceptions.chunks_exact(2) {
             let [dscp, band] = [pair[0], pair[1]];
             if band > last {
                 return Err(ParamError::Conflict(format!(
-                    "'map' gives DSCP {dscp} to band {band}, but the last band is {last}"
+                    "'map' assigns DSCP {dscp} to band {band}, but the last band is {last}"
                 )));
             }
             // The range of the parameter keeps code points below 64.
@@ -124,7 +124,7 @@ impl<P: Packet> Queue<P> for Priority<P> {
     }
 
     fn change(&mut self, _: Time, params: &Params, _: &mut Outcomes<P>) -> Result<(), ParamError> {
-        // What waits stays in its band, also in one that gets nothing any more.
+        // Waiting packets stay in their band, even if no more packets are assigned to it.
         self.set = PrioritySettings::new(params)?;
         Ok(())
     }

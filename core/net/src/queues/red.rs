@@ -1,16 +1,15 @@
-//! RED: drops arriving packets at random, the more often the longer the queue is on average.
+//! RED: drops arriving packets at random, more often the longer the average queue.
 //!
-//! Source: Floyd and Jacobson, Random Early Detection Gateways for Congestion Avoidance, IEEE/ACM
-//! Transactions on Networking 1(4), 1993, figure 2 (average, idle time, probability with the count
-//! since the last drop). `gentle`: Floyd, Recommendation on using the "gentle_" variant of RED, 2000.
-//! `adaptive`: Floyd, Gummadi and Shenker, Adaptive RED, 2001, with its constants: every
-//! 0.5 s the largest probability moves towards an average in the middle fifth between the
-//! thresholds, up by min(0.01, a quarter of itself) and down by a tenth, within 1 % and 50 %.
+//! Source: Floyd and Jacobson, Random Early Detection Gateways for Congestion Avoidance, IEEE/ACM Transactions on
+//! Networking 1(4), 1993, figure 2 (average, idle time, probability with the count since the last drop). `gentle`:
+//! Floyd, Recommendation on using the "gentle_" variant of RED, 2000. `adaptive`: Floyd, Gummadi and Shenker, Adaptive
+//! RED, 2001, with its constants: every 0.5 s the maximum probability is adjusted to keep the average in the middle
+//! fifth between the thresholds, up by min(0.01, a quarter of itself) and down by a tenth, within 1 % and 50 %.
 //!
-//! Deviations: the average counts what waits, not the packet in service. Packets that can be marked
-//! are marked whatever the average is (RFC 3168 would drop above the upper threshold) and
-//! dropped only where there is no room. The timer of `adaptive` needs no wake-ups: the average moves
-//! only with arrivals, so the steps that were due are made up for at the next arrival.
+//! Deviations: the average counts waiting packets, not the packet in service. Packets that can be marked are marked
+//! whatever the average is (RFC 3168 would drop above the upper threshold) and dropped only where there is no room. The
+//! timer of `adaptive` needs no wake-ups: the average moves only with arrivals, so that overdue steps are carried out
+//! at the next arrival.
 
 use crate::aqm::{AqmLaw, ArrivingPacket, LawQueue, AqmVerdict};
 use crate::fifo::QueueLimit;
@@ -22,15 +21,13 @@ const RED_EARLY: DropReason = DropReason("red_early");
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "red",
-    summary: "Random early detection: drops or marks arrivals at random, the more often the longer \
-              the queue is on average",
+    summary: "Random early detection: drops or marks arrivals at random, more often the longer the average queue",
     source: "Floyd and Jacobson 1993; gentle: Floyd 2000; adaptive: Floyd, Gummadi and Shenker 2001",
     params: &ParamSpec::join::<13>(&[super::droptail::ENTRY.params, RedParams::PARAMS]),
     shorthand: &["packets", "bytes"],
     example: Example::new(
         "{red: {packets: 100 packets, min_threshold: 10 packets, max_threshold: 30 packets}}",
-        "Between the thresholds (12 and 36 ms) the share of packets that are dropped, or marked where the sender can \
-         be told, grows with the mean queue; the mean lags behind the queue.",
+        "Between the thresholds (12 and 36 ms) the share of packets that are dropped, or marked if the sender supports ECN, grows with the mean queue; the mean lags behind the queue.",
     ),
 };
 
@@ -46,7 +43,7 @@ crate::registry::build!(dyn Queue<P>: |params, setup| {
 params! {
     /// Parameters besides the limit.
     struct RedParams {
-        /// Average number of packets below which nothing is dropped early; absent: a third of the upper one.
+        /// Average number of packets below which no packet is dropped early; absent: a third of the upper threshold.
         #[trial("2")]
         min_threshold: Option<Packets>,
             "Floyd, RED: Discussions of Setting Parameters, 1997: max_th three times min_th";
@@ -69,13 +66,13 @@ params! {
         gentle: Flag = true, "Floyd 2000";
         /// Whether max_p follows the average (ARED).
         adaptive: Flag = false;
-        /// Whether packets that can be marked are marked in place of dropped.
+        /// Whether packets that can be marked are marked instead of dropped.
         ecn: Flag = true, "RFC 3168";
-        /// Time that a typical packet takes at the rate of the link: by how much the average falls while the link is
+        /// Time that a typical packet takes at the rate of the link, by which the average decays while the link is
         /// idle.
         packet_time: Span(1.0..=1e12) = "1.2 ms", "1500 bytes at 10 Mbit/s";
-        /// Size of a packet that has the plain probability where bytes count.
-        mean_packet: Bytes(1.0..=1e6) = 1500, "Floyd and Jacobson 1993, where it is the largest packet";
+        /// Size of a packet to which the unscaled probability applies if bytes are counted.
+        mean_packet: Bytes(1.0..=1e6) = 1500, "Floyd and Jacobson 1993, where it is the maximum packet size";
     }
 }
 
@@ -97,8 +94,7 @@ impl RedSettings {
         let given = |pair: (Option<f64>, Option<f64>)| pair.0.is_some() || pair.1.is_some();
         if given(packets) && given(bytes) {
             return Err(ParamError::Conflict(
-                "thresholds count packets or bytes: give min_threshold and max_threshold, or \
-                 min_bytes and max_bytes"
+                "thresholds count packets or bytes: specify min_threshold and max_threshold, or min_bytes and max_bytes"
                     .into(),
             ));
         }
@@ -111,7 +107,7 @@ impl RedSettings {
         };
         let Some(max) = pair.1.or(limit.map(|limit| limit / 4.0)) else {
             return Err(ParamError::Conflict(
-                "the upper threshold is missing: give it, or a limit in the same unit".into(),
+                "the upper threshold is missing: specify it, or a limit in the same unit".into(),
             ));
         };
         let min = pair.0.unwrap_or(max / 3.0);
@@ -146,7 +142,7 @@ struct Red {
     average: f64,
     /// Packets since the last drop while the average was between the thresholds; `None` below.
     count: Option<f64>,
-    /// Since when the link has had nothing to send.
+    /// When the link became idle, if it is.
     idle_since: Option<Time>,
     max_p: f64,
     next_step: Time,
@@ -178,14 +174,14 @@ impl Red {
             }
             self.next_step += INTERVAL;
             if before == self.max_p && self.next_step <= now {
-                // No further step would change anything either.
+                // Further steps would change nothing either.
                 let missed = now.since(self.next_step).ns() / INTERVAL.ns() + 1;
                 self.next_step += INTERVAL * missed;
             }
         }
     }
 
-    /// Takes the length that an arrival meets into the average.
+    /// Updates the average with the queue length at an arrival.
     fn average(&mut self, now: Time, packet: &ArrivingPacket) {
         let length = if self.set.count_bytes {
             packet.backlog.bytes as f64
@@ -193,7 +189,7 @@ impl Red {
             f64::from(packet.backlog.packets)
         };
         match self.idle_since.take() {
-            // As if so many small lengths of zero had been seen.
+            // As if this many packets had arrived at an empty queue.
             Some(since) if length == 0.0 => {
                 let missed = now.since(since).secs() / self.set.params.packet_time.secs();
                 self.average *= (1.0 - self.set.weight).powf(missed);
@@ -202,7 +198,7 @@ impl Red {
         }
     }
 
-    /// The probability that the average calls for, before the count is considered.
+    /// The probability for the average, before the count is considered.
     fn base(&self) -> f64 {
         let (min, max) = (self.set.min, self.set.max);
         if self.average < max {
@@ -255,7 +251,7 @@ impl AqmLaw for Red {
     }
 
     fn drained(&mut self, now: Time) {
-        // Servers may ask again while nothing has come; what counts is when it ran dry.
+        // Servers may ask again without new arrivals; the time of the first call counts.
         self.idle_since = self.idle_since.or(Some(now));
     }
 
@@ -266,7 +262,7 @@ impl AqmLaw for Red {
         } else {
             self.next_step = now + INTERVAL;
         }
-        // What adaptation has found stays unless the scenario says otherwise.
+        // The adapted value stays unless the scenario changes it.
         if set.params.max_p != self.set.params.max_p || !set.params.adaptive {
             self.max_p = set.params.max_p;
         }
@@ -333,7 +329,7 @@ mod tests {
         red.average = 4.9;
         assert!(!red.picks(&behind(5)));
         assert_eq!(red.count, None);
-        // At 0.05 the packet after 19 that passed is certain to be picked: 1 - 20 x 0.05 = 0.
+        // At 0.05 the packet after 19 that passed is certain to be selected: 1 - 20 x 0.05 = 0.
         red.average = 10.0;
         red.count = Some(19.0);
         assert!(red.picks(&behind(10)));
@@ -353,7 +349,7 @@ mod tests {
         red.average = 8.0;
         red.adapt(Time::from_ns(5_500_000_000));
         close(red.max_p, 0.108);
-        // A long time below the middle: down to the last step from above 1 %.
+        // A long time below the middle: reduced until the last step above 1 %.
         red.adapt(Time::from_ns(u64::MAX / 2));
         assert!(red.max_p < 0.01 && red.max_p >= 0.009);
         assert!(red.next_step > Time::from_ns(u64::MAX / 2));

@@ -1,16 +1,14 @@
-//! SFQ: a fixed number of queues, one connection to each as far as chance allows, served in turn.
+//! SFQ: a fixed number of queues, to which connections are hashed, served in turn.
 //!
-//! Source: McKenney, Stochastic Fairness Queueing, IEEE INFOCOM 1990: connections are hashed to
-//! queues, queues are served round robin, a full buffer is relieved at the tail of the longest
-//! queue, and the hash may change from time to time.
+//! Source: McKenney, Stochastic Fairness Queueing, IEEE INFOCOM 1990: connections are hashed to queues, queues are
+//! served round robin, a full buffer drops at the tail of the longest queue, and the hash may change from time to time.
 //!
-//! Deviations: turns are of `quantum` bytes rather than of one packet, so that small packets get
-//! their share (Deficit round robin, Shreedhar and Varghese 1995); a connection may use any of
-//! `ways` neighbouring queues and takes one that no other connection uses, so that a few connections
-//! never share a queue by bad luck (`ways: 1` is McKenney's hash, where 11 connections in 1024 queues
-//! collide in one run of twenty). Only when all its `ways` are taken does a connection share. When the hash
-//! changes, waiting packets move to their new queues, so that none overtakes another of its
-//! connection.
+//! Deviations: turns are of `quantum` bytes rather than of one packet, so that small packets receive their share
+//! (Deficit round robin, Shreedhar and Varghese 1995); a connection may use any of `ways` neighbouring queues and takes
+//! one that no other connection uses, so that a few connections do not share a queue by chance (`ways: 1` is McKenney's
+//! hash, where 11 connections in 1024 queues collide in one run of twenty). A connection shares a queue only if all its
+//! `ways` are taken. When the hash changes, waiting packets move to their new queues, so that none overtakes another of
+//! its connection.
 
 use crate::aqm::{Flows, FlowList, mix, place};
 use crate::fifo::{QueueLimit, QUEUE_FULL};
@@ -26,7 +24,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["packets", "bytes"],
     example: Example::new(
         "{sfq: {packets: 60 packets}}",
-        "Each flow has its share, so that flow 1 hardly waits; the longest queue, that of flow 2, is cut.",
+        "Each flow has its share, so that flow 1 hardly waits; drops come from the longest queue, that of flow 2.",
     ),
 };
 
@@ -51,17 +49,17 @@ crate::registry::build!(dyn Queue<P>: |params, setup| {
 params! {
     /// Parameters.
     struct SfqParams {
-        /// Most bytes that may wait; absent: no limit.
+        /// Maximum number of bytes that may wait; absent: no limit.
         bytes: Option<Bytes>(1.0..=1e15);
-        /// Most packets that may wait.
+        /// Maximum number of packets that may wait.
         packets: PacketCount(1.0..=4e9) = 127, "Linux tc-sfq(8): 127";
-        /// Most packets that may wait in one queue.
+        /// Maximum number of packets that may wait in one queue.
         depth: PacketCount(1.0..=4e9) = 127, "Linux tc-sfq(8): 127";
         /// Number of queues.
         buckets: Count(1.0..=65536.0) = 1024, "Linux tc-sfq(8): 1024";
-        /// How many queues a connection may choose from.
+        /// Number of queues that a connection may choose from.
         ways: Count(1.0..=64.0) = 8, "as in CAKE (Hoeiland-Joergensen, Taht and Morton 2018); McKenney: 1";
-        /// Bytes that a queue may send in its turn.
+        /// Bytes that a queue may send per turn.
         quantum: Bytes(64.0..=1e9) = 1500, "one packet, McKenney 1990; in bytes as Linux tc-sfq(8)";
         /// Time between changes of the hash; absent: never.
         perturb: Option<Span>(1e6..=1e15);
@@ -94,11 +92,11 @@ impl SfqSettings {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct SfqBucket {
-    /// The connection that took it; others use it only when they find none free.
+    /// The connection that took it; others use it only if no queue is free.
     owner: u32,
-    /// Bytes it may still send in its turn.
+    /// Bytes that it may still send in its turn.
     credit: i64,
-    /// True if it is in the list of those that take turns.
+    /// True if it is in the list of active queues.
     active: bool,
 }
 
@@ -147,7 +145,7 @@ impl<P: Packet> Sfq<P> {
         }
     }
 
-    /// A new hash, if it is time for one.
+    /// Changes the hash, if due.
     fn perturb(&mut self, now: Time) {
         let (Some(due), Some(period)) = (self.next_perturbation, self.set.perturb) else {
             return;
@@ -160,8 +158,8 @@ impl<P: Packet> Sfq<P> {
         self.rehash();
     }
 
-    /// Moves every packet to where its connection belongs now. Each old queue is worked off first in,
-    /// first out, so that connections keep their order.
+    /// Moves every packet to the new queue of its connection. Each old queue is emptied first in, first out, so that
+    /// connections keep their order.
     fn rehash(&mut self) {
         let mut waiting = Vec::with_capacity(self.flows.backlog().packets as usize);
         while let Some(bucket) = self.active.take(&self.flows) {

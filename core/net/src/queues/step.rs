@@ -1,10 +1,10 @@
-//! A step: above a threshold every packet is marked, or dropped where its sender cannot be told by a mark.
+//! A step: above a threshold every packet is marked, or dropped if it cannot be marked.
 //!
-//! The marking of DCTCP: a packet that finds more than the threshold waiting when it arrives is marked, by the
-//! queue as it is at this instant and not by an average. The threshold counts packets or bytes, on arrival, or the
-//! time that the packet has waited, when it leaves; of several thresholds each is enough. Packets that cannot be
-//! marked are dropped above it, as RFC 8257, section 5, expects of switches with one threshold for all.
-//! As everywhere here the packet in service does not count: K packets at a switch that counts it are K - 1.
+//! The marking of DCTCP: a packet that finds more than the threshold waiting when it arrives is marked, based on the
+//! instantaneous queue and not on an average. The threshold counts packets or bytes, on arrival, or the time that the
+//! packet has waited, when it leaves; with several thresholds any one suffices. Packets that cannot be marked are
+//! dropped above it, as RFC 8257, section 5, expects of switches with a common threshold. As in all queues here the
+//! packet in service does not count: K packets at a switch that counts it are K - 1 here.
 
 use crate::aqm::{AqmLaw, ArrivingPacket, Departure, LawQueue, AqmVerdict};
 use crate::fifo::{QueueLimit, OPTIONAL_LIMIT};
@@ -20,17 +20,17 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["threshold", "threshold_bytes", "threshold_time"],
     example: Example::new(
         "{step: {threshold: 20 packets, packets: 100 packets}}",
-        "While more than 20 packets wait (24 ms), flow 1 is marked, and what flow 2 has too much is dropped.",
+        "While more than 20 packets wait (24 ms), packets of flow 1 are marked, and those of flow 2 are dropped.",
     ),
 };
 
 /// Effects on packets.
 pub const EFFECTS: QueueEffects = QueueEffects::fifo(QueueDrops::Any);
 
-/// Why it drops before the queue is full.
+/// Reason of drops before the queue is full.
 const STEP: DropReason = DropReason("step");
 
-// Builds the queue; at least one threshold must be given.
+// Builds the queue; at least one threshold is required.
 crate::registry::build!(dyn Queue<P>: |params, _| {
     let law = StepMarking::new(params)?;
     LawQueue::new(QueueLimit::optional(params), law)
@@ -48,7 +48,7 @@ params! {
         threshold_bytes: Option<Bytes>(0.0..=1e15);
         /// A packet that has waited longer than this is marked when it leaves.
         threshold_time: Option<Span>(0.0..=1e12);
-        /// Whether packets that can be marked are marked in place of dropped.
+        /// Whether packets that can be marked are marked instead of dropped.
         ecn: Flag = true;
     }
 }
@@ -60,7 +60,7 @@ impl StepMarking {
         let params = StepParams::read(params);
         if params.threshold.is_none() && params.threshold_bytes.is_none() && params.threshold_time.is_none() {
             return Err(ParamError::Conflict(
-                "a threshold is missing: give threshold (packets), threshold_bytes or threshold_time"
+                "a threshold is missing: specify threshold (packets), threshold_bytes or threshold_time"
                     .into(),
             ));
         }
@@ -79,7 +79,7 @@ impl StepMarking {
 
 impl AqmLaw for StepMarking {
     fn arriving(&mut self, _: Time, packet: &ArrivingPacket) -> AqmVerdict {
-        // Of what finds no room nobody needs to be told twice.
+        // A packet that finds no room is dropped by the queue already.
         if packet.room && self.exceeded(packet.backlog) {
             return self.signal(packet.ect);
         }

@@ -10,7 +10,7 @@ pub const ENTRY: Entry = Entry {
     source: "mahimahi's default 'infinite' queue (Netravali et al., USENIX ATC 2015)",
     params: &[],
     shorthand: &[],
-    example: Example::new("unlimited", "Nothing is dropped; the delay grows as long as the burst lasts."),
+    example: Example::new("unlimited", "No packet is dropped; the delay grows as long as the burst lasts."),
 };
 
 /// Effects on packets.

@@ -1,4 +1,4 @@
-//! A link that is there and away in turn, for fixed or for random times.
+//! A link that alternates between on and off, for fixed or random times.
 
 use crate::rate_schedule::{ScheduledRate, RateSchedule, RateTable};
 use crate::{Entry, Example, RateServer};
@@ -7,13 +7,13 @@ use narrows_units::{ParamError, Stream, Time, choice, params};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "onoff",
-    summary: "Serves at a rate while on and not at all while off; what waits stays in the queue",
-    source: "the on-off links of mahimahi (Netravali et al., USENIX ATC 2015), which drop while off: for that use an outage",
+    summary: "Serves at a rate while on and not at all while off; waiting packets stay in the queue",
+    source: "the on-off links of mahimahi (Netravali et al., USENIX ATC 2015), which drop while off: use an outage for that",
     params: OnOffParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{onoff: {rate: 10 Mbit/s, on: 300 ms, off: 200 ms, law: exponential}}",
-        "Times of work and of silence with exponential lengths.",
+        "On and off times with exponential lengths.",
     )
     .picture(r#"{"seconds": 4, "bin_ms": 20}"#),
 };
@@ -34,8 +34,8 @@ params! {
         off: Span(1e6..=1e15);
         /// Whether times are all the same or drawn from an exponential law.
         law: Law = "fixed";
-        /// How far into an on and an off time the run begins (fixed law); it begins off if this is not shorter than the
-        /// on time (both laws).
+        /// Offset into the cycle of on and off time at which the run begins (fixed law); it begins off if this is not
+        /// shorter than the on time (both laws).
         #[trial("3000000", "10000000")]
         phase: Span(0.0..=1e15) = 0;
     }
@@ -70,8 +70,8 @@ crate::registry::build!(dyn RateServer: |params, setup| {
     ScheduledRate::new(RateTable::new(&steps, Some(on + off))?)
 });
 
-/// On and off for exponential times. The instants of the changes that have been reached are kept
-/// (8 bytes each), so that the capacity of the past is that of what happened.
+/// On and off for exponential times. The times of past changes are kept (8 bytes each), so that the capacity of the
+/// past is exact.
 struct Random {
     rate: u64,
     /// Mean on and off time in ns.
@@ -79,7 +79,7 @@ struct Random {
     starts_on: bool,
     stream: Stream,
     toggles: Vec<u64>,
-    /// Index of the first toggle after the last question.
+    /// Index of the first toggle after the last query.
     cursor: usize,
 }
 
@@ -92,11 +92,11 @@ impl Random {
     /// The toggle behind `last`, which is number `index`.
     fn toggle(&self, stream: &mut Stream, index: usize, last: u64) -> u64 {
         let mean = self.means[usize::from(!self.is_on(index))];
-        // At least a nanosecond, so that time goes on.
+        // At least a nanosecond, so that time advances.
         last.saturating_add((stream.exponential(mean) as u64).max(1))
     }
 
-    /// Calls `visit` with (start, end, on) of each part from the start of the run, until it says no.
+    /// Calls `visit` with (start, end, on) of each part from the start of the run, until it returns `false`.
     fn parts(&self, mut visit: impl FnMut(u64, u64, bool) -> bool) {
         let mut stream = self.stream.clone();
         let (mut start, mut index) = (0, 0);
@@ -188,7 +188,7 @@ mod tests {
             at = used.serve(at, 1_000);
             served += 1_000;
         }
-        // The past as it happened, and foreseen by one that was never asked to serve.
+        // The past of a server, and the prediction of an identical one that never served.
         let capacity = used.capacity(Time::ZERO, at).get();
         assert!(served - capacity <= 1, "{served} {capacity}");
         assert_eq!(fresh.capacity(Time::ZERO, at).get(), capacity);

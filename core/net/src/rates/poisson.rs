@@ -1,10 +1,9 @@
-//! A Poisson link: opportunities to send come at random, independently of each other.
+//! A Poisson link: opportunities to send occur at random, independently of each other.
 //!
-//! The opportunities are a function of the seed and the name of the element alone: time is cut
-//! into blocks of 256 mean gaps, and each block has its own random stream from which exponential
-//! gaps are drawn until the block is full. An exponential gap has no memory, so cutting one at the
-//! border of a block and drawing anew behind it leaves the law what it is. Any part of the
-//! schedule can therefore be looked at again, and an idle link costs nothing.
+//! The opportunities are a function of the seed and the name of the element alone: time is divided into blocks of 256
+//! mean gaps, and each block has its own random stream from which exponential gaps are drawn until the block is full.
+//! An exponential gap is memoryless, so that truncating one at the end of a block and drawing again does not change the
+//! law. Any part of the schedule can therefore be recomputed, and an idle link costs nothing.
 
 use crate::opportunities::{ByOpportunity, Opportunities};
 use crate::{Entry, Example, RateServer};
@@ -29,7 +28,7 @@ params! {
     struct PoissonParams {
         /// Mean rate in IP bits per second.
         rate: Rate(1.0..=1e12);
-        /// Bytes that one opportunity moves; several small packets may share one, what is left over is lost.
+        /// Bytes that one opportunity moves; several small packets may share one, unused bytes are lost.
         packet: Bytes(64.0..=1e6) = 1500, "a full Ethernet packet, as mahimahi's opportunities";
     }
 }
@@ -57,7 +56,7 @@ struct PoissonProcess {
     block: u64,
 }
 
-/// Goes through the opportunities in order of time.
+/// Iterates over the opportunities in order of time.
 struct Walk {
     process: PoissonProcess,
     /// Number of the block and its stream.
@@ -68,14 +67,14 @@ struct Walk {
 }
 
 impl Walk {
-    /// Stands before the first opportunity of block `number` or, if that is empty, of a later one.
+    /// The position before the first opportunity of block `number` or, if that is empty, of a later block.
     fn new(process: PoissonProcess, number: u64) -> Self {
         let mut walk = Walk { process, number, stream: process.stream(number), next: 0.0 };
         walk.step();
         walk
     }
 
-    /// Goes to the next opportunity.
+    /// Advances to the next opportunity.
     fn step(&mut self) {
         self.next += self.stream.exponential(self.process.gap);
         while self.next >= self.process.block as f64 {
@@ -149,7 +148,7 @@ mod tests {
             last = at;
             walk.take();
         }
-        // Neighbours are uncorrelated: the estimate has a standard error of 1/sqrt(n); five allowed.
+        // Neighbouring gaps are uncorrelated: the estimate has a standard error of 1/sqrt(n); five are allowed.
         let pairs = gaps.windows(2).map(|pair| (pair[0] - 1.0) * (pair[1] - 1.0));
         let correlation = pairs.sum::<f64>() / (n - 1) as f64;
         assert!(correlation.abs() < 5.0 / (n as f64).sqrt(), "{correlation}");
@@ -169,7 +168,7 @@ mod tests {
     fn counts_have_the_mean_and_the_variance_of_a_poisson_law() {
         let walk = walk(6);
         let n = 20_000;
-        // Windows of ten mean gaps, some of which lie across the border of two blocks.
+        // Windows of ten mean gaps, some of which span two blocks.
         let counts: Vec<f64> = (0..n)
             .map(|i| walk.count(Time::from_ns(i * 10_000_000), Time::from_ns((i + 1) * 10_000_000)) as f64)
             .collect();
@@ -196,7 +195,7 @@ mod tests {
         assert_eq!(counter.count(Time::ZERO, end), taken);
         let middle = Time::from_ns(777_777_777);
         assert_eq!(counter.count(Time::ZERO, middle) + counter.count(middle, end), taken);
-        // Looking far ahead skips whole blocks and ends at the same place.
+        // Looking far ahead skips whole blocks and leads to the same position.
         let mut jumper = walk(7);
         assert_eq!(jumper.peek(end), taker.peek(end));
     }

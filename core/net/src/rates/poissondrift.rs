@@ -1,9 +1,9 @@
-//! A Poisson link whose mean rate drifts: opportunities to send as of `poisson`, at a rate that wanders.
+//! A Poisson link whose mean rate drifts: opportunities to send as in `poisson`, at a randomly drifting rate.
 //!
-//! The rate is `rate * exp(y - s^2/2)` with a stationary Gaussian autoregression of first order, AR(1), in steps:
-//! `y(k) = a y(k-1) + s sqrt(1 - a^2) N(k)`, where `a = exp(-step/time)` and `s^2 = ln(1 + deviation^2)`. The rate
-//! so has the mean `rate`, the standard deviation `deviation * rate` and is never negative; its logarithm forgets
-//! with the time constant `time`. All follows from the seed and the element's name alone.
+//! The rate is `rate * exp(y - s^2/2)` with a stationary Gaussian autoregression of first order, AR(1), in steps: `y(k)
+//! = a y(k-1) + s sqrt(1 - a^2) N(k)`, where `a = exp(-step/time)` and `s^2 = ln(1 + deviation^2)`. The rate thus has
+//! the mean `rate`, the standard deviation `deviation * rate` and is never negative; the autocorrelation of its
+//! logarithm decays with the time constant `time`. The process is determined by the seed and the element's name alone.
 
 use crate::modulated::{Modulated, ModulatedPiece, Pieces};
 use crate::opportunities::ByOpportunity;
@@ -16,18 +16,17 @@ pub const ENTRY: Entry = Entry {
     name: "poissondrift",
     summary: "Moves one packet's worth of bytes at each event of a Poisson process whose rate drifts",
     source: "Cox 1955, Some statistical methods connected with series of events (doubly stochastic Poisson process); \
-             the rate under it wanders as the packet-delivery rate in Winstein et al., Sprout, NSDI 2013, section 3.1, \
-             but returns to a mean",
+             its rate drifts like the packet-delivery rate in Winstein et al., Sprout, NSDI 2013, section 3.1, but reverts to a mean",
     params: PoissonDriftParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{poissondrift: {rate: 12 Mbit/s, deviation: 30 %, time: 2 s}}",
-        "The same with a rate that wanders: its standard deviation is 30 %, and it forgets within 2 s.",
+        "The same with a drifting rate: its standard deviation is 30 %, and its time constant is 2 s.",
     )
     .picture(r#"{"seconds": 20, "bin_ms": 250}"#),
 };
 
-/// Steps after which the drift begins anew: a day of the shortest.
+/// Number of steps after which the drift restarts: a day of the shortest steps.
 const MAX_STEPS: u64 = 8_640_000;
 
 params! {
@@ -35,13 +34,13 @@ params! {
     struct PoissonDriftParams {
         /// Mean rate in IP bits per second.
         rate: Rate(1.0..=1e12);
-        /// Standard deviation of the drifting rate, as a share of its mean.
+        /// Standard deviation of the drifting rate, relative to its mean.
         deviation: Ratio(0.0..=3.0);
-        /// Time constant of the drift: the correlation of the logarithm of the rate with itself falls to 1/e.
+        /// Time constant of the drift, in which the autocorrelation of the logarithm of the rate falls to 1/e.
         time: Span(1e6..=1e14);
-        /// How often the rate changes.
+        /// Time between changes of the rate.
         step: Span(1e7..=1e14) = "100 ms";
-        /// Bytes that one opportunity moves; several small packets may share one, what is left over is lost.
+        /// Bytes that one opportunity moves; several small packets may share one, unused bytes are lost.
         packet: Bytes(64.0..=1e6) = 1500, "a full Ethernet packet, as mahimahi's opportunities";
     }
 }
@@ -54,7 +53,7 @@ crate::registry::build!(dyn RateServer: |params, setup| {
     ByOpportunity::new(Modulated::new(drift, key, packet), packet)
 });
 
-/// The rate under the process.
+/// The rate of the process.
 struct RateDrift {
     /// Mean in bit/s.
     mean: f64,
@@ -67,8 +66,8 @@ struct RateDrift {
     past: RefCell<Past>,
 }
 
-/// The drift as far as anybody has looked: in standard deviations, by step. It is worked out in order, and anybody
-/// may look back.
+/// The drift up to the latest query, in standard deviations per step. It is computed in order, and earlier steps may be
+/// queried again.
 struct Past {
     stream: Stream,
     values: Vec<f32>,
@@ -131,14 +130,14 @@ mod tests {
 
     #[test]
     fn the_rate_has_the_moments_and_the_memory_that_it_is_given() {
-        // A deviation of 0.3, forgotten with a time constant of 5 steps.
+        // A deviation of 0.3, with a time constant of 5 steps.
         let drift = drift(10_000_000, 0.3, 500);
         let n = 200_000;
         let rates: Vec<f64> = (0..n).map(|k| drift.rate(k) / 1e7).collect();
         let mean = rates.iter().sum::<f64>() / n as f64;
         let deviation = (rates.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / n as f64).sqrt();
-        // n correlated values are worth n (1 - a) / (1 + a), about a tenth; five standard errors of the mean, and
-        // of a deviation twice as many, as large values weigh more.
+        // n correlated values are equivalent to n (1 - a) / (1 + a) independent ones, about a tenth; five standard
+        // errors for the mean, and twice as many for a deviation, in which large values weigh more.
         let error = 5.0 * 0.3 / (n as f64 / 10.0).sqrt();
         assert!((mean - 1.0).abs() < error, "{mean}");
         assert!((deviation - 0.3).abs() < 2.0 * error, "{deviation}");
@@ -149,13 +148,13 @@ mod tests {
             let pairs = logs.iter().zip(&logs[lag..]);
             pairs.map(|(a, b)| (a - middle) * (b - middle)).sum::<f64>() / variance
         };
-        // Five standard errors of a correlation of values that are worth a tenth as many.
+        // Five standard errors of a correlation, for an effective number of values of a tenth.
         let error = 5.0 / (n as f64 / 10.0).sqrt();
         for lag in [1, 5, 10] {
             let wanted = (-(lag as f64) / 5.0).exp();
             assert!((with_later(lag) - wanted).abs() < error, "{lag}: {}", with_later(lag));
         }
-        // Looking back gives what was seen before.
+        // Earlier steps return the same values as before.
         assert_eq!(drift.rate(17) / 1e7, rates[17]);
     }
 

@@ -1,4 +1,4 @@
-//! A Poisson link over a trace: opportunities to send as of `poisson`, at the mean rate that a trace tells.
+//! A Poisson link based on a trace: opportunities to send as in `poisson`, at the mean rate that a trace specifies.
 
 use super::trace::LOOP;
 use crate::modulated::{Modulated, ModulatedPiece, Pieces};
@@ -10,7 +10,7 @@ use narrows_units::{Kind, ParamSpec, params};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "poissontrace",
-    summary: "Moves one packet's worth of bytes at each event of a Poisson process whose rate over time is a trace's",
+    summary: "Moves one packet's worth of bytes at each event of a Poisson process whose rate over time follows a trace",
     source: "Cox 1955, Some statistical methods connected with series of events (doubly stochastic Poisson process)",
     params: &[
         ParamSpec::new(
@@ -27,7 +27,7 @@ pub const ENTRY: Entry = Entry {
     shorthand: &["file"],
     example: Example::new(
         "{poissontrace: cellular-drive.csv}",
-        "The same over the rates of a shipped trace of a fading link.",
+        "The same with the rates of a shipped trace of a fading link.",
     )
     .picture(r#"{"seconds": 60, "bin_ms": 250}"#),
 };
@@ -35,9 +35,9 @@ pub const ENTRY: Entry = Entry {
 params! {
     /// Parameters besides the trace.
     struct PoissonTraceParams {
-        /// Bytes that one opportunity moves; several small packets may share one, what is left over is lost.
+        /// Bytes that one opportunity moves; several small packets may share one, unused bytes are lost.
         packet: Bytes(64.0..=1e6) = 1500, "a full Ethernet packet, as mahimahi's opportunities";
-        /// Factor on each rate.
+        /// Factor that multiplies each rate.
         scale: Number(0.001..=1000.0) = 1;
     }
 }
@@ -45,7 +45,7 @@ params! {
 crate::registry::build!(dyn RateServer: |params, setup| {
     let read = trace::named(params, &setup.files, trace::parse_rates)?;
     let RateTrace::Rates { steps, end } = read else {
-        let why = "it has opportunities to send, and rates over time are wanted";
+        let why = "it contains opportunities to send, but rates over time are required";
         return Err(trace::refused(params, &why));
     };
     let looped = params.read("loop");
@@ -56,9 +56,9 @@ crate::registry::build!(dyn RateServer: |params, setup| {
     ByOpportunity::new(process, packet)
 });
 
-/// The rate under the process.
+/// The rate of the process.
 struct TracedPoissonRate {
-    /// (ns, bit/s) with rising times, the first 0.
+    /// (ns, bit/s) with increasing times, the first 0.
     steps: Vec<(u64, u64)>,
     /// Length in ns.
     end: u64,

@@ -1,4 +1,4 @@
-//! A sine wave, in steps fine enough that nobody sees them.
+//! A sine wave, in fine steps.
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
 use crate::{Entry, Example, RateServer};
@@ -8,8 +8,8 @@ use std::f64::consts::TAU;
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "sine",
-    summary: "Serves at a rate that swings around a mean",
-    source: "360 steps per period; each holds the mean of the sine over itself, rounded to bits per second",
+    summary: "Serves at a rate that oscillates around a mean",
+    source: "360 steps per period; each has the mean of the sine over the step, rounded to bits per second",
     params: SineParams::PARAMS,
     shorthand: &[],
     example: Example::new(
@@ -26,10 +26,10 @@ params! {
     struct SineParams {
         /// Mean rate in IP bits per second.
         mean: Rate(1.0..=1e13);
-        /// Greatest distance from the mean; at most the mean.
+        /// Amplitude; at most the mean.
         #[trial("2000000", "3000000")]
         amplitude: Rate(0.0..=1e13);
-        /// Length of one swing; it begins at the mean, upwards.
+        /// Period of the oscillation, which begins at the mean, upwards.
         #[trial("200000000", "500000000")]
         period: Span(360_000.0..=1e18);
     }
@@ -70,7 +70,7 @@ mod tests {
         let bytes = |from: u64, to: u64| {
             server.capacity(Time::from_ns(from), Time::from_ns(to)).get() as f64
         };
-        // Rounding each step to bits per second moves the whole by less than half a bit.
+        // Rounding each step to bits per second changes the total by less than half a bit.
         assert!((bytes(0, 1_000_000_000) - 1_250_000.0).abs() <= 1.0);
         // A half wave carries mean/2 +- amplitude/pi.
         let half = 1_250_000.0 * (0.5 + 1.0 / std::f64::consts::PI);

@@ -7,8 +7,8 @@ use narrows_units::{ParamError, params};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "square",
-    summary: "Serves at a high and a low rate in turn, the high one first",
-    source: "a packet in service goes on at the new rate",
+    summary: "Alternates between a high and a low rate, the high one first",
+    source: "a packet in service continues at the new rate",
     params: SquareParams::PARAMS,
     shorthand: &[],
     example: Example::new(
@@ -26,7 +26,7 @@ params! {
         low: Rate(0.0..=1e13);
         /// The high rate in IP bits per second.
         high: Rate(1.0..=1e13);
-        /// Length of one high and one low part together.
+        /// Total length of one high and one low part.
         #[trial("300000000", "100000000")]
         period: Span(1000.0..=1e18);
         /// Share of the period that is high.

@@ -1,12 +1,11 @@
-//! A server with ticks: packets leave at multiples of a tick only, as those of an emulator driven by the timer
+//! A server with ticks: packets leave at multiples of a tick only, like those of an emulator driven by the timer
 //! interrupt of its kernel.
 //!
-//! At each multiple of `tick` since the start of the run the server gets as many bytes of credit as the rate carries
-//! in a tick, if it had anything to serve since the tick before. At that instant all packets leave, one after the
-//! other, for which there is credit; what is left of it stays for the packet that is next, and is lost when none is.
-//! So the mean rate is exact while packets wait, they leave in bursts of rate * tick, and a packet that finds the
-//! server idle waits for the next tick even if the rate would have carried it earlier, or leaves then although the
-//! rate alone would have kept it a little longer: up to a tick either way.
+//! At each multiple of `tick` since the start of the run the server receives as many bytes of credit as the rate
+//! carries in a tick, if it had packets to serve since the previous tick. At that instant all packets that the credit
+//! covers leave, one after the other; remaining credit is kept for the next packet, and lost if no packet waits.
+//! Therefore the mean rate is exact while packets wait, packets leave in bursts of rate * tick, and a packet that finds
+//! the server idle leaves at the next tick, which is up to a tick earlier or later than at the rate alone.
 
 use crate::{Entry, Example, RateServer};
 use narrows_units::{Bytes, Rate, Span, Time, params};
@@ -15,13 +14,12 @@ use narrows_units::{Bytes, Rate, Span, Time, params};
 pub const ENTRY: Entry = Entry {
     name: "ticks",
     summary: "Serves packets at multiples of a tick only, with the credit of a rate, as dummynet does",
-    source: "Rizzo, Dummynet: a simple approach to the evaluation of network protocols, ACM CCR 27(1), 1997: at every \
-             tick a pipe moves as many bytes as its bandwidth carries in one, and keeps what is left over",
+    source: "Rizzo, Dummynet: a simple approach to the evaluation of network protocols, ACM CCR 27(1), 1997: at every tick a pipe moves as many bytes as its bandwidth carries in one, and keeps the rest of the credit",
     params: TicksParams::PARAMS,
     shorthand: &["rate"],
     example: Example::new(
         "{ticks: {rate: 12 Mbit/s, tick: 10 ms}}",
-        "The credit of 10 ms leaves at every tenth millisecond, and nothing in between.",
+        "Every 10 ms packets leave for the credit of 10 ms, and none in between.",
     )
     .picture(r#"{"seconds": 0.2, "bin_ms": 1}"#),
 };
@@ -41,7 +39,7 @@ crate::registry::build!(dyn RateServer: |params, _| {
     Ticks { rate: params.rate.bps(), tick: params.tick.ns(), credit: 0, last: None }
 });
 
-/// Work that a byte is; it is measured in bits times nanoseconds per second, so that it is a whole number.
+/// Work of a byte, in bits times nanoseconds per second, so that it is an integer.
 const PER_BYTE: u128 = 8_000_000_000;
 
 struct Ticks {
@@ -49,14 +47,14 @@ struct Ticks {
     rate: u64,
     /// In ns.
     tick: u64,
-    /// Work that may be done at the instant of tick `last`, or later if the server does not rest.
+    /// Work that may be done at the instant of tick `last`, or later unless the server becomes idle.
     credit: u128,
-    /// Number of the last tick whose credit was given; `None` while the server rests.
+    /// Number of the last tick whose credit was added; `None` while the server is idle.
     last: Option<u64>,
 }
 
 impl Ticks {
-    /// Work that a tick brings.
+    /// Work added per tick.
     fn each(&self) -> u128 {
         u128::from(self.rate) * u128::from(self.tick)
     }
@@ -74,7 +72,7 @@ impl RateServer for Ticks {
         let wanted = u128::from(bytes) * PER_BYTE;
         let missing = wanted.saturating_sub(self.credit);
         let ticks = missing.div_ceil(self.each());
-        // At the least it is the next tick, unless this is one that has brought credit already.
+        // At least the next tick, unless the credit of this one has been added already.
         let fresh = self.last.is_none() || last * self.tick < now.ns();
         let ticks = u64::try_from(ticks).unwrap_or(u64::MAX).max(u64::from(fresh));
         self.credit += u128::from(ticks) * self.each();
@@ -97,7 +95,7 @@ impl RateServer for Ticks {
         self.bytes(before.saturating_sub(began.ns() / self.tick))
     }
 
-    /// Credit of the ticks after `from`, up to and with one at `to`.
+    /// Credit of the ticks after `from`, up to and including one at `to`.
     fn capacity(&self, from: Time, to: Time) -> Bytes {
         let before = Span::from_ns(from.ns() / self.tick);
         let until = Span::from_ns(to.ns() / self.tick);
@@ -129,7 +127,7 @@ mod tests {
 
     #[test]
     fn packets_leave_in_bursts_at_ticks_with_what_the_rate_carries() {
-        // 40 Mbit/s are 5000 bytes in a millisecond: three packets and a third.
+        // 40 Mbit/s are 5000 bytes per millisecond: three packets and a third.
         let mut server = server(40_000_000);
         let mut at = Time::from_ns(300_000);
         let left: Vec<u64> = (0..11)
@@ -146,7 +144,7 @@ mod tests {
         let mut server = server(40_000_000);
         assert_eq!(us(server.serve(Time::from_ns(300_000), 1500)), 1000);
         server.rest();
-        // At the very tick too: what it had is lost, and the next tick brings the next.
+        // Exactly at the tick as well: the remaining credit is lost, and the next tick adds new credit.
         assert_eq!(us(server.serve(Time::from_ns(1_000_000), 1500)), 2000);
         server.rest();
         let mut at = Time::from_ns(7_999_999);
@@ -159,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_packet_may_need_several_ticks() {
-        // 375 bytes in a millisecond.
+        // 375 bytes per millisecond.
         let mut server = server(3_000_000);
         assert_eq!(us(server.serve(Time::from_ns(100), 1500)), 4000);
         assert_eq!(us(server.serve(Time::from_ns(4_000_000), 1000)), 7000);

@@ -1,10 +1,9 @@
 //! A shaper: a token bucket in front of the line.
 //!
-//! The bucket holds `burst` bytes, is full at the start of the run and fills at `rate`. A packet
-//! leaves when the bucket holds as many bytes as it has, and takes them out. With `peak` it also
-//! takes its own transmission time at that rate, during which the bucket goes on filling. A packet
-//! that is larger than the bucket leaves when the bucket is full and leaves a debt in it, so that no
-//! packet waits for ever and the long-run rate holds.
+//! The bucket holds `burst` bytes, is full at the start of the run and fills at `rate`. A packet leaves when the bucket
+//! holds as many bytes as the packet, and removes them. With `peak` it also takes its transmission time at that rate,
+//! during which the bucket continues to fill. A packet that is larger than the bucket leaves when the bucket is full
+//! and causes a debt, so that no packet waits for ever and the long-term rate is kept.
 
 use crate::token_bucket::TokenBucket;
 use crate::{Entry, Example, RateServer};
@@ -13,13 +12,13 @@ use narrows_units::{Bytes, ParamError, Rate, RateClock, Time, params};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "tokenbucket",
-    summary: "Shapes to a mean rate while letting bursts of a given size through at once",
+    summary: "Shapes to a mean rate but passes bursts of a given size immediately",
     source: "the token bucket of RFC 3290, section 5.1.3, and RFC 2697, as a shaper; tc-tbf's burst and peakrate",
     params: TokenBucketParams::PARAMS,
     shorthand: &[],
     example: Example::new(
         "{tokenbucket: {rate: 4 Mbit/s, burst: 200 kB, peak: 20 Mbit/s}}",
-        "200 kB pass at the peak rate, then the bucket is empty and the rate is that of its tokens.",
+        "200 kB pass at the peak rate, then the bucket is empty and packets leave at the token rate.",
     )
     .picture(r#"{"bin_ms": 20}"#),
 };
@@ -79,8 +78,8 @@ impl RateServer for Shaper {
         Bytes::ZERO
     }
 
-    /// What a sender finds that has had something to send since the start of the run: first what the bucket held, at
-    /// most at the rate of the line, then what fills it. Parts of a span add up to it.
+    /// The capacity for a sender that has had data to send since the start of the run: first the content of the bucket,
+    /// limited by the rate of the line, then its fill rate. Parts of a span add up to the whole.
     fn capacity(&self, from: Time, to: Time) -> Bytes {
         let until = |time: Time| {
             let all = self.bucket.burst() + self.bucket.rate().bytes_in(time.since(Time::ZERO));
@@ -124,7 +123,7 @@ mod tests {
             })
             .collect();
         assert_eq!(times, [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 2, 3]);
-        // After a pause of 4 ms four packets are there again.
+        // After a pause of 4 ms the bucket holds four packets again.
         let at = Time::from_ns(7_000_000);
         server.rest();
         assert!((0..4).all(|_| server.serve(at, 1_500) == at));
@@ -133,8 +132,8 @@ mod tests {
 
     #[test]
     fn the_line_behind_the_bucket_has_its_own_rate() {
-        // Ten packets at the peak of 120 Mbit/s take 100 us each, while the bucket fills; the first
-        // finds it full, so that what would have come in during its time is lost.
+        // Ten packets at the peak of 120 Mbit/s take 100 us each, while the bucket fills; the first finds it full, so
+        // that the tokens of its transmission time are lost.
         let mut server = server(&json!({"rate": 12_000_000, "burst": 15_000, "peak": 120_000_000}));
         let mut at = Time::ZERO;
         let times: Vec<u64> = (0..13)
@@ -156,7 +155,7 @@ mod tests {
     }
 
     proptest! {
-        /// What a sender carries that always has something to send is the capacity of all bins until then.
+        /// The traffic of a sender that always has data to send equals the capacity of all bins until then.
         #[test]
         fn capacities_of_bins_add_up_to_what_a_busy_sender_carries(
             rate in 1_000_000u64..100_000_000,
@@ -181,14 +180,14 @@ mod tests {
                 from = to;
                 let carried = 1_500 * left.partition_point(|&time| time <= to) as u64;
                 if to < at {
-                    // A packet is under way, and the time of the first at the peak rate fills nothing.
+                    // A packet is in flight, and the transmission time of the first at the peak rate adds no tokens.
                     prop_assert!((carried..carried + 3_001).contains(&(sum + 1)), "{carried} of {sum}");
                 }
             }
             prop_assert_eq!(sum, server.capacity(Time::ZERO, from).get());
         }
 
-        /// In no interval does more leave than the bucket held and got (RFC 2697's definition).
+        /// In no interval does more leave than the content of the bucket and its fill (RFC 2697's definition).
         #[test]
         fn departures_conform_to_the_bucket(
             rate in 1_000u64..100_000_000,

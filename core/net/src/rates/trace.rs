@@ -1,4 +1,4 @@
-//! A link as it was measured: a trace of delivery opportunities or of rates.
+//! A measured link: a trace of delivery opportunities or of rates.
 
 use crate::rate_schedule::{ScheduledRate, RateTable};
 use crate::opportunities::{ByOpportunity, Opportunities};
@@ -9,8 +9,8 @@ use narrows_units::{Kind, ParamError, ParamSpec, Params, Time, params};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "trace",
-    summary: "Serves as a recorded trace says: opportunities to send (mahimahi's format) or rates over time",
-    source: "mahimahi (Netravali et al., USENIX ATC 2015), mm-link(1); sizes here are IP bytes, mahimahi's have 4 more",
+    summary: "Serves according to a recorded trace: opportunities to send (mahimahi's format) or rates over time",
+    source: "mahimahi (Netravali et al., USENIX ATC 2015), mm-link(1); sizes here are IP bytes, mahimahi's include 4 more",
     params: &[
         ParamSpec::new(
             "file",
@@ -31,20 +31,20 @@ pub const ENTRY: Entry = Entry {
     .picture(r#"{"seconds": 60, "bin_ms": 250}"#),
 };
 
-/// The parameter of traces that begin anew.
+/// The parameter of traces that may restart.
 pub(super) const LOOP: ParamSpec = ParamSpec::new(
     "loop",
     Kind::Flag,
-    "Whether the trace begins anew at its end; if not, nothing is sent from then on.",
+    "Whether the trace restarts at its end; if not, no packet is sent after that.",
 )
 .default("true");
 
 params! {
     /// Parameters besides the trace.
     struct TraceParams {
-        /// IP bytes that one opportunity moves; several small packets may share one, what is left over is lost.
+        /// IP bytes that one opportunity moves; several small packets may share one, unused bytes are lost.
         packet: Bytes(1.0..=1e6) = 1500, "mm-link(1): one packet of the maximum size";
-        /// Factor on the rate: on the bytes of each opportunity (rounded), or on each rate. Times stay.
+        /// Factor that multiplies the bytes of each opportunity (rounded), or each rate. Times are unchanged.
         scale: Number(0.001..=1000.0) = 1;
     }
 }
@@ -73,15 +73,15 @@ pub fn build(params: &Params, setup: &ElementSetup) -> Result<Box<dyn RateServer
 }
 
 const MS: u64 = 1_000_000;
-/// Over how long the rate of a plot is taken.
+/// Time over which the rate of a plot is averaged.
 const WINDOW: u64 = 100 * MS;
 
-/// Opportunities at recorded milliseconds. At the end all repeat, later by the last time stamp.
+/// Opportunities at recorded milliseconds. At the end all repeat, shifted by the last time stamp.
 struct RecordedRate {
-    /// In ms, not falling, the last above zero.
+    /// In ms, non-decreasing, the last above zero.
     times: Vec<u64>,
     looped: bool,
-    /// The next one that has not been taken: start of its round (ns) and index.
+    /// The next opportunity that has not been taken: start of its round (ns) and index.
     round: u64,
     index: usize,
 }
@@ -98,7 +98,7 @@ impl RecordedRate {
 
     /// Start of the round and index of the first opportunity at or after `at`.
     fn find(&self, at: u64) -> (u64, usize) {
-        // What lies on the seam of two rounds belongs to the earlier one as well: its last line.
+        // Opportunities at the boundary of two rounds belong to the earlier one as well: its last line.
         let round = if self.looped {
             at.saturating_sub(1) / self.length() * self.length()
         } else {
@@ -128,7 +128,7 @@ impl RecordedRate {
 impl Opportunities for RecordedRate {
     fn peek(&mut self, at: Time) -> Time {
         if self.next() < at {
-            // Never back to those that were taken: all of these lie before `at`.
+            // This never returns to taken opportunities: all of these are before `at`.
             (self.round, self.index) = self.find(at.ns());
         }
         self.next()
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn a_round_ends_where_the_next_begins() {
-        // 0 and 5 fall together at the seam.
+        // 0 and 5 coincide at the boundary.
         let mut trace = RecordedRate::new(vec![0, 2, 2, 5], true);
         let times: Vec<u64> = (0..9)
             .map(|_| {

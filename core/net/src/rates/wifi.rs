@@ -1,18 +1,18 @@
-//! A radio link as of IEEE 802.11n/ac: packets go in aggregates, and each transmission costs airtime besides.
+//! A radio link of IEEE 802.11n/ac: packets are sent in aggregates, and each transmission has additional airtime.
 //!
 //! ```text
 //!  airtime = overhead + ack * 8 / rate + sum over frames of L * 8 / rate
 //!  L       = packet + frame, rounded up to 4 bytes
 //! ```
 //!
-//! `overhead` is what does not depend on the rate: inter-frame spaces, mean backoff, preamble. A transmission begins
-//! when the one before has ended (or at once, if the link was idle) and takes the packets that wait at that instant,
-//! as many as the limits of an aggregate allow, at least one. All of them arrive at its end. With the defaults this
-//! is the model that Høiland-Jørgensen et al. validated against hardware, with its constants.
+//! `overhead` is the part that does not depend on the rate: inter-frame spaces, mean backoff, preamble. A transmission
+//! begins when the one before has ended (or immediately, if the link was idle) and takes the packets that wait at that
+//! instant, as many as the limits of an aggregate allow, but at least one. All of them arrive at its end. With the
+//! defaults this is the model that Høiland-Jørgensen et al. validated against hardware, with its constants.
 //!
-//! Not modelled: other stations (a second one takes its share of the air as a lower rate or a longer overhead), the
-//! randomness of backoff, collisions, frames that are sent again, choice of rates, and acknowledgements of TCP that
-//! use the same air. Losses and jitter are elements of their own.
+//! Not modelled: other stations (a second one can be approximated by a lower rate or a longer overhead), the randomness
+//! of backoff, collisions, retransmitted frames, rate selection, and TCP acknowledgements that use the same channel.
+//! Losses and jitter are separate elements.
 
 use crate::{Entry, Example, RateServer};
 use narrows_units::{Bytes, Rate, Span, Time, params};
@@ -20,7 +20,7 @@ use narrows_units::{Bytes, Rate, Span, Time, params};
 /// Registry entry.
 pub const ENTRY: Entry = Entry {
     name: "wifi",
-    summary: "Sends packets in aggregates (A-MPDU), each of which costs a fixed airtime besides that of its frames",
+    summary: "Sends packets in aggregates (A-MPDU), each with a fixed airtime in addition to that of its frames",
     source: "Høiland-Jørgensen et al., Ending the Anomaly, USENIX ATC 2017, section 2.2.1; IEEE 802.11-2016",
     params: WifiParams::PARAMS,
     shorthand: &["rate"],
@@ -41,14 +41,14 @@ params! {
             "ATC 2017, section 2.2.1: preamble 32 us, DIFS 34 us, SIFS 16 us twice, mean backoff 68 us (half of 15 slots of 9 us)";
         /// Size of the block acknowledgement, which is sent at the same rate.
         ack: Bytes(0.0..=1e6) = 58, "ATC 2017, section 2.2.1";
-        /// Bytes that a frame has besides its packet; frames are filled up to a multiple of 4 bytes.
+        /// Bytes that a frame has in addition to its packet; frames are padded to a multiple of 4 bytes.
         frame: Bytes(0.0..=1e6) = 42, "ATC 2017: MAC header 34, FCS 4, delimiter 4";
-        /// Most frames in an aggregate.
+        /// Maximum number of frames in an aggregate.
         frames: Count(1.0..=4096.0) = 64, "IEEE 802.11n: the window of a block acknowledgement";
-        /// Most bytes of frames in an aggregate; a single frame may be larger.
+        /// Maximum number of bytes in an aggregate; a single frame may be larger.
         #[trial("65535", "4000")]
         bytes: Bytes(1.0..=1e9) = 65535, "IEEE 802.11n: largest A-MPDU; 802.11ac: 1048575";
-        /// Most airtime of the frames of an aggregate; a single frame may take longer.
+        /// Maximum airtime of the frames of an aggregate; a single frame may take longer.
         time: Span(1.0..=1e10) = "4 ms", "Linux ath9k: 4 ms";
     }
 }
@@ -56,7 +56,7 @@ params! {
 crate::registry::build!(dyn RateServer: |params, _| {
     let params = WifiParams::read(params);
     let rate = params.rate.bps();
-    // What may be sent in the time, as bytes.
+    // Bytes that can be sent in the maximum airtime.
     let in_time = u128::from(params.time.ns()) * u128::from(rate) / BYTE;
     let mut wifi = Wifi {
         rate,
@@ -74,10 +74,10 @@ crate::registry::build!(dyn RateServer: |params, _| {
     wifi
 });
 
-/// Bits times nanoseconds per second that a byte is.
+/// Work of a byte, in bits times nanoseconds per second.
 const BYTE: u128 = 8_000_000_000;
 
-/// Packets for which the capacity is told: full Ethernet packets.
+/// Packet size for which the capacity is reported: full Ethernet packets.
 const USUAL: u32 = 1500;
 
 /// Time that `bytes` take, in ns.
@@ -88,16 +88,16 @@ fn airtime(bytes: u64, rate: u64) -> u64 {
 struct Wifi {
     /// In bit/s.
     rate: u64,
-    /// Of a transmission, with its acknowledgement, in ns.
+    /// Overhead of a transmission, including its acknowledgement, in ns.
     overhead: u64,
-    /// Bytes of a frame besides the packet.
+    /// Bytes of a frame in addition to the packet.
     frame: u64,
     /// Limits of an aggregate.
     frames: u64,
     bytes: u64,
-    /// Bytes of packets in the largest aggregate of usual packets, and how long it takes in ns.
+    /// Bytes of packets in the largest aggregate of usual packets, and its duration in ns.
     full: (u64, u64),
-    /// The transmission that has just begun: when, frames, and bytes of frames.
+    /// The transmission that has just begun: its start, frames, and bytes of frames.
     began: Time,
     count: u64,
     sum: u64,
@@ -109,7 +109,7 @@ impl Wifi {
         (u64::from(packet) + self.frame).next_multiple_of(4)
     }
 
-    /// Time that a transmission of `bytes` of frames takes, in ns.
+    /// Duration of a transmission of `bytes` of frames, in ns.
     fn needs(&self, bytes: u64) -> u64 {
         self.overhead.saturating_add(airtime(bytes, self.rate))
     }
@@ -144,7 +144,7 @@ impl RateServer for Wifi {
         Some(self.end())
     }
 
-    /// Of full aggregates of packets of 1500 bytes, one after the other.
+    /// The capacity for consecutive full aggregates of packets of 1500 bytes.
     fn capacity(&self, from: Time, to: Time) -> Bytes {
         let until = |time: Time| {
             let bytes = u128::from(time.ns()) * u128::from(self.full.0) / u128::from(self.full.1);
@@ -171,7 +171,7 @@ mod tests {
         build(&params, &ElementSetup::default()).unwrap()
     }
 
-    /// Airtime of an aggregate of as many packets of 1500 bytes, in ns.
+    /// Airtime of an aggregate of `packets` packets of 1500 bytes, in ns.
     fn airtime_of(server: &mut dyn RateServer, packets: u32) -> f64 {
         let mut end = server.serve(Time::ZERO, 1500);
         for _ in 1..packets {
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!(fill(&json!({"rate": 300_000_000}), 40), 64);
         assert_eq!(fill(&json!({"rate": 7_200_000}), 1500), 2);
         assert_eq!(fill(&json!({"rate": 300_000_000, "frames": 8}), 1500), 8);
-        // A single frame always goes.
+        // A single frame is always sent.
         assert_eq!(fill(&json!({"rate": 1_000_000}), 1500), 1);
     }
 }

@@ -13,15 +13,15 @@ pub struct Case {
     pub name: String,
     /// The elements of the path, named `forward.0` and so on as in cells.
     pub forward: Value,
-    /// A change of what is tried, at [`CHANGE_NS`].
+    /// A change of the entry under test, at [`CHANGE_NS`].
     pub timeline: Value,
 }
 
 /// When the change of a case is made.
 pub const CHANGE_NS: u64 = 400_000_123;
 
-/// All cases: each link element before a bottleneck, each queue behind a constant rate, each rate
-/// with a drop-tail queue; each is changed to the next set of examples in the middle.
+/// All cases: each link element before a bottleneck, each queue behind a constant rate, each rate with a drop-tail
+/// queue; each is changed to the next set of examples halfway.
 pub fn cases() -> Vec<Case> {
     let constant = json!({"kind": "constant", "rate": 10_000_000});
     let droptail = json!({"kind": "droptail", "bytes": 60_000});
@@ -54,8 +54,8 @@ pub fn cases() -> Vec<Case> {
     cases
 }
 
-/// The cases of one entry; `describe` turns a set of parameters into a path, and into what a timeline
-/// sets for it.
+/// The cases of one entry; `describe` turns a set of parameters into a path, and into the values that a timeline sets
+/// for it.
 fn add(
     cases: &mut Vec<Case>,
     entry: &Entry,
@@ -63,7 +63,7 @@ fn add(
 ) {
     let sets = examples(entry);
     for (index, set) in sets.iter().enumerate() {
-        // What the next set does not mention has its default again, or is absent.
+        // Parameters that the next set does not mention return to their defaults, or are absent.
         let default = |key: &String| {
             let spec = entry.params.iter().find(|spec| spec.name == key);
             let value = spec.and_then(ParamSpec::default_value);

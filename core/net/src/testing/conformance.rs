@@ -5,7 +5,7 @@ use crate::{Change, Element, Outcomes, PacketOrder, Queue};
 use narrows_units::{Params, Span, Time};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Who has been seen where.
+/// Locations of all packets.
 #[derive(Default)]
 struct Ledger {
     inside: BTreeSet<u64>,
@@ -32,7 +32,7 @@ impl Ledger {
         assert_eq!(self.inside.len(), packets as usize, "packets inside");
         assert_eq!(self.bytes, bytes, "bytes inside");
     }
-    /// Takes out what was dropped at `now`.
+    /// Removes the packets that were dropped at `now`.
     fn settle(&mut self, now: Time, outcomes: &mut Outcomes<TestPacket>) {
         for drop in outcomes.drops.drain(..) {
             assert_eq!(drop.at, now, "a drop is reported when it happens");
@@ -46,8 +46,8 @@ impl Ledger {
 /// Steps between changes.
 const CHANGE_EVERY: u32 = 40;
 
-/// Plays `steps` random arrivals and departures into a queue and checks conservation, honest
-/// backlog, and that an emptied queue is empty.
+/// Plays `steps` random arrivals and departures into a queue and checks conservation, an exact
+/// backlog, and that a drained queue is empty.
 ///
 /// # Panics
 /// When the queue breaks the contract of [`Queue`].
@@ -55,7 +55,7 @@ pub fn check_queue(queue: Box<dyn Queue<TestPacket>>, seed: u64, steps: u32) {
     check_changing_queue(queue, &[], &mut Dice::random(seed, steps));
 }
 
-/// Like [`check_queue`], and gives the queue each of `changes` in turn, again and again.
+/// Like [`check_queue`], and applies each of `changes` in turn, repeatedly.
 ///
 /// # Panics
 /// When the queue breaks the contract of [`Queue`].
@@ -124,17 +124,17 @@ pub fn check_changing_queue(
 pub struct Trial {
     /// The element.
     pub element: Box<dyn Element<TestPacket>>,
-    /// Changes that are made one after the other.
+    /// Changes that are made one after another.
     pub changes: Vec<Change>,
-    /// Demand on the order.
+    /// Required order.
     pub order: PacketOrder,
     /// True if packets may stay inside for ever.
     pub strands: bool,
 }
 
 /// Plays `steps` random arrivals into an element, calls it exactly when it asks, and checks
-/// conservation, that it never asks for the past, that nothing is faster than its propagation, and
-/// that it empties.
+/// conservation, that it never asks for a past time, that no packet is faster than its propagation,
+/// and that it empties.
 ///
 /// # Panics
 /// When the element breaks the contract of [`Element`].
@@ -149,8 +149,8 @@ pub fn check_element(element: Box<dyn Element<TestPacket>>, seed: u64, steps: u3
 }
 
 impl Trial {
-    /// Like [`check_element`], with everything that the trial says besides. Returns the number of
-    /// copies that the element made, and the reasons for which it dropped packets.
+    /// Like [`check_element`], with all settings of the trial. Returns the number of copies that
+    /// the element made, and the reasons for which it dropped packets.
     ///
     /// # Panics
     /// When the element breaks the contract of [`Element`].
@@ -198,7 +198,7 @@ impl Trial {
         assert_eq!(
             run.element.next_wakeup(),
             Time::FAR,
-            "an element that has done everything waits for nothing"
+            "an idle element has no wake-up"
         );
         (run.copies, run.ledger.reasons)
     }
@@ -211,7 +211,7 @@ struct Run {
     ledger: Ledger,
     /// The last packet that left, by class.
     left: BTreeMap<(u32, bool), u64>,
-    /// Before when no packet may leave, by the propagation that was stated as it came.
+    /// Earliest departure of each packet, by the propagation reported on its arrival.
     soonest: BTreeMap<u64, Time>,
     copies: u64,
 }
@@ -223,7 +223,7 @@ impl Run {
         let mut idle = 0;
         while self.element.next_wakeup() <= until && self.element.next_wakeup() != Time::FAR {
             let due = self.element.next_wakeup();
-            assert!(due >= at, "wake-up {due:?} lies before {at:?}");
+            assert!(due >= at, "wake-up {due:?} is before {at:?}");
             idle = if due > at { 0 } else { idle + 1 };
             assert!(idle < 100_000, "the element never lets time pass");
             at = due;
@@ -252,7 +252,7 @@ impl Run {
         );
     }
 
-    /// A copy is one of the packet that has just arrived.
+    /// Takes copies, which must be of the packet that has just arrived.
     fn take_copies(&mut self, now: Time, packet: &TestPacket) {
         for copied in self.outcomes.copies.drain(..) {
             assert_eq!((copied.at, copied.packet), (now, *packet));

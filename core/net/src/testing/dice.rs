@@ -1,4 +1,4 @@
-//! Where trials take their decisions from: a random stream, or the bytes of a fuzzer.
+//! The source of decisions of trials: a random stream, or the bytes of a fuzzer.
 
 use super::TestPacket;
 use narrows_units::{Ecn, Stream};
@@ -22,7 +22,7 @@ impl<'a> Dice<'a> {
         }
     }
 
-    /// Decisions taken from `bytes`, for as long as there are any.
+    /// Decisions taken from `bytes`, until they are used up.
     pub fn bytes(bytes: &'a [u8]) -> Self {
         Dice {
             source: Source::Bytes(bytes),
@@ -57,7 +57,7 @@ impl<'a> Dice<'a> {
         }
     }
 
-    /// Yes in `share` of 100 cases.
+    /// True in `share` of 100 cases.
     pub fn percent(&mut self, share: u64) -> bool {
         self.below(100) < share
     }

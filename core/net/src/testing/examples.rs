@@ -28,11 +28,10 @@ const CONTENTS: [(&str, &str); 6] = [
     ("delays-2", "time_ns,delay_ns\n0,3000000\n1000,0\n"),
 ];
 
-/// Sets of parameters of `entry`, in base units: first one with nothing but what must be there, then
-/// that one with each parameter set to something else in turn (each word of a choice). All of them
-/// can be built, with [`example_files`] as files.
+/// Sets of parameters of `entry`, in base units: first one with only the required parameters, then variants with each
+/// parameter changed in turn (each word of a choice). All of them can be built, with [`example_files`] as files.
 ///
-/// The values are guessed by kind and kept within bounds, unless the parameter has [`ParamSpec::trial`].
+/// The values are chosen by kind and kept within bounds, unless the parameter has [`ParamSpec::trial`].
 pub fn examples(entry: &Entry) -> Vec<Map<String, Value>> {
     let mut base = Map::new();
     for spec in entry.params {

@@ -1,5 +1,5 @@
-//! Entry for fuzzers: each function makes a trial of whatever bytes it gets and panics when
-//! something breaks its contract. Ordinary tests call them with random bytes.
+//! Entry points for fuzzers: each function runs a trial on arbitrary bytes and panics if a contract
+//! is violated. Ordinary tests call them with random bytes.
 
 use super::{Dice, Trial, check_changing_queue, example_files, examples, strands};
 use crate::{
@@ -19,9 +19,9 @@ pub fn setup() -> ElementSetup {
 }
 
 /// A trial of the link element `entry` with the first of `sets`, then changed to the others. The
-/// order is demanded that the element promises with all of them.
+/// trial requires the order that the element guarantees with all of them.
 pub fn link_trial(entry: &Entry, sets: &[Map<String, serde_json::Value>]) -> Trial {
-    let change = |set| Change::Params(links::params(entry.name, set).expect("an example is right"));
+    let change = |set| Change::Params(links::params(entry.name, set).expect("an example is valid"));
     let asked = sets
         .iter()
         .any(|set| set.get("reorder") == Some(&serde_json::Value::Bool(true)));
@@ -51,7 +51,7 @@ pub fn bottleneck_trial(
     let built = queues::build(queue.name, &queue_sets[0], &setup());
     let queue_changes = queue_sets[1..]
         .iter()
-        .map(|set| Change::Queue(queues::params(queue.name, set).expect("an example is right")));
+        .map(|set| Change::Queue(queues::params(queue.name, set).expect("an example is valid")));
     let rate_changes = rate_sets[1..].iter().map(|set| Change::Rate(server(set)));
     let own_changes = [("overhead", Value::Integer(38)), ("atm", Value::Flag(true))];
     let own_changes = own_changes.map(|(name, value)| {
@@ -73,7 +73,7 @@ pub fn bottleneck_trial(
     }
 }
 
-/// A few of the sets, one at least.
+/// A few of the sets, at least one.
 fn some_sets(entry: &Entry, dice: &mut Dice) -> Vec<Map<String, serde_json::Value>> {
     let all = examples(entry);
     let count = 1 + dice.below(4);
@@ -108,12 +108,12 @@ pub fn queue_operations(data: &[u8]) {
     let queue = queues::build(entry.name, &sets[0], &setup()).expect("an example can be built");
     let changes: Vec<Params> = sets[1..]
         .iter()
-        .map(|set| queues::params(entry.name, set).expect("an example is right"))
+        .map(|set| queues::params(entry.name, set).expect("an example is valid"))
         .collect();
     check_changing_queue(queue, &changes, &mut dice);
 }
 
-/// A file that is said to be a trace: it is refused in one sentence, or it can be used.
+/// A file that may be a trace: it is rejected with one sentence, or it can be used.
 ///
 /// # Panics
 /// When neither is the case.

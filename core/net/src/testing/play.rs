@@ -5,17 +5,17 @@ use crate::{Network, NetworkError, Outcomes, Plan};
 use narrows_units::{Span, Time};
 use serde_json::Value;
 
-/// Fate of the packets of a script. Packets are numbered from 1 in the order in which they
-/// enter, copies among them.
+/// Fate of the packets of a script. Packets, including copies, are numbered from 1 in the order in
+/// which they enter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Played {
     /// Packets that reached the end of their route, with the model time at which they did.
     pub left: Vec<(Time, TestPacket)>,
-    /// Packets that were dropped: when, which, by which element, why.
+    /// Packets that were dropped: time, number, element, reason.
     pub drops: Vec<(Time, u64, u16, &'static str)>,
-    /// Copies: when, which, of which packet.
+    /// Copies: time, number, number of the original.
     pub copies: Vec<(Time, u64, u64)>,
-    /// Packets that are still inside at the end: which, and which element holds it.
+    /// Packets that are still inside at the end: number, element that holds it.
     pub held: Vec<(u64, u16)>,
 }
 
@@ -51,11 +51,11 @@ pub fn network(forward: &Value, timeline: &Value) -> Result<Network<TestPacket>,
     })
 }
 
-/// Plays `script` until `end`. A punctual driver looks after each arrival; one that has `lateness`
-/// wakes up late by up to 5 ms and then finds several arrivals with their stamps.
+/// Plays `script` until `end`. A punctual driver acts after each arrival; one with `lateness` wakes
+/// up late by up to 5 ms and then finds several arrivals with their stamps.
 ///
 /// # Panics
-/// When an element of the network does not account for what it got.
+/// If an element of the network does not account for the packets that it received.
 pub fn play(
     network: &mut Network<TestPacket>,
     script: &[(Time, TestPacket)],
@@ -123,7 +123,7 @@ impl Player {
         }
     }
 
-    /// Takes what has come out and what was dropped, and gives copies an identity.
+    /// Takes packets that left or were dropped, and assigns identities to copies.
     fn settle(&mut self, network: &mut Network<TestPacket>) {
         loop {
             self.played

@@ -1,4 +1,4 @@
-//! Elements without chance against what their words say.
+//! Deterministic elements compared with their documentation.
 
 use super::{MS, element, packet, play, setup, stream};
 use narrows_net::testing::TestPacket;
@@ -36,7 +36,7 @@ fn planned_losses_are_exact() {
 
 #[test]
 fn a_delay_line_has_as_many_places_as_its_limit() {
-    // A packet per millisecond into 5 ms: five are under way, and the sixth comes as the first leaves.
+    // A packet per millisecond into 5 ms: five are in flight, and the sixth arrives as the first leaves.
     let dropped = |limit: u64, delay: u64| {
         let params = json!({"delay": delay, "limit": limit});
         let out = play(&mut *element("delay", &params), stream(12, MS));
@@ -92,7 +92,7 @@ fn delays_follow_their_plan() {
             .collect::<Vec<_>>()
     };
     let steps = json!({"steps": [[0, 20 * MS], [100 * MS, 5 * MS]]});
-    // The third waits for the second, which is still under way.
+    // The third waits for the second, which is still in flight.
     assert_eq!(
         at("delaysteps", steps, &[0, 99, 100, 120]),
         [(20, 1), (119, 2), (119, 3), (125, 4)]
@@ -111,12 +111,12 @@ fn delays_follow_their_plan() {
     let once = json!({"file": {"name": "delays.csv", "sha256": "00"}, "loop": false});
     assert_eq!(at("delaytrace", once, &[300]), [(305, 1)]);
     let drift = json!({"delay": 20 * MS, "slope": 0.01, "amplitude": 10 * MS, "period": 1000 * MS});
-    // A quarter of a swing later: 20 + 2.5 + 10; three quarters: 20 + 7.5 - 10.
+    // A quarter of a period later: 20 + 2.5 + 10; three quarters: 20 + 7.5 - 10.
     assert_eq!(
         at("drift", drift, &[0, 250, 750]),
         [(20, 1), (282, 2), (767, 3)]
     );
-    // At 1, 11, 21, ... ms: all that came within a tick leave together, and no one is early.
+    // At 1, 11, 21, ... ms: packets that arrived within a tick leave together, and none is early.
     let ticks = json!({"delay": 20 * MS, "tick": 10 * MS, "phase": 21 * MS});
     assert_eq!(
         at("delayticks", ticks.clone(), &[0, 1, 2, 11, 12, 40]),
@@ -200,7 +200,7 @@ proptest! {
         prop_assert_eq!(passed, expected);
     }
 
-    /// Pantheon's aggregation paths are traces: the element and a link with that trace agree.
+    /// Pantheon's aggregation paths are traces: the element agrees with a link with that trace.
     #[test]
     fn aggregation_is_what_a_trace_of_equal_lines_does(
         (packets, ms) in prop::sample::select(vec![(1u64, 100u64), (10, 200), (3, 7)]),
@@ -230,7 +230,7 @@ proptest! {
 fn aggregation_can_count_packets() {
     let params = json!({"packets": 2, "time": 10 * MS, "bytes": 0});
     let out = play(&mut *element("ackaggregation", &params), stream(5, 5 * MS));
-    // At 0, 5 and 10 ms came three, of which two go at 10 ms; the last of five finds no room at 20.
+    // Three arrived at 0, 5 and 10 ms, of which two leave at 10 ms; the last of five finds no room at 20.
     let times: Vec<u64> = out.left.iter().map(|(at, _)| at / MS).collect();
     assert_eq!(times, [10, 10, 20, 20, 30]);
 }
@@ -245,7 +245,7 @@ fn decimation_keeps_every_nth_acknowledgement_of_each_connection() {
     let script = [
         (0, ack(1, 1)),
         (MS, ack(2, 1)),
-        (2 * MS, packet(3, 1500)), // data passes at once
+        (2 * MS, packet(3, 1500)), // data passes immediately
         (3 * MS, ack(4, 2)),       // another connection
         (4 * MS, ack(5, 1)),       // the third of connection 1: goes on at once
         (5 * MS, ack(6, 1)),       // begins a new group and waits until 15 ms
@@ -265,7 +265,7 @@ fn a_changed_policer_keeps_what_is_in_its_bucket() {
     let mut policer = element("policer", &json!({"rate": 8_000_000, "burst": 3_000}));
     let mut outcomes = Outcomes::new();
     policer.push(Time::ZERO, packet(1, 2_000), &mut outcomes);
-    // 1000 bytes are left; with the new rate of two bytes per microsecond 500 us bring 1000 more.
+    // 1000 bytes remain; at the new rate of two bytes per microsecond 500 us add 1000 more.
     let params = json!({"rate": 16_000_000, "burst": 2_500});
     let params = links::params("policer", params.as_object().unwrap()).unwrap();
     policer

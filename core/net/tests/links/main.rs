@@ -1,4 +1,4 @@
-//! Each link element against its law: by statistics where it is random, exactly where it is not.
+//! Each link element compared with its law: statistically if it is random, exactly otherwise.
 
 mod exact;
 mod random;
@@ -29,7 +29,7 @@ fn packet(uid: u64, size: u32) -> TestPacket {
     }
 }
 
-/// What left (ns, packet), and what was dropped (ns, number).
+/// Packets that left (ns, packet), and packets that were dropped (ns, number).
 #[derive(Default)]
 struct Out {
     left: Vec<(u64, TestPacket)>,

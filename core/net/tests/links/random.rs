@@ -1,10 +1,10 @@
-//! Random elements against their laws. Tolerances are five standard errors, which chance exceeds once
-//! in two million; seeds are fixed.
+//! Random elements compared with their laws. Tolerances are five standard errors, which are exceeded by chance once in
+//! two million cases; seeds are fixed.
 
 use super::{MS, element, play, stream};
 use serde_json::{Value, json};
 
-/// The delays (in units of 5 ms) that `count` packets get that are too far apart to meet.
+/// The delays (in units of 5 ms) of `count` packets that are too far apart to interact.
 fn delays(params: &Value, count: u64) -> Vec<f64> {
     let out = play(
         &mut *element("jitter", params),
@@ -70,7 +70,7 @@ fn jitter_of_rfc_8868_is_a_folded_normal_law_cut_at_three_deviations() {
         (second - first * first).sqrt(),
         n,
     );
-    // The fourth moment is below 3, that of the uncut law.
+    // The fourth moment is below 3, that of the untruncated law.
     assert_near(
         "mean square",
         mean(found.iter().map(|x| x * x)),
@@ -101,7 +101,7 @@ fn normal_jitter_is_normal() {
         (law * (1.0 - law)).sqrt(),
         n,
     );
-    // Without a mean it is three deviations, and what would lie below zero is drawn again.
+    // The default mean is three deviations, and draws below zero are repeated.
     let found = delays(&json!({"law": "normal"}), MANY);
     let shift = 0.004_431_848 / 0.998_650_1;
     assert_near("mean", mean(found.iter().copied()), 3.0 + shift, 1.0, n);
@@ -140,7 +140,7 @@ fn jitter_keeps_order_and_its_bound() {
                 .all(|pair| pair[0].1.uid < pair[1].1.uid)
         );
         if law == "truncated" {
-            // Who waits for a predecessor waits for one that came earlier and kept to the bound.
+            // A packet that waits for a predecessor waits for one that arrived earlier and kept to the bound.
             let late = out
                 .left
                 .iter()
@@ -259,8 +259,7 @@ fn held_back_packets_are_overtaken_by_as_many_as_asked() {
     for (index, (_, packet)) in out.left.iter().enumerate().take(49_000) {
         if packet.uid < highest {
             held += 1;
-            // Before it went: all earlier ones, and exactly three later ones that were not held
-            // back themselves.
+            // Released before it: all earlier ones, and exactly three later ones that were not held back.
             let before = &out.left[..index];
             let over = before
                 .iter()

@@ -1,4 +1,4 @@
-//! CAKE against its paper: who is served, how hosts and classes share, and when COBALT signals.
+//! CAKE compared with its paper: service order, shares of hosts and classes, and times of COBALT's signals.
 
 use crate::harness::{Event, Fate, MS, Machine, drop_times, order, packet, play, real};
 use narrows_net::testing::TestPacket;
@@ -14,7 +14,7 @@ fn of(connection: u32, uid: u64) -> TestPacket {
     }
 }
 
-/// Bytes that each route got of the first `count` packets, with a backlog in every connection.
+/// Bytes of each route among the first `count` packets, with a backlog in every connection.
 fn shares(
     params: &Value,
     hosts: &[(u16, u16)],
@@ -46,7 +46,7 @@ fn shares(
         }
     }
     let mut sent = BTreeMap::new();
-    // So fast that nothing waits for 5 ms; what leaves is replaced.
+    // So fast that no packet waits for 5 ms; packets that leave are replaced.
     for step in 0..u64::from(count) {
         let packet = queue.dequeue(Time::from_ns(step), &mut outcomes).unwrap();
         *sent.entry((packet.route, packet.dscp)).or_insert(0) += 1;
@@ -104,7 +104,7 @@ fn hosts_share_before_their_connections_do() {
         let params = json!({"isolation": isolation});
         f64::from(shares(&params, &hosts, &connections, 20_000)[&(0, 0)]) / 20_000.0
     };
-    // A turn more or less, and the rounding of quanta by chance.
+    // A turn more or less, and the random rounding of quanta.
     for (isolation, share) in [
         ("triple", 0.5),
         ("source", 0.5),
@@ -114,7 +114,7 @@ fn hosts_share_before_their_connections_do() {
         let got = first(isolation);
         assert!((got - share).abs() < 0.01, "{isolation}: {got}");
     }
-    // To one and the same host they are all its connections, and triple isolation is that of the busier end.
+    // To the same host all are its connections, and triple isolation is that of the busier end.
     let hosts: Vec<(u16, u16)> = (0..10).map(|n| (u16::from(n > 0), 10)).collect();
     let got = shares(&json!({}), &hosts, &connections, 20_000)[&(0, 0)];
     assert!(got.abs_diff(2_000) < 200, "{got}");
@@ -152,11 +152,11 @@ fn classes_share_by_their_weights() {
     near(&share("diffserv3", &[0, 8, 46]), &[1024, 64, 256]);
     near(&share("diffserv4", &[0, 1, 34, 48]), &[1024, 64, 512, 256]);
     near(&share("besteffort", &[0, 8, 46]), &[1, 1, 1]);
-    // AF4x is best effort where there is no class for it.
+    // AF4x is best effort if it has no class.
     near(&share("diffserv3", &[0, 34]), &[1, 1]);
 }
 
-/// 1500 bytes every 0.8 ms where 1 ms is needed, for `ms`.
+/// 1500 bytes every 0.8 ms, each of which takes 1 ms to serve, for `ms`.
 fn overload(ms: u64, ecn: Ecn) -> Vec<(u64, TestPacket)> {
     let one = |uid: u64| TestPacket { ecn, ..of(1, uid) };
     (1..=ms * 5 / 4)
@@ -166,8 +166,8 @@ fn overload(ms: u64, ecn: Ecn) -> Vec<(u64, TestPacket)> {
 
 #[test]
 fn cobalt_signals_at_the_times_of_its_law() {
-    // The first packet that has waited more than 5 ms leaves 26 ms after the start: the n-th, from 0, waits
-    // n * 0.2 ms. From there on 100 ms, 100 / sqrt(2) more, 100 / sqrt(3) more, and the next packet.
+    // The first packet that has waited more than 5 ms leaves 26 ms after the start: the n-th, from 0, waits n * 0.2 ms.
+    // After that 100 ms, 100 / sqrt(2) more, 100 / sqrt(3) more, and the next packet.
     let log = play(
         &mut real("cake", &json!({})),
         &overload(2_000, Ecn::NotEct),
@@ -190,7 +190,7 @@ fn cobalt_signals_at_the_times_of_its_law() {
     assert!(drop_times(&log, "cobalt").is_empty());
 }
 
-/// When packets had this fate.
+/// Times at which packets had this fate.
 fn with(log: &[Event], fate: Fate) -> Vec<u64> {
     let found = log.iter().filter(|event| event.2 == fate);
     found.map(|event| event.0).collect()
@@ -218,7 +218,7 @@ fn the_count_falls_as_it_rose() {
         let first = drops.iter().position(|&at| at > from).unwrap();
         (drops[first] - from) / MS
     };
-    // Soon after, the count is still high and the first signal comes sooner; after 10 s it has begun anew.
+    // Soon after, the count is still high and the first signal comes sooner; after 10 s it has restarted.
     assert!(after(0, &script) < 100, "{}", after(0, &script));
     assert_eq!(after(10_000 * MS, &script), 126);
     script.clear();
@@ -234,8 +234,8 @@ fn overflow_takes_the_oldest_of_the_longest_and_wakes_blue() {
     }
     queue.arrive(1, of(2, 11), &mut log);
     assert_eq!(log, [(1, 1, Fate::Dropped("queue_full"))]);
-    // Senders that ignore everything: chance drops what marks do not reach. With 20 % too much, overflows raise the
-    // probability until it takes about as much as COBALT's schedule leaves.
+    // Senders that ignore all signals: random drops take over from marks. With an excess of 20 %, overflows raise the
+    // probability until it drops about as much as COBALT's schedule leaves.
     let log = play(
         &mut real("cake", &json!({"memory": 60_000})),
         &overload(20_000, Ecn::Ect0),
@@ -245,7 +245,7 @@ fn overflow_takes_the_oldest_of_the_longest_and_wakes_blue() {
     assert!(blue > 1_000, "{blue}");
 }
 
-/// A network tells its elements which hosts are at the ends of its routes.
+/// A network passes the hosts at the ends of its routes to its elements.
 #[test]
 fn hosts_are_those_of_the_routes_of_a_network() {
     let link = |from: &str, to: &str, elements: Value| json!({"name": format!("{from}-{to}"), "from": from, "to": to, "elements": elements});
@@ -289,6 +289,6 @@ fn hosts_are_those_of_the_routes_of_a_network() {
         left[usize::from(packet.route)] += 1;
     }
     assert_eq!(left.iter().sum::<u32>(), 100);
-    // Three turns at a third are rounded by chance.
+    // Three turns of a third are rounded at random.
     assert!(left[0].abs_diff(50) <= 4, "{left:?}");
 }

@@ -1,4 +1,4 @@
-//! CAKE against a second, naive transcription of the papers on it and on COBALT.
+//! CAKE compared with a second, naive transcription of the papers on CAKE and COBALT.
 
 use crate::harness::{Event, Fate, MS, Machine, chance, compare, real};
 use narrows_net::Ecn;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 struct Own {
     waiting: Vec<(u64, TestPacket)>,
     deficit: i64,
-    /// Counted among the busy ones.
+    /// True if it counts as busy.
     busy: bool,
     count: u32,
     due: u64,
@@ -50,7 +50,7 @@ impl Own {
         self.unlearn(now);
     }
 
-    /// Every 5 ms that it was empty take as much from the probability as finding it empty does.
+    /// Every 5 ms for which it was empty reduce the probability like finding it empty.
     fn was_empty(&mut self, now: u64) {
         let rounds = (now - self.blue_at.max(self.empty_at)) / TARGET;
         if self.blue > 0.0 && rounds > 0 {
@@ -73,7 +73,7 @@ struct Model {
 impl Model {
     fn new(memory: u32) -> Self {
         let mut chance = chance();
-        // The seed of the hash, which nothing depends on here.
+        // The seed of the hash, on which no result depends here.
         chance.bits();
         Model {
             own: BTreeMap::new(),
@@ -90,7 +90,7 @@ impl Model {
         ((1500 + up) / load) as i64
     }
 
-    /// The packet that COBALT lets go, after those that it drops, and whether it is marked.
+    /// The packet that COBALT passes, after those that it drops, and whether it is marked.
     fn decide(
         &mut self,
         number: u32,
@@ -141,7 +141,7 @@ impl Machine for Model {
         let idle = !self.new.contains(&number) && !self.old.contains(&number);
         let quantum = if idle { self.quantum() } else { 0 };
         let own = self.own.entry(number).or_default();
-        // One that was empty as its turn ended is busy as soon as it has something.
+        // A queue that was empty when its turn ended is busy as soon as it has a packet.
         own.busy |= !idle && own.waiting.is_empty() && self.old.contains(&number);
         own.waiting.push((now, packet));
         if idle {
@@ -150,7 +150,7 @@ impl Machine for Model {
             self.new.push(number);
         }
         while self.own.values().map(Own::bytes).sum::<u32>() > self.memory {
-            // Among equals the one whose turn comes first.
+            // Among equals, the one whose turn comes first.
             let turns = || self.new.iter().chain(&self.old);
             let most = turns()
                 .map(|number| self.own[number].bytes())

@@ -1,4 +1,4 @@
-//! CoDel against RFC 8289.
+//! CoDel compared with RFC 8289.
 
 use crate::harness::{
     Event, Fate, MS, Machine, RATE, compare, drop_times, order, packet, play, real,
@@ -57,7 +57,7 @@ impl Model {
         (Some(packet), ok_to_drop)
     }
 
-    /// Whether the packet can be marked instead; then it is.
+    /// Marks the packet instead, if possible; returns whether it did.
     fn marks(&self, packet: &mut TestPacket) -> bool {
         let can = self.ecn && packet.ecn != Ecn::NotEct;
         if can {
@@ -141,10 +141,9 @@ fn decides_as_the_pseudo_code_does() {
     }
 }
 
-/// 1500 bytes every 0.5 ms, of which one leaves every millisecond. Packet k begins service at k ms
-/// and has waited k/2 ms: 5 ms first at 10 ms, so the first drop is due at 110 ms. From then on the
-/// drops are due 100 ms / sqrt(n) apart: 210, 280.71, 338.45, 388.45, 433.17, 473.99, 511.79, 547.14,
-/// 580.48, 612.10 ms; packets leave at whole milliseconds.
+/// 1500 bytes every 0.5 ms; one packet leaves every millisecond. Packet k begins service at k ms and has waited k/2 ms:
+/// 5 ms first at 10 ms, so the first drop is due at 110 ms. After that the drops are due 100 ms / sqrt(n) apart: 210,
+/// 280.71, 338.45, 388.45, 433.17, 473.99, 511.79, 547.14, 580.48, 612.10 ms; packets leave at whole milliseconds.
 #[test]
 fn drops_at_the_times_worked_out_by_hand() {
     let script: Vec<_> = (0..1300).map(|k| (k * MS / 2, packet(k, 1500))).collect();
@@ -153,7 +152,7 @@ fn drops_at_the_times_worked_out_by_hand() {
     let times: Vec<u64> = drop_times(&log, "codel").iter().map(|at| at / MS).collect();
     assert_eq!(times[..expected.len()], expected);
 
-    // Where packets can be marked, the same number of signals, and nothing is lost.
+    // If packets can be marked, the same number of signals, and no packet is lost.
     let script: Vec<_> = script
         .into_iter()
         .map(|(at, packet)| {
@@ -171,7 +170,7 @@ fn drops_at_the_times_worked_out_by_hand() {
     assert_eq!(order(&log).len(), 1300);
 }
 
-/// After a pause that is short against 16 intervals, dropping resumes at the rate of before.
+/// After a pause that is short compared with 16 intervals, dropping resumes at the previous rate.
 #[test]
 fn resumes_the_count_of_the_last_dropping_state() {
     let run = |pause_ms: u64| {
@@ -189,8 +188,8 @@ fn resumes_the_count_of_the_last_dropping_state() {
 
 #[test]
 fn one_full_packet_behind_is_never_dropped() {
-    // A link of 0.6 Mbit/s needs 20 ms for each packet: with two packets every 40 ms the second
-    // always waits far beyond the target, but nothing waits behind it.
+    // A link of 0.6 Mbit/s needs 20 ms for each packet: with two packets every 40 ms the second always waits far beyond
+    // the target, but no packet waits behind it.
     let script: Vec<_> = (0..400)
         .map(|k| (k / 2 * 40 * MS, packet(k, 1500)))
         .collect();

@@ -1,4 +1,4 @@
-//! DualPI2 against RFC 9332, appendix A.
+//! DualPI2 compared with RFC 9332, appendix A.
 
 use crate::harness::{Event, Fate, MS, Machine, chance, compare, order, packet, play, real};
 use narrows_net::Ecn;
@@ -183,7 +183,7 @@ fn marked(log: &[Event]) -> Vec<u64> {
         .collect()
 }
 
-/// The recurrence gives the first signal with the second packet that is due, then one for each.
+/// The recurrence signals first with the second eligible packet, then with each.
 #[test]
 fn the_low_latency_queue_marks_from_one_millisecond_on() {
     for (waited, expected) in [(MS - 1, vec![]), (MS, vec![1, 2, 3])] {
@@ -195,7 +195,7 @@ fn the_low_latency_queue_marks_from_one_millisecond_on() {
         for _ in 0..5 {
             queue.take(waited, &mut log);
         }
-        // The last one has no other behind it.
+        // The last packet has no other behind it.
         assert_eq!(marked(&log), expected, "after {waited} ns");
     }
 }
@@ -224,8 +224,8 @@ fn signals_are_coupled_by_the_square() {
     assert_eq!(drops, [44]);
 }
 
-/// p' = 0.6: k p' has reached 1, so the low-latency queue drops with p'^2 = 0.36 (of ten the third,
-/// as 1.08; every other one is marked or carries over), and classic ECN is off.
+/// p' = 0.6: k p' has reached 1, so the low-latency queue drops with p'^2 = 0.36 (the third of ten, as 1.08; every
+/// other one is marked or carried over), and classic ECN is off.
 #[test]
 fn overload_drops_in_both_queues() {
     let params = json!({"alpha": 0.0, "beta": 60.0});
@@ -264,7 +264,7 @@ fn the_classic_queue_keeps_its_share() {
     assert_eq!(order(&log)[..5], [0, 200, 1, 2, 3]);
 }
 
-/// The updates that nothing can move any more are passed over, with the result of having made them.
+/// Updates that change nothing are skipped, with the same result as carrying them out.
 #[test]
 fn a_long_standstill_ends_where_all_its_updates_would() {
     // On 1 kbit/s a packet takes 12 s; the last arrivals come after an hour without any.

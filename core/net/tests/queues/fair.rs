@@ -1,4 +1,4 @@
-//! SFQ and DRR: shares, order and overflow, against naive transcriptions and by hand.
+//! SFQ and DRR: shares, order and overflow, compared with naive transcriptions and manual results.
 
 use crate::harness::{Event, Fate, MS, Machine, RATE, compare, order, packet, play, real};
 use narrows_net::testing::TestPacket;
@@ -12,7 +12,7 @@ fn of(connection: u32, uid: u64, size: u32) -> TestPacket {
     }
 }
 
-/// Which of the two the model follows.
+/// The discipline that the model follows.
 #[derive(Clone, Copy, PartialEq)]
 enum Rule {
     /// A turn is over when more than the quantum has been sent; the excess is owed.
@@ -88,7 +88,7 @@ impl Machine for Model {
             }
             *credit -= size;
             let packet = packets.pop_front().unwrap();
-            // DRR forgets the deficit of a queue as it empties, SFQ when its turn comes.
+            // DRR clears the deficit of a queue when it empties, SFQ when its turn comes.
             if packets.is_empty() && self.rule == Rule::Drr {
                 self.turns.pop_front();
             }
@@ -133,8 +133,8 @@ fn deficits_are_kept_as_worked_out_by_hand() {
     assert_eq!(order(&log), [10, 20, 11, 12, 21, 30, 13, 22]);
 }
 
-/// Ten connections send as fast as they are served and one sends twice the link's rate on top: all
-/// get an eleventh, within one packet, whatever the seed does with the hash.
+/// Ten connections send as fast as they are served and one sends twice the link's rate in addition: all obtain an
+/// eleventh, within one packet, for any seed of the hash.
 #[test]
 fn eleven_connections_get_equal_shares_of_an_overloaded_link() {
     for (kind, params) in [
@@ -209,7 +209,7 @@ fn bytes_are_shared_not_packets() {
     }
 }
 
-/// How many of 11 connections share a queue with another, over many seeds.
+/// Number of runs, over many seeds, in which any of 11 connections share a queue.
 fn runs_with_collisions(ways: u32) -> usize {
     use narrows_net::{ElementSetup, Outcomes, queues};
     use narrows_units::Time;

@@ -1,4 +1,4 @@
-//! FQ-CoDel against RFC 8290.
+//! FQ-CoDel compared with RFC 8290.
 
 use crate::codel;
 use crate::harness::{Event, Fate, MS, Machine, RATE, compare, order, packet, play, real};
@@ -7,8 +7,8 @@ use narrows_net::testing::TestPacket;
 use serde_json::json;
 use std::collections::BTreeMap;
 
-/// Section 4 with one queue for each connection: the scripts are played with so many buckets that
-/// their few connections meet in none.
+/// Section 4 with one queue for each connection: the scripts are played with so many buckets that their few connections
+/// do not collide.
 struct Model {
     queues: BTreeMap<u32, (codel::Model, i64)>,
     new: Vec<u32>,
@@ -46,7 +46,7 @@ impl Machine for Model {
             .map(|(queue, _)| queue.queue.len())
             .sum();
         if total > self.most {
-            // Among equals the one whose turn comes first.
+            // Among equals, the one whose turn comes first.
             let turns: Vec<u32> = self.new.iter().chain(&self.old).copied().collect();
             let bytes = |number: &u32| -> u32 {
                 let packets = &self.queues[number].0.queue;
@@ -131,9 +131,9 @@ fn of(connection: u32, uid: u64, size: u32) -> TestPacket {
     }
 }
 
-/// Two bulk connections wait with five packets each; a sparse one sends a packet after two have left.
-/// New queues go first: 1 and 2 are new at the start and send one packet, which is a quantum, each; then
-/// the sparse one is new and overtakes all that wait.
+/// Two bulk connections wait with five packets each; a sparse one sends a packet after two have left. New queues go
+/// first: 1 and 2 are new at the start and send one packet each, which is a quantum; then the sparse one is new and
+/// overtakes all waiting packets.
 #[test]
 fn a_sparse_connection_is_served_first() {
     let mut queue = real("fqcodel", &json!({}));

@@ -1,4 +1,4 @@
-//! Arrival scripts, a server, and the log of what happened to each packet.
+//! Arrival scripts, a server, and the log of the fate of each packet.
 
 use narrows_net::testing::TestPacket;
 use narrows_net::{Ecn, ElementSetup, Outcomes, Queue, queues};
@@ -10,7 +10,7 @@ pub(crate) const MS: u64 = 1_000_000;
 pub(crate) const SEED: u64 = 11;
 pub(crate) const NAME: &str = "forward.0";
 
-/// What happened to a packet.
+/// Fate of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     Left,
@@ -18,7 +18,7 @@ pub(crate) enum Fate {
     Dropped(&'static str),
 }
 
-/// When, to whom, what.
+/// Time, packet and fate.
 pub(crate) type Event = (u64, u64, Fate);
 
 /// Anything that stores packets and decides about them.
@@ -142,9 +142,9 @@ pub(crate) const RATE: u64 = 12_000_000;
 pub(crate) fn scripts() -> Vec<(&'static str, Script)> {
     let mut stream = Stream::new(4, "recorded arrivals");
     let mut all = Vec::new();
-    // 1500 bytes every 0.8 ms where 1 ms is needed: steady overload by a quarter.
-    // Arrivals are off by up to 2 us, so that no waiting time is a round number: at ties, the order of
-    // additions in floating-point arithmetic would decide.
+    // 1500 bytes every 0.8 ms, each of which takes 1 ms: steady overload by a quarter. Arrivals are shifted by up to 2
+    // us, so that no waiting time is a round number: at ties, the order of additions in floating-point arithmetic would
+    // decide.
     let mut jitter = Stream::new(5, "jitter");
     let mut steady = |from: u64, until: u64, gap: usize| {
         (from..until)
@@ -209,8 +209,8 @@ pub(crate) fn scripts() -> Vec<(&'static str, Script)> {
     all
 }
 
-/// Plays every script into both machines and compares what happened to each packet, and when.
-/// Returns how many packets were dropped and marked.
+/// Plays every script into both machines and compares the fate of each packet and its time. Returns the numbers of
+/// dropped and marked packets.
 pub(crate) fn compare(
     mut tested: impl FnMut() -> Real,
     mut model: impl FnMut() -> Box<dyn Machine>,

@@ -1,4 +1,4 @@
-//! PIE against RFC 8033.
+//! PIE compared with RFC 8033.
 
 use crate::harness::{Event, Fate, MS, Machine, chance, compare, packet, real};
 use narrows_net::Ecn;
@@ -107,7 +107,7 @@ impl Machine for Model {
                 log.push((now, packet.uid, Fate::Dropped("pie_early")));
                 return;
             }
-            // Route 1: marked here. A packet that came marked is not marked once more.
+            // Route 1: marked here. A packet that arrived marked is not marked again.
             packet.route = u16::from(packet.ecn != Ecn::Ce);
         }
         self.queue.push((now, packet));
@@ -146,10 +146,10 @@ fn decides_as_the_pseudo_code_does() {
     }
 }
 
-/// With gains so large that the first update with a queue sets the probability to one, the first
-/// drop shows when the burst allowance is used up. Packets wait from 0 on; one leaves at 20 ms and
-/// the last arrival before the next update, at 29 ms, finds probability zero and a quiet past no
-/// more. The allowance was renewed at 16 ms and lasts for ten updates: 30, 45 ... 165 ms.
+/// With gains so large that the first update with a queue sets the probability to one, the first drop shows when the
+/// burst allowance is used up. Packets wait from time 0; one leaves at 20 ms and the last arrival before the next
+/// update, at 29 ms, finds probability zero but no quiet period any more. The allowance was renewed at 16 ms and lasts
+/// for ten updates: 30, 45 ... 165 ms.
 #[test]
 fn the_burst_allowance_lasts_for_ten_updates() {
     let mut queue = real("pie", &json!({"beta": 1e6}));
@@ -170,7 +170,7 @@ fn the_burst_allowance_lasts_for_ten_updates() {
     assert_eq!(drops, (165..=300).collect::<Vec<_>>());
 }
 
-/// A long silence costs no time: the updates that change nothing are passed over.
+/// A long silence takes no time: updates that change nothing are skipped.
 #[test]
 fn a_long_silence_is_free() {
     let mut queue = real("pie", &json!({"tupdate": 100_000}));

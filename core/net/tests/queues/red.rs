@@ -1,4 +1,4 @@
-//! RED against Floyd and Jacobson 1993, figure 2, with the gentle and the adaptive variant.
+//! RED compared with Floyd and Jacobson 1993, figure 2, with the gentle and the adaptive variant.
 
 use crate::harness::{Event, Fate, Machine, chance, compare, real};
 use narrows_net::Ecn;
@@ -33,7 +33,7 @@ impl Model {
         } else {
             ("min_threshold", "max_threshold")
         };
-        // 1.2 ms for each packet: 833.33 packets in a second.
+        // 1.2 ms per packet: 833.33 packets per second.
         let own = if adaptive {
             1.0 - (-1.0_f64 / 833.333_333_333_333_3).exp()
         } else {
@@ -173,7 +173,7 @@ fn decides_as_the_papers_do() {
     }
 }
 
-/// Thresholds that are not given follow from the limit: a quarter of it, and a third of that.
+/// Absent thresholds follow from the limit: a quarter of it, and a third of that.
 #[test]
 fn thresholds_follow_from_the_limit() {
     let written = json!({"packets": 120, "min_threshold": 10, "max_threshold": 30});

@@ -26,7 +26,7 @@ fn drop_head_accepts_the_newcomer_and_discards_the_oldest() {
     ] {
         queue.arrive(uid, packet(uid, size), &mut log);
     }
-    // 3 makes 4000 bytes: 1 goes. 2, 3, 4, 5 are four packets; 6 is the fifth: 2 goes.
+    // With 3 there are 4000 bytes: 1 is dropped. 2, 3, 4, 5 are four packets; 6 is the fifth: 2 is dropped.
     assert_eq!(dropped(&log), [1, 2]);
     queue.arrive(7, packet(7, 3_001), &mut log);
     assert_eq!(dropped(&log), [1, 2, 3, 4, 5, 6, 7], "too large by itself");
@@ -83,8 +83,8 @@ fn each_band_has_its_own_limit() {
     assert_eq!(dropped(&log), [3, 6]);
 }
 
-/// Every discipline takes new values of all its parameters while packets wait, and loses none of them
-/// without saying so.
+/// Every discipline accepts new values of all its parameters while packets wait, and loses no packet without reporting
+/// it.
 #[test]
 fn what_waits_survives_a_change() {
     let cases = [

@@ -1,4 +1,4 @@
-//! The step against the marking rule of DCTCP.
+//! The step compared with the marking rule of DCTCP.
 
 use crate::harness::{Fate, MS, Machine, packet, play, real, scripts};
 use narrows_net::testing::TestPacket;
@@ -12,7 +12,7 @@ fn capable(uid: u64) -> TestPacket {
     }
 }
 
-/// What becomes of ten packets that arrive together and leave one per millisecond.
+/// The fates of ten packets that arrive together and leave one per millisecond.
 fn fates(params: &Value, packet: impl Fn(u64) -> TestPacket) -> Vec<(u64, Fate)> {
     let mut queue = real("step", params);
     let mut log = Vec::new();
@@ -61,7 +61,7 @@ fn what_cannot_be_marked_is_dropped_and_keeps_the_queue_at_the_threshold() {
         dropped(json!({"threshold": 4, "ecn": false}), &capable),
         [6, 7, 8, 9, 10]
     );
-    // A drop at departure does not take the link's time: the next packet is looked at, at once.
+    // A drop at departure takes no link time: the next packet is considered immediately.
     assert_eq!(
         dropped(json!({"threshold_time": 5 * MS}), &plain),
         [7, 8, 9, 10]
@@ -93,7 +93,7 @@ fn marks_follow_the_instantaneous_queue() {
             .map(|&(at, uid, fate)| (uid, (at, fate)))
             .collect();
         for (at, packet) in &script {
-            // Those that came before and were not yet in service; who leaves at the instant makes room.
+            // Packets that arrived before and were not yet in service; one that leaves at the same instant makes room.
             let found = (1..packet.uid)
                 .rev()
                 .take_while(|uid| left[uid].0 > *at)
