@@ -185,7 +185,7 @@ def test_a_flow_of_which_nothing_arrived_voids_the_run(data: Path, tmp_path: Pat
 
     # The metadata promise it, and the merged log does not know it.
     metadata(data, flows=65_535)
-    assert void("merged") == "nothing of flow 2 arrived"
+    assert void("merged") == "no packet of flow 2 arrived"
     assert len(run_json(tmp_path / "merged")["cell"]["flows"]) == 1, "others left no log"
     # Its raw logs are there, and there is nothing in them.
     (data / "cubic_datalink_run1.log").unlink()
@@ -194,7 +194,7 @@ def test_a_flow_of_which_nothing_arrived_voids_the_run(data: Path, tmp_path: Pat
     for side in ("egress", "ingress"):
         log = data / f"cubic_datalink_run1_flow2_uidx.log.{side}"
         log.write_text(f"# 'x' {side}: {EPOCH_MS}.000\n")
-    assert void("raw") == "nothing of flow 2 arrived"
+    assert void("raw") == "no packet of flow 2 arrived"
 
 
 def test_runs_with_fewer_flows_than_others_count_after_a_trip(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_acknowledgements_of_another_day_do_not_cost_the_run(data: Path, tmp_pat
     log.write_text(events(constant(2.0, size=88), EPOCH_MS + 100 * 86_400_000))
     with pytest.raises(DataError) as raised:
         import_folder(read_source(data), tmp_path / "strict")
-    assert str(raised.value).startswith(f"{log}: with it the run's events lie 100 days apart")
+    assert str(raised.value).startswith(f"{log}: with it the run's events are 100 days apart")
     assert str(raised.value).endswith("; --lenient reads the run without its acknowledgements")
     assert import_folder(read_source(data), tmp_path / "out", lenient=True).exit_code == 0
     record = run_json(tmp_path / "out")

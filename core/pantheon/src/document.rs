@@ -1,4 +1,4 @@
-//! An imported run: its record in the making, with what the logs do not tell said in so many words.
+//! Turns the logs of an imported run into a record, with explicit reasons for everything that the logs do not contain.
 
 use crate::error::NoRun;
 use crate::merged::Reading;
@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Width of the bins of capacities.
 const BIN_NS: u64 = 100_000_000;
 
-/// Facts about a run besides its logs.
+/// Facts about a run in addition to its logs.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Task {
@@ -26,10 +26,10 @@ pub struct Task {
     pub scheme: String,
     /// Number of the run.
     pub run: u64,
-    /// Number of flows the run was meant to have, from 1 on; the logs may have others. It does not count if nothing
-    /// of one of them arrived.
+    /// Number of flows that the run was meant to have, at least 1; the logs may have others. The run does not count if
+    /// no packet of one of them arrived.
     pub flows: u16,
-    /// Duration it was meant to have.
+    /// Intended duration.
     pub runtime_ns: Option<u64>,
     /// Parameters of the paths that are known, by direction: names of traces, commands of emulators.
     pub paths: BTreeMap<String, Map<String, Value>>,
@@ -45,16 +45,16 @@ pub struct Task {
     pub printed: Option<String>,
     /// True if negative delays may come from clocks of two hosts.
     pub two_hosts: bool,
-    /// Reasons that the caller gives about the run.
+    /// Reasons that the caller adds to the verdict.
     pub reasons: Vec<Reason>,
-    /// Where it comes from, kept as it is.
+    /// Its source, kept as it is.
     pub source: Map<String, Value>,
 }
 
-/// A run as it goes into a record.
+/// A run as it is written to a record.
 #[derive(Clone, Debug)]
 pub struct Outcome {
-    /// `run.json`, but for the findings of the verifier.
+    /// `run.json`, without the findings of the verifier.
     pub run: RunDocument,
     /// The packets.
     pub packets: Packets,
@@ -64,7 +64,7 @@ pub struct Outcome {
     pub statistics: Option<Statistics>,
 }
 
-/// Makes a run out of the logs of its data and of its acknowledgements.
+/// Builds a run from the logs of its data and of its acknowledgements.
 ///
 /// # Errors
 /// Logs without any packet, or too far apart to belong together.
@@ -170,14 +170,13 @@ fn judge_reading(run: &mut RunDocument, reading: &Reading) {
     }
     if let Some(error) = &reading.disorder {
         let text = format!(
-            "A log is not in the order of time ({error}): its clock was set back, or it was put \
-             together wrongly. The first and the last packet are those by time."
+            "A log is not in the order of time ({error}): its clock was set back, or it was merged incorrectly. The first and the last packet are those by time."
         );
         run.judge(Severity::Degraded, "order", text);
     }
     if reading.strangers > 0 {
         let text = format!(
-            "{} arrivals of packets that nobody sent are not in the record.",
+            "{} arrivals of packets that were never sent are not in the record.",
             reading.strangers
         );
         run.judge(Severity::Degraded, "strangers", text);
@@ -193,9 +192,7 @@ fn judge_clocks(run: &mut RunDocument, task: &Task, shifts: Shifts) {
     };
     if shifts.receiver_ns != 0 {
         let text = format!(
-            "The log has negative delays, because {between}: in the record the receiver's clock is \
-             moved by {:.3} ms, the least that makes no delay negative. Delays tell differences, not \
-             absolute values; Pantheon's numbers are those of the log.",
+            "The log has negative delays, because {between}: in the record the receiver's clock is moved by {:.3} ms, the minimum that makes no delay negative. Only differences of delays are meaningful, not absolute values; Pantheon's numbers are those of the log.",
             ms(shifts.receiver_ns)
         );
         run.judge(Severity::Degraded, "clock", text);
@@ -210,7 +207,7 @@ fn judge_clocks(run: &mut RunDocument, task: &Task, shifts: Shifts) {
     }
 }
 
-/// Pantheon's numbers of the run, for `run.json`; judges the run by it. `logged` are flows with logs of their own.
+/// Adds Pantheon's numbers of the run to `run.json`, and judges the run by them. `logged` are flows with separate logs.
 fn keep(
     run: &mut RunDocument,
     task: &Task,
@@ -227,14 +224,13 @@ fn keep(
         run.judge(Severity::Invalid, "pantheon", text);
     }
     let text = statistics.map(Statistics::text);
-    // What its analysis refuses it prints nothing about, so an older block says nothing either.
+    // Its analysis prints nothing about runs that it rejects, so an older block does not count either.
     let agrees = match (&task.printed, &text, &refused) {
         (Some(printed), Some(text), None) => Some(same(printed, text)),
         _ => None,
     };
     if agrees == Some(false) {
-        let text = "The statistics that Pantheon printed for this run are not those of its log; the \
-                    log counts.";
+        let text = "The statistics that Pantheon printed for this run differ from those of its log; the log counts.";
         run.judge(Severity::Degraded, "printed", text);
     }
     let mut kept = task.source.clone();

@@ -1,13 +1,13 @@
-//! Errors of a log, and with the logs of a run.
+//! Errors of single logs, and of the logs of a run together.
 
 use std::fmt;
 
-/// Why a log could not be read: one sentence that names the file and, where there is one, the line.
+/// A log could not be read. The message is one sentence that names the file and, if there is one, the line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogError {
     /// Name of the log.
     pub file: String,
-    /// Line, from 1; 0 where the problem is not in a line.
+    /// Line, from 1; 0 if the problem is not in a line.
     pub line: u64,
     /// The problem, without full stop.
     pub problem: String,
@@ -35,14 +35,15 @@ impl fmt::Display for LogError {
 
 impl std::error::Error for LogError {}
 
-/// Why logs that can be read make no record.
+/// Readable logs do not form a record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum NoRun {
-    /// There is no packet in them.
+    /// They contain no packet.
     Empty,
-    /// The events of the data are so many days apart.
+    /// The events of the data are this many days apart.
     Apart(f64),
-    /// Those of the data and of the acknowledgements together are; without the latter there is a record.
+    /// The events of data and acknowledgements together are this many days apart; without the acknowledgements a record
+    /// is possible.
     AckApart(f64),
 }
 
@@ -52,11 +53,11 @@ impl fmt::Display for NoRun {
             NoRun::Empty => write!(f, "no packet was logged, so the run is void"),
             NoRun::Apart(days) => write!(
                 f,
-                "its events lie {days:.0} days apart, so a clock was wrong, or it is put together from several runs"
+                "its events are {days:.0} days apart, so a clock was wrong, or it is combined from several runs"
             ),
             NoRun::AckApart(days) => write!(
                 f,
-                "with it the run's events lie {days:.0} days apart, so it is of another run, or a clock was wrong"
+                "with it the run's events are {days:.0} days apart, so it is of another run, or a clock was wrong"
             ),
         }
     }

@@ -1,11 +1,11 @@
 //! A record as Pantheon's tunnel would have logged it.
 //!
-//! Sizes stay those of the record's IP packets: no tunnel was there to add its 36 bytes. Copies that
-//! the network made are arrivals of their original, and packets that arrived damaged are none, since
-//! the tunnel's UDP would have discarded them.
+//! Sizes stay those of the record's IP packets: without a tunnel its 36 bytes are not added. Copies that the network
+//! made count as arrivals of their original, and packets that arrived damaged do not count, since the tunnel's UDP
+//! would have discarded them.
 //!
-//! A run that was imported becomes the logs that it was made of: by the clocks that logged it, with
-//! the delays that were logged and what its emulated link offered over its whole life.
+//! An imported run is exported as its original logs: by the clocks that logged it, with the logged delays and the
+//! opportunities of its emulated link over its whole lifetime.
 
 use crate::link::{Arrived, OneDirection, SentLine};
 use crate::opportunities;
@@ -23,14 +23,14 @@ const CORRUPTED: &str = "corrupted";
 pub struct Exported {
     /// From senders to receivers.
     pub data: OneDirection,
-    /// The reverse; `None` of an imported run that had no log of it.
+    /// The reverse direction; `None` for an imported run that had no log of it.
     pub ack: Option<OneDirection>,
-    /// Numbers of the data; `None` if nothing arrived.
+    /// Statistics of the data; `None` if no packet arrived.
     pub statistics: Option<Statistics>,
 }
 
-/// The links of a record. Its time zero becomes `base_ns` (since 1970), the base of both; those of an
-/// imported run have the bases that their logs had.
+/// Exports both directions of a record. Its time zero becomes `base_ns` (since 1970), the base of both; those of an
+/// imported run have the bases of their logs.
 ///
 /// # Errors
 /// A damaged record, or one of bins.
@@ -46,7 +46,7 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
     let origin = Origin::read(&record.run.other);
     let origin = origin.map_err(|problem| RecordError::data("run.json", &problem))?;
     let times = Times::of(origin.as_ref(), base_ns);
-    // Of the data, and of the acknowledgements.
+    // Direction of the data, and of the acknowledgements.
     let mut links = times.bases.map(|base_ns| OneDirection {
         base_ns,
         ..OneDirection::default()
@@ -55,14 +55,14 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
     for flow in &cell.flows {
         directions[usize::from(flow.flow)] = Some(flow.direction);
     }
-    // Of each row its packet, and when that was sent.
+    // For each row its packet, and when that was sent.
     let mut packets: Vec<(u32, i64)> = Vec::new();
     let mut reader = PacketReader::open(bytes.clone())?;
     let mut chunk = Chunk::default();
     while reader.next(&mut chunk)? {
         for row in 0..chunk.len() {
             let flow = chunk.flow[row];
-            // Packets of no flow were in no tunnel.
+            // Packets that belong to no flow were not in a tunnel.
             let Some(data) = directions[usize::from(flow)] else {
                 packets.push((0, 0));
                 continue;
@@ -83,7 +83,7 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
                     let known = usize::try_from(original - 1).ok();
                     let known = known.and_then(|place| packets.get(place));
                     *known.ok_or_else(|| {
-                        refuse("a copy comes before its original; narrows check tells more")
+                        refuse("a copy precedes its original; run narrows check for details")
                     })?
                 }
             };
@@ -133,17 +133,17 @@ pub fn export(record: &Record, base_ns: i64) -> Result<Exported, RecordError> {
     })
 }
 
-/// Times of a record as times of the logs of both ways.
+/// Converts times of a record into times of the logs of both directions.
 struct Times {
     /// Since 1970.
     bases: [i64; 2],
-    /// Time zero of the record, since the base of each way.
+    /// Time zero of the record, since the base of each direction.
     zeros: [i64; 2],
-    /// By how much the clock of the receiving host was moved.
+    /// Offset by which the clock of the receiving host was moved.
     shift_ns: i64,
-    /// Arrival and delay by row, where the record does not tell them.
+    /// Arrival and delay by row, where the record does not contain them.
     moved: BTreeMap<u64, (i64, i64)>,
-    /// Logs have microseconds. Imported records have what was logged.
+    /// True if times are rounded to microseconds, as in logs. Imported records keep the logged times.
     round: bool,
 }
 
@@ -185,7 +185,7 @@ impl Times {
         self.time(way, ns).saturating_sub(shift)
     }
 
-    /// Time and delay of an arrival. The delay is the difference of times that the log has.
+    /// Time and delay of an arrival. The delay is the difference of the logged times.
     fn arrived(&self, way: usize, row: u64, ns: u64, sent_ns: i64) -> (i64, i64) {
         if let Some(&(at, delay)) = self.moved.get(&row) {
             return (at.saturating_add(self.zeros[way]), delay);

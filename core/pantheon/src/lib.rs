@@ -1,9 +1,9 @@
-//! Pantheon's tunnel logs: how they are read, what Pantheon says about them, and how they become
-//! records of ours and the other way round.
+//! Pantheon's tunnel logs: reading them, Pantheon's statistics, and conversion into records and
+//! back.
 //!
-//! Pantheon (Yan et al., USENIX ATC 2018) ran every flow through a tunnel that gave each packet a
-//! number and wrote down, at both ends, when it was sent and received. Out of these *raw* logs it
-//! merged one log per run and direction, and measured that.
+//! Pantheon (Yan et al., USENIX ATC 2018) ran every flow through a tunnel that numbered each packet
+//! and logged, at both ends, when it was sent and received. It merged these *raw* logs into one log
+//! per run and direction, and measured that.
 //!
 //! ```text
 //! egress log  \                                                /-> Statistics (Pantheon's numbers)
@@ -11,13 +11,13 @@
 //! ingress log /                                                \-> Packets -> packets.parquet
 //! ```
 //!
-//! A [`Link`] is one direction of a run: what all flows sent, what arrived, and what the emulated
-//! link could have carried. All times are nanoseconds; logs have milliseconds with three decimals.
-//! Sizes are those of the tunnel's outer IP packets, as the path carries them: 36 bytes more than
-//! the packets of the scheme.
+//! A [`Link`] is one direction of a run: packets that all flows sent, their arrivals, and the
+//! opportunities of the emulated link. All times are nanoseconds; logs have milliseconds with three
+//! decimals. Sizes are those of the tunnel's outer IP packets, as the path carries them: 36 bytes
+//! more than the packets of the scheme.
 //!
-//! Like everything under `core/`, this crate opens no file and reads no clock: it takes bytes and
-//! gives bytes.
+//! Like everything under `core/`, this crate opens no file and reads no clock: its input and output
+//! are bytes.
 #![forbid(unsafe_code)]
 
 mod document;

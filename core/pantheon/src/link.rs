@@ -1,17 +1,17 @@
-//! One direction of a run: what was sent, what arrived, and which arrival belongs to which packet.
+//! One direction of a run: packets sent, arrivals, and the packet of each arrival.
 
 use std::collections::BTreeMap;
 
-/// In [`Arrived::sent`]: no packet is known that this could be.
+/// In [`Arrived::sent`]: no packet matches this arrival.
 pub const NO_PACKET: u32 = u32::MAX;
 
-/// Tolerance by which the time of sending that an arrival implies may lie from the one that was logged. Pantheon
-/// rounds to microseconds when it merges the two logs of a tunnel (both times and the delay) and once
-/// more when it merges those of all tunnels (both times), up to 2.5 us together, after sums with times
-/// since 1970 in double precision (steps of 0.24 us).
+/// Maximum difference between the sending time that an arrival implies and the logged one. Pantheon rounds to
+/// microseconds when it merges the two logs of a tunnel (both times and the delay) and once more when it merges those
+/// of all tunnels (both times), up to 2.5 us together, after sums with times since 1970 in double precision (steps of
+/// 0.24 us).
 pub(crate) const TOLERANCE_NS: i64 = 3_000;
-/// Packets that are looked at for one arrival. Only a log that was made up has more of one flow
-/// within the tolerance; it must not cost the square of its length.
+/// Maximum number of packets considered for one arrival. Only artificial logs have more of one flow within the
+/// tolerance; they must not cause quadratic cost.
 const MAX_TRIES: usize = 64;
 
 /// A packet entered the tunnel.
@@ -25,7 +25,7 @@ pub struct SentLine {
     pub flow: u16,
 }
 
-/// A packet came out of the tunnel.
+/// A packet left the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrived {
     /// Since the base of the link.
@@ -43,7 +43,7 @@ pub struct Arrived {
     pub sent: u32,
 }
 
-/// The emulated link could have carried so much.
+/// A delivery opportunity of the emulated link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Opportunity {
     /// Since the base of the link.
@@ -66,14 +66,14 @@ pub struct OneDirection {
 }
 
 impl OneDirection {
-    /// True if no tunnel logged anything.
+    /// True if it contains no events.
     pub fn is_empty(&self) -> bool {
         self.sent.is_empty() && self.arrived.is_empty()
     }
 
-    /// Finds the packet of each arrival whose packet is not known: the one of its flow and size that
-    /// was sent at its arrival less its delay. What fits no packet that is left is a copy of one that
-    /// has arrived. Gives the indices of arrivals that fit none at all.
+    /// Finds the packet of each arrival whose packet is not known: the one of its flow and size that was sent at its
+    /// arrival less its delay. An arrival that matches no remaining packet is a copy of one that has arrived. Returns
+    /// the indices of arrivals that match no packet at all.
     pub fn match_up(&mut self) -> Vec<usize> {
         let mut lanes: BTreeMap<u16, Lane> = BTreeMap::new();
         for (index, sent) in (0_u32..).zip(&self.sent) {
@@ -101,7 +101,7 @@ impl OneDirection {
         strangers
     }
 
-    /// Puts everything into the order of time; what happened at the same time keeps its order.
+    /// Sorts all events by time; the sort is stable.
     fn sort(&mut self) {
         if !self.sent.is_sorted_by_key(|sent| sent.time_ns) {
             let mut order: Vec<u32> = (0..self.sent.len() as u32).collect();
@@ -122,8 +122,8 @@ impl OneDirection {
     }
 }
 
-/// The links of several tunnels of one direction as one: times count from the smallest base, and
-/// everything is in the order of time.
+/// Joins the logs of several tunnels of one direction: times count from the smallest base, and all events are in the
+/// order of time.
 pub fn join(parts: Vec<OneDirection>) -> OneDirection {
     let base_ns = parts.iter().map(|part| part.base_ns).min().unwrap_or(0);
     let mut all = OneDirection {
@@ -156,12 +156,12 @@ pub fn join(parts: Vec<OneDirection>) -> OneDirection {
     all
 }
 
-/// The packets of one flow, with those marked that have arrived.
+/// The packets of one flow, with marks for those that have arrived.
 #[derive(Default)]
 struct Lane {
     /// Time, index among all packets, and size, in the order of time.
     packets: Vec<(i64, u32, u32)>,
-    /// Of each place, itself if its packet has not arrived, else a later place from which to look on.
+    /// For each index, itself if its packet has not arrived, else a later index at which to continue the search.
     next: Vec<u32>,
 }
 
@@ -171,8 +171,7 @@ impl Lane {
         self.next = (0..=self.packets.len() as u32).collect();
     }
 
-    /// The first place from `place` on whose packet has not arrived; the number of packets if all
-    /// have.
+    /// The first index from `place` whose packet has not arrived; the number of packets if all have.
     fn free(&mut self, place: usize) -> usize {
         let mut place = place.min(self.packets.len());
         loop {
@@ -180,7 +179,7 @@ impl Lane {
             if next == place {
                 return place;
             }
-            // Halving the way keeps later look-ups short.
+            // Path halving keeps later look-ups short.
             self.next[place] = self.next[next];
             place = next;
         }

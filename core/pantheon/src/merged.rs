@@ -1,4 +1,4 @@
-//! Merged logs: what Pantheon's analysis reads. One per run and direction.
+//! Merged logs, which Pantheon's analysis reads. One per run and direction.
 //!
 //! ```text
 //! # init timestamp: 1500000000123.456     base, ms since 1970
@@ -7,8 +7,8 @@
 //! 31.002 - 1500 18.657 1                  1500 bytes of flow 1 arrived, 18.657 ms after that
 //! ```
 //!
-//! The log of a single tunnel is the same without the number of the flow, which is then 1. Other
-//! lines that begin with `#` are comments.
+//! The log of a single tunnel has the same format without the flow number, which is then 1. Other lines that begin with
+//! `#` are comments.
 
 use crate::error::LogError;
 use crate::link::{Arrived, NO_PACKET, OneDirection, Opportunity, SentLine};
@@ -22,23 +22,23 @@ const HEAD: &[u8] = b"# init timestamp: ";
 pub struct Reading {
     /// Its events.
     pub link: OneDirection,
-    /// Where and why reading stopped before the end.
+    /// Position and reason if reading stopped before the end.
     pub stopped: Option<LogError>,
-    /// The first line that is earlier than one above it. Logs of Pantheon are in the order of time,
-    /// unless a clock was set back.
+    /// The first line that is earlier than one above it. Pantheon's logs are in the order of time, unless a clock was
+    /// set back.
     pub disorder: Option<LogError>,
-    /// Arrivals of packets that nobody sent, which are not among the events of any packet.
+    /// Number of arrivals of packets that were never sent.
     pub strangers: u64,
-    /// Flows that have raw logs of their own, be there packets in them or not.
+    /// Flows that have separate raw logs, with or without packets.
     pub flows: BTreeSet<u16>,
 }
 
-/// Reads a merged log. A `lenient` reader stops at the first line that makes no sense and takes what
-/// was there before, and it lets arrivals be of which no packet was sent.
+/// Reads a merged log. A `lenient` reader stops at the first invalid line and keeps the lines before it, and it ignores
+/// arrivals of packets that were never sent.
 ///
 /// # Errors
-/// A log without head; unless the reader is lenient, also a line that makes no sense or is cut off,
-/// and an arrival of a packet that nobody sent.
+/// A log without header; unless the reader is lenient, also an invalid or truncated line, and an arrival of a packet
+/// that was never sent.
 pub fn read_merged(file: &str, text: &[u8], lenient: bool) -> Result<Reading, LogError> {
     let mut lines = scan::lines(text);
     let base_ns = head(file, lines.next())?;
@@ -108,8 +108,8 @@ fn head(file: &str, first: Option<LogLine<'_>>) -> Result<i64, LogError> {
         })
 }
 
-/// Adds the event of a line to `link` and gives its time, `None` for a comment; `numbered` is whether
-/// events name their flow, once that is known.
+/// Adds the event of a line to `link` and returns its time, `None` for a comment; `numbered` is whether events name
+/// their flow, once that is known.
 fn event(
     line: &LogLine<'_>,
     numbered: &mut Option<bool>,
@@ -141,7 +141,7 @@ fn event(
     })();
     let Some((time_ns, kind, size, delay_ns, flow)) = parsed else {
         return Err(format!(
-            "\"{}\" is no event; events are TIME + BYTES FLOW, TIME - BYTES DELAY FLOW and TIME # \
+            "\"{}\" is not an event; events are TIME + BYTES FLOW, TIME - BYTES DELAY FLOW and TIME # \
              BYTES",
             shown(line.text)
         ));

@@ -1,4 +1,4 @@
-//! Capacity of the shared bottleneck as an export states it.
+//! Capacity of the shared bottleneck, as exports contain it.
 
 use crate::link::Opportunity;
 use crate::origin::WayOrigin;
@@ -6,17 +6,17 @@ use crate::packets::element;
 use narrows_record::read::{Record, read_capacity};
 use narrows_record::{Capacities, Direction, RecordError};
 
-/// Bytes of one delivery opportunity, as merged logs have it.
+/// Bytes of one delivery opportunity in merged logs.
 const OPPORTUNITY_BYTES: u32 = 1500;
-/// Opportunities come on whole milliseconds.
+/// Opportunities are at whole milliseconds.
 const TICK_NS: u64 = 1_000_000;
-/// Ticks of a day; of longer runs no opportunities are made.
+/// Ticks of a day; for longer runs no opportunities are generated.
 const MAX_TICKS: u64 = 86_400_000;
-/// More opportunities than this (as of 10 Gbit/s for a minute) are left out.
+/// Maximum number of opportunities (10 Gbit/s for a minute); otherwise none are written.
 const MAX_OPPORTUNITIES: f64 = 5e7;
 
-/// Those of an imported run, from the bins of its record and what is kept beside them. The record's
-/// time zero is `zero_ns` since the base of the log.
+/// The opportunities of an imported run, from the bins of its record and the data kept with them.
+/// The record's time zero is `zero_ns` since the base of the log.
 pub(crate) fn again(
     record: &Record,
     way: &WayOrigin,
@@ -46,8 +46,8 @@ pub(crate) fn again(
     Ok(found)
 }
 
-/// When the bottleneck that all flows share could have carried another full packet. There are none
-/// where flows do not share one, or where its rate over time is not known.
+/// Times at which the bottleneck that all flows share could have carried another full packet; none
+/// if flows do not share a bottleneck, or if its rate over time is not known.
 pub(crate) fn made(record: &Record, back: bool) -> Result<Vec<Opportunity>, RecordError> {
     let cell = &record.cell;
     let capacities = Capacities::gather(record)?;

@@ -1,6 +1,5 @@
-//! Content of the logs of an imported run that its record has no place for, so that an export can
-//! write them again: clocks that were moved, what the emulated link could have carried before and
-//! after the packets, and delays that a record cannot hold.
+//! Content of the logs of an imported run that its record cannot represent, so that an export can write them again:
+//! clock offsets, opportunities of the emulated link before and after the packets, and negative delays.
 
 use crate::link::{OneDirection, Opportunity};
 use crate::packets::Packets;
@@ -8,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// More delays than this are not kept beside the record; they would make `run.json` unwieldy.
+/// Maximum number of delays kept with the record; more would make `run.json` unwieldy.
 pub(crate) const MAX_MOVED: usize = 100_000;
-/// Opportunities of mahimahi come on whole milliseconds of its own clock.
+/// Opportunities of mahimahi are at whole milliseconds of its clock.
 const TICK_NS: u64 = 1_000_000;
 
 /// Kept in `run.json` as `pantheon.log`. Times count from time zero of the record.
@@ -23,7 +22,7 @@ pub(crate) struct Origin {
     pub(crate) data: WayOrigin,
     /// Absent if there was no log of the acknowledgements.
     pub(crate) ack: Option<WayOrigin>,
-    /// Row, arrival and delay of each packet for which the record does not tell the last two.
+    /// Row, arrival and delay of each packet for which the record does not contain the last two.
     pub(crate) moved: Vec<(u64, i64, i64)>,
 }
 
@@ -36,7 +35,7 @@ pub(crate) struct WayOrigin {
     pub(crate) offered: Option<OfferedCapacity>,
 }
 
-/// Capacity of the emulated link, beside the bins of the record.
+/// Capacity of the emulated link outside the bins of the record.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct OfferedCapacity {
     first_ns: i64,
@@ -45,7 +44,7 @@ pub(crate) struct OfferedCapacity {
     before_bytes: u64,
     /// Bytes after its end.
     after_bytes: u64,
-    /// Of one opportunity.
+    /// Size of one opportunity.
     size_bytes: u32,
 }
 
@@ -64,7 +63,7 @@ impl Origin {
         }
     }
 
-    /// That of a record, if it was imported.
+    /// The origin of a record, if it was imported.
     pub(crate) fn read(kept: &Map<String, Value>) -> Result<Option<Self>, String> {
         let Some(log) = kept.get("pantheon").and_then(|kept| kept.get("log")) else {
             return Ok(None);
@@ -108,9 +107,9 @@ impl OfferedCapacity {
             .sum()
     }
 
-    /// The opportunities again, given the bins of the record: their ends and bytes. In each bin, before
-    /// and after there are as many bytes as there were, and the first and the last come when they
-    /// came; those between lie evenly on the ticks of the first.
+    /// Reconstructs the opportunities from the ends and bytes of the record's bins. The bytes in each bin, before and
+    /// after the record are preserved, as are the times of the first and the last opportunity; those in between are
+    /// spread evenly over the ticks of the first.
     pub(crate) fn opportunities(&self, bins: &[(i64, u64)]) -> Vec<Opportunity> {
         let mut found = Vec::new();
         let mut from = self.first_ns.min(0);
@@ -130,7 +129,7 @@ impl OfferedCapacity {
         found
     }
 
-    /// Opportunities for so many bytes between two times, the second left out.
+    /// Opportunities for `bytes` between two times, the second excluded.
     fn spread(&self, (from, to): (i64, i64), bytes: u64, found: &mut Vec<Opportunity>) {
         let size = u64::from(self.size_bytes.max(1));
         let count = bytes.div_ceil(size);

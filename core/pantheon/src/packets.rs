@@ -1,13 +1,12 @@
 //! The packets of both directions as the rows of a record.
 //!
-//! Logs tell what was sent and what arrived, not what became of the rest. A packet that did not
-//! arrive although one of the same direction that was sent later did counts as dropped; those sent
-//! after every packet that arrived were still on their way when the tunnel was stopped.
+//! Logs contain packets sent and arrivals, but not the fate of the rest. A packet that did not arrive although a later
+//! one of the same direction did counts as dropped; those sent after all packets that arrived were still in flight when
+//! the tunnel was stopped.
 //!
-//! A record has no negative delays. Where logs have some, the clock of the receiving host is moved
-//! by as little as makes them disappear; what then still is negative (clocks that drift) is set to
-//! zero. Both are counted in [`Shifts`], and whoever reads the record is told. What the log said is
-//! kept beside the record.
+//! A record has no negative delays. If logs contain some, the clock of the receiving host is moved by the minimum
+//! offset that removes them; remaining negative delays (drifting clocks) are set to zero. Both are counted in
+//! [`Shifts`] and reported to readers of the record. The logged values are kept with the record.
 
 use crate::link::{NO_PACKET, OneDirection};
 use crate::origin::MAX_MOVED;
@@ -15,11 +14,11 @@ use narrows_record::log::{CHUNK_ROWS, Chunk, NO_WORD, NOT_ARRIVED};
 use narrows_record::{CapacityRow, Direction, ElementCounters, Fate};
 use std::collections::BTreeMap;
 
-/// Kind of the one element of each direction: a path of which nothing else is known.
+/// Kind of the single element of each direction: a path about which nothing else is known.
 pub(crate) const KIND: &str = "path";
-/// Why packets were dropped, as far as logs tell.
+/// Reason of drops, as known from logs.
 const REASON: &str = "not_received";
-/// Longest run that is believed: a week. Logs whose clocks are years apart would fill the memory.
+/// Maximum accepted length of a run: a week. Logs whose clocks are years apart would fill the memory.
 const MAX_RUN_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
 /// Corrections of the clocks of a run.
@@ -39,7 +38,7 @@ struct PantheonRow {
     size: u32,
     flow: u16,
     direction: Direction,
-    /// Of a copy: the row of its original.
+    /// For a copy: the row of its original.
     original: u32,
 }
 
@@ -55,18 +54,18 @@ pub struct Packets {
     pub duration_ns: u64,
     /// Corrections of clocks.
     pub shifts: Shifts,
-    /// Per direction, the place of the last packet that arrived, in the order of sending.
+    /// Per direction, the index of the last packet that arrived, in the order of sending.
     latest: [Option<usize>; 2],
-    /// Row, arrival since time zero, and delay, of packets for which rows tell another arrival or
-    /// delay than the log: those set to zero, and copies whose delay was rounded otherwise.
+    /// Row, arrival since time zero, and delay, of packets for which rows differ from the log in arrival or delay:
+    /// those set to zero, and copies whose delay was rounded otherwise.
     pub(crate) moved: Vec<(u64, i64, i64)>,
 }
 
 impl Packets {
-    /// The packets of the direction of the data, and of that of the acknowledgements.
+    /// Gathers the packets of the data direction and of the acknowledgement direction.
     ///
     /// # Errors
-    /// Days between the events, if that is too far for one run.
+    /// Days between the events, if that is too long for one run.
     pub fn gather(data: &OneDirection, ack: Option<&OneDirection>) -> Result<Self, f64> {
         let mut rows: Vec<PantheonRow> = Vec::with_capacity(data.sent.len());
         let mut copies: Vec<(PantheonRow, i64)> = Vec::new();
@@ -97,8 +96,8 @@ impl Packets {
                 moved.push((place, arrived, delay));
             }
         }
-        // Rows remember their originals by their place, so places are what is sorted. Originals come
-        // before their copies, and a stable order keeps that.
+        // Rows refer to their originals by index, so indices are sorted. Originals precede their copies, and a stable
+        // sort preserves that.
         let mut order: Vec<u32> = (0..rows.len() as u32).collect();
         order.sort_by_key(|&place| rows[place as usize].sent);
         let mut place_of = vec![0_u32; rows.len()];
@@ -161,17 +160,17 @@ impl Packets {
         if row.arrived != NONE {
             Fate::Delivered
         } else if self.latest[row.direction as usize].is_none_or(|last| place <= last) {
-            // Where nothing arrived at all, everything was lost.
+            // If no packet arrived, all were lost.
             Fate::Dropped
         } else {
             Fate::InFlight
         }
     }
 
-    /// Hands the rows to `sink`, chunk by chunk.
+    /// Passes the rows to `sink`, chunk by chunk.
     ///
     /// # Errors
-    /// Whatever `sink` reports.
+    /// Errors of `sink`.
     pub fn chunks<E>(&self, mut sink: impl FnMut(&Chunk) -> Result<(), E>) -> Result<(), E> {
         let names = [Direction::Forward, Direction::Backward].map(element);
         let mut chunk = Chunk::with_room(names.to_vec());
@@ -236,7 +235,7 @@ impl Packets {
         both.into()
     }
 
-    /// Of each flow with packets: its first and its last event, since time zero.
+    /// For each flow with packets: its first and its last event, since time zero.
     pub fn spans(&self) -> BTreeMap<u16, (u64, u64)> {
         let mut spans: BTreeMap<u16, (u64, u64)> = BTreeMap::new();
         for row in &self.rows {
@@ -316,8 +315,7 @@ fn collect(
         let row = &mut rows[place];
         if row.arrived == NONE {
             row.arrived = time;
-            // Merged logs are rounded: the delay is what was measured, and the time of sending may
-            // be off by its rounding.
+            // Merged logs are rounded: the delay is as measured, and the sending time may be off by its rounding.
             row.sent = time - arrived.delay_ns;
         } else {
             let copy = PantheonRow {
@@ -330,8 +328,8 @@ fn collect(
     }
 }
 
-/// By how much the receiver's clock must be moved so that no delay is negative: as little as
-/// possible, and in favour of the data where both directions cannot be had.
+/// The minimum offset of the receiver's clock that makes no delay negative, giving priority to the data if both
+/// directions cannot be satisfied.
 fn shift(rows: &[PantheonRow]) -> i64 {
     let least = |direction| {
         let own = rows.iter().filter(|row| row.direction == direction);

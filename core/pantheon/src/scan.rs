@@ -8,10 +8,10 @@ use crate::link::TOLERANCE_NS;
 pub(crate) struct LogLine<'a> {
     /// From 1.
     pub(crate) number: u64,
-    /// Without the end of the line.
+    /// Without the line terminator.
     pub(crate) text: &'a [u8],
-    /// True if the end of the line is there. Pantheon's writers always write it, so a line without
-    /// is one that was cut off, however sensible it looks.
+    /// True if the line is terminated. Pantheon's writers always write the terminator, so a line
+    /// without one was truncated, even if it looks valid.
     pub(crate) whole: bool,
 }
 
@@ -67,7 +67,7 @@ impl<'a> Iterator for Fields<'a> {
     }
 }
 
-/// A whole number of at most 19 digits.
+/// An integer of at most 19 digits.
 pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     if field.is_empty() || field.len() > 19 {
         return None;
@@ -78,13 +78,13 @@ pub(crate) fn whole(field: &[u8]) -> Option<u64> {
     })
 }
 
-/// Most digits of milliseconds before the point. As nanoseconds since 1970 they fit 63 bits until
-/// the year 2255.
+/// Maximum number of digits of milliseconds before the point. As nanoseconds since 1970 they fit 63
+/// bits until the year 2255.
 const MAX_DIGITS: usize = 13;
-/// Times since the epoch lie below this many milliseconds.
+/// Times since the epoch are below this many milliseconds.
 const END_OF_TIME_MS: u64 = 9_000_000_000_000;
-/// Times within a log and delays are at most 365 days long; more is no measurement. Sums of a few
-/// of them and a time since the epoch fit 63 bits.
+/// Times within a log and delays are at most 365 days; longer ones are not measurements. Sums of a
+/// few of them and a time since the epoch fit 63 bits.
 const MAX_SPAN_NS: i64 = 365 * 86_400 * 1_000_000_000;
 
 /// A time within a log or a delay, as [`milliseconds`] of at most 365 days.
@@ -97,7 +97,7 @@ pub(crate) fn epoch(field: &[u8]) -> Option<i64> {
     milliseconds(field).filter(|&ns| ns >= 0)
 }
 
-/// Milliseconds as nanoseconds, exactly; what lies below a nanosecond is rounded to the nearest.
+/// Milliseconds as nanoseconds, exactly; fractions of a nanosecond are rounded to the nearest.
 fn milliseconds(field: &[u8]) -> Option<i64> {
     let (negative, digits) = match field.split_first() {
         Some((b'-', rest)) => (true, rest),
@@ -125,11 +125,11 @@ fn milliseconds(field: &[u8]) -> Option<i64> {
     Some(if negative { -ns } else { ns })
 }
 
-/// Watches whether lines are in the order of time, as Pantheon writes them.
+/// Checks that lines are in the order of time, as Pantheon writes them.
 #[derive(Default)]
 pub(crate) struct LineOrder {
     latest_ns: Option<i64>,
-    /// The first line that is not, and by how much.
+    /// The first line out of order, and by how much.
     broken: Option<(u64, i64)>,
 }
 
@@ -152,7 +152,7 @@ impl LineOrder {
     }
 }
 
-/// The problem with a first line, where more can be said than that it is none of a log.
+/// A specific problem with a first line, if it is known.
 pub(crate) fn spoilt(text: &[u8], whole: bool, head: bool) -> Option<String> {
     let packed: [(&[u8], &str); 4] = [
         (b"\x1f\x8b", "gzip"),
@@ -182,8 +182,8 @@ pub(crate) fn shown(text: &[u8]) -> String {
     shown
 }
 
-/// Nanoseconds as milliseconds with three decimals, the way logs have them; with six where three do
-/// not tell them, so that whatever was read is written again.
+/// Nanoseconds as milliseconds with three decimals, as in logs; with six if three do not suffice,
+/// so that values that were read are written again unchanged.
 pub(crate) fn write_ms(out: &mut Vec<u8>, ns: i64) {
     let size = ns.unsigned_abs();
     if ns < 0 {
@@ -200,7 +200,7 @@ pub(crate) fn write_ms(out: &mut Vec<u8>, ns: i64) {
     }
 }
 
-/// A whole number.
+/// An integer.
 pub(crate) fn write_whole(out: &mut Vec<u8>, value: u64) {
     let mut digits = [0_u8; 20];
     let mut rest = value;

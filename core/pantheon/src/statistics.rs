@@ -1,37 +1,36 @@
 //! Pantheon's own numbers, as its analysis defines and prints them.
 //!
-//! They count what the tunnel logged, its header included: *throughput* is what arrived over the
-//! time between the first and the last arrival, by time and not by line; the *95th percentile* is the delay nearest to the
-//! place 0.95 (n - 1) of the sorted delays, counted from 0, with ties to the even place; *loss* is
-//! one less the bytes that arrived divided by those sent, so packets in flight at the end count as
-//! lost and copies made by the network count as arrivals. Yan et al., Pantheon, USENIX ATC 2018, and
-//! the reports of the project.
+//! They count packets as the tunnel logged them, its header included: *throughput* is the bytes that arrived divided by
+//! the time between the first and the last arrival, by time and not by line; the *95th percentile* is the delay nearest
+//! to the index 0.95 (n - 1) of the sorted delays, counted from 0, with ties to the even index; *loss* is one minus the
+//! ratio of bytes that arrived to bytes sent, so packets in flight at the end count as lost and copies made by the
+//! network count as arrivals. Yan et al., Pantheon, USENIX ATC 2018, and the reports of the project.
 
 use crate::link::OneDirection;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// A run counts if its arrivals span at least this share of the time it was meant to last.
+/// A run counts if its arrivals span at least this share of its intended duration.
 pub const MIN_SHARE: f64 = 0.8;
 
 /// The numbers of one flow, or of all flows together.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Figures {
-    /// Mbit/s; 0 if nothing or a single packet arrived.
+    /// Mbit/s; 0 if at most one packet arrived.
     pub throughput_mbps: f64,
-    /// 95th percentile of the one-way delays, in ms; absent if nothing arrived.
+    /// 95th percentile of the one-way delays, in ms; absent if no packet arrived.
     pub delay_p95_ms: Option<f64>,
-    /// 1 is everything; absent if nothing arrived.
+    /// Between 0 and 1; absent if no packet arrived.
     pub loss_ratio: Option<f64>,
 }
 
 /// Pantheon's numbers of one direction of a run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Statistics {
-    /// Capacity of the emulated link over its whole life, in Mbit/s; absent on real paths.
+    /// Capacity of the emulated link over its whole lifetime, in Mbit/s; absent on real paths.
     pub capacity_mbps: Option<f64>,
-    /// Total throughput divided by that.
+    /// Total throughput divided by the capacity.
     pub utilization_ratio: Option<f64>,
     /// Time between the first and the last arrival, in ms.
     pub duration_ms: f64,
@@ -46,7 +45,7 @@ pub struct Statistics {
 struct DelaySums {
     sent_bytes: u64,
     arrived_bytes: u64,
-    /// First and last arrival. Lines that are not in the order of time must not make spans negative.
+    /// First and last arrival. Lines out of order must not make spans negative.
     span: Option<(i64, i64)>,
     delays: Vec<i64>,
 }
@@ -75,7 +74,7 @@ fn megabits(bytes: u64, ns: i64) -> f64 {
     }
 }
 
-/// The delay nearest to the place 0.95 (n - 1), which is `nearest` of NumPy's methods.
+/// The delay nearest to the index 0.95 (n - 1), NumPy's method `nearest`.
 fn percentile(delays: &mut [i64]) -> Option<i64> {
     let last = delays.len().checked_sub(1)?;
     let place = (0.95 * last as f64).round_ties_even() as usize;
@@ -83,7 +82,7 @@ fn percentile(delays: &mut [i64]) -> Option<i64> {
 }
 
 impl Statistics {
-    /// The numbers of a link; `None` if nothing arrived.
+    /// The statistics of a direction; `None` if no packet arrived.
     pub fn of(link: &OneDirection) -> Option<Self> {
         let mut all = DelaySums::default();
         let mut flows: BTreeMap<u16, DelaySums> = BTreeMap::new();
@@ -124,8 +123,8 @@ impl Statistics {
         })
     }
 
-    /// Why Pantheon does not count the run; `None` if it does. `meant` are flows that the run was to have, of
-    /// which its log may know nothing; `runtime_ns` is how long it was meant to last.
+    /// The reason why Pantheon does not count the run; `None` if it does. `meant` are the intended flows, which its log
+    /// may lack; `runtime_ns` is its intended duration.
     pub fn refused(&self, meant: &BTreeSet<u16>, runtime_ns: Option<u64>) -> Option<String> {
         let arrived = |flow: &u16| {
             let figures = self.flows.get(flow);
@@ -133,7 +132,7 @@ impl Statistics {
         };
         let silent = meant.iter().chain(self.flows.keys());
         if let Some(flow) = silent.filter(|flow| !arrived(flow)).min() {
-            return Some(format!("nothing of flow {flow} arrived"));
+            return Some(format!("no packet of flow {flow} arrived"));
         }
         let wanted_ms = runtime_ns? as f64 / 1e6 * MIN_SHARE;
         (self.duration_ms < wanted_ms).then(|| {
@@ -145,7 +144,7 @@ impl Statistics {
         })
     }
 
-    /// The block of Pantheon's stats files, from `# Datalink statistics` on.
+    /// The block of Pantheon's stats files that begins with `# Datalink statistics`.
     pub fn text(&self) -> String {
         let count = self.flows.len();
         let plural = if count == 1 { "" } else { "s" };
@@ -237,7 +236,7 @@ mod tests {
         let statistics = of("0.000 + 1500 1\n1.000 + 1500 1\n2.000 + 1500 1\n\
              10.000 - 1500 -3.000 1\n10.500 - 1500 9.500 1\n11.000 - 1500 9.000 1\n\
              12.000 - 1500 12.000 1\n13.000 + 1500 1\n");
-        // Of four packets sent, all arrive; one of them by a clock that is wrong.
+        // All of four packets sent arrive; one of them by a wrong clock.
         let statistics = statistics.unwrap();
         assert_eq!(statistics.total.loss_ratio, Some(0.0));
         let statistics = of("0.000 + 900 1\n1.000 + 900 1\n2.000 + 900 1\n\
@@ -259,8 +258,8 @@ mod tests {
             let meant = meant.iter().copied().collect();
             statistics.refused(&meant, None).unwrap()
         };
-        assert_eq!(refused(&[]), "nothing of flow 3 arrived");
-        assert_eq!(refused(&[1, 2, 3]), "nothing of flow 2 arrived");
+        assert_eq!(refused(&[]), "no packet of flow 3 arrived");
+        assert_eq!(refused(&[1, 2, 3]), "no packet of flow 2 arrived");
         assert!(of("0.000 + 60 1\n").is_none());
     }
 
@@ -272,7 +271,7 @@ mod tests {
             (vec![1, 2], Some(1)),
             (vec![2, 3], Some(3)),
         ] {
-            let why = silent.map(|flow: u16| format!("nothing of flow {flow} arrived"));
+            let why = silent.map(|flow: u16| format!("no packet of flow {flow} arrived"));
             assert_eq!(statistics.refused(&meant.into_iter().collect(), None), why);
         }
     }

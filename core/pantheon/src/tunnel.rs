@@ -1,12 +1,12 @@
-//! Raw logs of the tunnel, two per direction: what one end sent and what the other received.
+//! Raw logs of the tunnel, two per direction: packets that one end sent and packets that the other received.
 //!
 //! ```text
 //! # 'mm-tunnelclient' '10.0.0.1' ... egress: 1500000000123.456     command, side, ms since 1970
 //! 12.345 - 0 - 1500                                                time, number of the packet, size
 //! ```
 //!
-//! *Egress* is what an end sent into the tunnel, *ingress* what it received out of it. Both ends
-//! count time from their own start by their own clock; offsets found by NTP are added.
+//! *Egress* packets were sent into the tunnel by an end, *ingress* packets were received from it. Each end counts time
+//! from its start by its own clock; offsets measured by NTP are added.
 
 use crate::error::LogError;
 use crate::link::{Arrived, NO_PACKET, OneDirection, SentLine};
@@ -14,8 +14,8 @@ use crate::merged::Reading;
 use crate::scan::{self, Fields, LineOrder, LogLine, shown};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Two ends of one tunnel start within seconds. A week leaves room for clocks that were never set, and
-/// keeps sums of times far from their limits.
+/// Maximum time between the starts of two ends of a tunnel, which start within seconds of each other. A week allows for
+/// clocks that were never set, and keeps sums of times far from their limits.
 const MAX_APART_NS: u64 = 7 * 86_400 * 1_000_000_000;
 
 /// Content of a raw log.
@@ -48,7 +48,7 @@ struct RawLogRow {
 pub struct TunnelLog {
     file: String,
     start_ns: i64,
-    /// The first one is in line 2, and so on.
+    /// The first row is in line 2, and so on.
     rows: Vec<RawLogRow>,
     stopped: Option<LogError>,
     disorder: Option<LogError>,
@@ -57,18 +57,16 @@ pub struct TunnelLog {
 /// Corrections by NTP to be added to the clocks, in ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offsets {
-    /// Of the end that sent.
+    /// Offset of the sending end.
     pub sender_ns: i64,
-    /// Of the end that received.
+    /// Offset of the receiving end.
     pub receiver_ns: i64,
 }
 
-/// Reads a raw log of the given side. A `lenient` reader stops at the first line that makes no sense
-/// and takes what was there before.
+/// Reads a raw log of the given side. A `lenient` reader stops at the first invalid line and keeps the lines before it.
 ///
 /// # Errors
-/// A log without head or of the other side; unless the reader is lenient, also a line that makes no
-/// sense or is cut off.
+/// A log without header or of the other side; unless the reader is lenient, also an invalid or truncated line.
 pub fn read_tunnel(
     file: &str,
     text: &[u8],
@@ -109,7 +107,7 @@ fn head(file: &str, first: Option<LogLine<'_>>, side: RawLogSide) -> Result<i64,
     let Some(line) = first else {
         return Err(LogError::new(file, 0, "the log is empty"));
     };
-    // The command before it may hold anything, so the line is read from its end.
+    // The command before it may contain anything, so the line is read from its end.
     let mut words = line.text.rsplitn(3, |&byte| byte == b' ');
     let start = words.next().and_then(scan::epoch);
     let word = words.next().and_then(|word| word.strip_suffix(b":"));
@@ -117,7 +115,7 @@ fn head(file: &str, first: Option<LogLine<'_>>, side: RawLogSide) -> Result<i64,
         (true, Some(word), Some(start)) if word == side.word().as_bytes() => Ok(start),
         (true, Some(word), Some(_)) if [&b"egress"[..], b"ingress"].contains(&word) => {
             let problem = format!(
-                "this is the log of what was {}, not of what was {}",
+                "this is the log of packets {}, not of packets {}",
                 if word == b"egress" {
                     "sent (egress)"
                 } else {
@@ -163,15 +161,15 @@ fn row(line: &LogLine<'_>) -> Result<RawLogRow, String> {
     })();
     parsed.ok_or_else(|| {
         format!(
-            "\"{}\" is no packet; lines are TIME - NUMBER - BYTES",
+            "\"{}\" is not a packet; lines are TIME - NUMBER - BYTES",
             shown(line.text)
         )
     })
 }
 
-/// Puts the two logs of one direction of one tunnel together, as flow number `flow`. A `lenient`
-/// merge stops reading arrivals at the first one that fits no packet; so did Pantheon's, without
-/// saying so. It also stops reading what was sent where a number is used again.
+/// Merges the two logs of one direction of one tunnel, as flow number `flow`. A `lenient` merge stops reading arrivals
+/// at the first one that matches no packet, as Pantheon's did silently. It also stops reading sent packets where a
+/// number is reused.
 ///
 /// # Errors
 /// Logs that begin days apart; unless the merge is lenient, also a number that was sent twice, and an arrival of a
@@ -217,7 +215,7 @@ pub fn merge(
         if !lenient {
             return Err(error.clone());
         }
-        // What was sent in this line or a later one is not known.
+        // Packets sent in this line or a later one are not known.
         link.sent.truncate(error.line as usize - 2);
     }
     let shift = starts[1] - base_ns;
@@ -266,15 +264,15 @@ pub fn merge(
     })
 }
 
-/// Where the packet with a number is among those sent.
+/// Maps numbers to the indices of sent packets.
 enum Numbers {
-    /// In the order of their numbers, from 0, as the tunnel gives them.
+    /// In the order of their numbers, from 0, as the tunnel assigns them.
     Plain(u64),
     Listed(BTreeMap<u64, u32>),
 }
 
 impl Numbers {
-    /// The numbers of a log up to the first that it has twice, and the error there.
+    /// The numbers of a log up to the first duplicate, and the error there.
     fn of(log: &TunnelLog) -> (Self, Option<LogError>) {
         if (0..).zip(&log.rows).all(|(place, row)| row.uid == place) {
             return (Numbers::Plain(log.rows.len() as u64), None);

@@ -1,4 +1,5 @@
-//! Flaws of logs are found where they are, and what is no log is told as such.
+//! Flaws of logs are reported with their position, and files that are not logs are reported as
+//! such.
 use narrows_pantheon::{
     LogError, Offsets, RawLogSide, Reading, Statistics, merge, read_merged, read_tunnel,
 };
@@ -14,20 +15,20 @@ fn flaws_are_told_with_their_line() {
             3,
             "the log ends in the middle of this line",
         ),
-        ("1.5 - 1500 0.5 1 \n", 3, "is no event"),
-        ("1.5 - 1500 0.5 1\n\n", 4, "\"\" is no event"),
+        ("1.5 - 1500 0.5 1 \n", 3, "is not an event"),
+        ("1.5 - 1500 0.5 1\n\n", 4, "\"\" is not an event"),
         (
             "1.5 * 1500 1\n",
             3,
-            "\"1.5 * 1500 1\" is no event; events are TIME + BYTES FLOW",
+            "\"1.5 * 1500 1\" is not an event; events are TIME + BYTES FLOW",
         ),
-        ("1.5 + 0 1\n", 3, "is no event"),
-        ("1.5 + 1500 0\n", 3, "is no event"),
-        ("1.5 + 1500 65536\n", 3, "is no event"),
-        ("1.5 + 4294967296 1\n", 3, "is no event"),
-        ("1.5 # 1500 1\n", 3, "is no event"),
-        ("1,5 + 1500 1\n", 3, "is no event"),
-        ("99999999999.0 + 1500 1\n", 3, "is no event"),
+        ("1.5 + 0 1\n", 3, "is not an event"),
+        ("1.5 + 1500 0\n", 3, "is not an event"),
+        ("1.5 + 1500 65536\n", 3, "is not an event"),
+        ("1.5 + 4294967296 1\n", 3, "is not an event"),
+        ("1.5 # 1500 1\n", 3, "is not an event"),
+        ("1,5 + 1500 1\n", 3, "is not an event"),
+        ("99999999999.0 + 1500 1\n", 3, "is not an event"),
         ("1.5 + 1500\n", 3, "does not name its flow, unlike"),
         (
             "1.5 - 1500 0.5 2\n",
@@ -82,7 +83,7 @@ fn flaws_of_raw_logs_are_told_with_their_line() {
     let problem = |text: &str| read(text).unwrap_err().to_string();
     assert_eq!(
         problem("# 'x' ingress: 1500000000000.000\n"),
-        "e:1: this is the log of what was received (ingress), not of what was sent"
+        "e:1: this is the log of packets received (ingress), not of packets sent"
     );
     assert!(problem("# 'x' egress: soon\n").starts_with("e:1: a log of the tunnel begins with"));
     let head = "# 'x' egress: 1500000000000.000\n";

@@ -1,4 +1,4 @@
-//! Logs survive being written and read, raw and merged; and no bytes whatsoever make a reader panic.
+//! Raw and merged logs survive writing and reading, and no input makes a reader panic.
 use narrows_pantheon::{
     Arrived, Offsets, OneDirection, Opportunity, RawLogSide, Reading, SentLine, Statistics, join,
     merge, read_merged, read_tunnel, write_merged,
@@ -8,15 +8,14 @@ use std::fmt::Write;
 
 const BASE_MS: u64 = 1_500_000_000_000;
 
-/// A packet of one tunnel: when it is sent (us), its size, and after how many us each of its
-/// arrivals happens.
+/// A packet of one tunnel: sending time (us), size, and delays (us) of its arrivals.
 type Packet = (u64, u32, Vec<u64>);
 
 fn ms(us: u64) -> String {
     format!("{}.{:03}", us / 1000, us % 1000)
 }
 
-/// The raw logs of one tunnel, with the clocks of both ends off by so many us.
+/// The raw logs of one tunnel, with the clocks of both ends off by `off_us`.
 fn raw(packets: &[Packet], start_us: u64, off_us: (u64, u64)) -> (String, String) {
     let at = |off: u64| {
         format!(
@@ -49,7 +48,7 @@ fn merged_of(packets: &[Packet], flow: u16, start_us: u64, off_us: (u64, u64)) -
     let (egress, ingress) = raw(packets, start_us, off_us);
     let egress = read_tunnel("egress", egress.as_bytes(), RawLogSide::Egress, false).unwrap();
     let ingress = read_tunnel("ingress", ingress.as_bytes(), RawLogSide::Ingress, false).unwrap();
-    // What NTP says undoes what the clocks are off.
+    // The NTP offsets compensate the errors of the clocks.
     let offsets = Offsets {
         sender_ns: -(off_us.0 as i64) * 1000,
         receiver_ns: -(off_us.1 as i64) * 1000,
@@ -63,7 +62,7 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
         2 => Just(Vec::new()),
         1 => prop::collection::vec(0_u64..90_000, 2..4),
     ];
-    // Packets of a tunnel lie at least some microseconds apart, more than merged logs are blurred by.
+    // Packets of a tunnel are at least some microseconds apart, more than the rounding of merged logs.
     let one = (
         4_u64..400,
         prop::sample::select(vec![88_u32, 700, 1500]),
@@ -79,8 +78,8 @@ fn packets() -> impl Strategy<Value = Vec<Packet>> {
     })
 }
 
-/// Numbers computed anew and slowly, straight from the packets: throughput in Mbit/s, 95th
-/// percentile in ms, loss.
+/// Statistics computed independently and slowly, directly from the packets: throughput in Mbit/s, 95th percentile in
+/// ms, loss.
 fn slowly(flows: &[&[Packet]]) -> (f64, Option<f64>, Option<f64>) {
     let all = || flows.iter().flat_map(|packets| packets.iter());
     let sent: u64 = all().map(|packet| u64::from(packet.1)).sum();
@@ -98,7 +97,7 @@ fn slowly(flows: &[&[Packet]]) -> (f64, Option<f64>, Option<f64>) {
         return (0.0, None, None);
     };
     delays.sort_unstable();
-    // Nearest to 95 (n - 1) / 100, of two as near the even one, in whole numbers.
+    // Nearest to 95 (n - 1) / 100, ties to even, in integers.
     let (whole, rest) = (95 * (delays.len() - 1) / 100, 95 * (delays.len() - 1) % 100);
     let place = whole + usize::from(rest > 50 || (rest == 50 && whole % 2 == 1));
     let span = (last - first) as f64;
@@ -120,7 +119,7 @@ fn later(packets: &[Packet], us: u64) -> Vec<Packet> {
 
 fn near(a: Option<f64>, b: Option<f64>) -> bool {
     match (a, b) {
-        // Both are the same fraction, rounded once or twice by different routes.
+        // Both are the same fraction, rounded once or twice in different ways.
         (Some(a), Some(b)) => (a - b).abs() <= 1e-12 * a.abs().max(1.0),
         (a, b) => a == b,
     }
@@ -188,7 +187,7 @@ proptest! {
         let lenient = lenient.unwrap();
         let events = lenient.link.sent.len() + lenient.link.arrived.len();
         prop_assert_eq!(events as u64, lines - 1);
-        // An arrival never comes before its packet here, so nothing that is left is a stranger.
+        // An arrival never precedes its packet here, so no arrival remains unmatched.
         prop_assert_eq!(lenient.strangers, 0);
         if text.ends_with(b"\n") {
             prop_assert_eq!(strict.unwrap(), lenient);

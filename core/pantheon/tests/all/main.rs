@@ -1,5 +1,5 @@
-//! Pantheon's logs: one program, since each one of its own would take seconds to link. Every file of this folder is a
-//! module here.
+//! Pantheon's logs in one program, since separate programs would take seconds each to link. Every file of this folder
+//! is a module here.
 
 #![forbid(unsafe_code)]
 

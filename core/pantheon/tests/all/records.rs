@@ -1,5 +1,5 @@
-//! Imported runs are records that hold up to the verifier, with Pantheon's numbers in our metrics
-//! where the definitions are the same; and a record that was exported and imported is the same again.
+//! Imported runs are records that pass the verifier, with Pantheon's numbers in our metrics where the definitions
+//! agree; and exporting and importing a record reproduces it.
 
 use crate::common::{record, task};
 use narrows_pantheon::{NoRun, Outcome, Reading, Task, export, import, read_merged, write_merged};
@@ -47,8 +47,8 @@ fn metric(record: &Record, flow: &str, name: &str) -> Option<f64> {
     flow["metrics"][name].as_f64()
 }
 
-/// Ten packets a millisecond apart; the third is lost, the seventh arrives twice, and the last two
-/// are on their way when it ends.
+/// Ten packets a millisecond apart; the third is lost, the seventh arrives twice, and the last two are in flight when
+/// it ends.
 fn ten() -> Reading {
     let mut events: Vec<(u32, String)> = Vec::new();
     for n in 0..10 {
@@ -89,7 +89,7 @@ fn what_became_of_packets_is_told_as_far_as_logs_tell_it() {
         "{:?}",
         outcome.run.reasons
     );
-    // 7 of 10 packets arrive, one of them twice: one is lost beside 8 arrivals, and 8 of 10 packets' bytes arrive.
+    // 7 of 10 packets arrive, one of them twice: one is lost among 8 arrivals, and 8 of 10 packets' bytes arrive.
     assert_eq!(metric(&record, "1", "loss_ratio"), Some(1.0 / 9.0));
     let loss = metric(&record, "1", "loss_pantheon_ratio").unwrap();
     assert!((loss - 0.2).abs() < 1e-12);
@@ -132,7 +132,7 @@ fn acknowledgements_travel_backward_and_capacities_are_told() {
         .collect();
     assert_eq!(backward, [(120_500_000, Some(150_500_000))]);
     assert_eq!(outcome.packets.duration_ns, 150_500_000);
-    // One opportunity lies in the run, at 5 ms of its 150.5; what came before and after does not.
+    // One opportunity is within the run, at 5 ms of its 150.5; earlier and later ones are not.
     assert_eq!(outcome.run.elements[0].capacity_bytes, Some(1500));
     assert_eq!(outcome.run.elements[1].capacity_bytes, None);
     let used = metric(&record, "all", "utilization_ratio").unwrap();
@@ -162,7 +162,7 @@ fn negative_delays_move_the_receivers_clock() {
     assert_eq!(outcome.run.clock.error_ns, 3_000_000);
     assert_eq!(outcome.statistics.unwrap().total.delay_p95_ms, Some(5.0));
 
-    // Clocks that drift cannot be moved so that both directions make sense.
+    // Drifting clocks cannot be moved so that both directions are consistent.
     let text = "# init timestamp: 1500000000000.000\n6.000 + 88 1\n8.000 - 88 2.000 1\n";
     let ack = read_merged("ack", text.as_bytes(), false).unwrap();
     let (outcome, _) = imported(&task(), &data, Some(&ack));

@@ -1,4 +1,4 @@
-//! Logs that are imported and exported again and again tell the same numbers each time.
+//! Logs that are imported and exported repeatedly have the same numbers each time.
 
 use crate::common::{record, task};
 use narrows_pantheon::{
@@ -8,18 +8,17 @@ use narrows_record::Versions;
 use proptest::prelude::*;
 use std::fmt::Write;
 
-/// A packet: its flow, when it is sent (us), its size, and after how many us each of its arrivals
-/// happens by the clocks of both ends.
+/// A packet: flow, sending time (us), size, and delays (us) of its arrivals by the clocks of both ends.
 type Packet = (u16, i64, u32, Vec<i64>);
 
-/// The logs of both ways, and whether there is one of the acknowledgements.
+/// The logs of both directions, and whether the one of the acknowledgements exists.
 #[derive(Clone, Debug)]
 struct Run {
     data: Vec<Packet>,
     ack: Option<Vec<Packet>>,
-    /// When the emulated link could have carried 1500 bytes, in ms.
+    /// Times in ms at which the emulated link could have carried 1500 bytes.
     offered: Vec<i64>,
-    /// Between one part of the log of a tunnel and another, as Pantheon rounds twice.
+    /// Rounding differences between parts of the log of a tunnel, as Pantheon rounds twice.
     blur: Vec<i64>,
     /// Whether all times are whole milliseconds.
     whole: bool,
@@ -34,7 +33,7 @@ fn ms(us: i64) -> String {
     format!("{sign}{}.{:03}", us.abs() / 1000, us.abs() % 1000)
 }
 
-/// The merged log: times in us, with a blur of up to one that delays do not tell.
+/// The merged log: times in us, with rounding of up to one that delays do not include.
 fn log(base: &str, packets: &[Packet], offered: &[i64], blur: &[i64], step: i64) -> String {
     let mut rows: Vec<(i64, u8, String)> = Vec::new();
     let mut blur = blur.iter().copied().cycle();
@@ -54,7 +53,7 @@ fn log(base: &str, packets: &[Packet], offered: &[i64], blur: &[i64], step: i64)
         }
     }
     for at in offered {
-        // Pantheon's own opportunities lie half a millisecond off whole ones.
+        // Pantheon's opportunities are half a millisecond off whole ones.
         rows.push((at * 1000 + 544, 0, format!("{at}.544 # 1500")));
     }
     rows.sort_by_key(|row| (row.0, row.1));
@@ -85,7 +84,7 @@ fn packets(least: i64) -> impl Strategy<Value = Vec<Packet>> {
 }
 
 fn runs() -> impl Strategy<Value = Run> {
-    // Clocks of two hosts may make all delays of one way negative.
+    // Clocks of two hosts may make all delays of one direction negative.
     let parts = (any::<bool>(), -50_000_i64..50_000);
     parts.prop_flat_map(|(two_hosts, off)| {
         let off = if two_hosts { off } else { 0 };
@@ -121,7 +120,7 @@ fn read(text: &str) -> Reading {
 fn trip(task: &Task, data: &Reading, ack: Option<&Reading>) -> (Option<String>, Exported) {
     let outcome = import(task, Versions::default(), data, ack).unwrap();
     let block = outcome.statistics.as_ref().map(Statistics::text);
-    // The base that is asked for is that of records that have none of their own.
+    // The requested base only applies to records without their own.
     (block, export(&record(&outcome), 7).unwrap())
 }
 
@@ -144,8 +143,8 @@ proptest! {
         let (second, again) = trip(&task, &data.unwrap(), ack.as_ref());
         prop_assert_eq!(&first, &second);
         prop_assert_eq!(&first, &again.statistics.as_ref().map(Statistics::text));
-        // From the second time on not a byte changes, and nothing but the rounding of when a packet was
-        // sent and opportunities within a bin before.
+        // From the second time not a byte changes; the first changes only the rounding of sending times and
+        // opportunities within a bin.
         let later = [Some(write_merged(&again.data)), again.ack.as_ref().map(write_merged)];
         prop_assert_eq!(&later, &texts);
         let exact = run.whole || run.blur.iter().all(|&us| us == 0);
@@ -156,7 +155,7 @@ proptest! {
     }
 }
 
-/// Lines of a log but for their order, which is free where times are the same.
+/// Sorted lines of a log, since the order of simultaneous events is arbitrary.
 fn sorted(text: &str) -> Vec<&str> {
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();
@@ -185,7 +184,7 @@ fn a_steady_links_opportunities_come_when_they_came() {
 
 #[test]
 fn clocks_that_were_moved_are_moved_back() {
-    // The acknowledgement's delay stays negative whatever is done to the clocks.
+    // The acknowledgement's delay stays negative for any correction of the clocks.
     let text = format!(
         "# init timestamp: {BASE}\n10.000 + 1500 1\n12.000 + 1500 1\n\
          7.000 - 1500 -3.000 1\n13.000 - 1500 1.000 1\n"

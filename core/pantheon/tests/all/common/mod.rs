@@ -5,7 +5,7 @@ use narrows_pantheon::{Outcome, Task};
 use narrows_record::read::Record;
 use narrows_record::{PacketFile, RowFile};
 
-/// What is known about a run besides its logs.
+/// Facts about a run in addition to its logs.
 pub(crate) fn task() -> Task {
     Task {
         id: "cubic-r1".into(),
