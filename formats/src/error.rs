@@ -2,16 +2,16 @@
 
 use narrows_record::RecordError;
 
-/// Why a file could not be written or read. Each message is one sentence.
+/// A file could not be written or read. Each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum FormatError {
-    /// The record is damaged, or has not what the format needs.
+    /// The record is damaged, or lacks data that the format needs.
     #[error(transparent)]
     Record(#[from] RecordError),
     /// The file could not be written.
     #[error("{0}")]
     Io(#[from] std::io::Error),
-    /// The file that was to be read is not what it should be.
+    /// The input file is invalid.
     #[error("{0}")]
     Input(String),
 }

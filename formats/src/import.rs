@@ -1,8 +1,8 @@
 //! Measurements of other tools as records.
 //!
-//! Whoever saw packets at both ends makes a record of packets, by the rules of Pantheon's logs ([`Packets`]): what did
-//! not arrive although a later one did was dropped, and the receiver's clock is moved where delays would be negative.
-//! Whoever saw one end only makes a record of bins and states.
+//! Measurements of packets at both ends become records of packets, by the rules of Pantheon's logs ([`Packets`]): a
+//! packet that did not arrive although a later one did was dropped, and the receiver's clock is moved if delays would
+//! be negative. Measurements of only one end become records of bins and states.
 
 use crate::FormatError;
 use narrows_pantheon::{NO_PACKET, OneDirection, Packets, SentLine};
@@ -11,15 +11,15 @@ use narrows_record::{
 };
 use serde_json::Value;
 
-/// Kind of the one element of each direction.
+/// Kind of the single element of each direction.
 const KIND: &str = "path";
-/// Bins of capacities, where opportunities are known.
+/// Bins of capacities, if opportunities are known.
 const BIN_NS: u64 = 100_000_000;
 
 /// Packets of one direction as columns of equal length.
 #[derive(Clone, Debug, Default)]
 pub struct Columns {
-    /// Flow of each, from 1.
+    /// Flow of each packet, from 1.
     pub flow: Vec<u16>,
     /// IP size.
     pub size_bytes: Vec<u32>,
@@ -46,7 +46,7 @@ impl Columns {
         ];
         if lengths != [rows; 3] || rows >= NO_PACKET as usize {
             return Err(FormatError::input(
-                "the columns of the packets are not of one length",
+                "the columns of the packets have different lengths",
             ));
         }
         let mut link = OneDirection::default();
@@ -71,11 +71,11 @@ impl Columns {
     }
 }
 
-/// Packets of a run with the capacity of its links, and `run` completed by what follows from them: duration, spans of
-/// flows, counters of elements, and what had to be done about the clocks.
+/// Packets of a run with the capacity of its links, and `run` completed from them: duration, spans of flows, counters
+/// of elements, and corrections of the clocks.
 ///
 /// # Errors
-/// Nothing was sent, or packets lie days apart.
+/// No packet was sent, or packets are days apart.
 pub fn packets(
     run: &mut RunDocument,
     data: &OneDirection,
@@ -101,8 +101,7 @@ pub fn packets(
     run.clock.error_ns += shifts.receiver_ns.unsigned_abs();
     if shifts.receiver_ns != 0 {
         let text = format!(
-            "The packets had negative delays, because the clocks of both ends disagree: the receiver's is moved by \
-             {:.3} ms, the least that makes no delay negative. Delays tell differences, not absolute values.",
+            "The packets had negative delays, because the clocks of both ends disagree: the receiver's is moved by {:.3} ms, the minimum that makes no delay negative. Only differences of delays are meaningful, not absolute values.",
             shifts.receiver_ns as f64 / 1e6
         );
         run.judge(Severity::Degraded, "clock", text);
@@ -164,7 +163,7 @@ pub fn bins(run: &mut RunDocument, bins: &[BinRow], states: &[StateRow]) {
         .into();
 }
 
-/// Fills in how long the run and its flows lasted, where the cell does not tell.
+/// Fills in the durations of the run and its flows, if the cell does not specify them.
 fn complete_cell(
     run: &mut RunDocument,
     duration_ns: u64,

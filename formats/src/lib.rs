@@ -5,9 +5,9 @@
 //! pcapng | qlog | mahimahi's log -> both directions of packets, states -> record
 //! ```
 //!
-//! Records tell of each packet when it was sent and when it arrived, and not what was in it. What other tools want to
-//! see in addition, above all positions in the stream of bytes, is reconstructed in `streams`, from the counters of
-//! the senders and the fates of the packets.
+//! Records contain when each packet was sent and when it arrived, but not its content. Additional data that other tools
+//! need, above all positions in the byte stream, are reconstructed in `streams` from the counters of the senders and
+//! the fates of the packets.
 //!
 //! Like the crates under `core/`, this one opens no file and reads no clock: it takes bytes and any
 //! [`std::io::Write`].

@@ -25,23 +25,23 @@ const TUN_HEADER: u32 = 4;
 pub struct Log {
     /// Its packets and opportunities; flows are numbered from 1 in the order of their first packets.
     pub link: OneDirection,
-    /// Of each flow its two ports, the smaller one first; empty if the log does not have them.
+    /// The two ports of each flow, the smaller one first; empty if the log does not contain them.
     pub ports: Vec<(u16, u16)>,
-    /// Departures of packets whose arrival is not in the log, which are left out.
+    /// Departures of packets whose arrival is not in the log; they are excluded.
     pub strangers: usize,
-    /// True if the last line has no end, so that it may be a part of a line; it is left out.
+    /// True if the last line has no terminator, so that it may be truncated; it is excluded.
     pub cut: bool,
 }
 
 /// Reads the log of one direction of a link.
 ///
 /// # Errors
-/// A line that is none of such a log, with its number, or a log without packets.
+/// An invalid line, with its number, or a log without packets.
 pub fn read(bytes: &[u8]) -> Result<Log, FormatError> {
     let mut link = OneDirection::default();
     let mut flows = Flows::default();
     let mut init = None;
-    // The program's last line is whole only if its end was written.
+    // The program's last line is complete only if its terminator was written.
     let whole = bytes
         .iter()
         .rposition(|&byte| byte == b'\n')
@@ -50,7 +50,7 @@ pub fn read(bytes: &[u8]) -> Result<Log, FormatError> {
     for (number, line) in (1_u32..).zip(lines.split(|&byte| byte == b'\n')) {
         let wrong = || {
             FormatError::input(format!(
-                "line {number} is none of a log of mahimahi's mm-link"
+                "line {number} is not a line of a log of mahimahi's mm-link"
             ))
         };
         let line = std::str::from_utf8(line).map_err(|_| wrong())?.trim();
@@ -88,7 +88,7 @@ struct Flows {
 }
 
 impl Flows {
-    /// The flow of a packet, by the two ports that end its line if there are any. Both directions of a connection have
+    /// The flow of a packet, by the two ports at the end of its line, if present. Both directions of a connection have
     /// the same ports.
     fn number<'a>(&mut self, mut words: impl Iterator<Item = &'a str>) -> Option<u16> {
         let Some(first) = words.next() else {
@@ -142,7 +142,7 @@ fn entry(link: &mut OneDirection, flows: &mut Flows, line: &str, number: u32) ->
             });
             return words.next().is_none().then_some(());
         }
-        // Which packets were dropped follows from those that never left.
+        // Packets that never left were dropped.
         "d" => {
             words.next()?.parse::<u64>().ok()?;
             flows.number(words)?;

@@ -5,7 +5,7 @@ use narrows_record::log::{Chunk, NO_WORD, NOT_ARRIVED};
 use narrows_record::read::PacketReader;
 use narrows_record::{Direction, Fate, PACKETS_FILE, Record, RecordError};
 
-/// Reason of a packet that arrived damaged: whoever receives it discards it.
+/// Reason of a packet that arrived damaged: its receiver discards it.
 const CORRUPTED: &str = "corrupted";
 
 /// One packet.
@@ -15,7 +15,7 @@ pub(crate) struct Packet {
     /// [`NOT_ARRIVED`] if it did not.
     pub(crate) arrived_ns: u64,
     pub(crate) size: u32,
-    /// Place of the packet that it is a copy of.
+    /// Index of the packet that it is a copy of.
     pub(crate) copy_of: Option<u32>,
     pub(crate) flow: u16,
     pub(crate) direction: Direction,
@@ -37,7 +37,7 @@ impl Packet {
     }
 }
 
-/// The packets of a record: the one with uid `n` is at place `n - 1`.
+/// The packets of a record: the one with uid `n` has index `n - 1`.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packets {
     pub(crate) all: Vec<Packet>,
@@ -46,7 +46,7 @@ pub(crate) struct Packets {
 }
 
 impl Packets {
-    /// Reads them.
+    /// Reads the packets of a record.
     ///
     /// # Errors
     /// A damaged record, or one of bins: `purpose` says what needs packets.
@@ -83,12 +83,13 @@ impl Packets {
                 0 => None,
                 original if original <= place => Some((original - 1) as u32),
                 _ => {
-                    let problem = "a copy comes before its original; narrows check tells more";
+                    let problem = "a copy precedes its original; run narrows check for details";
                     return Err(RecordError::data(PACKETS_FILE, problem).into());
                 }
             };
             if chunk.uid[i] != place + 1 {
-                let problem = "the packets are not numbered 1, 2, 3 ...; narrows check tells more";
+                let problem =
+                    "the packets are not numbered 1, 2, 3 ...; run narrows check for details";
                 return Err(RecordError::data(PACKETS_FILE, problem).into());
             }
             let damaged = chunk
@@ -130,7 +131,7 @@ impl Packets {
         u16::try_from(place).unwrap_or(NO_WORD)
     }
 
-    /// The element that dropped a packet and its reason, as far as they are known.
+    /// The element that dropped a packet and its reason, if known.
     pub(crate) fn drop_of(&self, packet: &Packet) -> (&str, &str) {
         let find = |index: u16| self.words.get(usize::from(index)).map_or("?", |it| it);
         (find(packet.element), find(packet.reason))

@@ -1,17 +1,17 @@
-//! The streams of bytes of all flows: positions that packets carried, acknowledgements, repetitions.
+//! The byte streams of all flows: positions that packets carried, acknowledgements, retransmissions.
 //!
-//! A record does not tell what packets carried. It tells of each packet its size, when it was sent, and whether and
-//! when it arrived, and how much each sender had repeated at each sample of its states and in all. From these a stream
-//! follows that fits all of them:
+//! A record does not contain the content of packets. It contains the size of each packet, when it was sent, and whether
+//! and when it arrived, and how much each sender had retransmitted at each sample of its states and in total. From
+//! these a consistent stream is reconstructed:
 //!
-//! - Between two samples of its states a sender repeats as much as it counted. The packets taken for repetitions are
-//!   the first that can be: a lost one of the same size is outstanding, and an acknowledgement has arrived of a packet
-//!   that was sent at least three packets later. Where the sender counted more (after a timeout, or because it believed
-//!   lost what was not), the last packets before the sample repeat older ones, or the newest data.
-//! - An acknowledgement tells how far the receiver had everything when it was sent.
+//! - Between two samples of its states a sender retransmits as much as it counted. The packets taken as retransmissions
+//!   are the first possible ones: a lost packet of the same size is outstanding, and an acknowledgement has arrived for
+//!   a packet that was sent at least three packets later. If the sender counted more (after a timeout, or because of
+//!   spurious losses), the last packets before the sample repeat older ones, or the newest data.
+//! - An acknowledgement contains the position up to which the receiver had all data when it was sent.
 //!
-//! The number of repetitions of each flow is thus exactly the one that its sender counted; which of the packets between
-//! two samples they were is a reconstruction.
+//! The number of retransmissions of each flow is thus exactly the one that its sender counted; their positions between
+//! two samples are a reconstruction.
 
 use crate::packets::Packets;
 use narrows_record::log::NOT_ARRIVED;
@@ -22,10 +22,10 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) const IP: u32 = 20;
 /// IPv4 and UDP headers.
 pub(crate) const IP_UDP: u32 = 28;
-/// Headers of a data packet with a full segment: IPv4 and TCP with time stamps, and as much in our transport (which adds
-/// 24 bytes to IPv4 and UDP).
+/// Headers of a data packet with a full segment: IPv4 and TCP with time stamps, and the same in our transport (which
+/// adds 24 bytes to IPv4 and UDP).
 pub(crate) const HEADERS: u32 = 52;
-/// Largest size of an IP packet that can be a TCP acknowledgement without data.
+/// Maximum size of an IP packet that can be a TCP acknowledgement without data.
 const LARGEST_ACK: u32 = 80;
 /// Size of the kernel's SYN and of its answer: 20 bytes of options.
 const SYN_SIZE: u32 = 60;
@@ -33,17 +33,17 @@ const SYN_SIZE: u32 = 60;
 const FIRST: u64 = 1;
 /// Packets that must arrive after a packet before it counts as lost (RFC 9002, section 6.1.1).
 pub(crate) const THRESHOLD: u32 = 3;
-/// Lost packets that are looked at for one of the right size.
+/// Maximum number of lost packets considered to find one of the right size.
 const MAX_TRIES: usize = 64;
 
-/// What a packet carried.
+/// The content of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Segment {
     /// Position of its first byte in the stream.
     pub(crate) position: u64,
-    /// Everything before this position of the other direction had arrived when it was sent.
+    /// All data before this position of the other direction had arrived when it was sent.
     pub(crate) ack: u64,
-    /// When the newest packet of the other direction was sent of those that had arrived; 0 if none had.
+    /// Sending time of the newest packet of the other direction that had arrived; 0 if none had.
     pub(crate) echo_ns: u64,
     /// Bytes of the stream.
     pub(crate) length: u32,
@@ -60,20 +60,20 @@ pub(crate) struct Flow {
     pub(crate) direction: Direction,
     /// `native`, `linux`, `bpf` ...
     pub(crate) kind: String,
-    /// True if it repeats what was lost; false for datagrams and media.
+    /// True if it retransmits lost data; false for datagrams and media.
     pub(crate) reliable: bool,
-    /// True if both ends send data of their own.
+    /// True if both ends send data.
     pub(crate) two_way: bool,
     /// Packets that repeat data.
     pub(crate) repeated: u64,
-    /// Places of its packets by direction, copies left out.
+    /// Indices of its packets by direction, without copies.
     pub(crate) places: [Vec<u32>; 2],
 }
 
 /// Every packet's segment, and the flows.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Streams {
-    /// As many as there are packets.
+    /// One per packet.
     pub(crate) segments: Vec<Segment>,
     pub(crate) flows: BTreeMap<u16, Flow>,
 }
@@ -142,7 +142,7 @@ fn flows(cell: &Cell, summaries: &[FlowSummary], states: &[StateRow]) -> BTreeMa
         .collect()
 }
 
-/// How many packets a sender had repeated by which time.
+/// Number of packets that a sender had retransmitted, by time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Budget(Vec<(u64, u64)>);
 
@@ -169,12 +169,12 @@ impl Budget {
     }
 }
 
-/// A segment that was lost and is to be repeated.
+/// A segment that was lost and has to be retransmitted.
 #[derive(Clone, Copy, Debug)]
 struct Lost {
     position: u64,
     length: u32,
-    /// When the sender can have noticed.
+    /// Earliest time at which the sender can have detected the loss.
     noticed_ns: u64,
     uid: u32,
 }
@@ -223,7 +223,7 @@ impl Builder<'_> {
         }
     }
 
-    /// Gives the packets of one direction their positions; how many repeat data.
+    /// Assigns positions to the packets of one direction; returns the number of retransmissions.
     fn place(&mut self, direction: Direction, budget: &Budget) -> u64 {
         let places = &self.flow.places[direction as usize];
         let answers = &self.flow.places[direction.reverse() as usize];
@@ -250,7 +250,8 @@ impl Builder<'_> {
                     group_end = index + later;
                 }
                 let segment = &mut self.segments[place as usize];
-                // Of packets that are sent at one instant, the first repeat: analysers take others for disorder.
+                // Among packets sent at one instant, the first are retransmissions: analysers would take others for
+                // reordering.
                 let left = (count - group_end) as u64;
                 let wanted = all.saturating_sub(repeated);
                 let now = packet.sent_ns;
@@ -290,7 +291,7 @@ impl Builder<'_> {
             }
             begin += count;
         }
-        // What carries nothing stands at the end of what was sent before.
+        // A packet without data has the position after all data sent before.
         let mut end = FIRST;
         for &place in places {
             let segment = &mut self.segments[place as usize];
@@ -303,10 +304,10 @@ impl Builder<'_> {
         repeated
     }
 
-    /// Fills in what `answers` acknowledge of `sent`.
+    /// Computes which data of `sent` are acknowledged by `answers`.
     fn acknowledge(&mut self, sent: &[u32], answers: &[u32]) {
         let all = &self.packets.all;
-        // By position: its end, and when it was there for the first time.
+        // By position: its end, and when it first arrived.
         let mut parts: Vec<(u64, u64, u64)> = Vec::new();
         let mut arrivals: Vec<(u64, u64)> = Vec::new();
         for &place in sent {
@@ -328,7 +329,7 @@ impl Builder<'_> {
             let at = group.iter().map(|part| part.2).min().unwrap_or(at);
             let until = group.iter().map(|part| part.1).max().unwrap_or(end);
             if position > end {
-                break; // nothing of it was sent
+                break; // no data of it were sent
             }
             if until > end {
                 (end, since) = (until, since.max(at));
@@ -357,15 +358,15 @@ impl Builder<'_> {
     }
 }
 
-/// When a sender learns that packets have arrived that it sent later than others.
+/// Times at which a sender learns that packets sent later than others have arrived.
 #[derive(Debug)]
 pub(crate) struct Notices {
-    /// When an acknowledgement arrived, and the largest number that had arrived when it was sent, both growing.
+    /// Arrival of an acknowledgement, and the largest number that had arrived when it was sent, both increasing.
     largest: Vec<(u64, u32)>,
 }
 
 impl Notices {
-    /// Of the packets at `sent`, numbered from 0, and the acknowledgements at `answers`.
+    /// For the packets at `sent`, numbered from 0, and the acknowledgements at `answers`.
     pub(crate) fn of(packets: &Packets, sent: &[u32], answers: &[u32]) -> Self {
         let all = &packets.all;
         let numbered = (0_u32..)
@@ -400,7 +401,7 @@ impl Notices {
         Notices { largest }
     }
 
-    /// When the sender can have noticed that packet `number` was lost; the end of time if it cannot.
+    /// Earliest time at which the sender can have detected the loss of packet `number`; the maximum time if it cannot.
     pub(crate) fn of_packet(&self, number: u32) -> u64 {
         let first = self
             .largest

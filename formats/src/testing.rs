@@ -7,10 +7,10 @@ use narrows_record::{
 };
 use serde_json::json;
 
-/// A packet: direction, size, when it was sent and, unless it was dropped, when it arrived.
+/// A packet: direction, size, sending time and, unless it was dropped, arrival time.
 pub(crate) type SentPacket = (Direction, u32, u64, Option<u64>);
 
-/// The record of one flow of ours that counted `repeated` packets as sent again.
+/// The record of one flow of our transport that counted `repeated` retransmitted packets.
 pub(crate) fn record(mut packets: Vec<SentPacket>, repeated: u64) -> Record {
     packets.sort_by_key(|packet| packet.2);
     let mut log = PacketLog::new(vec!["forward.0".into(), "backward.0".into()]);

@@ -1,4 +1,4 @@
-//! Everything that exports of one record share.
+//! The data shared by all exports of one record.
 
 use crate::FormatError;
 use crate::packets::Packets;
@@ -15,7 +15,7 @@ pub struct Traffic {
 }
 
 impl Traffic {
-    /// Reads a record; `purpose` says what is made of it, as in "a capture".
+    /// Reads a record; `purpose` is the product in messages, for example "a capture".
     ///
     /// # Errors
     /// A damaged record, or one of bins.

@@ -81,20 +81,20 @@ def import_text(folder: Path, text: str, name: str = "stack.sqlog") -> Imported:
 ODD: dict[str, tuple[Any, str, bool]] = {
     "no JSON": (
         '{"time": 3, "name": "transport:packet_sent", "data": {"raw": NaN}}',
-        "events that are no JSON objects",
+        "events that are not JSON objects",
         True,
     ),
-    "half a record": ('{"time": 3, "name": "transport:packet_sent", "da', "records that are no JSON", True),
-    "a list": ([1, 2, 3], "events that are no JSON objects", True),
-    "a number": ("17", "records that are no JSON", True),
+    "half a record": ('{"time": 3, "name": "transport:packet_sent", "da', "records that are not JSON", True),
+    "a list": ([1, 2, 3], "events that are not JSON objects", True),
+    "a number": ("17", "records that are not JSON", True),
     "no time": ({**packet("sent", 0, 9000, 1200), "time": None}, "events without a time", True),
     "no data": ({"time": 3, "name": "transport:packet_sent", "data": None}, "events without data", True),
     "frames of null": (
         {"time": 3, "name": "transport:packet_received", "data": {"raw": {"length": 40}, "frames": None}},
-        "received packets whose frames are not told",
+        "received packets whose frames are not logged",
         True,
     ),
-    "an odd frame": (packet("received", 3, 9001, 40, [7]), "frames that are no objects", True),
+    "an odd frame": (packet("received", 3, 9001, 40, [7]), "frames that are not objects", True),
     "ranges of null": (
         packet("received", 3, 9002, 40, [{"frame_type": "ack", "acked_ranges": None}]),
         "acknowledgements without ranges",
@@ -102,7 +102,7 @@ ODD: dict[str, tuple[Any, str, bool]] = {
     ),
     "an odd range": (
         packet("received", 3, 9003, 40, [{"frame_type": "ack", "acked_ranges": [["x", None]]}]),
-        "ranges of acknowledgements that are no numbers",
+        "ranges of acknowledgements that are not numbers",
         True,
     ),
     "another kind": ({"time": 3, "name": "h3:frame_created", "data": {}}, "frame_created", False),

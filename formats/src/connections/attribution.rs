@@ -1,20 +1,20 @@
-//! Which arrival of a byte belongs to which of its departures.
+//! Attributes arrivals of bytes to their departures.
 //!
-//! Bytes that were sent once arrived with the first frame that has them. Of those that were sent more than once, the
-//! identification of IP and time stamps tell which is which, or else the delay of their neighbours.
+//! Bytes that were sent once arrived with the first frame that contains them. Bytes that were sent more than once are
+//! distinguished by IP identification and time stamps, or else by the delay of their neighbours.
 
 use super::stream::Frame;
 
-/// More pairs than this of one byte's departures and arrivals are matched in order.
+/// Beyond this number of pairs of one byte's departures and arrivals, they are matched in order.
 const MAX_CHOICES: usize = 1 << 16;
 
-/// Frames that are looked at for a byte.
+/// Maximum number of frames considered for a byte.
 const MAX_HOLDERS: usize = 1 << 12;
 
-/// Finds the frames that hold a byte.
+/// Finds the frames that contain a byte.
 pub(super) struct Index<'a> {
     frames: &'a [Frame],
-    /// Places in the order of their first bytes, with the largest end up to each.
+    /// Indices in the order of their first bytes, with the largest end up to each.
     order: Vec<(i64, i64, u32)>,
 }
 
@@ -33,7 +33,7 @@ impl<'a> Index<'a> {
         Index { frames, order }
     }
 
-    /// The places of the frames that hold `byte`, in order of time.
+    /// The indices of the frames that contain `byte`, in order of time.
     pub(super) fn holders(&self, byte: i64, into: &mut Vec<u32>) {
         into.clear();
         let behind = self.order.partition_point(|entry| entry.0 <= byte);
@@ -49,12 +49,12 @@ impl<'a> Index<'a> {
     }
 }
 
-/// When each of the packets that were sent arrived.
+/// The arrival time of each packet that was sent.
 pub(super) fn attribute(sent: &Index<'_>, came: &Index<'_>) -> Vec<Option<i64>> {
     let mut arrived: Vec<Option<i64>> = vec![None; sent.frames.len()];
     let (mut out, mut into) = (Vec::new(), Vec::new());
     let mut repeated = Vec::new();
-    // Delays that are beyond doubt, in order of time.
+    // Certain delays, in order of time.
     let mut clear: Vec<(i64, i64)> = Vec::new();
     for (place, packet) in (0_u32..).zip(sent.frames) {
         sent.holders(packet.end - 1, &mut out);
@@ -89,7 +89,7 @@ pub(super) fn attribute(sent: &Index<'_>, came: &Index<'_>) -> Vec<Option<i64>> 
         let arrivals: Vec<&Frame> = into.iter().map(|&it| &came.frames[it as usize]).collect();
         let chosen = choose(&departures, &arrivals, least, usual);
         for (&packet, chosen) in out.iter().zip(chosen) {
-            // Packets with other bounds have other bytes, and are looked at by themselves.
+            // Packets with other bounds have other bytes, and are considered separately.
             if sent.frames[packet as usize].end == end {
                 done[packet as usize] = true;
                 arrived[packet as usize] = chosen.map(|chosen| arrivals[chosen].time_ns);
@@ -99,12 +99,12 @@ pub(super) fn attribute(sent: &Index<'_>, came: &Index<'_>) -> Vec<Option<i64>> 
     arrived
 }
 
-/// False if time stamps tell that these are not the same packet.
+/// False if time stamps show that these are not the same packet.
 fn may_be(sent: &Frame, came: &Frame) -> bool {
     sent.stamp == came.stamp || sent.stamp == 0 || came.stamp == 0
 }
 
-/// Which of the arrivals of a byte belongs to each of its departures; both are in order of time.
+/// Chooses the arrival for each departure of a byte; both are in order of time.
 fn choose(
     sent: &[&Frame],
     came: &[&Frame],

@@ -2,27 +2,27 @@
 
 use crate::pcapng::Packet;
 
-/// Packets are written this much out of order at most, because several processors capture at once.
+/// Maximum disorder of packets, because several processors capture at once.
 const MAX_DISORDER_NS: i64 = 10_000_000;
-/// A clock is set by more than this (ntpd sets it from 128 ms on, and else changes its rate).
+/// Minimum step of a clock (ntpd steps it above 128 ms, and otherwise changes its rate).
 const MIN_STEP_NS: i64 = 100_000_000;
-/// A file with more steps than this is not in the order of capture at all.
+/// A file with more steps than this is not in the order of capture.
 const MAX_STEPS: usize = 8;
-/// Later times than this are cut, so that differences fit 64 bits.
+/// Later times are limited to this, so that differences fit 64 bits.
 const MAX_TIME_NS: i64 = 1 << 62;
-/// The spacing of packets is measured over so many.
+/// Number of packets over which their spacing is measured.
 const SPACING: usize = 64;
 
-/// What was wrong with the clock of a capture.
+/// Problems with the clock of a capture.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Clock {
-    /// By how much it was set back, each time; later times were moved so that packets follow each other as before.
+    /// Steps by which it was set back; later times were moved so that the spacing of packets is preserved.
     pub set_back_ns: Vec<i64>,
     /// True if the packets are not in the order of capture and were sorted by time.
     pub sorted: bool,
 }
 
-/// Puts the packets, which are in the order of the file, in order of time.
+/// Sorts the packets, which are in the order of the file, by time.
 pub(super) fn order(packets: &mut [Packet]) -> Clock {
     let steps = steps(packets);
     let clock = if steps.len() > MAX_STEPS {
@@ -55,7 +55,7 @@ fn steps(packets: &[Packet]) -> Vec<(usize, i64)> {
     let mut steps = Vec::new();
     let mut shift = 0;
     let mut latest = i64::MIN;
-    // Where the latest times began to be those of the clock as it is set now.
+    // Index from which the times are those of the clock after the step.
     let mut since = 0;
     for (place, packet) in packets.iter().enumerate() {
         let time = packet.time_ns.saturating_add(shift);

@@ -1,17 +1,17 @@
-//! Which datagrams of one capture are those of another one.
+//! Matches datagrams of two captures.
 //!
-//! Datagrams have no sequence numbers. They are told apart by the first bytes of their payload or, where those were not
-//! captured or are alike, by the identification of IP. Frames may hold several (UDP GSO and GRO): the first of them is
-//! recognised, and the others follow it in order.
+//! Datagrams have no sequence numbers. They are distinguished by the first bytes of their payload or, if those were not
+//! captured or are not distinct, by the IP identification. Frames may contain several (UDP GSO and GRO): the first of
+//! them is recognised, and the others follow it in order.
 
 use super::pairs::{Rows, in_order};
 use super::stream::headers;
 use crate::pcapng::Packet;
 
-/// Payloads tell datagrams apart if at least this share of them differ.
+/// Payloads identify datagrams if at least this share of them are distinct.
 const DISTINCT: f64 = 0.9;
 
-/// Most datagrams of a frame (UDP_MAX_SEGMENTS of Linux).
+/// Maximum number of datagrams in a frame (UDP_MAX_SEGMENTS of Linux).
 const MAX_PARTS: u32 = 128;
 
 /// A datagram, or a fragment of one.
@@ -20,13 +20,13 @@ struct Unit {
     time_ns: i64,
     size: u32,
     ip_id: u16,
-    /// Its place within the frame.
+    /// Its index within the frame.
     part: u32,
-    /// Place of the packet.
+    /// Index of the packet.
     packet: u32,
 }
 
-/// The packets `sent`, with the arrivals of those that `came`; and how many came that were not sent.
+/// The packets `sent`, with the arrivals of those that `came`, and the number of arrivals that were not sent.
 pub(super) fn rows(sent: &[&Packet], came: &[&Packet]) -> (Rows, u64) {
     let segment = [largest(came), largest(sent)];
     let (departures, arrivals) = (units(sent, segment[0]), units(came, segment[1]));
@@ -95,17 +95,17 @@ fn units(packets: &[&Packet], segment: u32) -> Vec<Unit> {
     units
 }
 
-/// Payload, identification, place of a fragment, and length.
+/// Payload, identification, offset of a fragment, and length.
 type Key = (u64, u16, u32, u32);
 
-/// By what packets are recognised; by their length too, unless frames hold several.
+/// The function that computes the key of packets, which includes their length unless frames contain several.
 fn key_of(sent: &[&Packet], came: &[&Packet], whole: bool) -> impl Fn(&Packet) -> Key {
     let plain = || {
         sent.iter()
             .chain(came)
             .filter(|packet| !packet.later_fragment)
     };
-    // Where one end kept fewer bytes, only the first ones can be compared.
+    // If one end kept fewer bytes, only the first ones can be compared.
     let long = plain().all(|packet| packet.hash as u32 != 0);
     let hash_of = move |packet: &Packet| if long { packet.hash } else { packet.hash >> 32 };
     let mut hashes: Vec<u64> = sent.iter().map(|packet| hash_of(packet)).collect();
@@ -133,7 +133,7 @@ fn key_of(sent: &[&Packet], came: &[&Packet], whole: bool) -> impl Fn(&Packet) -
     }
 }
 
-/// Matches the parts of frames behind the first one with what follows the partner of the first one.
+/// Matches the later parts of frames with those that follow the match of the first part.
 fn follow(
     frames: &[Unit],
     partner: &mut [Option<u32>],
@@ -147,7 +147,7 @@ fn follow(
             continue;
         }
         let Some(mut at) = next else { continue };
-        // Where identifications count up, they tell which one is missing.
+        // If identifications count up, they show which one is missing.
         let is_free = |at: usize| taken.get(at).is_some_and(Option::is_none);
         let counts = |at: usize| others[at].ip_id == unit.ip_id;
         let ahead = (at..)

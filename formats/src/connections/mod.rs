@@ -1,11 +1,11 @@
-//! Connections of captures: which packets belong together, what one end saw of them, and what both ends did.
+//! Connections of captures: grouping packets, evaluating one end, and matching both ends.
 //!
 //! ```text
 //! Capture -> View per interface (in order of time) -> Connection -> OneEnd
 //!                                          two Views -> Relation -> Matched
 //! ```
 //!
-//! Everything about TCP is computed with byte ranges of the stream and not with frames, because frames may be larger than
+//! All TCP results are computed with byte ranges of the stream and not with frames, because frames may be larger than
 //! packets: captured before the adapter segments them (TSO, GSO) or after it merged them (GRO, LRO).
 
 mod attribution;
@@ -37,7 +37,7 @@ const SYN: u8 = 0x02;
 const RST: u8 = 0x04;
 const ACK: u8 = 0x10;
 
-/// What one interface of a capture saw.
+/// The packets captured at one interface.
 #[derive(Clone, Debug, Default)]
 pub struct View {
     /// Name of the interface.
@@ -46,11 +46,11 @@ pub struct View {
     pub packets: Vec<Packet>,
     /// In the order of their first packets.
     pub connections: Vec<Connection>,
-    /// What was wrong with the clock.
+    /// Problems with the clock.
     pub clock: Clock,
 }
 
-/// Splits a capture into its interfaces and connections; returns also how many frames were not read, by kind.
+/// Splits a capture into its interfaces and connections; also returns the number of unread frames by kind.
 pub fn views(capture: Capture) -> (Vec<View>, BTreeMap<Unread, u64>) {
     let mut unread = capture.unread;
     let mut parts: Vec<Vec<Packet>> = vec![Vec::new(); capture.interfaces.len()];

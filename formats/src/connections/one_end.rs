@@ -1,4 +1,4 @@
-//! What one end saw of a connection: bytes by time, round-trip times, bytes in flight, repeated data.
+//! Evaluates one end of a connection: bytes by time, round-trip times, bytes in flight, repeated data.
 
 use super::ranges::Ranges;
 use super::side::{Side, side};
@@ -7,9 +7,10 @@ use super::{ACK, Connection, SYN, TCP, View};
 use crate::pcapng::Packet;
 use std::collections::VecDeque;
 
-/// Round-trip times of acknowledgements that end within a frame are used if those that end with one are rarer than this.
+/// Round-trip times of acknowledgements that end within a frame are used if fewer than one in this many end with a
+/// frame.
 const EXACT_SHARE: usize = 10;
-/// Data behind later ones are out of order and not repeated if they come this soon (as analysers of captures assume).
+/// Data that arrive after later data within this time are out of order and not repeated (as capture analysers assume).
 const MIN_REORDERING_NS: i64 = 3_000_000;
 
 /// One connection, seen from one end; times in ns since 1970, sizes those of IP packets on the wire.
@@ -17,21 +18,21 @@ const MIN_REORDERING_NS: i64 = 3_000_000;
 pub struct OneEnd {
     /// Number of the end that sends the data.
     pub data_from: usize,
-    /// Where the capture was taken; `None` if nothing tells it (UDP).
+    /// Where the capture was taken; `None` if that cannot be determined (UDP).
     pub side: Option<Side>,
-    /// Round-trip times from the capture to the receiver and to the sender of the data, as far as they are known.
+    /// Round-trip time from the capture to the receiver of the data, if known.
     pub to_receiver_ns: Option<i64>,
-    /// See above.
+    /// Round-trip time from the capture to the sender of the data, if known.
     pub to_sender_ns: Option<i64>,
-    /// When the sums below change.
+    /// Times at which the sums below change.
     pub time_ns: Vec<i64>,
-    /// Bytes sent up to then.
+    /// Bytes sent up to each time.
     pub sent_bytes: Vec<f64>,
-    /// Bytes that had arrived by then: acknowledged ones, at a receiver those that were captured.
+    /// Bytes that had arrived by each time: acknowledged bytes or, at a receiver, captured bytes.
     pub arrived_bytes: Vec<f64>,
-    /// Samples, one at each acknowledgement of something new; empty at a receiver.
+    /// Times of samples, one at each acknowledgement of new data; empty at a receiver.
     pub sample_ns: Vec<i64>,
-    /// Round-trip time, NaN where the acknowledgement gives none.
+    /// Round-trip time, NaN if the acknowledgement does not yield one.
     pub rtt_ns: Vec<f64>,
     /// Bytes in flight.
     pub inflight_bytes: Vec<f64>,
@@ -47,15 +48,15 @@ pub struct OneEnd {
     pub repeated_bytes: u64,
     /// Bytes of payload that arrived, each counted once.
     pub goodput_bytes: u64,
-    /// Bytes of payload that were acknowledged and not captured when they were sent.
+    /// Bytes of payload that were acknowledged but not captured when they were sent.
     pub missed_bytes: u64,
-    /// Frames that hold several packets.
+    /// Frames that contain several packets.
     pub large_frames: u64,
-    /// True if no acknowledgement was captured, so that what was sent counts as arrived.
+    /// True if no acknowledgement was captured, so that sent data count as arrived.
     pub unanswered: bool,
 }
 
-/// What one end saw of a connection; `None` if it carried no data.
+/// Evaluates one end of a connection; `None` if it carried no data.
 pub fn one_end(view: &View, connection: &Connection) -> Option<OneEnd> {
     if connection.protocol != TCP {
         return datagrams(view, connection);
@@ -121,14 +122,14 @@ fn sender_by_acks(view: &View, connection: &Connection) -> Option<usize> {
 struct Pending {
     begin: i64,
     end: i64,
-    /// When it was sent, and sent last.
+    /// When it was first sent, and last sent.
     first_ns: i64,
     last_ns: i64,
     /// Time stamps of both.
     first_stamp: u32,
     last_stamp: u32,
     again: bool,
-    /// Bytes on the wire, and how many of them have arrived.
+    /// Bytes on the wire, and the number of them that have arrived.
     wire: i64,
     arrived: i64,
 }
@@ -143,7 +144,7 @@ struct Stream<'a> {
     numbers: Unwrapped,
     acks: Unwrapped,
     seen: Ranges,
-    /// All bytes of the capture, those included that come later: an acknowledgement may be captured before the data.
+    /// All bytes of the capture, including later ones: an acknowledgement may be captured before the data.
     captured: Ranges,
     /// Ascending.
     pending: VecDeque<Pending>,
@@ -172,7 +173,7 @@ impl<'a> Stream<'a> {
         for frame in &frames {
             captured.insert(frame.begin, frame.end);
         }
-        // What was sent before the capture began is not a part of it.
+        // Data sent before the capture began are not part of it.
         let opened = connection.initial[from].is_some();
         let first = frames.first().filter(|_| !opened).map(|frame| frame.begin);
         let begin = first.unwrap_or(i64::from(base));
@@ -251,8 +252,8 @@ impl<'a> Stream<'a> {
         self.note(packet.time_ns);
     }
 
-    /// True for data below the newest that were never seen here, and come too late to be merely out of order. At the
-    /// sender everything is seen when it is sent first.
+    /// True for data below the newest that were never captured here, and are too late to be merely out of order. At the
+    /// sender all data are captured when they are first sent.
     fn is_late_repeat(&self, packet: &Packet, end: i64) -> bool {
         if !self.at_receiver || end > self.top {
             return false;
@@ -260,7 +261,7 @@ impl<'a> Stream<'a> {
         match packet.stamp.wrapping_sub(self.top_stamp) as i32 {
             later if later > 0 && packet.stamp != 0 => true,
             earlier if earlier < 0 && packet.stamp != 0 => false,
-            // Within one tick of the clock of time stamps the identification tells the order of sending.
+            // Within one tick of the time-stamp clock the identification shows the order of sending.
             _ if packet.ip_id != 0 && self.top_id != 0 && packet.ip_id != self.top_id => {
                 packet.ip_id.wrapping_sub(self.top_id) as i16 > 0
             }
@@ -320,7 +321,7 @@ impl<'a> Stream<'a> {
     fn acknowledgement(&mut self, time_ns: i64, ack: i64, echo: u32) {
         if !self.acked {
             self.acked = true;
-            // The first one may acknowledge what was sent before the capture began.
+            // The first one may acknowledge data sent before the capture began.
             if self.end.sent_packets == 0 && self.connection.initial[self.from].is_none() {
                 self.ack = self.ack.max(ack);
                 self.begin = self.begin.max(ack);
@@ -359,7 +360,7 @@ impl<'a> Stream<'a> {
         if self.at_receiver {
             return;
         }
-        // Karn's algorithm; which of several times was acknowledged may follow from the time stamp (RFC 7323).
+        // Karn's algorithm; the time stamp may show which of several transmissions was acknowledged (RFC 7323).
         let sent = if again {
             told.filter(|_| echo != 0).map(|frame| frame.last_ns)
         } else {
@@ -399,7 +400,7 @@ impl<'a> Stream<'a> {
             .filter(|(rtt, exact)| rtt.is_finite() && **exact)
             .count();
         if exact * EXACT_SHARE >= rtts {
-            // An acknowledgement that ends within a frame was caused by something later than the frame before.
+            // An acknowledgement that ends within a frame was caused by data later than the previous frame.
             for (rtt, exact) in self.end.rtt_ns.iter_mut().zip(&self.exact) {
                 if !exact {
                     *rtt = f64::NAN;
@@ -420,7 +421,7 @@ impl<'a> Stream<'a> {
     }
 }
 
-/// How late data that are merely out of order come at most: a round-trip time, as long as the handshake took.
+/// Maximum delay of data that are merely out of order: a round-trip time, as measured by the handshake.
 fn reordering(view: &View, connection: &Connection) -> i64 {
     let mut asked = None;
     for &place in connection.packets.iter().take(8) {

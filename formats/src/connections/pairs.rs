@@ -1,15 +1,15 @@
-//! The packets of a connection that was captured at both ends, each with its times at both.
+//! The packets of a connection captured at both ends, each with its times at both.
 //!
-//! Data of TCP are matched by the bytes of the stream: the packet that carried a byte is where it was sent, and arrived
-//! with the frame that had the byte at the other end. Frames of several packets are split into these. Bytes that were
-//! sent more than once are attributed by time stamp and identification, or else by the delay of their neighbours.
+//! TCP data are matched by the bytes of the stream: a packet that carried a byte at the sending end arrived with the
+//! frame that contained the byte at the other end. Frames of several packets are split into these. Bytes that were sent
+//! more than once are attributed by time stamp and identification, or else by the delay of their neighbours.
 
 use super::attribution::{Index, attribute};
 use super::stream::{Frame, base, frames, segment_bytes};
 use super::{Connection, FIN, RST, SYN, TCP, View, datagrams};
 use crate::pcapng::Packet;
 
-/// Packets that the frames of a capture hold on average.
+/// Maximum average number of packets per frame of a capture.
 const MAX_PACKETS: i64 = 400;
 
 /// Packets of one direction as columns of equal length.
@@ -39,7 +39,7 @@ impl Rows {
         self.arrived_ns.append(&mut other.arrived_ns);
     }
 
-    /// How many arrived.
+    /// Number of packets that arrived.
     pub fn matched(&self) -> usize {
         self.delays().count()
     }
@@ -56,21 +56,21 @@ impl Rows {
 /// The packets of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Matched {
-    /// Those in the direction of the data, and those back.
+    /// Packets in the direction of the data.
     pub data: Rows,
-    /// See above.
+    /// Packets in the opposite direction.
     pub back: Rows,
-    /// Packets that were captured where they arrived, and not where they were sent.
+    /// Packets that were captured where they arrived, but not where they were sent.
     pub strangers: u64,
-    /// Packets with data at the near and at the far end.
+    /// Packets with data at the near end.
     pub near_packets: u64,
-    /// See above.
+    /// Packets with data at the far end.
     pub far_packets: u64,
-    /// Packets with data that were captured at both.
+    /// Packets with data that were captured at both ends.
     pub matched_packets: u64,
     /// Bytes of payload that arrived, each counted once.
     pub goodput_bytes: u64,
-    /// Frames that hold several packets, at either end.
+    /// Frames that contain several packets, at either end.
     pub large_frames: u64,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Seen<'a> {
 pub fn match_ends(near: (&View, &Connection), far: (&View, &Connection)) -> Matched {
     let [near, far] = [near, far].map(|(view, connection)| Seen { view, connection });
     let from = near.connection.data_from();
-    // Either capture may lack the begin and count the ends otherwise.
+    // Either capture may lack the beginning and number the ends differently.
     let turned = usize::from(near.connection.ends[0] != far.connection.ends[0]);
     let data = direction((near, from), (far, from ^ turned));
     let back = direction((far, (1 - from) ^ turned), (near, 1 - from));
@@ -147,7 +147,7 @@ fn direction(sent: (Seen<'_>, usize), came: (Seen<'_>, usize)) -> OneWay {
         };
     }
     let mut way = by_bytes(sent, came);
-    // Packets before and after the data are no part of the measurement, as at one end.
+    // Packets before and after the data are not part of the measurement, as at one end.
     let span = way
         .rows
         .sent_ns
@@ -166,7 +166,7 @@ fn direction(sent: (Seen<'_>, usize), came: (Seen<'_>, usize)) -> OneWay {
     way
 }
 
-/// By the number that a capture gives each packet at every interface.
+/// Matches packets by the number that a capture assigns to each at every interface.
 fn by_number(departures: &[&Packet], arrivals: &[&Packet]) -> OneWay {
     let keyed = |packets: &[&Packet]| -> Vec<(u64, u32)> {
         let places = (0_u32..).zip(packets).filter(|(_, packet)| packet.uid > 0);
@@ -180,7 +180,7 @@ fn by_number(departures: &[&Packet], arrivals: &[&Packet]) -> OneWay {
     }
     let mut way = OneWay::default();
     for (packet, arrived) in departures.iter().zip(partner) {
-        // What our exports add for analysers has no number, and is no packet of the run.
+        // Packets that our exports add for analysers have no number, and are not part of the run.
         if packet.uid > 0 {
             way.rows.push(packet.size, packet.time_ns, arrived);
         }
@@ -209,7 +209,7 @@ fn by_number(departures: &[&Packet], arrivals: &[&Packet]) -> OneWay {
     way
 }
 
-/// Pairs of places with equal keys, the first with the first, the second with the second.
+/// Pairs of indices with equal keys, the first with the first, the second with the second.
 pub(super) fn in_order<K: Ord>(
     mut here: Vec<(K, u32)>,
     mut there: Vec<(K, u32)>,
@@ -227,7 +227,7 @@ pub(super) fn in_order<K: Ord>(
     pairs
 }
 
-/// The packets without data, but for those that open and close a connection.
+/// The packets without data, except those that open and close a connection.
 fn acknowledgements<'a>(packets: &[&'a Packet]) -> Vec<&'a Packet> {
     let packets = packets.iter().copied();
     packets
@@ -260,7 +260,7 @@ fn without_data(departures: &[&Packet], arrivals: &[&Packet]) -> (Rows, u64) {
     };
     let mut best = pairs(true);
     if best.len() * 2 < here.len().min(there.len()) {
-        // Some paths write identifications of their own.
+        // Some paths rewrite identifications.
         best = pairs(false);
     }
     let mut arrived = vec![None; here.len()];
@@ -289,7 +289,7 @@ fn pieces(frames: &[Frame], segment: i64) -> Vec<Frame> {
                 ..*frame
             });
             begin = end;
-            // Adapters that segment count up, but 0 is no identification.
+            // Segmenting adapters count up, but 0 is not an identification.
             id = if id == 0 { 0 } else { id.wrapping_add(1) };
         }
     }
@@ -308,7 +308,7 @@ fn by_bytes(sent: (Seen<'_>, usize), came: (Seen<'_>, usize)) -> OneWay {
         }
     });
     let mut segment = segments[0].min(segments[1]);
-    // A file that claims large frames everywhere makes no more packets than this.
+    // Limits the packets of a file that claims large frames everywhere.
     let bytes: i64 = departed.iter().map(|frame| frame.end - frame.begin).sum();
     segment = segment.max(bytes / (MAX_PACKETS * (departed.len() as i64 + 1)));
     let departures = pieces(&departed, segment);

@@ -17,7 +17,7 @@ impl Ranges {
         }
         let mut whole = (begin, end);
         let mut known = 0;
-        // Those that touch it, from the last one.
+        // Ranges that touch it, from the last one.
         while let Some((&from, &upto)) = self.all.range(..=end).next_back() {
             if upto < begin {
                 break;

@@ -1,4 +1,4 @@
-//! Whether two captures show the same connection, and where they were taken.
+//! The relation of two captures: whether they show the same connection, and where they were taken.
 
 use super::pairs::{Matched, match_ends};
 use super::side::{Side, side};
@@ -6,9 +6,11 @@ use super::{Connection, TCP, View};
 
 /// Share of the packets of the smaller capture that must be in the other one.
 const SAME: f64 = 0.3;
-/// Captures are of one place if packets pass from one to the other and back within this share of the round-trip time.
+/// Captures are from one place if packets travel from one to the other and back within one part in this many of the
+/// round-trip time.
 const SAME_PLACE: i64 = 20;
-/// Clocks drift; the least delays of both directions may be negative together by so much, and by this share of the time.
+/// Clocks drift: the sum of the minimum delays of both directions may be negative by this much, plus a share of the
+/// time.
 const MAX_DRIFT_NS: i64 = 1_000_000;
 const MAX_DRIFT: i64 = 5_000;
 
@@ -17,12 +19,12 @@ const MAX_DRIFT: i64 = 5_000;
 pub enum Relation {
     /// They show different connections.
     Unrelated,
-    /// They show one connection, but its packets can't be recognised.
+    /// They show one connection, but its packets cannot be matched.
     Unmatched,
     /// They show one connection from one place.
     SamePlace,
-    /// They show one connection at different places: which of both is nearer to the sender of the data (0 or 1), and its
-    /// packets.
+    /// They show one connection at different places: the index of the capture nearer to the sender of the data (0 or
+    /// 1), and its packets.
     Ends(usize, Box<Matched>),
 }
 
@@ -58,7 +60,7 @@ pub fn relation(first: (&View, &Connection), second: (&View, &Connection)) -> Re
     );
     let round = there.median.saturating_add(back.median);
     if forth.max(reverse) < -tolerance {
-        // Packets would arrive before they were sent, whatever the clocks: it is another run between the same ports.
+        // Packets would arrive before they were sent for any clocks: it is another run between the same ports.
         return Relation::Unrelated;
     }
     let near = usize::from(round < 0);
@@ -79,7 +81,7 @@ pub fn relation(first: (&View, &Connection), second: (&View, &Connection)) -> Re
     Relation::Ends(near, Box::new(matched))
 }
 
-/// Without packets of both directions, the end that is nearer is the one with the earlier times.
+/// Without packets of both directions, the nearer end is the one with the earlier times.
 fn one_way(
     first: (&View, &Connection),
     second: (&View, &Connection),
@@ -107,14 +109,15 @@ fn one_way(
     }
 }
 
-/// Of delays by two clocks; the ends without the outermost, which may be of packets that were taken for others.
+/// Statistics of delays by two clocks; minimum and maximum exclude the outermost values, which may be of mismatched
+/// packets.
 struct Delays {
     least: i64,
     median: i64,
     most: i64,
 }
 
-/// One of so many delays may be wrong.
+/// One of this many delays may be wrong.
 const OUTERMOST: usize = 20;
 
 impl Delays {

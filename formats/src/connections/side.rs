@@ -1,21 +1,22 @@
-//! At which end of a connection a capture was taken.
+//! Determines at which end of a connection a capture was taken.
 //!
-//! A host answers at once: the SYN with a SYN/ACK, the SYN/ACK with an ACK, data with acknowledgements, time stamps with
-//! their echoes (RFC 7323). The smallest time between a packet and the answer of an end is thus the round-trip time from
-//! the capture to that end. At the sender of the data its own answers come soonest, at the receiver those of the other end.
+//! A host answers immediately: the SYN with a SYN/ACK, the SYN/ACK with an ACK, data with acknowledgements, time stamps
+//! with their echoes (RFC 7323). The smallest time between a packet and the answer of an end is thus the round-trip
+//! time from the capture to that end. At the sender of the data its own answers are fastest, at the receiver those of
+//! the other end.
 
 use super::stream::Unwrapped;
 use super::{ACK, Connection, RST, SYN, TCP, View};
 use crate::pcapng::Way;
 use std::collections::VecDeque;
 
-/// The nearer end answers within this share of the time of the farther one.
+/// The nearer end answers within one part in this many of the time of the farther one.
 const NEAR: i64 = 5;
-/// Without the answers of one end, those of the other one are immediate below this, and cross a path above.
+/// Without answers of one end, those of the other are from the same host below this, and across a path above.
 const IMMEDIATE_NS: i64 = 500_000;
-/// No path is shorter than this: such an answer comes from the host itself.
+/// No path is shorter than this: faster answers are from the host itself.
 const HOST_NS: i64 = 20_000;
-/// A host that receives acknowledges every second packet (RFC 9293), so that no more than these are unacknowledged there.
+/// A receiving host acknowledges every second packet (RFC 9293), so that at most this many are unacknowledged there.
 const MAX_UNACKNOWLEDGED: u32 = 2;
 
 /// Where a capture was taken.
@@ -29,7 +30,7 @@ pub enum Side {
     Between,
 }
 
-/// The round-trip times from the capture to the receiver and to the sender of the data, as far as they are known.
+/// The round-trip times from the capture to the receiver and to the sender of the data, if known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Distances {
     pub(super) receiver_ns: Option<i64>,
@@ -60,7 +61,7 @@ pub(super) fn side(view: &View, connection: &Connection, from: usize) -> (Side, 
     }
     let side = match (distances.receiver_ns, distances.sender_ns) {
         (Some(receiver), Some(sender)) => {
-            // Within one machine both are a matter of microseconds, and there is no between.
+            // Within one machine both are microseconds, and nothing is in between.
             let close = receiver.max(sender) < IMMEDIATE_NS;
             if sender.saturating_mul(NEAR) <= receiver || (close && sender <= receiver) {
                 Side::Sender
@@ -81,9 +82,9 @@ pub(super) fn side(view: &View, connection: &Connection, from: usize) -> (Side, 
     (side, distances)
 }
 
-/// The side by what the capture says of each packet: sent or received.
+/// The side by the capture's marks of each packet: sent or received.
 fn marked(view: &View, connection: &Connection, from: usize) -> Option<Side> {
-    // Per end, how many of its packets were received here and sent here.
+    // Per end, the number of its packets that were received here and sent here.
     let mut ways = [[0_u64; 2]; 2];
     for &place in &connection.packets {
         let packet = &view.packets[place as usize];
@@ -104,13 +105,13 @@ fn marked(view: &View, connection: &Connection, from: usize) -> Option<Side> {
     }
 }
 
-/// The smallest time from a packet to the answer of each end, and how many frames with data were usually not yet
-/// acknowledged when another one of the end `from` passed.
+/// The minimum time from a packet to the answer of each end, and the usual number of unacknowledged frames with data
+/// when another frame of the end `from` passed.
 fn answers(view: &View, connection: &Connection, from: usize) -> ([Option<i64>; 2], u32) {
     let mut least_ns = [None; 2];
-    // When each end last sent a SYN; a repeated one is answered by its own time.
+    // When each end last sent a SYN; the answer to a repeated SYN counts from the repetition.
     let mut asked: [Option<i64>; 2] = [None; 2];
-    // A time stamp that each end sent, when it first did, until it is echoed.
+    // A time stamp of each end that has not been echoed yet, and when it was first sent.
     let mut stamps: [Option<(u32, i64)>; 2] = [None; 2];
     let mut newest_stamp = [0_u32; 2];
     let mut acks = Unwrapped::near(super::stream::base(view, connection, from));
@@ -135,7 +136,7 @@ fn answers(view: &View, connection: &Connection, from: usize) -> ([Option<i64>; 
             }
             asked[own] = Some(time);
         } else if let Some(at) = asked[other].take() {
-            // The third packet of the handshake; with data it may have waited for them.
+            // The third packet of the handshake; with data it may have waited for the data.
             if packet.flags & ACK != 0 && packet.payload == 0 {
                 least(&mut least_ns[own], time - at);
             }

@@ -1,12 +1,12 @@
-//! Which packets belong to one connection.
+//! Groups packets into connections.
 
 use super::{ACK, FIN, RST, SYN, TCP};
 use crate::pcapng::Packet;
 use std::collections::BTreeMap;
 
-/// Sequence numbers that are farther apart are not of one connection: windows are smaller (RFC 7323).
+/// Sequence numbers farther apart belong to different connections: windows are smaller (RFC 7323).
 const MAX_WINDOW: u32 = 1 << 30;
-/// Equal frames are one that was captured more than once if they are no farther apart: nothing is repeated that soon.
+/// Equal frames within this time are one frame that was captured more than once: data are not repeated that soon.
 const MAX_COPY_NS: i64 = 1_000_000;
 
 /// One end of a connection.
@@ -18,7 +18,7 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// The packets between two ports of two hosts, of TCP those of one connection.
+/// The packets between two ports of two hosts; for TCP, those of one connection.
 #[derive(Clone, Debug, Default)]
 pub struct Connection {
     /// Number of the protocol of IP.
@@ -29,9 +29,9 @@ pub struct Connection {
     pub packets: Vec<u32>,
     /// Bytes of payload that each end sent, repeated ones included.
     pub payload: [u64; 2],
-    /// The first sequence number of each end, where its SYN was captured.
+    /// The first sequence number of each end, if its SYN was captured.
     pub initial: [Option<u32>; 2],
-    /// Maximum segment size that each end announces; 0 where that was not captured.
+    /// Maximum segment size that each end announces; 0 if that was not captured.
     pub mss: [u16; 2],
     /// Time of the first packet, since 1970.
     pub first_ns: i64,
@@ -63,13 +63,14 @@ impl Connection {
         let from = self.sender(packet);
         if packet.flags & SYN != 0 {
             return match self.initial[from] {
-                // A SYN is repeated only while nothing else was sent.
+                // A SYN is repeated only before any other packet is sent.
                 Some(initial) if initial == packet.sequence => {
                     let used = self.closed || self.latest != [None; 2];
                     used && packet.flags & ACK == 0
                 }
                 Some(_) => true,
-                // Data without SYN: the connection was older than the capture. An answer belongs to the question.
+                // Data without SYN: the connection is older than the capture. An answer belongs to the packet that it
+                // answers.
                 None => {
                     self.latest[from].is_some()
                         || (packet.flags & ACK == 0 && self.initial[1 - from].is_some())
@@ -140,10 +141,10 @@ pub(super) fn connections(packets: &[Packet], addresses: &[String]) -> Vec<Conne
 }
 
 /// Removes further copies of frames that were captured at several devices of one host or by a mirroring switch; returns
-/// how many there were.
+/// their number.
 pub(super) fn drop_copies(packets: &mut Vec<Packet>) -> u64 {
     type Key = (u32, u32, u16, u16, u16, u32, u32, u32, u64);
-    // What has payload, and an identification by which repeated data differ.
+    // Frames with payload, and an identification by which repeated data differ.
     let key = |packet: &Packet| -> Option<Key> {
         (packet.payload > 0 && packet.ip_id > 0 && packet.uid == 0).then_some((
             packet.source,

@@ -1,17 +1,17 @@
-//! The bytes that one end of a TCP connection sent, as the frames that carried them.
+//! The bytes that one end of a TCP connection sent, as frames.
 
 use super::{ACK, Connection, SYN, View};
 use crate::pcapng::Packet;
 use std::collections::BTreeMap;
 
-/// Bytes of usual packets, which tell frames of adapters that segment from packets where no SYN tells it.
+/// Usual packet size, which distinguishes frames of segmenting adapters from packets if no SYN was captured.
 const MTU: u32 = 1500;
 /// Largest packets of Ethernet, with jumbo frames.
 const MAX_MTU: u32 = 9216;
 
-/// Packets with less payload are not made where larger ones are segmented (as in Linux).
+/// Minimum payload of packets made by segmentation (as in Linux).
 const MIN_SEGMENT: i64 = 88;
-/// No headers are longer.
+/// Maximum size of headers.
 const MAX_HEADERS: u32 = 512;
 
 /// Bytes of the headers of a packet.
@@ -53,7 +53,7 @@ impl Unwrapped {
     }
 }
 
-/// The number at which the bytes of the end `from` begin, or with which those that were captured do.
+/// The number of the first byte of the end `from`, or of its first captured byte.
 pub(super) fn base(view: &View, connection: &Connection, from: usize) -> u32 {
     if let Some(initial) = connection.initial[from] {
         return initial.wrapping_add(1);
@@ -96,7 +96,7 @@ pub(super) fn frames(view: &View, connection: &Connection, from: usize, base: u3
     frames
 }
 
-/// Payload of the packets that the end `from` sends, of which frames may hold several.
+/// Payload of the packets that the end `from` sends, several of which a frame may contain.
 pub(super) fn segment_bytes(connection: &Connection, from: usize, frames: &[Frame]) -> i64 {
     let headers = frames.iter().map(|frame| frame.headers).max().unwrap_or(40);
     let largest = frames
@@ -116,7 +116,7 @@ pub(super) fn segment_bytes(connection: &Connection, from: usize, frames: &[Fram
     let announced = [connection.mss[1 - from], connection.mss[from]];
     let announced = announced.into_iter().filter(|&mss| mss > 0).min();
     let most = if let Some(mss) = announced {
-        // Options of TCP are a part of the segment.
+        // TCP options are part of the segment.
         i64::from(mss) - i64::from(headers.saturating_sub(ip + 20))
     } else {
         let usual = i64::from(MTU.saturating_sub(headers));

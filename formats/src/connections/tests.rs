@@ -1,5 +1,5 @@
-//! Connections are split, measured and matched by their bytes. Packets here are made by hand: what comes out follows from
-//! the times and bytes that went in.
+//! Connections are split, measured and matched by their bytes. Packets here are made by hand, so that expected results
+//! follow from their times and bytes.
 
 use super::ranges::Ranges;
 use super::{Relation, Side, View, one_end, relation, views};
@@ -232,7 +232,7 @@ fn acknowledged_data_that_were_not_captured_are_counted() {
     assert_eq!((end.missed_bytes, end.goodput_bytes), (200, 400));
 }
 
-/// Frames of twenty packets at the sender, of ten at the receiver 20 ms later; what is `lost` is sent again.
+/// Frames of twenty packets at the sender, of ten at the receiver 20 ms later; `lost` frames are sent again.
 fn both(lost: &[u32], merged: u32) -> (View, View) {
     let (mut near, mut far) = (Vec::new(), Vec::new());
     let mut id = 1;

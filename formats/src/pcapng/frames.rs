@@ -1,6 +1,6 @@
 //! Frames of a capture as TCP and UDP packets.
 //!
-//! Later fragments have no ports: they get those of the first fragment of their packet, which may come after them.
+//! Later fragments have no ports: they take those of the first fragment of their packet, which may follow them.
 
 use super::RAW;
 use super::ip::Ip;
@@ -8,9 +8,9 @@ use super::link::{Link, Way};
 use super::unread::Unread;
 use std::collections::BTreeMap;
 
-/// Frames beyond this are not believed: adapters segment at most half of it.
+/// Maximum accepted size of a frame: adapters segment at most half of it.
 const MAX_FRAME: u32 = 1 << 20;
-/// Fragmented packets whose ports are remembered at once.
+/// Maximum number of fragmented packets whose ports are remembered.
 const MAX_FRAGMENTED: usize = 1 << 16;
 
 /// One TCP or UDP packet, or one fragment of it.
@@ -18,15 +18,15 @@ const MAX_FRAGMENTED: usize = 1 << 16;
 pub struct Packet {
     /// Since 1970.
     pub time_ns: i64,
-    /// Number that the packet has at every interface, if the file has one; else 0.
+    /// Number of the packet at all interfaces, if the file contains one; else 0.
     pub uid: u64,
-    /// Of the first bytes of a UDP payload, in two parts; 0 where they were not captured.
+    /// Hash of the first bytes of a UDP payload, in two parts; 0 if they were not captured.
     pub hash: u64,
     /// Sequence number of TCP.
     pub sequence: u32,
     /// Acknowledgement number of TCP.
     pub acknowledgement: u32,
-    /// Time stamp of TCP's options, 0 if it has none.
+    /// Time stamp of TCP's options; 0 if absent.
     pub stamp: u32,
     /// The time stamp that it echoes.
     pub echo: u32,
@@ -44,7 +44,7 @@ pub struct Packet {
     pub source_port: u16,
     /// Port of the host that receives it.
     pub destination_port: u16,
-    /// Identification of IPv4; 0 of IPv6.
+    /// Identification of IPv4; 0 for IPv6.
     pub ip_id: u16,
     /// Maximum segment size that TCP's options announce; else 0.
     pub mss: u16,
@@ -52,9 +52,9 @@ pub struct Packet {
     pub protocol: u8,
     /// Flags of TCP.
     pub flags: u8,
-    /// Which way it passed the interface.
+    /// Direction in which it passed the interface.
     pub way: Way,
-    /// True for fragments but the first.
+    /// True for all fragments except the first.
     pub later_fragment: bool,
 }
 
@@ -67,7 +67,7 @@ pub struct Capture {
     pub interfaces: Vec<String>,
     /// Addresses, as text.
     pub addresses: Vec<String>,
-    /// How many frames were not read, by kind.
+    /// Number of unread frames, by kind.
     pub unread: BTreeMap<Unread, u64>,
 }
 
@@ -95,7 +95,7 @@ impl Default for Interface {
 /// Addresses and identification of a fragmented packet.
 type FragmentKey = (u32, u32, u8, u32);
 
-/// What the first fragment of a packet says about the later ones.
+/// Data of the first fragment of a packet that later ones need.
 #[derive(Clone, Copy, Debug)]
 struct Head {
     ports: [u16; 2],
@@ -110,18 +110,18 @@ struct Head {
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     pub(super) capture: Capture,
-    /// How many there were, of all kinds.
+    /// Number of frames of all kinds.
     pub(super) count: u64,
     addresses: BTreeMap<Vec<u8>, u32>,
-    /// Interfaces of frames that mix several, by the one they were captured at and their index.
+    /// Interfaces of captures that mix several, by the capturing interface and their index.
     mixed: BTreeMap<(u16, u32), u16>,
     heads: BTreeMap<FragmentKey, Head>,
-    /// Later fragments that came before the first one, with their offsets.
+    /// Later fragments that preceded the first one, with their offsets.
     waiting: BTreeMap<FragmentKey, Vec<(usize, u32)>>,
 }
 
 impl Frames {
-    /// Leaves out fragments whose first one is missing.
+    /// Excludes fragments whose first fragment is missing.
     pub(super) fn finish(mut self) -> Capture {
         let lost: usize = self.waiting.values().map(Vec::len).sum();
         if lost > 0 {
@@ -161,7 +161,7 @@ impl Frames {
             Ok(parsed) => parsed,
             Err(kind) => return self.unread(kind, 1),
         };
-        // Frames of our own exports may be longer than their IP packet, and are the size. Other media pad.
+        // Frames of our exports may be longer than their IP packet, and determine the size. Other media pad.
         let size = if at.link == RAW {
             ip.total.max(wire)
         } else {

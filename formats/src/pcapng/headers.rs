@@ -1,12 +1,12 @@
-//! IPv4, TCP and UDP headers for packets of a record, which holds none.
+//! IPv4, TCP and UDP headers for packets of a record, which contains none.
 //!
-//! Headers are those of the emulator's plan: host 10.77.0.1 sends the data, 10.77.0.2 receives them, and flow k is served
-//! at port 20000 + k. Reliable flows are shown as TCP, also ours (which ran over UDP), so that tools that analyse TCP
-//! analyse them; media and datagrams are UDP.
+//! Headers follow the emulator's addressing: host 10.77.0.1 sends the data, 10.77.0.2 receives them, and flow k is
+//! served at port 20000 + k. Reliable flows are written as TCP, including those of our transport (which ran over UDP),
+//! so that TCP analysers can process them; media and datagrams are UDP.
 
 use crate::streams::{IP, IP_UDP, Segment};
 
-/// Hosts at both ends of a flow: that which sends its data, and that which receives them.
+/// Hosts at both ends of a flow: sender and receiver of its data.
 pub(super) const HOSTS: [[u8; 4]; 2] = [[10, 77, 0, 1], [10, 77, 0, 2]];
 /// The server of flow k has the port `SERVER + k`.
 const SERVER: u16 = 20_000;
@@ -50,8 +50,8 @@ pub(super) fn append(out: &mut Vec<u8>, heading: &Heading<'_>) {
     let stream = heading.segment.filter(|_| heading.size >= 40);
     let (protocol, total) = match stream {
         Some(segment) if segment.length == 0 => {
-            // The kernel's headers are multiples of four bytes, and end at sixty. What acknowledgements of ours have
-            // beyond that finds no place in TCP's, so that such frames are longer than their IP packet.
+            // The kernel's headers are multiples of four bytes, at most sixty. Larger acknowledgements of our transport
+            // do not fit into a TCP header, so that such frames are longer than their IP packet.
             (TCP, IP + ((heading.size - IP) / 4 * 4).min(60))
         }
         Some(_) => (TCP, heading.size),
@@ -133,13 +133,13 @@ fn tcp(out: &mut Vec<u8>, heading: &Heading<'_>, segment: &Segment, total: u32) 
         out.extend([1, 1]);
         stamps(out);
     }
-    // What is left of the header were selective acknowledgements, whose ranges nobody recorded.
+    // The rest of the header were selective acknowledgements, whose ranges were not recorded.
     out.resize(start + length, 1);
     let mut pseudo = 0_u32;
     for part in HOSTS.concat().chunks_exact(2) {
         pseudo += u32::from(u16::from_be_bytes([part[0], part[1]]));
     }
-    // The payload, which is not there, counts as zeros.
+    // The absent payload counts as zeros.
     pseudo += u32::from(TCP) + (total - IP);
     let sum = checksum(&out[start..], pseudo);
     out[start + 16..start + 18].copy_from_slice(&sum.to_be_bytes());

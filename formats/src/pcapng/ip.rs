@@ -1,5 +1,5 @@
-//! Headers of IPv4, IPv6, TCP and UDP, as capturing programs see them: whole, as parts, or larger than any packet because
-//! the network adapter segments (TSO, GSO) or merges (GRO, LRO).
+//! Headers of IPv4, IPv6, TCP and UDP, as capturing programs see them: complete, truncated, or larger than any packet
+//! because the network adapter segments (TSO, GSO) or merges (GRO, LRO).
 
 use super::unread::Unread;
 
@@ -11,10 +11,10 @@ const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const AUTHENTICATION: u8 = 51;
 const DESTINATION: u8 = 60;
-/// Bytes of a UDP payload that tell datagrams apart, in two parts: where few bytes were captured, the first ones count.
+/// Bytes of a UDP payload that identify datagrams, in two parts: if few bytes were captured, the first part counts.
 const PREFIX: [usize; 2] = [16, 40];
 
-/// Where a fragment lies in its packet.
+/// Position of a fragment in its packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Fragment {
     pub(super) id: u32,
@@ -41,11 +41,11 @@ pub(super) struct Ip<'a> {
     pub(super) acknowledgement: u32,
     pub(super) flags: u8,
     pub(super) options: Options,
-    /// Of a UDP payload.
+    /// Hash of a UDP payload.
     pub(super) hash: u64,
 }
 
-/// Options of TCP; 0 is absent.
+/// TCP options; 0 if absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Options {
     pub(super) stamp: u32,
@@ -54,7 +54,7 @@ pub(super) struct Options {
 }
 
 impl<'a> Ip<'a> {
-    /// Reads the headers at the begin of `data`; `wire` is the length of the frame from there on.
+    /// Reads the headers at the beginning of `data`; `wire` is the length of the frame from there.
     pub(super) fn parse(data: &'a [u8], wire: u32) -> Result<Self, Unread> {
         let (mut ip, at) = match byte(data, 0)? >> 4 {
             4 => version_4(data, wire)?,
@@ -81,7 +81,7 @@ impl<'a> Ip<'a> {
             ip.options = options(data.get(at + 20..end).unwrap_or(&[]));
             header as u32
         } else {
-            // Beyond the packet there is padding only.
+            // Bytes beyond the packet are padding.
             let end = data.len().min(ip.total as usize);
             ip.hash = prefix_hash(
                 data.get(at + 8..end).unwrap_or(&[]),
@@ -106,7 +106,7 @@ fn be32(data: &[u8], at: usize) -> Result<u32, Unread> {
     Ok(u32::from(be16(data, at)?) << 16 | u32::from(be16(data, at + 2)?))
 }
 
-/// The length that a header names; captured before segmentation it may be 0, and the frame's length is right.
+/// The length that a header names; before segmentation it may be 0, in which case the frame's length is correct.
 fn total_length(named: u32, wire: u32, empty: u32) -> u32 {
     if named <= empty {
         wire.max(empty)
@@ -203,7 +203,7 @@ fn options(bytes: &[u8]) -> Options {
     options
 }
 
-/// Two hashes of the first bytes of a payload of `length` bytes, of which `kept` were captured; 0 where too few were.
+/// Two hashes of the first bytes of a payload of `length` bytes, of which `kept` were captured; 0 if too few were.
 fn prefix_hash(kept: &[u8], length: u32) -> u64 {
     let part = |upto: usize| -> u64 {
         let upto = upto.min(length as usize);

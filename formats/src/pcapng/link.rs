@@ -19,15 +19,15 @@ const OTHER_RAW: [u16; 5] = [RAW, 12, 14, 228, 229];
 
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
-/// 802.1Q, 802.1ad and the numbers that were used before it.
+/// 802.1Q, 802.1ad and the EtherTypes that were used before it.
 const VLAN: [u16; 5] = [0x8100, 0x88a8, 0x9100, 0x9200, 0x9300];
 const PPPOE_SESSION: u16 = 0x8864;
-/// Largest value of the field that is a length (802.3) and no EtherType.
+/// Maximum value of the field that is a length (802.3) and not an EtherType.
 const MAX_LENGTH_FIELD: u16 = 1500;
 /// LLC and SNAP before an EtherType.
 const SNAP: [u8; 6] = [0xaa, 0xaa, 3, 0, 0, 0];
 
-/// Which way a packet passed the interface, where the file says so.
+/// Direction in which a packet passed the interface, if the file contains it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Way {
     /// Not recorded.
@@ -39,7 +39,7 @@ pub enum Way {
     Out,
 }
 
-/// What precedes the IP packet.
+/// Position of the IP packet in a frame.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Link {
     /// Where the IP packet begins.
@@ -64,7 +64,7 @@ impl Link {
             COOKED_2 => {
                 way = cooked_way(u16::from(byte(data, 10)?));
                 index = Some(u32::from(word(data, 4)?) << 16 | u32::from(word(data, 6)?));
-                // The type comes first here; what follows a VLAN tag comes after the header.
+                // The type is first here; the type after a VLAN tag follows the header.
                 match word(data, 0)? {
                     IPV4 | IPV6 => 20,
                     tag if VLAN.contains(&tag) => ether(data, 22)?,
@@ -78,7 +78,7 @@ impl Link {
                     return Err(Unread::Link(link));
                 }
                 wireless(data, length, radiotap_pads(data).unwrap_or(false)).map_err(|unread| {
-                    // A header beyond the frame is none.
+                    // A header beyond the frame is invalid.
                     if length > data.len() {
                         Unread::Link(link)
                     } else {
@@ -120,7 +120,7 @@ fn cooked_way(kind: u16) -> Way {
     }
 }
 
-/// Skips what begins with the EtherType at `at`.
+/// Skips headers starting with the EtherType at `at`.
 fn ether(data: &[u8], mut at: usize) -> Result<usize, Unread> {
     loop {
         let kind = word(data, at)?;

@@ -1,4 +1,4 @@
-//! Packets as Wireshark reads them: pcapng (draft-ietf-opsawg-pcapng).
+//! Captures in the format of Wireshark: pcapng (draft-ietf-opsawg-pcapng).
 //!
 //! ```text
 //! section header | interface | names of addresses | packet | packet | ...
@@ -36,22 +36,22 @@ const ENHANCED_PACKET: u32 = 6;
 
 const END_OF_OPTIONS: u16 = 0;
 const COMMENT: u16 = 1;
-/// Of a section: the program that wrote it.
+/// Option of a section: the program that wrote it.
 const APPLICATION: u16 = 4;
-/// Of an interface.
+/// Option of an interface.
 const NAME: u16 = 2;
 const DESCRIPTION: u16 = 3;
 const RESOLUTION: u16 = 9;
 const OFFSET: u16 = 14;
-/// Of the statistics of an interface: packets that it or the system dropped.
+/// Option of the statistics of an interface: packets that it or the system dropped.
 const DROPPED_BY_INTERFACE: u16 = 5;
 const DROPPED_BY_SYSTEM: u16 = 7;
-/// Of a packet: which way it passed, and how many were dropped before it.
+/// Option of a packet: its direction, and the number dropped before it.
 const FLAGS: u16 = 2;
 const DROPPED_BEFORE: u16 = 4;
-/// Of a packet: a number that it has at every interface.
+/// Option of a packet: its number at all interfaces.
 const PACKET_ID: u16 = 5;
 
-/// Link types (of `pcap`): Ethernet, IPv4 or IPv6 without anything before it, and others that tools write.
+/// Link types (of `pcap`): Ethernet, raw IPv4 or IPv6, and others that tools write.
 const ETHERNET: u16 = 1;
 const RAW: u16 = 101;

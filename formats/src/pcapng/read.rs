@@ -1,4 +1,4 @@
-//! Reads captures, pcapng and the older pcap, up to their end or to where they are cut off.
+//! Reads captures, pcapng and the older pcap, up to their end or the point of truncation.
 
 use super::frames::{Capture, Frames, Interface};
 use super::link::Way;
@@ -13,15 +13,15 @@ use crate::FormatError;
 /// First bytes of a file of the older format: microseconds and nanoseconds.
 const PCAP: u32 = 0xA1B2_C3D4;
 const PCAP_NANOSECONDS: u32 = 0xA1B2_3C4D;
-/// Times that are farther from 1970 are not believed (2043).
+/// Maximum accepted time since 1970 (year 2043).
 const MAX_TIME_NS: i64 = 1 << 61;
-/// Blocks and packets beyond this are not believed.
+/// Maximum accepted size of blocks and packets.
 const MAX_LENGTH: u32 = 1 << 26;
 
 /// Reads the content of a capture. One that ends in the middle of a frame is read up to it.
 ///
 /// # Errors
-/// A file of another format, or one that is damaged or cut off before its first frame.
+/// A file of another format, or one that is damaged or truncated before its first frame.
 pub fn read(bytes: &[u8]) -> Result<Capture, FormatError> {
     let first = bytes.first_chunk().copied().map(u32::from_le_bytes);
     let Some(first) = first else {
@@ -35,7 +35,7 @@ pub fn read(bytes: &[u8]) -> Result<Capture, FormatError> {
             reader.pcap(bytes, true, swapped == PCAP_NANOSECONDS)?;
         }
         _ => {
-            let problem = "this is no capture: it begins neither as pcapng nor as pcap does";
+            let problem = "this is not a capture: it begins neither as pcapng nor as pcap";
             return Err(FormatError::input(problem));
         }
     }
@@ -82,7 +82,7 @@ impl Reader {
         })
     }
 
-    /// What to do where the file ends within a frame: an error only if nothing was read before.
+    /// Handles a file that ends within a frame: an error only if no frame was read before.
     fn cut_off(&mut self, at: usize) -> Result<(), FormatError> {
         if self.frames.count == 0 {
             return Err(cut(at));
@@ -133,8 +133,7 @@ impl Reader {
                 OLD_PACKET => self.old_packet(block, &interfaces).ok_or_else(broken)?,
                 STATISTICS => self.statistics(block).ok_or_else(broken)?,
                 SIMPLE_PACKET => {
-                    let problem =
-                        "the capture has packets without times, so nothing can be measured";
+                    let problem = "the capture has packets without times, so it cannot be measured";
                     return Err(FormatError::input(problem));
                 }
                 _ => {}
@@ -224,7 +223,7 @@ impl Reader {
         Some(())
     }
 
-    /// The data that were kept of a packet, and its options.
+    /// The captured data of a packet, and its options.
     #[allow(clippy::type_complexity)] // two parts of one block
     fn body<'a>(&self, block: &'a [u8]) -> Option<(&'a [u8], Vec<(u16, &'a [u8])>)> {
         let kept = self.u32(block, 12)? as usize;
@@ -240,7 +239,7 @@ impl Reader {
         (-MAX_TIME_NS..=MAX_TIME_NS).contains(&time).then_some(time)
     }
 
-    /// Counts what the capturing program dropped.
+    /// Counts packets that the capturing program dropped.
     fn statistics(&mut self, block: &[u8]) -> Option<()> {
         let mut dropped: u64 = 0;
         for (code, value) in self.options(block, 12)? {

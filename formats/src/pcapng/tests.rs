@@ -32,7 +32,7 @@ fn what_is_written_is_read() {
     let capture = read(&file).unwrap();
     assert_eq!(written.packets, 79);
     assert_eq!(written.repeated, 1);
-    // Three more open the connection.
+    // Three more packets open the connection.
     assert_eq!(capture.packets.len(), 82);
     assert_eq!(capture.interfaces, ["sender"]);
     assert_eq!(capture.addresses, ["10.77.0.1", "10.77.0.2"]);

@@ -1,23 +1,23 @@
 //! Frames that were not read as TCP or UDP packets, by kind.
 
-/// Why a frame or a part of a capture was not read.
+/// Reasons why a frame or a part of a capture was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unread {
     /// A link type that is not read.
     Link(u16),
-    /// A protocol other than IP, by its EtherType; 0 where there is none.
+    /// A protocol other than IP, by its EtherType; 0 without one.
     NotIp(u16),
     /// Another protocol of IP.
     Protocol(u8),
     /// Later fragments whose first fragment, which has the ports, was not captured.
     Fragments,
-    /// Frames that were cut before the ports or sequence numbers.
+    /// Frames that were truncated before the ports or sequence numbers.
     Short,
     /// Headers that contradict themselves.
     Malformed,
     /// Frames of 802.11 whose content is encrypted.
     Encrypted,
-    /// Frames of 802.11 that hold several others (A-MSDU).
+    /// Frames of 802.11 that contain several others (A-MSDU).
     Aggregated,
     /// Frames of 802.11 without data.
     Management,

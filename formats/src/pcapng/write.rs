@@ -1,4 +1,4 @@
-//! Writes what was seen at one end of a run.
+//! Writes the packets seen at one end of a run.
 
 use super::headers::{HOSTS, Heading, Opening, append};
 use super::{
@@ -12,11 +12,11 @@ use narrows_record::{Direction, Fate};
 use std::collections::BTreeSet;
 use std::io::Write;
 
-/// Bytes that are gathered before they are written.
+/// Bytes that are buffered before they are written.
 const BLOCK: usize = 1 << 20;
-/// Largest number of bytes that are kept of a packet: the headers.
+/// Maximum number of bytes kept of a packet: the headers.
 const SNAP: u32 = 80;
-/// In the order of events: the packet was sent here (and did not arrive here).
+/// Flag in the list of events: the packet was sent here (rather than arrived here).
 const SENT: u32 = 1 << 31;
 
 /// The end of the flows at which packets are seen.
@@ -24,7 +24,7 @@ const SENT: u32 = 1 << 31;
 pub enum End {
     /// Where the data of each flow are sent.
     Sender,
-    /// Where they are received.
+    /// Where the data are received.
     Receiver,
 }
 
@@ -48,7 +48,7 @@ pub struct Written {
 }
 
 /// Writes the packets of a record as they passed `end`, its time zero at `base_ns` since 1970 (at least 2). `comment`
-/// says what the file is.
+/// describes the file.
 ///
 /// # Errors
 /// A file that cannot be written.
@@ -116,7 +116,7 @@ pub fn write(
     Ok(written)
 }
 
-/// When which packet passes `end`. At the same time, what arrives comes before what is sent in answer.
+/// Times at which packets pass `end`. At the same time, arrivals precede packets that are sent in answer.
 fn events(packets: &Packets, streams: &Streams, end: End) -> Vec<(u64, u32)> {
     let mut events = Vec::with_capacity(packets.all.len());
     for (place, packet) in (0_u32..).zip(&packets.all) {
@@ -147,7 +147,7 @@ fn introduction(flow: &Flow) -> String {
 
 fn fate(packets: &Packets, packet: &Packet, sent: bool) -> Option<String> {
     if packet.arrived() && !packet.is_sound() {
-        return Some("damaged on the way".to_owned());
+        return Some("damaged in transit".to_owned());
     }
     if packet.copy_of.is_some() {
         return Some("a copy made by the network".to_owned());
@@ -157,7 +157,7 @@ fn fate(packets: &Packets, packet: &Packet, sent: bool) -> Option<String> {
             let (element, reason) = packets.drop_of(packet);
             Some(format!("dropped by {element}: {reason}"))
         }
-        Fate::InFlight if sent => Some("still on its way when the run ended".to_owned()),
+        Fate::InFlight if sent => Some("still in flight when the run ended".to_owned()),
         _ => None,
     }
 }
@@ -199,9 +199,9 @@ impl<W: Write> Writer<'_, W> {
         self.close(at);
     }
 
-    /// The three packets that open the connection of `flow` before `time_ns`. They are no packets of the run: analysers
-    /// want to see them. From their round-trip time they decide which packets they call out of order instead of
-    /// repeated; it is as small as can be, because at its sender no packet is ever out of order.
+    /// The three packets that open the connection of `flow` before `time_ns`. They are not packets of the run, but
+    /// analysers expect them. From their round-trip time analysers decide which packets are out of order instead of
+    /// repeated; it is as small as possible, because at its sender no packet is ever out of order.
     fn opening(&mut self, time_ns: u64, flow: &Flow) -> Result<(), FormatError> {
         let mut headers = Vec::with_capacity(SNAP as usize);
         let steps = [
@@ -282,7 +282,7 @@ impl<W: Write> Writer<'_, W> {
     }
 
     fn pad(&mut self) {
-        // Blocks begin at multiples of four, and so does what is flushed.
+        // Blocks begin at multiples of four, and so do flushed parts.
         self.buffer.resize(self.buffer.len().next_multiple_of(4), 0);
     }
 

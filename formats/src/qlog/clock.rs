@@ -1,4 +1,4 @@
-//! Versions of the format, and what its times mean.
+//! Versions of the format, and the meaning of its times.
 
 use super::event::is_delta;
 use super::text::Members;
@@ -7,7 +7,7 @@ use serde_json::Value;
 /// Times since 1970 and not since the start are beyond this, in ns: ten years.
 pub(super) const ABSOLUTE_NS: i64 = 10 * 365 * 86_400 * 1_000_000_000;
 
-/// The first of these heads in which there is such a value; `path` leads into objects.
+/// The value at `path` in the first of these headers that contains it.
 fn look<'a>(heads: &'a [Members], path: &[&str]) -> Option<&'a Value> {
     heads.iter().find_map(|head| {
         let mut value = head.get(path[0])?;
@@ -18,7 +18,7 @@ fn look<'a>(heads: &'a [Members], path: &[&str]) -> Option<&'a Value> {
     })
 }
 
-/// A text in the heads of a trace; a number as text.
+/// A text in the headers of a trace; numbers are converted to text.
 pub(super) fn text_of(heads: &[Members], path: &[&str]) -> Option<String> {
     match look(heads, path)? {
         Value::String(text) => Some(text.clone()),
@@ -49,7 +49,7 @@ pub(super) fn is_known(version: &str) -> bool {
 /// Turns times of events into nanoseconds.
 #[derive(Clone, Debug)]
 pub(super) struct Clock {
-    /// Nanoseconds of a unit.
+    /// Nanoseconds per unit.
     pub unit: f64,
     delta: bool,
     /// Added to all times.
@@ -91,17 +91,17 @@ impl Clock {
         }
     }
 
-    /// True if times are differences to the event before.
+    /// True if times are relative to the previous event.
     pub(super) fn is_delta(&self) -> bool {
         self.delta
     }
 
-    /// Reads times as times since the start, whatever the trace says.
+    /// Reads times as times since the start, regardless of the trace.
     pub(super) fn count_from_start(&mut self) {
         self.delta = false;
     }
 
-    /// The time of an event in ns; `None` if it tells none that can be.
+    /// The time of an event in ns; `None` if it has no valid one.
     pub(super) fn time(&mut self, time: Option<f64>, delta: Option<bool>) -> Option<i64> {
         let time = time.filter(|time| time.is_finite())?;
         self.now = if delta.unwrap_or(self.delta) {
@@ -112,7 +112,7 @@ impl Clock {
         let ns = self.now * self.unit;
         // Within 250 years of 1970.
         let ns = (ns.abs() < 8e18).then(|| ns.round() as i64)?;
-        // Times since 1970 have no other base, whatever the head says.
+        // Times since 1970 have no other base, regardless of the header.
         Some(if ns > ABSOLUTE_NS {
             ns
         } else {
@@ -121,7 +121,7 @@ impl Clock {
     }
 }
 
-/// A reference time in ns since 1970; 0 where it tells nothing.
+/// A reference time in ns since 1970; 0 if unknown.
 fn reference_ns(reference: &Value) -> i64 {
     match reference {
         Value::Object(object) => {
@@ -145,7 +145,7 @@ fn reference_ns(reference: &Value) -> i64 {
     }
 }
 
-/// Milliseconds, or microseconds or nanoseconds if milliseconds would lie thousands of years ahead.
+/// Milliseconds, or microseconds or nanoseconds if milliseconds would be thousands of years ahead.
 fn number_ns(number: f64) -> i64 {
     let unit = match number {
         _ if number.is_nan() => 0.0,

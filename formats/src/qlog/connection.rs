@@ -1,4 +1,4 @@
-//! What was logged of one connection, and which connection an event belongs to.
+//! The log of one connection, and the assignment of events to connections.
 
 use super::event::{Data, Frame, Size, Space};
 use super::ranges::AckedNumbers;
@@ -10,7 +10,7 @@ pub(super) struct PacketColumns {
     pub ns: Vec<i64>,
     pub bytes: Vec<u32>,
     pub space: Vec<u8>,
-    /// -1 where there is none.
+    /// -1 for packets without one.
     pub number: Vec<i64>,
     /// Largest number in each space.
     newest: [Option<u64>; 4],
@@ -41,7 +41,7 @@ impl PacketColumns {
     }
 }
 
-/// Samples of the sender, as columns; NaN for what an event does not tell.
+/// Samples of the sender, as columns; NaN for values that an event does not contain.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Samples {
     pub ns: Vec<i64>,
@@ -72,7 +72,7 @@ impl Connection {
         self.sent.ns.len() + self.received.ns.len()
     }
 
-    /// Adds what was logged of the same connection under another name.
+    /// Adds the log of the same connection under another name.
     pub(super) fn absorb(&mut self, other: Connection) {
         self.sent.absorb(other.sent);
         self.received.absorb(other.received);
@@ -87,7 +87,7 @@ impl Connection {
         }
     }
 
-    /// True if a packet with this number can be one of it: numbers of a space never repeat.
+    /// True if a packet with this number can belong to it: numbers of a space never repeat.
     fn fits(&self, sent: bool, space: Space, number: u64) -> bool {
         let packets = if sent { &self.sent } else { &self.received };
         packets.newest[space as usize].is_none_or(|newest| number > newest)
@@ -100,7 +100,7 @@ pub(super) struct Connections {
     pub all: Vec<Connection>,
     by_group: BTreeMap<String, usize>,
     by_id: BTreeMap<String, usize>,
-    /// Connection of the last packet that could be assigned, where nothing names one.
+    /// Connection of the last packet that could be assigned, for events that name none.
     last: usize,
 }
 
@@ -128,9 +128,9 @@ impl Connections {
         self.last
     }
 
-    /// The connection of a packet that does not name it, by its connection IDs. A connection may take new ones at any
-    /// time (RFC 9000, section 9), so an unknown one alone makes no new connection: only an Initial packet whose number
-    /// an existing one has had does.
+    /// The connection of a packet that does not name it, by its connection IDs. A connection may use new IDs at any
+    /// time (RFC 9000, section 9), so an unknown ID alone does not start a new connection: only an Initial packet whose
+    /// number an existing connection has used does.
     pub(super) fn by_ids(&mut self, sent: bool, data: &Data) -> usize {
         let ids = data.ids();
         let known = ids
@@ -167,7 +167,8 @@ impl Connections {
         index
     }
 
-    /// Puts what has no name to the one connection that has one; gives packets for which there are several.
+    /// Assigns events without a name to the only named connection; returns the number of packets for which there are
+    /// several.
     pub(super) fn settle(&mut self) -> u64 {
         if self.by_group.is_empty() {
             return 0;

@@ -18,12 +18,12 @@ pub(super) struct Event {
     #[serde(rename = "ODCID", alias = "odcid")]
     odcid: Text,
     pub data: Field<Data>,
-    /// The time is a difference, whatever the trace says.
+    /// Whether the time is relative, overriding the trace.
     #[serde(skip)]
     pub delta: Option<bool>,
 }
 
-/// Its data, of all kinds of events that are read.
+/// Its data, for all kinds of events that are read.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Data {
@@ -110,7 +110,7 @@ pub(super) enum Size {
 }
 
 impl Event {
-    /// Reads one event; `None` if the text is no JSON, or neither an object nor a list with known fields.
+    /// Reads one event; `None` if the text is not JSON, or neither an object nor a list with known fields.
     pub(super) fn read(text: &[u8], fields: &[String]) -> Option<Event> {
         if text.first() == Some(&b'[') {
             return Self::from_list(text, fields);
@@ -118,7 +118,7 @@ impl Event {
         match serde_json::from_slice::<Field<Event>>(text) {
             Ok(Field::Known(event)) => Some(event),
             Ok(_) => None,
-            // Bytes that are no UTF-8 within a string, or a key that occurs twice.
+            // Invalid UTF-8 within a string, or a duplicate key.
             Err(_) => {
                 let lossy = String::from_utf8_lossy(text);
                 let value: serde_json::Value = serde_json::from_str(&lossy).ok()?;
@@ -187,14 +187,14 @@ impl Event {
         self.group_id.0.as_deref().or(self.odcid.0.as_deref())
     }
 
-    /// True if its time is the difference to the event before, false if not, `None` if it does not tell.
+    /// Whether its time is relative to the previous event; `None` if it does not say.
     pub(super) fn is_delta(&self) -> Option<bool> {
         let own = self.time_format.0.as_deref().map(is_delta);
         own.or(self.delta)
     }
 }
 
-/// True for formats of times as differences.
+/// True for relative time formats.
 pub(super) fn is_delta(format: &str) -> bool {
     format == "delta" || format == "relative_to_previous_event"
 }
@@ -204,7 +204,7 @@ impl Data {
         self.header.known().cloned().unwrap_or_default()
     }
 
-    /// The packet-number space; application data unless the packet says otherwise.
+    /// The packet-number space; application data by default.
     pub(super) fn space(&self) -> Space {
         let header = self.header.known();
         let kind = header.and_then(|header| header.packet_type.0.as_deref());

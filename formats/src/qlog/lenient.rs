@@ -1,11 +1,11 @@
-//! JSON values that may be anything: a field that is not what the format says is told, and costs that field alone.
+//! JSON values of any type: a field that violates the format is reported, and only that field is lost.
 
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use std::fmt;
 use std::marker::PhantomData;
 
-/// A number, or text that is one (as drafts until 02 wrote large numbers).
+/// A number, or a number as text (as drafts until 02 wrote large numbers).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Number(pub Option<f64>);
 
@@ -35,7 +35,7 @@ impl<T> Field<T> {
     }
 }
 
-/// What visitors of values have in common: everything is taken, and most of it is nothing.
+/// The common part of visitors: all values are accepted, and most are ignored.
 macro_rules! lenient {
     ($odd:expr) => {
         fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -144,7 +144,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Field<T> {
     }
 }
 
-/// A list of elements, of which each may be anything.
+/// A list of elements of any type.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct List<T>(pub Field<Vec<T>>);
 

@@ -1,24 +1,24 @@
-//! What is read of a trace: one log per connection.
+//! The data read from a trace: one log per connection.
 
 use super::clock;
 use super::connection::Connection;
 use super::ranges::AckedNumbers;
 
 /// Events of one connection in one trace, as columns. Times are nanoseconds since the reference of the trace, or since
-/// 1970 where [`Log::absolute`]; NaN is what an event does not tell.
+/// 1970 where [`Log::absolute`]; values that an event does not contain are NaN.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Log {
     /// Version of the format.
     pub version: String,
     /// Title of the trace.
     pub title: String,
-    /// `client`, `server`, or what else the trace says.
+    /// `client`, `server`, or another word of the trace.
     pub vantage_point: String,
     /// Index of the trace in its file.
     pub trace: u32,
     /// The name that the trace gives to the connection (`group_id`, `ODCID`); empty if none.
     pub group: String,
-    /// Times are since 1970.
+    /// True if times are since 1970.
     pub absolute: bool,
     /// Packets sent: time.
     pub sent_ns: Vec<i64>,
@@ -26,7 +26,7 @@ pub struct Log {
     pub sent_space: Vec<u8>,
     /// Their numbers, -1 if they have none.
     pub sent_number: Vec<i64>,
-    /// Their sizes in bytes; 0 if not told.
+    /// Their sizes in bytes; 0 if unknown.
     pub sent_bytes: Vec<u32>,
     /// When they were acknowledged; [`Log::NEVER`] if they were not.
     pub acked_ns: Vec<i64>,
@@ -40,7 +40,7 @@ pub struct Log {
     pub received_bytes: Vec<u32>,
     /// Packets lost: time.
     pub lost_ns: Vec<i64>,
-    /// How many were then.
+    /// Number of packets lost at each time.
     pub lost_packets: Vec<u64>,
     /// Metrics: time.
     pub metrics_ns: Vec<i64>,
@@ -58,7 +58,7 @@ pub struct Log {
     pub srtt_ns: Vec<f64>,
     /// Smallest round-trip time.
     pub min_rtt_ns: Vec<f64>,
-    /// What of the trace could not be read, or is of no use here.
+    /// Parts of the trace that could not be read, or are not used.
     pub unread: Vec<UnreadKind>,
 }
 
@@ -70,22 +70,22 @@ impl Log {
 /// Something that was not read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnreadKind {
-    /// In words, in the plural.
+    /// Description in the plural.
     pub kind: String,
-    /// How many.
+    /// Their number.
     pub count: u64,
-    /// Whether numbers rest on a part of the trace because of it.
+    /// Whether results are based on only a part of the trace because of it.
     pub matters: Matters,
 }
 
-/// Whose numbers rest on a part of a trace because something was not read.
+/// Results that are based on only a part of a trace because something was not read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Matters {
-    /// Of both ends.
+    /// Those of both ends.
     Always,
-    /// Of the end that sent the data: what was acknowledged.
+    /// Those of the end that sent the data: acknowledgements.
     Sender,
-    /// None.
+    /// No results.
     Never,
 }
 

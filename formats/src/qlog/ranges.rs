@@ -1,16 +1,17 @@
-//! Which packet numbers were acknowledged, and when for the first time.
+//! Acknowledged packet numbers, with the time of their first acknowledgement.
 
 use std::collections::BTreeMap;
 
 /// A set of numbers as intervals that do not touch, with the time at which each number entered it.
 ///
-/// An acknowledgement of QUIC repeats the ranges of those before it. Only what is new is kept, so that the cost follows
-/// what an acknowledgement adds, and the logarithm of the number of gaps for each of its ranges.
+/// A QUIC acknowledgement repeats the ranges of earlier ones. Only new numbers are kept, so that the cost is
+/// proportional to the numbers that an acknowledgement adds, plus the logarithm of the number of gaps for each of its
+/// ranges.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct AckedNumbers {
     /// First and last number of each interval.
     covered: BTreeMap<u64, u64>,
-    /// First and last number and time of what was new.
+    /// First and last number and time of new numbers.
     new: Vec<(u64, u64, i64)>,
 }
 
@@ -27,7 +28,7 @@ impl AckedNumbers {
             }
             from = start;
         }
-        // What is covered within the range; everything between is new.
+        // Numbers covered within the range; all others are new.
         let mut next = first;
         while let Some((&start, &end)) = self.covered.range(from..=last.saturating_add(1)).next() {
             if start > next {
@@ -54,7 +55,7 @@ impl AckedNumbers {
         }
     }
 
-    /// The times, to be asked for by number.
+    /// The times, indexed by number.
     pub(super) fn times(mut self) -> AckTimes {
         self.new.sort_unstable_by_key(|part| part.0);
         AckTimes(self.new)

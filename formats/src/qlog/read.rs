@@ -1,8 +1,8 @@
 //! Reads logs of any QUIC stack: one JSON document, JSON text sequences, or a line per event.
 //!
-//! Of all drafts the events are known by the last part of their name (`transport:packet_sent`, `quic:packet_sent`), in
-//! objects or in lists of fields. Only what is measured is kept, by connection and packet-number space. Whatever cannot
-//! be read is counted by kind, and costs itself alone.
+//! Events of all drafts are recognised by the last part of their name (`transport:packet_sent`, `quic:packet_sent`), in
+//! objects or in lists of fields. Only measured events are kept, by connection and packet-number space. Unreadable
+//! parts are counted by kind, and do not affect others.
 
 use super::clock::{self, Clock, text_of};
 use super::connection::{Connection, Connections};
@@ -12,22 +12,24 @@ use super::text::{FileText, TraceText, split};
 use crate::FormatError;
 use std::collections::BTreeMap;
 
-/// Kinds of events beyond these are counted together.
+/// Number of kinds of events that are counted separately.
 const NAMED_KINDS: usize = 4;
-/// Without its frames it is not known what a packet acknowledged.
-const WITHOUT_FRAMES: &str = "received packets whose frames are not told";
-/// First events whose times are looked at where they are said to be differences.
+/// Without its frames the acknowledgements of a packet are not known.
+const WITHOUT_FRAMES: &str = "received packets whose frames are not logged";
+/// Number of first events whose times are examined if they are declared to be relative.
 const DOUBTED: usize = 1_000;
-/// Names of events beyond these are not told apart.
+/// Maximum number of event names that are distinguished.
 const MAX_NAMES: usize = 1_000;
 
 /// Reads all traces of a file: one log per connection.
 ///
 /// # Errors
-/// A file that is no qlog, has no events, or none that can be read.
+/// A file that is not a qlog, has no events, or none that can be read.
 pub fn read(bytes: &[u8]) -> Result<Vec<Log>, FormatError> {
     if bytes.iter().take(64).any(|&byte| byte == 0) {
-        return Err(FormatError::input("the file is no text, so it is no qlog"));
+        return Err(FormatError::input(
+            "the file is not text, so it is not a qlog",
+        ));
     }
     let file = split(bytes);
     let version = file
@@ -36,11 +38,11 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Log>, FormatError> {
         .find_map(|trace| clock::version_of(&trace.heads));
     let Some(version) = version else {
         let problem = if file.traces.is_empty() && file.broken + u64::from(file.cut) > 0 {
-            "it is no JSON, so it is no qlog or damaged"
+            "it is not JSON, so it is not a qlog or damaged"
         } else if file.traces.is_empty() {
             "the qlog is empty"
         } else {
-            "it names neither 'qlog_version' nor 'file_schema', so it is no qlog"
+            "it names neither 'qlog_version' nor 'file_schema', so it is not a qlog"
         };
         return Err(FormatError::input(problem));
     };
@@ -64,7 +66,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Log>, FormatError> {
             String::new()
         } else {
             format!(
-                "; its version is '{version}', and those that are read are draft-00 to -02, 0.3, 0.4 and later"
+                "; its version is '{version}', and supported versions are draft-00 to -02, 0.3, 0.4 and later"
             )
         };
         let problem = match (events, readable) {
@@ -73,7 +75,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<Log>, FormatError> {
             (all, 0) => format!("none of its {all} events can be read"),
             (all, _) => {
                 format!(
-                    "none of its {all} events is about packets or metrics, so there is nothing to measure"
+                    "none of its {all} events is about packets or metrics, so it cannot be measured"
                 )
             }
         };
@@ -90,7 +92,7 @@ struct Reader {
     group: Option<String>,
     connections: Connections,
     readable: usize,
-    /// Acknowledgements have events of their own, whatever frames say.
+    /// True if acknowledgements have separate events, which take precedence over frames.
     acked_events: bool,
     unread: BTreeMap<&'static str, (u64, Matters)>,
     others: BTreeMap<String, u64>,
@@ -119,8 +121,8 @@ impl Reader {
         entry.0 += 1;
     }
 
-    /// Reads times that only grow as times since the start, though the trace calls them differences: those between
-    /// events rise and fall.
+    /// Reads times that only increase as times since the start, although the trace declares them as relative: relative
+    /// times rise and fall.
     fn doubt_differences(&mut self, events: &[&[u8]]) {
         if !self.clock.is_delta() {
             return;
@@ -134,8 +136,7 @@ impl Reader {
         let rising = steps.clone().filter(|&step| step > 0.0).count();
         if times.len() > 20 && steps.all(|step| step >= 0.0) && 2 * rising > times.len() {
             self.clock.count_from_start();
-            let kind = "traces whose times are called differences but only grow, so that they were read as times \
-                        since the start";
+            let kind = "traces whose times are declared as relative but only increase, so that they were read as times since the start";
             self.not_read(kind, Matters::Always);
         }
     }
@@ -143,7 +144,7 @@ impl Reader {
     fn note_file(&mut self, file: &FileText<'_>) {
         if file.broken > 0 {
             self.unread
-                .insert("records that are no JSON", (file.broken, Matters::Always));
+                .insert("records that are not JSON", (file.broken, Matters::Always));
         }
         if file.cut {
             self.not_read("records that the end of the file cuts off", Matters::Never);
@@ -155,7 +156,7 @@ impl Reader {
 
     fn read(&mut self, text: &[u8]) {
         let Some(event) = Event::read(text, &self.fields) else {
-            self.not_read("events that are no JSON objects", Matters::Always);
+            self.not_read("events that are not JSON objects", Matters::Always);
             return;
         };
         self.readable += 1;
@@ -212,7 +213,7 @@ impl Reader {
         match size {
             Size::Known(_) => {}
             Size::Payload(_) => self.not_read(
-                "packets of which only the payload's size is told",
+                "packets for which only the payload's size is logged",
                 Matters::Always,
             ),
             Size::Unknown => self.not_read("packets without a size", Matters::Always),
@@ -241,7 +242,7 @@ impl Reader {
         };
         for frame in frames {
             let Some(frame) = frame.known() else {
-                self.not_read("frames that are no objects", Matters::Sender);
+                self.not_read("frames that are not objects", Matters::Sender);
                 continue;
             };
             if !frame.is_ack() {
@@ -255,7 +256,7 @@ impl Reader {
                 match range.0 {
                     Some(range) => self.acknowledged(place, data.space(), range, ns),
                     None => self.not_read(
-                        "ranges of acknowledgements that are no numbers",
+                        "ranges of acknowledgements that are not numbers",
                         Matters::Sender,
                     ),
                 }
@@ -269,7 +270,7 @@ impl Reader {
             match super::lenient::packet_number(number) {
                 Some(number) => self.acknowledged(place, data.space(), (number, number), ns),
                 None => self.not_read(
-                    "ranges of acknowledgements that are no numbers",
+                    "ranges of acknowledgements that are not numbers",
                     Matters::Sender,
                 ),
             }
@@ -304,12 +305,12 @@ impl Reader {
         }
     }
 
-    /// The logs of the connections that were measured. What was not read is told of the first.
+    /// The logs of the connections that were measured. Unread parts are reported with the first.
     fn finish(mut self, index: u32, trace: &TraceText<'_>) -> Vec<Log> {
         let strangers = self.connections.settle();
         if strangers > 0 {
             self.unread.insert(
-                "packets of which no connection is told",
+                "packets whose connection is not logged",
                 (strangers, Matters::Always),
             );
         }

@@ -1,7 +1,8 @@
-//! Where the records of a file begin and end: one JSON document, JSON text sequences (RFC 7464), or a line per event.
+//! Finds where the records of a file begin and end: one JSON document, JSON text sequences (RFC 7464), or a line per
+//! event.
 //!
-//! Structure is looked at here, content is not: a value is skipped by its brackets and quotes alone. So one broken event
-//! costs that event, and of a document that ends in the middle all that stands before is read.
+//! Only structure is examined here, not content: a value is skipped by its brackets and quotes alone. Therefore one
+//! broken event costs only that event, and a truncated document is read up to the truncation.
 
 use super::SEPARATOR;
 use serde_json::{Map, Value};
@@ -9,7 +10,7 @@ use serde_json::{Map, Value};
 /// Members of the head of a file or of a trace.
 pub(super) type Members = Map<String, Value>;
 
-/// One trace of a file: heads and the texts of its events.
+/// One trace of a file: headers and the texts of its events.
 #[derive(Debug, Default)]
 pub(super) struct TraceText<'a> {
     /// Members of the trace, then of the file.
@@ -17,15 +18,15 @@ pub(super) struct TraceText<'a> {
     pub events: Vec<&'a [u8]>,
 }
 
-/// What a file consists of.
+/// The parts of a file.
 #[derive(Debug, Default)]
 pub(super) struct FileText<'a> {
     pub traces: Vec<TraceText<'a>>,
-    /// Records that are no JSON.
+    /// Records that are not JSON.
     pub broken: u64,
-    /// The file ends within a record.
+    /// True if the file ends within a record.
     pub cut: bool,
-    /// There is text before the first record or behind the document.
+    /// True if text precedes the first record or follows the document.
     pub around: bool,
 }
 
@@ -62,7 +63,7 @@ fn first_record(bytes: &[u8]) -> usize {
     0
 }
 
-/// Reads one document with all its traces; gives the bytes behind it, or `None` if the first value is not one.
+/// Reads one document with all its traces; returns the bytes behind it, or `None` if the first value is not a document.
 fn document<'a>(bytes: &'a [u8], file: &mut FileText<'a>) -> Option<&'a [u8]> {
     if bytes.first() != Some(&b'{') {
         return None;
@@ -92,7 +93,7 @@ fn document<'a>(bytes: &'a [u8], file: &mut FileText<'a>) -> Option<&'a [u8]> {
     });
     let traces = match traces {
         Some(traces) => traces,
-        // A cut document has a head at least; a line of a sequence is whole.
+        // A truncated document has at least a header; a line of a sequence is complete.
         None if scanner.cut && !bytes.contains(&b'\n') => Vec::new(),
         None => return None,
     };
@@ -115,7 +116,7 @@ fn trace<'a>(scanner: &mut Scanner<'a>, broken: &mut u64) -> TraceText<'a> {
         if key == b"events" && scanner.peek() == Some(b'[') {
             scanner.array(|scanner| {
                 let event = scanner.value();
-                // An event that is cut is told of the file.
+                // A truncated event is reported for the file.
                 if !scanner.cut {
                     events.push(event);
                 }
@@ -143,7 +144,7 @@ fn member(key: &[u8], scanner: &mut Scanner<'_>, members: &mut Members, broken: 
     }
 }
 
-/// Reads records of which the first is a head. A later one with a version begins another trace.
+/// Reads records, the first of which is a header. A later one with a version begins another trace.
 fn records<'a>(texts: impl Iterator<Item = &'a [u8]>, file: &mut FileText<'a>) {
     let mut texts = texts
         .map(<[u8]>::trim_ascii)
@@ -186,7 +187,7 @@ fn records<'a>(texts: impl Iterator<Item = &'a [u8]>, file: &mut FileText<'a>) {
         }
     }
     for trace in &mut file.traces {
-        // In sequences the head of the trace is inside that of the file.
+        // In sequences the header of the trace is inside that of the file.
         let inner: Vec<Members> = (trace.heads.iter())
             .filter_map(|head| head.get("trace")?.as_object().cloned())
             .collect();
@@ -194,7 +195,7 @@ fn records<'a>(texts: impl Iterator<Item = &'a [u8]>, file: &mut FileText<'a>) {
     }
 }
 
-/// The head that a record is, if it is not an event.
+/// The record as a header, if it is not an event.
 fn head(text: &[u8]) -> Option<Members> {
     const KEYS: [&[u8]; 5] = [
         b"qlog_version",
@@ -222,16 +223,16 @@ fn head(text: &[u8]) -> Option<Members> {
         .flatten()
 }
 
-/// A place in JSON text.
+/// A position in JSON text.
 struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// The text ended within a value.
+    /// True if the text ended within a value.
     cut: bool,
 }
 
 impl<'a> Scanner<'a> {
-    /// The next byte that is no blank.
+    /// The next byte that is not white space.
     fn peek(&mut self) -> Option<u8> {
         while self.bytes.get(self.at).is_some_and(u8::is_ascii_whitespace) {
             self.at += 1;
@@ -239,7 +240,7 @@ impl<'a> Scanner<'a> {
         self.bytes.get(self.at).copied()
     }
 
-    /// The next byte that is neither blank nor comma; the end of the text is a cut.
+    /// The next byte that is neither white space nor comma; the end of the text is a truncation.
     fn next_item(&mut self) -> Option<u8> {
         while self.peek() == Some(b',') {
             self.at += 1;
@@ -249,7 +250,7 @@ impl<'a> Scanner<'a> {
         next
     }
 
-    /// Goes through an object; `member` is to read or skip the value of each key.
+    /// Iterates over an object; `member` has to read or skip the value of each key.
     fn object(&mut self, mut member: impl FnMut(&mut Self, &[u8])) {
         self.at += 1;
         while let Some(byte) = self.next_item() {
@@ -274,7 +275,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Goes through an array; `element` is to read or skip each element.
+    /// Iterates over an array; `element` has to read or skip each element.
     fn array(&mut self, mut element: impl FnMut(&mut Self)) {
         self.at += 1;
         while let Some(byte) = self.next_item() {
@@ -287,12 +288,12 @@ impl<'a> Scanner<'a> {
             if self.cut {
                 return;
             }
-            // A closing brace too many.
+            // An extra closing brace.
             self.at += usize::from(self.at == before);
         }
     }
 
-    /// Skips a value, and gives its text.
+    /// Skips a value and returns its text.
     fn value(&mut self) -> &'a [u8] {
         let Some(first) = self.peek() else {
             self.cut = true;
@@ -339,7 +340,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// The elements of an array; none if the text is no array.
+/// The elements of an array; none if the text is not an array.
 pub(super) fn elements(text: &[u8]) -> Vec<&[u8]> {
     let mut scanner = Scanner {
         bytes: text,

@@ -1,9 +1,9 @@
-//! Writes what the sender of one flow saw.
+//! Writes the events at the sender of one flow.
 //!
-//! - Packets are numbered as its data packets were sent. What an acknowledgement says is what had arrived since the one
-//!   before it that reached the sender.
-//! - A packet counts as lost when an acknowledgement reaches the sender of one that was sent at least three packets
-//!   later (RFC 9002, section 6.1.1); the record does not tell when the scheme noticed.
+//! - Packets are numbered in the order in which its data packets were sent. An acknowledgement covers the packets that
+//!   had arrived since the previous one that reached the sender.
+//! - A packet counts as lost when the sender receives an acknowledgement of one that was sent at least three packets
+//!   later (RFC 9002, section 6.1.1); the record does not contain when the scheme detected the loss.
 //! - Metrics are the sampled states.
 
 use super::SEPARATOR;
@@ -14,19 +14,19 @@ use narrows_record::{Fate, StateRow};
 use serde_json::{Value, json};
 use std::io::Write;
 
-/// Bytes that are gathered before they are written.
+/// Bytes that are buffered before they are written.
 const BLOCK: usize = 1 << 20;
-/// Ranges of an acknowledgement that are written.
+/// Maximum number of ranges written per acknowledgement.
 const MAX_RANGES: usize = 64;
 
-/// Facts for the head of the file.
+/// Facts for the header of the file.
 #[derive(Clone, Debug)]
 pub struct Header {
     /// Version of the format, `0.4` or `0.3`.
     pub version: String,
     /// Name of the run.
     pub title: String,
-    /// More about it.
+    /// Further description.
     pub description: String,
     /// Time zero, since 1970.
     pub base_ns: u64,
@@ -39,7 +39,7 @@ pub struct Written {
     pub sent: u64,
     /// Packets that were acknowledged.
     pub acknowledged: u64,
-    /// Packets that were noticed as lost.
+    /// Packets that were declared lost.
     pub lost: u64,
     /// Samples of the states.
     pub metrics: u64,
@@ -48,18 +48,18 @@ pub struct Written {
 /// An event of the sender.
 #[derive(Clone, Copy, Debug)]
 enum Event {
-    /// An acknowledgement arrived: its place, and the range of arrivals that it tells.
+    /// An acknowledgement arrived: its index, and the range of arrivals that it covers.
     Received { place: u32, from: u32, to: u32 },
-    /// A packet counts as lost: its place and number.
+    /// A packet counts as lost: its index and number.
     Lost { place: u32, number: u32 },
-    /// A data packet was sent: its place and number.
+    /// A data packet was sent: its index and number.
     Sent { place: u32, number: u32 },
     /// The states were sampled: index of the row.
     Sampled(u32),
 }
 
 impl Event {
-    /// At the same time, what arrives comes before what is sent, and that before samples.
+    /// At the same time, arrivals precede departures, and those precede samples.
     fn rank(&self) -> u8 {
         match self {
             Event::Received { .. } => 0,
@@ -70,7 +70,7 @@ impl Event {
     }
 }
 
-/// Writes the log of flow `number`; `None` if there is no such flow.
+/// Writes the log of flow `number`; `None` if the flow does not exist.
 ///
 /// # Errors
 /// A file that cannot be written.
@@ -229,7 +229,7 @@ impl<W: Write> Writer<'_, W> {
         self.end()
     }
 
-    /// What a data packet carried.
+    /// The stream frame of a data packet.
     fn frame(&mut self, flow: &Flow, place: u32, payload: u32) -> Result<(), FormatError> {
         if flow.reliable {
             let segment = &self.streams.segments[place as usize];
@@ -363,7 +363,7 @@ impl<W: Write> Writer<'_, W> {
     }
 }
 
-/// Milliseconds with all nanoseconds.
+/// Milliseconds with nanosecond precision.
 fn milliseconds(buffer: &mut Vec<u8>, ns: u64) -> Result<(), FormatError> {
     write!(buffer, "{}.{:06}", ns / 1_000_000, ns % 1_000_000)?;
     Ok(())
