@@ -283,7 +283,7 @@ def test_an_interface_that_is_named_is_the_one_that_is_examined(pair: Hosts) -> 
     way = path_probe.probe_path(pair.near(), pair.far(), THERE, [5001], interfaces=by)
     assert (way.our_address, way.they_may_listen, way.we_may_listen) == (kit.HERE, [5001], [5001])
     with Prober(pair.near(), "0" * 32, "wwan7") as prober:
-        with pytest.raises(UnavailableError, match=f"there is no way to {THERE} by wwan7: no such device"):
+        with pytest.raises(UnavailableError, match=f"there is no route to {THERE} by wwan7: no such device"):
             prober.source(THERE)
         assert all(one.index is None for one in prober.open("0.0.0.0", [0]))
     for end, told in (("here", f"no way to {THERE} by wwan7"), ("there", "on the interface wwan7")):

@@ -1,15 +1,15 @@
-//! The plan of addresses and ports: by it hosts find each other, and whoever sees a packet knows its flow.
+//! The plan of addresses and ports, by which hosts find each other and the flow of a packet is known anywhere.
 
 use std::net::Ipv4Addr;
 
-/// Datagrams to this port ("discard") only wake up the path before a run and are never delivered.
+/// Datagrams to this port ("discard") only warm up the path before a run and are never delivered.
 pub const WARM_UP_PORT: u16 = 9;
 /// The server of flow k listens on port `FLOW_PORTS + k`; its peer may use any ephemeral port.
 pub const FLOW_PORTS: u16 = 20_000;
-/// Largest number of a flow.
+/// Maximum flow number.
 const MAX_FLOWS: u16 = 10_000;
 
-/// Most hosts of a run.
+/// Maximum number of hosts of a run.
 pub const MAX_HOSTS: usize = 64;
 
 /// Protocol numbers of IP.
@@ -22,7 +22,7 @@ pub const fn address(host: u16) -> Ipv4Addr {
     Ipv4Addr::new(10, 77, high, low)
 }
 
-/// Index of the host with this address, if it is one of ours.
+/// Index of the host with this address, if it is a host of the run.
 #[inline]
 pub const fn host_of(address: [u8; 4]) -> Option<u16> {
     match address {
@@ -64,7 +64,7 @@ pub fn ports(ip: &[u8], length: usize) -> Option<[u8; 4]> {
     ip.get(length..)?.first_chunk().copied().filter(|_| known)
 }
 
-/// Protocol, ports (0 where there are none) and bytes behind the headers of an IPv4 packet.
+/// Protocol, ports (0 if absent) and bytes behind the headers of an IPv4 packet.
 pub fn contents(ip: &[u8]) -> (u8, [u16; 2], u64) {
     if ip.len() < 20 {
         return (0, [0, 0], 0);
@@ -86,7 +86,7 @@ pub fn contents(ip: &[u8]) -> (u8, [u16; 2], u64) {
     (ip[9], [port(0), port(2)], payload)
 }
 
-/// The flow whose server's port is one of these two.
+/// The flow whose server port is one of these two.
 #[inline]
 pub fn flow_between(ports: [u8; 4]) -> u16 {
     let flow = |port: [u8; 2]| {

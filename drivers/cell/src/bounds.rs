@@ -1,22 +1,22 @@
-//! Bounds of flows: the reasons why a run ends in finite memory and time.
+//! Bounds of flows, which guarantee that a run needs finite memory and time.
 //!
-//! Between real machines something always gives way first. In a simulation nothing does: a sender that meets no
-//! limit doubles its window until the memory is gone, or sends without end at one instant. A flow is bounded by
+//! Real machines always have some limit. A simulation does not: a sender without limit doubles its window until the
+//! memory is exhausted, or sends an infinite amount at one instant. A flow is bounded by
 //!
 //! | what | because |
 //! | --- | --- |
 //! | its application | it offers a rate, or no more data than [`MAX_BYTES`]; answers wait for requests |
-//! | its window | with a round trip that takes time, window / RTT is a rate |
-//! | a real-time scheme | its encoder, or its model, has a largest rate |
-//! | a link with a rate in the direction of its data | acknowledgements come no faster |
-//! | a policer that drops, there too | the same, for schemes that answer losses or follow what is delivered |
-//! | a delay line with a limit, there too | no more than its limit arrives in its delay |
-//! | loss of at least [`MIN_LOSS`], there too | a scheme of [`LOSS_BASED`] takes back more than it adds |
+//! | its window | with a non-zero round-trip time, window / RTT is a rate |
+//! | a real-time scheme | its encoder, or its model, has a maximum rate |
+//! | a link with a rate in the direction of its data | acknowledgements arrive no faster |
+//! | a policer that drops, in the same direction | the same, for schemes that react to losses or follow the delivery rate |
+//! | a delay line with a limit, in the same direction | at most its limit arrives within its delay |
+//! | loss of at least [`MIN_LOSS`], in the same direction | a scheme of [`LOSS_BASED`] reduces its window by more than it adds |
 //!
-//! A server in the direction of acknowledgements alone is no bound: its queue overflows, and each acknowledgement
-//! that is left stands for more data. Neither are delays, outages, a list of losses (it ends), marks without a
-//! queue, loss for schemes that do not answer each loss, or huge buckets of tokens. A bound may still be high (a
-//! link of 10 Tbit/s): the agent's limit of memory is for these.
+//! A server in the direction of acknowledgements alone is not a bound: its queue overflows, and each remaining
+//! acknowledgement covers more data. Neither are delays, outages, a list of losses (it ends), marks without a queue,
+//! loss for schemes that do not react to each loss, or huge token buckets. A bound may still be high (a link of 10
+//! Tbit/s); the agent's memory limit covers these cases.
 
 use crate::cell::Cell;
 use crate::flow::{Flow, SchemeRef};
@@ -25,15 +25,15 @@ use narrows_traffic::Class;
 use narrows_units::Span;
 use serde_json::{Map, Value};
 
-/// Data that may be under way without harm: a million packets, whose traces take some 100 MB.
+/// Data that may safely be in flight: a million packets, whose traces take some 100 MB.
 const MAX_BYTES: u64 = 1_000_000_000;
-/// Most bits per second that count as a bound: what links may have at most.
+/// Maximum rate in bit/s that counts as a bound: the maximum rate of links.
 const MAX_RATE: f64 = 1e13;
-/// Least share of random loss that counts as a bound. Before its first loss a slow start sends 1 / share packets in
-/// the mean, and as many are under way.
+/// Minimum share of random loss that counts as a bound. Before its first loss a slow start sends 1 / share packets on
+/// average, and as many are in flight.
 pub const MIN_LOSS: f64 = 1e-4;
-/// Schemes that make their window smaller at every loss by more than they add between two, whatever the delay (held
-/// against runs on a path without rate by `tests/tests/all/bounds.rs`).
+/// Schemes that reduce their window at every loss by more than they add between two, for any delay (checked by runs on
+/// a path without rate in `tests/tests/all/bounds.rs`).
 pub const LOSS_BASED: &[&str] = &[
     "tahoe",
     "reno",
@@ -66,7 +66,7 @@ pub const LOSS_BASED: &[&str] = &[
 pub struct Bound {
     /// The flow.
     pub flow: u16,
-    /// Its bound, as part of a sentence; `None` if nothing bounds it.
+    /// Its bound, as part of a sentence; `None` if it is unbounded.
     pub by: Option<String>,
 }
 
@@ -85,7 +85,7 @@ impl Cell {
         self.flows.iter().map(bound).collect()
     }
 
-    /// The reason why this cell must not be simulated: the flows that nothing bounds, and what to add.
+    /// The reason why this cell must not be simulated: its unbounded flows, and what to add.
     pub fn unbounded(&self) -> Option<String> {
         let bounds = self.bounds().into_iter();
         let free: Vec<u16> = bounds.filter(|b| b.by.is_none()).map(|b| b.flow).collect();
@@ -105,7 +105,7 @@ impl Cell {
     }
 }
 
-/// Whatever the path is like.
+/// A bound that is independent of the path.
 fn own(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
     let (kind, params) = (flow.traffic.kind, &flow.traffic.params);
     let name = kind.entry.name;
@@ -147,7 +147,7 @@ fn own(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
     }
 }
 
-/// The least round trip; at least a nanosecond if some element delays by what is not known.
+/// The minimum round-trip time; at least a nanosecond if some element has an unknown delay.
 fn round_trip(path: &narrows_record::Cell, flow: &Flow) -> Span {
     let least = |direction| path.propagation_ns(flow.flow, direction);
     let (there, back) = (flow.direction, flow.direction.reverse());
@@ -161,7 +161,7 @@ fn round_trip(path: &narrows_record::Cell, flow: &Flow) -> Span {
     Span::from_ns(sum.max(way(there)).max(way(back)))
 }
 
-/// By the buffers of its hosts.
+/// A bound by the buffers of its hosts.
 fn window(cell: &Cell, path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
     if !matches!(flow.scheme, SchemeRef::Native(..)) {
         return None;
@@ -173,11 +173,11 @@ fn window(cell: &Cell, path: &narrows_record::Cell, flow: &Flow) -> Option<Strin
     fits.then(|| format!("its window of {}", in_words(window, "B")))
 }
 
-/// By what its data meet on their way.
+/// A bound by the elements on the path of its data.
 fn way(path: &narrows_record::Cell, flow: &Flow) -> Option<String> {
     let elements = path.elements(flow.flow, flow.direction);
     let found = elements.filter_map(|element| by_element(path, element, flow));
-    // A link says most; loss least.
+    // A link is the most meaningful bound, loss the least.
     found.min_by_key(|(rank, _)| *rank).map(|(_, by)| by)
 }
 
@@ -228,7 +228,7 @@ fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Op
                 .all(small)
                 .then(|| (0, format!("link {name}{rate}")))
         }
-        // Groups at fixed times are a rate.
+        // Groups at fixed times amount to a rate.
         "ackaggregation" => Some((0, format!("groups at {name}"))),
         "policer" => states
             .iter()
@@ -262,7 +262,7 @@ fn by_element(path: &narrows_record::Cell, element: &Element, flow: &Flow) -> Op
     }
 }
 
-/// An amount as people write it: `12 Mbit/s`, `64 kB`.
+/// An amount for people: `12 Mbit/s`, `64 kB`.
 pub fn in_words(value: u64, unit: &str) -> String {
     let scales = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let fitting = scales.iter().find(|(scale, _)| value as f64 >= *scale);

@@ -11,13 +11,13 @@ use serde_json::{Map, Value};
 
 /// The format that is read.
 const FORMAT: &str = "narrows/cell/1";
-/// Most bins or samples of one run: each is kept in memory until the run ends.
+/// Maximum number of bins or samples of one run: all are kept in memory until the run ends.
 const MAX_STEPS: u64 = 10_000_000;
 
-/// Settings by which a scheme that repeats nothing does without the transport's timers.
+/// Settings by which a scheme without retransmissions disables the transport's timers.
 const TIMERS: [&str; 3] = ["rto_rule", "min_rto", "tail_loss_probe"];
 
-/// Reasons for which a cell is refused. Each message is one sentence.
+/// Reasons for which a cell is rejected. Each message is one sentence.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CellError {
     /// The text is not JSON, or lacks a member.
@@ -33,17 +33,17 @@ pub enum CellError {
     Scheme {
         /// The flow.
         flow: u16,
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// The names there are.
+        /// The known names.
         known: String,
     },
     /// Parameters of a scheme or of the transport.
     #[error("{at}: {error}")]
     Params {
-        /// Whose parameters.
+        /// Owner of the parameters.
         at: String,
-        /// The reason for which they are refused.
+        /// The reason for which they are rejected.
         error: ParamError,
     },
     /// The network.
@@ -71,7 +71,7 @@ pub struct Cell {
     pub json: Value,
     /// Name of its folder.
     pub id: String,
-    /// Seed of all chance.
+    /// Seed of all random numbers.
     pub seed: u64,
     /// Duration of the run.
     pub duration: Time,
@@ -87,7 +87,7 @@ pub struct Cell {
     pub transfers: KeptTransfers,
     /// Its flows, in ascending order of their numbers.
     pub flows: Vec<Flow>,
-    /// Parameters of our transport, without what hosts and schemes set.
+    /// Parameters of our transport, without the settings of hosts and schemes.
     pub transport: Params,
     /// Settings of the hosts, in the order of the network's hosts.
     pub hosts: Vec<Host>,
@@ -119,7 +119,7 @@ impl Cell {
     /// Reads and checks a cell that names no files.
     ///
     /// # Errors
-    /// Anything that would keep it from running, before anything runs.
+    /// Anything that would prevent the run, detected before it starts.
     pub fn parse(text: &str) -> Result<Self, CellError> {
         Cell::parse_with(text, |_| Ok(Files::default()))
     }
@@ -128,7 +128,7 @@ impl Cell {
     /// [`load_files`](crate::load_files).
     ///
     /// # Errors
-    /// Anything that would keep it from running, before anything runs.
+    /// Anything that would prevent the run, detected before it starts.
     pub fn parse_with(
         text: &str,
         files: impl FnOnce(&Value) -> Result<Files, CellError>,
@@ -180,7 +180,7 @@ impl Cell {
     fn check(&self) -> Result<(), CellError> {
         let conflict = |text: String| Err(CellError::Conflict(text));
         if self.duration == Time::ZERO {
-            return conflict("the duration must be longer than nothing".into());
+            return conflict("the duration must be above zero".into());
         }
         if self.bin.is_zero() || self.sample.is_zero() {
             return conflict("bin_ns and sample_ns must be at least 1".into());
@@ -199,7 +199,7 @@ impl Cell {
             );
         }
         if self.flows.is_empty() {
-            return conflict("at least one flow is needed".into());
+            return conflict("at least one flow is required".into());
         }
         for (index, flow) in self.flows.iter().enumerate() {
             if flow.flow == 0 || flow.flow > 10_000 {
@@ -218,9 +218,9 @@ impl Cell {
         Ok(())
     }
 
-    /// The transport's parameters for data of `flow` that host `from`, one of the flow's two, sends
-    /// to the other: those of the scenario, of the scheme and of the flow, each before the one named before it, and
-    /// what the settings of both hosts make of them.
+    /// The transport's parameters for data of `flow` that host `from`, one of the flow's two, sends to the other: those
+    /// of the flow override those of the scheme, which override those of the scenario; the settings of both hosts are
+    /// applied to the result.
     pub fn transport(&self, flow: &Flow, from: u16) -> Config {
         let settings = match &flow.scheme {
             SchemeRef::Native(scheme, _) => scheme.transport,
@@ -232,15 +232,15 @@ impl Cell {
         };
         let mut own = flow.transport.clone();
         if flow.traffic.kind.whole {
-            // The flow itself cannot say otherwise.
+            // The flow itself cannot override this.
             own.insert("reliable".into(), true.into());
         }
-        // A scheme that repeats nothing may do without timers; what is to arrive whole must not wait for ever.
+        // A scheme without retransmissions may disable timers, but reliable data must not wait for ever.
         let repairs = own.get("reliable") == Some(&true.into());
         let moot = repairs && settings.contains(&("reliable", "false"));
         let mut settings = settings.to_vec();
         settings.retain(|(name, _)| !(moot && TIMERS.contains(name)));
-        // What a scheme is defined with counts where the scenario has left the default.
+        // The definition of a scheme applies where the scenario has the default.
         let params = self.transport.with_defaults(PARAMS, &settings);
         let params = params.with_json(PARAMS, &own);
         let base = Config::new(&params.expect("the flow's settings are checked"));
@@ -258,13 +258,13 @@ impl Cell {
         BinLog::new(self.bin.ns()).measuring(self.measure.clone())
     }
 
-    /// The bottlenecks whose server the timeline replaces while the run goes on.
+    /// The bottlenecks whose server the timeline replaces during the run.
     pub fn replaced_rates(&self) -> Vec<String> {
         replaced_rates(&self.json["timeline"])
     }
 
-    /// The bottlenecks whose rate over time does not follow from the cell alone and is the same
-    /// server's all the time, so that it can be asked.
+    /// The bottlenecks whose rate over time does not follow from the cell alone, and whose server is never replaced, so
+    /// that it can report the rate.
     pub fn unknown_rates(&self) -> Vec<String> {
         let replaced = self.replaced_rates();
         let Ok(cell) = narrows_record::Cell::parse(&self.json) else {
@@ -281,7 +281,7 @@ impl Cell {
     /// Builds the network with everything in it idle.
     ///
     /// # Errors
-    /// Unknown elements or refused parameters.
+    /// Unknown elements or rejected parameters.
     pub fn network<P: Packet + 'static>(&self) -> Result<Network<P>, CellError> {
         self.checked_network(Network::new)
     }
@@ -338,7 +338,7 @@ fn host_settings(network: &Value, names: &[String]) -> Result<Vec<Host>, CellErr
         let name = listed["name"].as_str().unwrap_or_default();
         let Some(index) = names.iter().position(|known| known == name) else {
             return Err(CellError::Conflict(format!(
-                "network.hosts: there is no host '{name}'; the hosts are {}",
+                "network.hosts: the host '{name}' does not exist; the hosts are {}",
                 names.join(", ")
             )));
         };

@@ -1,4 +1,4 @@
-//! Checks that something that a scenario names can be built, before anything runs.
+//! Checks that entries named by a scenario can be built, before a run starts.
 
 use crate::CellError;
 use narrows_cc::{Setup, schemes};
@@ -6,17 +6,20 @@ use narrows_transport::Config;
 use narrows_units::{Bytes, Files, Params, Stream, Time};
 use serde_json::{Map, Value};
 
-/// Builds the scheme `name` with `params` (base units) once; `files` has what they name.
+/// Builds the scheme `name` with `params` (base units) once; `files` contains the files that they
+/// name.
 ///
 /// # Errors
-/// An unknown scheme, parameters that are refused, or a model that can't be used.
+/// An unknown scheme, rejected parameters, or a model that cannot be used.
 pub fn check_scheme(
     name: &str,
     params: &Map<String, Value>,
     files: &Files,
 ) -> Result<(), CellError> {
     let Some(scheme) = schemes::find(name) else {
-        return Err(CellError::Conflict(format!("there is no scheme {name}")));
+        return Err(CellError::Conflict(format!(
+            "the scheme {name} does not exist"
+        )));
     };
     let config = Config::default();
     let setup = Setup {

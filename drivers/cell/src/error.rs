@@ -1,10 +1,10 @@
-//! Reasons for which a live run could not be done.
+//! Reasons for which a live run failed.
 
 use crate::{CellError, FolderError};
 use std::io;
 use std::path::Path;
 
-/// An error of the live driver. Each message is one sentence with a remedy where there is one.
+/// An error of the live driver. Each message is one sentence, with a remedy if there is one.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The cell cannot be run as it is written.
@@ -16,10 +16,10 @@ pub enum RunError {
     /// A file could not be read or written.
     #[error("{0}")]
     Io(String),
-    /// A program of somebody else could not take part.
+    /// An external program could not take part.
     #[error("{0}")]
     Program(String),
-    /// Something that should not happen.
+    /// An internal error.
     #[error("{0}")]
     Internal(String),
     /// Stopped by a signal, or because the parent process ended.
@@ -43,9 +43,9 @@ impl From<FolderError> for RunError {
 }
 
 impl RunError {
-    /// What is wrong with a plan, which may hold a secret of 64 hexadecimal digits. A message quotes what it is about,
-    /// and that can be anything: it stays one line, and shows no eight such digits in a row (whole numbers have no
-    /// letters and are left).
+    /// An error in a plan, which may contain a secret of 64 hexadecimal digits. A message may quote arbitrary content:
+    /// it is kept on one line, and eight or more hexadecimal digits in a row are masked (integers have no letters and
+    /// are kept).
     pub fn plan(of: &str, message: &str) -> Self {
         let mut line = format!("the plan of the {of}: ");
         let mut rest = message;
@@ -65,7 +65,7 @@ impl RunError {
     }
 }
 
-/// Adds what was being done, or to what, to an error of the system.
+/// Adds the operation or its object to a system error.
 pub trait Context<T> {
     /// Names the file or folder at `path`.
     fn at(self, path: &Path) -> Result<T, RunError>;

@@ -11,11 +11,11 @@ use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Reads every file that `json` names (`{"name", "sha256"}` anywhere inside) from `folder`, where
-/// it is called by the first 16 digits of its SHA-256, a dash and its name.
+/// Reads every file that `json` names (`{"name", "sha256"}` anywhere inside) from `folder`, where its name is the first
+/// 16 digits of its SHA-256, a dash and its original name.
 ///
 /// # Errors
-/// A file that cannot be read or whose content is another.
+/// A file that cannot be read or whose content has changed.
 pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
     let mut files = Files::default();
     visit(json, &mut |name, sha256| {
@@ -41,17 +41,17 @@ pub fn load_files(json: &Value, folder: &Path) -> Result<Files, CellError> {
     Ok(files)
 }
 
-/// Reads a whole file that may be anything: whatever has its name without being a regular file (a pipe, a device)
-/// might block, or never end. It is refused before it is opened.
+/// Reads a whole file of unknown type: anything other than a regular file (a pipe, a device) might block or never end,
+/// and is rejected before it is opened.
 ///
 /// # Errors
-/// The system's error, or that it is no regular file.
+/// The system's error, or a file that is not regular.
 pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     let irregular = || io::Error::other("it is no regular file");
     if !std::fs::metadata(path)?.is_file() {
         return Err(irregular());
     }
-    // It may have been replaced since, and some files of /proc are regular by name only: neither is waited for.
+    // It may have been replaced since, and some files of /proc are regular in name only: do not wait for either.
     let mut file = File::options()
         .read(true)
         .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY)
@@ -64,7 +64,7 @@ pub fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
     match file.read_to_end(&mut content) {
         Ok(_) => Ok(content),
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            Err(io::Error::other("it has no end"))
+            Err(io::Error::other("it does not end"))
         }
         Err(error) => Err(error),
     }
@@ -80,11 +80,10 @@ pub fn sha256(content: &[u8]) -> String {
     hex
 }
 
-/// The content of a file as the core reads it: traces in parquet files become text, everything else
-/// stays as it is.
+/// The content of a file as the core reads it: traces in parquet files become text, other files are unchanged.
 ///
 /// # Errors
-/// A parquet file that is no trace; the message is one sentence without the file's name.
+/// A parquet file that is not a trace; the message is one sentence without the file's name.
 pub fn as_text(content: Vec<u8>) -> Result<Vec<u8>, String> {
     if !content.starts_with(PARQUET_MAGIC) {
         return Ok(content);
@@ -96,7 +95,7 @@ pub fn as_text(content: Vec<u8>) -> Result<Vec<u8>, String> {
     }
 }
 
-/// Writes a file to `folder` as [`load_files`] looks for it, and gives what a cell says of it.
+/// Writes a file to `folder` where [`load_files`] looks for it, and returns its reference for a cell.
 ///
 /// # Errors
 /// Errors of the file system.

@@ -1,4 +1,4 @@
-//! The flows of a cell: who sends what to whom, and how.
+//! The flows of a cell: hosts, traffic and scheme.
 
 use crate::{CellError, program};
 use narrows_bpf_programs::Program;
@@ -16,32 +16,32 @@ const KERNEL: &str = "linux:";
 const BPF: &str = "bpf:";
 /// Settings of the transport that real-time schemes use.
 const PACKET_SIZE: &str = "packet_size";
-/// The scheme of datagrams, which have none.
+/// The scheme name of datagrams, which have no congestion control.
 const DATAGRAMS: &str = "udp";
 
-/// Who controls a flow's congestion.
+/// The congestion control of a flow.
 #[derive(Clone, Debug)]
 pub enum SchemeRef {
-    /// One of ours, with its parameters.
+    /// A native scheme, with its parameters.
     Native(&'static Scheme, Params),
-    /// A real-time scheme of ours, which is both ends of a flow, with its parameters.
+    /// A native real-time scheme, which implements both ends of a flow, with its parameters.
     Media(&'static Media, Params),
-    /// The running kernel's, by its own name.
+    /// A scheme of the running kernel, by the kernel's name.
     Kernel(String),
     /// A program that is loaded into the running kernel.
     Bpf(BpfRef),
-    /// A program of somebody else, which is both ends of the flow.
+    /// An external program, which implements both ends of the flow.
     Program(Box<program::Program>),
-    /// Nobody: the flow sends datagrams.
+    /// None: the flow sends datagrams.
     Datagrams,
 }
 
 /// A congestion control that is loaded into the kernel before the run.
 #[derive(Clone, Debug)]
 pub enum BpfRef {
-    /// One of ours, with its parameters.
+    /// A native scheme, with its parameters.
     Program(&'static Program, Params),
-    /// The user's own, in a file of the cell.
+    /// A user's object, in a file of the cell.
     Object(FileRef),
 }
 
@@ -65,11 +65,11 @@ pub struct Flow {
     pub scheme: SchemeRef,
     /// Its traffic.
     pub traffic: TrafficRef,
-    /// Connections side by side.
+    /// Number of parallel connections.
     pub connections: u32,
     /// Differentiated-services code point of its packets, 0 to 63.
     pub dscp: u8,
-    /// True if it is no part of what is measured.
+    /// True if it is not measured.
     pub background: bool,
     /// When it starts.
     pub start: Time,
@@ -102,7 +102,7 @@ impl Flow {
         built.map_err(|error| self.refuse(error))
     }
 
-    /// True if its media pause as long as it lasts, so that it has nothing to send.
+    /// True if its media pause for its whole duration, so that it sends no data.
     pub fn is_paused(&self) -> bool {
         let SchemeRef::Media(_, params) = &self.scheme else {
             return false;
@@ -111,8 +111,8 @@ impl Flow {
         span("pause_at").is_zero() && span("pause_for") >= self.stop.since(self.start)
     }
 
-    /// Index of the host whose application decides what is transferred: the one that sends the data,
-    /// or, where data are asked for, the one that receives them.
+    /// Index of the host whose application decides what is transferred: the one that sends the data or, for traffic
+    /// with requests, the one that receives them.
     pub fn client(&self) -> u16 {
         match self.traffic.kind.class {
             Class::Push | Class::Datagrams => self.from,
@@ -192,7 +192,7 @@ fn hosts_of(written: &WrittenFlow, hosts: &[String]) -> Result<(u16, u16), CellE
             let found = hosts.iter().position(|host| host == name);
             found.map(|index| index as u16).ok_or_else(|| {
                 CellError::Conflict(format!(
-                    "flow {}: there is no host '{name}'; the hosts are {}",
+                    "flow {}: the host '{name}' does not exist; the hosts are {}",
                     written.flow,
                     hosts.join(", ")
                 ))
@@ -257,7 +257,7 @@ fn scheme(written: &WrittenFlow) -> Result<SchemeRef, CellError> {
     Ok(SchemeRef::Native(scheme, params))
 }
 
-/// The parameters `given` to what a flow calls `name`.
+/// The parameters `given` for the scheme that a flow calls `name`.
 fn read_params(
     written: &WrittenFlow,
     name: &str,
@@ -270,7 +270,7 @@ fn read_params(
     })
 }
 
-/// The program of `bpf:name`: the object that the flow names, or one of ours.
+/// The program of `bpf:name`: the object that the flow names, or a shipped one.
 fn bpf(written: &WrittenFlow, name: &str) -> Result<BpfRef, CellError> {
     let (flow, scheme) = (written.flow, &written.scheme);
     if let Some(WrittenFile { name, sha256 }) = written.object.clone() {
@@ -285,7 +285,7 @@ fn bpf(written: &WrittenFlow, name: &str) -> Result<BpfRef, CellError> {
         let programs = narrows_bpf_programs::ALL.iter();
         let known: Vec<&str> = programs.map(|known| known.name).collect();
         return Err(CellError::Conflict(format!(
-            "flow {flow}: there is no BPF program '{name}'; known: {}",
+            "flow {flow}: unknown BPF program '{name}'; known: {}",
             known.join(", ")
         )));
     };
@@ -316,31 +316,31 @@ fn traffic(written: &WrittenFlow) -> Result<TrafficRef, CellError> {
     Ok(TrafficRef { kind, params })
 }
 
-/// Checks the members of a flow of a real-time scheme besides the scheme.
+/// Checks the members of a flow of a real-time scheme other than the scheme.
 fn check_media(written: &WrittenFlow, traffic: &str) -> Result<(), CellError> {
     let (flow, scheme) = (written.flow, &written.scheme);
     let conflict = |text: String| Err(CellError::Conflict(format!("flow {flow}: {text}")));
     if traffic != "bulk" {
         return conflict(format!(
-            "{scheme} makes its own media and carries no traffic of the kind '{traffic}'; leave out traffic"
+            "{scheme} generates media and carries no traffic of the kind '{traffic}'; omit traffic"
         ));
     }
     if written.connections != 1 {
         return conflict(format!(
-            "{scheme} has one connection, not {}; leave out connections",
+            "{scheme} has one connection, not {}; omit connections",
             written.connections
         ));
     }
     let other = written.transport.keys().find(|name| *name != PACKET_SIZE);
     if let Some(name) = other {
         return conflict(format!(
-            "{scheme} has a transport of its own, for which {name} means nothing; of the transport only {PACKET_SIZE} can be set"
+            "{scheme} has its own transport, which does not support {name}; only {PACKET_SIZE} can be set"
         ));
     }
     Ok(())
 }
 
-/// Checks one flow. `seed` is that of the run: an application that cannot be built is refused now.
+/// Checks one flow. `seed` is that of the run: an application that cannot be built is rejected here.
 pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<Flow, CellError> {
     let (from, to) = hosts_of(&written, hosts)?;
     let scheme = scheme(&written)?;
@@ -351,7 +351,7 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
     let datagrams = traffic.kind.class == Class::Datagrams;
     if datagrams && !matches!(scheme, SchemeRef::Datagrams) {
         return conflict(format!(
-            "traffic of the kind '{kind}' consists of datagrams, which no congestion control sends; write the scheme {DATAGRAMS}"
+            "traffic of the kind '{kind}' consists of datagrams, which no congestion control sends; use the scheme {DATAGRAMS}"
         ));
     }
     if !datagrams && matches!(scheme, SchemeRef::Datagrams) {
@@ -369,7 +369,7 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
             || !written.transport.is_empty())
     {
         return conflict(format!(
-            "{} sends what it sends; leave out traffic, connections, dscp and transport",
+            "{} determines its traffic itself; omit traffic, connections, dscp and transport",
             written.scheme
         ));
     }
@@ -377,7 +377,7 @@ pub(crate) fn flow(written: WrittenFlow, hosts: &[String], seed: u64) -> Result<
     read_params(&written, "transport", transport, &written.transport)?;
     if traffic.kind.whole && written.transport.get("reliable") == Some(&Value::Bool(false)) {
         return conflict(format!(
-            "traffic of the kind '{kind}' waits until everything has arrived, so that losses have to be repaired; leave out reliable"
+            "traffic of the kind '{kind}' waits until all data have arrived, so that losses have to be repaired; omit reliable"
         ));
     }
     if written.dscp > 63 {

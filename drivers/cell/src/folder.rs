@@ -15,10 +15,10 @@ use std::path::{Path, PathBuf};
 /// Reasons for which a record could not be written or read. Each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {
-    /// The folder is there already.
+    /// The folder exists already.
     #[error("{} exists already; choose another name, or remove it first", .0.display())]
     Exists(PathBuf),
-    /// The file system refused.
+    /// Errors of the file system.
     #[error("{}: {}", .path.display(), describe(.error))]
     Io {
         /// File or folder.
@@ -26,7 +26,7 @@ pub enum FolderError {
         /// Its error.
         error: io::Error,
     },
-    /// The content is wrong.
+    /// The content is invalid.
     #[error("{}/{error}", .folder.display())]
     Record {
         /// The folder.
@@ -37,7 +37,7 @@ pub enum FolderError {
 }
 
 impl FolderError {
-    /// Turns errors of the file or folder at `path` into ones that name it.
+    /// Turns errors of the file or folder at `path` into errors that name it.
     fn at(path: &Path) -> impl Fn(io::Error) -> FolderError + use<> {
         let path = path.to_owned();
         move |error| FolderError::Io {
@@ -69,7 +69,7 @@ fn describe(error: &io::Error) -> String {
     }
 }
 
-/// A record being written. Dropped before [`RecordFolder::complete`], it removes what it wrote.
+/// A record being written. If it is dropped before [`RecordFolder::complete`], it removes its files.
 #[derive(Debug)]
 pub struct RecordFolder {
     partial: PathBuf,
@@ -78,7 +78,7 @@ pub struct RecordFolder {
 }
 
 impl RecordFolder {
-    /// Prepares to write the record `out`. Remains of an interrupted attempt are removed.
+    /// Prepares to write the record `out`. Leftovers of an interrupted attempt are removed.
     ///
     /// # Errors
     /// The folder exists, or cannot be made.
@@ -98,7 +98,7 @@ impl RecordFolder {
         })
     }
 
-    /// Where the record `out` grows until it is complete.
+    /// The temporary folder of the record `out` until it is complete.
     pub fn partial(out: &Path) -> PathBuf {
         let name = out.file_name().unwrap_or_default().to_string_lossy();
         let parent = match out.parent() {
@@ -108,7 +108,7 @@ impl RecordFolder {
         parent.join(format!(".{name}.partial"))
     }
 
-    /// The folder in which the record grows; `logs/` is in it.
+    /// The folder of the incomplete record; it contains `logs/`.
     pub fn path(&self) -> &Path {
         &self.partial
     }
@@ -133,12 +133,12 @@ impl RecordFolder {
         Ok(BufWriter::with_capacity(buffer, file))
     }
 
-    /// Opens the file of packets. The caller finishes it, on whatever thread.
+    /// Opens the file of packets. The caller finishes it, on any thread.
     pub fn packets(&self) -> Result<PacketFile<BufWriter<File>>, FolderError> {
         PacketFile::create(self.open(PACKETS_FILE, 1 << 20)?).map_err(self.record(PACKETS_FILE))
     }
 
-    /// Turns an error of a file opened here into one that names it.
+    /// Turns an error of a file opened here into an error that names it.
     pub fn packets_error(&self, error: RecordError) -> FolderError {
         self.record(PACKETS_FILE)(error)
     }
@@ -148,7 +148,7 @@ impl RecordFolder {
         self.bin_rows(log.bins(), log.delays())
     }
 
-    /// Writes bins and delays that somebody else counted.
+    /// Writes bins and delays that were counted elsewhere.
     pub fn bin_rows(
         &self,
         bins: impl Iterator<Item = BinRow>,
@@ -168,7 +168,7 @@ impl RecordFolder {
         self.rows_if_any(traces)
     }
 
-    /// Opens the files of what is sampled, for rows that are written as they come.
+    /// Opens the files of samples, for rows that are written during the run.
     pub fn samples(&self) -> Result<SampleFiles<'_>, FolderError> {
         Ok(SampleFiles {
             folder: self,
@@ -178,7 +178,7 @@ impl RecordFolder {
         })
     }
 
-    /// Writes of the transfers of applications what `cell` wants to keep; nothing if there were none. `counted` are
+    /// Writes the transfers of applications in the form that `cell` asks for; no file without transfers. `counted` are
     /// those that are in histograms already.
     pub fn transfers(
         &self,
@@ -197,12 +197,12 @@ impl RecordFolder {
         }
     }
 
-    /// Writes the frames of video; nothing if there were none.
+    /// Writes the frames of video; no file without frames.
     pub fn frames(&self, rows: &[FrameRow]) -> Result<(), FolderError> {
         self.rows_if_any(rows.iter().copied())
     }
 
-    /// Writes what servers could have carried over time; nothing if the cell tells it for all.
+    /// Writes the capacity of servers over time; no file if the cell specifies it for all.
     pub fn capacity(&self, rows: impl IntoIterator<Item = CapacityRow>) -> Result<(), FolderError> {
         self.rows_if_any(rows)
     }
@@ -236,7 +236,7 @@ impl RecordFolder {
         file.finish().map(drop).map_err(self.record(R::FILE))
     }
 
-    /// Writes the file of one kind of rows; none if there are no rows.
+    /// Writes the file of one kind of rows; no file without rows.
     fn rows_if_any<R: Row>(&self, rows: impl IntoIterator<Item = R>) -> Result<(), FolderError> {
         let mut rows = rows.into_iter().peekable();
         match rows.peek() {
@@ -245,11 +245,11 @@ impl RecordFolder {
         }
     }
 
-    /// Verifies what was written, completes `run` with the checks, writes it, and gives the
-    /// folder its name.
+    /// Verifies the written files, completes `run` with the checks, writes it, and renames the folder to its final
+    /// name.
     ///
     /// # Errors
-    /// The file system refused. A failed check is no error: it makes the verdict invalid.
+    /// Errors of the file system. A failed check is not an error: it makes the verdict invalid.
     pub fn complete(mut self, run: &mut RunDocument) -> Result<(), FolderError> {
         self.write_run(run)?;
         let report = narrows_record::verify::verify(&open_record(&self.partial)?);
@@ -276,20 +276,20 @@ impl RecordFolder {
 /// A file of rows that is being written.
 type Growing<R> = RowFile<BufWriter<File>, R>;
 
-/// The files of what is sampled, which grow with the run: nobody has to hold all samples until its end.
+/// The files of samples, which are written during the run, so that samples need not be kept until its end.
 pub struct SampleFiles<'a> {
     folder: &'a RecordFolder,
     states: Growing<StateRow>,
-    /// Not there before the first row.
+    /// Not created before the first row.
     traces: Option<Growing<TraceRow>>,
     queues: Growing<QueueRow>,
 }
 
 impl SampleFiles<'_> {
-    /// Writes these rows and leaves none.
+    /// Writes these rows and clears them.
     ///
     /// # Errors
-    /// The file system refused.
+    /// Errors of the file system.
     pub fn drain(
         &mut self,
         states: &mut Vec<StateRow>,
@@ -312,7 +312,7 @@ impl SampleFiles<'_> {
     /// Completes the files.
     ///
     /// # Errors
-    /// The file system refused.
+    /// Errors of the file system.
     pub fn finish(self) -> Result<(), FolderError> {
         self.folder.close(self.states)?;
         self.folder.close(self.queues)?;
@@ -320,7 +320,7 @@ impl SampleFiles<'_> {
     }
 }
 
-/// Notes what the verifier has found; whatever contradicts the record makes the run invalid.
+/// Adds the findings of the verifier; any contradiction makes the run invalid.
 pub(crate) fn judge_by_verifier(run: &mut RunDocument, report: &VerifierReport) {
     run.checks = report.checks();
     for finding in report.findings.iter().filter(|finding| !finding.ok) {
@@ -332,7 +332,7 @@ pub(crate) fn judge_by_verifier(run: &mut RunDocument, report: &VerifierReport) 
 impl Drop for RecordFolder {
     fn drop(&mut self) {
         if !self.complete {
-            // Nothing half-written stays; if even that fails, the next attempt removes it.
+            // No incomplete folder remains; if removing it fails, the next attempt removes it.
             let _ = fs::remove_dir_all(&self.partial);
         }
     }
@@ -341,7 +341,7 @@ impl Drop for RecordFolder {
 /// Reads all files of the record in `folder`.
 ///
 /// # Errors
-/// A file that cannot be read or is not what it should be.
+/// A file that cannot be read or is invalid.
 pub fn open_record(folder: &Path) -> Result<Record, FolderError> {
     enum Failure {
         Io(String, io::Error),

@@ -1,5 +1,5 @@
-//! Settings of hosts: the kernel's network settings, as emulated hosts take them, and what our own
-//! transport makes of them in simulation and over UDP.
+//! Settings of hosts: the kernel's network settings, which are applied in emulated hosts, and their equivalents in our
+//! transport in simulation and over UDP.
 
 use crate::{CellError, NOISES, Noise};
 use narrows_transport::Config;
@@ -7,41 +7,41 @@ use narrows_units::{Bytes, Kind, ParamSpec, Params, Span, params};
 use serde_json::{Map, Value, json};
 
 params! {
-    /// Settings that a scenario may give a host. Without one the kernel's own stays in force. Those whose names begin
-    /// with `tcp_` are the kernel's, in `net.ipv4`.
+    /// Settings of a host in a scenario. Absent settings keep the kernel's value. Settings whose names begin with
+    /// `tcp_` are those of the kernel in `net.ipv4`.
     #[derive(Default, PartialEq)]
     pub struct HostSettings {
         /// Selective acknowledgements (0 or 1).
         tcp_sack: Option<Count>(0.0..=1.0);
-        /// Report of data received twice (0 or 1).
+        /// Reports of duplicate data (0 or 1).
         tcp_dsack: Option<Count>(0.0..=1.0);
-        /// Packets that may overtake before one is taken to be lost.
+        /// Number of packets that may overtake one before it is declared lost.
         tcp_reordering: Option<Count>(1.0..=300.0);
-        /// How far reordering that is seen raises the number of packets that may overtake.
+        /// Maximum to which observed reordering raises that number.
         tcp_max_reordering: Option<Count>(1.0..=1e6);
-        /// Loss detection by time: bit 0 switches RACK on, bits 1 and 2 change its window.
+        /// Time-based loss detection: bit 0 enables RACK, bits 1 and 2 change its window.
         tcp_recovery: Option<Count>(0.0..=7.0);
-        /// 0: no ECN; 1: ask for it and accept it; 2: accept it.
+        /// 0: no ECN; 1: request and accept it; 2: accept it.
         tcp_ecn: Option<Count>(0.0..=2.0);
-        /// Receive buffer of a connection in bytes: least, initial and most.
+        /// Receive buffer of a connection in bytes: minimum, initial and maximum.
         tcp_rmem: Option<Counts>;
-        /// Send buffer of a connection in bytes: least, initial and most.
+        /// Send buffer of a connection in bytes: minimum, initial and maximum.
         tcp_wmem: Option<Counts>;
-        /// Most payload bytes that a connection from or to this host may have under way.
+        /// Maximum number of payload bytes that a connection from or to this host may have in flight.
         window: Option<Bytes>(2000.0..=1e12);
-        /// Largest IP packet of the host.
+        /// Maximum size of an IP packet of the host.
         mtu: Option<Bytes>(576.0..=9000.0);
-        /// Whether the window shrinks while a connection is idle (0 or 1).
+        /// Whether the window decays while a connection is idle (0 or 1).
         tcp_slow_start_after_idle: Option<Count>(0.0..=1.0);
-        /// Tail-loss probes: 0 switches them off, 3 on.
+        /// Tail-loss probes: 0 disables them, 3 enables them.
         tcp_early_retrans: Option<Count>(0.0..=4.0);
-        /// Smallest retransmission timeout in microseconds.
+        /// Minimum retransmission timeout in microseconds.
         tcp_rto_min_us: Option<Count>(1.0..=6e7);
         /// TCP time stamps (0 or 1).
         tcp_timestamps: Option<Count>(0.0..=1.0);
-        /// Whether the kernel forgets what it has learnt of a path when a connection ends (0 or 1).
+        /// Whether the kernel discards cached metrics of a path when a connection ends (0 or 1).
         tcp_no_metrics_save: Option<Count>(0.0..=1.0);
-        /// Unsent bytes above which a socket takes no more.
+        /// Unsent bytes above which a socket accepts no more data.
         tcp_notsent_lowat: Option<Count>(0.0..=4_294_967_295.0);
     }
 }
@@ -49,8 +49,7 @@ params! {
 const NOISE: ParamSpec = ParamSpec::new(
     "noise",
     Kind::Choice(NOISES),
-    "How late the processes of a simulated host act on datagrams and timers: not at all, or as measured on a kind of \
-     machine. Real hosts have their own and take none.",
+    "Delay with which the processes of a simulated host react to datagrams and timers: none, or as measured on a kind of machine. Real hosts have real delays and do not support it.",
 );
 
 const CONGESTION_CONTROL: ParamSpec = ParamSpec::new(
@@ -74,18 +73,17 @@ const CONGESTION_CONTROL: ParamSpec = ParamSpec::new(
         "westwood",
         "yeah",
     ]),
-    "What TCP of programs runs that choose nothing themselves (such as servers of the Web): CUBIC unless it is set, and \
-     Reno where this machine does not allow CUBIC to everybody (net.ipv4.tcp_allowed_congestion_control).",
+    "Congestion control of TCP in programs that do not choose one (such as web servers): CUBIC unless it is set, and Reno if this machine does not allow CUBIC for all users (net.ipv4.tcp_allowed_congestion_control).",
 );
 
-/// Everything that the settings of a host may name.
+/// All settings of a host.
 const SPECS: [ParamSpec; 18] =
     ParamSpec::join(&[HostSettings::PARAMS, &[CONGESTION_CONTROL, NOISE]]);
 
-/// Where the settings come from.
+/// Source of the settings.
 const KERNEL: &str = "Linux, Documentation/networking/ip-sysctl.rst";
 
-/// What our own transport makes of a setting, if anything.
+/// The equivalent of a setting in our transport, if any.
 fn mirrored(name: &str) -> Option<&'static str> {
     Some(match name {
         "tcp_sack" => "transport parameter sack: off if either end of a connection has 0",
@@ -93,18 +91,17 @@ fn mirrored(name: &str) -> Option<&'static str> {
         "tcp_max_reordering" => "transport parameter max_packet_threshold of the sender",
         "tcp_recovery" => "transport parameter rack of the sender: bit 0",
         "tcp_ecn" => {
-            "transport parameter ecn: on if the client has 1 and the server has not 0; off if either has 0"
+            "transport parameter ecn: on if the client has 1 and the server does not have 0; off if either has 0"
         }
         "tcp_rmem" => {
-            "transport parameter window: half of the most at the receiver, as the kernel keeps half for its own use"
+            "transport parameter window: half of the maximum at the receiver, as the kernel reserves half for overhead"
         }
         "tcp_wmem" => {
-            "transport parameter window: half of the most at the sender, as the kernel keeps half for its own use"
+            "transport parameter window: half of the maximum at the sender, as the kernel reserves half for overhead"
         }
-        "window" => "transport parameter window: the smaller one of both ends",
+        "window" => "transport parameter window: the minimum of both ends",
         "mtu" => {
-            "transport parameter packet_size: the smaller one of both ends, where an end without the setting has the scenario's \
-             packet_size"
+            "transport parameter packet_size: the minimum of both ends, where an end without the setting has the scenario's packet_size"
         }
         "tcp_early_retrans" => "transport parameter tail_loss_probe of the sender: off with 0",
         "tcp_rto_min_us" => "transport parameter min_rto of the sender",
@@ -115,7 +112,7 @@ fn mirrored(name: &str) -> Option<&'static str> {
     })
 }
 
-/// Name of the kernel's setting that is called `name` in scenarios; `None` for those that are none.
+/// Name of the kernel's setting that is called `name` in scenarios; `None` for other settings.
 fn sysctl(name: &str) -> Option<String> {
     name.starts_with("tcp_").then(|| format!("net.ipv4.{name}"))
 }
@@ -160,7 +157,7 @@ impl Host {
             };
             if list.len() != 3 || list.windows(2).any(|pair| pair[0] > pair[1]) || list[2] < 4096 {
                 return Err(refuse(narrows_units::ParamError::Conflict(format!(
-                    "{name} needs three rising numbers of bytes (least, initial, most), the last at least 4096"
+                    "{name} needs three increasing numbers of bytes (minimum, initial, maximum), the last at least 4096"
                 ))));
             }
         }
@@ -189,8 +186,8 @@ impl Host {
         self.settings.mtu.map(|mtu| mtu.get() as u32)
     }
 
-    /// Most payload bytes that a connection may have under way, if that is set. Emulated hosts set
-    /// it on the sockets that receive data (TCP_WINDOW_CLAMP).
+    /// Maximum number of payload bytes that a connection may have in flight, if that is set. Emulated hosts set it on
+    /// the sockets that receive data (TCP_WINDOW_CLAMP).
     pub fn window(&self) -> Option<u64> {
         self.settings.window.map(Bytes::get)
     }
@@ -201,8 +198,7 @@ impl Host {
     }
 }
 
-/// Text as one would write it to the kernel becomes the number or the list that it says; what is
-/// neither stays as it is, for the check to refuse.
+/// Converts text as written to the kernel into a number or a list; other text is unchanged, and the check rejects it.
 fn plain(key: &str, value: &Value) -> Value {
     let Some(text) = value.as_str() else {
         return value.clone();
@@ -236,7 +232,7 @@ pub(crate) fn transport(base: &Config, from: &Host, to: &Host, client_sends: boo
         config.rack = mode & 1 != 0;
     }
     config.sack &= sender.tcp_sack != Some(0) && receiver.tcp_sack != Some(0);
-    // Half of the most.
+    // Half of the maximum.
     let buffer = |sizes: &Option<Vec<u64>>| Some(sizes.as_ref()?.last()? / 2);
     let limits = [
         from.window(),
@@ -318,11 +314,11 @@ mod tests {
             ),
             (
                 json!({"tcp_rmem": "4096"}),
-                "settings of host left: tcp_rmem needs three rising",
+                "settings of host left: tcp_rmem needs three increasing",
             ),
             (
                 json!({"tcp_wmem": [5, 4, 9000]}),
-                "settings of host left: tcp_wmem needs three rising",
+                "settings of host left: tcp_wmem needs three increasing",
             ),
             (
                 json!({"noise": "loud"}),

@@ -1,7 +1,7 @@
-//! The judgement of a live run: what speaks against taking it as a result.
+//! The judgement of a live run: reasons against using it as a result.
 //!
-//! Thresholds are stated here and nowhere else. "Invalid" means that the numbers say something
-//! about the machine and not about the scheme; "degraded" that a careful reader would want to know.
+//! Thresholds are stated here and nowhere else. "Invalid" means that the numbers depend on the machine and not on the
+//! scheme; "degraded" that a careful reader needs to know.
 
 mod pair;
 mod program;
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 /// Processor time and waits of the emulator.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct EmulatorEffort {
-    /// Batches that an interface did not take in full at once.
+    /// Batches that an interface did not accept completely at once.
     pub retries: u64,
     /// Processor time used during the run, waiting included.
     pub cpu_ns: u64,
@@ -26,7 +26,7 @@ pub struct EmulatorEffort {
 }
 
 impl EmulatorEffort {
-    /// That of two threads together: all retries, of the rest what is larger.
+    /// The combination of two threads: the sum of retries, the maximum of the others.
     #[must_use]
     pub fn worst(self, other: EmulatorEffort) -> Self {
         let more = other.work_ratio(1) > self.work_ratio(1);
@@ -47,18 +47,18 @@ impl EmulatorEffort {
 /// Frames that could not be treated as packets of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RefusedFrames {
-    /// No memory was left for them.
+    /// No memory was available for them.
     pub no_memory: u64,
-    /// They were no IPv4 packets.
+    /// They were not IPv4 packets.
     pub foreign: u64,
-    /// Their sender should have been silent already: its flow had stopped.
+    /// They were sent after their flow had stopped.
     pub after_stop: u64,
-    /// There was no way from their host to their destination.
+    /// The network has no route from their host to their destination.
     pub no_route: u64,
 }
 
 impl RefusedFrames {
-    /// Adds those of another thread.
+    /// Adds the counters of another thread.
     pub fn add(&mut self, other: RefusedFrames) {
         self.no_memory += other.no_memory;
         self.foreign += other.foreign;
@@ -84,13 +84,13 @@ pub struct RunMeasurements {
     pub ring_drops: u64,
     /// Frames lost between a host and the emulator, by the counters on both sides.
     pub wire_losses: u64,
-    /// Frames that the emulator did not let in.
+    /// Frames that the emulator did not admit.
     pub refused: RefusedFrames,
     /// Step of the wall clock during the run.
     pub clock_step_ns: i64,
     /// Share of all processor time that the hypervisor took.
     pub stolen_ratio: f64,
-    /// Calls that the kernel left out, by the name of the scheme whose program noticed it.
+    /// Calls that the kernel omitted, by the name of the scheme whose program detected it.
     pub missed_calls: BTreeMap<String, u64>,
     /// The endpoints.
     pub endpoints: Vec<EndpointMeasurements>,
@@ -111,18 +111,18 @@ pub struct EndpointMeasurements {
     pub active_ns: u64,
     /// Packets of the flow that arrived at the other host.
     pub delivered: u64,
-    /// Its report; `None` if there never was one.
+    /// Its report; `None` if it never reported.
     pub outcome: Option<EndpointOutcome>,
-    /// The way in which it ended, if not as it should.
+    /// The failure with which it ended, if any.
     pub failure: Option<String>,
 }
 
 const US: u64 = 1_000;
 const MS: u64 = 1_000_000;
-/// An endpoint that notices something later than this is told of: several times what a scheduler lets a process wait
-/// that shares its processor with another.
+/// Delay of an endpoint beyond which it is reported: several times the wait of a process that shares its processor with
+/// another.
 const HELD_UP_NS: u64 = 10 * MS;
-/// The share of a run that is lost with a standstill, as in throughput, from which on it counts: that of waiting for a
+/// Minimum share of a run, and thus of throughput, that a standstill must take to count: the same as for waiting for a
 /// processor.
 const MIN_STANDSTILL: f64 = 0.05;
 
@@ -165,7 +165,7 @@ fn judge_lateness(run: &mut RunDocument, measured: &RunMeasurements) {
         );
         run.judge(Severity::Degraded, "lateness", text);
     }
-    // If everything stood still, flows send nothing meanwhile, and few packets are late.
+    // During a complete standstill flows send nothing, so that few packets are late.
     let stood = late.max_ns as f64 / measured.duration_ns.max(1) as f64;
     if stood > MIN_STANDSTILL {
         let text = format!(
@@ -234,13 +234,13 @@ fn judge_emulator(run: &mut RunDocument, measured: &RunMeasurements) {
     lost(
         measured.refused.no_memory,
         "no_memory",
-        "found no memory left in the emulator",
+        "found no free memory in the emulator",
         run,
     );
     lost(
         measured.refused.foreign,
         "foreign",
-        "on the wires were none of IPv4",
+        "on the wires were not IPv4",
         run,
     );
     lost(
@@ -260,8 +260,7 @@ fn judge_emulator(run: &mut RunDocument, measured: &RunMeasurements) {
 
 fn judge_missed(run: &mut RunDocument, scheme: &str, count: u64) {
     let text = format!(
-        "The kernel did not ask {scheme} for the window after a loss or a mark ({count} times), took a wrong one \
-         and sent a burst."
+        "The kernel did not ask {scheme} for the window after a loss or a mark ({count} times), used a wrong one and sent a burst."
     );
     run.judge(Severity::Degraded, "missed_calls", text);
 }
@@ -314,7 +313,7 @@ fn judge_endpoint(run: &mut RunDocument, endpoint: &EndpointMeasurements) {
         );
         run.judge(severity, "endpoint_starved", text);
     }
-    // Too short to be a share of the run, but visible as a gap in what the flow sends or as a late answer.
+    // Too short to be a significant share of the run, but visible as a gap in the flow's packets or as a late answer.
     if waited <= 0.10 && outcome.latest_ns > HELD_UP_NS {
         let text = format!(
             "The {role} of flow {flow} was held up for {:.1} ms by the machine, which shows as a gap in its packets.",

@@ -10,21 +10,21 @@ use narrows_transport::{
 };
 use narrows_units::{Ecn, Time};
 
-/// An endpoint of the core. An enum, because bulk transport takes four calls per packet, which are inlined; its two
-/// machines stand in it, because a box costs a miss of the cache for each of these calls.
+/// An endpoint of the core. An enum, because bulk transport makes four calls per packet, which are inlined; its two
+/// machines are stored inline, because a box would cost a cache miss for each of these calls.
 #[allow(clippy::large_enum_variant)]
 pub enum Machine {
     /// Sends the bytes of a stream.
     Sender(Sender),
-    /// Acknowledges them.
+    /// Receives and acknowledges them.
     Receiver(Receiver),
     /// Sends media.
     MediaSender(Box<dyn MediaSender>),
-    /// Reports on them.
+    /// Receives and reports on media.
     MediaReceiver(Box<dyn MediaReceiver>),
     /// Sends datagrams.
     DatagramSource(DatagramSource),
-    /// Judges them.
+    /// Receives and evaluates datagrams.
     DatagramSink(DatagramSink),
 }
 
@@ -60,7 +60,7 @@ impl Endpoint for Machine {
 }
 
 impl Machine {
-    /// Lets it send all it may, packet by packet, through `send`. What kind it is is asked once.
+    /// Lets it send all that it may, packet by packet, through `send`. The kind is dispatched once.
     #[inline]
     pub fn transmit_all(
         &mut self,
@@ -106,7 +106,7 @@ impl Machine {
         matches!(self, Machine::MediaSender(_) | Machine::MediaReceiver(_))
     }
 
-    /// The flow is stopped: nothing is sent any more.
+    /// Stops the flow: no more data are sent.
     pub fn stop(&mut self) {
         match self {
             Machine::Sender(sender) => sender.stop(),
@@ -115,7 +115,7 @@ impl Machine {
         }
     }
 
-    /// State for plots, of senders that have one.
+    /// State for plots, for senders that have one.
     pub fn snapshot(&self) -> Option<SenderSnapshot> {
         match self {
             Machine::Sender(sender) => Some(sender.snapshot()),
@@ -124,7 +124,7 @@ impl Machine {
         }
     }
 
-    /// Adds its counters. A sink has more to tell than these.
+    /// Adds its counters. A sink has further counters.
     pub fn count(&self, totals: &mut ConnectionTotals) {
         match self {
             Machine::Sender(sender) => totals.add_sender(sender),

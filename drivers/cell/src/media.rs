@@ -1,5 +1,5 @@
-//! Flows of real-time schemes: how their ends are built, and how what both ends tell of the frames of video
-//! becomes one table.
+//! Flows of real-time schemes: construction of their ends, and joining of both ends' reports about video frames into
+//! one table.
 
 use crate::{Cell, CellError, Flow, SchemeRef};
 use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, MediaSetup};
@@ -32,7 +32,7 @@ fn scheme_of(flow: &Flow) -> Result<(&'static Media, &Params), CellError> {
     match &flow.scheme {
         SchemeRef::Media(scheme, params) => Ok((scheme, params)),
         _ => Err(CellError::Conflict(format!(
-            "flow {}: {} is no real-time scheme of ours",
+            "flow {}: {} is not a native real-time scheme",
             flow.flow, flow.name
         ))),
     }
@@ -42,7 +42,7 @@ fn setup(cell: &Cell, flow: &Flow, stream: &str) -> MediaSetup {
     let payload = cell.transport(flow, flow.from).mss();
     MediaSetup {
         now: flow.start,
-        // What our transport would send in a full packet over the same hosts.
+        // The size of a full packet of our transport between the same hosts.
         packet_size: wire::IP_UDP + wire::DATA_HEADER + payload as u32,
         random: Stream::new(cell.seed, stream),
     }
@@ -55,8 +55,9 @@ fn refuse(flow: &Flow, error: ParamError) -> CellError {
     }
 }
 
-/// One table of what the sender and the receiver of `flow` tell of its frames, and how many frames arrived
-/// that were never sent. A frame of which the receiver tells twice is there twice, for the verifier to see.
+/// Joins the reports of the sender and the receiver of `flow` about its frames into one table; also returns the number
+/// of frames that arrived but were never sent. A frame that the receiver reports twice has two rows, which the verifier
+/// detects.
 pub fn merge_frames(
     flow: u16,
     sent: &[FrameSent],
@@ -89,8 +90,8 @@ pub fn merge_frames(
     (rows, strangers)
 }
 
-/// Frames of a program by numbers like those of our schemes, 0, 1, 2 ... in the order of their capture, in the place of
-/// whatever numbers the program has given them. What arrived that was never sent gets numbers behind all others.
+/// Renumbers the frames of a program like those of native schemes, 0, 1, 2 ... in the order of their capture. Frames
+/// that arrived but were never sent have numbers behind all others.
 pub(crate) fn number_frames(sent: &mut [FrameSent], arrived: &mut [FrameArrived]) {
     sent.sort_by_key(|frame| frame.at);
     let mut numbers = BTreeMap::new();
@@ -104,7 +105,7 @@ pub(crate) fn number_frames(sent: &mut [FrameSent], arrived: &mut [FrameArrived]
     }
 }
 
-/// Judges a run in which frames of `flow` arrived that its sender never told of.
+/// Judges a run in which frames of `flow` arrived that its sender never reported.
 pub fn judge_frames(run: &mut RunDocument, flow: &Flow, strangers: u64) {
     if strangers > 0 {
         let text = format!(
@@ -133,7 +134,7 @@ mod tests {
             key: false,
             discarded: false,
         };
-        // Stamps of RTP, which begin anywhere and wrap.
+        // RTP time stamps, which begin anywhere and wrap.
         let mut sent = [
             frame(2_000, 80),
             frame(4_294_964_000, 0),
@@ -175,7 +176,7 @@ mod tests {
         let ms = |ms: u64| Some(ms * 1_000_000);
         assert_eq!(times, [ms(50), ms(170), None, ms(160)]);
         assert!(rows[0].key && rows[2].discarded && rows.iter().all(|row| row.flow == 7));
-        // What does not fit is not hidden.
+        // Mismatches are not hidden.
         let (rows, strangers) = merge_frames(
             7,
             &[sent(0)],

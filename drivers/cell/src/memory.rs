@@ -1,4 +1,4 @@
-//! A record that is measured and forgotten: the rows of its files, which are never written.
+//! A record that is only measured: the rows of its files, which are never written.
 
 use crate::Cell;
 use crate::folder::judge_by_verifier;
@@ -9,24 +9,25 @@ use narrows_record::{
 };
 use std::sync::Arc;
 
-/// What [`crate::RecordFolder`] would write, collected in memory. Kept rows are the same, so metrics and findings are.
+/// The rows that [`crate::RecordFolder`] would write, collected in memory. The rows are the same, and therefore metrics
+/// and findings.
 #[derive(Debug, Default)]
 pub struct RecordRows {
     /// Packets, of `record: packets`.
     pub packets: Option<Vec<Chunk>>,
     /// States of the senders.
     pub states: Vec<StateRow>,
-    /// Values that schemes published beyond these.
+    /// Values that schemes published in addition.
     pub traces: Vec<TraceRow>,
     /// Samples of the queues.
     pub queues: Vec<QueueRow>,
-    /// Transfers of applications, whatever the cell wants to keep of them.
+    /// Transfers of applications, regardless of what the cell asks to record.
     pub transfers: Vec<TransferRow>,
-    /// Those that are in histograms already.
+    /// Transfers that are in histograms already.
     pub counted: Completions,
     /// Frames of video.
     pub frames: Vec<FrameRow>,
-    /// Capacity of servers of which the cell does not tell it.
+    /// Capacity of servers for which the cell does not specify it.
     pub capacity: Vec<CapacityRow>,
 }
 
@@ -34,7 +35,7 @@ impl RecordRows {
     /// The record of `cell`, verified and judged like one that is written; `bins` is the log of `record: bins`.
     ///
     /// # Errors
-    /// A document that is not one of a run.
+    /// A document that does not describe a run.
     pub fn complete(
         mut self,
         cell: &Cell,
@@ -76,7 +77,7 @@ fn rows<R>(rows: Vec<R>) -> Content<R> {
     Content::Rows(Arc::new(rows))
 }
 
-/// Nothing if there are no rows, as a folder has no such file then.
+/// `None` without rows, as a folder has no such file then.
 fn if_any<R>(found: Vec<R>) -> Option<Content<R>> {
     (!found.is_empty()).then(|| rows(found))
 }

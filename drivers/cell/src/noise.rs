@@ -1,17 +1,17 @@
-//! The noise of hosts: how late a process acts on what it waits for, as measured.
+//! The noise of hosts: measured delays with which a process reacts to the events that it waits for.
 //!
 //! A distribution is one file in `noise/` and its name in the registry below. Its format is JSON:
 //!
 //! | member | meaning |
 //! | --- | --- |
 //! | `format` | `narrows/host-noise/1` |
-//! | `source` | who measured it, on what, how |
-//! | `batch` | datagrams that one look into a socket takes at most |
-//! | `arrivals_ns` | from the arrival of a datagram at a process that sleeps until it has read it |
-//! | `timers_ns` | from the time for which a timer was set until the process acts |
+//! | `source` | who measured it, on which machine, and how |
+//! | `batch` | maximum number of datagrams that one read of a socket takes |
+//! | `arrivals_ns` | from the arrival of a datagram for a sleeping process until it is read |
+//! | `timers_ns` | from the expiry of a timer until the process acts |
 //!
-//! Both are lists of `[share, ns]` from share 0 to share 1, neither falling: that share of the delays is at most so
-//! long. Between two points the delay is interpolated linearly in the share.
+//! Both are lists of `[share, ns]` from share 0 to share 1, both non-decreasing: that share of the delays is at most
+//! `ns`. Between two points the delay is interpolated linearly in the share.
 
 use narrows_units::{Span, Stream};
 use serde::Deserialize;
@@ -22,7 +22,7 @@ macro_rules! noises {
         const FILES: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("noise/", $name, ".json")))),+];
 
-        /// Values of a host's setting `noise`: nothing, or the name of a distribution.
+        /// Values of a host's setting `noise`: `none`, or the name of a distribution.
         pub const NOISES: &[&str] = &["none", $($name),+];
     };
 }
@@ -34,14 +34,14 @@ noises!("linux-vm");
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct Noise {
     format: String,
-    /// Source: by whom it was measured, on what, how.
+    /// Source: who measured it, on which machine, and how.
     pub source: String,
-    /// Datagrams that one look into a socket takes at most.
+    /// Maximum number of datagrams that one read of a socket takes.
     pub batch: usize,
-    /// From the arrival of a datagram at a process that sleeps until it has read it.
+    /// From the arrival of a datagram for a sleeping process until it is read.
     #[serde(rename = "arrivals_ns")]
     pub arrivals: Delays,
-    /// From the time for which a timer was set until the process acts.
+    /// From the expiry of a timer until the process acts.
     #[serde(rename = "timers_ns")]
     pub timers: Delays,
 }
@@ -104,7 +104,7 @@ impl Delays {
             return Ok(());
         }
         Err(format!(
-            "{name} must go from share 0 to share 1, with rising shares and delays that do not fall"
+            "{name} must go from share 0 to share 1, with increasing shares and non-decreasing delays"
         ))
     }
 }

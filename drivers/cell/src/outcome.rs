@@ -1,4 +1,4 @@
-//! Reports of the ends of a flow when it is over, as documents of JSON.
+//! Reports of the ends of a flow when it has ended, as JSON documents.
 
 use crate::{ProgramReport, state_row, trace_rows};
 use narrows_media::FrameSent;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 pub enum Role {
     /// Sends the data.
     Sender,
-    /// Receives it.
+    /// Receives the data.
     Receiver,
 }
 
@@ -33,9 +33,9 @@ impl Role {
 pub struct EndpointOutcome {
     /// Name of the congestion control in force, as read back.
     pub read_back: Option<String>,
-    /// Counters, from a sender.
+    /// Counters of a sender.
     pub sender: SenderCounters,
-    /// Counters, from a receiver.
+    /// Counters of a receiver.
     pub receiver: ReceiverCounters,
     /// Samples of the state.
     pub states: Vec<StateSample>,
@@ -49,7 +49,7 @@ pub struct EndpointOutcome {
     pub run_ns: u64,
     /// See `run_ns`.
     pub wait_ns: u64,
-    /// The longest time by which the endpoint noticed late that its time had come or a datagram had arrived.
+    /// The maximum delay with which the endpoint noticed an expired timer or a datagram.
     pub latest_ns: u64,
     /// Its wake-up delays.
     pub woken: WakeupDelays,
@@ -57,15 +57,15 @@ pub struct EndpointOutcome {
     pub problem: Option<String>,
     /// Load that the application offered, from the end at which it runs.
     pub offer: Option<OfferedLoad>,
-    /// Transfers whose last byte arrived at this end, and when, by number.
+    /// Transfers whose last byte arrived at this end: number and time.
     pub ended: Vec<(u32, u64)>,
     /// Connections that broke before the flow stopped.
     pub broken: u64,
     /// Frames of video, from the sender of a real-time scheme.
     pub frames: Vec<SentFrame>,
-    /// Frames of which everything arrived, and when, by number, from the receiver of one.
+    /// Frames that arrived completely, from the receiver of a real-time scheme: number and time.
     pub whole: Vec<(u64, u64)>,
-    /// The process of a program, where that is the end of the flow.
+    /// The process of a program, if that is the end of the flow.
     pub program: Option<Box<ProgramReport>>,
 }
 
@@ -85,17 +85,17 @@ pub struct WakeupDelays {
 pub struct WakeupDelay {
     /// Number of wake-ups.
     pub count: u64,
-    /// Shares of them, and by how many ns these were late at most.
+    /// Shares of them, with their maximum delay in ns.
     pub quantiles_ns: Vec<(f64, u64)>,
 }
 
-/// Shares at which quantiles are told: close together where a few decide, at the late end.
+/// Shares at which quantiles are reported: close together at the late end, where a few wake-ups matter.
 const SHARES: [f64; 15] = [
     0.0, 0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999, 1.0,
 ];
 
 impl WakeupDelays {
-    /// From what was counted.
+    /// From the counted delays.
     pub fn of(arrivals: &Histogram, timers: &Histogram) -> Self {
         let late = |histogram: &Histogram| WakeupDelay {
             count: histogram.total(),
@@ -114,8 +114,8 @@ impl WakeupDelays {
     }
 }
 
-/// A [`FrameSent`] in a form that can be sent: number, when it was captured, bytes, whether it stands alone
-/// and whether it was thrown away.
+/// A [`FrameSent`] in a form that can be sent: number, time of capture, bytes, whether it is a key frame and whether it
+/// was discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SentFrame(u64, u64, u32, bool, bool);
 
@@ -155,7 +155,7 @@ pub struct OfferedLoad {
     pub connections: u64,
     /// Datagrams sent.
     pub datagrams: u64,
-    /// True if supply without limit was granted, so that the load has no number.
+    /// True if unlimited data were offered, so that the load is not a number.
     pub unlimited: bool,
     /// Numbers that the application publishes.
     pub facts: Vec<(String, f64)>,
@@ -174,7 +174,7 @@ pub struct TransferReport {
     pub bytes: u64,
     /// When the application asked for it.
     pub started_ns: u64,
-    /// When its last byte arrived, as far as this end knows.
+    /// When its last byte arrived, if this end knows.
     pub ended_ns: Option<u64>,
 }
 
@@ -194,7 +194,7 @@ pub struct TcpLimits {
     pub starved: u64,
 }
 
-/// A [`StateRow`] in a form that can be sent; its flow is the receiver's to say.
+/// A [`StateRow`] in a form that can be sent; the receiver adds the flow.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct StateSample(StateRow);
@@ -213,7 +213,7 @@ impl StateSample {
 }
 
 impl EndpointOutcome {
-    /// Replaces every time in it, for a record whose clock is another.
+    /// Converts all its times, for a record with another clock.
     pub fn map_times(&mut self, time: impl Fn(u64) -> u64) {
         for state in &mut self.states {
             state.0.time_ns = time(state.0.time_ns);
@@ -236,7 +236,7 @@ impl EndpointOutcome {
         }
     }
 
-    /// Adds the state of a sender of ours at `now`, and what its scheme tells beyond that.
+    /// Adds the state of a native sender at `now`, and further values of its scheme.
     pub fn add_state(&mut self, now: Time, snapshot: &SenderSnapshot) {
         let state = state_row(0, now.ns(), snapshot);
         self.states.push(StateSample::from(state));

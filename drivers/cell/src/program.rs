@@ -1,18 +1,18 @@
-//! A program of somebody else as both ends of a flow: what is started in its two hosts, when it is ready, and how it
-//! ends. Manifests (`narrows/program/1`) are read and checked in Python; cells hold plain data.
+//! An external program as both ends of a flow: the processes in its two hosts, their readiness, and their end.
+//! Manifests (`narrows/program/1`) are read and checked in Python; cells contain plain data.
 
 use crate::{Cell, CellError, Flow, Role, SchemeRef};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-/// The two processes of a program, by who waits for whom.
+/// The two processes of a program, by their role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Side {
-    /// Starts ahead and waits to be called.
+    /// Starts before the run and waits for connections.
     Listener,
-    /// Starts with the flow and calls the other.
+    /// Starts with the flow and connects to the listener.
     Connector,
 }
 
@@ -25,7 +25,7 @@ impl Side {
         }
     }
 
-    /// The other one.
+    /// The other side.
     pub const fn other(self) -> Side {
         match self {
             Side::Listener => Side::Connector,
@@ -34,7 +34,7 @@ impl Side {
     }
 }
 
-/// The sign by which a process is known to be ready.
+/// The sign that a process is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Readiness {
@@ -55,9 +55,9 @@ pub enum StandardInput {
     /// Empty.
     #[default]
     Null,
-    /// Open, without anything in it.
+    /// Open, without any input.
     Open,
-    /// As much as is read.
+    /// As much input as is read.
     Endless,
 }
 
@@ -70,14 +70,14 @@ pub struct SidePlan {
     /// Variables that are set for it, with placeholders.
     #[serde(default)]
     pub env: BTreeMap<String, String>,
-    /// Working folder; that of its logs if there is none.
+    /// Working folder; by default that of its logs.
     #[serde(default)]
     pub folder: Option<String>,
     /// Standard input.
     #[serde(default)]
     pub stdin: StandardInput,
-    /// Sign that it is ready. A connector that has one starts ahead of the run too, and is told with a line on its
-    /// standard input when its flow begins.
+    /// Sign that it is ready. A connector with one also starts before the run, and a line on its standard input signals
+    /// the start of its flow.
     #[serde(default)]
     pub ready: Option<Readiness>,
 }
@@ -88,9 +88,9 @@ pub struct SidePlan {
 pub enum EndsWith {
     /// A signal when the flow stops; before that it must not end.
     Signal,
-    /// The duration that it was told.
+    /// The duration that was passed to it.
     Duration,
-    /// Everything that it had to send, whenever that was.
+    /// Completion of its transfer, at any time.
     Done,
 }
 
@@ -98,11 +98,11 @@ pub enum EndsWith {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EndPlan {
-    /// After which event.
+    /// The event after which it ends.
     pub when: EndsWith,
     /// Number of the signal.
     pub signal: i32,
-    /// Time that it then has until it is killed.
+    /// Time from the signal until it is killed.
     pub grace_ns: u64,
 }
 
@@ -110,9 +110,9 @@ pub struct EndPlan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProgramLimits {
-    /// Longest time until a process that starts ahead is ready.
+    /// Maximum time until a process that starts before the run is ready.
     pub ready_ns: u64,
-    /// Memory: of the program together where control groups can be had, otherwise the private memory of each of its
+    /// Memory: of the whole program if control groups are available, otherwise the private memory of each of its
     /// processes (`RLIMIT_DATA`).
     #[serde(default)]
     pub memory_bytes: Option<u64>,
@@ -140,30 +140,30 @@ pub struct Program {
     pub manifest: String,
     /// The side that sends the data.
     pub data: Side,
-    /// Command that prints the version; none if empty.
+    /// Command that prints the version; empty if there is none.
     #[serde(default)]
     pub version: Vec<String>,
     /// Files that it needs, whose hashes are recorded.
     #[serde(default)]
     pub files: Vec<String>,
-    /// The process that starts ahead.
+    /// The process that starts before the run.
     pub listener: SidePlan,
-    /// The process that calls it.
+    /// The process that connects to it.
     pub connector: SidePlan,
     /// How it ends.
     pub end: EndPlan,
     /// Limits of each process.
     pub limits: ProgramLimits,
-    /// True if one listener serves all flows of this program that have the same place for it.
+    /// True if one listener serves all flows of this program with the same host for it.
     #[serde(default)]
     pub shared: bool,
-    /// File in the folders of both sides in which they tell of frames of video, if it sends any.
+    /// File in the folders of both sides in which they report video frames, if any.
     #[serde(default)]
     pub frames: Option<String>,
-    /// File in the folder of the side that receives in which a player tells of segments, for those who read it.
+    /// File in the folder of the receiving side in which a player reports segments; only stored.
     #[serde(default)]
     pub segments: Option<String>,
-    /// Metrics that it reports itself, for those who read its output.
+    /// Metrics that it reports in its output.
     #[serde(default)]
     pub reports: serde_json::Value,
 }
@@ -185,12 +185,12 @@ impl Program {
         }
     }
 
-    /// Longest time until a process that starts ahead is ready.
+    /// Maximum time until a process that starts before the run is ready.
     pub fn ready_limit(&self) -> Duration {
         Duration::from_nanos(self.limits.ready_ns)
     }
 
-    /// Refuses what cannot be started.
+    /// Rejects programs that cannot be started.
     pub(crate) fn check(&self, flow: u16) -> Result<(), CellError> {
         let refuse = |text: &str| Err(CellError::Conflict(format!("flow {flow}: {text}")));
         if self.listener.command.is_empty() || self.connector.command.is_empty() {
@@ -200,7 +200,7 @@ impl Program {
             return refuse("the listener of a program needs a sign that it is ready");
         }
         if !matches!(self.connector.ready, None | Some(Readiness::Line(_))) {
-            return refuse("a connector says with a line that it is ready");
+            return refuse("a connector must signal with a line that it is ready");
         }
         if !(1..=64).contains(&self.end.signal) {
             return refuse("signals go from 1 to 64");
@@ -210,7 +210,7 @@ impl Program {
 }
 
 impl Cell {
-    /// The flows whose ends are programs, with these.
+    /// The flows whose ends are programs, with their programs.
     pub fn programs(&self) -> impl Iterator<Item = (&Flow, &Program)> {
         self.flows.iter().filter_map(|flow| match &flow.scheme {
             SchemeRef::Program(program) => Some((flow, &**program)),
@@ -218,8 +218,9 @@ impl Cell {
         })
     }
 
-    /// Hosts that a flow has for itself, sender and receiver: numbered behind those of the network, and attached to it
-    /// where the flow's hosts are. Flows of programs have them, so that every packet is known whatever ports they use.
+    /// Private hosts of a flow, sender and receiver: numbered behind those of the network, and attached where the
+    /// flow's hosts are. Flows of programs have them, so that every packet can be assigned to its flow regardless of
+    /// ports.
     pub fn own_hosts(&self, flow: u16) -> Option<[u16; 2]> {
         let mut next = self.hosts.len() as u16;
         let mut found: Vec<(u16, [u16; 2])> = Vec::new();
@@ -245,8 +246,8 @@ impl Cell {
         None
     }
 
-    /// The flow whose listener serves a flow of a program: its own, or of those with the same program in the same
-    /// place the first, where the manifest asks for one process.
+    /// The flow whose listener serves a flow of a program: itself or, if the manifest asks for one process, the first
+    /// flow with the same program on the same host.
     pub fn leader(&self, flow: u16) -> Option<u16> {
         let place = |flow: &Flow, program: &Program| match program.side_at(Role::Sender) {
             Side::Listener => flow.from,
@@ -283,13 +284,13 @@ pub struct ProgramReport {
     pub env: BTreeMap<String, String>,
     /// Working folder.
     pub folder: String,
-    /// The file that was started, the files that the manifest names, then the libraries that were mapped, with hashes.
+    /// The started file, the files that the manifest names, then the mapped libraries, with hashes.
     pub files: Vec<ProgramFile>,
-    /// What the version command has printed.
+    /// Output of the version command.
     pub version: Option<String>,
     /// When it was started, from the start of the run (negative: before).
     pub started_ns: Option<i64>,
-    /// Time from its start until it was ready, if it started ahead of the run.
+    /// Time from its start until it was ready, if it started before the run.
     pub ready_ns: Option<u64>,
     /// When it ended, from the start of the run.
     pub ended_ns: Option<i64>,
@@ -297,17 +298,17 @@ pub struct ProgramReport {
     pub exit: Option<i32>,
     /// Signal that ended it.
     pub signal: Option<i32>,
-    /// True if it was still running when it was to stop.
+    /// True if it was still running when it had to stop.
     pub stopped: bool,
-    /// True if it had to be killed, because it did not end within its grace.
+    /// True if it had to be killed, because it did not end within its grace period.
     pub killed: bool,
-    /// True if it was killed because it ran for longer than it may.
+    /// True if it was killed because it exceeded its limit of time.
     pub overran: bool,
-    /// True if it or one of its processes was killed because it used more memory than it may.
+    /// True if it or one of its processes was killed because it exceeded its limit of memory.
     pub out_of_memory: bool,
-    /// What held its limit of memory, if it has one: `cgroup` or `rlimit`.
+    /// What enforced its limit of memory, if it has one: `cgroup` or `rlimit`.
     pub memory_by: Option<String>,
-    /// What keeps its processes together: `namespace`, which the kernel ends as a whole, or `subreaper`.
+    /// How its processes are tracked: `namespace`, which the kernel ends as a whole, or `subreaper`.
     pub kept_by: String,
     /// Names of processes that it left behind, which were killed.
     pub left: Vec<String>,

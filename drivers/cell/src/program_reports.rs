@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 pub struct ProgramReports(BTreeMap<(u16, &'static str), ProgramReport>);
 
 impl ProgramReports {
-    /// Out of what the ends of flows have reported.
+    /// Collects the reports of the ends of flows.
     pub fn new(reports: impl Iterator<Item = (u16, Role, ProgramReport)>) -> Self {
         let named = reports.map(|(flow, role, report)| ((flow, role.name()), report));
         ProgramReports(named.collect())

@@ -24,7 +24,7 @@ fn scheme(scheme: &Scheme) -> Value {
     Value::Object(object)
 }
 
-/// A real-time scheme stands among the others, and says what it is.
+/// A real-time scheme is listed among the others, with its kind.
 fn media(scheme: &Media) -> Value {
     let mut object = words(scheme.words());
     let page = narrows_media::schemes::page(scheme.name);
@@ -69,9 +69,8 @@ fn profile(profile: &Profile, specs: &[ParamSpec]) -> Value {
     })
 }
 
-/// Schemes, BPF programs, queues, link elements, rate servers, the transport, kinds of traffic and settings of
-/// hosts, with their parameters: what
-/// scenario validation, the schema, the command line and the reference are derived from.
+/// Schemes, BPF programs, queues, link elements, rate servers, the transport, kinds of traffic and settings of hosts,
+/// with their parameters. Scenario validation, the schema, the command line and the reference are derived from it.
 pub fn registry() -> Value {
     let entries = |all: &[Entry]| all.iter().map(Entry::to_json).collect::<Vec<_>>();
     json!({

@@ -1,5 +1,5 @@
-//! Reports of the ends of flows as members of `run.json` and rows of the smaller files: the same on
-//! all planes on which processes send.
+//! Reports of the ends of flows as members of `run.json` and rows of the smaller files: common to all planes on which
+//! processes send.
 
 use crate::error::RunError;
 use crate::judgement::EndpointMeasurements;
@@ -16,7 +16,7 @@ use narrows_units::Time;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 
-/// One end of one flow when its run is over.
+/// One end of one flow after the run.
 #[derive(Clone, Debug)]
 pub struct FlowEnd {
     /// Number of the flow.
@@ -25,9 +25,9 @@ pub struct FlowEnd {
     pub role: Role,
     /// Duration of the flow.
     pub active_ns: u64,
-    /// Its report; `None` if there never was one.
+    /// Its report; `None` if it never reported.
     pub outcome: Option<EndpointOutcome>,
-    /// The way in which it ended, if not as it should.
+    /// The failure with which it ended, if any.
     pub failure: Option<String>,
 }
 
@@ -43,7 +43,7 @@ pub struct FlowDeliveries {
 /// Reports of all ends together.
 #[derive(Debug, Default)]
 pub struct EndpointResults {
-    /// For the judgement.
+    /// Measurements for the judgement.
     pub endpoints: Vec<EndpointMeasurements>,
     states: Vec<StateRow>,
     traces: Vec<TraceRow>,
@@ -52,8 +52,8 @@ pub struct EndpointResults {
 }
 
 impl EndpointResults {
-    /// Puts what `ends` have told together, flow by flow. `run` gets the summaries of the flows, each
-    /// beginning with what `describe` says, and reasons where frames were invented.
+    /// Combines the reports of `ends`, flow by flow. Adds the summaries of the flows to `run`, each starting from
+    /// `describe`, and reasons for frames that were never sent.
     pub fn gather(
         cell: &Cell,
         mut ends: Vec<FlowEnd>,
@@ -61,7 +61,7 @@ impl EndpointResults {
         seen: impl Fn(u16) -> FlowDeliveries,
         run: &mut RunDocument,
     ) -> Self {
-        // Where the application runs at the receiver, it says what was wanted of the sender.
+        // If the application runs at the receiver, its report says what the sender had to send.
         ends.sort_by_key(|end| (end.flow, end.role == Role::Sender));
         let mut results = EndpointResults::default();
         for flow in &cell.flows {
@@ -106,7 +106,7 @@ impl EndpointResults {
                     at: Time::from_ns(at),
                 }));
                 offer = offer.or(outcome.offer.take());
-                // Of programs nobody knows when they wake up.
+                // Wake-ups of programs are not known.
                 if outcome.program.is_none() {
                     let woken = summary.other.entry("woken").or_insert_with(|| json!({}));
                     woken[end.role.name()] = json!(outcome.woken);
@@ -147,7 +147,7 @@ impl EndpointResults {
                 transfer: noted.transfer,
                 bytes: noted.bytes,
                 started_ns: noted.started_ns,
-                // The two ends read one clock, a moment apart, or two whose relation has an error.
+                // The two ends read one clock at slightly different times, or two clocks whose relation has an error.
                 ended_ns: noted.ended_ns.or(there).map(|at| at.max(noted.started_ns)),
             }
         }));
@@ -173,9 +173,9 @@ impl EndpointResults {
     }
 }
 
-/// True if packets of a flow must have arrived: not where the application never asked for anything.
+/// True if packets of a flow must have arrived; false if the application never asked for any data.
 fn wanted(flow: &Flow, offer: Option<&OfferedLoad>) -> bool {
-    // What programs have to send is judged by what they are.
+    // The traffic of programs is judged separately.
     let program = matches!(flow.scheme, SchemeRef::Program(_));
     let datagrams = flow.traffic.kind.class == Class::Datagrams;
     !program
@@ -199,7 +199,8 @@ fn capped(cell: &Cell, flow: &Flow) -> bool {
     })
 }
 
-/// Describes the load that the application of a flow offered, where it chooses that itself, and its own numbers.
+/// Describes the load that the application of a flow offered, if it chooses that itself, and the numbers that it
+/// publishes.
 fn describe_offer(summary: &mut FlowSummary, cell: &Cell, flow: &Flow, offer: &OfferedLoad) {
     let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
     if !offer.unlimited && seconds > 0.0 {

@@ -1,4 +1,4 @@
-//! From the core's counters and snapshots to the rows and members of records.
+//! Converts the core's counters and snapshots into rows and members of records.
 
 use crate::{Cell, Flow, GIT, SchemeRef, VERSION};
 use narrows_net::{Network, Packet};
@@ -20,7 +20,7 @@ pub fn element_names<P: Packet + 'static>(network: &Network<P>) -> Vec<String> {
 }
 
 /// Counters of every element until `end`. Servers that the timeline replaced (`replaced`, see
-/// [`crate::Cell::replaced_rates`]) do not tell what they could have carried together.
+/// [`crate::Cell::replaced_rates`]) do not report their total capacity.
 pub fn element_counters<P: Packet + 'static>(
     network: &Network<P>,
     end: Time,
@@ -78,7 +78,7 @@ pub fn capacity_rows<P: Packet + 'static>(
     rows.collect()
 }
 
-/// The counters of our sender, or the sum of those of several, as records have them.
+/// The counters of a native sender, or their sum over several, in the form of records.
 pub fn sender_counters(counters: &narrows_transport::SenderCounters) -> SenderCounters {
     SenderCounters {
         sent_packets: Some(counters.sent_packets),
@@ -91,7 +91,7 @@ pub fn sender_counters(counters: &narrows_transport::SenderCounters) -> SenderCo
     }
 }
 
-/// The counters of our receiver, or the sum of those of several, as records have them.
+/// The counters of a native receiver, or their sum over several, in the form of records.
 pub fn receiver_counters(counters: &narrows_transport::ReceiverCounters) -> ReceiverCounters {
     ReceiverCounters {
         received_packets: Some(counters.received_packets),
@@ -101,7 +101,7 @@ pub fn receiver_counters(counters: &narrows_transport::ReceiverCounters) -> Rece
     }
 }
 
-/// The report of a sink of datagrams as records have it.
+/// The report of a sink of datagrams in the form of records.
 pub fn sink_counters(report: &DatagramReport) -> ReceiverCounters {
     ReceiverCounters {
         received_packets: Some(report.arrived),
@@ -118,14 +118,14 @@ pub fn sink_counters(report: &DatagramReport) -> ReceiverCounters {
     }
 }
 
-/// Load that the application of `flow` offered while the flow ran, where it chooses that itself.
+/// Load that the application of `flow` offered while the flow ran, if it chooses that itself.
 pub fn offered(cell: &Cell, flow: &Flow, offered: &Offered) -> Option<narrows_record::Offered> {
     let seconds = flow.stop.min(cell.duration).since(flow.start).secs();
     let (bytes, mean_bps) = offered.load(seconds)?;
     Some(narrows_record::Offered { bytes, mean_bps })
 }
 
-/// The summary of a flow without its counters: what it is.
+/// The summary of a flow without its counters.
 pub fn described(flow: &Flow) -> FlowSummary {
     let ours = |name: &str, params: &Params| Fingerprint {
         kind: "native".into(),
@@ -148,13 +148,13 @@ pub fn described(flow: &Flow) -> FlowSummary {
             name: name.clone(),
             ..Fingerprint::default()
         },
-        // What was loaded, and with which parameters, only the driver that loads it knows.
+        // The loaded program and its parameters are only known to the driver that loads it.
         SchemeRef::Bpf(_) => Fingerprint {
             kind: "bpf".into(),
             name: flow.name.trim_start_matches("bpf:").into(),
             ..Fingerprint::default()
         },
-        // Its version, and which files it was, its endpoints report.
+        // Its endpoints report its version and files.
         SchemeRef::Program(_) => Fingerprint {
             kind: "program".into(),
             name: flow.name.clone(),
@@ -176,7 +176,7 @@ pub fn described(flow: &Flow) -> FlowSummary {
     }
 }
 
-/// A sample of our own sender.
+/// A sample of a native sender.
 // A new column is absent until a line here fills it.
 #[allow(clippy::needless_update)]
 pub fn state_row(flow: u16, time_ns: u64, snapshot: &SenderSnapshot) -> StateRow {

@@ -1,4 +1,4 @@
-//! From what was measured to the document and the smaller files of the record.
+//! Turns measurements into the document and the smaller files of the record.
 
 use super::SupervisedRun;
 use super::sizing::Sizing;
@@ -15,15 +15,15 @@ use narrows_sys::cpu::CpuTicks;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The wires and what they counted around the run.
+/// The wires and their counters before and after the run.
 pub(super) struct WireCounts<'a> {
     pub(super) hosts: &'a Hosts,
     pub(super) before: Vec<WireCounters>,
     pub(super) after: Vec<WireCounters>,
 }
 
-/// The kernel's settings: those that all hosts share with the machine's facts, and all of each host
-/// under its name.
+/// The kernel's settings: those common to all hosts with the machine's facts, and all settings of
+/// each host under its name.
 pub(super) fn describe_hosts(run: &mut RunDocument, hosts: &Hosts) {
     let words = |map: &BTreeMap<String, String>| -> Map<String, Value> {
         let words = map.iter();
@@ -49,8 +49,8 @@ pub(super) fn describe_hosts(run: &mut RunDocument, hosts: &Hosts) {
     run.host = Some(machine);
 }
 
-/// Notes what the rings counted; returns the frames that the rings dropped and those that were lost
-/// between hosts and emulator.
+/// Adds the counters of the rings; returns the frames that the rings dropped and those that were
+/// lost between hosts and emulator.
 fn describe_wires(
     run: &mut RunDocument,
     report: &Report,
@@ -83,7 +83,7 @@ fn describe_wires(
     Ok((ring_drops, wire_losses))
 }
 
-/// Fills in the document and writes the files that are left.
+/// Fills in the document and writes the remaining files.
 #[allow(clippy::too_many_arguments)] // the one place where everything comes together
 pub(super) fn describe(
     run: &mut RunDocument,

@@ -6,9 +6,9 @@
 //!   +-- endpoints: two processes per flow, in the hosts' namespaces, on the other CPUs
 //! ```
 //!
-//! The agent itself only waits: for endpoints to be ready, for signals, for the end. When it dies,
-//! however that happens, the kernel ends the endpoints, and with the last process the namespaces
-//! and the wires are gone.
+//! The agent itself only waits: for endpoints to be ready, for signals, for the end. When it dies
+//! for any reason, the kernel ends the endpoints, and the namespaces and wires disappear with the
+//! last process.
 #![forbid(unsafe_code)]
 
 mod describe;
@@ -44,23 +44,25 @@ use std::sync::atomic::AtomicU64;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-/// Distance of progress reports.
+/// Time between progress reports.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Key of standard input among the things waited for, the only one besides those of the supervisor.
+/// Key of standard input among the awaited events, the only one in addition to those of the
+/// supervisor.
 const STDIN: u64 = 1;
 
 /// The surroundings of a run.
 pub struct RunContext<'a> {
     /// The signals that stop a run, already blocked in this process.
     pub signals: &'a Signals,
-    /// True if the end of standard input means that the parent is gone.
+    /// True if the end of standard input means that the parent has ended.
     pub watch_stdin: bool,
     /// Folder of the files that the cell names, for the endpoints.
     pub files: &'a Path,
-    /// Most threads of the emulator; none leaves half of the processors to the endpoints.
+    /// Maximum number of threads of the emulator; by default half of the processors are left to the
+    /// endpoints.
     pub emulator_threads: Option<usize>,
-    /// Told how much of the run has passed: time and length, in ns.
+    /// Called with the progress of the run: elapsed time and length, in ns.
     pub progress: &'a mut dyn FnMut(u64, u64),
 }
 
@@ -69,7 +71,8 @@ pub struct RunContext<'a> {
 /// Must be called while this process has a single thread, because it enters namespaces.
 ///
 /// # Errors
-/// Whatever keeps a record from being written. A bad run is no error: its record says so.
+/// Anything that prevents the record from being written. A bad run is not an error: its record says
+/// so.
 pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunDocument, RunError> {
     let network: Network<narrows_emulator::Handle> = cell.network()?;
     let mut plans = HostPlan::of(cell, network.hosts());
@@ -78,7 +81,7 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
     let sizing = Sizing::of(cell, &network, mtu);
     let elements = element_names(&network);
     check_kernel_schemes(&cell.flows)?;
-    // Before we enter namespaces: rights that we have here are not worth anything inside.
+    // Before entering namespaces: privileges held here do not apply inside.
     let mut programs = Programs::of(cell, |_| true)?;
     let folder = RecordFolder::create(out)?;
     cpu::prefer_session(PRIORITY);
@@ -130,7 +133,7 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
                 if threads > 1 {
                     emulator = emulator.beside_others(thread);
                 }
-                // Its packet sockets are open; frames of any content come through them.
+                // Its packet sockets are open; frames of any content arrive through them.
                 privileges::keep_in_thread(Need::Nothing)
                     .could_not("give up rights of the emulator")?;
                 emulator.run(duration).could_not("emulate the network")
@@ -157,7 +160,7 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
             control.stop();
         }
         let report = join(running);
-        // What went wrong first explains what went wrong later.
+        // The first error explains later ones.
         let supervised = supervised.map_err(|error| match (&report, error) {
             (Err(cause), RunError::Internal(_)) => RunError::Internal(cause.to_string()),
             (_, error) => error,
@@ -171,7 +174,7 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
             }
             ran
         }
-        // What the disk said is why the run was given up.
+        // The error of the disk is why the run was aborted.
         (Err(error), Some(writer)) if writer.has_failed() => {
             return Err(writer.finish(&folder).err().unwrap_or(error));
         }
@@ -211,7 +214,7 @@ pub fn emulate(cell: &Cell, out: &Path, context: &mut RunContext) -> Result<RunD
     Ok(run)
 }
 
-/// Waits for the threads of the emulator, and makes one report of theirs.
+/// Waits for the threads of the emulator, and merges their reports.
 fn join(threads: Vec<ScopedJoinHandle<Result<Report, RunError>>>) -> Result<Report, RunError> {
     let crashed = || RunError::Internal("the emulator's thread has crashed".to_owned());
     let reports: Vec<_> = threads.into_iter().map(ScopedJoinHandle::join).collect();
@@ -257,7 +260,7 @@ fn open_wires(
     })
 }
 
-/// Everything the main thread needs while the emulator runs.
+/// The state of the main thread while the emulator runs.
 struct Supervision<'a, 'b> {
     cell: &'a Cell,
     programs: Option<&'a Programs>,
@@ -288,7 +291,7 @@ impl Supervision<'_, '_> {
             .add(self.context.signals.as_fd(), SIGNALS)
             .could_not("wait for signals")?;
         if self.context.watch_stdin {
-            // A file or /dev/null as standard input never tells that the parent has gone.
+            // A file or /dev/null as standard input never signals that the parent has ended.
             let _ = epoll.add(io::stdin().as_fd(), STDIN);
         }
         let flows = self.cell.flows.iter();
@@ -337,7 +340,7 @@ impl Supervision<'_, '_> {
         supervisor.announce(start_ns, mono_ns);
         let length = self.cell.duration.ns();
         loop {
-            // Asked before the clock is read: the emulator ends by itself just after the run.
+            // Checked before the clock is read: the emulator ends by itself just after the run.
             let ended = emulator_ended();
             let passed = clock::mono_ns().saturating_sub(mono_ns);
             if passed >= length {
@@ -379,7 +382,7 @@ impl Supervision<'_, '_> {
         })
     }
 
-    /// Waits for news; a signal or the end of standard input ends the run.
+    /// Waits for events; a signal or the end of standard input ends the run.
     fn wait(
         &mut self,
         epoll: &Epoll,

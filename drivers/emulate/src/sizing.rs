@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 pub(super) struct Sizing {
     /// Smallest round-trip time of any flow without queues.
     pub(super) base_rtt: Span,
-    /// Frames expected inside the network at most.
+    /// Maximum number of frames expected inside the network.
     pub(super) frames: usize,
     /// Largest IP packet.
     pub(super) mtu: u32,
@@ -19,7 +19,7 @@ pub(super) struct Sizing {
     pub(super) ring: usize,
     /// Largest TCP buffer.
     pub(super) tcp_buffer: u64,
-    /// True if anything damages packets.
+    /// True if an element damages packets.
     pub(super) damage: bool,
     /// Highest rate of the route of each flow's data, in the order of the cell's flows.
     rates: Vec<u64>,
@@ -28,34 +28,34 @@ pub(super) struct Sizing {
 /// Bounds of the unsent data in a send buffer.
 const MIN_UNSENT: u32 = 64 << 10;
 const MAX_UNSENT: u32 = 1 << 20;
-/// MTU of the wires in bytes, unless our transport is to send larger packets.
+/// MTU of the wires in bytes, unless our transport has to send larger packets.
 const ETHERNET_MTU: u32 = 1500;
-/// Never below this, so that small networks need no thought.
+/// Minimum buffer, sufficient for all small networks.
 const MIN_BUFFER: u64 = 16 << 20;
 /// The kernel's own limit for windows is 1 GiB.
 const MAX_BUFFER: u64 = 1 << 30;
-/// Rate of the hosts themselves, where nothing else is the limit.
+/// Rate of the hosts themselves, if the network has no limit.
 const HOSTS: u64 = 5_000_000_000;
 /// Bytes that a queue without any limit counts as.
 const UNLIMITED: u64 = 64 << 20;
-/// Rates that vary are looked at this many times.
+/// Number of times at which varying rates are sampled.
 const LOOKS: u64 = 200;
 /// Memory for all rings together.
 const RINGS: usize = 256 << 20;
 
-/// One link, as far as memory is concerned.
+/// The memory requirements of one link.
 #[derive(Clone, Copy, Debug, Default)]
 struct Load {
     /// Highest rate of its slowest bottleneck, if it has one.
     rate: Option<u64>,
     /// Constant delay.
     delay: Span,
-    /// Room in its queues.
+    /// Capacity of its queues in bytes.
     queues: u64,
 }
 
 impl Load {
-    /// One after the other.
+    /// The load of two links in series.
     fn then(self, other: Load) -> Load {
         Load {
             rate: [self.rate, other.rate].into_iter().flatten().min(),
@@ -64,7 +64,7 @@ impl Load {
         }
     }
 
-    /// Bytes on the way and in queues at `rate`.
+    /// Bytes in flight and in queues at `rate`.
     fn inside(self, rate: u64, more: Span) -> u64 {
         let moving = Rate::from_bps(rate).bytes_in(self.delay + more);
         moving.get().saturating_add(self.queues)
@@ -77,8 +77,8 @@ impl Sizing {
         frame::ETHERNET + self.mtu as usize
     }
 
-    /// Unsent data to keep in the send buffer of a connection of `flow`: what its route carries in
-    /// 10 ms, in which the sender may have to wait for a processor.
+    /// Unsent data to keep in the send buffer of a connection of `flow`: the traffic that its route carries in 10 ms,
+    /// for which the sender may have to wait for a processor.
     pub(super) fn unsent(&self, cell: &Cell, flow: &Flow) -> u32 {
         let index = cell.flows.iter().position(|other| other.flow == flow.flow);
         let rate = index.and_then(|index| self.rates.get(index)).copied();
@@ -86,7 +86,7 @@ impl Sizing {
         bytes.clamp(u64::from(MIN_UNSENT), u64::from(MAX_UNSENT)) as u32
     }
 
-    /// Sizes for `cell`, whose hosts allow packets of up to `mtu` bytes if they say anything.
+    /// Sizes for `cell`, whose hosts allow packets of up to `mtu` bytes, if specified.
     pub(super) fn of<P: Packet + 'static>(
         cell: &Cell,
         network: &Network<P>,
@@ -118,8 +118,8 @@ impl Sizing {
         }
         let inside = links.iter().map(|link| link.inside(fastest, extra));
         let inside = inside.fold(0, u64::saturating_add);
-        // A ring holds what can arrive while the thread is kept from running for 50 ms; hosts may
-        // send faster than the bottleneck for a while.
+        // A ring holds the frames that can arrive while the thread is descheduled for 50 ms; hosts may temporarily send
+        // faster than the bottleneck.
         let mtu = mtu.unwrap_or(ETHERNET_MTU).max(packet_size(cell));
         let slot = (mtu as usize + 256).next_power_of_two();
         let hosts = network.hosts().len() + 2 * cell.programs().count();
@@ -151,7 +151,7 @@ fn loads<P: Packet + 'static>(cell: &Cell, network: &Network<P>) -> Vec<Load> {
             queues: 0,
         };
         if let Some(server) = stage.element.server() {
-            // Rates may vary: the mean, and the highest of those seen on the way.
+            // Rates may vary: the mean, and the maximum of the samples.
             let mean = server.capacity(Time::ZERO, cell.duration).get();
             let mean = mean.saturating_mul(8_000_000_000) / cell.duration.ns().max(1);
             let seen = (0..LOOKS).map(|look| {
@@ -166,14 +166,14 @@ fn loads<P: Packet + 'static>(cell: &Cell, network: &Network<P>) -> Vec<Load> {
         }
         links[link] = links[link].then(load);
     }
-    // A link without any element has no stage, and costs nothing.
+    // A link without any element has no stage, and needs no memory.
     let most = network.routes().iter().flat_map(|route| &route.links).max();
     let most = most.map_or(0, |&link| usize::from(link) + 1);
     links.resize(links.len().max(most), Load::default());
     links
 }
 
-/// The highest constant rate that the timeline gives to an element.
+/// The highest constant rate that the timeline sets for an element.
 fn planned_rate(timeline: &Value, element: &str) -> u64 {
     let changes = timeline.as_array().map_or(&[][..], Vec::as_slice);
     let mine = changes.iter().filter(|change| change["element"] == element);
@@ -216,7 +216,7 @@ fn room(queue: &Value) -> u64 {
     limits.min().unwrap_or(UNLIMITED).min(MAX_BUFFER)
 }
 
-/// Size of the largest full packet of our own flows; the kernel's TCP fills whatever the wire allows.
+/// Size of the largest full packet of native flows; the kernel's TCP uses the MTU of the wire.
 fn packet_size(cell: &Cell) -> u32 {
     let ours = |flow: &&Flow| matches!(flow.scheme, SchemeRef::Native(..) | SchemeRef::Media(..));
     let size = |flow: &Flow| {

@@ -1,4 +1,4 @@
-//! Admission: which frames of a host enter the network, when, as packets of which flow, and on which route.
+//! Admission of frames: whether and when a frame of a host enters the network, and its flow and route.
 
 use super::core::CoreConfig;
 use super::frame::{self, Header, Kind};
@@ -15,7 +15,7 @@ use std::collections::BTreeMap;
 pub enum Forwarding {
     /// By its address, which is that of a host of the run.
     ByAddress,
-    /// Whatever enters at one of two ports leaves at the other, whoever it is for.
+    /// Frames that enter at one of two ports leave at the other, regardless of their destination.
     Across,
 }
 
@@ -24,41 +24,41 @@ pub enum Forwarding {
 pub struct FlowEntry {
     /// The host that sends the data.
     pub from: u16,
-    /// The direction in which these are said to travel.
+    /// The recorded direction of the data.
     pub direction: Direction,
-    /// When they end.
+    /// When the flow stops.
     pub stop: Time,
-    /// True if our own transport carries it.
+    /// True if our transport carries it.
     pub native: bool,
-    /// Hosts that it has for itself, if it has any.
+    /// Its private hosts, if any.
     pub own: Option<OwnHosts>,
 }
 
-/// Hosts of a single flow: every packet between them is the flow's, whatever it is.
+/// Private hosts of a single flow: every packet between them belongs to the flow.
 #[derive(Clone, Copy, Debug)]
 pub struct OwnHosts {
-    /// Their ports, behind those of the network's hosts: the host that sends the data, and the other.
+    /// Their ports, behind those of the network's hosts: of the host that sends the data, and of the other.
     pub ports: [u16; 2],
-    /// The hosts of the network in whose places they are.
+    /// The hosts of the network that they replace.
     pub places: [u16; 2],
     /// When the flow starts.
     pub start: Time,
 }
 
-/// What a host that is no host of the network has to do with a flow. Several flows may share one.
+/// The relation of a private host to a flow. Several flows may share one.
 #[derive(Clone, Copy, Debug)]
 struct OwnPort {
     flow: u16,
     role: Role,
-    /// The host in whose place it is.
+    /// The host of the network that it replaces.
     place: u16,
-    /// The other host of the flow, and the one in whose place that is.
+    /// The other host of the flow, and the one that it replaces.
     partner: u16,
     partner_place: u16,
     start: Time,
 }
 
-/// No way from one host to another.
+/// No route from one host to another.
 const NO_ROUTE: u16 = u16::MAX;
 
 /// A frame that may enter the network.
@@ -71,7 +71,7 @@ pub(crate) struct Admitted {
     pub(crate) direction: Direction,
     /// Model time at which it enters.
     pub(crate) at: Time,
-    /// True if it carries an acknowledgement and nothing else.
+    /// True if it is a pure acknowledgement.
     pub(crate) is_ack: bool,
 }
 
@@ -83,7 +83,7 @@ pub(crate) struct RouteEntry {
     pub(crate) direction: Direction,
 }
 
-/// The rules of a run, and what they have kept out.
+/// The admission rules of a run, and counters of rejected frames.
 #[derive(Debug)]
 pub(crate) struct Admission {
     flows: Vec<Option<FlowEntry>>,
@@ -91,11 +91,11 @@ pub(crate) struct Admission {
     pub(crate) routes: Vec<RouteEntry>,
     /// `route_of[from * hosts + to]`, or [`NO_ROUTE`].
     route_of: Vec<u16>,
-    /// Number of the network's own hosts, whose ports come first.
+    /// Number of the network's hosts, whose ports are first.
     hosts: usize,
     /// The other ports, with the flows of each.
     own: Vec<Vec<OwnPort>>,
-    /// What these have sent, by flow number.
+    /// Traffic of private hosts, by flow number.
     traffic: Vec<ProgramTraffic>,
     /// By port: when the last packet of its host entered.
     entered: Vec<Time>,
@@ -135,7 +135,7 @@ impl Admission {
         }
     }
 
-    /// Looks at a frame that left the host at `port` at `stamp`.
+    /// Decides about a frame that left the host at `port` at `stamp`.
     #[inline]
     pub(crate) fn admit(&mut self, port: u16, stamp: Time, bytes: &[u8]) -> Option<Admitted> {
         if usize::from(port) >= self.hosts {
@@ -161,7 +161,7 @@ impl Admission {
             && known.own.is_none()
         {
             flow = header.flow;
-            // A stopped sender is silent, as in the simulator, whatever the kernel repeats.
+            // A stopped sender is silent, as in the simulator, even if the kernel retransmits.
             if known.from == port && stamp >= known.stop {
                 self.refused.after_stop += 1;
                 return None;
@@ -180,7 +180,7 @@ impl Admission {
         })
     }
 
-    /// When a frame enters that the host at `port` sent at `stamp`.
+    /// The time at which a frame that the host at `port` sent at `stamp` enters.
     #[inline]
     fn entry_time(&mut self, port: u16, stamp: Time) -> Time {
         // Two processors of one host can stamp in one order and enqueue in the other, a
@@ -191,11 +191,11 @@ impl Admission {
         at
     }
 
-    /// The same for a host that a flow has for itself. Only what goes to its partner enters the network.
+    /// The same for a private host of a flow. Only frames to its partner enter the network.
     fn admit_own(&mut self, port: u16, stamp: Time, bytes: &[u8]) -> Option<Admitted> {
         let flows = &self.own[usize::from(port) - self.hosts];
         let packet = match frame::classify(bytes) {
-            // Nothing is warmed up once the run has begun, and programs use whatever ports they like.
+            // There is no warm-up once the run has begun, and programs may use any ports.
             Kind::Packet(header) | Kind::WarmUp(header) => Some(header),
             Kind::Foreign => None,
         };
@@ -244,7 +244,7 @@ impl Admission {
         })
     }
 
-    /// Number of ports: those of the network's hosts, then those of hosts that a flow has for itself.
+    /// Number of ports: those of the network's hosts, then those of private hosts.
     pub(crate) fn ports(&self) -> usize {
         self.hosts + self.own.len()
     }
@@ -263,7 +263,7 @@ impl Admission {
         }
     }
 
-    /// What the hosts have sent that flows have for themselves, by flow number.
+    /// The traffic of private hosts, by flow number.
     pub(crate) fn traffic(&self) -> BTreeMap<u16, ProgramTraffic> {
         let flows = self.own.iter().flatten().map(|own| own.flow);
         flows
@@ -303,7 +303,7 @@ impl Admission {
     }
 }
 
-/// The ports of hosts that flows have for themselves, in their order.
+/// The ports of private hosts, in order.
 fn own_ports(flows: &[Option<FlowEntry>]) -> Vec<Vec<OwnPort>> {
     let mut found: BTreeMap<u16, Vec<OwnPort>> = BTreeMap::new();
     for (flow, entry) in (0..).zip(flows) {
@@ -326,7 +326,7 @@ fn own_ports(flows: &[Option<FlowEntry>]) -> Vec<Vec<OwnPort>> {
 }
 
 impl FlowEntry {
-    /// The way in which its packets travel that the host at `port` sends.
+    /// The direction of its packets from the host at `port`.
     #[inline]
     fn direction_from(&self, port: u16) -> Direction {
         if self.from == port {

@@ -1,9 +1,9 @@
-//! The clock by which a data plane runs: model time out of the machine's clocks.
+//! The clock of a data plane: model time from the machine's clocks.
 
 use narrows_sys::clock;
 use narrows_units::{Span, Time};
 
-/// Tells model time.
+/// A source of model time.
 pub trait Clock {
     /// Time since the start.
     fn now(&mut self) -> Time;

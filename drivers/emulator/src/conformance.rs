@@ -1,7 +1,6 @@
-//! The emulator and the bare network must agree: the same packets with the same stamps through every
-//! element, queue and rate of the registries, once as packets of a punctual driver and once as
-//! frames through a core whose thread is late. Departure times, drops, marks, copies, damage and
-//! what is left inside must be the same.
+//! The emulator and the bare network must agree: the same packets with the same stamps through every element, queue and
+//! rate of the registries, once as packets of a punctual driver and once as frames through a core whose thread is late.
+//! Departure times, drops, marks, copies, damage and packets left inside must be the same.
 
 use super::core::Core;
 use super::frame::{ETHERNET, Kind, classify};
@@ -34,7 +33,7 @@ fn cell(case: &Case) -> Cell {
         .unwrap_or_else(|error| panic!("{}: {error}", case.name))
 }
 
-/// The frame for a packet of the script: TCP, and an acknowledgement if it has nothing but headers.
+/// The frame for a packet of the script: TCP, and an acknowledgement if it has only headers.
 fn frame(packet: &TestPacket) -> Vec<u8> {
     let from = 40_000 + packet.connection as u16;
     let to = match packet.flow {
@@ -61,8 +60,8 @@ fn read(frame: &[u8]) -> TestPacket {
     }
 }
 
-/// The fate of one packet: number, number of the original if it is a copy, model time of its
-/// arrival with its DSCP and ECN and whether it was damaged, or who dropped it and why, or who holds it.
+/// The fate of one packet: number, number of the original if it is a copy, model time of its arrival with its DSCP and
+/// ECN and whether it was damaged, or the element and reason of its drop, or the element that holds it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Told {
     uid: u64,
@@ -114,8 +113,8 @@ fn by_network(cell: &Cell, script: &[(Time, TestPacket)]) -> Vec<Told> {
     all
 }
 
-/// A thread that wakes up late by up to 5 ms, finds what has arrived meanwhile, and sends what is
-/// due.
+/// A thread that wakes up late by up to 5 ms, finds the frames that have arrived in the meantime, and sends those that
+/// are due.
 fn by_emulator(cell: &Cell, script: &[(Time, TestPacket)], seed: u64) -> Vec<Told> {
     let mut core = Core::new(
         cell,
@@ -148,7 +147,7 @@ fn by_emulator(cell: &Cell, script: &[(Time, TestPacket)], seed: u64) -> Vec<Tol
         narrows_cell::judgement::RefusedFrames::default()
     );
     let Log::Packets(log) = &mut core.log else {
-        panic!("packets were asked for")
+        panic!("packets were requested")
     };
     let mut rows: Vec<PacketRow> = Vec::new();
     while let Some(chunk) = log.take() {
@@ -186,8 +185,8 @@ fn in_order(all: &[Told]) -> Vec<(u64, usize)> {
     order
 }
 
-/// Frames bear no number, but they are released in the order of their model times. Those of one
-/// instant get their code points in rising order.
+/// Frames carry no number, but they are released in the order of their model times. Those of one instant are assigned
+/// their code points in increasing order.
 fn set_code_points(all: &mut [Told], released: &[u8]) {
     let mut released = released.iter();
     for group in in_order(all).chunk_by(|a, b| a.0 == b.0) {
@@ -201,7 +200,7 @@ fn set_code_points(all: &mut [Told], released: &[u8]) {
     }
 }
 
-/// The same for what the network says, so that both can be compared.
+/// The same for the results of the network, so that both can be compared.
 fn with_sorted_code_points(mut all: Vec<Told>) -> Vec<Told> {
     let order = in_order(&all);
     let code = |&(_, place): &(u64, usize)| all[place].arrived.map(|arrived| arrived.1);
@@ -244,6 +243,6 @@ fn every_element_queue_and_rate_does_the_same_in_the_emulator() {
             .count();
         held += expected.iter().filter(|told| told.held.is_some()).count();
     }
-    // The cases do show each kind of outcome.
+    // The cases include each kind of outcome.
     assert!(dropped > 1_000 && marked > 1_000 && copied > 50 && corrupt > 50 && held > 10);
 }

@@ -1,4 +1,4 @@
-//! Words between the threads of an emulator and the rest of the agent.
+//! Communication between the threads of an emulator and the rest of the agent.
 
 use narrows_sys::poll::Waker;
 use std::io;
@@ -17,7 +17,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Nothing has been said yet to an emulator of so many hosts with so many threads.
+    /// The initial state for an emulator of `hosts` hosts with `threads` threads.
     pub fn new(hosts: usize, threads: usize) -> io::Result<Self> {
         let wakers = (0..threads).map(|_| Waker::new());
         Ok(Control {
@@ -39,29 +39,29 @@ impl Control {
         self.warm[usize::from(host)].fetch_add(1, Ordering::Release);
     }
 
-    /// What wakes a thread.
+    /// The waker of a thread.
     pub(crate) fn waker(&self, thread: usize) -> &Waker {
         &self.wakers[thread]
     }
 
-    /// The run starts at `real_ns`.
+    /// Announces that the run starts at `real_ns`.
     pub fn start(&self, real_ns: u64) {
         self.start_ns.store(real_ns, Ordering::Release);
         self.wake();
     }
 
-    /// The run is given up.
+    /// Aborts the run.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
         self.wake();
     }
 
-    /// Lets the emulator look at what its hooks have for it.
+    /// Wakes the emulator to process the injections of its hooks.
     pub fn wake(&self) {
         self.wakers.iter().for_each(Waker::wake);
     }
 
-    /// True if the run has been given up.
+    /// True if the run has been aborted.
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Acquire)
     }
@@ -71,7 +71,7 @@ impl Control {
         self.cold().next().is_none()
     }
 
-    /// Hosts of which no frame has reached the emulator yet.
+    /// Hosts whose frames have not reached the emulator yet.
     pub fn cold(&self) -> impl Iterator<Item = u16> + '_ {
         let hosts = (0..).zip(&self.warm);
         hosts.filter_map(|(host, count)| (count.load(Ordering::Acquire) == 0).then_some(host))

@@ -1,8 +1,8 @@
-//! The emulator without sockets and clocks: frames with stamps go in, frames with the times at
-//! which they are due come out.
+//! The emulator without sockets and clocks: its input are frames with stamps, its output frames with the times at which
+//! they are due.
 //!
-//! All decisions are made here in model time, so a script can stand in for the machine's clock in
-//! tests. The thread around it only reads rings, sends what is due and sleeps.
+//! All decisions are made here in model time, so that a script can replace the machine's clock in tests. The thread
+//! around it only reads rings, sends due frames and sleeps.
 
 use super::admission::{Admission, Admitted, FlowEntry, Forwarding, OwnHosts};
 use super::frame;
@@ -17,18 +17,18 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Construction arguments of a core, besides its network.
+/// Construction arguments of a core, in addition to its network.
 #[derive(Debug)]
 pub struct CoreConfig {
     /// By flow number; 0 is no flow.
     pub flows: Vec<Option<FlowEntry>>,
-    /// Where packets are written down.
+    /// The log of the packets.
     pub log: Log,
-    /// Distance of the samples of queues; nothing is sampled at zero.
+    /// Time between samples of queues; zero disables sampling.
     pub sample: Span,
     /// When the run ends.
     pub end: Time,
-    /// Where packets go.
+    /// The rule by which packets are forwarded.
     pub forwarding: Forwarding,
     /// Width of bins, and the bottlenecks whose rate over time does not follow from the cell.
     pub unknown_rates: (Span, Vec<String>),
@@ -36,7 +36,7 @@ pub struct CoreConfig {
     pub replaced_rates: Vec<String>,
 }
 
-/// The network of a run together with everything that is recorded about it.
+/// The network of a run together with its recorded data.
 pub struct Core<H = ()> {
     /// Hooks called for each packet.
     pub hooks: H,
@@ -52,9 +52,9 @@ pub struct Core<H = ()> {
     /// Samples of the queues.
     pub queues: Vec<QueueSample>,
     pub(crate) admission: Admission,
-    /// Packets delivered per flow, to notice silent ones.
+    /// Packets delivered per flow, to detect silent flows.
     pub delivered: Vec<u64>,
-    /// Those among them that were damaged, which the receiving kernel discards.
+    /// Damaged packets among them, which the receiving kernel discards.
     pub damaged: Vec<u64>,
     /// By port: due packets, oldest first.
     outboxes: Vec<VecDeque<(Time, Handle)>>,
@@ -79,7 +79,7 @@ pub struct QueueSample {
 }
 
 impl Core {
-    /// Puts the frames of `cell` on `network`, which is its own.
+    /// A core for `cell`, whose network is `network`.
     pub fn new(cell: &Cell, network: Network<Handle>, pool: Pool) -> Self {
         let most = cell.flows.last().map_or(0, |flow| usize::from(flow.flow)) + 1;
         let mut flows = vec![None; most];
@@ -114,14 +114,14 @@ impl Core {
 }
 
 impl<H: Hooks> Core<H> {
-    /// Puts frames on `network`.
+    /// A core for any `network`.
     pub fn with(network: Network<Handle>, config: CoreConfig, pool: Pool, hooks: H) -> Self {
         let admission = Admission::new(&network, &config);
         let ports = admission.ports();
         let queues = queues_of(&network).count();
         let samples = match config.sample.ns() {
             0 => 0,
-            // A run without end is sampled into memory that grows with it.
+            // Memory for the samples of a run without end grows with it.
             distance => (config.end.ns() / distance + 2).min(1 << 20),
         };
         Core {
@@ -151,7 +151,8 @@ impl<H: Hooks> Core<H> {
         }
     }
 
-    /// The run has several cores, which number its packets together: `last` is the last number given out.
+    /// For one of several cores of a run, which share the sequence of packet numbers: `last` is the last number
+    /// assigned.
     pub fn number_with(&mut self, last: Arc<AtomicU64>) {
         if let Log::Packets(log) = &mut self.log {
             let single = std::mem::replace(log, PacketLog::new(Vec::new()));
@@ -159,7 +160,7 @@ impl<H: Hooks> Core<H> {
         }
     }
 
-    /// A frame left the host at `port` at `stamp` and enters the network, if it may.
+    /// A frame left the host at `port` at `stamp` and enters the network, if admitted.
     #[inline]
     pub fn arrive(&mut self, port: u16, stamp: Time, bytes: &[u8]) {
         let Some(packet) = self.admission.admit(port, stamp, bytes) else {
@@ -178,7 +179,7 @@ impl<H: Hooks> Core<H> {
         if at >= self.next_sample {
             self.sample_until(at);
         }
-        // Copies that come into being before this packet are numbered before it.
+        // Copies made before this packet are numbered before it.
         self.run_network(at);
         let size = u32::from(header.size);
         let transit = Transit {
@@ -207,7 +208,7 @@ impl<H: Hooks> Core<H> {
         self.collect();
     }
 
-    /// Lets everything happen that is due at or before `now` (but nothing after the end).
+    /// Processes all events due at or before `now` (but none after the end).
     #[inline]
     pub fn advance(&mut self, now: Time) {
         let now = now.min(self.end);
@@ -225,12 +226,11 @@ impl<H: Hooks> Core<H> {
         }
     }
 
-    /// Moves what has come out of the network to the outboxes, reports what was dropped in it, and
-    /// gives copies an identity.
+    /// Moves packets that have left the network to the outboxes, reports drops, and assigns identities to copies.
     #[inline]
     fn collect(&mut self) {
         loop {
-            // Before their originals, whose frames change on the way out.
+            // Before their originals, whose frames are rewritten when they leave.
             if !self.outcomes.copies.is_empty() {
                 self.settle_copies();
             }
@@ -261,7 +261,7 @@ impl<H: Hooks> Core<H> {
         }
     }
 
-    /// Does to a frame what was done to its handle. A damaged one keeps its flag for the record.
+    /// Applies the changes of a handle to its frame. A damaged packet keeps its flag for the record.
     #[cold]
     fn rewrite(&mut self, handle: &mut Handle) {
         let frame = self.pool.room_mut(handle.slot);
@@ -274,18 +274,18 @@ impl<H: Hooks> Core<H> {
         }
     }
 
-    /// Gives copies frames and numbers of their own and puts them back behind the elements that
-    /// made them. The network has stood still since.
+    /// Gives copies separate frames and numbers and inserts them behind the elements that made them. The network has
+    /// paused since.
     #[cold]
     fn settle_copies(&mut self) {
-        // New copies may come into being on the way.
+        // This may lead to further copies.
         let mut copies = std::mem::take(&mut self.outcomes.copies);
         for copied in copies.drain(..) {
             let mut copy = copied.packet;
             let length = frame::ETHERNET + usize::from(copy.size);
             copy.key = self.log.copy(copy.entered(), copied.at.ns()).key;
             let Some(slot) = self.pool.copy(copy.slot, length) else {
-                // The run is invalid for that; the record stays whole all the same.
+                // This makes the run invalid, but the record stays complete.
                 self.admission.refused.no_memory += 1;
                 self.log.drop(copy.entered(), copied.element, "no_memory");
                 continue;
@@ -322,7 +322,7 @@ impl<H: Hooks> Core<H> {
         }
     }
 
-    /// When `advance` will next have something to do.
+    /// When `advance` has to be called next.
     #[inline]
     pub fn next_wakeup(&self) -> Time {
         self.network.next_wakeup()
@@ -340,7 +340,7 @@ impl<H: Hooks> Core<H> {
         self.pending.get(skip).copied()
     }
 
-    /// Frames that are due at `port`, oldest first, as long as the hooks let them pass.
+    /// Frames that are due at `port`, oldest first, up to the first that the hooks do not admit.
     #[inline]
     pub fn due(&self, port: u16) -> impl Iterator<Item = &[u8]> {
         let outbox = self.outboxes[usize::from(port)].iter();
@@ -355,8 +355,8 @@ impl<H: Hooks> Core<H> {
             .frame(handle.slot, frame::ETHERNET + usize::from(handle.size))
     }
 
-    /// Gives the oldest frame that is due at `port` to the hooks, if they let it not pass; whether they did not. It
-    /// leaves the core as if it had been sent.
+    /// Passes the oldest frame that is due at `port` to the hooks if they do not admit it, and returns whether that was
+    /// the case. The frame leaves the core as if it had been sent.
     #[inline]
     pub fn hold_back(&mut self, port: u16, now: impl FnOnce() -> Time) -> bool {
         let Some((_, handle)) = self.outboxes[usize::from(port)].front() else {
@@ -374,13 +374,13 @@ impl<H: Hooks> Core<H> {
         true
     }
 
-    /// Lets the hooks see that time has passed.
+    /// Notifies the hooks of the time.
     #[inline]
     pub(crate) fn observe(&mut self, now: Time) {
         self.hooks.observe(now, &self.network);
     }
 
-    /// The run ends at `end` if it has not ended before.
+    /// Ends the run at `end`, unless it ends earlier.
     pub(crate) fn end_at(&mut self, end: Time) {
         self.end = self.end.min(end);
     }
@@ -419,8 +419,8 @@ impl<H: Hooks> Core<H> {
         }
     }
 
-    /// Ends the run: what is still inside is in flight, held by the element it is in. The thread
-    /// comes here only when everything that was due has been sent.
+    /// Ends the run: packets still inside are in flight, held by their elements. The thread calls this only after all
+    /// due frames have been sent.
     pub fn finish(&mut self) {
         self.advance(self.end);
         let log = &mut self.log;
@@ -434,7 +434,7 @@ impl<H: Hooks> Core<H> {
         element_counters(&self.network, self.end, &self.replaced_rates)
     }
 
-    /// By element: whether packets of this core can be in it.
+    /// By element: whether it can contain packets of this core.
     pub(crate) fn kept(&self) -> Vec<bool> {
         let stages = self.network.stages();
         stages
@@ -442,7 +442,7 @@ impl<H: Hooks> Core<H> {
             .collect()
     }
 
-    /// Capacity of servers over time, where the cell alone does not tell it.
+    /// Capacity of servers over time, if it does not follow from the cell alone.
     pub fn capacity_rows(&self) -> Vec<CapacityRow> {
         let (bin, names) = &self.unknown_rates;
         narrows_cell::capacity_rows(&self.network, self.end, *bin, names)
@@ -460,7 +460,7 @@ impl<H: Hooks> Core<H> {
     }
 }
 
-/// Every element with a queue, and what waits in it.
+/// Every element with a queue, and its backlog.
 fn queues_of(network: &Network<Handle>) -> impl Iterator<Item = (u16, Backlog)> {
     network
         .stages()

@@ -15,9 +15,9 @@ const TCP_EVENTS: u8 = 0b111;
 pub enum Kind {
     /// An IPv4 packet.
     Packet(Header),
-    /// One of our own datagrams that only wake up the path, where the network is that of a run.
+    /// One of our datagrams that only warm up the path, if the network is that of a run.
     WarmUp(Header),
-    /// Anything else. The hosts send nothing of the kind.
+    /// Anything else. The hosts send no such frames.
     Foreign,
 }
 
@@ -34,9 +34,9 @@ pub struct Header {
     pub to: [u8; 4],
     /// Hash of addresses, ports and protocol.
     pub connection: u32,
-    /// True if it is a TCP segment that carries an acknowledgement and nothing else.
+    /// True if it is a TCP segment with a pure acknowledgement.
     pub tcp_ack: bool,
-    /// True if it is a datagram that our own transport would take for an acknowledgement.
+    /// True if it is a datagram that our transport would interpret as an acknowledgement.
     pub udp_ack: bool,
 }
 
@@ -81,13 +81,13 @@ pub fn classify(frame: &[u8]) -> Kind {
     Kind::Packet(header)
 }
 
-/// Protocol, ports (0 where there are none) and bytes behind the headers, of a frame that is an IPv4 packet.
+/// Protocol, ports (0 if absent) and bytes behind the headers of a frame with an IPv4 packet.
 pub fn contents(frame: &[u8]) -> (u8, [u16; 2], u64) {
     addressing::contents(frame.get(ETHERNET..).unwrap_or_default())
 }
 
-/// Mixes the fields that tell connections apart (multiply and fold, in the manner of FxHash and
-/// wyhash; the constants are odd digits of pi and of the golden ratio).
+/// Mixes the fields that identify connections (multiply and fold, like FxHash and wyhash; the constants are odd digits
+/// of pi and of the golden ratio).
 #[inline]
 fn hash(addresses: &[u8], ports: [u8; 4], protocol: u8) -> u32 {
     let addresses = u64::from_ne_bytes(addresses.try_into().unwrap_or_default());
@@ -98,7 +98,7 @@ fn hash(addresses: &[u8], ports: [u8; 4], protocol: u8) -> u32 {
     (folded ^ (folded >> 32)) as u32
 }
 
-/// Sets the DSCP and ECN bits of an IPv4 frame and keeps its checksum right (RFC 1624, equation 3).
+/// Sets the DSCP and ECN bits of an IPv4 frame and updates its checksum (RFC 1624, equation 3).
 pub fn set_tos(frame: &mut [u8], tos: u8) {
     let ip = &mut frame[ETHERNET..];
     let old = u16::from_be_bytes([ip[0], ip[1]]);
@@ -112,9 +112,8 @@ pub fn set_tos(frame: &mut [u8], tos: u8) {
     ip[10..12].copy_from_slice(&checksum.to_be_bytes());
 }
 
-/// Damages an IPv4 frame (which may be followed by unused room) so that the receiver's checksum
-/// finds it: one bit behind the ports is turned over, which always changes a sum of the Internet
-/// (RFC 1071).
+/// Damages an IPv4 frame (which may be followed by unused room) so that the receiver's checksum detects it: one bit
+/// behind the ports is flipped, which always changes an Internet checksum (RFC 1071).
 pub fn damage(frame: &mut [u8]) {
     let ip = &mut frame[ETHERNET..];
     let header = usize::from(ip[0] & 15) * 4;
@@ -128,7 +127,7 @@ pub fn damage(frame: &mut [u8]) {
         // The last byte of the payload.
         size - 1
     } else if ip[9] == UDP {
-        // There is nothing but ports, length and checksum: a wrong length is discarded as well.
+        // There are only ports, length and checksum: a wrong length is discarded as well.
         header + 5
     } else {
         // The sequence number of a segment without options or payload; a byte of anything else.
@@ -236,8 +235,8 @@ mod tests {
         assert_ne!(base, key(sample(60, UDP, 5000, 20_001, 0)));
         assert_ne!(base, key(sample(60, TCP, 20_001, 5000, 0)));
         assert_ne!(base, key(readdress(sample(60, TCP, 5000, 20_001, 0), 1, 0)));
-        // As even as chance over a power of two: 4096 connections in 256 buckets, 16 each on
-        // average with a standard deviation of 4.
+        // As even as random values over a power of two: 4096 connections in 256 buckets, 16 each on average with a
+        // standard deviation of 4.
         let mut buckets = [0; 256];
         for port in 0..4096 {
             buckets[key(sample(60, TCP, 32_768 + port, 20_001, 0)) as usize % 256] += 1;
@@ -275,7 +274,7 @@ mod tests {
         for (size, protocol) in shapes {
             let mut frame = sample(size, protocol, 1, 2, 0);
             let before = frame.clone();
-            // Pooled frames have room behind them.
+            // Pooled frames have unused room behind them.
             frame.resize(2048, 7);
             damage(&mut frame);
             let (kept, room) = frame.split_at(before.len());

@@ -1,14 +1,14 @@
-//! Packets of the emulator: small handles of frames, which wait in the pool.
+//! Packets of the emulator: small handles of frames, which are stored in the pool.
 
 use narrows_net::{Direction, Ecn, Packet};
 use narrows_record::Entered;
 
-/// A packet in the elements, in place of its frame.
+/// A packet in the elements, representing its frame.
 #[derive(Clone, Copy, Debug)]
 pub struct Handle {
-    /// What the log knows it by.
+    /// Its key in the log.
     pub(crate) key: u64,
-    /// Place of its frame in the pool.
+    /// Slot of its frame in the pool.
     pub(crate) slot: u32,
     pub(crate) connection: u32,
     /// IP bytes.
@@ -21,17 +21,17 @@ pub struct Handle {
     pub(crate) state: u8,
 }
 
-/// The packet carries an acknowledgement and nothing else.
+/// The packet is a pure acknowledgement.
 pub(crate) const ACK: u8 = 1;
-/// Its `tos` is no longer that of the frame.
+/// Its `tos` differs from that of the frame.
 pub(crate) const REMARKED: u8 = 2;
-/// It is to be damaged.
+/// It has to be damaged.
 pub(crate) const CORRUPT: u8 = 4;
 /// It travels backward.
 pub(crate) const BACKWARD: u8 = 8;
 
 impl Handle {
-    /// As the log wants to be told of it.
+    /// The packet in the form of the log.
     #[inline]
     pub(crate) fn entered(&self) -> Entered {
         Entered {

@@ -1,5 +1,5 @@
-//! Hooks of a data plane: what happens to packets besides the network and its record. An ordinary run has none, which
-//! costs nothing; a shell counts packets, numbers connections, and keeps frames until somebody is there to take them.
+//! Hooks of a data plane: further processing of packets in addition to the network and its record. An ordinary run has
+//! none, at no cost; a shell counts packets, numbers connections, and keeps frames until they can be delivered.
 
 use super::handle::Handle;
 use narrows_net::{Direction, Network};
@@ -8,9 +8,9 @@ use narrows_units::Time;
 /// A packet at the edge of the network.
 #[derive(Clone, Copy, Debug)]
 pub struct Transit {
-    /// Number of its frame among those that are in the network.
+    /// Slot of its frame among those that are in the network.
     pub slot: u32,
-    /// The way it goes.
+    /// Its direction.
     pub direction: Direction,
     /// IP size in bytes.
     pub size: u32,
@@ -18,19 +18,19 @@ pub struct Transit {
     pub at: Time,
 }
 
-/// A frame that hooks bring in, and the port that it is for.
+/// A frame that hooks inject, and its port.
 #[derive(Debug)]
 pub enum Injection {
-    /// Is handed to the host at once, past the network.
+    /// Delivers the frame to the host immediately, bypassing the network.
     Deliver(u16, Vec<u8>),
-    /// Counts as sent by the host just now.
+    /// Counts as sent by the host now.
     Arrive(u16, Vec<u8>),
 }
 
-/// Called by the data plane's thread, which waits for nobody: neither may they.
+/// Called by the data plane's thread, which never blocks; implementations must not block either.
 #[allow(unused_variables)]
 pub trait Hooks {
-    /// A packet enters. Number of its flow, if its ports do not say it.
+    /// A packet enters. Returns the number of its flow, if its ports do not determine it.
     #[inline]
     fn enter(&mut self, packet: &Transit, frame: &[u8]) -> Option<u16> {
         None
@@ -40,11 +40,11 @@ pub trait Hooks {
     #[inline]
     fn copy(&mut self, original: u32, copy: u32) {}
 
-    /// A packet has come through.
+    /// A packet has left the network.
     #[inline]
     fn leave(&mut self, packet: &Transit, network: &Network<Handle>) {}
 
-    /// An element has dropped a packet, for a reason in its own word.
+    /// An element has dropped a packet; the reason is the element's word.
     #[inline]
     fn dropped(&mut self, packet: &Transit, element: u16, reason: &'static str) {}
 
@@ -54,10 +54,10 @@ pub trait Hooks {
         true
     }
 
-    /// Takes over a frame that may not be sent.
+    /// Takes a frame that must not be sent.
     fn hold(&mut self, port: u16, frame: &[u8]) {}
 
-    /// A frame to be brought in now.
+    /// A frame to be injected now.
     #[inline]
     fn injection(&mut self) -> Option<Injection> {
         None

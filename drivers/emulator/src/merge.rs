@@ -1,19 +1,19 @@
-//! One file out of the packets of several logs, which number them together.
+//! Merges the packets of several logs, which share one sequence of uids, into one file.
 
 use narrows_record::RecordError;
 use narrows_record::log::{CHUNK_ROWS, Chunk, NO_WORD};
 use std::borrow::Cow;
 use std::collections::VecDeque;
 
-/// Puts the rows of several logs in the order of their uids. Each log has its own in order, and no uid is missing, so
-/// that the next one is either there or still to come.
+/// Merges the rows of several logs in the order of their uids. Each log is in order, and no uid is missing, so that the
+/// next one has either arrived or will arrive.
 #[derive(Debug)]
 pub(crate) struct Merge {
-    /// By log: chunks of which not all rows have been taken.
+    /// By log: chunks whose rows have not all been taken.
     waiting: Vec<VecDeque<Chunk>>,
     /// By log: rows taken of its first chunk.
     taken: Vec<usize>,
-    /// The uid that is next.
+    /// The next uid.
     next: u64,
     /// Rows in order, not yet written.
     pub(crate) merged: Chunk,
@@ -29,7 +29,7 @@ impl Merge {
         }
     }
 
-    /// Takes a chunk of a log; gives it back to `used` when it has been copied, and full ones to `write`.
+    /// Takes a chunk of a log; passes it to `used` when it has been copied, and full chunks to `write`.
     ///
     /// # Errors
     /// Those of `write`.
@@ -69,7 +69,7 @@ impl Merge {
         firsts.position(|uid| uid == Some(self.next))
     }
 
-    /// Copies the rows of a log that follow each other without a gap.
+    /// Copies consecutive rows of a log.
     fn take_run(&mut self, log: usize) {
         let (chunk, into) = (&self.waiting[log][0], &mut self.merged);
         let from = self.taken[log];
@@ -93,7 +93,7 @@ impl Merge {
         into.fate.extend_from_slice(&chunk.fate[from..to]);
         into.element.extend_from_slice(&chunk.element[from..to]);
         into.copy_of.extend_from_slice(&chunk.copy_of[from..to]);
-        // Each log has words of its own.
+        // Each log has a separate list of words.
         let reasons = &mut into.reasons;
         let word = |&index: &u16| match chunk.reasons.get(usize::from(index)) {
             Some(word) if index != NO_WORD => index_of(reasons, word),
@@ -142,7 +142,7 @@ mod tests {
         };
         let reasons = ["queue_full", "random_loss", "policed"];
         for packet in 1..=PACKETS {
-            // The last log says little, and that late.
+            // The last log has few rows, which arrive late.
             let at = if stream.chance(0.001) {
                 2
             } else {

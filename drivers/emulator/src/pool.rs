@@ -3,7 +3,7 @@
 /// Frames per slab.
 const SLAB: usize = 1024;
 
-/// Frames by number. Grows by slabs up to a limit and reuses what was freed last, which is most
+/// Frames by number. Grows by slabs up to a limit and reuses the slot freed last, which is most
 /// likely still in the cache.
 #[derive(Debug)]
 pub struct Pool {
@@ -117,7 +117,7 @@ mod tests {
         let slots: Vec<u32> = (0..SLAB as u32 - 1)
             .map(|n| pool.store(&n.to_ne_bytes()).unwrap())
             .collect();
-        // One in the same slab, then others in a new one.
+        // One in the same slab, then others in a new slab.
         for &slot in &slots[5..8] {
             let content = pool.frame(slot, 4).to_vec();
             let copy = pool.copy(slot, 4).unwrap();

@@ -1,4 +1,4 @@
-//! Results of an emulator, and how those of several threads become one.
+//! Results of an emulator, and merging of those of several threads.
 
 use super::core::Core;
 use super::hooks::Hooks;
@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 /// Results of an emulator.
 #[derive(Debug)]
 pub struct Report<H = ()> {
-    /// The hooks, which know what they have seen.
+    /// The hooks with their state.
     pub hooks: H,
     /// Model time at which it ended.
     pub ended: Time,
@@ -19,11 +19,11 @@ pub struct Report<H = ()> {
     pub log: Log,
     /// Lateness of packets in ns: from the time at which each was due until it was sent.
     pub lateness: Histogram,
-    /// Its quantiles in the thread where each was largest.
+    /// Quantiles of lateness, each from the thread with the largest value.
     pub latest: Lateness,
-    /// Its median in each tenth of the run, in the thread where that was largest.
+    /// Median lateness in each tenth of the run, from the thread with the largest value.
     pub late_by_tenth: [u64; 10],
-    /// Capacity of servers over time, where the cell alone does not tell it.
+    /// Capacity of servers over time, if it does not follow from the cell alone.
     pub capacity: Vec<CapacityRow>,
     /// Counters of the elements.
     pub elements: Vec<ElementCounters>,
@@ -31,22 +31,21 @@ pub struct Report<H = ()> {
     pub queues: Vec<QueueRow>,
     /// Packets delivered per flow.
     pub delivered: Vec<u64>,
-    /// Those among them that were damaged.
+    /// Damaged packets among them.
     pub damaged: Vec<u64>,
-    /// Frames that were not let in.
+    /// Frames that were not admitted.
     pub refused: RefusedFrames,
-    /// Traffic of the flows that have hosts of their own, by flow number.
+    /// Traffic of flows with private hosts, by flow number.
     pub programs: BTreeMap<u16, ProgramTraffic>,
-    /// The rings with the numbers of their hosts, in the order of these; their counters are read when the hosts are
-    /// silent.
+    /// The rings with the numbers of their hosts, in that order; their counters are read when the hosts are silent.
     pub rings: Vec<(u16, RxRing)>,
     /// Frames handed to the hosts, per host.
     pub sent: Vec<u64>,
-    /// Processor time and waits, of the thread where each was largest.
+    /// Processor time and waits, each from the thread with the largest value.
     pub effort: EmulatorEffort,
-    /// True if the run lasted to its end.
+    /// True if the run reached its end.
     pub complete: bool,
-    /// By element: whether it is one of this thread's. What is said of others means nothing.
+    /// By element: whether it belongs to this thread. Results of others are meaningless.
     kept: Vec<bool>,
 }
 
@@ -89,7 +88,7 @@ impl<H: Hooks> Report<H> {
         self.ended = self.ended.min(other.ended);
         self.complete &= other.complete;
         match (&mut self.log, other.log) {
-            // Their packets are with the writer.
+            // The writer has their packets.
             (Log::Packets(_), Log::Packets(_)) => {}
             (Log::Bins(log), Log::Bins(more)) => log.merge(more),
             _ => panic!("all threads of a run keep the same kind of log"),

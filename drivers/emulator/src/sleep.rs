@@ -1,4 +1,4 @@
-//! Waiting in an emulator: asleep as long as it can be, and back in time for frames that are due.
+//! Waiting in an emulator: sleeps as long as possible, and wakes up in time for frames that are due.
 
 use narrows_sys::clock;
 use narrows_sys::poll::{Epoll, Events, Waker};
@@ -8,30 +8,30 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Waits shorter than this are spent reading the clock and the rings: going to sleep and being woken takes longer.
+/// Shorter waits are spent polling the clock and the rings: sleeping and waking takes longer.
 const MIN_MARGIN: Span = Span::from_us(20);
-/// More than this before its time a sleep never has to end, however late the machine wakes those who sleep.
+/// Maximum time by which a sleep ends early, however late the machine wakes sleeping threads.
 const MAX_MARGIN: Span = Span::from_us(100);
-/// Longest sleep that new frames do not end, so that little comes together in the rings.
+/// Maximum sleep that new frames do not end, so that few frames accumulate in the rings.
 const MAX_NAP: Span = Span::from_ms(1);
-/// Longest sleep, so that the thread notices a lost wake-up.
+/// Maximum sleep, so that the thread notices a lost wake-up.
 const MAX_SLEEP: Duration = Duration::from_millis(50);
-/// Key of the waker among the things waited for.
+/// Key of the waker among the awaited events.
 const WAKER: u64 = u64::MAX;
 
-/// Events that end the sleep of an emulator: the time, new frames, and words of other threads.
+/// Events that end the sleep of an emulator: the time, new frames, and wake-ups by other threads.
 #[derive(Debug)]
 pub(crate) struct Sleep {
-    /// Frames and words.
+    /// Frames and wake-ups.
     all: Epoll,
-    /// Words alone.
+    /// Wake-ups alone.
     words: Epoll,
     events: Events,
     margin: Margin,
 }
 
 impl Sleep {
-    /// Nothing is known yet of how late this machine wakes those who sleep.
+    /// Starts without an estimate of how late this machine wakes sleeping threads.
     pub(crate) fn new<'a>(
         rings: impl IntoIterator<Item = &'a RxRing>,
         waker: &Waker,
@@ -56,10 +56,10 @@ impl Sleep {
         wait <= self.margin.0
     }
 
-    /// Sleeps until something is due in `wait`, or a word or a frame comes; returns whether it was a word. Frames end
-    /// the sleep only if they may matter before it is over. `propagation` is what every frame takes through the
-    /// network: if that is longer than the wait, with as much to spare, it is enough to take the frames then. Each
-    /// that wakes this thread costs its sender an interrupt to another processor.
+    /// Sleeps for `wait`, or until a wake-up or a frame arrives; returns whether it was a wake-up. Frames end the sleep
+    /// only if they may matter before its end. `propagation` is the minimum time of frames in the network: if it
+    /// exceeds the wait by a sufficient margin, frames can be taken after the sleep. Every frame that wakes this thread
+    /// costs its sender an interrupt to another processor.
     pub(crate) fn until_due(&mut self, wait: Span, propagation: Span) -> io::Result<bool> {
         let through = wait <= MAX_NAP && wait.ns() <= propagation.ns() / 2;
         let epoll = if through { &self.words } else { &self.all };
@@ -74,18 +74,18 @@ impl Sleep {
         Ok(self.events.keys().any(|key| key == WAKER))
     }
 
-    /// Sleeps until a frame or a word comes.
+    /// Sleeps until a frame or a wake-up arrives.
     pub(crate) fn until_told(&mut self) -> io::Result<()> {
         self.all.wait(&mut self.events, Some(MAX_SLEEP))
     }
 }
 
-/// Margin before its time with which a sleep has to end for nine of ten to end in time, judged by those until now.
+/// Margin by which sleeps have to be shortened so that nine of ten end in time, estimated from earlier ones.
 #[derive(Debug)]
 struct Margin(Span);
 
 impl Margin {
-    /// The estimate rises by nine of these if a sleep took longer than it, and falls by one if not.
+    /// The estimate increases by nine steps if a sleep exceeded it, and decreases by one otherwise.
     const STEP: Span = Span::from_ns(200);
 
     fn overslept(&mut self, by: Duration) {
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use narrows_units::Stream;
 
-    /// Where the margin settles when sleeps take this much longer, as drawn for each of them.
+    /// The margin to which the estimate converges if each sleep takes this much longer, drawn at random.
     fn settled(late_us: impl Fn(&mut Stream) -> f64) -> f64 {
         let mut stream = Stream::new(7, "lateness");
         let mut margin = Margin(MIN_MARGIN);
@@ -123,7 +123,7 @@ mod tests {
     fn words_end_every_sleep_and_time_does_without_them() {
         let waker = Waker::new().unwrap();
         let mut sleep = Sleep::new([], &waker).unwrap();
-        // As long as it sleeps at most for frames, and as it sleeps through them.
+        // The maximum sleep for frames, and sleeping through them.
         let sleeps = [
             (Span::from_ms(50), Span::ZERO),
             (MAX_NAP, Span::from_ms(50)),
@@ -148,7 +148,7 @@ mod tests {
     fn the_margin_keeps_its_bounds() {
         assert_eq!(settled(|_| 0.5), 20.0);
         assert_eq!(settled(|_| 5000.0), 100.0);
-        // One long pause in twenty is the machine's, and no sleep is to end early for it.
+        // One long pause in twenty is due to the machine, and sleeps must not end early because of it.
         let mean = settled(|stream| if stream.uniform() < 0.05 { 3000.0 } else { 5.0 });
         assert!(mean < 25.0, "{mean}");
     }

@@ -4,12 +4,12 @@ use super::handle::Handle;
 use narrows_cell::Cell;
 use narrows_net::Network;
 
-/// What a flow's data cost, in acknowledgements.
+/// Cost of a data packet relative to an acknowledgement.
 const DATA: u64 = 2;
 
-/// The number of a thread, from 0, for each port: those of the network's hosts, then those of hosts that flows have for
-/// themselves. There are at most `most` threads, and no more than [groups](Network::groups) of hosts that send anything;
-/// each has about as many flows to carry as the others.
+/// The number of a thread, from 0, for each port: those of the network's hosts, then those of private hosts. There are
+/// at most `most` threads, and at most one per [group](Network::groups) of hosts that send; all have about the same
+/// number of flows.
 pub fn split(cell: &Cell, network: &Network<Handle>, most: usize) -> Vec<usize> {
     let groups = network.groups();
     let mut load = vec![0; groups.len()];
@@ -19,7 +19,7 @@ pub fn split(cell: &Cell, network: &Network<Handle>, most: usize) -> Vec<usize> 
     }
     let busy = load.iter().filter(|&&load| load > 0).count();
     let mut carries = vec![0; most.min(busy).max(1)];
-    // The heaviest first, each to whoever has least so far.
+    // The heaviest first, each to the thread with the smallest load so far.
     let mut order: Vec<usize> = (0..load.len()).collect();
     order.sort_by_key(|&group| std::cmp::Reverse(load[group]));
     let mut thread_of = vec![0; load.len()];
@@ -40,7 +40,7 @@ pub fn split(cell: &Cell, network: &Network<Handle>, most: usize) -> Vec<usize> 
         if port >= threads.len() {
             threads.resize(port + 1, place(host));
         }
-        // A program that stands in several places joins what they send.
+        // A program on several hosts joins their groups.
         together |= threads[port] != place(host);
     }
     if together {

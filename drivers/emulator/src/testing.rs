@@ -35,7 +35,7 @@ pub fn readdress(mut frame: Vec<u8>, from: u16, to: u16) -> Vec<u8> {
     frame
 }
 
-/// One's complement sum: all ones when a checksum in it is right.
+/// One's complement sum: all ones if the checksum included is correct.
 pub(crate) fn sum_of(bytes: &[u8]) -> u16 {
     let words = bytes.chunks(2);
     let sum: u32 = words

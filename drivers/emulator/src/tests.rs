@@ -55,11 +55,11 @@ fn data(size: u16) -> Vec<u8> {
     sample(size, 6, FLOW_PORTS + 1, FLOW_PORTS + 1, 0)
 }
 
-/// The two hosts of the dumbbell, by where packets enter and leave.
+/// The ports of the two hosts of the dumbbell.
 const SENDER: u16 = 0;
 const RECEIVER: u16 = 1;
 
-/// An acknowledgement's way.
+/// A frame in the direction of acknowledgements.
 fn back(size: u16) -> Vec<u8> {
     readdress(data(size), RECEIVER, SENDER)
 }
@@ -86,12 +86,13 @@ fn packets_leave_when_the_model_says_and_lateness_is_what_it_is() {
     assert_eq!(core.next_wakeup(), at(11_000));
     core.advance(at(11_003));
     assert_eq!(release(&mut core, RECEIVER, at(11_004)), [1514]);
-    // The thread slept too long: the second packet leaves 500 us late, the model does not care.
+    // The thread slept too long: the second packet leaves 500 us late, which does not affect the
+    // model.
     core.advance(at(12_500));
     assert_eq!(release(&mut core, RECEIVER, at(12_500)), [1514]);
     core.finish();
     let Log::Packets(log) = &mut core.log else {
-        panic!("packets were asked for")
+        panic!("packets were requested")
     };
     let chunk = log.take().unwrap();
     assert_eq!(chunk.row(0).arrived_ns, Some(11_004_000));
@@ -123,7 +124,7 @@ fn late_driving_changes_no_decision() {
         }
         core.finish();
         let Log::Packets(log) = &mut core.log else {
-            panic!("packets were asked for")
+            panic!("packets were requested")
         };
         let chunk = log.take().unwrap();
         (0..chunk.len())
@@ -150,7 +151,7 @@ fn what_is_inside_at_the_end_is_in_flight_and_held_by_its_element() {
     assert_eq!(
         release(&mut core, RECEIVER, at(96_001)),
         [1514],
-        "nothing after the end"
+        "no packet after the end"
     );
     core.finish();
     let counters = core.counters();
@@ -163,7 +164,7 @@ fn what_is_inside_at_the_end_is_in_flight_and_held_by_its_element() {
         ("backward.0", 1)
     );
     let Log::Packets(log) = &mut core.log else {
-        panic!("packets were asked for")
+        panic!("packets were requested")
     };
     let chunk = log.take().unwrap();
     let holder = |row: usize| chunk.row(row).element.unwrap();
@@ -190,7 +191,7 @@ fn queues_are_sampled_in_model_time() {
     assert_eq!(
         core.queue_rows().count(),
         21,
-        "both ends of the run are sampled, nothing beyond"
+        "both ends of the run are sampled, but nothing beyond"
     );
 }
 
@@ -273,7 +274,7 @@ fn frame_of(flow: u16, from: u16, to: u16, size: u16) -> Vec<u8> {
 fn rows(core: &mut Core) -> Vec<narrows_record::PacketRow> {
     core.finish();
     let Log::Packets(log) = &mut core.log else {
-        panic!("packets were asked for")
+        panic!("packets were requested")
     };
     let chunk = log.take().unwrap();
     (0..chunk.len()).map(|row| chunk.row(row)).collect()
@@ -303,7 +304,7 @@ fn packets_find_their_way_by_address() {
     use narrows_record::Direction::{Backward, Forward};
     let expected = [
         (1, Forward, 1500),
-        // The acknowledgement of a flow travels against its data, wherever that goes.
+        // The acknowledgement of a flow travels against its data in any direction.
         (2, Backward, 60),
         (2, Forward, 1000),
         // A packet of no flow has the direction of its route.
@@ -352,7 +353,7 @@ fn whatever_enters_one_of_two_ports_can_leave_at_the_other() {
     );
 }
 
-/// Numbers packets one after the other, and lets none of an odd number of bytes pass.
+/// Numbers packets consecutively, and holds back those with an odd number of bytes.
 #[derive(Default)]
 struct Turnstile {
     entered: u16,

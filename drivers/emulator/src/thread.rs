@@ -1,4 +1,4 @@
-//! The emulator's thread: rings in, batches out, and sleep until the next packet is due.
+//! The emulator's thread: reads rings, sends batches, and sleeps until the next packet is due.
 //!
 //! Model time is the kernel's stamp of each frame less the start of the run, so that a delay of
 //! this thread never enters the model: it only makes packets leave late, and how late each one
@@ -23,13 +23,13 @@ use std::io;
 
 /// Frames taken from the rings before due ones are released again.
 const BURST: usize = 64;
-/// Up to this many rings are all looked at for each frame; of more, only those that had frames when
-/// they were last looked at, which is done again after this many frames.
+/// Up to this many rings are all checked for each frame; with more, only those that had frames at the last check, which
+/// is repeated after this many frames.
 const FEW_RINGS: usize = 4;
 const ROUND: usize = 16;
-/// Packets stamped before the end of the run may become visible in the ring a moment later.
+/// Packets stamped before the end of the run may become visible in the ring slightly later.
 const LINGER: Span = Span::from_ms(5);
-/// So long the rows of one thread may keep those of the others waiting.
+/// Maximum time for which the rows of one thread may delay those of the others.
 const CUT: Span = Span::from_ms(100);
 
 /// The ends of the hosts' wires that a thread works with.
@@ -37,7 +37,7 @@ const CUT: Span = Span::from_ms(100);
 pub struct Wires {
     /// Frames that hosts send, with the numbers of these hosts.
     pub rings: Vec<(u16, RxRing)>,
-    /// Frames for the hosts, all of them, in their order.
+    /// Frames for all hosts, in their order.
     pub ports: Vec<TxPort>,
 }
 
@@ -47,7 +47,7 @@ struct Rings {
     all: Vec<(u16, RxRing)>,
     /// Stamp of the oldest frame and index of the ring, of those that have any.
     ready: Vec<(u64, usize)>,
-    /// Frames that may be taken before the other rings are looked at.
+    /// Frames that may be taken before the other rings are checked.
     left: usize,
 }
 
@@ -81,7 +81,7 @@ impl Rings {
         self.ready.iter().map(|&(stamp, _)| stamp).min()
     }
 
-    /// Looks at all rings.
+    /// Checks all rings.
     fn look(&mut self) {
         self.ready.clear();
         for (index, (_, ring)) in self.all.iter().enumerate() {
@@ -96,11 +96,11 @@ impl Rings {
         };
     }
 
-    /// The oldest frame of all rings is shown to `visit`, with its host; `false` if there is none.
+    /// Passes the oldest frame of all rings to `visit`, with its host; `false` if there is none.
     #[inline]
     fn take(&mut self, visit: impl FnOnce(u16, &Received)) -> bool {
         let Some(at) = self.oldest() else {
-            // Whoever comes again wants to know of new frames.
+            // The next call has to check for new frames.
             self.left = 0;
             return false;
         };
@@ -118,20 +118,20 @@ impl Rings {
     }
 }
 
-/// Everything that the thread works with.
+/// The state of the thread.
 pub struct Emulator<'a, H = ()> {
     core: Core<H>,
     rings: Rings,
     ports: Vec<TxPort>,
     /// Encodes the packets, if each is kept.
     writer: Option<&'a Writer>,
-    /// Words between threads.
+    /// Communication between threads.
     control: &'a Control,
     /// Number of this thread among those of the emulator.
     thread: usize,
-    /// When the rows in the log go to the writer at the latest, if there are those of other threads to put between them.
+    /// The time by which the rows in the log must go to the writer, if they are merged with those of other threads.
     cut: Time,
-    /// Frames handed to the hosts so far, per host.
+    /// Frames delivered to the hosts so far, per host.
     sent: Vec<u64>,
 }
 
@@ -155,7 +155,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         }
     }
 
-    /// The same as one of several threads of an emulator, each with hosts of its own.
+    /// The same as one of several threads of an emulator, each with separate hosts.
     #[must_use]
     pub fn beside_others(mut self, thread: usize) -> Self {
         self.thread = thread;
@@ -163,7 +163,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         self
     }
 
-    /// Waits for the start of the run, and runs for `duration` or until it is given up.
+    /// Waits for the start of the run, and runs for `duration` or until it is aborted.
     ///
     /// # Errors
     /// A system call that cannot fail for reasons of load.
@@ -175,7 +175,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         }
     }
 
-    /// Runs from now on by another clock.
+    /// Runs immediately, with another clock.
     ///
     /// # Errors
     /// A system call that cannot fail for reasons of load.
@@ -186,7 +186,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
 
     fn prepare(&self) -> io::Result<Sleep> {
         cpu::precise_timers();
-        // A little priority over other work on this machine, where that is allowed.
+        // A small priority over other work on this machine, if allowed.
         cpu::prefer(-10);
         cpu::short_slices();
         let rings = self.rings.all.iter().map(|(_, ring)| ring);
@@ -238,12 +238,12 @@ impl<'a, H: Hooks> Emulator<'a, H> {
     ) -> io::Result<(EmulatorEffort, Time, bool)> {
         let over = clock.end() + LINGER;
         let mut effort = EmulatorEffort::default();
-        // When the current stretch of idle reading began, for an honest account of the work.
+        // Start of the current period of idle polling, to account for the work correctly.
         let mut idle_since: Option<Time> = None;
         loop {
             let taken = self.take_frames(clock);
             let at = clock.now();
-            // After a full burst the rings hold more, sent before now: the model must not pass them.
+            // After a full burst the rings contain more frames, sent before now: model time must not pass them.
             let unread = if taken == BURST {
                 self.rings.oldest_stamp()
             } else {
@@ -302,7 +302,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         let core = &mut self.core;
         for taken in 0..BURST {
             let one = self.rings.take(|host, frame| {
-                // What was sent before the start or after the end is no part of the run.
+                // Frames sent before the start or after the end are not part of the run.
                 if clock.covers(frame.stamp_ns) {
                     core.arrive(host, clock.time_of(frame.stamp_ns), frame.bytes);
                 }
@@ -314,7 +314,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         BURST
     }
 
-    /// Takes the frames that the hooks bring in; returns how many.
+    /// Takes the frames that the hooks inject; returns their number.
     #[inline]
     fn inject(&mut self, clock: &mut impl Clock) -> io::Result<usize> {
         let mut count = 0;
@@ -323,7 +323,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
                 Injection::Deliver(port, frame) => {
                     match self.ports[usize::from(port)].send(std::iter::once(&*frame)) {
                         Ok(sent) => self.sent[usize::from(port)] += sent as u64,
-                        // Lost like on any full interface.
+                        // Lost, as on any full interface.
                         Err(error) if is_busy(&error) => {}
                         Err(error) => return Err(error),
                     }
@@ -335,8 +335,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         Ok(count)
     }
 
-    /// Sends everything that is due, as far as the interfaces take it; returns how many frames
-    /// that were.
+    /// Sends all due frames that the interfaces accept; returns their number.
     #[inline]
     fn send_due(&mut self, clock: &mut impl Clock) -> io::Result<usize> {
         let (mut sent, mut stuck) = (0, 0);
@@ -354,13 +353,13 @@ impl<'a, H: Hooks> Emulator<'a, H> {
         Ok(sent)
     }
 
-    /// Sends the oldest due frames of one port; returns how many were taken.
+    /// Sends the oldest due frames of one port; returns the number accepted.
     #[inline]
     fn send_batch(&mut self, port: u16, clock: &mut impl Clock) -> io::Result<usize> {
         let first = clock.now();
         let count = match self.ports[usize::from(port)].send(self.core.due(port)) {
             Ok(count) => count,
-            // The interface takes nothing right now: the frames leave later, and are late.
+            // The interface accepts no frame now: the frames leave later, and are late.
             Err(error) if is_busy(&error) => 0,
             Err(error) => return Err(error),
         };
@@ -382,7 +381,7 @@ impl<'a, H: Hooks> Emulator<'a, H> {
     }
 }
 
-/// Forgets full chunks of a log that nobody keeps.
+/// Discards full chunks of a log that is not kept.
 fn discard(log: &mut PacketLog) {
     while let Some(chunk) = log.take() {
         log.recycle(chunk);

@@ -1,5 +1,4 @@
-//! Encoding packets while the run lasts, on a thread that runs only when nothing else wants the
-//! processor.
+//! Encodes packets during the run, on a thread that runs only when the processor is otherwise idle.
 
 use super::merge::Merge;
 use narrows_cell::RecordFolder;
@@ -11,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-/// Chunks that exist from the start: those that wait to be encoded, and those to fill meanwhile.
+/// Initial number of chunks: those that wait to be encoded, and those that are filled in the meantime.
 const SPARE_CHUNKS: usize = 4;
 
 /// A thread that turns chunks into `packets.parquet`.
@@ -25,7 +24,7 @@ pub struct Writer {
 }
 
 impl Writer {
-    /// Starts a thread that writes the packets of `folder`, which so many logs will tell it.
+    /// Starts a thread that writes the packets of `folder`, from this number of logs.
     ///
     /// # Errors
     /// The file cannot be created.
@@ -37,7 +36,7 @@ impl Writer {
         let (id_sender, id_receiver) = channel();
         let flag = failed.clone();
         let encode = move || -> Result<u64, RecordError> {
-            // The receiver is gone when the emulator has finished.
+            // The receiver is closed when the emulator has finished.
             let give_back = |chunk: Chunk| drop(back.send(chunk));
             if logs == 1 {
                 for (_, chunk) in &chunks {
@@ -59,7 +58,7 @@ impl Writer {
             .name("writer".to_owned())
             .spawn(move || {
                 let id = ThreadId::current();
-                // Refused only where scheduling is locked down; the run then judges itself late.
+                // Fails only where scheduling is restricted; the run is then judged by its lateness.
                 let _ = id.run_when_idle();
                 let _ = id_sender.send(id);
                 let result = encode();
@@ -79,7 +78,7 @@ impl Writer {
         })
     }
 
-    /// Gives a log chunks to fill, whose memory has been touched already.
+    /// Provides a log with chunks whose memory has been touched already.
     pub fn prepare(log: &mut Log, elements: &[String]) {
         let Log::Packets(log) = log else { return };
         for _ in 0..SPARE_CHUNKS {
@@ -89,10 +88,10 @@ impl Writer {
         }
     }
 
-    /// Takes the full chunks of `log`, which has this number among those of the run, and gives it empty ones back.
+    /// Takes the full chunks of `log`, which has this number among those of the run, and returns empty ones to it.
     pub fn exchange(&self, number: usize, log: &mut PacketLog) {
         while let Some(chunk) = log.take() {
-            // A failed writer has hung up; the run is about to be stopped for that.
+            // A failed writer has closed the channel; the run is about to be stopped for that reason.
             let _ = self.full.send((number, chunk));
         }
         if let Ok(empty) = self.empty.try_lock() {
@@ -102,14 +101,14 @@ impl Writer {
         }
     }
 
-    /// Takes what is left in a finished log.
+    /// Takes the remaining rows of a finished log.
     pub fn hand_over(&self, number: usize, log: &mut Log) {
         if let Log::Packets(log) = log {
             self.exchange(number, log);
         }
     }
 
-    /// True if writing has failed already, so that going on is useless.
+    /// True if writing has failed, so that continuing is useless.
     pub fn has_failed(&self) -> bool {
         self.failed.load(Ordering::Acquire)
     }
@@ -119,7 +118,7 @@ impl Writer {
     /// # Errors
     /// Errors of the disk or the encoder.
     pub fn finish(self, folder: &RecordFolder) -> Result<u64, RunError> {
-        // Now somebody waits for it.
+        // Now the run waits for it.
         let _ = self.id.run_normally();
         drop(self.full);
         match self.thread.join() {
@@ -132,7 +131,7 @@ impl Writer {
     }
 }
 
-/// Writes once to every page, so that the emulator never waits for the kernel to provide one.
+/// Writes once to every page, so that the emulator never waits for a page fault.
 fn touch(chunk: &mut Chunk) {
     fn fill<T: Clone>(column: &mut Vec<T>, value: T) {
         column.resize(column.capacity(), value);

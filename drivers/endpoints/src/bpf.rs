@@ -1,8 +1,8 @@
 //! Congestion controls that a run loads into the kernel before its endpoints start.
 //!
-//! The loading is done by the program `narrows-bpf` beside this one, which holds what it has loaded
-//! until its standard input ends. That end is ours: when the run is over we close it, and when we
-//! are killed the kernel does, so nothing stays registered.
+//! They are loaded by the program `narrows-bpf` in the same folder, which keeps its objects until its standard input
+//! ends. This process holds the other end: it closes it after the run, and if this process is killed the kernel does,
+//! so that nothing stays registered.
 
 use narrows_bpf::protocol::{
     ExitReport, LoadAnswer, LoadObstacle, LoadRequest, Loaded, RequestedObject,
@@ -18,7 +18,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
-/// The program that loads, in our own folder.
+/// Name of the loader, in the folder of this program.
 const LOADER: &str = "narrows-bpf";
 
 /// A congestion control to load.
@@ -26,14 +26,14 @@ const LOADER: &str = "narrows-bpf";
 pub struct Wish {
     /// Its name in messages.
     label: String,
-    /// Ours, or the user's own.
+    /// A shipped program; `None` for a user's object.
     program: Option<&'static Program>,
     content: Vec<u8>,
     constants: BTreeMap<String, u64>,
 }
 
 impl Wish {
-    /// One of our programs with parameters.
+    /// A shipped program with parameters.
     ///
     /// # Errors
     /// It is not part of this build.
@@ -49,10 +49,10 @@ impl Wish {
         })
     }
 
-    /// The user's own object file; `name` is what to call it in messages.
+    /// A user's object file; `name` is its name in messages.
     ///
     /// # Errors
-    /// The file is no object of a congestion control.
+    /// The file is not an object of a congestion control.
     pub fn object(name: &str, content: &[u8]) -> Result<Wish, RunError> {
         let object =
             Object::parse(content).map_err(|error| RunError::Input(format!("{name}: {error}")))?;
@@ -68,15 +68,15 @@ impl Wish {
         self.content == other.content && self.constants == other.constants
     }
 
-    /// The sentence for what the loader says.
+    /// The error sentence for an answer of the loader.
     fn refuse(&self, obstacle: LoadObstacle, message: &str) -> RunError {
         match (obstacle, self.program) {
             (LoadObstacle::Rights | LoadObstacle::Kernel, _) => {
                 RunError::Unavailable(message.to_owned())
             }
-            // Ours is known to load elsewhere, so it is the kernel that cannot.
+            // Shipped programs are known to load elsewhere, so the kernel is the reason.
             (_, Some(_)) => RunError::Unavailable(format!(
-                "this kernel does not take {}: {message}",
+                "this kernel does not accept {}: {message}",
                 self.label
             )),
             (_, None) => RunError::Input(format!("{}: {message}", self.label)),
@@ -84,23 +84,23 @@ impl Wish {
     }
 }
 
-/// Congestion controls in the kernel, for as long as this lives.
+/// Congestion controls in the kernel during the lifetime of this object.
 #[derive(Debug)]
 pub struct Programs {
     loader: Child,
     wishes: Vec<Wish>,
     loaded: Vec<Loaded>,
-    /// The one that each flow uses.
+    /// Index of the congestion control of each flow.
     flows: BTreeMap<u16, usize>,
     missed: BTreeMap<String, u64>,
 }
 
 impl Programs {
-    /// Loads what those flows of `cell` use that are `wanted`; `None` if none uses such a thing. Flows with
+    /// Loads the congestion controls of the flows of `cell` that are `wanted`; `None` if no flow uses one. Flows with
     /// the same program and the same parameters share it.
     ///
     /// # Errors
-    /// The sentence that tells the user what to do.
+    /// One sentence with a remedy.
     pub fn of(cell: &Cell, wanted: impl Fn(&Flow) -> bool) -> Result<Option<Programs>, RunError> {
         let mut wishes: Vec<Wish> = Vec::new();
         let mut flows = BTreeMap::new();
@@ -134,7 +134,7 @@ impl Programs {
     /// Loads all of `wishes`, or none.
     ///
     /// # Errors
-    /// The sentence that tells the user what to do.
+    /// One sentence with a remedy.
     pub fn load(wishes: Vec<Wish>) -> Result<Programs, RunError> {
         let path = loader()?;
         let mut command = Command::new(&path);
@@ -146,7 +146,7 @@ impl Programs {
                 path.display()
             ))
         })?;
-        // From here on, dropping it ends the loader.
+        // From here, dropping it ends the loader.
         let mut programs = Programs {
             loader,
             wishes,
@@ -171,7 +171,7 @@ impl Programs {
         }
     }
 
-    /// The loader's answer; nothing if it ends without a word.
+    /// The loader's answer; `None` if it ends without one.
     fn ask(&mut self) -> Option<LoadAnswer> {
         let objects = self.wishes.iter().map(|wish| RequestedObject {
             length: wish.content.len(),
@@ -184,7 +184,7 @@ impl Programs {
         let input = self.loader.stdin.as_mut()?;
         writeln!(input, "{request}").ok()?;
         for wish in &self.wishes {
-            // After a failure it no longer listens, but it has answered.
+            // After a failure it no longer reads, but it has answered.
             if input.write_all(&wish.content).is_err() {
                 break;
             }
@@ -219,7 +219,7 @@ impl Programs {
         Some(&loaded.kernel_name)
     }
 
-    /// The program that runs for a flow, and its parameters as the kernel holds them.
+    /// The program that runs for a flow, and its parameters in the kernel.
     pub fn describe(&self, flow: u16) -> Option<(BpfFingerprint, Map<String, Value>)> {
         let index = *self.flows.get(&flow)?;
         let (wish, loaded) = (self.wishes.get(index)?, self.loaded.get(index)?);
@@ -235,7 +235,7 @@ impl Programs {
         Some((fingerprint, params.into_iter().collect()))
     }
 
-    /// Takes them out of the kernel, and learns which calls they missed. Whether they were there until now.
+    /// Unloads them from the kernel, and reads the numbers of missed calls. Returns whether they were loaded until now.
     pub fn finish(&mut self) -> bool {
         drop(self.loader.stdin.take());
         let Some(farewell) = self.farewell() else {
@@ -257,7 +257,7 @@ impl Programs {
         serde_json::from_str(&line).ok()
     }
 
-    /// Calls that the kernel left out, by the name of the scheme; those without are not named. Known at the end.
+    /// Calls that the kernel omitted, by the name of the scheme; schemes without any are not listed. Known at the end.
     pub fn missed(&self) -> &BTreeMap<String, u64> {
         &self.missed
     }
@@ -265,13 +265,13 @@ impl Programs {
 
 impl Drop for Programs {
     fn drop(&mut self) {
-        // With the process its links go, and with them the congestion controls.
+        // The end of the process removes its links, and with them the congestion controls.
         let _ = self.loader.kill();
         let _ = self.loader.wait();
     }
 }
 
-/// Where the loader is.
+/// Path of the loader.
 fn loader() -> Result<PathBuf, RunError> {
     let path = place_of_loader();
     if path.is_file() {
@@ -283,29 +283,29 @@ fn loader() -> Result<PathBuf, RunError> {
     )))
 }
 
-/// Where the loader would have to be.
+/// The expected path of the loader.
 fn place_of_loader() -> PathBuf {
     let ours = std::env::current_exe().unwrap_or_default();
     ours.with_file_name(LOADER)
 }
 
-/// Refuses a flow for whose congestion control this host has no loader, which travels beside the agent where there is one.
+/// Rejects a flow for whose congestion control this host has no loader, which is installed with the agent if there is
+/// one.
 pub fn check_loader(flow: &Flow) -> Result<(), RunError> {
     let path = place_of_loader();
     if !matches!(flow.scheme, SchemeRef::Bpf(_)) || path.is_file() {
         return Ok(());
     }
     Err(RunError::Unavailable(format!(
-        "flow {}: {} is to be sent by this host, and the program that loads it is not here; let the other host \
-         send, or put {LOADER} there as {}",
+        "flow {}: {} has to be sent by this host, and the program that loads it is not here; let the other host send, or install {LOADER} as {}",
         flow.flow,
         flow.name,
         path.display()
     )))
 }
 
-/// Checks that BPF congestion controls can be loaded here, by loading one: its name in the kernel, or
-/// why not and what to do.
+/// Checks that BPF congestion controls can be loaded here, by loading one. Returns its name in the kernel, or the
+/// problem with a remedy.
 ///
 /// # Errors
 /// As [`Programs::load`].

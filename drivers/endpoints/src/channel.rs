@@ -1,5 +1,5 @@
-//! Messages between the agent and its endpoints: JSON documents behind their length, over a
-//! socket pair. The end of the stream means that the other side is gone.
+//! Messages between the agent and its endpoints: JSON documents prefixed by their length, over a
+//! socket pair. The end of the stream means that the other side has ended.
 
 use narrows_cell::{EndpointOutcome, Role};
 use serde::de::DeserializeOwned;
@@ -10,10 +10,10 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 
-/// Longer documents are a mistake (an hour of states is about 40 MB).
+/// Maximum length of a document (an hour of states is about 40 MB).
 const MAX_DOCUMENT: usize = 1 << 30;
 
-/// From the agent.
+/// Messages from the agent.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum AgentCommand {
@@ -29,9 +29,9 @@ pub enum AgentCommand {
         role: Role,
         /// Unsent bytes to keep in the send buffer of a connection.
         unsent: u32,
-        /// The kernel's name of what was loaded for the flow (`bpf:` schemes).
+        /// The kernel's name of the congestion control loaded for the flow (`bpf:` schemes).
         loaded: Option<String>,
-        /// Addresses of the hosts, by their index, where they are not those of emulated ones.
+        /// Addresses of the hosts, by their index, unless they are those of emulated hosts.
         addresses: Option<[Ipv4Addr; 2]>,
         /// Folder of the logs.
         logs: PathBuf,
@@ -45,22 +45,22 @@ pub enum AgentCommand {
     },
 }
 
-/// From an endpoint.
+/// Messages from an endpoint.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum EndpointMessage {
     /// Everything is prepared.
     Ready,
-    /// It cannot be done.
+    /// The endpoint failed.
     Failed {
         /// The reason, one sentence.
         message: String,
-        /// True if the machine, and not the program, stands in the way.
+        /// True if the machine, and not the program, is the reason.
         unavailable: bool,
-        /// True if a program of somebody else stands in the way.
+        /// True if an external program is the reason.
         program: bool,
     },
-    /// The flow is over.
+    /// The flow has ended.
     Done(Box<EndpointOutcome>),
 }
 
@@ -76,9 +76,9 @@ pub struct Channel {
 pub enum Received<T> {
     /// A document.
     Document(T),
-    /// Nothing complete yet.
+    /// No complete document yet.
     Nothing,
-    /// The other side is gone.
+    /// The other side has ended.
     End,
 }
 
@@ -105,7 +105,7 @@ impl Channel {
 
     /// Lets the other side see the end.
     pub fn close(&self) {
-        // Only what is closed already cannot be closed.
+        // Closing fails only if it is closed already.
         let _ = self.stream.shutdown(Shutdown::Both);
     }
 

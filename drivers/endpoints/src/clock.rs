@@ -15,12 +15,12 @@ use std::time::Duration;
 pub(super) struct RunClock {
     real_ns: u64,
     mono_ns: u64,
-    /// The longest time by which something was seen late.
+    /// The maximum delay with which an event was noticed.
     latest: Cell<Span>,
-    /// Delays in ns: from arrivals that nobody let wait to the look at them, and of timers.
+    /// Delays in ns: of arrivals that were not delayed on purpose, and of timers.
     arrivals: RefCell<Histogram>,
     timers: RefCell<Histogram>,
-    /// Arrivals before this were made to wait.
+    /// Arrivals before this time were delayed on purpose.
     napped: Cell<Time>,
 }
 
@@ -48,7 +48,7 @@ impl RunClock {
         Time::from_ns(real_ns.saturating_sub(self.real_ns))
     }
 
-    /// Sleeps until it is `time`, whatever happens.
+    /// Sleeps until `time`, regardless of events.
     pub(super) fn sleep_until(&self, time: Time) {
         clock::sleep_until(self.mono_ns.saturating_add(time.ns()));
         self.serve(time);
@@ -62,7 +62,7 @@ impl RunClock {
         self.timers.borrow_mut().add(late.ns());
     }
 
-    /// The first arrival since the last look, at `first`, is looked at now.
+    /// The first arrival since the last read, at `first`, is read now.
     pub(super) fn look(&self, first: Time) {
         self.see(first);
         if first >= self.napped.get() {
@@ -71,14 +71,14 @@ impl RunClock {
         }
     }
 
-    /// Something that was due at `time`, or happened then, is seen now. The longest delay is remembered.
+    /// An event that was due or happened at `time` is noticed now. The maximum delay is remembered.
     #[inline]
     fn see(&self, time: Time) {
         let late = self.now().since(time);
         self.latest.set(self.latest.get().max(late));
     }
 
-    /// Adds to the results of an endpoint how late it acted.
+    /// Adds the delays of an endpoint to its results.
     pub(super) fn with_delays(&self, outcome: EndpointOutcome) -> EndpointOutcome {
         EndpointOutcome {
             latest_ns: self.latest.get().ns(),
@@ -104,7 +104,7 @@ pub(super) struct SampleTimes {
 }
 
 impl SampleTimes {
-    /// Every `distance` from `start` on.
+    /// Every `distance` from `start`.
     pub(super) fn new(start: Time, distance: Span) -> Self {
         let first = start.ns().next_multiple_of(distance.ns());
         SampleTimes {
@@ -113,7 +113,7 @@ impl SampleTimes {
         }
     }
 
-    /// True if a sample is due, which is then no longer. Those that were missed are left out.
+    /// True if a sample is due, and advances to the next one. Missed samples are skipped.
     pub(super) fn is_due(&mut self, now: Time) -> bool {
         if now < self.next {
             return false;
@@ -131,7 +131,7 @@ pub(super) fn add_key(keys: &mut Vec<u64>, key: u64) {
     }
 }
 
-/// Key of the channel to the agent among the things waited for.
+/// Key of the channel to the agent among the awaited events.
 const AGENT: u64 = u64::MAX;
 
 /// Waits for sockets, the agent and the clock together.
@@ -159,7 +159,7 @@ impl EventLoop {
         self.epoll.add(socket, key).could_not("wait for a socket")
     }
 
-    /// Also waits for anything new about `socket`, reported as `key`.
+    /// Also waits for any event of `socket`, reported as `key`.
     pub(super) fn until_changed(&mut self, socket: BorrowedFd, key: u64) -> Result<(), RunError> {
         self.epoll
             .add_edges(socket, key)
@@ -171,14 +171,14 @@ impl EventLoop {
         self.epoll.remove(socket).could_not("wait for a socket")
     }
 
-    /// Sleeps until something happens or `timeout` has passed.
+    /// Sleeps until an event occurs or `timeout` has passed.
     pub(super) fn sleep(&mut self, timeout: Option<Duration>) -> Result<(), RunError> {
         self.epoll
             .wait(&mut self.events, timeout)
             .could_not("wait for events")
     }
 
-    /// Sleeps until a socket is ready or it is `time`; ends the endpoint when the agent is gone.
+    /// Sleeps until a socket is ready or until `time`; ends the endpoint when the agent has ended.
     pub(super) fn wait(
         &mut self,
         clock: &RunClock,
@@ -188,7 +188,7 @@ impl EventLoop {
         loop {
             let left = clock.until(time);
             self.sleep(Some(punctual(left)))?;
-            // What is due already is no wake-up: an application may ask for times in the past.
+            // Timers that are due already are not wake-ups: an application may ask for times in the past.
             if !left.is_zero() && clock.until(time).is_zero() {
                 clock.serve(time);
             }
@@ -217,14 +217,14 @@ impl EventLoop {
         more.drain(..).for_each(|key| add_key(ready, key));
     }
 
-    /// Sleeps until it is `time`, whatever the sockets say.
+    /// Sleeps until `time`, regardless of the sockets.
     pub(super) fn wait_until(
         &mut self,
         clock: &RunClock,
         time: Time,
         channel: &mut Channel,
     ) -> Result<(), RunError> {
-        // Asked this way because the run's own time is zero before its start, too.
+        // Checked this way because run time is zero before the start as well.
         while !clock.until(time).is_zero() {
             self.wait(clock, time, channel)?;
         }

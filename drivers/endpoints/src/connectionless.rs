@@ -13,7 +13,7 @@ use narrows_transport::Header;
 use narrows_units::Time;
 use std::os::fd::AsFd;
 
-/// Key of the socket among the things waited for.
+/// Key of the socket among the awaited events.
 const SOCKET: u64 = 0;
 
 impl SocketEndpoint for Machine {
@@ -31,7 +31,7 @@ pub(super) struct Node<'a> {
 }
 
 impl<'a> Node<'a> {
-    /// An end with its socket. What the scheme calculates beforehand is calculated now.
+    /// An end with its socket. Precomputations of the scheme are done here.
     pub(super) fn prepare(task: &'a EndpointTask<'a>) -> Result<Self, RunError> {
         let EndpointTask { cell, flow, .. } = *task;
         let refused = |error: narrows_cell::CellError| RunError::Input(error.to_string());
@@ -53,8 +53,7 @@ impl<'a> Node<'a> {
         })
     }
 
-    /// Plays its part until the flow stops (the sender) or the run ends. After the stop, a receiver only
-    /// listens.
+    /// Runs until the flow stops (the sender) or the run ends. After the stop, a receiver only listens.
     pub(super) fn run(
         mut self,
         clock: &RunClock,
@@ -95,24 +94,24 @@ impl<'a> Node<'a> {
             let mut until = if more { now } else { end.min(samples.next) };
             if now < stop {
                 let wakeup = self.link.next_wakeup(now);
-                // One that wants to act and has nothing to send is not asked again at once.
+                // An endpoint that asks to act but has nothing to send is not called again immediately.
                 until = until.min(if wakeup <= now { now + RETRY } else { wakeup });
             }
             if let Some(source) = &source {
                 until = until.min(source.next_wakeup());
             }
             sleeper.wait(clock, until, channel)?;
-            // Read only if there is something, and once: what is left is reported again.
+            // Read only if there are data, and once: remaining data are reported again.
             if sleeper.ready().next().is_some() {
                 self.link.receive(&mut self.buffers, clock)?;
             }
             now = clock.now();
         }
-        // What has arrived in time and was not looked at.
+        // Datagrams that arrived in time but were not read.
         while self.link.receive(&mut self.buffers, clock)?.more {}
         if self.task.role == Role::Sender {
             self.link.endpoint.stop();
-            // The socket stays: late feedback would otherwise be answered with ICMP.
+            // The socket stays open: late feedback would otherwise be answered with ICMP.
             sleeper.forget(self.link.socket())?;
             sleeper.wait_until(clock, cell.duration, channel)?;
         }
@@ -120,7 +119,7 @@ impl<'a> Node<'a> {
         Ok(self.finish())
     }
 
-    /// Takes the frames that are settled, and from a sender its state.
+    /// Takes the settled frames and, from a sender, its state.
     fn sample(&mut self, now: Time) {
         self.take_frames();
         if let Some(snapshot) = self.link.endpoint.snapshot() {
@@ -145,7 +144,7 @@ impl<'a> Node<'a> {
         let mut outcome = self.outcome;
         match &self.link.endpoint {
             Machine::MediaSender(sender) => {
-                // What left the socket.
+                // Packets that left the socket.
                 let mut counters = sender.counters();
                 [counters.sent_packets, counters.sent_bytes] = sent;
                 outcome.sender = sender_counters(&counters);

@@ -1,8 +1,8 @@
-//! The ends of flows: processes of their own inside the hosts.
+//! The ends of flows: separate processes inside the hosts.
 //!
-//! An endpoint is this same program, started again inside the namespace of its host. It prepares
-//! its sockets, says that it is ready, waits for the start of the run, plays its part and reports.
-//! It ends as soon as the agent's side of the channel closes, however that happens.
+//! An endpoint is this same program, started again inside the namespace of its host. It prepares its sockets, reports
+//! that it is ready, waits for the start of the run, runs its end of the flow and reports. It ends as soon as the
+//! agent's side of the channel closes for any reason.
 #![forbid(unsafe_code)]
 
 pub mod bpf;
@@ -31,8 +31,7 @@ use narrows_sys::{cpu, process};
 use narrows_units::Time;
 use std::net::{Ipv4Addr, SocketAddrV4};
 
-/// Niceness of the endpoints' sessions, where we may choose it: they are to wait for the network and
-/// not for other programs.
+/// Niceness of the endpoints' sessions, if it may be set: they should wait for the network and not for other programs.
 const PRIORITY: i32 = -10;
 
 /// Index of the host on which one end of a flow runs.
@@ -51,7 +50,7 @@ struct EndpointTask<'a> {
     role: Role,
     /// Unsent bytes to keep in the send buffer of a connection.
     unsent: u32,
-    /// Addresses of the hosts, where they are not those of emulated ones.
+    /// Addresses of the hosts, unless they are those of emulated hosts.
     addresses: Option<[Ipv4Addr; 2]>,
 }
 
@@ -74,18 +73,17 @@ impl EndpointTask<'_> {
         }
     }
 
-    /// Where the server of the flow listens, by which the emulator knows its packets.
+    /// Address on which the server of the flow listens, by which the emulator identifies its packets.
     fn server(&self) -> SocketAddrV4 {
         self.port_at(self.flow.server())
     }
 
-    /// When the end that sends the data falls silent.
+    /// When the end that sends the data stops sending.
     fn stop(&self) -> Time {
         self.flow.stop.min(self.cell.duration)
     }
 
-    /// When this end has nothing to do any more: what sends the data falls silent, what receives them listens until
-    /// the run is over.
+    /// When this end has finished: the sender of the data stops, the receiver listens until the end of the run.
     fn end(&self) -> Time {
         match self.role {
             Role::Sender => self.stop(),
@@ -93,7 +91,7 @@ impl EndpointTask<'_> {
         }
     }
 
-    /// Most bytes that either host allows a connection to have under way.
+    /// Maximum number of bytes that either host allows a connection to have in flight.
     fn window(&self) -> Option<u64> {
         let of = |host: u16| self.cell.hosts.get(usize::from(host))?.window();
         [of(self.flow.from), of(self.flow.to)]
@@ -103,16 +101,16 @@ impl EndpointTask<'_> {
     }
 }
 
-/// The body of an endpoint process; `fd` is the inherited channel.
+/// The main function of an endpoint process; `fd` is the inherited channel.
 ///
 /// # Errors
-/// The reason why the endpoint could not work; the agent has been notified too, if it still listens.
+/// The reason why the endpoint failed; the agent has been notified as well, if it still listens.
 pub fn endpoint_main(fd: i32) -> Result<(), RunError> {
     let fd = process::inherited(fd).could_not("use the channel to the agent")?;
     let mut channel = Channel::from_fd(fd);
     let result = play(&mut channel);
     if let Err(error) = &result {
-        // The agent may be gone, which is why the endpoint fails.
+        // The agent may have ended, which is why the endpoint fails.
         let unavailable = matches!(error, RunError::Unavailable(_));
         let _ = channel.send(&EndpointMessage::Failed {
             message: error.to_string(),
@@ -164,7 +162,7 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
                 "nothing was loaded for flow {number}"
             )));
         }
-        // What receives on another host than it was loaded on does without.
+        // A receiver on another host than the one with the loaded congestion control works without it.
         (SchemeRef::Bpf(_), _) => kernel_tcp(&task, loaded.as_deref(), channel)?,
         (SchemeRef::Media(..) | SchemeRef::Datagrams, _) => {
             let node = connectionless::Node::prepare(&task)?;
@@ -178,7 +176,7 @@ fn play(channel: &mut Channel) -> Result<(), RunError> {
             clock.with_delays(node.run(&clock, channel)?)
         }
     };
-    // The process of a program has taken its own at the end of the run.
+    // The process of a program has taken its times at the end of the run.
     if outcome.program.is_none()
         && let Some((run_ns, wait_ns)) = cpu::run_and_wait_ns(std::process::id())
     {
@@ -210,7 +208,7 @@ fn kernel_tcp(
     }
 }
 
-/// Gives up all rights but what is still needed, says that everything is prepared and waits for the start.
+/// Drops all privileges that are no longer needed, reports readiness and waits for the start.
 fn get_ready(channel: &mut Channel, need: Need) -> Result<RunClock, RunError> {
     privileges::give_up(need).could_not("give up the rights of the endpoint")?;
     channel

@@ -1,4 +1,4 @@
-//! A socket and the endpoint behind it, which exchanges messages with its peer over it.
+//! A socket and the endpoint that exchanges messages with its peer over it.
 
 use super::clock::RunClock;
 use super::receiver::{DatagramReceiver, ReceiveResult};
@@ -10,9 +10,9 @@ use narrows_transport::{Body, Data, Endpoint, Header, wire};
 use narrows_units::{Ecn, Span, Time};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-/// Wanted size of the sockets' buffers in bytes: 50 ms at 1 Gbit/s, with the kernel's overhead.
+/// Requested size of the sockets' buffers in bytes: 50 ms at 1 Gbit/s, with the kernel's overhead.
 const SOCKET_BUFFER: i32 = 16 << 20;
-/// Time after which to try again where the interface was full: it says nothing when it is not any more.
+/// Time after which to try again if the interface was full: it does not signal when it has room again.
 pub(super) const RETRY: Span = Span::from_us(50);
 
 /// A UDP socket for messages of the task's flow, neither bound nor connected.
@@ -25,15 +25,15 @@ pub(super) fn open(task: &EndpointTask) -> Result<OwnedFd, RunError> {
     Ok(socket)
 }
 
-/// An endpoint as it is behind a socket.
+/// An endpoint behind a socket.
 pub(super) trait SocketEndpoint: Endpoint {
-    /// True if its peer sends such messages.
+    /// True if its peer sends messages of this kind.
     fn accepts(&self, header: &Header) -> bool;
 
     /// Reads the payload of data that have arrived.
     fn read_payload(&mut self, _: &Data, _: &[u8]) {}
 
-    /// Writes the payload of data to be sent, which is zero before.
+    /// Writes the payload of data to be sent, which is initially zero.
     fn write_payload(&self, _: &Data, _: &mut [u8]) {}
 }
 
@@ -43,14 +43,14 @@ pub(super) struct SocketBuffers {
     pub(super) receiver: DatagramReceiver,
     pub(super) sending: Sending,
     pub(super) body: Body,
-    /// Datagrams that were no messages of ours.
+    /// Datagrams that were not messages of our protocols.
     pub(super) garbage: u64,
     /// Datagrams and their IP bytes, received.
     pub(super) received: [u64; 2],
 }
 
 impl SocketBuffers {
-    /// For what arrives before `end`.
+    /// Buffers for datagrams that arrive before `end`.
     pub(super) fn new(flow: u16, dscp: u8, end: Time) -> Self {
         SocketBuffers {
             flow,
@@ -62,10 +62,10 @@ impl SocketBuffers {
         }
     }
 
-    /// One sentence about messages that could not be sent or read, if there were any.
+    /// One sentence about messages that could not be sent or read, if any.
     pub(super) fn problem(&mut self) -> Option<String> {
         let garbage = self.garbage;
-        let text = || format!("{garbage} datagrams were no messages of ours");
+        let text = || format!("{garbage} datagrams were not messages of Narrows");
         let refused = self.sending.refused.take();
         refused.or_else(|| (garbage > 0).then(text))
     }
@@ -80,7 +80,7 @@ pub(super) struct Link<E> {
     pub(super) dropped: u32,
     /// Latest time that the endpoint has seen.
     latest: Time,
-    /// When something last arrived or left.
+    /// When a message last arrived or left.
     pub(super) active: Time,
 }
 
@@ -101,7 +101,7 @@ impl<E: SocketEndpoint> Link<E> {
         self.fd.as_fd()
     }
 
-    /// Takes one batch of what has arrived, at the times at which the kernel saw it.
+    /// Takes one batch of datagrams that have arrived, at the kernel's receive times.
     pub(super) fn receive(
         &mut self,
         buffers: &mut SocketBuffers,
@@ -113,7 +113,7 @@ impl<E: SocketEndpoint> Link<E> {
         let found = buffers
             .receiver
             .receive(self.fd.as_fd(), clock, |at, datagram| {
-                // Times never decrease; what arrived while we sent is seen a moment later.
+                // Times never decrease; datagrams that arrived during sending are seen slightly later.
                 *latest = at.max(*latest);
                 received[0] += 1;
                 received[1] += datagram.bytes.len() as u64 + u64::from(wire::IP_UDP);
@@ -140,7 +140,7 @@ impl<E: SocketEndpoint> Link<E> {
         }
     }
 
-    /// Sends what the endpoint wants to send, up to one batch; returns whether there may be more at once.
+    /// Sends the endpoint's messages, up to one batch; returns whether there may be more immediately.
     pub(super) fn transmit(
         &mut self,
         buffers: &mut SocketBuffers,
@@ -162,12 +162,13 @@ impl<E: SocketEndpoint> Link<E> {
             })
     }
 
-    /// True if nothing waits for the interface.
+    /// True if no message waits for the interface.
     pub(super) fn is_drained(&self) -> bool {
         self.sender.is_empty()
     }
 
-    /// True if [`Link::transmit`] is needed now, whatever has arrived. What the interface refused is tried again.
+    /// True if [`Link::transmit`] is needed now, regardless of arrivals. Messages that the interface rejected are
+    /// retried.
     pub(super) fn is_due(&self, now: Time) -> bool {
         !self.sender.is_empty() || self.next_wakeup(now) <= now
     }
@@ -182,7 +183,7 @@ impl<E: SocketEndpoint> Link<E> {
     }
 }
 
-/// Gives a datagram to an endpoint; false if it is no message of its peer.
+/// Passes a datagram to an endpoint; false if it is not a message of its peer.
 fn deliver(
     endpoint: &mut impl SocketEndpoint,
     now: Time,

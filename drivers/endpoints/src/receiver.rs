@@ -1,4 +1,4 @@
-//! Datagrams as they come out of a socket, at the times at which the kernel saw them.
+//! Datagrams read from a socket, with the kernel's receive times.
 
 use super::clock::RunClock;
 use narrows_cell::{Context, RunError};
@@ -7,23 +7,23 @@ use narrows_units::Time;
 use std::io;
 use std::os::fd::BorrowedFd;
 
-/// The result of one look into a socket.
+/// The result of one read of a socket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReceiveResult {
-    /// Datagrams, those after the end of the run included.
+    /// Number of datagrams, including those after the end of the run.
     pub(super) count: usize,
-    /// True if there may be more that came before the end.
+    /// True if there may be more that arrived before the end.
     pub(super) more: bool,
 }
 
-/// Takes datagrams out of the sockets of an endpoint until its part is over.
+/// Reads datagrams from the sockets of an endpoint until its end.
 pub(super) struct DatagramReceiver {
     receiver: UdpReceiver,
     end: Time,
 }
 
 impl DatagramReceiver {
-    /// For datagrams that the kernel has seen before `end`.
+    /// A receiver of datagrams that the kernel has received before `end`.
     pub(super) fn new(end: Time) -> Self {
         DatagramReceiver {
             receiver: UdpReceiver::default(),
@@ -31,8 +31,8 @@ impl DatagramReceiver {
         }
     }
 
-    /// Takes one batch of what has arrived and shows each datagram to `visit`, with its arrival. What came at the
-    /// end or later is dropped: it is no part of the run, whenever the endpoint finds the time to look.
+    /// Reads one batch of datagrams and passes each to `visit`, with its arrival time. Datagrams that arrived at the
+    /// end or later are dropped: they are not part of the run, regardless of when the endpoint reads them.
     pub(super) fn receive(
         &mut self,
         fd: BorrowedFd,
@@ -40,7 +40,7 @@ impl DatagramReceiver {
         mut visit: impl FnMut(Time, Datagram),
     ) -> Result<ReceiveResult, RunError> {
         let count = match self.receiver.receive(fd) {
-            // The peer's socket is not there yet, or any more: not a matter of this end.
+            // The peer's socket does not exist yet, or any more, which does not concern this end.
             Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
                 return Ok(ReceiveResult {
                     count: 0,
@@ -71,7 +71,7 @@ impl DatagramReceiver {
         })
     }
 
-    /// Datagrams that the socket has dropped because its buffer was full, as far as known, and forgets them, for a
+    /// Returns and resets the known number of datagrams that the socket has dropped because its buffer was full, for a
     /// receiver that serves many sockets.
     pub(super) fn take_dropped(&mut self) -> u32 {
         self.receiver.take_dropped()
@@ -98,8 +98,8 @@ mod tests {
         (a, b, RunClock::new(real_ns(), mono_ns()))
     }
 
-    /// The kernel begins to stamp a moment after the first socket has asked for it; until then the stamp is the
-    /// time of reading.
+    /// The kernel starts stamping shortly after the first socket has requested it; until then the stamp is the time of
+    /// reading.
     fn wait_for_stamps(a: &UdpSocket, b: &UdpSocket, clock: &RunClock) {
         let begun = Instant::now();
         let mut receiver = DatagramReceiver::new(Time::FAR);
@@ -124,7 +124,7 @@ mod tests {
         wait_for_stamps(&a, &b, &clock);
         let send = |count: u8| (0..count).for_each(|n| assert_eq!(a.send(&[n]).unwrap(), 1));
         let pause = || std::thread::sleep(Duration::from_millis(5));
-        // More than one batch; the end lies well between both groups.
+        // More than one batch; the end is well between both groups.
         send(150);
         pause();
         let end = clock.now();
@@ -147,7 +147,7 @@ mod tests {
             looks += 1;
         }
         assert_eq!(taken, (0..150).collect::<Vec<u8>>());
-        // The third batch holds the first ones that are late: then nothing more is looked for.
+        // The third batch contains the first late ones: then reading stops.
         assert_eq!(looks, 3);
         assert_eq!(receiver.take_dropped(), 0);
     }
@@ -165,7 +165,7 @@ mod tests {
         (0..=UdpReceiver::CAPACITY).for_each(|_| assert_eq!(a.send(b"x").unwrap(), 1));
         assert_eq!((look().more, look().count), (true, 1));
         assert_eq!(look(), nothing);
-        // An answer of the network to something sent earlier is not the end.
+        // An ICMP error for an earlier packet is not the end.
         drop(a);
         b.send(b"x").unwrap();
         let refused = look();

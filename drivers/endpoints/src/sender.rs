@@ -1,4 +1,4 @@
-//! Encoded messages on their way out of a socket, in batches.
+//! Sends encoded messages through a socket, in batches.
 
 use narrows_cell::{Context, RunError};
 use narrows_sys::mmsg::{Message, SendBatch};
@@ -7,11 +7,11 @@ use narrows_units::Ecn;
 use std::collections::VecDeque;
 use std::os::fd::BorrowedFd;
 
-/// Buffers and counters that all sockets of an endpoint share to send.
+/// Buffers and counters for sending that all sockets of an endpoint share.
 pub(super) struct Sending {
     dscp: u8,
     batch: SendBatch,
-    /// Buffers for encoded messages, used again and again.
+    /// Reusable buffers for encoded messages.
     spare: Vec<Vec<u8>>,
     /// Datagrams and their IP bytes, sent.
     pub(super) sent: [u64; 2],
@@ -40,13 +40,13 @@ pub(super) struct DatagramSender {
 }
 
 impl DatagramSender {
-    /// True if nothing waits.
+    /// True if no datagram waits.
     pub(super) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// Sends messages, up to one batch; returns whether there may be more of them at once. `speak` encodes the next
-    /// one into a buffer.
+    /// Sends messages, up to one batch; returns whether there may be more immediately. `speak` encodes the next one
+    /// into a buffer.
     pub(super) fn send(
         &mut self,
         fd: BorrowedFd<'_>,

@@ -7,17 +7,17 @@ use narrows_traffic::{Application, Class, Offered, TrafficAction, TrafficEvent};
 use narrows_units::Time;
 use std::collections::VecDeque;
 
-/// An application, what it has asked for and has not been done yet, and the transfers it has begun.
+/// An application, its pending actions, and the transfers that it has begun.
 pub(super) struct Source {
     application: Box<dyn Application>,
     actions: Vec<TrafficAction>,
-    /// Actions to be carried out, with the times at which they were asked for.
+    /// Actions to be carried out, with the times at which they were requested.
     due: VecDeque<(Time, TrafficAction)>,
     offered: Offered,
     transfers: Vec<TransferReport>,
-    /// Tells which direction of a transfer counts.
+    /// Determines which direction of a transfer counts.
     class: Class,
-    /// After this the application is not called any more.
+    /// Time after which the application is not called any more.
     stop: Time,
     latest: Time,
 }
@@ -37,7 +37,8 @@ impl Source {
         })
     }
 
-    /// Something happened at `at` (or at the time of the last event, if that was later).
+    /// Notifies the application of an event at `at` (or at the time of the last event, if that was
+    /// later).
     pub(super) fn notify(&mut self, at: Time, event: TrafficEvent) {
         let at = at.max(self.latest);
         if at >= self.stop {
@@ -65,8 +66,8 @@ impl Source {
         }
     }
 
-    /// Lets the application act at the times that it named and that have come, at exactly those
-    /// times: being late shifts nothing that follows.
+    /// Lets the application act at the requested times that have been reached, with exactly those
+    /// times: lateness does not shift later actions.
     pub(super) fn wake(&mut self, now: Time) {
         loop {
             let at = self.application.next_wakeup();
@@ -83,7 +84,7 @@ impl Source {
         if at < self.stop { at } else { Time::FAR }
     }
 
-    /// The next thing to do, and when it was asked for.
+    /// The next action, and when it was requested.
     pub(super) fn next(&mut self) -> Option<(Time, TrafficAction)> {
         self.due.pop_front()
     }

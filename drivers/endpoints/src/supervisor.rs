@@ -1,5 +1,5 @@
-//! The endpoint processes of a run: started, watched and stopped by handle. Emulated runs have all of them, a
-//! peer of a run between two hosts those on its own host.
+//! The endpoint processes of a run: started, monitored and stopped by handle. Emulated runs have all of them, a peer of
+//! a run between two hosts those on its host.
 
 use crate::bpf::Programs;
 use crate::{AgentCommand, Channel, EndpointMessage, EndpointOutcome, Received, Role};
@@ -17,25 +17,25 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Key of the signals among the things waited for.
+/// Key of the signals among the awaited events.
 pub const SIGNALS: u64 = 0;
-/// Key of the first endpoint among the things waited for; smaller ones are for others.
+/// Key of the first endpoint among the awaited events; smaller keys are for others.
 pub const FIRST_ENDPOINT: u64 = 16;
-/// Longest time for all endpoints (and wires) to become ready.
+/// Maximum time for all endpoints (and wires) to become ready.
 pub const READY_LIMIT: Duration = Duration::from_secs(20);
-/// Endpoints report at most this long after the end of the run.
+/// Maximum time after the end of the run within which endpoints report.
 pub const REPORT_LIMIT: Duration = Duration::from_secs(10);
-/// From the announcement to the start at least, so that everybody has heard it.
+/// Minimum time from the announcement to the start, so that all endpoints have received it.
 pub const HEAD_START_NS: u64 = 30_000_000;
-/// Niceness of the session of a run, where we may choose it.
+/// Niceness of the session of a run, if it may be set.
 pub const PRIORITY: i32 = -11;
-/// An endpoint that has reported has nothing left to do but to end.
+/// Time within which an endpoint that has reported ends.
 const EXIT_LIMIT: Duration = Duration::from_secs(2);
 /// Time to end a program with all its descendants.
 const DISMISSAL_LIMIT: Duration = Duration::from_secs(25);
 
-/// The last processors for whatever moves packets, one for each of its threads as long as one is left, the others for
-/// the endpoints (and the agent itself). With only one there is no choice.
+/// Assigns the last processors to the packet mover, one for each of its threads while at least one is left for the
+/// endpoints (and the agent itself). A single processor is shared.
 pub fn share_cpus(threads: usize) -> Result<(Vec<usize>, Vec<usize>), RunError> {
     let mut all = cpu::allowed_cpus().could_not("read the allowed processors")?;
     if all.len() == 1 {
@@ -45,8 +45,7 @@ pub fn share_cpus(threads: usize) -> Result<(Vec<usize>, Vec<usize>), RunError> 
     Ok((movers, all))
 }
 
-/// The endpoints' processors as bits, unless they are the packet mover's as well; those beyond 64 are
-/// not needed.
+/// The endpoints' processors as a bit mask, unless they are the packet mover's as well; those above 64 are not needed.
 pub fn mask(endpoints: &[usize], mover: &[usize]) -> u64 {
     let apart = endpoints.iter().filter(|cpu| !mover.contains(cpu));
     apart
@@ -54,7 +53,7 @@ pub fn mask(endpoints: &[usize], mover: &[usize]) -> u64 {
         .fold(0, |mask, &cpu| mask | (1 << cpu))
 }
 
-/// Refuses schemes of the kernel that are not there, before anything runs.
+/// Rejects kernel schemes that do not exist, before the run.
 pub fn check_kernel_schemes<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Result<(), RunError> {
     let offered = host_info::congestion_controls();
     for flow in flows {
@@ -71,7 +70,7 @@ pub fn check_kernel_schemes<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Re
     Ok(())
 }
 
-/// One endpoint as the agent sees it.
+/// An endpoint process from the agent's view.
 pub struct EndpointProcess {
     /// Number of its flow.
     pub flow: u16,
@@ -81,7 +80,7 @@ pub struct EndpointProcess {
     pub active_ns: u64,
     /// True once it is prepared.
     pub ready: bool,
-    /// Its report, once it has come.
+    /// Its report, once it has arrived.
     pub outcome: Option<EndpointOutcome>,
     /// The reason for which it will not deliver an outcome.
     failed: Option<String>,
@@ -89,7 +88,7 @@ pub struct EndpointProcess {
     channel: Channel,
     listening: bool,
     log: PathBuf,
-    /// True if it looks after a program and takes that with it when it ends.
+    /// True if it runs a program, which ends with it.
     tends: bool,
 }
 
@@ -100,16 +99,16 @@ pub struct EndpointSpec<'a> {
     pub flow: &'a Flow,
     /// The end of the flow at which it is.
     pub role: Role,
-    /// Namespace in which it works; none is that of the agent.
+    /// Its namespace; `None` is that of the agent.
     pub netns: Option<&'a NetNs>,
     /// Unsent bytes to keep in the send buffer of a connection.
     pub unsent: u32,
 }
 
-/// Arguments that all endpoints share.
+/// Arguments common to all endpoints.
 #[derive(Clone, Copy)]
 pub struct EndpointSetup<'a> {
-    /// The cell that they play.
+    /// The cell that they run.
     pub cell: &'a Cell,
     /// The programs that were loaded into the kernel.
     pub programs: Option<&'a Programs>,
@@ -119,7 +118,7 @@ pub struct EndpointSetup<'a> {
     pub cpus: &'a [usize],
     /// Folder of their logs.
     pub logs: &'a Path,
-    /// Addresses of the hosts, where they are not those of emulated ones.
+    /// Addresses of the hosts, unless they are those of emulated hosts.
     pub addresses: Option<[Ipv4Addr; 2]>,
 }
 
@@ -130,8 +129,8 @@ pub struct Supervisor {
 }
 
 impl Supervisor {
-    /// Starts the endpoints of all `specs` and tells them what to prepare. [`FIRST_ENDPOINT`] and what follows are
-    /// the keys under which `epoll` reports them.
+    /// Starts the endpoints of all `specs` and sends them their tasks. `epoll` reports them under the keys from
+    /// [`FIRST_ENDPOINT`].
     pub fn start<'a>(
         specs: impl IntoIterator<Item = EndpointSpec<'a>>,
         setup: EndpointSetup<'_>,
@@ -152,10 +151,10 @@ impl Supervisor {
         Ok(Supervisor { endpoints })
     }
 
-    /// Tells everybody when the run starts.
+    /// Announces the start of the run to all endpoints.
     pub fn announce(&mut self, real_ns: u64, mono_ns: u64) {
         for endpoint in &mut self.endpoints {
-            // Whoever is gone is noticed as the end of its channel.
+            // An endpoint that has ended is noticed by the end of its channel.
             let _ = endpoint
                 .channel
                 .send(&AgentCommand::Start { real_ns, mono_ns });
@@ -166,7 +165,7 @@ impl Supervisor {
     /// sources.
     ///
     /// # Errors
-    /// A signal, and before the start, whatever keeps an endpoint from taking part.
+    /// A signal and, before the start, anything that prevents an endpoint from taking part.
     pub fn wait(
         &mut self,
         epoll: &Epoll,
@@ -196,7 +195,7 @@ impl Supervisor {
     /// Reads the messages of the endpoint with this key.
     ///
     /// # Errors
-    /// Before the start, whatever keeps it from taking part.
+    /// Before the start, anything that prevents it from taking part.
     fn read(&mut self, key: u64, epoll: &Epoll, started: bool) -> Result<(), RunError> {
         let Some(endpoint) = self.endpoints.get_mut((key - FIRST_ENDPOINT) as usize) else {
             return Ok(());
@@ -245,13 +244,12 @@ impl Supervisor {
         self.endpoints.iter().all(|endpoint| endpoint.ready)
     }
 
-    /// True if nothing more is to be expected from anybody.
+    /// True if no further report is expected.
     pub fn is_done(&self) -> bool {
         self.endpoints.iter().all(|endpoint| !endpoint.listening)
     }
 
-    /// Ends whoever still runs; returns how each process ended and, where that was not as it
-    /// should be, why.
+    /// Ends all running processes; returns how each process ended and, if that was unexpected, why.
     pub fn stop(&mut self) -> Vec<(ProcessRecord, Option<String>)> {
         self.endpoints
             .iter_mut()
@@ -266,7 +264,7 @@ impl EndpointProcess {
         let name = format!("flow-{}-{}.log", flow.flow, role.name());
         let log = setup.logs.join(name);
         let file = File::create(&log).at(&log)?;
-        // What looks after a program must be able to end it, whatever happens to us.
+        // An endpoint with a program must be able to end it in any case.
         let tends = matches!(flow.scheme, SchemeRef::Program(_));
         let (mut channel, theirs) = Channel::pair().could_not("open a channel")?;
         let arguments = ["endpoint".to_owned(), theirs.as_raw_fd().to_string()];
@@ -315,7 +313,7 @@ impl EndpointProcess {
         if self.tends {
             self.dismiss();
         } else if !silent {
-            // Waiting can only fail for want of descriptors, and then it is ended a bit early.
+            // Waiting can only fail for lack of descriptors, and then it is ended slightly early.
             let _ = self.process.wait_at_most(EXIT_LIMIT);
         }
         self.process.kill();
@@ -345,7 +343,7 @@ impl EndpointProcess {
         )
     }
 
-    /// Asks what looks after a program to end, and waits until it has ended that.
+    /// Asks endpoints with programs to end, and waits until they have ended these.
     fn dismiss(&mut self) {
         self.channel.close();
         let _ = self.process.wait_at_most(DISMISSAL_LIMIT);
@@ -362,7 +360,7 @@ impl EndpointProcess {
 
 impl Drop for EndpointProcess {
     fn drop(&mut self) {
-        // The run was given up: the process would be killed next, and a program left behind.
+        // The run was aborted: the process would be killed next, and a program left behind.
         if self.tends && self.process.status().is_none() {
             self.dismiss();
         }

@@ -1,4 +1,4 @@
-//! Facts about the machine, read when they are asked for.
+//! Facts about the machine, read on request.
 
 use chrono::{DateTime, SecondsFormat};
 use narrows_record::Host;
@@ -6,7 +6,7 @@ use narrows_sys::netns::read_sysctl;
 use serde_json::Value;
 use std::fs::read_to_string;
 
-/// The machine, as it goes into records. The hosts' own settings are added by the run.
+/// The machine, as stored in records. The hosts' settings are added by the run.
 pub fn host() -> Host {
     Host {
         kernel: kernel(),
@@ -23,7 +23,7 @@ pub fn kernel() -> String {
     read_sysctl("kernel.osrelease").unwrap_or_else(|_| "unknown".to_owned())
 }
 
-/// The processor's own name.
+/// The name of the processor model.
 pub fn cpu_model() -> String {
     let text = read_to_string("/proc/cpuinfo").unwrap_or_default();
     let named = |line: &str| {
@@ -101,7 +101,7 @@ pub fn is_virtual() -> bool {
     })
 }
 
-/// Name of the machine, as it calls itself.
+/// Host name of the machine.
 pub fn host_name() -> String {
     read_sysctl("kernel.hostname").unwrap_or_else(|_| "unknown".to_owned())
 }
@@ -112,7 +112,7 @@ pub fn congestion_controls() -> Vec<String> {
     text.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
-/// The given settings as JSON members, those that exist.
+/// Those of the given settings that exist, as JSON members.
 pub fn sysctls(names: &[&str]) -> serde_json::Map<String, Value> {
     names
         .iter()

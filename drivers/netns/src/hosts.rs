@@ -44,7 +44,7 @@ pub struct Host {
     pub inner: u32,
     /// Index of the veth end on the agent's side.
     pub outer: u32,
-    /// Kernel settings inside the host, read back after they were made.
+    /// Kernel settings inside the host, read back after they were set.
     pub sysctls: BTreeMap<String, String>,
     /// Largest IP packet of its interface, in bytes.
     pub mtu: u32,
@@ -72,19 +72,18 @@ pub struct WireCounters {
 /// Settings that all hosts have in common.
 #[derive(Clone, Copy, Debug)]
 pub struct HostDefaults {
-    /// Largest IP packet in bytes, where a host says nothing else.
+    /// Maximum IP packet size in bytes, unless a host overrides it.
     pub mtu: u32,
-    /// Largest TCP buffer in bytes, where a host says nothing else.
+    /// Maximum TCP buffer in bytes, unless a host overrides it.
     pub buffer: u64,
-    /// True if receivers verify checksums, which costs them time; needed only where the network
-    /// damages packets.
+    /// True if receivers verify checksums, which costs time; only needed if the network damages packets.
     pub verify_checksums: bool,
-    /// Processors on which the hosts' stacks treat what they receive, as a bit mask; 0 leaves it to
-    /// the processor that sends, which is the emulator's.
+    /// Processors on which the hosts' stacks process received packets, as a bit mask; 0 is the sending processor, which
+    /// is the emulator's.
     pub receive_cpus: u64,
 }
 
-/// Moves this process into a network of its own, in which [`Hosts::build`] can work.
+/// Moves this process into a private network, as required by [`Hosts::build`].
 ///
 /// # Errors
 /// [`RunError::Unavailable`] with the setting or permission that is missing.
@@ -94,7 +93,7 @@ pub fn enter_private_network() -> Result<Privilege, RunError> {
         .map_err(|error| RunError::Unavailable(explain_refusal(&error)))
 }
 
-/// The limit that stands in the way of namespaces, and its remedy, as a sentence.
+/// The limit that prevents namespaces, and its remedy, as a sentence.
 pub fn explain_refusal(error: &io::Error) -> String {
     let setting = |name: &str| read_sysctl(name).unwrap_or_default();
     let remedy = if setting("user.max_net_namespaces") == "0" {
@@ -123,7 +122,7 @@ impl Hosts {
     /// The calling thread is in the agent's private network and stays there.
     ///
     /// # Errors
-    /// The setting or step that the kernel refused, in words.
+    /// The setting or step that the kernel rejected, as a sentence.
     pub fn build(plans: &[HostPlan], common: HostDefaults) -> Result<Self, RunError> {
         if plans.len() > MAX_HOSTS {
             return Err(RunError::Unavailable(format!(
@@ -134,7 +133,7 @@ impl Hosts {
         Hosts::build_some(plans, 0, plans.len() as u16, common)
     }
 
-    /// Builds one host of a network of `count` hosts whose others are elsewhere: the same addresses, one wire.
+    /// Builds one host of a network of `count` hosts, the others of which are elsewhere: the same addresses, one wire.
     ///
     /// The calling thread is in the agent's private network and stays there.
     ///
@@ -149,14 +148,14 @@ impl Hosts {
         Hosts::build_some(std::slice::from_ref(plan), index, count, common)
     }
 
-    /// Builds the hosts from index `first` on.
+    /// Builds the hosts from index `first`.
     fn build_some(
         plans: &[HostPlan],
         first: u16,
         count: u16,
         common: HostDefaults,
     ) -> Result<Self, RunError> {
-        // The agent's own stack must not speak on the wires either.
+        // The agent's stack must not send on the wires either.
         settings::silence_ipv6();
         let mut netlink = Netlink::open().could_not("open a netlink socket")?;
         let mtu = |plan: &HostPlan| plan.mtu.unwrap_or(common.mtu);
@@ -172,8 +171,8 @@ impl Hosts {
         Ok(Hosts { hosts, netlink })
     }
 
-    /// Gives the only host the address of another one, from which it reaches the host with index `other` at the far end
-    /// of its wire: the ends of programs have addresses of their own, by which their packets are known.
+    /// Adds the address of a private host to the only host, from which it reaches the host with index `other` at the
+    /// far end of its wire: the ends of programs have separate addresses, which identify their packets.
     pub fn add_own_address(&mut self, own: u16, other: u16) -> io::Result<()> {
         let host = &mut self.hosts[0];
         host.netlink.add_address(host.inner, address(own), 32)?;
@@ -200,8 +199,8 @@ impl Hosts {
         self.hosts.iter_mut().map(read).collect()
     }
 
-    /// Sends one datagram from a host that ends at the agent, to wake up its wire: kernels begin to
-    /// stamp packets only after the first one.
+    /// Sends one datagram from a host to the agent, to warm up its wire: kernels start stamping packets only after the
+    /// first one.
     pub fn warm_up(&self, index: u16) -> io::Result<()> {
         let peer = u16::from(index == 0);
         let send = || {
@@ -216,7 +215,7 @@ impl Hosts {
     }
 }
 
-/// The wiring that all hosts of a network share.
+/// The wiring common to all hosts of a network.
 struct Wiring {
     /// Number of hosts.
     count: u16,
@@ -290,10 +289,10 @@ impl Wiring {
     }
 }
 
-/// Switches features of an interface of the calling thread's namespace off.
+/// Disables features of an interface in the calling thread's namespace.
 ///
 /// # Errors
-/// One of them stays on.
+/// A feature cannot be disabled.
 fn require_off(name: &str, unwanted: impl Fn(&str) -> bool) -> io::Result<()> {
     match ethtool::switch_off(name, unwanted)?.first() {
         None => Ok(()),
@@ -303,18 +302,16 @@ fn require_off(name: &str, unwanted: impl Fn(&str) -> bool) -> io::Result<()> {
     }
 }
 
-/// Switches the offloads of an interface of the calling thread's namespace off, so that a frame is
-/// a packet.
+/// Disables the offloads of an interface in the calling thread's namespace, so that a frame is a packet.
 ///
 /// # Errors
-/// One of them stays on.
+/// A feature cannot be disabled.
 pub fn switch_offloads_off(name: &str) -> io::Result<()> {
     require_off(name, is_offload)
 }
 
-/// Offloads make several packets one, or leave checksums undone, both of which the wire would
-/// show: segmentation (tx-tcp..., tx-udp-segmentation, tx-gso...), checksums, and their receiving
-/// counterparts.
+/// Offloads merge packets, or omit checksums, both of which would be visible on the wire: segmentation (tx-tcp...,
+/// tx-udp-segmentation, tx-gso...), checksums, and their receiving counterparts.
 fn is_offload(feature: &str) -> bool {
     feature == "tx-generic-segmentation"
         || feature == "tx-udp-segmentation"

@@ -1,4 +1,4 @@
-//! Hosts as network namespaces, their kernel settings, and facts about the machine that carries them.
+//! Hosts as network namespaces, their kernel settings, and facts about the machine.
 #![forbid(unsafe_code)]
 
 pub mod host_info;

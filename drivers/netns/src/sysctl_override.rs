@@ -1,10 +1,10 @@
-//! Settings of the machine that are changed for a while and put back.
+//! Settings of the machine that are changed temporarily and restored.
 //!
 //! Some settings belong to the whole machine and to no namespace, such as the largest buffer of a socket. They are
-//! raised here, never lowered, and put back at the end. A journal says what was changed, written *before* the
-//! change: should this process be killed, whoever comes next finds it and puts the settings back first. The
-//! journal is locked as long as it holds, so that two runs do not undo each other's work. It lies where a restart
-//! of the machine removes it, as the restart puts back the settings too.
+//! raised here, never lowered, and restored at the end. A journal lists the changes and is written *before* them: if
+//! this process is killed, the next run finds it and restores the settings first. The journal is locked while the
+//! override is in force, so that two runs do not undo each other's changes. It is in a place that a restart of the
+//! machine clears, as the restart also resets the settings.
 
 use narrows_cell::RunError;
 use narrows_sys::netns::{read_sysctl, write_sysctl};
@@ -14,17 +14,17 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Where the journal lies unless a test says otherwise.
+/// Default path of the journal.
 pub const JOURNAL: &str = "/run/narrows/settings.json";
 
 /// One setting that was changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
-    /// Such as `net.core.rmem_max`.
+    /// Name, such as `net.core.rmem_max`.
     pub name: String,
     /// Its value before, in the unit of the setting.
     pub before: u64,
-    /// Its value as long as the override is in force, in the same unit.
+    /// Its value while the override is in force, in the same unit.
     pub now: u64,
 }
 
@@ -36,7 +36,7 @@ pub trait SysctlAccess {
     fn write(&self, name: &str, value: &str) -> std::io::Result<()>;
 }
 
-/// Those of this machine.
+/// The settings of this machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct MachineSysctls;
 
@@ -50,7 +50,7 @@ impl SysctlAccess for MachineSysctls {
     }
 }
 
-/// Settings that are held. Dropping this puts them back.
+/// Overridden settings. Dropping this restores them.
 pub struct SysctlOverride<S: SysctlAccess> {
     settings: S,
     journal: File,
@@ -59,8 +59,8 @@ pub struct SysctlOverride<S: SysctlAccess> {
     recovered: Vec<Change>,
 }
 
-/// Settings that an earlier holder has left behind because it was killed: what its journal says, while nobody
-/// holds them. Empty if there is none.
+/// Settings that a killed process has not restored: the content of its journal, if it is not locked. Empty if there are
+/// none.
 pub fn abandoned(path: &Path) -> Vec<Change> {
     let Ok(mut journal) = File::open(path) else {
         return Vec::new();
@@ -72,11 +72,12 @@ pub fn abandoned(path: &Path) -> Vec<Change> {
 }
 
 impl<S: SysctlAccess> SysctlOverride<S> {
-    /// Raises each setting to at least the value given. What an earlier holder has left behind is put back first.
+    /// Raises each setting to at least the given value. Settings that a killed process has not restored are restored
+    /// first.
     ///
     /// # Errors
     ///
-    /// Missing rights, another holder, or a setting that cannot be read or changed; then nothing stays changed.
+    /// Missing privileges, another holder, or a setting that cannot be read or changed; then all settings are restored.
     pub fn raise(
         settings: S,
         least: &BTreeMap<String, u64>,
@@ -95,7 +96,7 @@ impl<S: SysctlAccess> SysctlOverride<S> {
         };
         for change in changes {
             let value = change.now.to_string();
-            // Dropping what is held so far puts it back.
+            // Dropping the changes made so far restores them.
             raised
                 .settings
                 .write(&change.name, &value)
@@ -115,12 +116,13 @@ impl<S: SysctlAccess> SysctlOverride<S> {
         &self.changes
     }
 
-    /// Changes that an earlier holder had left behind and that were undone.
+    /// Changes of a killed process that were undone.
     pub fn recovered(&self) -> &[Change] {
         &self.recovered
     }
 
-    /// Puts everything back and returns what was put back: not what somebody else has changed meanwhile.
+    /// Restores all settings and returns the restored ones, without settings that another process has changed in the
+    /// meantime.
     pub fn release(mut self) -> Vec<Change> {
         self.put_back()
     }
@@ -150,7 +152,7 @@ fn plan(
             .map_err(|error| RunError::Unavailable(format!("{name} cannot be read: {error}")))?;
         let before: u64 = text.parse().map_err(|_| {
             RunError::Input(format!(
-                "{name} is \"{text}\", which is no number; leave it out"
+                "{name} is \"{text}\", which is not a number; omit it"
             ))
         })?;
         if before < least {
@@ -164,7 +166,7 @@ fn plan(
     Ok(changes)
 }
 
-/// Names become paths, so that they must be nothing but names.
+/// Names become paths, so they must be plain names.
 fn check_name(name: &str) -> Result<(), RunError> {
     let fine = name.split('.').all(|part| {
         !part.is_empty()
@@ -176,12 +178,12 @@ fn check_name(name: &str) -> Result<(), RunError> {
         Ok(())
     } else {
         Err(RunError::Input(format!(
-            "\"{name}\" is no name of a kernel setting; write it as net.core.rmem_max"
+            "\"{name}\" is not the name of a kernel setting; write it as net.core.rmem_max"
         )))
     }
 }
 
-/// Puts settings back that still have the value that we gave them.
+/// Restores settings that still have the value that was set here.
 fn undo(settings: &impl SysctlAccess, changes: &[Change]) -> Vec<Change> {
     let ours = |change: &&Change| {
         check_name(&change.name).is_ok()
@@ -223,8 +225,8 @@ fn open_journal(path: &Path) -> Result<File, RunError> {
             }
             Err(TryLockError::Error(error)) => return Err(wrong("could not lock", &error)),
         }
-        // The holder before us may have removed the file after we opened it; then we hold a file that nobody
-        // else will find.
+        // The previous holder may have removed the file after it was opened here; then the lock is on a file that
+        // others cannot find.
         if path.exists() && same_file(&journal, path) {
             return Ok(journal);
         }
@@ -240,8 +242,7 @@ fn same_file(journal: &File, path: &Path) -> bool {
     }
 }
 
-/// Changes in the journal; one that was being written when its writer was killed says that nothing was changed
-/// yet.
+/// Changes in the journal; an incomplete journal means that nothing was changed yet.
 fn read_journal(journal: &mut File) -> Vec<Change> {
     let mut text = String::new();
     let read = journal
@@ -253,7 +254,7 @@ fn read_journal(journal: &mut File) -> Vec<Change> {
     }
 }
 
-/// Nothing is left to be undone; if the file cannot be removed, an empty one says so too.
+/// Clears the journal; if the file cannot be removed, an empty one means the same.
 fn forget(journal: &File, path: &Path) {
     let _ = journal.set_len(0);
     let _ = fs::remove_file(path);
@@ -348,7 +349,7 @@ mod tests {
         assert_eq!(raised.changes(), changed);
         assert!(
             abandoned(&path).is_empty(),
-            "what is held is not left behind"
+            "held settings do not count as abandoned"
         );
         assert_eq!(raised.release(), changed);
         assert_eq!(machine.value("a.small"), "100");
@@ -377,7 +378,7 @@ mod tests {
         let machine = Pretended::with(&[("a.small", "100"), ("b.other", "7")]);
         let raised =
             SysctlOverride::raise(machine.clone(), &least(&[("a.small", 500)]), &path).unwrap();
-        // A killed process runs no destructors, but its locks go.
+        // A killed process runs no destructors, but its locks are released.
         let text = fs::read_to_string(&path).unwrap();
         drop(raised);
         fs::write(&path, text).unwrap();

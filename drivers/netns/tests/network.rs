@@ -1,4 +1,4 @@
-//! The system layer against a real kernel: namespaces, wires, rings and batches.
+//! The system layer on a real kernel: namespaces, wires, rings and batches.
 
 mod common;
 
@@ -132,7 +132,7 @@ fn a_full_ring_counts_what_it_drops() {
         for _ in 0..100 {
             socket::send(near.as_fd(), &[0; 100]).unwrap();
         }
-        // The kernel moves frames when it has time; each reading of the counters clears them.
+        // The kernel moves frames asynchronously; each reading of the counters clears them.
         let (mut received, mut dropped) = (0, 0);
         let limit = std::time::Instant::now() + Duration::from_secs(10);
         while received + dropped < 100 && std::time::Instant::now() < limit {
@@ -165,7 +165,7 @@ fn hosts_have_their_settings_and_nothing_else() {
         assert_eq!(plain.sysctls["net.ipv4.tcp_rmem"], "4096 12345678 12345678");
         assert_eq!(plain.sysctls["net.ipv4.tcp_no_metrics_save"], "1");
         assert_eq!(plain.sysctls["net.ipv4.tcp_sack"], "1");
-        // Whatever this machine's own default is.
+        // Independent of this machine's default.
         let default = &plain.sysctls["net.ipv4.tcp_congestion_control"];
         assert!(default == "cubic" || default == "reno", "{default}");
         assert_eq!(special.sysctls["net.ipv4.tcp_congestion_control"], "reno");

@@ -1,5 +1,5 @@
-//! The folder of one end of a run as a tar stream (`ustar`), by which the results of another host get to this one.
-//! That host needs no program for it but this one, and files of root come along where the agent runs as root.
+//! The folder of one end of a run as a tar stream (`ustar`), which transfers the results of another host. That host
+//! needs no other program for it, and files owned by root are included if the agent runs as root.
 
 use narrows_cell::{Context, RunError};
 use std::fs::{self, File};
@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use tar::{Builder, EntryType, Header};
 
-/// Everything that one end of a run or of a tunnel leaves in its folder, finished or not. Nothing else is ever removed.
+/// All files that one end of a run or of a tunnel leaves in its folder, finished or not. Other files are never removed.
 const OURS: &[&str] = &[
     "sent.ntl",
     "arrived.ntl",
@@ -24,18 +24,18 @@ const UNFINISHED: &str = ".part";
 /// Writes everything in `folder` to `out`: regular files and folders, in the order of their names.
 ///
 /// # Errors
-/// A file cannot be read or has become shorter meanwhile, a name is too long for the format, or nobody takes the
-/// stream. The stream is then incomplete: its two empty blocks at the end are missing.
+/// A file cannot be read or has become shorter, a name is too long for the format, or the stream cannot be written. The
+/// stream is then incomplete: its two empty blocks at the end are missing.
 pub fn write(folder: &Path, out: &mut impl Write) -> Result<(), RunError> {
     if !folder.is_dir() {
         return Err(RunError::Input(format!(
-            "{} is no folder; name one that a side has written",
+            "{} is not a folder; name one that a side has written",
             folder.display()
         )));
     }
     let mut archive = Builder::new(out);
     if let Err(error) = append_folder(&mut archive, folder, "") {
-        // Dropped, it would write the blocks that say that nothing is missing.
+        // Dropping it would write the blocks that mark the stream as complete.
         std::mem::forget(archive);
         return Err(error);
     }
@@ -46,12 +46,12 @@ pub fn write(folder: &Path, out: &mut impl Write) -> Result<(), RunError> {
 /// Removes a folder that one end of a run has written.
 ///
 /// # Errors
-/// Something else is in it, or it cannot be removed.
+/// It contains other files, or it cannot be removed.
 pub fn remove(folder: &Path) -> Result<(), RunError> {
     for name in names(folder)? {
         if !OURS.contains(&name.trim_end_matches(UNFINISHED)) {
             return Err(RunError::Input(format!(
-                "{} is not removed, because no side has written what is in it ('{name}')",
+                "{} is not removed, because it contains a file that no side has written ('{name}')",
                 folder.display()
             )));
         }
@@ -87,7 +87,7 @@ fn append_file(archive: &mut Builder<impl Write>, path: &Path, name: &str) -> io
     archive.append(&header, ExactRead { file, left })
 }
 
-/// The header of an entry of root's, whoever has written it.
+/// The header of an entry, with root as the owner.
 fn header(name: &str, kind: EntryType, size: u64, modified_s: i64) -> io::Result<Header> {
     let mut header = Header::new_ustar();
     header.set_path(name)?;
@@ -101,10 +101,10 @@ fn header(name: &str, kind: EntryType, size: u64, modified_s: i64) -> io::Result
     Ok(header)
 }
 
-/// As many bytes as the header of a file promises: a log that grows meanwhile is cut there.
+/// Reads as many bytes as the header of a file promises: a growing log is truncated there.
 struct ExactRead {
     file: File,
-    /// Bytes still to be read.
+    /// Remaining bytes.
     left: u64,
 }
 
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn large_files_have_their_size_and_long_names_are_refused() {
-        // Eleven octal digits, and beyond as GNU tar does it, and others after it: the first bit, then the number.
+        // Eleven octal digits; larger numbers in the form of GNU tar: the first bit, then the number.
         for size in [0o777_7777_7777, 1 << 34] {
             let header = header("sent.ntl", EntryType::Regular, size, 0).unwrap();
             assert_eq!(header.size().unwrap(), size);

@@ -1,5 +1,5 @@
-//! Runs between two hosts over the real path: the tunnel, the peers that play one end of a run each, the
-//! examination of the path, and the record that is made of what both peers have written.
+//! Runs between two hosts over the real path: the tunnel, the peers that run one end each, the examination of the path,
+//! and the record made from the files of both peers.
 #![forbid(unsafe_code)]
 
 pub mod archive;

@@ -1,6 +1,5 @@
-//! Who keeps the machine's clock right, and how well: the kernel's own account, and that of the
-//! program that corrects it. Facts for records; nothing here is needed to relate two clocks, which
-//! the tunnel does by itself.
+//! Synchronisation of the machine's clock: the reports of the kernel and of the time service. Facts
+//! for records; they are not used to relate two clocks, which the tunnel does independently.
 
 use narrows_netns::host_info;
 use narrows_sys::clock::{self, Discipline};
@@ -13,20 +12,20 @@ use std::time::{Duration, Instant};
 const FORMAT: &str = "narrows/clock/1";
 /// Programs answer within milliseconds, or not at all.
 const PATIENCE: Duration = Duration::from_secs(3);
-/// Longest answer that is read.
+/// Maximum length of an answer.
 const MAX_ANSWER: u64 = 1 << 14;
 const NS_PER_S: f64 = 1e9;
 
-/// The machine's clock as it is now, as JSON. Members whose value nobody knows are null.
+/// The current state of the machine's clock, as JSON. Members with unknown values are null.
 ///
-/// - `real_ns`, `raw_ns`: `CLOCK_REALTIME` and `CLOCK_MONOTONIC_RAW` at the same moment. Two such
-///   documents tell whether the clock was set or corrected in between.
-/// - `max_error_ns`, `estimated_error_ns`, `correction_ppb`: as the kernel has it, adjtimex(2). The
-///   correction is by how much the clock is made to run faster than the oscillator.
-/// - `keeper`: what the program says that corrects the clock.
-/// - `synchronized`: whether either of them says that the clock is right. (chrony tells the kernel
-///   only where `rtcsync` is configured.)
-/// - `bound_ns`: the most that it is wrong by then, according to the keeper, else to the kernel.
+/// - `real_ns`, `raw_ns`: `CLOCK_REALTIME` and `CLOCK_MONOTONIC_RAW` at the same time. Two such
+///   documents show whether the clock was set or corrected in between.
+/// - `max_error_ns`, `estimated_error_ns`, `correction_ppb`: from the kernel, adjtimex(2). The
+///   correction is the rate by which the clock runs faster than the oscillator.
+/// - `keeper`: the report of the time service.
+/// - `synchronized`: whether either of them reports that the clock is synchronised. (chrony informs
+///   the kernel only if `rtcsync` is configured.)
+/// - `bound_ns`: the error bound according to the time service, else to the kernel.
 pub fn examine() -> Value {
     let kept = clock::discipline().ok();
     let keeper = chrony().or_else(timesyncd);
@@ -83,7 +82,7 @@ fn read_chrony(text: &str) -> Option<Value> {
     let seconds = |text: &str| Some((number(text)? * NS_PER_S).round() as i64);
     let behind_ns = seconds(behind)?;
     let (delay_ns, dispersion_ns) = (seconds(delay)?, seconds(dispersion)?);
-    // chronyc(1): the error is at most offset, dispersion and half of the delay together.
+    // chronyc(1): the error is at most the sum of offset, dispersion and half of the delay.
     let bound_ns =
         behind_ns.unsigned_abs() + dispersion_ns.unsigned_abs() + delay_ns.unsigned_abs() / 2;
     let is_kept = leap != "Not synchronised";
@@ -91,12 +90,12 @@ fn read_chrony(text: &str) -> Option<Value> {
         "program": "chrony",
         "reference": (!reference.is_empty()).then_some(reference),
         "stratum": stratum.parse::<u32>().ok()?,
-        // It says by how much the clock is slow.
+        // It reports by how much the clock is slow.
         "offset_ns": -behind_ns,
         "bound_ns": is_kept.then_some(bound_ns),
         "root_delay_ns": delay_ns,
         "root_dispersion_ns": dispersion_ns,
-        // By how much the oscillator alone would be fast, and how sure that is.
+        // By how much the oscillator alone would be fast, and its uncertainty.
         "frequency_ppb": (number(frequency)? * 1e3).round() as i64,
         "skew_ppb": (number(skew)? * 1e3).round() as i64,
         "updated_s": number(updated)?,
@@ -108,8 +107,8 @@ fn timesyncd() -> Option<Value> {
     read_timesyncd(&ask(&["timedatectl", "show-timesync", "--no-pager"])?)
 }
 
-/// The lines `NAME=VALUE` of `timedatectl show-timesync` (timedatectl(1)): a service that runs
-/// and has found no server names none.
+/// The lines `NAME=VALUE` of `timedatectl show-timesync` (timedatectl(1)): a running service
+/// without a server names none.
 fn read_timesyncd(text: &str) -> Option<Value> {
     let find = |name: &str| {
         let mut lines = text.lines();
@@ -129,13 +128,13 @@ fn read_timesyncd(text: &str) -> Option<Value> {
     }))
 }
 
-/// A number that can be calculated with.
+/// A finite number.
 fn number(text: &str) -> Option<f64> {
-    // A year is 3e16 ns: far from where conversions to integers end.
+    // A year is 3e16 ns: far from the limits of integer conversions.
     text.parse().ok().filter(|value: &f64| value.abs() < 1e10)
 }
 
-/// Output of a program, if it is there and ends well in time.
+/// Output of a program, if it exists and ends successfully in time.
 fn ask(words: &[&str]) -> Option<String> {
     let mut child = Command::new(words[0])
         .args(&words[1..])
@@ -179,7 +178,7 @@ mod tests {
             (&found["reference"], &found["stratum"]),
             (&json!("192.0.2.7"), &json!(2))
         );
-        // 0.25 ms slow, and 0.25 + 1 + 4 / 2 ms wrong at most.
+        // 0.25 ms slow, with an error of at most 0.25 + 1 + 4 / 2 ms.
         assert_eq!(found["offset_ns"], -250_000);
         assert_eq!(found["bound_ns"], 3_250_000);
         assert_eq!(

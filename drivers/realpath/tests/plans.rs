@@ -1,5 +1,5 @@
-//! Plans of tunnels and of peers: whatever stands in one, it is understood or refused in one sentence, and its
-//! secret is told to nobody.
+//! Plans of tunnels and of peers: any content is accepted or rejected with one sentence, and the secret is never
+//! disclosed.
 
 use narrows_cell::RunError;
 use narrows_realpath::peer;
@@ -7,7 +7,7 @@ use narrows_realpath::tunnel::TunnelPlan;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Eight of these digits in a row are in no message by chance.
+/// Eight consecutive digits of this are in no message by chance.
 const SECRET: &str = "fedcba9876543210fedcba9876543210fedcba9876543210fedcba9876543210";
 const KEYS: [&str; 15] = [
     "format",
@@ -109,13 +109,13 @@ fn names_that_swallowed_the_secret_are_quoted_without_it() {
         .replace(r#""format":""#, &format!(r#""secret#: {SECRET}":""#));
     let error = peer::PeerPlan::parse(&text).unwrap_err().to_string();
     assert!(error.contains("unknown field `secret#: …`"), "{error}");
-    // The place of the secret taken by something else, and something else's by the secret.
+    // Another value in place of the secret, and the secret in place of another value.
     for key in ["format", "bind", "outer_mtu", "clock"] {
         let mut plan = plan();
         plan[key] = json!(SECRET);
         check(&plan.to_string()).unwrap();
     }
-    // Numbers are shown whole.
+    // Numbers are shown completely.
     let mut plan = plan();
     plan["patience_ns"] = json!(99_999_999_999_999_999u64);
     let error = TunnelPlan::parse(&plan.to_string())
@@ -124,7 +124,7 @@ fn names_that_swallowed_the_secret_are_quoted_without_it() {
     assert!(error.contains("99999999999999999"), "{error}");
 }
 
-/// Some bytes of a text changed, the rest perhaps cut off.
+/// A text with some bytes changed, possibly truncated.
 fn damaged(
     text: &str,
     damage: Vec<(prop::sample::Index, u8)>,

@@ -1,8 +1,8 @@
 //! The addresses of shells.
 //!
-//! All lie in 198.18.0.0/15, which is set aside for measurements (RFC 2544, appendix C.2.2; RFC
-//! 6890) and therefore means nothing to anybody else. A shell has a prefix; a shell inside it takes
-//! one sixteenth of that, so that the namespaces on the way need a single route per shell:
+//! All are in 198.18.0.0/15, which is reserved for measurements (RFC 2544, appendix C.2.2; RFC
+//! 6890) and therefore not used otherwise. A shell has a prefix; a nested shell takes one sixteenth
+//! of it, so that the namespaces on the path need a single route per shell:
 //!
 //! ```text
 //! 198.18.0.0/16     outermost shell   .0.1 outside, .0.2 the program
@@ -15,7 +15,7 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::str::FromStr;
 
-/// Bits that each level takes.
+/// Bits per level of nesting.
 const LEVEL: u8 = 4;
 /// The longest prefix in use.
 const MAX_PREFIX_LENGTH: u8 = 28;
@@ -33,7 +33,7 @@ pub(super) const OUTSIDE: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 pub(super) const OUTSIDE_NAME: &str = "outside.narrows";
 
 impl Prefix {
-    /// That of a shell which is in no other.
+    /// The prefix of a shell that is not nested.
     pub(super) const OUTERMOST: Prefix = Prefix {
         base: 0xc612_0000,
         length: 16,

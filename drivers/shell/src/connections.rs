@@ -1,4 +1,4 @@
-//! Numbers for connections, so that a record can tell them apart.
+//! Numbers of connections, by which a record distinguishes them.
 
 use super::packet::Tuple;
 use narrows_net::Direction;
@@ -16,7 +16,7 @@ pub(super) struct Connections {
     all: Vec<Connection>,
 }
 
-/// One connection: everything between two ports, or between two addresses where there are none.
+/// One connection: all packets between two ports, or between two addresses without ports.
 #[derive(Clone, Debug)]
 pub(super) struct Connection {
     /// As seen from the program.
@@ -48,7 +48,8 @@ impl Connection {
 }
 
 impl Connections {
-    /// The number of the connection to which a packet belongs; `tuple` as the program sends it.
+    /// The number of the connection of a packet; `tuple` is in the direction of the program's
+    /// packets.
     #[inline]
     pub(super) fn note(&mut self, tuple: Tuple, direction: Direction, at: Time, size: u32) -> u16 {
         let number = match self.numbers.get(&tuple) {

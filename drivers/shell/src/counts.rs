@@ -14,7 +14,7 @@ pub(super) struct DirectionCounts {
     pub(super) left: (u64, u64),
     /// Packets dropped.
     pub(super) dropped: u64,
-    /// Model times of the first and the last that left.
+    /// Model times of the first and the last departure.
     pub(super) first: Option<Time>,
     pub(super) last: Time,
     /// Delay of each packet beyond the propagation, in ns.
@@ -49,7 +49,7 @@ impl DirectionCounts {
     }
 }
 
-/// Drops by element and reason. There are few kinds, so a list is enough.
+/// Drops by element and reason. There are few kinds, so a list suffices.
 #[derive(Debug, Default)]
 pub(super) struct DroppedPackets(pub(super) Vec<Dropped>);
 
@@ -59,7 +59,7 @@ pub(super) struct Dropped {
     /// Index of the element.
     pub(super) element: u16,
     pub(super) direction: Direction,
-    /// The element's word for it.
+    /// The element's word for the reason.
     pub(super) reason: &'static str,
     pub(super) packets: u64,
     pub(super) bytes: u64,

@@ -1,5 +1,5 @@
-//! Hooks of a shell into the data plane: what passes is counted, connections get numbers, and frames towards the
-//! gateway wait until the relay has somebody there to take them.
+//! Hooks of a shell into the data plane: packets are counted, connections are numbered, and frames towards the gateway
+//! wait until the relay has a socket for them.
 
 use super::connections::Connections;
 use super::counts::{DirectionCounts, DroppedPackets, Meter};
@@ -16,10 +16,10 @@ use std::sync::mpsc::{Receiver, Sender};
 
 /// Port of the wire to the outside; that to the program is 0.
 const OUTSIDE: u16 = 1;
-/// Distance of updates of the meters.
+/// Time between updates of the meters.
 const METER: Span = Span::from_ms(20);
 
-/// A frame that waits at the gateway for somebody to be there.
+/// A frame that waits at the gateway for a socket.
 #[derive(Debug)]
 pub(super) struct PendingFrame {
     pub(super) kind: Admission,
@@ -27,10 +27,10 @@ pub(super) struct PendingFrame {
     pub(super) frame: Vec<u8>,
 }
 
-/// From the relay to the emulator.
+/// Commands from the relay to the emulator.
 #[derive(Debug)]
 pub(super) enum RelayCommand {
-    /// Hand a pending frame to the gateway.
+    /// Deliver a pending frame to the gateway.
     Release(PendingFrame),
     /// Send an answer back through the path.
     Answer(Vec<u8>),
@@ -46,7 +46,7 @@ pub(super) struct Shared {
     pub(super) meters: [Meter; 2],
 }
 
-/// The way to the relay, where there is one.
+/// The connection to the relay, if there is one.
 pub(super) struct Gate {
     pub(super) pending: Sender<PendingFrame>,
     pub(super) relay: Arc<Waker>,
@@ -167,7 +167,7 @@ impl Hooks for ShellHooks<'_> {
 }
 
 impl Gate {
-    /// True if a frame may go to the gateway at once.
+    /// True if a frame may go to the gateway immediately.
     #[inline]
     fn is_open(&self, frame: &[u8]) -> bool {
         packet::read(frame).is_none_or(|head| match head.kind {
@@ -177,7 +177,7 @@ impl Gate {
         })
     }
 
-    /// Gives a frame to the relay.
+    /// Passes a frame to the relay.
     fn hold(&mut self, frame: &[u8]) {
         let Some(head) = packet::read(frame) else {
             return;
@@ -190,7 +190,7 @@ impl Gate {
             tuple: head.tuple,
             frame: frame.to_vec(),
         };
-        // Without a relay nobody can be reached.
+        // Without a relay no destination is reachable.
         let _ = self.pending.send(pending);
         self.relay.wake();
     }
@@ -210,7 +210,7 @@ pub(super) struct ShellResult {
     pub(super) counts: [DirectionCounts; 2],
     pub(super) drops: DroppedPackets,
     pub(super) lateness: Histogram,
-    /// Number of frames for which there was no memory.
+    /// Number of frames for which memory was lacking.
     pub(super) no_memory: u64,
     pub(super) elements: Vec<ElementCounters>,
     /// Samples of the queues, if a record is kept.

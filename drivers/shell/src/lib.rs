@@ -1,13 +1,13 @@
-//! Any program behind an emulated path, without set-up and without root.
+//! Runs any program behind an emulated path, without set-up and without root.
 //!
 //! ```text
 //!  agent, outside              agent's emulator thread             guard + program
 //!  relay thread  <- sockets ->  gateway <= wire = path = wire =>   eth0, nothing else
 //! ```
 //!
-//! One process holds everything but the program: threads stand in the namespaces that they work
-//! in. When it dies, the sockets, wires and namespaces are gone with it, and the guard ends the
-//! program. See `docs/guide/shell.md` for what the program sees.
+//! One process holds everything except the program: its threads are in the namespaces that they use. When it dies, the
+//! sockets, wires and namespaces disappear with it, and the guard ends the program. See `docs/guide/shell.md` for the
+//! program's view.
 #![forbid(unsafe_code)]
 
 mod addresses;
@@ -61,19 +61,19 @@ use stopwatch::Stopwatch;
 
 /// Largest frame on the wires.
 const MAX_FRAME: usize = frame::ETHERNET + MTU as usize;
-/// Frames for which there is room from the start.
+/// Initial capacity in frames.
 const FRAMES: usize = 4096;
-/// Says in which shell a program runs.
+/// Variable that identifies the shell in which a program runs.
 const SHELL_VARIABLE: &str = "NARROWS_SHELL";
-/// Says where the machine outside is.
+/// Variable with the address of the machine outside.
 const OUTSIDE_VARIABLE: &str = "NARROWS_OUTSIDE";
-/// Services that resolve names without the network, past the path.
+/// Services that resolve names without the network, bypassing the path.
 const BYPASSES: [&str; 3] = [
     "/run/nscd/socket",
     "/var/run/nscd/socket",
     "/run/systemd/resolve/io.systemd.Resolve",
 ];
-/// Distance of looking after the emulator, and of updates of the live line.
+/// Time between checks of the emulator, and between updates of the live line.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Runs `command` behind the path of `plan` and returns its exit code, as shells report it.
@@ -81,7 +81,7 @@ const TICK: Duration = Duration::from_millis(200);
 /// Must be called while this process has a single thread; `signals` come from [`block_signals`].
 ///
 /// # Errors
-/// Whatever keeps the program from being started, or the record from being written.
+/// Anything that prevents the program from being started, or the record from being written.
 pub fn run(plan: &ShellPlan, command: &[OsString], signals: &Signals) -> Result<i32, RunError> {
     let network: Network<Handle> = plan.network()?;
     let elements = element_names(&network);
@@ -97,7 +97,7 @@ pub fn run(plan: &ShellPlan, command: &[OsString], signals: &Signals) -> Result<
     if rootless {
         userns::enter_user_namespace()
             .map_err(|error| RunError::Unavailable(narrows_netns::explain_refusal(&error)))?;
-        // Not an owner of the enclosing namespace any more.
+        // No longer an owner of the enclosing namespace.
         if enclosing.take().is_some() {
             alone = Some("this program lacks the capabilities of the enclosing shell".to_owned());
         }
@@ -184,7 +184,7 @@ pub fn run(plan: &ShellPlan, command: &[OsString], signals: &Signals) -> Result<
         let finished = emulator
             .join()
             .map_err(|_| RunError::Internal("the emulator's thread has crashed".to_owned()))?;
-        // The emulator may have had packets for the program until now: without its namespace they could not be sent.
+        // The emulator may have had packets for the program until now, which could not be sent without its namespace.
         let (code, _inside) = result?;
         Ok::<_, RunError>((code, finished?))
     });
@@ -208,7 +208,7 @@ pub fn run(plan: &ShellPlan, command: &[OsString], signals: &Signals) -> Result<
 
 /// Surroundings of the process at its start.
 struct ShellEnvironment {
-    /// The addresses of the shell that we are in.
+    /// The addresses of the enclosing shell.
     prefix: Option<Prefix>,
     resolv_conf: String,
     hosts: String,
@@ -219,7 +219,7 @@ impl ShellEnvironment {
         let prefix = std::env::var(SHELL_VARIABLE)
             .ok()
             .and_then(|text| text.parse::<Prefix>().ok());
-        // The variable may have come along to somewhere else.
+        // The variable may have been inherited by a process elsewhere.
         let is_here = |prefix: &Prefix| {
             let address = SocketAddrV4::new(prefix.inside(), 0);
             socket::udp_any().is_ok_and(|fd| socket::bind(fd.as_fd(), address).is_ok())
@@ -248,7 +248,7 @@ struct BuiltNetwork {
     no_forwarding: Option<String>,
 }
 
-/// The emulator's thread: builds the namespaces, hands them over, and works until the end.
+/// The emulator's thread: builds the namespaces, passes them to the main thread, and runs until the end.
 fn emulate(
     plan: &ShellPlan,
     network: Network<Handle>,
@@ -258,7 +258,7 @@ fn emulate(
     enclosing: Option<&Enclosing>,
     send_built: &Sender<Result<BuiltNetwork, RunError>>,
 ) -> Result<ShellResult, RunError> {
-    let gone = || RunError::Internal("nobody waits for the emulator".to_owned());
+    let gone = || RunError::Internal("the main thread does not wait for the emulator".to_owned());
     let ground = match ShellNetwork::build(enclosing) {
         Ok(ground) => ground,
         Err(error) => {
@@ -344,7 +344,7 @@ impl ShellSession<'_> {
     ) -> Result<i32, RunError> {
         let (reader, _writer) = std::io::pipe().could_not("make a pipe")?;
         let mut entrance = NamespaceEntry::new(netns, ambient).could_not("prepare the program")?;
-        // Shells in shells find these files as they need them.
+        // Nested shells find these files as required.
         if self.environment.prefix.is_none() {
             let environment = self.environment;
             entrance.cover("/etc/hosts", host_names(&environment.hosts).into_bytes());
@@ -370,7 +370,7 @@ impl ShellSession<'_> {
         self.watch(child.id(), signals, emulator)
     }
 
-    /// Passes signals on, shows the live line, and waits for the guard to end.
+    /// Forwards signals, shows the live line, and waits for the guard to end.
     fn watch(
         &self,
         reaper: u32,
@@ -392,7 +392,7 @@ impl ShellSession<'_> {
                     narrows_sys::subreaper::send_signal(reaper, signal);
                 }
             }
-            // An error would mean that there is no guard any more, for which nobody could wait.
+            // An error would mean that the guard does not exist any more.
             while let Some(ended) =
                 narrows_sys::subreaper::reap().could_not("wait for the program")?
             {
@@ -404,7 +404,7 @@ impl ShellSession<'_> {
             live.show(&self.shared.meters);
             if emulator.is_finished() {
                 live.clear();
-                // Its own error is reported by whoever joins it.
+                // Its error is reported when it is joined.
                 return Ok(1);
             }
         }

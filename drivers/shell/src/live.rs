@@ -1,4 +1,4 @@
-//! The live line: what passes right now.
+//! The live line: current traffic.
 
 use super::counts::Meter;
 use super::plan::ShellOptions;
@@ -8,10 +8,10 @@ use std::fmt::Write as _;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd;
 
-/// Shortest time between two lines.
+/// Minimum time between two lines.
 const MIN_INTERVAL_NS: u64 = 190_000_000;
 
-/// A line on standard error that is written anew again and again.
+/// A line on standard error that is updated repeatedly.
 #[derive(Debug)]
 pub(super) struct LiveLine {
     wanted: bool,
@@ -71,6 +71,6 @@ impl LiveLine {
 }
 
 fn print(text: &str) {
-    // A terminal that is gone needs no line.
+    // A closed terminal needs no line.
     let _ = io::stderr().write_all(text.as_bytes());
 }

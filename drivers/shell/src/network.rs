@@ -6,10 +6,9 @@
 //! ```
 //!
 //! The far end of the outermost shell is a *gateway*: a namespace in which every address is local
-//! (`local 0.0.0.0/0`), so that the kernel's own TCP, UDP and ICMP answer in the name of whatever
-//! machine the program wants to reach, and the relay carries the bytes on. The far end of a shell
-//! in a shell is the enclosing namespace itself, which routes packets: one connection then runs
-//! over all paths.
+//! (`local 0.0.0.0/0`), so that the kernel's TCP, UDP and ICMP answer in place of any machine that
+//! the program contacts, and the relay forwards the bytes. The far end of a shell in a shell is the
+//! enclosing namespace itself, which routes packets: one connection then passes all paths.
 
 use super::addresses::Prefix;
 use narrows_emulator::Wires;
@@ -23,11 +22,11 @@ use std::os::fd::AsFd;
 
 /// Name of the interface in the program's namespace and in the gateway.
 const INNER: &str = "eth0";
-/// The wires carry what an Ethernet carries.
+/// MTU of the wires, that of Ethernet.
 pub(super) const MTU: u32 = 1500;
-/// Frames that may wait until the emulator looks: 50 ms at 2 Gbit/s.
+/// Frames that may wait until the emulator reads them: 50 ms at 2 Gbit/s.
 const RING: usize = 8 * 1024;
-/// Most bytes of one TCP buffer. Buffers grow by need, and paths may be long.
+/// Maximum size of one TCP buffer. Buffers grow on demand, and paths may be long.
 const TCP_BUFFER: u64 = 64 << 20;
 
 const INSIDE_MAC: Mac = [0x02, 0, 0, 0x78, 0, 2];
@@ -36,11 +35,11 @@ const FAR_MAC: Mac = [0x02, 0, 0, 0x78, 0, 1];
 /// The namespaces and wires of a shell.
 #[derive(Debug)]
 pub(super) struct ShellNetwork {
-    /// Where the program runs.
+    /// Namespace in which the program runs.
     pub(super) inside: NetNs,
-    /// Where connections end, unless the enclosing shell forwards packets.
+    /// Namespace in which connections end, unless the enclosing shell forwards packets.
     pub(super) gateway: Option<NetNs>,
-    /// Towards the program, towards the outside.
+    /// Wires towards the program and towards the outside.
     pub(super) wires: Wires,
     /// Its addresses.
     pub(super) prefix: Prefix,
@@ -48,7 +47,7 @@ pub(super) struct ShellNetwork {
     pub(super) no_forwarding: Option<String>,
 }
 
-/// The namespace that encloses this shell, if it is a shell's.
+/// The namespace of the enclosing shell.
 #[derive(Debug)]
 pub(super) struct Enclosing {
     /// The namespace.
@@ -109,7 +108,7 @@ fn build_inside(wire: &mut Netlink, netns: &NetNs, prefix: Prefix) -> io::Result
         configure()?;
         // Shells in this one are forwarded.
         write_sysctl("net.ipv4.ip_forward", "1")?;
-        // Lets ordinary users ping; harmless if refused.
+        // Lets ordinary users ping; harmless if it fails.
         let _ = write_sysctl("net.ipv4.ping_group_range", &format!("{group} {group}"));
         let mut netlink = Netlink::open()?;
         let index = interface(&mut netlink, prefix.inside())?;
@@ -128,8 +127,8 @@ fn build_gateway(wire: &mut Netlink, prefix: Prefix) -> io::Result<NetNs> {
         configure()?;
         let mut netlink = Netlink::open()?;
         let index = interface(&mut netlink, prefix.far())?;
-        // Both in the first table, where the longer prefix wins: the shells are reached through
-        // the path, every other address is here.
+        // Both in the first table, where the longer prefix wins: the shells are reached through the
+        // path, all other addresses are local.
         reach_shells(&mut netlink, index, prefix, true)?;
         let index = netlink.index_of("lo")?;
         netlink.add_route(Route {
@@ -176,7 +175,7 @@ fn attach_inside(name: &str, prefix: Prefix) -> io::Result<()> {
     reach_shells(&mut netlink, index, prefix, false)
 }
 
-/// Leads from the far end to the shells of a prefix; `first` as in [`Route`].
+/// Adds the route from the far end to the shells of a prefix; `first` as in [`Route`].
 fn reach_shells(netlink: &mut Netlink, index: u32, prefix: Prefix, first: bool) -> io::Result<()> {
     let inside = prefix.inside();
     netlink.add_neighbour(index, inside, INSIDE_MAC)?;
@@ -206,7 +205,7 @@ fn ends<'a>(
     (near, far)
 }
 
-/// Gives `eth0` its address and switches it on, and `lo`; returns the index of `eth0`.
+/// Sets the address of `eth0` and brings it and `lo` up; returns the index of `eth0`.
 fn interface(netlink: &mut Netlink, address: Ipv4Addr) -> io::Result<u32> {
     let loopback = netlink.index_of("lo")?;
     netlink.set_up(loopback)?;
@@ -219,10 +218,10 @@ fn interface(netlink: &mut Netlink, address: Ipv4Addr) -> io::Result<u32> {
 
 /// Settings of the program's namespace and of the gateway.
 fn configure() -> io::Result<()> {
-    // The loopback interface keeps IPv6: it leads nowhere else.
+    // The loopback interface keeps IPv6, which leads nowhere else.
     switch_ipv6_off("default");
     switch_ipv6_off(INNER);
-    // The way back may be another interface, and every address may be anywhere.
+    // The return path may use another interface, and any address may be on any side.
     for which in ["all", "default", INNER] {
         write_sysctl(&format!("net.ipv4.conf.{which}.rp_filter"), "0")?;
         write_sysctl(&format!("net.ipv4.conf.{which}.send_redirects"), "0")?;
@@ -233,6 +232,6 @@ fn configure() -> io::Result<()> {
 }
 
 fn switch_ipv6_off(which: &str) {
-    // Kernels without IPv6 have nothing to switch off.
+    // Kernels without IPv6 have nothing to disable.
     let _ = write_sysctl(&format!("net.ipv6.conf.{which}.disable_ipv6"), "1");
 }

@@ -1,4 +1,4 @@
-//! Headers that the far end must read, and the one packet that it makes up: ICMP "destination
+//! Headers that the far end must read, and the only packet that it generates: ICMP "destination
 //! unreachable" (RFC 792).
 
 use narrows_emulator::frame::ETHERNET;
@@ -17,14 +17,14 @@ const ACK: u8 = 16;
 pub(super) struct Tuple {
     /// TCP, UDP or another number; ports are 0 without them.
     pub(super) protocol: u8,
-    /// Who sent it.
+    /// Source.
     pub(super) from: SocketAddrV4,
-    /// Who gets it.
+    /// Destination.
     pub(super) to: SocketAddrV4,
 }
 
 impl Tuple {
-    /// As packets of the other direction carry it.
+    /// The tuple of packets of the other direction.
     pub(super) const fn reversed(self) -> Tuple {
         Tuple {
             protocol: self.protocol,
@@ -44,7 +44,7 @@ impl Tuple {
     }
 }
 
-/// An IPv4 packet in an Ethernet frame, as far as anybody looks at it.
+/// The relevant headers of an IPv4 packet in an Ethernet frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct PacketHeaders {
     /// IP size in bytes.
@@ -55,28 +55,28 @@ pub(super) struct PacketHeaders {
     pub(super) tuple: Tuple,
     /// The condition under which it may reach the gateway.
     pub(super) kind: Admission,
-    /// True if it carries nothing but a TCP acknowledgement.
+    /// True if it is a pure TCP acknowledgement.
     pub(super) acknowledgement: bool,
 }
 
-/// Packets by who must be there before they may reach the gateway.
+/// Kinds of packets by the socket that must exist before they may reach the gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
     /// It opens a TCP connection.
     Opening,
-    /// It is (the beginning of) a datagram.
+    /// It is a datagram or its first fragment.
     Datagram,
     /// Neither.
     Other,
 }
 
-/// Reads the headers of a frame; `None` if it holds no IPv4 packet.
+/// Reads the headers of a frame; `None` if it is not an IPv4 packet.
 #[inline]
 pub(super) fn read(frame: &[u8]) -> Option<PacketHeaders> {
     let ip = frame.get(ETHERNET..).filter(|ip| ip.len() >= 20)?;
     let header = usize::from(ip[0] & 15) * 4;
     let size = u32::from(u16::from_be_bytes([ip[2], ip[3]]));
-    // Ethernet pads packets that are shorter than 46 bytes where it is a real one.
+    // Real Ethernet pads packets that are shorter than 46 bytes.
     if frame[12..14] != [8, 0] || ip[0] >> 4 != 4 || header < 20 || size as usize > ip.len() {
         return None;
     }
@@ -115,21 +115,21 @@ pub(super) fn read(frame: &[u8]) -> Option<PacketHeaders> {
     })
 }
 
-/// Why a destination cannot be reached, by the codes of RFC 792 and RFC 1122.
+/// Reasons why a destination is unreachable, with the codes of RFC 792 and RFC 1122.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unreachable {
     /// No route to that network.
     Network = 0,
     /// The machine does not answer.
     Host = 1,
-    /// The machine has nobody on that port.
+    /// The port is closed.
     Port = 3,
     /// A filter forbids it.
     Forbidden = 13,
 }
 
-/// The answer to the packet in `frame` that says so, sent by `router`, or by the destination
-/// itself if it is the port that is missing.
+/// The ICMP answer to the packet in `frame`, sent by `router`, or by the destination itself if the
+/// port is unreachable.
 pub(super) fn unreachable(why: Unreachable, frame: &[u8], router: Ipv4Addr) -> Option<Vec<u8>> {
     let original = frame.get(ETHERNET..)?;
     let header = usize::from(original.first()? & 15) * 4;
@@ -196,7 +196,7 @@ mod tests {
             frame[ETHERNET + 20 + 12] = 10 << 4;
             frame[ETHERNET + 20 + 13] = flags;
             let head = read(&frame).unwrap();
-            // 20 bytes IP and 40 bytes TCP are all of the 60 bytes.
+            // 20 bytes of IP and 40 bytes of TCP make up the 60 bytes.
             assert_eq!(head.acknowledgement, flags == ACK);
             head.kind
         };
@@ -237,7 +237,7 @@ mod tests {
         assert_eq!(
             checksum(&answer[ETHERNET..ETHERNET + 20]),
             0,
-            "a right sum checks to zero"
+            "a correct checksum verifies to zero"
         );
         let icmp = &answer[ETHERNET + 20..];
         assert_eq!((icmp[0], icmp[1], checksum(icmp)), (3, 3, 0));

@@ -21,20 +21,20 @@ pub struct ShellPlan {
     pub options: ShellOptions,
 }
 
-/// Options besides the path.
+/// Options other than the path.
 #[derive(Clone, Debug, Deserialize)]
 pub struct ShellOptions {
     format: String,
-    /// Seed of all chance.
+    /// Seed of all random numbers.
     #[serde(default = "one")]
     pub seed: u64,
-    /// Congestion control of what comes from outside; the kernel's own choice without.
+    /// Congestion control of data from outside; by default the kernel's choice.
     #[serde(default)]
     pub congestion: Option<String>,
     /// Show a live line.
     #[serde(default)]
     pub live: bool,
-    /// Show it even where standard error is no terminal.
+    /// Show it even if standard error is not a terminal.
     #[serde(default)]
     pub live_anywhere: bool,
     /// Print no summary.
@@ -63,7 +63,7 @@ impl ShellPlan {
     /// Reads a plan; `files` provides the files that it names.
     ///
     /// # Errors
-    /// Anything that would keep it from running.
+    /// Anything that would prevent it from running.
     pub fn parse(
         text: &str,
         files: impl FnOnce(&Value) -> Result<Files, RunError>,
@@ -108,7 +108,7 @@ impl ShellPlan {
     /// Builds the path with everything in it idle.
     ///
     /// # Errors
-    /// Unknown elements or refused parameters.
+    /// Unknown elements or rejected parameters.
     pub fn network<P: Packet + 'static>(&self) -> Result<Network<P>, RunError> {
         Network::new(&NetworkPlan {
             network: &self.json["network"],

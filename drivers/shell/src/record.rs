@@ -15,7 +15,7 @@ use std::fs;
 /// The table of connections.
 const CONNECTIONS_FILE: &str = "connections.json";
 
-/// Writes what is not packets and gives the folder its name.
+/// Writes all files except the packets and renames the folder.
 pub(super) fn complete(
     folder: RecordFolder,
     plan: &ShellPlan,
@@ -87,7 +87,7 @@ pub(super) fn complete(
     Ok(())
 }
 
-/// The session as a cell, so that whatever reads cells understands it.
+/// The session as a cell, so that all readers of cells support it.
 fn cell(plan: &ShellPlan, command: &str, duration_ns: u64, flows: &[Value]) -> Value {
     let mut cell = json!({
         "format": "narrows/cell/1", "id": "shell", "scheme": command, "run": 1,

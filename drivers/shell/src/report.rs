@@ -12,8 +12,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-/// Packets leave later than this on quiet machines only by accident; more than a few of them, and
-/// what the program saw was the machine and not the path.
+/// Lateness that is rare on quiet machines; if more than a few packets exceed it, the program's
+/// results depend on the machine and not on the path.
 const LATE_NS: u64 = 200_000;
 const HALF_LATE_NS: u64 = 100_000;
 
@@ -25,7 +25,7 @@ pub(super) struct ShellSummary {
     pub(super) lateness: Lateness,
     pub(super) busy: CpuTicks,
     pub(super) emulator_ratio: f64,
-    /// Reasons why the session is worse than it should be.
+    /// Reasons that degrade the session.
     pub(super) reasons: Vec<(Severity, &'static str, String)>,
 }
 
@@ -80,7 +80,7 @@ impl ShellSummary {
 
     fn judge(&mut self, finished: &ShellResult) {
         let late = &self.lateness;
-        // One in a hundred means something from a hundred packets on.
+        // One in a hundred is meaningful from a hundred packets.
         let tail = late.packets >= 100 && late.p99_ns > LATE_NS;
         if tail || late.p50_ns > HALF_LATE_NS {
             let text = format!(
@@ -94,14 +94,13 @@ impl ShellSummary {
         let lost: u32 = finished.rings.iter().map(|(_, dropped)| dropped).sum();
         if lost > 0 {
             let text = format!(
-                "{lost} packets were lost before the emulator saw them; this machine is too slow or too \
-                 busy for what the program sends."
+                "{lost} packets were lost before the emulator saw them; this machine is too slow or too busy for the program's traffic."
             );
             self.reasons.push((Severity::Invalid, "ring_drops", text));
         }
         if finished.no_memory > 0 {
             let text = format!(
-                "{} packets were lost for want of memory; limit the queues.",
+                "{} packets were lost for lack of memory; limit the queues.",
                 finished.no_memory
             );
             self.reasons.push((Severity::Invalid, "no_memory", text));
@@ -114,7 +113,7 @@ impl ShellSummary {
         verdicts.max().unwrap_or_default()
     }
 
-    /// For people.
+    /// The text for people.
     pub(super) fn text(&self) -> String {
         let mut text = format!("narrows shell: {:.1} s behind the path\n", self.seconds);
         for direction in &self.directions {
@@ -131,7 +130,7 @@ impl ShellSummary {
         text
     }
 
-    /// For programs.
+    /// The JSON for programs.
     pub(super) fn json(&self, exit_code: i32) -> Value {
         json!({
             "format": "narrows/shell-summary/1",
@@ -168,7 +167,7 @@ impl DirectionSummary {
             self.left.0,
             bytes(self.left.1)
         );
-        // The rate of a handful of packets says nothing.
+        // The rate of a few packets is meaningless.
         if let Some(mean) = self.mean_bps.filter(|_| self.left.0 >= 10) {
             let _ = write!(text, ", mean {}", bits(mean));
         }
@@ -225,7 +224,7 @@ fn span(ns: u64) -> String {
     scaled(ns as f64, &["ns", "us", "ms", "s"])
 }
 
-/// Three digits and the unit that fits, each a thousand times the one before.
+/// Three digits and a suitable unit, each a thousand times the previous one.
 fn scaled(mut value: f64, units: &[&str]) -> String {
     let mut index = 0;
     while value >= 999.5 && index + 1 < units.len() {

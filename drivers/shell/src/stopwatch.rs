@@ -1,25 +1,25 @@
-//! The time of a session. It runs by the clock that is never set, so that a path goes on when
-//! somebody sets the machine's clock or the machine has slept; the kernel's stamps of frames, which
-//! follow the clock that is set, are translated.
+//! The time of a session. It uses the monotonic clock, so that a path continues when the machine's
+//! clock is set or the machine has slept; the kernel's stamps of frames, which follow the real-time
+//! clock, are converted.
 
 use narrows_emulator::Clock;
 use narrows_sys::clock;
 use narrows_units::{Span, Time};
 
-/// Smaller differences between two looks at both clocks come from being interrupted in between.
+/// Smaller differences between two readings of both clocks are due to interruptions.
 const NOISE_NS: u64 = 100_000;
-/// Distance of looks at both clocks.
+/// Time between readings of both clocks.
 const LOOK: Span = Span::from_ms(20);
 
 /// Time since the start.
 #[derive(Debug)]
 pub(super) struct Stopwatch {
-    /// When it was started, by the clock that is never set.
+    /// When it was started, by the monotonic clock.
     start_ns: u64,
-    /// Distance in ns by which the clock of stamps is ahead of that clock.
+    /// Offset in ns by which the clock of stamps is ahead of the monotonic clock.
     ahead_ns: i64,
     next_look: Time,
-    /// Reads `ahead_ns`; tests set clocks without setting the machine's.
+    /// Reads `ahead_ns`; tests replace it instead of setting the machine's clock.
     ahead: fn() -> i64,
 }
 
@@ -39,7 +39,7 @@ impl Stopwatch {
         Time::from_ns(clock::mono_ns() - self.start_ns)
     }
 
-    /// Notices that the clock of stamps was set.
+    /// Detects that the clock of stamps was set.
     fn look(&mut self) {
         let ahead_ns = (self.ahead)();
         if ahead_ns.abs_diff(self.ahead_ns) > NOISE_NS {
@@ -98,7 +98,7 @@ mod tests {
 
     const HOUR_NS: i64 = 3_600_000_000_000;
 
-    /// Distance in ns by which the test has set the clock forward.
+    /// Offset in ns by which the test has set the clock forward.
     static SET: AtomicI64 = AtomicI64::new(0);
 
     fn ahead() -> i64 {
@@ -117,14 +117,14 @@ mod tests {
         };
         for hours in [0, 5, -20, 0] {
             SET.store(hours * HOUR_NS, Ordering::Relaxed);
-            // Set forward, it is noticed at once; set back, with the next look.
+            // Setting it forward is noticed immediately; setting it back, with the next reading.
             let unseen = stopwatch.time_of(stamp());
             assert!(unseen <= stopwatch.elapsed());
             stopwatch.look();
             let before = stopwatch.elapsed();
             let time = stopwatch.time_of(stamp());
             let after = stopwatch.elapsed();
-            // Between two looks at the clock, apart from the noise that looking has.
+            // Between two readings of the clock, apart from their noise.
             let noise = Span::from_ns(2 * NOISE_NS);
             assert!(before <= time + noise && time <= after, "{hours} h");
         }

@@ -1,6 +1,6 @@
 //! The subreaper: a small process between the shell's agent and the program, in the program's
-//! namespaces. All descendants of the program stay below it, so it can end them all: when the
-//! program has ended, and when the agent dies, however that happens.
+//! namespaces. All descendants of the program stay below it, so that it can end them all: when the
+//! program has ended, and when the agent dies for any reason.
 
 use narrows_cell::{Context, RunError};
 use narrows_sys::poll::{Epoll, Events, Signals};
@@ -12,7 +12,7 @@ use std::os::fd::AsFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// Signals that are passed on to the program when a process has sent them to us.
+/// Signals that are forwarded to the program if a process sends them to this one.
 pub const FORWARDED: [i32; 6] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -21,9 +21,9 @@ pub const FORWARDED: [i32; 6] = [
     libc::SIGUSR1,
     libc::SIGUSR2,
 ];
-/// Time that background processes have to end by themselves.
+/// Time within which background processes may end by themselves.
 const GRACE: Duration = Duration::from_millis(300);
-/// Time that the kernel has to end killed processes; on a busy machine it may take a second.
+/// Time within which the kernel ends killed processes; on a busy machine it may take a second.
 const DEATH: Duration = Duration::from_secs(20);
 /// The exit codes that shells use for programs that cannot be started.
 const CANNOT_RUN: i32 = 126;
@@ -35,7 +35,7 @@ const AGENT: u64 = 1;
 /// Blocks the forwarded signals, and the one about children, so that they can be read.
 ///
 /// # Errors
-/// No descriptor is left.
+/// No descriptor is available.
 pub fn block_signals() -> Result<Signals, RunError> {
     let mut all = FORWARDED.to_vec();
     all.push(libc::SIGCHLD);
@@ -46,7 +46,7 @@ pub fn block_signals() -> Result<Signals, RunError> {
 /// descriptor that is closed at the other end when the agent dies.
 ///
 /// # Errors
-/// A step before the program ran that the system refused.
+/// A step before the start of the program failed.
 pub fn subreaper_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> {
     let pipe = process::inherited(pipe).could_not("take over a pipe")?;
     let signals = block_signals()?;
@@ -82,7 +82,7 @@ pub fn subreaper_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> 
                 subreaper::send_signal(program, signal);
             }
         }
-        // An error would mean that there is no program any more, for which nobody could wait.
+        // An error would mean that the program does not exist any more.
         while let Some(ExitedChild { pid, code, .. }) =
             subreaper::reap().could_not("wait for the program")?
         {
@@ -93,15 +93,16 @@ pub fn subreaper_main(pipe: i32, command: &[OsString]) -> Result<i32, RunError> 
         }
         epoll.wait(&mut events, None).could_not("wait for events")?;
         if events.keys().any(|key| key == AGENT) {
-            // Nothing is ever written: the agent is gone.
+            // Nothing is ever written, so the agent has ended.
             end_all(false);
             return Ok(128 + libc::SIGKILL);
         }
     }
 }
 
-/// Ends all descendants of this process, `gently` at first. What does not even end when it is
-/// killed (it hangs inside of the kernel) is named and left behind, so that nobody waits for ever.
+/// Ends all descendants of this process, `gently` at first. Processes that do not end even when
+/// they are killed (they hang inside the kernel) are named and left behind, to avoid waiting for
+/// ever.
 pub(super) fn end_all(gently: bool) {
     let started = Instant::now();
     let mut asked = Vec::new();

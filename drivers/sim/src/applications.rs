@@ -10,7 +10,7 @@ use narrows_transport::Sender;
 use narrows_units::Time;
 
 impl World {
-    /// Notifies the application of flow `index` and does what it asks for.
+    /// Notifies the application of flow `index` and carries out its requests.
     pub(crate) fn notify(&mut self, now: Time, index: usize, event: TrafficEvent) {
         let part = Parts::application(index);
         let flow = &mut self.flows[index];
@@ -34,7 +34,7 @@ impl World {
         self.actions = actions;
     }
 
-    /// The time of the application of flow `index` has come.
+    /// Wakes the application of flow `index`.
     pub(crate) fn wake_application(&mut self, now: Time, index: usize) {
         let event = match self.flows[index].sender {
             Some(sender) if self.endpoints[sender as usize].serial == 0 => {
@@ -86,13 +86,13 @@ impl World {
         }
     }
 
-    /// The sender of what the client of a connection says.
+    /// The sender of the client's stream of a connection.
     fn up(&self, flow: usize, connection: u32) -> Option<u32> {
         let slot = self.flows[flow].connections.get(&connection)?;
         Some(self.connections[*slot as usize].up)
     }
 
-    /// The stream of a sender ends where `end` says, and it has that to think about.
+    /// Moves the end of a sender's stream as `end` specifies, and lets it react.
     fn write(&mut self, now: Time, index: u32, end: impl FnOnce(&Sender) -> u64) {
         let endpoint = &mut self.endpoints[index as usize];
         if let Machine::Sender(sender) = &mut endpoint.machine {
@@ -150,7 +150,7 @@ impl World {
         index
     }
 
-    /// Gives a pair its serial number.
+    /// Assigns a serial number to a pair.
     pub(crate) fn identify(&mut self, sender: u32) {
         self.serials += 1;
         for endpoint in &mut self.endpoints[sender as usize..][..2] {
@@ -164,7 +164,7 @@ impl World {
         let Some(&slot) = flow.connections.get(&transfer.connection) else {
             return;
         };
-        // What has no end cannot complete.
+        // An endless transfer cannot complete.
         if transfer.is_open() {
             return;
         }
@@ -194,7 +194,7 @@ impl World {
         self.await_next(slot);
     }
 
-    /// Sets which position in the streams of a connection matters next.
+    /// Sets the next position in the streams of a connection that is waited for.
     fn await_next(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
         if connection.up == NONE {
@@ -213,7 +213,7 @@ impl World {
         }
     }
 
-    /// The receiver at `receiver` has got what its connection waits for.
+    /// The receiver at `receiver` has received the position that its connection waits for.
     #[cold]
     pub(crate) fn on_awaited(&mut self, now: Time, receiver: usize) {
         let SimEndpoint {
@@ -267,7 +267,7 @@ impl World {
         self.retire_if_done(slot);
     }
 
-    /// The server sends everything up to `end`.
+    /// The server sends all data up to `end`.
     fn answer(&mut self, now: Time, slot: u32, end: u64) {
         if self.connections[slot as usize].down == NONE {
             let down = self.add_pair(now, slot, true);
@@ -279,7 +279,7 @@ impl World {
         self.write(now, down, |_| end);
     }
 
-    /// Ends a connection that is to be closed if everything on it is through and acknowledged.
+    /// Ends a closing connection if all its data are delivered and acknowledged.
     pub(crate) fn retire_if_done(&mut self, slot: u32) {
         let connection = &self.connections[slot as usize];
         if connection.up == NONE || !connection.closing || !connection.pending.is_empty() {
@@ -301,7 +301,7 @@ impl World {
                 if endpoint.is_data {
                     endpoint.machine.count(&mut self.flows[index].past);
                 }
-                // What is still under way belongs to nobody from here on.
+                // Packets still in flight no longer belong to a pair.
                 endpoint.serial = 0;
                 self.wakeups.set(self.parts.endpoint(place), Time::FAR);
             }

@@ -1,7 +1,7 @@
-//! Cells of which only the metrics and the verdict are wanted: simulated, verified and measured in memory.
+//! Cells for which only metrics and verdict are needed: simulated, verified and measured in memory.
 //!
-//! Nothing is written and no process is started, so a short cell costs little more than its packets. The rows are
-//! those that [`crate::run`] writes, and the code that looks at them is the same, so the numbers are.
+//! No file is written and no process is started, so that a short cell costs little more than its packets. The rows are
+//! those that [`crate::run`] writes, and the same code evaluates them, so that the numbers are the same.
 
 use crate::World;
 use crate::run::describe;
@@ -11,29 +11,29 @@ use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-/// Longest virtual time between two looks at the limits.
+/// Maximum virtual time between two checks of the limits.
 const LONGEST: Span = Span::from_ms(100);
-/// Shortest.
+/// Minimum virtual time between two checks.
 const SHORTEST: Span = Span::from_us(100);
-/// Packets that may enter between two looks: about 20 ms of a processor.
+/// Packets that may enter between two checks: about 20 ms of processor time.
 const PACKETS: u64 = 65_536;
 
 /// Bounds of one cell.
 pub struct Limits<'a> {
-    /// Most bytes of memory that it may take.
+    /// Maximum memory in bytes.
     pub memory: u64,
-    /// True when it is to stop; asked from the thread that simulates, some fifty times a second.
+    /// Returns true when it has to stop; called by the simulating thread, about fifty times per second.
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
-/// What remains of a cell.
+/// The results of a cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Summary {
     /// The judgement of the run.
     pub verdict: Verdict,
-    /// Why it is not better.
+    /// The reasons for the verdict.
     pub reasons: Vec<Reason>,
-    /// All metrics, as [`metrics::measure`] gives them.
+    /// All metrics, as returned by [`metrics::measure`].
     pub measured: Value,
 }
 
@@ -44,23 +44,22 @@ impl Summary {
     }
 }
 
-/// Why there is no summary. Each message is one sentence.
+/// A cell has no summary. Each message is one sentence.
 #[derive(Debug, thiserror::Error)]
 pub enum CellFailure {
     /// It cannot be simulated.
     #[error("{0}")]
     Input(String),
-    /// It needs more memory than it may take.
+    /// It needs more memory than allowed.
     #[error(
-        "the run needs more memory than the {} that it may take: allow more with --memory, or let less be under way, \
-         waiting or recorded (lower rates and delays, shorter queues, record: bins)",
+        "the run needs more memory than the {} that are allowed: allow more with --memory, or reduce the data in flight, in queues or in the record (lower rates and delays, shorter queues, record: bins)",
         narrows_cell::in_words(*.0, "B")
     )]
     Memory(u64),
-    /// It was asked to stop.
+    /// It was interrupted.
     #[error("the simulation was interrupted")]
     Interrupted,
-    /// A mistake of ours.
+    /// An internal error.
     #[error("{0}")]
     Internal(String),
 }
@@ -77,7 +76,7 @@ impl CellFailure {
     }
 }
 
-/// Simulates, verifies and measures `cell` on this thread. A panic is a failure of this cell alone.
+/// Simulates, verifies and measures `cell` on this thread. A panic only fails this cell.
 ///
 /// # Errors
 /// See [`CellFailure`].
@@ -105,7 +104,7 @@ pub fn summarise(cell: &Cell, limits: &Limits<'_>) -> Result<Summary, CellFailur
     })
 }
 
-/// Simulates `cell` and keeps in memory what [`crate::run`] writes.
+/// Simulates `cell` and keeps in memory the files that [`crate::run`] writes.
 ///
 /// # Errors
 /// See [`CellFailure`].
@@ -124,7 +123,7 @@ pub fn run_to_record(cell: &Cell, limits: &Limits<'_>) -> Result<Record, CellFai
         if memory_bytes(&world) > limits.memory {
             return Err(CellFailure::Memory(limits.memory));
         }
-        // A cell whose rate grows meets the limits before it has grown far beyond them.
+        // A cell with a growing rate is stopped before it exceeds the limits by much.
         let since = world.transit.log.entered() - entered;
         entered += since;
         let next = if since > PACKETS {
@@ -164,14 +163,14 @@ fn take_chunks(world: &mut World, chunks: &mut Vec<Chunk>) {
     }
 }
 
-/// Bytes of a packet that has left: its row, and the copies that the verifier and the metrics make of it.
+/// Bytes of a packet that has left: its row, and its copies in the verifier and the metrics.
 const LEFT: u64 = 150;
-/// Bytes of a packet under way: its open row, its place in queues and in the sender's scoreboard.
+/// Bytes of a packet in flight: its open row, its entries in queues and in the sender's scoreboard.
 const UNDER_WAY: u64 = 400;
 /// Bytes of a sample of a state, a queue or a trace with its words.
 const SAMPLE: u64 = 250;
 
-/// The memory that a cell takes, estimated from what grows: packets, samples and transfers.
+/// The memory of a cell, estimated from the parts that grow: packets, samples and transfers.
 fn memory_bytes(world: &World) -> u64 {
     let left = match &world.transit.log {
         Log::Packets(log) => log.entered(),

@@ -1,7 +1,7 @@
 //! The endpoints of all flows: one list of state machines.
 //!
-//! They come in pairs: a sender at an even index, and its receiver behind it. A pair is one direction of a connection,
-//! or a whole flow that has none (real-time schemes, datagrams). Pairs without connections exist from the start.
+//! They are in pairs: a sender at an even index, followed by its receiver. A pair is one direction of a connection, or
+//! a whole flow without connections (real-time schemes, datagrams). Pairs without connections exist from the start.
 
 use crate::flow::FlowState;
 use crate::packet::SimPacket;
@@ -11,15 +11,15 @@ use narrows_net::Packet;
 use narrows_transport::{Body, Endpoint, Outgoing};
 use narrows_units::{Span, Time};
 
-/// An endpoint of a real-time scheme that had nothing to send is not asked again before this, whatever it wants.
+/// Minimum time before an endpoint of a real-time scheme that had nothing to send is called again.
 const MIN_MEDIA_WAIT: Span = Span::from_us(1);
 
 /// One end of a pair.
 pub(crate) struct SimEndpoint {
     pub(crate) machine: Machine,
-    /// The pair's; unique among all pairs of the run; 0 while the place is free.
+    /// Serial number of the pair, unique among all pairs of the run; 0 while the slot is free.
     pub(crate) serial: u32,
-    /// Index of its connection, where it has one.
+    /// Index of its connection, if it has one.
     pub(crate) connection: u32,
     /// The common part of its packets.
     pub(crate) packet: SimPacket,
@@ -27,9 +27,9 @@ pub(crate) struct SimEndpoint {
     pub(crate) process: u32,
     /// True if the pair carries the flow's data, not requests for them.
     pub(crate) is_data: bool,
-    /// It has been given something new to think about.
+    /// True if it has new input to react to.
     pub(crate) poked: bool,
-    /// True if its connection ends when everything is through.
+    /// True if its connection ends when all data are delivered.
     pub(crate) closing: bool,
     pub(crate) stopped: bool,
     /// Position in the stream whose arrival the connection waits for.
@@ -39,7 +39,7 @@ pub(crate) struct SimEndpoint {
 }
 
 impl SimEndpoint {
-    /// Stream bytes that a receiver of the transport has got without a gap.
+    /// Contiguous stream bytes that a receiver of the transport has received.
     #[inline]
     pub(crate) fn rcv_nxt(&self) -> u64 {
         match &self.machine {
@@ -48,7 +48,7 @@ impl SimEndpoint {
         }
     }
 
-    /// When it wants to act, or, if it sends data, its flow stops.
+    /// The next time at which it has to act, or at which its flow stops if it sends data.
     #[inline]
     pub(crate) fn next_wakeup(&self) -> Time {
         if self.stopped {
@@ -63,7 +63,7 @@ impl SimEndpoint {
     }
 }
 
-/// An endpoint by its place, and which of those that had this place.
+/// An endpoint by its slot, and its serial number among those that had this slot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct EndpointId {
     pub(crate) index: u32,
@@ -71,7 +71,7 @@ pub(crate) struct EndpointId {
 }
 
 impl World {
-    /// Shows a packet that has arrived to the endpoint it is for, which may have to act now.
+    /// Passes a packet that has arrived to its endpoint, which may have to act now.
     #[inline]
     pub(crate) fn on_packet(&mut self, at: Time, packet: SimPacket) -> Option<EndpointId> {
         let id = packet.to();
@@ -107,7 +107,7 @@ impl World {
         endpoint.is_some_and(|endpoint| endpoint.serial == id.serial)
     }
 
-    /// Lets an endpoint act on what it has received, and its connection on what that completes.
+    /// Lets an endpoint react to received packets, and its connection to completed transfers.
     #[inline]
     pub(crate) fn respond(&mut self, now: Time, index: usize) {
         let endpoint = &self.endpoints[index];
@@ -122,7 +122,7 @@ impl World {
         }
     }
 
-    /// The time of an endpoint has come, unless it has put its plan off since: see `Wakeups::bring_forward`.
+    /// Wakes an endpoint, unless it has postponed its wake-up since: see `Wakeups::bring_forward`.
     #[inline]
     pub(crate) fn wake_endpoint(&mut self, now: Time, index: usize) {
         let endpoint = &mut self.endpoints[index];

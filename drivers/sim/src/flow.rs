@@ -1,11 +1,11 @@
-//! Flows: an application and the endpoints that carry out what it asks for.
+//! Flows: an application and the endpoints that carry out its requests.
 //!
-//! A connection is one pair of endpoints (a sender and a receiver) up, from client to server, and, where the
-//! server answers, one down. Our transport has no handshake: data goes out as soon as a connection
-//! is open. What arrives at the server is answered at the same instant.
+//! A connection is one pair of endpoints (a sender and a receiver) up, from client to server, and, if the server
+//! answers, one down. Our transport has no handshake: data are sent as soon as a connection is open. The server answers
+//! at the instant of arrival.
 //!
-//! A flow of a real-time scheme or of datagrams has no connections but one pair, from its first moment to its last.
-//! Real-time endpoints fall silent when it stops; what is under way then still arrives and counts.
+//! A flow of a real-time scheme or of datagrams has no connections but one pair for its whole duration. Real-time
+//! endpoints stop sending when it stops; packets in flight then still arrive and count.
 
 use crate::endpoints::SimEndpoint;
 use crate::packet::{Label, SimPacket};
@@ -26,7 +26,7 @@ pub(crate) const NONE: u32 = u32::MAX;
 pub(crate) struct FlowState {
     pub(crate) application: Box<dyn Application>,
     pub(crate) number: u16,
-    /// Its place among all flows.
+    /// Its index among all flows.
     place: u16,
     pub(crate) class: Class,
     pub(crate) direction: Direction,
@@ -47,10 +47,9 @@ pub(crate) struct FlowState {
     pub(crate) opened: u32,
     pub(crate) offered: Offered,
     pub(crate) transfers: Transfers,
-    /// Counters of pairs that are gone, and packets in the direction of the data that no data
-    /// pair counts.
+    /// Counters of pairs that have ended, and packets in the direction of the data that no data pair counts.
     pub(crate) past: ConnectionTotals,
-    /// At the end: its frames of video, and how many arrived that were never sent.
+    /// At the end: its video frames, and the number that arrived but were never sent.
     pub(crate) frames: (Vec<FrameRow>, u64),
 }
 
@@ -110,8 +109,8 @@ impl FlowState {
         }
     }
 
-    /// Counts a packet that travels in the direction of the flow's data and that no data pair
-    /// counts: the acknowledgement of a request, or what comes after the end of its connection.
+    /// Counts a packet that travels in the direction of the flow's data and that no data pair counts: the
+    /// acknowledgement of a request, or a packet after the end of its connection.
     #[cold]
     pub(crate) fn count_orphan(&mut self, packet: SimPacket, arrived: bool) {
         if packet.route() != self.routes[0] {
@@ -127,7 +126,7 @@ impl FlowState {
         }
     }
 
-    /// The pair of a flow without connections, to stand at `index`; it has no serial yet.
+    /// The pair of a flow without connections, for `index`; it has no serial number yet.
     pub(crate) fn only_pair(
         &self,
         cell: &Cell,
@@ -228,15 +227,15 @@ pub(crate) struct SimConnection {
     pub(crate) pending: VecDeque<PendingTransfer>,
 }
 
-/// A transfer under way.
+/// A pending transfer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PendingTransfer {
     pub(crate) transfer: Transfer,
-    /// Its place in the flow's transfers.
+    /// Its index in the flow's transfers.
     pub(crate) row: usize,
     /// Where it ends in the streams.
     pub(crate) up_end: u64,
     pub(crate) down_end: u64,
-    /// Everything has gone up, and the server answers.
+    /// All data have gone up, and the server answers.
     pub(crate) answered: bool,
 }

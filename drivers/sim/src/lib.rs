@@ -1,14 +1,14 @@
 //! The simulator: a virtual clock over the core.
 //!
-//! The world has one pending event for the network, the sampler, each application and each endpoint,
-//! never one per packet in flight. A [`Wakeups`] tree names the earliest; the loop jumps there, lets that part
-//! act, and asks it when it wants to act next. Nothing is allocated per packet: packets are small
-//! and `Copy`, and what they carry lives in reused slots.
+//! The world has one pending event for the network, the sampler, each application and each endpoint, never one per
+//! packet in flight. A [`Wakeups`] tree contains the earliest; the loop advances to it, lets that part act, and updates
+//! its next wake-up. Nothing is allocated per packet: packets are small and `Copy`, and their contents are in reused
+//! slots.
 //!
 //! All endpoints are one list of [`narrows_cell::Machine`]s, driven through [`narrows_transport::Endpoint`].
 //!
-//! The same cell gives the same bytes: time is virtual, chance comes from named streams, and ties
-//! are broken by the fixed order of the parts.
+//! The same cell results in the same bytes: time is virtual, random numbers come from named streams, and ties are
+//! broken by the fixed order of the parts.
 #![forbid(unsafe_code)]
 
 mod applications;

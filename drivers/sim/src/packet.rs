@@ -6,16 +6,15 @@ use narrows_record::Entered;
 use narrows_units::Ecn;
 use std::num::NonZeroU64;
 
-/// A packet in the simulator: `Copy`, and as small as it can be, because it is copied from element
-/// to element. What it carries waits in a slot.
+/// A packet in the simulator: `Copy`, and as small as possible, because it is copied from element to element. Its
+/// content is in a slot.
 ///
-/// Four words with several values in each: a dozen members would be copied one by one each time.
+/// Four words with several values each: a dozen members would be copied one by one each time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SimPacket {
-    /// What the log knows it by. Never zero, so that an `Option` of it needs no more room and is copied in the same
-    /// pieces as it is itself.
+    /// Its key in the log. Never zero, so that an `Option` of it has the same size and is copied in the same pieces.
     key: NonZeroU64,
-    /// The endpoint it is for: index, and above it the serial.
+    /// Its destination endpoint: index, and above it the serial number.
     to: u64,
     /// Slot of its payload, and above it the IP bytes.
     load: u64,
@@ -34,7 +33,7 @@ const DIRECTION: u32 = 48;
 const IS_ACK: u32 = 56;
 const CORRUPT: u32 = 57;
 
-/// What all packets of an endpoint have in common.
+/// The common part of all packets of an endpoint.
 pub(crate) struct Label {
     pub(crate) to: u32,
     pub(crate) flow: u16,
@@ -60,7 +59,7 @@ impl SimPacket {
         }
     }
 
-    /// Says which of the endpoints that had this index it is for.
+    /// Sets the serial number, which distinguishes endpoints that had the same index.
     pub(crate) fn set_serial(&mut self, serial: u32) {
         self.to = self.to & u64::from(u32::MAX) | u64::from(serial) << 32;
     }
@@ -80,7 +79,7 @@ impl SimPacket {
         self.key = NonZeroU64::new(entered.key).expect("no key is zero");
     }
 
-    /// As the log wants to be told of it.
+    /// The packet in the form of the log.
     #[inline]
     pub(crate) fn entered(&self) -> Entered {
         Entered {
@@ -91,7 +90,7 @@ impl SimPacket {
         }
     }
 
-    /// The endpoint it is for.
+    /// Its destination endpoint.
     #[inline]
     pub(crate) fn to(&self) -> EndpointId {
         EndpointId {

@@ -1,14 +1,14 @@
-//! Reused storage for what packets in flight carry: the packets themselves stay small.
+//! Reused storage for the contents of packets in flight, so that the packets themselves stay small.
 //!
-//! Thousands of messages are under way at a time, and each is written and read once, a round trip apart: what they cost
-//! is the memory that they pass through. Data and the acknowledgements of a path without holes are kept packed, in half
-//! a cache line and in one; everything else is kept as it is.
+//! Thousands of messages are in flight at a time, and each is written and read once, a round trip apart: their cost is
+//! memory traffic. Data and acknowledgements without gaps are packed into half a cache line and one cache line; other
+//! messages are stored as they are.
 
 use narrows_transport::{Ack, Arrival, Body, Data, Header, Range};
 use narrows_units::{Span, Time};
 use std::collections::BTreeMap;
 
-/// Bits of a slot that name its place among those of its kind; above them stands the kind.
+/// Bits of a slot with its index among those of its kind; the kind is above them.
 const PLACE: u32 = 30;
 const DATA: u32 = 0;
 const ACK: u32 = 1;
@@ -37,8 +37,8 @@ impl Default for Message {
     }
 }
 
-/// Messages of one kind. The place that became free last is used first: it is still near. Places are never given back,
-/// so buffers inside keep their capacity.
+/// Messages of one kind. The slot that was freed last is used first: it is still in the cache. Slots are never
+/// deallocated, so that buffers inside keep their capacity.
 #[derive(Debug)]
 struct Places<T> {
     all: Vec<T>,
@@ -55,8 +55,8 @@ impl<T> Default for Places<T> {
 }
 
 impl<T: Default> Places<T> {
-    /// A free place, whose content is to be overwritten member by member: a message that was made elsewhere and copied
-    /// here would be read in larger pieces than it has just been written in, for which the processor waits.
+    /// A free slot, whose content is to be overwritten member by member: copying a freshly built message would read it
+    /// in larger pieces than it was written in, which stalls the processor.
     #[inline]
     fn take(&mut self) -> (u32, &mut T) {
         let place = self.free.pop().unwrap_or_else(|| self.add());
@@ -79,7 +79,7 @@ pub(crate) struct Payloads {
     others: Places<Message>,
     /// By slot: packets that carry the message, beyond the first.
     shares: BTreeMap<u32, u32>,
-    /// The body of a packed acknowledgement, while somebody reads it.
+    /// The body of a packed acknowledgement while it is read.
     body: Body,
 }
 
@@ -117,7 +117,7 @@ impl Payloads {
         place | ANY << PLACE
     }
 
-    /// Shows the message to somebody.
+    /// Calls `show` with the message.
     #[inline]
     pub(crate) fn read(&mut self, slot: u32, show: impl FnOnce(&Header, &Body)) {
         let place = place_of(slot);
@@ -142,7 +142,7 @@ impl Payloads {
         *self.shares.entry(slot).or_default() += 1;
     }
 
-    /// One packet that carried the message is gone.
+    /// One packet that carried the message has ended.
     #[inline]
     pub(crate) fn free(&mut self, slot: u32) {
         if !self.shares.is_empty() && self.is_carried_on(slot) {
@@ -156,7 +156,7 @@ impl Payloads {
         free.push(place_of(slot) as u32);
     }
 
-    /// Takes a share of the message, if it has any.
+    /// Removes a share of the message, if it has any.
     #[cold]
     fn is_carried_on(&mut self, slot: u32) -> bool {
         let Some(shares) = self.shares.get_mut(&slot) else {
@@ -175,7 +175,8 @@ fn place_of(slot: u32) -> usize {
     (slot & ((1 << PLACE) - 1)) as usize
 }
 
-/// Data, in half a cache line. Members that are neighbours in [`Data`] are none here, so that they are copied one by one.
+/// Data, in half a cache line. Members that are adjacent in [`Data`] are not adjacent here, so that they are copied one
+/// by one.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
 struct PackedData {
@@ -192,7 +193,7 @@ const NO_INTERVAL: u32 = u32::MAX;
 const _: () = assert!(size_of::<PackedData>() == 32);
 
 impl PackedData {
-    /// The interval of data as it is kept here; `None` if it needs more room.
+    /// The interval of data in the packed form; `None` if it does not fit.
     #[inline]
     fn interval(data: &Data) -> Option<u32> {
         let Some(interval) = data.ack_interval else {
@@ -226,8 +227,8 @@ impl PackedData {
     }
 }
 
-/// An acknowledgement that tells one range, and of the arrival of at most one packet beside the largest, or a position
-/// in the stream; in a cache line.
+/// An acknowledgement of one range, with the arrival of at most one packet other than the largest, or of a stream
+/// position; in a cache line.
 #[derive(Clone, Copy, Debug, Default)]
 struct PackedAck {
     largest: u64,
@@ -237,13 +238,13 @@ struct PackedAck {
     small: SmallPart,
 }
 
-/// What is kept in less room than it has in an acknowledgement and its body.
+/// The part that takes less room than in an acknowledgement and its body.
 #[derive(Clone, Copy, Debug, Default)]
 struct SmallPart {
     /// First number of the range, which ends with the largest; or the position.
     edge: u64,
     delay_ns: u32,
-    /// How far the other packet lies behind the largest, in numbers (zero if there is none) and in time.
+    /// Distance of the other packet from the largest, in numbers (zero if there is none) and in time.
     other_behind: u32,
     other_earlier_ns: u32,
     is_cumulative: bool,
@@ -252,7 +253,7 @@ struct SmallPart {
 const _: () = assert!(size_of::<PackedAck>() <= 64);
 
 impl PackedAck {
-    /// `None` if it needs more room.
+    /// Packs an acknowledgement; `None` if it does not fit.
     #[inline]
     fn small_part(ack: &Ack, body: &Body) -> Option<SmallPart> {
         let edge = match (ack.cumulative, &body.ranges[..]) {

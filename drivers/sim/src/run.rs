@@ -8,7 +8,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::Path;
 
-/// Virtual time between two calls of the progress function and two visits to the disk.
+/// Virtual time between two calls of the progress function and two writes to the disk.
 const STEP: Span = Span::from_ms(100);
 
 /// Reasons for which a cell could not be simulated.
@@ -25,8 +25,8 @@ pub enum SimError {
     Interrupted,
 }
 
-/// Simulates `cell` and writes its record to `out`. `progress` is called with the virtual time
-/// now and then; when it returns `false`, the simulation stops and leaves nothing behind.
+/// Simulates `cell` and writes its record to `out`. `progress` is called with the virtual time from
+/// time to time; when it returns `false`, the simulation stops and leaves no files.
 ///
 /// # Errors
 /// A cell that cannot run, a record that cannot be written, an interruption.
@@ -70,13 +70,13 @@ pub fn run(
         narrows_cell::capacity_rows(&world.transit.network, cell.duration, cell.bin, &unknown);
     folder.capacity(capacity)?;
     let mut document = describe(cell, &world);
-    // Its memory is that of the verifier now.
+    // Its memory is now available to the verifier.
     drop(world);
     folder.complete(&mut document)?;
     Ok(document)
 }
 
-/// Simulates `cell` to its end without writing anything, for benchmarks and tests.
+/// Simulates `cell` to its end without writing files, for benchmarks and tests.
 ///
 /// # Errors
 /// A cell that cannot run.

@@ -1,8 +1,8 @@
-//! Hosts that act late: what a process does about an arrival or a timer, it does when it has been woken.
+//! Hosts with scheduling delays: a process reacts to an arrival or a timer when it has been woken.
 //!
-//! Each end of a flow is a process on its host. The first datagram that reaches its socket, or a timer that runs
-//! out, makes it ready to run; it runs after a delay drawn from the host's [`Noise`]. Whatever else arrives or
-//! falls due until then waits for the same moment:
+//! Each end of a flow is a process on its host. The first datagram that reaches its socket, or a timer that expires,
+//! makes it ready to run; it runs after a delay drawn from the host's [`Noise`]. All further arrivals and timers until
+//! then wait for the same time:
 //!
 //! ```text
 //!             first datagram        second                 runs: reads both, then sends
@@ -10,11 +10,11 @@
 //!                 |<------- drawn from the noise of arrivals -->|
 //! ```
 //!
-//! It then reads its socket, datagram by datagram with the time at which each arrived, as a kernel stamps them,
-//! and only afterwards sends: one acknowledgement stands for all that a reading found, and packets whose time had
-//! come leave together. Reading stops after a batch; what is left is read after what the batch has caused was sent.
+//! It then reads its socket, datagram by datagram with the arrival time of each, like a kernel's stamps, and only
+//! afterwards sends: one acknowledgement covers all datagrams of a read, and packets that are due leave together.
+//! Reading stops after a batch; the rest is read after the reactions to the batch have been sent.
 //!
-//! Sources of datagrams without a scheme and applications keep their times: nothing comes back to them.
+//! Sources of datagrams without a scheme and applications keep their times: they receive nothing.
 
 use crate::endpoints::EndpointId;
 use crate::packet::SimPacket;
@@ -25,20 +25,20 @@ use narrows_traffic::Class;
 use narrows_units::{Span, Stream, Time};
 use std::collections::VecDeque;
 
-/// The processes of all hosts that are late, by flow and end.
+/// The processes of all hosts with delays, by flow and end.
 pub(crate) struct DelayedProcesses {
     pub(crate) processes: Vec<Option<DelayedProcess>>,
 }
 
-/// One end of a flow on a host that is late.
+/// One end of a flow on a host with delays.
 pub(crate) struct DelayedProcess {
     noise: &'static Noise,
     stream: Stream,
-    /// Something has made it ready, and it has not run since.
+    /// True if it has become ready and has not run since.
     ready: bool,
     /// Arrivals that it has not read.
     socket: VecDeque<(Time, SimPacket)>,
-    /// Endpoints whose time has come, and, while it runs, those for which something has arrived.
+    /// Endpoints that are due and, while it runs, those with arrivals.
     due: Vec<EndpointId>,
     /// When it last ran.
     latest: Time,
@@ -62,7 +62,7 @@ impl DelayedProcess {
 }
 
 impl DelayedProcesses {
-    /// The late ends of all flows of `cell`; `None` if no host is late.
+    /// The delayed ends of all flows of `cell`; `None` if no host has delays.
     pub(crate) fn of(cell: &Cell) -> Option<Box<Self>> {
         let process = |flow: &narrows_cell::Flow, end: usize| {
             let host = [flow.from, flow.to][end];
@@ -85,7 +85,7 @@ impl DelayedProcesses {
 }
 
 impl World {
-    /// Leaves a packet that has arrived in the socket of a process that is late; says whether there is one.
+    /// Puts a packet that has arrived into the socket of a delayed process; returns whether there is one.
     #[cold]
     pub(crate) fn deliver_to_socket(&mut self, at: Time, packet: SimPacket) -> bool {
         let index = usize::from(self.index[usize::from(packet.flow())]);
@@ -98,7 +98,7 @@ impl World {
         self.make_ready(at, 2 * index + end, WakeCause::Arrival, arrive)
     }
 
-    /// Notes that the time of an endpoint has come, if the process is late to which it belongs; says whether it is.
+    /// Records that an endpoint is due, if its process is delayed; returns whether it is.
     #[cold]
     pub(crate) fn wait_for_processor(&mut self, now: Time, index: usize) -> bool {
         let endpoint = &self.endpoints[index];
@@ -118,7 +118,7 @@ impl World {
         waits
     }
 
-    /// Notes something at `process` that happened at `now`, and makes it ready if it is not; says whether it is late.
+    /// Records an event of `process` at `now`, and makes it ready if it is not; returns whether it is delayed.
     fn make_ready(
         &mut self,
         now: Time,
@@ -139,7 +139,7 @@ impl World {
         true
     }
 
-    /// Reads a batch, then lets everybody act who has something to do.
+    /// Reads a batch, then lets all endpoints act that have work to do.
     pub(crate) fn run_process(&mut self, now: Time, process: usize) {
         self.wakeups.set(self.parts.process(process), Time::FAR);
         let Some(mut one) = self.take_process(process) else {
@@ -174,7 +174,7 @@ impl World {
             let Some((at, packet)) = one.socket.pop_front() else {
                 return;
             };
-            // Times never decrease; what a batch has left over is seen when the next one is read.
+            // Times never decrease; datagrams beyond a batch are seen when the next one is read.
             if let Some(id) = self.on_packet(at.max(one.latest), packet)
                 && !one.due.contains(&id)
             {
@@ -183,7 +183,7 @@ impl World {
         }
     }
 
-    /// At the end of the run everything counts that has arrived, read or not.
+    /// At the end of the run all arrivals count, read or not.
     pub(crate) fn read_the_rest(&mut self) {
         let count = self
             .delayed_processes

@@ -1,5 +1,5 @@
-//! The program of a scheme in a crate of its own, by which `narrows lab contest` simulates it: with the words that
-//! `narrows-agent` takes, and the lines that it answers.
+//! The program of a scheme in a separate crate, by which `narrows lab contest` simulates it: with the arguments and
+//! output lines of `narrows-agent`.
 //!
 //! ```text
 //! own-scheme in-place-of exp simulate --cell cell.json --out record --files files
@@ -19,14 +19,14 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Distance of progress lines.
+/// Time between progress lines.
 const TICK: Duration = Duration::from_millis(200);
-/// Exit codes: a failure of ours, and a cell that cannot run.
+/// Exit codes: an internal failure, and a cell that cannot run.
 const FAILURE: u8 = 1;
 const BAD_CELL: u8 = 3;
 
-/// Simulates the cell that the `words` after the program's name ask for, with `scheme` in the place of the one that they
-/// name. `None` if they ask for nothing of the kind, so that a program may have other uses.
+/// Simulates the cell that the `words` after the program's name request, with `scheme` in place of the one that they
+/// name. `None` if they request something else, so that a program may have other uses.
 pub fn submission(scheme: &'static Scheme, words: &[String]) -> Option<ExitCode> {
     let [first, placeholder, second, options @ ..] = words else {
         return None;
@@ -88,7 +88,7 @@ fn simulate(scheme: &'static Scheme, placeholder: &str, words: &[String]) -> Res
     })
 }
 
-/// Nobody is left who would want the record when standard input ends.
+/// Ends the program when standard input ends, because the record is not needed any more.
 fn end_with_input() {
     thread::spawn(|| {
         let mut buffer = [0; 256];
@@ -99,6 +99,6 @@ fn end_with_input() {
 
 fn say(event: &Value) {
     let mut out = std::io::stdout().lock();
-    // Nobody may be reading any more, which is no reason to fail.
+    // The reader may have ended, which is not a reason to fail.
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
 }

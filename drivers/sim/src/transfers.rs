@@ -5,13 +5,13 @@ use narrows_record::completions::Completions;
 use narrows_record::{KeptTransfers, Measure, TransferRow};
 use narrows_units::Time;
 
-/// Transfers in the order of their beginning. Where not each of them is kept, one that is complete is counted, and the
-/// next takes its place, so that the users of a long run do not fill the memory.
+/// Transfers in the order of their beginning. If single transfers are not kept, a complete one is counted, and the next
+/// reuses its slot, so that long runs do not fill the memory.
 pub(crate) struct Transfers {
     kept: KeptTransfers,
     measure: Measure,
     rows: Vec<TransferRow>,
-    /// Places of those that are complete, where not each is kept.
+    /// Slots of complete transfers, if single transfers are not kept.
     free: Vec<usize>,
     counted: Completions,
 }
@@ -27,7 +27,7 @@ impl Transfers {
         }
     }
 
-    /// A transfer begins; gives its place.
+    /// Adds a transfer that begins; returns its index.
     pub(crate) fn begin(&mut self, row: TransferRow) -> usize {
         if let Some(place) = self.free.pop() {
             self.rows[place] = row;
@@ -37,7 +37,7 @@ impl Transfers {
         self.rows.len() - 1
     }
 
-    /// The transfer at `place` is complete.
+    /// Completes the transfer with index `place`.
     pub(crate) fn end(&mut self, place: usize, now: Time) {
         let row = &mut self.rows[place];
         row.ended_ns = Some(now.ns());
@@ -55,7 +55,7 @@ impl Transfers {
         self.rows.len()
     }
 
-    /// Takes what is known of them: each that is not in the histograms, and these.
+    /// Takes all transfers that are not in the histograms, and the histograms.
     pub(crate) fn take(&mut self) -> (Vec<TransferRow>, Completions) {
         let mut rows = std::mem::take(&mut self.rows);
         if self.kept != KeptTransfers::All {

@@ -1,4 +1,4 @@
-//! Packets between their endpoints: the network, what they carry, and the log of all of them.
+//! Packets between their endpoints: the network, their contents, and their log.
 
 use crate::packet::SimPacket;
 use crate::payloads::Payloads;
@@ -6,13 +6,13 @@ use narrows_net::{Copied, Network, Outcomes, Packet};
 use narrows_record::Log;
 use narrows_units::Time;
 
-/// Apart from endpoints and flows, so that a turn of an endpoint can put packets in while it holds the endpoint.
+/// Separate from endpoints and flows, so that an endpoint can send packets while it is borrowed.
 pub(crate) struct Transit {
     pub(crate) network: Network<SimPacket>,
     pub(crate) log: Log,
     pub(crate) payloads: Payloads,
     outcomes: Outcomes<SimPacket>,
-    /// Copies that have a share of what their originals carry, and no identity yet.
+    /// Copies that share the content of their originals, and have no identity yet.
     copies: Vec<Copied<SimPacket>>,
 }
 
@@ -27,7 +27,7 @@ impl Transit {
         }
     }
 
-    /// Puts a packet into the network.
+    /// Sends a packet into the network.
     #[inline]
     pub(crate) fn enter(&mut self, now: Time, mut packet: SimPacket) {
         let (flow, direction) = (packet.flow(), packet.direction());
@@ -36,7 +36,7 @@ impl Transit {
         self.collect_results();
     }
 
-    /// Advances the network; the first packet that has come out.
+    /// Advances the network; returns the first packet that has left it.
     #[inline]
     pub(crate) fn advance(&mut self, now: Time) -> Option<(Time, SimPacket)> {
         let first = self.network.advance_and_pop(now, &mut self.outcomes);
@@ -44,13 +44,13 @@ impl Transit {
         first
     }
 
-    /// The next packet that has come out.
+    /// The next packet that has left the network.
     #[inline]
     pub(crate) fn pop(&mut self) -> Option<(Time, SimPacket)> {
         self.network.pop()
     }
 
-    /// Writes down that a packet has come out; says whether it is whole.
+    /// Logs that a packet has left the network; returns whether it is undamaged.
     #[inline]
     pub(crate) fn arrive(&mut self, at: Time, packet: SimPacket) -> bool {
         if packet.is_corrupt() {
@@ -62,7 +62,7 @@ impl Transit {
         true
     }
 
-    /// Closes the books at the end of the run, `now`: what is still in the network is in flight.
+    /// Closes the log at the end of the run, `now`: packets still in the network are in flight.
     pub(crate) fn finish(&mut self, now: Time) {
         self.network.catch_up(now);
         let log = &mut self.log;
@@ -71,7 +71,7 @@ impl Transit {
         self.log.finish();
     }
 
-    /// Writes down what elements have dropped, and gives copies an identity.
+    /// Logs drops of elements, and assigns identities to copies.
     #[inline]
     fn collect_results(&mut self) {
         if !self.outcomes.drops.is_empty() || !self.outcomes.copies.is_empty() {
@@ -81,7 +81,7 @@ impl Transit {
 
     #[cold]
     fn collect_outcomes(&mut self) {
-        // Before what was dropped is freed: an original may be lost at the instant at which it is copied.
+        // Before dropped packets are freed: an original may be lost at the instant at which it is copied.
         for copied in self.outcomes.copies.drain(..) {
             self.payloads.share(copied.packet.slot());
             self.copies.push(copied);

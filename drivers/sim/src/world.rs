@@ -27,7 +27,7 @@ pub struct RunTotals {
 pub(crate) struct Parts {
     /// Number of endpoints that exist from the start.
     fixed: usize,
-    /// Part of the first of these.
+    /// Part of the first such endpoint.
     first_fixed: usize,
     first_process: usize,
     /// Part of the first endpoint of a connection.
@@ -54,18 +54,18 @@ impl Parts {
     }
 }
 
-/// A network with flows over it, at a moment of virtual time.
+/// A network with flows over it, at an instant of virtual time.
 pub struct World {
     pub(crate) transit: Transit,
     pub(crate) flows: Vec<FlowState>,
-    /// Pairs of senders and receivers; places of ended ones are used again.
+    /// Pairs of senders and receivers; slots of ended ones are reused.
     pub(crate) endpoints: Vec<SimEndpoint>,
     pub(crate) free_pairs: Vec<u32>,
     pub(crate) connections: Vec<crate::flow::SimConnection>,
     pub(crate) free_connections: Vec<u32>,
     /// Pairs begun so far.
     pub(crate) serials: u32,
-    /// Processes that run late, where hosts have scheduling noise.
+    /// Processes with delays, if hosts have scheduling noise.
     pub(crate) delayed_processes: Option<Box<DelayedProcesses>>,
     pub(crate) actions: Vec<TrafficAction>,
     /// By flow number: index into `flows`.
@@ -85,7 +85,7 @@ impl World {
     /// Builds the world of `cell` at time zero.
     ///
     /// # Errors
-    /// Schemes of the kernel, which no simulator can run, and whatever the network refuses.
+    /// Schemes of the kernel, which a simulator cannot run, and errors of the network.
     pub fn new(cell: &Cell) -> Result<Self, CellError> {
         let network: Network<SimPacket> = cell.fused_network()?;
         let route = |from, to| {
@@ -162,8 +162,8 @@ impl World {
                         world.wakeups.set(parts.endpoint(endpoint), start);
                     }
                 }
-                // Connections that are open from the start exist from the start: what they do begins
-                // at the time of the flow.
+                // Connections that are open from the start exist from the start, but become active at the start of the
+                // flow.
                 (None, _) => world.notify(start, index, TrafficEvent::Start),
             }
         }
@@ -181,12 +181,12 @@ impl World {
         self.duration
     }
 
-    /// Lets everything happen that is due at or before `until`.
+    /// Processes all events due at or before `until`.
     pub fn run_until(&mut self, until: Time) {
         loop {
             let (now, part) = self.wakeups.earliest();
             let network = self.transit.network.next_wakeup();
-            // What arrives at an instant is seen by the timers of that instant.
+            // Timers of an instant see the arrivals of that instant.
             if network <= now {
                 if network > until {
                     return;
@@ -199,8 +199,7 @@ impl World {
             }
             let mut part = part;
             self.run_part(now, part);
-            // Whatever hosts do at an instant without having received anything, they do before the network carries
-            // any of it.
+            // Hosts act at an instant before the network moves any of their packets.
             let first = self.parts.first_connection;
             while part < first {
                 let (at, next) = self.wakeups.earliest();
@@ -230,14 +229,15 @@ impl World {
         }
     }
 
-    /// Ends the run and closes its books.
+    /// Ends the run and closes its log.
     pub fn finish(&mut self) {
         self.read_the_rest();
         self.merge_frames();
         self.transit.finish(self.duration);
     }
 
-    /// The transfers that applications have begun, flow by flow: each that is not in the histograms, and these.
+    /// The transfers that applications have begun, flow by flow: those that are not in the histograms, and the
+    /// histograms.
     pub(crate) fn take_transfers(&mut self) -> (Vec<TransferRow>, Completions) {
         let (mut rows, mut counted) = (Vec::new(), Completions::default());
         for flow in &mut self.flows {
@@ -265,7 +265,7 @@ impl World {
         }
     }
 
-    /// Indices of the senders of a flow's data that there are now.
+    /// Indices of the current senders of a flow's data.
     fn data_senders(&self, flow: &FlowState) -> impl Iterator<Item = usize> {
         let connections = flow.connections.values().map(|&slot| {
             let connection = &self.connections[slot as usize];
@@ -278,7 +278,7 @@ impl World {
         senders.map(|index| index as usize)
     }
 
-    /// Counters of all data pairs of a flow, those that are gone included.
+    /// Counters of all data pairs of a flow, including those that have ended.
     pub(crate) fn counters(&self, flow: &FlowState) -> ConnectionTotals {
         let mut totals = flow.past;
         for sender in self.data_senders(flow) {
@@ -297,7 +297,7 @@ impl World {
         }
     }
 
-    /// Advances the network and hands over what has come out.
+    /// Advances the network and delivers the packets that have left it.
     #[inline]
     fn run_network(&mut self, now: Time) {
         let mut next = self.transit.advance(now);

@@ -14,8 +14,7 @@ pub fn mono_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC_RAW` (since boot): the oscillator itself, neither set nor
-/// corrected by anybody.
+/// Nanoseconds of `CLOCK_MONOTONIC_RAW` (since boot): the oscillator itself, neither set nor corrected.
 #[inline]
 pub fn raw_ns() -> u64 {
     read(libc::CLOCK_MONOTONIC_RAW)
@@ -26,21 +25,20 @@ pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
-/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`. It changes only when somebody sets the clock: gradual
-/// corrections of the rate (NTP) move both clocks alike.
+/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC`. It changes only when the clock is set: gradual corrections of the rate
+/// (NTP) affect both clocks equally.
 pub fn real_minus_mono_ns() -> i64 {
     real_minus(mono_ns)
 }
 
-/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC_RAW`, by which stamps of the kernel are converted. It
-/// changes all the time.
+/// `CLOCK_REALTIME` minus `CLOCK_MONOTONIC_RAW`, by which stamps of the kernel are converted. It changes continuously.
 pub fn real_minus_raw_ns() -> i64 {
     real_minus(raw_ns)
 }
 
 fn real_minus(clock: fn() -> u64) -> i64 {
-    // The reading with the shortest bracket is the best of a few: a preemption in between would
-    // otherwise look like a clock step.
+    // The reading with the shortest bracket is the best of several: a preemption in between would otherwise look like a
+    // clock step.
     (0..8)
         .map(|_| {
             let before = clock();
@@ -55,35 +53,35 @@ fn real_minus(clock: fn() -> u64) -> i64 {
         .map_or(0, |(_, offset)| offset)
 }
 
-/// The kernel's account of the program that keeps the clock right (NTP, PTP), if one does.
+/// The kernel's state of the time service (NTP, PTP), if there is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Discipline {
-    /// True if such a program says that the clock is right.
+    /// True if a time service reports that the clock is synchronised.
     pub synchronized: bool,
-    /// The most that the clock is wrong by, as that program says; it grows while nothing is heard from it.
+    /// Maximum error according to that service; it grows without updates from it.
     pub max_error_ns: u64,
-    /// By how much it is probably wrong.
+    /// Estimated error.
     pub estimated_error_ns: u64,
-    /// By how much the clock is made to run faster than the oscillator, in 10^-9.
+    /// Rate correction of the clock relative to the oscillator, in 10^-9.
     pub correction_ppb: i64,
 }
 
-/// Asks the kernel how well `CLOCK_REALTIME` is kept; changes nothing.
+/// Reads the kernel's state of `CLOCK_REALTIME` synchronisation; changes nothing.
 pub fn discipline() -> std::io::Result<Discipline> {
-    // SAFETY: an all-zero timex is valid and means that nothing is to be changed; it is writable for the call.
+    // SAFETY: an all-zero timex is valid and requests no change; it is writable for the call.
     let (state, timex) = unsafe {
         let mut timex: libc::timex = std::mem::zeroed();
         (libc::adjtimex(&raw mut timex), timex)
     };
     super::check(state)?;
-    // The kernel counts both in microseconds, whatever the unit of the offset: adjtimex(2).
+    // The kernel counts both in microseconds, regardless of the unit of the offset: adjtimex(2).
     let microseconds = |value: libc::c_long| u64::try_from(value).unwrap_or(0) * 1000;
     Ok(Discipline {
         synchronized: state != libc::TIME_ERROR && timex.status & libc::STA_UNSYNC == 0,
         max_error_ns: microseconds(timex.maxerror),
         estimated_error_ns: microseconds(timex.esterror),
-        // The frequency is in 10^-6 with 16 binary places; a tick is nominally 10 ms long and is
-        // given in microseconds, each of which is 100 parts in a million.
+        // The frequency is in 10^-6 with 16 binary places; a tick is nominally 10 ms long and is expressed in
+        // microseconds, each of which is 100 parts in a million.
         correction_ppb: timex.freq * 1000 / 65_536 + (timex.tick - 10_000) * 100_000,
     })
 }
@@ -119,7 +117,7 @@ mod tests {
         assert!(mono_ns() - a >= 5_000_000);
         assert!((real_minus_mono_ns() - offset).abs() < 50_000);
         let raw = real_minus_raw_ns();
-        // Stamps that were just taken; a second of slack for machines that stand still.
+        // Recent stamps; a second of slack for machines that stall.
         let stamp = real_ns() as i64 - raw;
         assert!((stamp - raw_ns() as i64).abs() < 1_000_000_000);
         assert!(real_ns() > 1_600_000_000_000_000_000);
@@ -130,15 +128,15 @@ mod tests {
         let end = mono_ns() + 3_000_000;
         sleep_until(end);
         assert!(mono_ns() >= end);
-        // What is past already is no reason to sleep: were it one, it would be until the machine is off.
+        // A time in the past must not lead to a sleep, which would be nearly endless.
         sleep_until(1);
     }
 
     #[test]
     fn the_kernel_tells_how_well_the_clock_is_kept() {
-        // Some containers forbid the question.
+        // Some containers forbid the system call.
         let Ok(first) = discipline() else { return };
-        // Both errors are bounds; a clock that nobody keeps has grown the larger one to its limit of 16 s.
+        // Both errors are bounds; without synchronisation the larger one has grown to its limit of 16 s.
         assert!(
             first.max_error_ns > 0 && first.max_error_ns <= 16_000_000_000,
             "{first:?}"

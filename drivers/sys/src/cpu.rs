@@ -25,7 +25,7 @@ pub fn pin_to(cpus: &[usize]) -> io::Result<()> {
     Ok(sched_setaffinity(None, &set)?)
 }
 
-/// A thread of this process, as the scheduler knows it.
+/// A thread of this process, by the scheduler's ID.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ThreadId(Pid);
 
@@ -35,7 +35,7 @@ impl ThreadId {
         ThreadId(gettid())
     }
 
-    /// Makes the thread run only when nothing else wants the processor.
+    /// Makes the thread run only when the processor is otherwise idle.
     pub fn run_when_idle(self) -> io::Result<()> {
         self.schedule(libc::SCHED_IDLE)
     }
@@ -54,15 +54,15 @@ impl ThreadId {
     }
 }
 
-/// Raises the priority of the calling thread where that is allowed; otherwise changes nothing.
+/// Raises the priority of the calling thread if allowed; otherwise changes nothing.
 pub fn prefer(nice: i32) -> bool {
     // On Linux this process is the calling thread.
     setpriority_process(None, nice).is_ok()
 }
 
-/// Raises the priority of this process's session among the sessions of the machine (CFS groups
-/// tasks by session, and niceness then only counts inside one, see sched(7), "The autogroup
-/// feature"). Done only where the session is our own, so that nobody else's work is affected.
+/// Raises the priority of this process's session among the sessions of the machine (CFS groups tasks by session, and
+/// niceness then only counts inside one, see sched(7), "The autogroup feature"). Done only if the session is our own,
+/// so that other work is not affected.
 pub fn prefer_session(nice: i32) -> bool {
     // The first fails harmlessly for leaders of process groups.
     let own = setsid().is_ok() || getsid(None) == Ok(getpid());
@@ -75,9 +75,8 @@ pub fn groups_sessions() -> bool {
     enabled.is_ok_and(|text| text.trim() == "1")
 }
 
-/// Asks the scheduler for the shortest slices for the calling thread: it then runs sooner after
-/// each wake-up, also when other work keeps the processor busy. Needs no privilege; kernels before
-/// 6.12 have no such choice and change nothing.
+/// Asks the scheduler for the shortest slices for the calling thread: it then runs sooner after each wake-up, even when
+/// other work keeps the processor busy. Needs no privilege; kernels before 6.12 do not support this and change nothing.
 pub fn short_slices() -> bool {
     // SAFETY: the structure is laid out as struct sched_attr (sched_setattr(2)), with its size in
     // its first field, and outlives the call.
@@ -121,9 +120,9 @@ pub fn precise_timers() {
 pub struct CpuTicks {
     /// All time, in jiffies.
     pub total: u64,
-    /// Time in which nothing ran (idle and waiting for disks), in jiffies.
+    /// Idle time, including waits for disks, in jiffies.
     pub idle: u64,
-    /// Time that the hypervisor gave to somebody else, in jiffies.
+    /// Time that the hypervisor gave to other guests, in jiffies.
     pub stolen: u64,
 }
 
@@ -137,7 +136,7 @@ impl CpuTicks {
         }
     }
 
-    /// The ticks of several CPUs together.
+    /// The sum of the ticks of several CPUs.
     pub fn sum(all: impl IntoIterator<Item = CpuTicks>) -> CpuTicks {
         let all = all.into_iter();
         all.fold(CpuTicks::default(), |sum, cpu| CpuTicks {
@@ -197,7 +196,7 @@ fn parse_ticks(text: &str) -> Vec<CpuTicks> {
 }
 
 /// Time for which a process has run, and for which it was ready but had to wait for a CPU, in ns
-/// (`/proc/PID/schedstat`). `None` when the kernel does not say.
+/// (`/proc/PID/schedstat`). `None` if the kernel does not report it.
 pub fn run_and_wait_ns(pid: u32) -> Option<(u64, u64)> {
     parse_schedstat(&std::fs::read_to_string(format!("/proc/{pid}/schedstat")).ok()?)
 }
@@ -241,7 +240,7 @@ mod tests {
             sender.send(ThreadId::current()).unwrap();
         });
         let id = receiver.recv().unwrap();
-        // It may have ended meanwhile.
+        // It may have ended in the meantime.
         let _ = id.run_normally();
         thread.join().unwrap();
     }

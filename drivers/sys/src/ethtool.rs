@@ -20,8 +20,8 @@ struct Request {
     rest: [u8; 16],
 }
 
-/// Switches off every changeable feature of interface `name` whose name `unwanted` selects, and
-/// returns the names of those that are on afterwards nevertheless.
+/// Disables every changeable feature of interface `name` whose name `unwanted` selects, and returns
+/// the names of those that remain enabled.
 pub fn switch_off(name: &str, unwanted: impl Fn(&str) -> bool) -> io::Result<Vec<String>> {
     let socket = super::socket::udp_any()?;
     let features = feature_names(&socket, name)?;
@@ -30,7 +30,7 @@ pub fn switch_off(name: &str, unwanted: impl Fn(&str) -> bool) -> io::Result<Vec
     let before = states(&socket, name, blocks)?;
     for (index, feature) in features.iter().enumerate() {
         let bit = 1 << (index % 32);
-        // Asking to change what cannot change is refused as a whole.
+        // A request that includes an unchangeable feature is refused as a whole.
         if unwanted(feature) && before[index / 32][0] & bit != 0 {
             wanted[index / 32][0] |= bit;
         }

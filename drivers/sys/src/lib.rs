@@ -1,8 +1,8 @@
-//! The only unsafe code of the project: thin, checked wrappers around what the operating system
-//! offers and the standard library does not.
+//! The only unsafe code of the project: thin, checked wrappers around features of the operating
+//! system that the standard library does not offer.
 //!
-//! Everything exported here is safe to call. Wrappers return [`std::io::Error`]s as the system gave
-//! them; the layers above turn these into sentences.
+//! Everything exported here is safe to call. Wrappers return [`std::io::Error`]s of the system
+//! unchanged; the layers above turn these into sentences.
 
 pub mod batched_udp;
 pub mod clock;
@@ -33,7 +33,7 @@ fn unshare(namespaces: UnshareFlags) -> io::Result<()> {
     Ok(unsafe { unshare_unsafe(namespaces) }?)
 }
 
-/// Turns the -1 of a system call into the error that goes with it.
+/// Turns the -1 of a system call into the corresponding error.
 fn check(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 {
         Err(io::Error::last_os_error())

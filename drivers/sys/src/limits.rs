@@ -1,4 +1,4 @@
-//! Limits of what a program may use, made between `fork` and `exec`.
+//! Resource limits of a program, set between `fork` and `exec`.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io;
@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Limits of one process and of those that it starts; each of them has them for itself.
+/// Limits of one process and of those that it starts; they apply to each process separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     /// Private memory in bytes (`RLIMIT_DATA`).
@@ -17,7 +17,7 @@ pub struct Limits {
     pub file_size: Option<u64>,
 }
 
-/// Starts `command` with these limits. It leaves no memory image behind when it crashes.
+/// Starts `command` with these limits. It leaves no core dump when it crashes.
 pub fn limit(command: &mut Command, limits: Limits) {
     let wanted = [
         (Resource::Core, Some(0)),
@@ -43,14 +43,14 @@ pub fn join(command: &mut Command, group: OwnedFd) {
     // SAFETY: the closure only writes to a descriptor that it owns.
     unsafe {
         command.pre_exec(move || {
-            // The process that writes.
+            // The writing process.
             rustix::io::write(&group, b"0")?;
             Ok(())
         });
     }
 }
 
-/// Lowers a limit; what is lower already stays.
+/// Lowers a limit; a lower one is unchanged.
 fn set(resource: Resource, value: u64) -> io::Result<()> {
     let old = getrlimit(resource).maximum;
     let value = Some(old.map_or(value, |old| old.min(value)));
@@ -81,7 +81,7 @@ mod tests {
         let text = String::from_utf8(output.stdout).unwrap();
         let words: Vec<&str> = text.split_whitespace().collect();
         assert_eq!(words[..3], ["0", "7", "524288"], "{text}");
-        // Blocks of 512 or 1024 bytes, as the shell likes it.
+        // Blocks of 512 or 1024 bytes, depending on the shell.
         assert!(["512", "1024"].contains(&words[3]), "{text}");
     }
 }

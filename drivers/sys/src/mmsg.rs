@@ -6,7 +6,7 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::os::fd::{AsRawFd, BorrowedFd};
 
-/// True if an interface takes nothing right now, and may do so in a moment.
+/// True if an interface accepts no data now, but may shortly.
 pub fn is_busy(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -23,7 +23,7 @@ pub struct Message<'a> {
     pub to: Option<SocketAddr>,
     /// DSCP and ECN; 0 leaves those of the socket.
     pub tos: u8,
-    /// Bytes of each of the datagrams into which the kernel cuts it (`UDP_SEGMENT`, udp(7)); 0: it is a single one.
+    /// Bytes of each of the datagrams into which the kernel splits it (`UDP_SEGMENT`, udp(7)); 0 for a single datagram.
     pub segment: u16,
 }
 
@@ -47,7 +47,7 @@ pub struct SendBatch {
     messages: Box<[libc::mmsghdr]>,
 }
 
-// SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
+// SAFETY: the pointers inside are overwritten before each use and are not used in between.
 unsafe impl Send for SendBatch {}
 
 impl std::fmt::Debug for SendBatch {
@@ -70,11 +70,10 @@ impl Default for SendBatch {
 }
 
 impl SendBatch {
-    /// Largest number of messages per call.
+    /// Maximum number of messages per call.
     pub const CAPACITY: usize = 64;
 
-    /// Sends `messages` (the first [`Self::CAPACITY`] of them) without waiting; returns how many the
-    /// system took.
+    /// Sends `messages` (the first [`Self::CAPACITY`] of them) without waiting; returns how many the system accepted.
     #[inline]
     pub fn send<'a>(
         &mut self,
@@ -145,8 +144,8 @@ pub(super) struct Control(pub(super) [u8; 128]);
 impl Control {
     pub(super) const EMPTY: Control = Control([0; 128]);
 
-    /// Writes a header and its value behind `used` bytes; returns how many are used then. There is room for
-    /// all that a message of ours needs.
+    /// Writes a header and its value behind `used` bytes; returns the new number of used bytes. The room suffices for
+    /// all our messages.
     #[inline]
     #[allow(clippy::cast_ptr_alignment)] // `used` is a sum of multiples of the alignment
     fn push(&mut self, used: usize, level: libc::c_int, kind: libc::c_int, value: &[u8]) -> usize {
@@ -154,7 +153,7 @@ impl Control {
         // SAFETY: the macro computes a size from a size.
         let end = used + unsafe { libc::CMSG_SPACE(length) } as usize;
         let place = self.0[used..end].as_mut_ptr();
-        // SAFETY: header and value lie in the range that was just taken, which is aligned as its beginning.
+        // SAFETY: header and value are in the range that was just taken, which is aligned as its beginning.
         unsafe {
             let header = place.cast::<libc::cmsghdr>();
             (*header).cmsg_level = level;
@@ -172,7 +171,7 @@ pub(super) const NO_VECTOR: libc::iovec = libc::iovec {
     iov_len: 0,
 };
 
-/// A message of nothing.
+/// An empty message.
 pub(super) fn no_message() -> libc::mmsghdr {
     // SAFETY: an all-zero mmsghdr is valid: no name, no vectors, no control data.
     unsafe { std::mem::zeroed() }

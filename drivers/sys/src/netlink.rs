@@ -1,5 +1,5 @@
-//! A minimal rtnetlink client: enough to create veth pairs, give them addresses and neighbours,
-//! and read their counters. Message layouts: rtnetlink(7), netlink(7).
+//! A minimal rtnetlink client: enough to create veth pairs, set their addresses and neighbours, and read their
+//! counters. Message layouts: rtnetlink(7), netlink(7).
 
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
@@ -48,7 +48,7 @@ pub struct VethEnd<'a> {
     pub mac: Mac,
     /// Largest IP packet in bytes.
     pub mtu: u32,
-    /// Namespace it is born in; `None` is the one of the socket.
+    /// Namespace in which it is created; `None` is that of the socket.
     pub netns: Option<BorrowedFd<'a>>,
 }
 
@@ -63,14 +63,14 @@ pub struct Route {
     pub index: u32,
     /// Neighbour on that interface; `None`: the destination itself is there.
     pub via: Option<Ipv4Addr>,
-    /// Every address of the destination belongs to this machine itself.
+    /// True if every address of the destination belongs to this machine.
     pub local: bool,
-    /// Kept in the table of local addresses, which comes before all others.
+    /// True if it is in the table of local addresses, which precedes all others.
     pub first: bool,
 }
 
 impl Route {
-    /// The way to a prefix through the neighbour `via` on the interface `index`.
+    /// The route to a prefix through the neighbour `via` on the interface `index`.
     pub const fn through(via: Ipv4Addr, index: u32, to: Ipv4Addr, prefix: u8) -> Self {
         Route {
             to,
@@ -90,9 +90,9 @@ pub struct LinkCounters {
     pub rx_packets: u64,
     /// Packets sent.
     pub tx_packets: u64,
-    /// Packets dropped on the way in.
+    /// Received packets that were dropped.
     pub rx_dropped: u64,
-    /// Packets dropped on the way out.
+    /// Packets dropped on sending.
     pub tx_dropped: u64,
 }
 
@@ -139,14 +139,14 @@ impl Netlink {
         })
     }
 
-    /// Switches an interface on.
+    /// Brings an interface up.
     pub fn set_up(&mut self, index: u32) -> io::Result<()> {
         let up = libc::IFF_UP as u32;
         let header = interface_header(index, up, up);
         self.change(libc::RTM_NEWLINK, 0, &header, |_| {})
     }
 
-    /// Gives an interface an IPv4 address.
+    /// Adds an IPv4 address to an interface.
     pub fn add_address(&mut self, index: u32, address: Ipv4Addr, prefix: u8) -> io::Result<()> {
         // struct ifaddrmsg: family, prefix length, flags, scope, index.
         let header = [[AF_INET, prefix, 0, 0], index.to_ne_bytes()].concat();
@@ -156,7 +156,7 @@ impl Netlink {
         })
     }
 
-    /// Adds a route. Its neighbour need not be in any network that the kernel knows.
+    /// Adds a route. Its neighbour need not be in a network that the kernel knows.
     pub fn add_route(&mut self, route: Route) -> io::Result<()> {
         let table = if route.first {
             libc::RT_TABLE_LOCAL
@@ -187,7 +187,8 @@ impl Netlink {
         })
     }
 
-    /// Lets what is sent to an address of the network of an interface come from `source`, an address of this machine.
+    /// Sets `source`, an address of this machine, as the source of packets to an address in the network of an
+    /// interface.
     pub fn add_route_from(&mut self, index: u32, to: Ipv4Addr, source: Ipv4Addr) -> io::Result<()> {
         let header = [
             [AF_INET, 32, 0, 0],
@@ -206,7 +207,7 @@ impl Netlink {
         })
     }
 
-    /// Tells the kernel for good which Ethernet address a neighbour has, so that nobody asks.
+    /// Adds a permanent Ethernet address of a neighbour, so that ARP is not used.
     pub fn add_neighbour(&mut self, index: u32, address: Ipv4Addr, mac: Mac) -> io::Result<()> {
         // struct ndmsg: family, padding (3), index, state (2), flags, type.
         let [low, high] = NUD_PERMANENT.to_ne_bytes();
@@ -251,7 +252,7 @@ impl Netlink {
         })
     }
 
-    /// Sends a request that changes something.
+    /// Sends a request for a change.
     fn change(
         &mut self,
         kind: u16,
@@ -355,7 +356,7 @@ fn terminated(name: &str) -> Vec<u8> {
     [name.as_bytes(), &[0]].concat()
 }
 
-/// Type, sequence number and content of the first message, and what follows it.
+/// Type, sequence number and content of the first message, and the remaining bytes.
 fn next_message(bytes: &[u8]) -> Option<(u16, u32, &[u8], &[u8])> {
     let length = u32::from_ne_bytes(bytes.get(..4)?.try_into().ok()?) as usize;
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);

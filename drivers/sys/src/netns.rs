@@ -1,4 +1,4 @@
-//! Namespaces: a private corner of the kernel's network for the run, which vanishes with the
+//! Namespaces: a private part of the kernel's network for the run, which disappears with the
 //! processes in it.
 
 use super::unshare;
@@ -10,8 +10,8 @@ use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// A network namespace, held by a file descriptor. It has no name anywhere, so that it disappears
-/// when the last process or descriptor that uses it is gone, however that happens.
+/// A network namespace, held by a file descriptor. It has no name, so that it disappears with the
+/// last process or descriptor that uses it.
 #[derive(Debug)]
 pub struct NetNs(File);
 
@@ -65,9 +65,9 @@ impl AsFd for NetNs {
 /// Privilege by which the private network was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Privilege {
-    /// The process may create network namespaces as it is.
+    /// The process may create network namespaces already.
     Root,
-    /// It became root of a user namespace of its own first.
+    /// It first became root of a new user namespace.
     UserNamespace,
 }
 
@@ -81,8 +81,7 @@ impl Privilege {
     }
 }
 
-/// Moves this process into a network namespace of its own, through a user namespace where that is
-/// needed.
+/// Moves this process into a new network namespace, through a user namespace if needed.
 ///
 /// Prepared first and executed later, so that the second step can also happen between `fork` and
 /// `exec`, where memory must not be allocated.
@@ -93,9 +92,9 @@ pub struct PrivateNetwork {
 }
 
 impl PrivateNetwork {
-    /// Notes who we are, which cannot be asked any more inside the new namespace.
+    /// Records the user and group, which are not available inside the new namespace.
     pub fn prepare() -> Self {
-        // Root inside, ourselves outside: files that the run writes belong to the user.
+        // Root inside, the user outside: files that the run writes belong to the user.
         PrivateNetwork {
             uid_map: format!("0 {} 1", geteuid().as_raw()),
             gid_map: format!("0 {} 1", getegid().as_raw()),
@@ -126,7 +125,7 @@ pub fn is_root() -> bool {
 }
 
 /// Reads a kernel setting (`net.ipv4.tcp_rmem`) as seen from the calling thread's namespace, with
-/// blanks normalised.
+/// white space normalised.
 pub fn read_sysctl(name: &str) -> io::Result<String> {
     let text = std::fs::read_to_string(sysctl_path(name))?;
     Ok(text.split_ascii_whitespace().collect::<Vec<_>>().join(" "))

@@ -1,5 +1,5 @@
-//! A PID namespace for a program: when its first process ends, however that happens, the kernel ends all others, those
-//! that have moved into the background as well.
+//! A PID namespace for a program: when its first process ends for any reason, the kernel ends all others, including
+//! background processes.
 
 use super::process::die_with_parent;
 use super::{check, unshare};
@@ -8,18 +8,18 @@ use rustix::process::{Pid, WaitOptions, getpid, waitpid};
 use rustix::thread::UnshareFlags;
 use std::io;
 
-/// Exit code of a trial that worked.
+/// Exit code of a successful trial.
 const WORKED: i32 = 0;
 
-/// Goes on as the first process of a PID namespace of its own, with a `/proc` that shows it. The process that called
-/// only waits for that one and ends as it does; if it is killed, the kernel kills the whole namespace. It must have a
-/// single thread.
+/// Continues as the first process of a new PID namespace, with a matching `/proc`. The calling process only waits for
+/// that one and ends with the same status; if it is killed, the kernel kills the whole namespace. It must have a single
+/// thread.
 ///
 /// # Errors
-/// The kernel does not allow it, and then nothing has changed: not in every container may `/proc` be mounted.
+/// The kernel does not allow it, and then nothing has changed: some containers do not allow mounting `/proc`.
 pub fn become_first_process() -> io::Result<()> {
-    // A process that has made a namespace cannot start others any more once the first in it has ended, so whether
-    // it works is tried by another one.
+    // A process that has created a namespace cannot start others once the first process in it has ended, so another
+    // process makes the trial.
     try_it()?;
     unshare(UnshareFlags::NEWPID)?;
     match fork()? {
@@ -31,7 +31,7 @@ pub fn become_first_process() -> io::Result<()> {
     }
 }
 
-/// Does the same in a process that ends at once.
+/// Does the same in a process that ends immediately.
 fn try_it() -> io::Result<()> {
     let Some(trial) = fork()? else {
         let code = unshare(UnshareFlags::NEWPID)
@@ -62,9 +62,9 @@ fn show_own_processes() -> io::Result<()> {
     }
 }
 
-/// Both go on behind this: in the child it is `None`.
+/// Parent and child continue after this; it returns `None` in the child.
 fn fork() -> io::Result<Option<Pid>> {
-    // SAFETY: there is one thread, so nothing is half done in the child, which uses its memory as the parent does.
+    // SAFETY: there is one thread, so no state is inconsistent in the child, which uses its memory like the parent.
     let pid = check(unsafe { libc::fork() })?;
     Ok(Pid::from_raw(pid))
 }
@@ -83,15 +83,15 @@ fn exit_code(child: Pid) -> io::Result<i32> {
     }
 }
 
-/// Ends as the child does, and holds nothing open meanwhile.
+/// Ends with the status of the child, and keeps no descriptor open while waiting.
 fn wait_for(child: Pid) -> ! {
-    // SAFETY: nothing in this process uses a descriptor any more.
+    // SAFETY: no code in this process uses a descriptor any more.
     unsafe { libc::close_range(3, libc::c_uint::MAX, 0) };
     exit(exit_code(child).unwrap_or(1))
 }
 
-/// Ends this process without whatever the other one still has to do.
+/// Ends this process without cleanup, which the other process does.
 fn exit(code: i32) -> ! {
-    // SAFETY: nothing is left to be done.
+    // SAFETY: no further code runs.
     unsafe { libc::_exit(code) }
 }

@@ -65,8 +65,8 @@ impl Epoll {
         Ok(epoll::delete(&self.0, fd)?)
     }
 
-    /// Waits until something is ready or `timeout` has passed (`None`: for ever). A signal ends
-    /// the wait early with nothing ready.
+    /// Waits until a descriptor is ready or `timeout` has passed (`None`: for ever). A signal ends the wait early
+    /// without a ready descriptor.
     pub fn wait(&self, events: &mut Events, timeout: Option<Duration>) -> io::Result<()> {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         events.0.clear();
@@ -77,11 +77,11 @@ impl Epoll {
     }
 }
 
-/// Time to wait for something that is due in `left`, so as not to be late: all of it only if that is short.
+/// Time to wait for an event that is due in `left` without being late: all of it only if it is short.
 ///
-/// Linux lets waits with many descriptors end late by a thousandth of their length, and by a 250th for nice processes, to
-/// save wake-ups (`select_estimate_accuracy` in fs/select.c), whatever `PR_SET_TIMERSLACK` says. After a first wait
-/// that ends before the time in any case, what is left is a 200th.
+/// Linux lets waits with many descriptors end late by a thousandth of their length, and by a 250th for nice processes,
+/// to save wake-ups (`select_estimate_accuracy` in fs/select.c), regardless of `PR_SET_TIMERSLACK`. After a first wait
+/// that always ends early, a 200th remains.
 pub fn punctual(left: Duration) -> Duration {
     const SHORT: Duration = Duration::from_millis(20);
     if left <= SHORT {
@@ -102,13 +102,13 @@ impl Waker {
         Ok(Waker(eventfd(0, flags)?))
     }
 
-    /// Wakes whoever waits, now or later.
+    /// Wakes the waiting thread, now or later.
     pub fn wake(&self) {
         // The only failure is a full counter, which means that the waker is already set.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 
-    /// Forgets earlier wake-ups.
+    /// Clears earlier wake-ups.
     pub fn clear(&self) {
         let _ = rustix::io::read(&self.0, &mut [0; 8]);
     }
@@ -193,7 +193,7 @@ mod tests {
                     break;
                 }
                 assert!(most < left, "{most:?} of {left:?}");
-                // The machine may also end it as early as it was asked to.
+                // The machine may also end it exactly at the requested time.
                 left -= if waits % 2 == 0 { wait } else { most };
             }
             assert!(

@@ -1,4 +1,4 @@
-//! Rights of the processes and threads of a run: capabilities (capabilities(7)) and system calls, given up as soon
+//! Privileges of the processes and threads of a run: capabilities (capabilities(7)) and system calls, dropped as soon
 //! as they are no longer needed.
 
 use super::{process, seccomp};
@@ -11,19 +11,19 @@ use rustix::thread::{
 use std::fs;
 use std::io;
 
-/// Capabilities that make nested paths and `ping` possible. Outside of the user namespace they mean nothing.
+/// Capabilities that make nested paths and `ping` possible. They have no effect outside the user namespace.
 const AMBIENT: CapabilitySet = CapabilitySet::NET_BIND_SERVICE.union(NAMESPACES);
-/// Capabilities that it takes to create namespaces and interfaces.
+/// Capabilities required to create namespaces and interfaces.
 const NAMESPACES: CapabilitySet = CapabilitySet::NET_ADMIN
     .union(CapabilitySet::NET_RAW)
     .union(CapabilitySet::SYS_ADMIN);
 /// The user and group that own nothing, by the convention of Linux (overflowuid, overflowgid).
 const NOBODY: u32 = 65534;
 
-/// Rights that a process still needs once its sockets are prepared.
+/// Privileges that a process still needs once its sockets are prepared.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Need {
-    /// Nothing that an ordinary user may not do.
+    /// None beyond those of an ordinary user.
     Nothing,
     /// Choosing any congestion control of the kernel for new connections (CAP_NET_ADMIN in the
     /// network namespace of the connection).
@@ -39,16 +39,16 @@ impl Need {
     }
 }
 
-/// True if this process may create namespaces and interfaces as it is.
+/// True if this process may create namespaces and interfaces.
 pub fn is_capable() -> bool {
     capabilities(None).is_ok_and(|sets| sets.effective.contains(NAMESPACES))
 }
 
-/// Turns this process into one of an ordinary user for good: root becomes the user who owns nothing, and what is
-/// not in `need` is given up. It still ends with its parent. The process must have a single thread.
+/// Permanently turns this process into one of an ordinary user: root becomes the user `nobody`, and privileges not in
+/// `need` are dropped. It still ends with its parent. The process must have a single thread.
 ///
 /// # Errors
-/// The kernel's answer; the process should not go on then.
+/// The kernel's error; the process should not continue then.
 pub fn give_up(need: Need) -> io::Result<()> {
     if geteuid().is_root() && has_many_users() {
         set_keep_capabilities(true)?;
@@ -59,15 +59,15 @@ pub fn give_up(need: Need) -> io::Result<()> {
     }
     set_no_new_privs(true)?;
     keep_in_thread(need)?;
-    // The kernel forgets this wish when a process changes its user (prctl(2)).
+    // The kernel clears this setting when a process changes its user (prctl(2)).
     process::die_with_parent();
     Ok(())
 }
 
-/// Gives up what is not in `need`, and system calls that nobody needs, for the calling thread alone.
+/// Drops privileges not in `need`, and unneeded system calls, for the calling thread alone.
 ///
 /// # Errors
-/// The kernel's answer.
+/// The kernel's error.
 pub fn keep_in_thread(need: Need) -> io::Result<()> {
     seccomp::refuse_in_thread()?;
     let kept = need.capabilities() & capabilities(None)?.permitted;
@@ -91,7 +91,7 @@ pub(super) fn keep_over_exec() -> io::Result<()> {
     Ok(())
 }
 
-/// True if there are other users than this one, as there are outside of the user namespaces that we make.
+/// True if other users exist, as is the case outside of the user namespaces created here.
 fn has_many_users() -> bool {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap_or_default();
     map.split_whitespace()
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn a_thread_gives_up_what_it_does_not_need() {
-        // Threads have capabilities of their own, so the other tests keep theirs.
+        // Capabilities are per thread, so the other tests keep theirs.
         let left = std::thread::spawn(|| {
             keep_in_thread(Need::CongestionControls).unwrap();
             capabilities(None).unwrap()

@@ -1,5 +1,5 @@
-//! Processes that cannot outlive us: started into a namespace, watched by a descriptor, killed by
-//! the kernel when their parent dies.
+//! Processes that cannot outlive this one: started in a namespace, monitored by a descriptor, killed by the kernel when
+//! their parent dies.
 
 use super::cpu;
 use super::netns::{NetNs, PrivateNetwork};
@@ -28,9 +28,9 @@ pub struct Spawn<'a> {
     pub cpus: &'a [usize],
     /// A descriptor that the child inherits under the same number.
     pub inherit: Option<BorrowedFd<'a>>,
-    /// Where standard output and standard error go.
+    /// File for standard output and standard error.
     pub log: File,
-    /// True if it notices the end of this process by itself and cleans up, so that the kernel must not kill it.
+    /// True if it detects the end of this process and cleans up, so that the kernel must not kill it.
     pub outlives: bool,
 }
 
@@ -46,10 +46,10 @@ pub struct Process {
 impl Process {
     /// Starts this program again with other arguments.
     ///
-    /// Unless it outlives us, the kernel kills the child when the calling *thread* ends, so the calling thread
-    /// must be one that lives as long as the agent.
+    /// Unless it may outlive this process, the kernel kills the child when the calling *thread* ends, so the calling
+    /// thread must be one that lives as long as the agent.
     pub fn spawn(spawn: Spawn) -> io::Result<Process> {
-        // The link keeps working when the file is replaced or deleted meanwhile.
+        // The link keeps working when the file is replaced or deleted.
         let mut command = Command::new("/proc/self/exe");
         command.args(spawn.arguments).stdin(Stdio::null());
         command.stderr(spawn.log.try_clone()?).stdout(spawn.log);
@@ -65,8 +65,8 @@ impl Process {
                 if !outlives {
                     end_with(parent)?;
                 }
-                // A session of its own: Ctrl-C reaches the agent, which stops the children itself,
-                // and the scheduler does not count the endpoint as a part of somebody else's work.
+                // A new session: Ctrl-C reaches the agent, which stops the children itself, and the scheduler does not
+                // group the endpoint with other work.
                 setsid()?;
                 if let Some(netns) = &netns {
                     netns.enter()?;
@@ -115,7 +115,7 @@ impl Process {
         epoll.wait(&mut Events::default(), Some(limit))
     }
 
-    /// Ends it at once, if it still runs, and waits until it is gone.
+    /// Kills it, if it still runs, and waits until it has ended.
     pub fn kill(&mut self) {
         if self.status().is_none() {
             let _ = self.child.kill();
@@ -147,7 +147,7 @@ pub fn die_with_parent() {
     let _ = set_parent_process_death_signal(Some(Signal::KILL));
 }
 
-/// The same right after a fork by `parent`, which may have ended before that took effect.
+/// The same immediately after a fork by `parent`, which may have ended before it took effect.
 pub(super) fn end_with(parent: Pid) -> io::Result<()> {
     die_with_parent();
     if getppid() == Some(parent) {
@@ -170,15 +170,15 @@ pub fn inherited(fd: i32) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Lets `command` start inside a private network of its own (for tests, which have threads and
-/// therefore cannot enter a user namespace themselves).
+/// Starts `command` inside a new private network (for tests, which have threads and therefore cannot enter a user
+/// namespace themselves).
 pub fn start_in_private_network(command: &mut Command) {
     let network = PrivateNetwork::prepare();
     // SAFETY: `enter` only makes system calls and does not allocate.
     unsafe { command.pre_exec(move || network.enter().map(drop)) };
 }
 
-/// Lets this process open as many descriptors as it may at most.
+/// Raises the limit of open descriptors of this process to its maximum.
 pub fn raise_file_limit() {
     let maximum = getrlimit(Resource::Nofile).maximum;
     let limit = Rlimit {
@@ -188,7 +188,7 @@ pub fn raise_file_limit() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Columns of a terminal; `None` if the stream is none.
+/// Columns of a terminal; `None` if the stream is not a terminal.
 pub fn terminal_width(fd: BorrowedFd) -> Option<u16> {
     let columns = tcgetwinsize(fd).ok()?.ws_col;
     Some(if columns == 0 { 80 } else { columns })

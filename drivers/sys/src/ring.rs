@@ -50,13 +50,13 @@ struct SlotHeader {
 pub struct Received<'a> {
     /// The Ethernet frame.
     pub bytes: &'a [u8],
-    /// Its full length; more than `bytes` if it was cut.
+    /// Its full length; more than `bytes` if it was truncated.
     pub length: u32,
     /// When the kernel saw it (`CLOCK_REALTIME`).
     pub stamp_ns: u64,
 }
 
-/// A ring that receives everything that arrives at one interface.
+/// A ring that receives all frames that arrive at one interface.
 #[derive(Debug)]
 pub struct RxRing {
     fd: OwnedFd,
@@ -80,7 +80,7 @@ impl RxRing {
     pub fn open(index: u32, slots: usize, largest: usize) -> io::Result<Self> {
         let fd = packet_socket(SocketFlags::empty())?;
         set_int(fd.as_fd(), SOL_PACKET, PACKET_VERSION, TPACKET_V2)?;
-        // What we send ourselves on the same interface is not to come back.
+        // Frames sent by this process on the same interface must not be received.
         set_int(fd.as_fd(), SOL_PACKET, PACKET_IGNORE_OUTGOING, 1)?;
         // Makes the kernel stamp packets when they reach the interface, not when they reach the
         // socket.
@@ -138,7 +138,7 @@ impl RxRing {
         let offset = usize::from(header.mac_offset).min(self.slot);
         let length = (header.captured as usize).min(self.slot - offset);
         // SAFETY: the range was just confined to the slot, which the kernel leaves alone until
-        // `release`; the borrow of self keeps `release` from being called meanwhile.
+        // `release`; the borrow of self prevents calls of `release`.
         let bytes = unsafe {
             std::slice::from_raw_parts(self.map.add(self.next * self.slot + offset), length)
         };
@@ -150,7 +150,7 @@ impl RxRing {
         })
     }
 
-    /// Gives the slot of the frame that `peek` showed back to the kernel.
+    /// Returns the slot of the frame of `peek` to the kernel.
     #[inline]
     pub fn release(&mut self) {
         self.header()
@@ -184,7 +184,7 @@ impl AsFd for RxRing {
 
 impl Drop for RxRing {
     fn drop(&mut self) {
-        // SAFETY: the mapping was created with this size and nothing refers to it any more.
+        // SAFETY: the mapping was created with this size and no reference to it remains.
         unsafe { libc::munmap(self.map.cast(), self.slots * self.slot) };
     }
 }
@@ -202,7 +202,7 @@ impl TxPort {
         let fd = packet_socket(SocketFlags::NONBLOCK)?;
         set_int(fd.as_fd(), SOL_PACKET, PACKET_QDISC_BYPASS, 1)?;
         set_int(fd.as_fd(), libc::SOL_SOCKET, libc::SO_SNDBUF, 1 << 22)?;
-        // Protocol 0: nothing is received here.
+        // Protocol 0: no frame is received here.
         bind(fd.as_fd(), index, 0)?;
         Ok(TxPort {
             fd,
@@ -210,7 +210,7 @@ impl TxPort {
         })
     }
 
-    /// Hands frames to the interface and returns how many it took (at most
+    /// Passes frames to the interface and returns how many it accepted (at most
     /// [`SendBatch::CAPACITY`] per call).
     #[inline]
     pub fn send<'a>(&mut self, frames: impl Iterator<Item = &'a [u8]>) -> io::Result<usize> {
@@ -218,7 +218,7 @@ impl TxPort {
     }
 }
 
-/// Opens a packet socket, to see if that is allowed here.
+/// Opens a packet socket, to check whether that is allowed here.
 pub fn probe() -> io::Result<()> {
     packet_socket(SocketFlags::empty()).map(drop)
 }

@@ -1,12 +1,13 @@
-//! System calls that a process or thread of a run never needs, refused by the kernel (seccomp(2)): what a packet or a
-//! peer makes of it can start no program, see no other process and change neither kernel nor namespaces.
+//! System calls that a process or thread of a run never needs, rejected by the kernel (seccomp(2)): a process
+//! compromised by a packet or a peer can start no program, see no other process and change neither kernel nor
+//! namespaces.
 
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter, TargetArch};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Calls that are refused, with "operation not permitted". All else stays allowed, since libraries choose among many
-/// calls that do the same.
+/// Calls that are rejected with "operation not permitted". All others stay allowed, since libraries choose among many
+/// equivalent calls.
 const REFUSED: [libc::c_long; 37] = [
     // Other programs and processes.
     libc::SYS_execve,
@@ -51,11 +52,11 @@ const REFUSED: [libc::c_long; 37] = [
     libc::SYS_settimeofday,
 ];
 
-/// Refuses these calls for the calling thread, and for those that it starts later, for good. Does nothing where the
+/// Permanently rejects these calls for the calling thread, and for those that it starts later. Does nothing if the
 /// kernel has no such filters.
 ///
 /// # Errors
-/// The kernel's answer, other than that it has none.
+/// The kernel's error, except for missing support.
 pub(super) fn refuse_in_thread() -> io::Result<()> {
     let Ok(arch) = TargetArch::try_from(std::env::consts::ARCH) else {
         return Ok(());
@@ -90,11 +91,11 @@ mod tests {
 
     #[test]
     fn a_thread_starts_no_program_and_enters_no_namespace() {
-        // Filters belong to threads, so the other tests keep their calls.
+        // Filters are per thread, so the other tests keep their calls.
         let said = std::thread::spawn(|| {
             refuse_in_thread().unwrap();
             let program = Command::new("/bin/true").status().unwrap_err();
-            // SAFETY: unshare takes a number only.
+            // SAFETY: unshare only takes a number.
             let left = unsafe { libc::unshare(libc::CLONE_FS) };
             let namespace = io::Error::last_os_error();
             (program.raw_os_error(), left, namespace.raw_os_error())

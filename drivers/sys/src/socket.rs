@@ -7,7 +7,7 @@ use std::net::{SocketAddr, SocketAddrV4, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
-// linux/tcp.h, where the C library is older than the kernel.
+// linux/tcp.h, as the C library may be older than the kernel.
 const TCP_NOTSENT_LOWAT: libc::c_int = 25;
 const TCP_CC_INFO: libc::c_int = 26;
 const TCP_INFO: libc::c_int = 11;
@@ -23,7 +23,7 @@ pub(super) fn bytes_of<T>(value: &T) -> &[u8] {
 
 /// Sets a socket option from raw bytes.
 pub fn set_option(fd: BorrowedFd, level: i32, name: i32, value: &[u8]) -> io::Result<()> {
-    // SAFETY: `value` is valid for the length given.
+    // SAFETY: `value` is valid for the given length.
     check(unsafe {
         libc::setsockopt(
             fd.as_raw_fd(),
@@ -44,7 +44,7 @@ pub fn set_int(fd: BorrowedFd, level: i32, name: i32, value: i32) -> io::Result<
 /// Reads a socket option into `buffer` and returns the length that the kernel filled.
 pub fn get_option(fd: BorrowedFd, level: i32, name: i32, buffer: &mut [u8]) -> io::Result<usize> {
     let mut length = buffer.len() as libc::socklen_t;
-    // SAFETY: `buffer` is writable for the length given.
+    // SAFETY: `buffer` is writable for the given length.
     check(unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -79,7 +79,7 @@ pub fn tcp() -> io::Result<OwnedFd> {
     open(SocketType::STREAM)
 }
 
-/// Lets several sockets share a local address (of UDP: each connected to another peer).
+/// Lets several sockets share a local address (for UDP: each connected to another peer).
 pub fn share_address(fd: BorrowedFd) -> io::Result<()> {
     Ok(sockopt::set_socket_reuseaddr(fd, true)?)
 }
@@ -96,7 +96,7 @@ pub fn bind(fd: BorrowedFd, address: SocketAddrV4) -> io::Result<()> {
     Ok(net::bind(fd, &address)?)
 }
 
-/// Begins to connect; a non-blocking socket becomes writable when that is done.
+/// Starts connecting; a non-blocking socket becomes writable when that is done.
 pub fn connect(fd: BorrowedFd, address: SocketAddrV4) -> io::Result<()> {
     match net::connect(fd, &address) {
         Ok(()) | Err(rustix::io::Errno::INPROGRESS) => Ok(()),
@@ -115,7 +115,7 @@ pub fn accept(fd: BorrowedFd) -> io::Result<OwnedFd> {
     Ok(net::accept_with(fd, flags)?)
 }
 
-/// Lets a bound TCP socket accept connections, with room for `backlog` that nobody has accepted.
+/// Lets a bound TCP socket accept connections, with a queue of up to `backlog` connections.
 pub fn listen(fd: BorrowedFd, backlog: i32) -> io::Result<()> {
     Ok(net::listen(fd, backlog)?)
 }
@@ -132,8 +132,8 @@ pub fn receive(fd: BorrowedFd, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(length)
 }
 
-/// Takes up to `limit` bytes of a TCP stream out of the receive buffer without copying them, and
-/// returns how many there were (0 at the end of the stream).
+/// Discards up to `limit` bytes of a TCP stream from the receive buffer without copying them, and returns their number
+/// (0 at the end of the stream).
 pub fn discard(fd: BorrowedFd, limit: usize) -> io::Result<usize> {
     // With MSG_TRUNC the kernel discards and never touches the (null) buffer: tcp(7).
     let flags = libc::MSG_TRUNC | libc::MSG_DONTWAIT;
@@ -141,12 +141,12 @@ pub fn discard(fd: BorrowedFd, limit: usize) -> io::Result<usize> {
     check_len(unsafe { libc::recv(fd.as_raw_fd(), std::ptr::null_mut(), limit, flags) })
 }
 
-/// Nothing more will be sent; the peer sees the end of the stream after what was sent before.
+/// Ends sending; the peer sees the end of the stream after all data sent before.
 pub fn end_stream(fd: BorrowedFd) -> io::Result<()> {
     Ok(net::shutdown(fd, net::Shutdown::Write)?)
 }
 
-/// Closing this TCP socket resets the connection instead of delivering what is left.
+/// Makes closing this TCP socket reset the connection instead of delivering remaining data.
 pub fn abort_on_close(fd: BorrowedFd) -> io::Result<()> {
     Ok(sockopt::set_socket_linger(fd, Some(Duration::ZERO))?)
 }
@@ -156,7 +156,7 @@ pub fn take_error(fd: BorrowedFd) -> io::Result<()> {
     Ok(sockopt::socket_error(fd)??)
 }
 
-/// Chooses the congestion control of a TCP socket.
+/// Sets the congestion control of a TCP socket.
 pub fn set_congestion(fd: BorrowedFd, name: &str) -> io::Result<()> {
     Ok(sockopt::set_tcp_congestion(fd, name)?)
 }
@@ -166,7 +166,7 @@ pub fn congestion(fd: BorrowedFd) -> io::Result<String> {
     Ok(sockopt::tcp_congestion(fd)?)
 }
 
-/// The kernel's `struct tcp_info`, as many bytes as it has.
+/// The kernel's `struct tcp_info`, in the kernel's length.
 pub fn tcp_info<'a>(fd: BorrowedFd, buffer: &'a mut [u8]) -> io::Result<&'a [u8]> {
     let length = get_option(fd, libc::IPPROTO_TCP, TCP_INFO, buffer)?;
     Ok(&buffer[..length])
@@ -178,33 +178,33 @@ pub fn congestion_info<'a>(fd: BorrowedFd, buffer: &'a mut [u8]) -> io::Result<&
     Ok(&buffer[..length])
 }
 
-/// Limits the data that waits in the send buffer without having been sent.
+/// Limits the unsent data in the send buffer.
 pub fn set_unsent_limit(fd: BorrowedFd, bytes: u32) -> io::Result<()> {
     set_int(fd, libc::IPPROTO_TCP, TCP_NOTSENT_LOWAT, bytes as i32)
 }
 
-/// Sends the rest of a message at once, even if it fills no segment.
+/// Sends the rest of a message immediately, even if it does not fill a segment.
 pub fn set_no_delay(fd: BorrowedFd) -> io::Result<()> {
     Ok(sockopt::set_tcp_nodelay(fd, true)?)
 }
 
-/// The window offered to the peer never exceeds `bytes`.
+/// Limits the window offered to the peer to `bytes`.
 pub fn set_window_clamp(fd: BorrowedFd, bytes: u64) -> io::Result<()> {
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     set_int(fd, libc::IPPROTO_TCP, TCP_WINDOW_CLAMP, bytes)
 }
 
-/// A reader is woken only when so many bytes wait (or the stream has ended).
+/// Wakes a reader only when `bytes` wait (or the stream has ended).
 pub fn set_receive_mark(fd: BorrowedFd, bytes: u32) -> io::Result<()> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_RCVLOWAT, bytes as i32)
 }
 
-/// Sets DSCP and ECN bits of everything sent on the socket (TCP chooses the ECN bits itself).
+/// Sets DSCP and ECN bits of all packets sent on the socket (TCP chooses the ECN bits itself).
 pub fn set_tos(fd: BorrowedFd, tos: u8) -> io::Result<()> {
     Ok(sockopt::set_ip_tos(fd, tos)?)
 }
 
-/// A UDP socket of a local address that sends and receives by an interface, if one is named.
+/// A UDP socket of a local address, bound to an interface if one is named.
 pub fn bind_udp(local: SocketAddr, interface: Option<&str>) -> io::Result<UdpSocket> {
     let socket = UdpSocket::bind(local)?;
     if let Some(name) = interface {
@@ -214,8 +214,8 @@ pub fn bind_udp(local: SocketAddr, interface: Option<&str>) -> io::Result<UdpSoc
     Ok(socket)
 }
 
-/// Makes a UDP socket report arrival stamps, ECN bits and drops with each datagram, and gives it
-/// buffers of `buffer_bytes` where that is allowed; returns the receive buffer's real size.
+/// Makes a UDP socket report arrival stamps, ECN bits and drops with each datagram, and sets buffers of `buffer_bytes`
+/// if allowed; returns the receive buffer's real size.
 pub fn prepare_udp(fd: BorrowedFd, buffer_bytes: i32) -> io::Result<i32> {
     set_int(fd, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS, 1)?;
     set_int(fd, libc::SOL_SOCKET, libc::SO_RXQ_OVFL, 1)?;
@@ -228,7 +228,7 @@ pub fn prepare_udp(fd: BorrowedFd, buffer_bytes: i32) -> io::Result<i32> {
         (libc::SO_RCVBUFFORCE, libc::SO_RCVBUF),
         (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
     ] {
-        // The forced variants ignore the machine's limits and need root of the machine.
+        // The forced variants ignore the machine's limits and need root privileges.
         if set_int(fd, libc::SOL_SOCKET, forced, buffer_bytes).is_err() {
             set_int(fd, libc::SOL_SOCKET, ordinary, buffer_bytes)?;
         }
@@ -236,14 +236,14 @@ pub fn prepare_udp(fd: BorrowedFd, buffer_bytes: i32) -> io::Result<i32> {
     get_int(fd, libc::SOL_SOCKET, libc::SO_RCVBUF)
 }
 
-/// Datagrams on this socket are never cut into fragments.
+/// Datagrams on this socket are never fragmented.
 pub fn never_fragment(fd: BorrowedFd) -> io::Result<()> {
     let mode = sockopt::Ipv4PathMtuDiscovery::DO;
     Ok(sockopt::set_ip_mtu_discover(fd, mode)?)
 }
 
-/// Datagrams on this socket are never cut into fragments, and refused only if they are larger than the interface takes,
-/// whatever the kernel has heard of the path before: the path itself is to answer.
+/// Datagrams on this socket are never fragmented, and rejected only if they exceed the interface's MTU, regardless of
+/// the kernel's cached path MTU: the path itself has to answer.
 pub fn set_mtu_probing(socket: &UdpSocket) -> io::Result<()> {
     let set = match socket.local_addr()? {
         SocketAddr::V4(_) => {

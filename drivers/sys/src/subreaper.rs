@@ -1,5 +1,5 @@
-//! The end of whole families of processes: a process adopts the orphans among its descendants (`PR_SET_CHILD_SUBREAPER`),
-//! finds all of them, and takes note of how each has ended.
+//! Ends process trees: a process adopts the orphans among its descendants (`PR_SET_CHILD_SUBREAPER`), finds all of
+//! them, and collects how each has ended.
 
 use super::process::end_with;
 use rustix::process::{
@@ -10,8 +10,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-/// Lets the kernel kill `command` when the calling thread ends, and lets it have all signals,
-/// whichever are blocked here.
+/// Makes the kernel kill `command` when the calling thread ends, and unblocks all signals for it.
 pub fn set_parent_death_signal(command: &mut Command) {
     let parent = getpid();
     // SAFETY: the closure only makes system calls; the set is initialised before it is used.
@@ -25,13 +24,13 @@ pub fn set_parent_death_signal(command: &mut Command) {
     }
 }
 
-/// Orphans among the descendants of this process become its children, so that none can escape.
+/// Makes orphans among the descendants of this process its children, so that none can escape.
 pub fn become_subreaper() {
-    // Which number that is does not matter to the kernel.
+    // The kernel accepts any number here.
     let _ = set_child_subreaper(Some(getpid()));
 }
 
-/// The end of a child, as a shell reports it.
+/// The end of a child, as reported by a shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExitedChild {
     /// Number of the process.
@@ -42,11 +41,10 @@ pub struct ExitedChild {
     pub signal: Option<i32>,
 }
 
-/// Takes note of one child that has ended: `Ok(None)` when all still run, an error when there are
-/// no children.
+/// Collects one child that has ended: `Ok(None)` if all still run, an error without children.
 ///
 /// # Errors
-/// `ECHILD` when there are no children at all.
+/// `ECHILD` without any children.
 pub fn reap() -> io::Result<Option<ExitedChild>> {
     let Some((pid, status)) = wait(WaitOptions::NOHANG)? else {
         return Ok(None);

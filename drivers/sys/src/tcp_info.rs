@@ -36,7 +36,7 @@ fields! {
     sacked: u32 = 28;
     /// Segments deemed lost.
     lost: u32 = 32;
-    /// Segments retransmitted and still out.
+    /// Segments retransmitted and still in flight.
     retrans: u32 = 36;
     /// Smoothed round-trip time in us.
     rtt_us: u32 = 68;
@@ -87,7 +87,7 @@ fields! {
 }
 
 impl<'a> TcpInfo<'a> {
-    /// Wraps what the kernel returned.
+    /// Wraps the bytes that the kernel returned.
     pub fn new(bytes: &'a [u8]) -> Self {
         TcpInfo(bytes)
     }
@@ -110,7 +110,7 @@ impl<'a> TcpInfo<'a> {
         })
     }
 
-    /// Segments in flight by the kernel's own definition.
+    /// Segments in flight by the kernel's definition.
     pub fn in_flight(&self) -> Option<u32> {
         let gone = self.sacked()? + self.lost()?;
         Some((self.unacked()? + self.retrans()?).saturating_sub(gone))

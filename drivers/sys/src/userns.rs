@@ -16,14 +16,14 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command};
 
-/// Where files are prepared for being mounted over others: any folder that is there.
+/// Folder in which files are prepared for being mounted over others: any existing one.
 const WORKSHOP: &CStr = c"/tmp";
 
 /// Moves this process into a user namespace in which it has all capabilities and its user and
 /// group keep their numbers. The process must have a single thread.
 ///
 /// # Errors
-/// The kernel's answer.
+/// The kernel's error.
 pub fn enter_user_namespace() -> io::Result<()> {
     let (uid, gid) = user();
     unshare(UnshareFlags::NEWUSER)?;
@@ -37,7 +37,7 @@ pub fn user() -> (u32, u32) {
     (geteuid().as_raw(), getegid().as_raw())
 }
 
-/// A small file that is shown in place of another one.
+/// A small file that replaces another one.
 #[derive(Debug)]
 struct Cover {
     content: Vec<u8>,
@@ -54,11 +54,11 @@ pub struct NamespaceEntry {
 }
 
 impl NamespaceEntry {
-    /// Into `netns`; with `ambient`, the child and everything it starts keep the capabilities of
-    /// this process's user namespace that network set-up needs.
+    /// Enters `netns`; with `ambient`, the child and all its descendants keep the capabilities of this process's user
+    /// namespace that network set-up needs.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// No descriptor is available.
     pub fn new(netns: &NetNs, ambient: bool) -> io::Result<Self> {
         Ok(NamespaceEntry {
             netns: netns.try_clone()?,
@@ -67,7 +67,7 @@ impl NamespaceEntry {
         })
     }
 
-    /// Shows `content` to the child in place of the file `target`, if there is such a file.
+    /// Replaces the file `target` by `content` for the child, if it exists.
     pub fn cover(&mut self, target: &str, content: Vec<u8>) {
         let source = format!("/tmp/{}", self.covers.len());
         if let (Ok(source), Ok(target)) = (CString::new(source), CString::new(target)) {
@@ -82,7 +82,7 @@ impl NamespaceEntry {
     /// Starts `command`, which inherits `pipe` under the same number.
     ///
     /// # Errors
-    /// The kernel's answer, also to the steps after the fork.
+    /// The kernel's error, including the steps after the fork.
     pub fn spawn(self, mut command: Command, pipe: BorrowedFd) -> io::Result<Child> {
         let pipe = pipe.as_raw_fd();
         // SAFETY: the closure runs in the child between fork and exec. It makes system calls on
@@ -108,8 +108,8 @@ impl NamespaceEntry {
         Ok(())
     }
 
-    /// Mounts the covers in a mount namespace of the child's own. Their content lives in a file
-    /// system in memory without a name, so that nothing of it can be left over.
+    /// Mounts the covers in a new mount namespace of the child. Their content is in an unnamed file system in memory,
+    /// so that no files can be left over.
     fn mount_covers(&self) -> io::Result<()> {
         unshare(UnshareFlags::NEWNS)?;
         let detached = MountPropagationFlags::DOWNSTREAM | MountPropagationFlags::REC;
@@ -119,20 +119,20 @@ impl NamespaceEntry {
         for cover in &self.covers {
             let flags = OFlags::WRONLY | OFlags::CREATE;
             write_file(&cover.source, flags, &cover.content)?;
-            // A file that is not there needs no cover.
+            // A file that does not exist needs no cover.
             let _ = mount_bind(cover.source.as_c_str(), cover.target.as_c_str());
         }
         Ok(unmount(WORKSHOP, UnmountFlags::DETACH)?)
     }
 }
 
-/// Writes a file with plain system calls: nothing is allocated, so it may be done after `fork`. A new one may be read
-/// by everybody.
+/// Writes a file with plain system calls: nothing is allocated, so it may be done after `fork`. A new one is readable
+/// for all users.
 pub(super) fn write_file(path: &CStr, flags: OFlags, content: &[u8]) -> io::Result<()> {
     let mode = Mode::from_raw_mode(0o644);
     let file = rustix::fs::open(path, flags | OFlags::CLOEXEC, mode)?;
     if flags.contains(OFlags::CREATE) {
-        // Whatever the mask of this process hides.
+        // Independent of the umask of this process.
         fchmod(&file, mode)?;
     }
     if rustix::io::write(&file, content)? == content.len() {

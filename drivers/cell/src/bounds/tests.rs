@@ -24,7 +24,7 @@ fn by(change: impl FnOnce(&mut Value)) -> Option<String> {
     cell.bounds().remove(0).by
 }
 
-/// A change that puts an element before the delay of the data.
+/// A change that inserts an element before the delay of the data.
 fn with(element: Value) -> impl FnOnce(&mut Value) {
     move |cell| {
         let forward = cell["network"]["forward"].as_array_mut();

@@ -92,7 +92,7 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             |c| c["network"]["forward"] = 5.into(),
-            "network.forward: a list of elements is wanted",
+            "network.forward: a list of elements is required",
         ),
         (
             |c| c["flows"][0]["traffic"] = json!({"kind": "blk"}),
@@ -123,7 +123,7 @@ fn each_mistake_has_its_sentence() {
         ),
         (
             |c| c["network"]["hosts"] = json!([{"name": "left"}]),
-            "network.hosts: there is no host 'left'; the hosts are sender, receiver",
+            "network.hosts: the host 'left' does not exist; the hosts are sender, receiver",
         ),
         (
             |c| c["network"]["hosts"] = json!([{"name": "sender", "settings": {"tcp_sak": 1}}]),

@@ -1,26 +1,26 @@
-//! The judgement of a run between two hosts: what their machines, their tunnel and their clocks say against it.
+//! The judgement of a run between two hosts: reasons against it from their machines, their tunnel and their clocks.
 
 use super::{EndpointMeasurements, MS, US, judge_endpoint, judge_missed, judge_stolen};
 use narrows_record::{Direction, RunDocument, Severity};
 
-/// Measurements of a run between two hosts, besides its endpoints.
+/// Measurements of a run between two hosts, without its endpoints.
 #[derive(Clone, Debug)]
 pub struct PairMeasurements {
     /// Length of the run.
     pub duration_ns: u64,
     /// True if packets went through a tunnel.
     pub tunnel: bool,
-    /// Largest bound of the error of the relation of the clocks.
+    /// Maximum error bound of the relation of the clocks.
     pub error_ns: u64,
-    /// Lines of which this relation consists.
+    /// Number of lines of which this relation consists.
     pub lines: usize,
-    /// Parts of the run in which no line fits.
+    /// Number of parts of the run in which no line fits.
     pub jumps: u32,
     /// Time between the starts of the two hosts.
     pub starts_apart_ns: u64,
-    /// The smallest delays of both ways together.
+    /// The sum of the minimum delays of both directions.
     pub base_rtt_ns: u64,
-    /// Calls that kernels left out, by the name of the scheme whose program noticed it.
+    /// Calls that kernels omitted, by the name of the scheme whose program detected it.
     pub missed_calls: Vec<(String, u64)>,
     /// Hosts 0 and 1.
     pub hosts: [HostMeasurements; 2],
@@ -43,15 +43,15 @@ pub struct HostMeasurements {
     pub sent: u64,
     /// Packets that its end took from the path.
     pub arrived: u64,
-    /// Packets that found no room on the way to the tunnel.
+    /// Packets for which the ring in front of the tunnel had no room.
     pub ring: u64,
-    /// Packets that the kernel refused to send.
+    /// Packets that the kernel failed to send.
     pub unsent: u64,
-    /// Datagrams that found no room in the socket.
+    /// Datagrams for which the socket had no room.
     pub socket: u64,
-    /// Packets that the namespace did not take.
+    /// Packets that the namespace did not accept.
     pub undelivered: u64,
-    /// Datagrams that came once more, which its end of the tunnel has left out.
+    /// Duplicate datagrams, which its end of the tunnel discarded.
     pub repeated: u64,
     /// Sessions of the tunnel.
     pub sessions: u64,
@@ -61,12 +61,12 @@ pub struct HostMeasurements {
     pub path_bytes: Option<u64>,
     /// Size of the datagrams that carry full packets.
     pub needed_bytes: u64,
-    /// How long packets have waited for its end of the tunnel, from their leaving the namespace to their stamp: 99th
+    /// Time for which packets waited for its end of the tunnel, from leaving the namespace to their stamp: 99th
     /// percentile.
     pub waited_ns: u64,
     /// Gaps of its logs.
     pub remarks: Vec<String>,
-    /// Events at its end of the tunnel that no path causes by itself, in words without full stop.
+    /// Events at its end of the tunnel that no path causes, as a clause without full stop.
     pub doubt: Option<String>,
 }
 
@@ -75,32 +75,32 @@ pub struct HostMeasurements {
 pub struct DirectionMeasurements {
     /// Its direction.
     pub direction: Direction,
-    /// By how much delays vary: their 95th percentile less the smallest; `None` if nothing arrived.
+    /// Variation of delays: their 95th percentile less the minimum; `None` if no packet arrived.
     pub spread_ns: Option<u64>,
-    /// True if that is more than the error of the clocks.
+    /// True if the spread exceeds the error of the clocks.
     pub resolved: bool,
     /// Arrivals that the sender's log does not have.
     pub unknown: u64,
     /// Arrivals that contradict the sender's log.
     pub contradicting: u64,
-    /// Delays that were negative by more than stamps are good to.
+    /// Delays that were negative by more than the precision of stamps.
     pub negative: u64,
-    /// For how long packets were sent until the end of the run of which none arrived.
+    /// Time before the end of the run in which packets were sent but none arrived.
     pub dead_ns: u64,
 }
 
-/// Losses at a host itself up to this share of its packets change no number that anybody prints; beyond, the
-/// run says something about the machine.
+/// Losses at a host up to this share of its packets do not affect printed numbers; above it, the run depends on the
+/// machine.
 const LOST_SHARE: f64 = 1e-4;
 /// A start that is late by more than this shows in the shares of flows of short runs.
 const APART_NS: u64 = 100 * MS;
-/// Beyond this share of a processor, whoever moves packets is the limit of the path.
+/// Above this share of a processor, moving packets is the limit of the path.
 const SATURATED: f64 = 0.97;
-/// A path that carries nothing for so long before the end has failed; queues that overflow drop some packets only.
+/// A path that carries no packet for this long before the end has failed; overflowing queues drop only some packets.
 const DEAD_NS: u64 = 1_000 * MS;
-/// Copies beyond this share of the arrivals are the path's doing, not a hiccup.
+/// Copies above this share of the arrivals are a property of the path, not an incident.
 const COPIES: f64 = 1e-3;
-/// A line for the relation of two clocks holds for so long at most.
+/// Maximum time for which a line for the relation of two clocks holds.
 const LINE_NS: u64 = 1_000_000 * MS;
 
 /// Adds all reasons to `run` and sets its verdict.
@@ -112,8 +112,7 @@ pub fn judge_pair(
     judge_clocks(run, measured);
     if !measured.tunnel {
         let text = format!(
-            "There was no tunnel: only what the ends of flows told is known. The clocks of the hosts were compared once \
-             before the run, so times at one host may be off by {:.3} ms against those at the other.",
+            "There was no tunnel: only the reports of the ends of flows are known. The clocks of the hosts were compared once before the run, so times at one host may be off by {:.3} ms relative to those at the other.",
             ms(measured.error_ns)
         );
         run.judge(Severity::Note, "ends_only", text);
@@ -141,8 +140,7 @@ fn ms(ns: u64) -> f64 {
 fn judge_clocks(run: &mut RunDocument, measured: &PairMeasurements) {
     if measured.jumps > 0 {
         let text = format!(
-            "The clock of a host stood still or was set {} times during the run; one-way delays around these moments mean \
-             nothing.",
+            "The clock of a host stood still or was set {} times during the run; one-way delays around these times are meaningless.",
             measured.jumps
         );
         run.judge(Severity::Invalid, "clock", text);
@@ -188,17 +186,14 @@ fn judge_way(run: &mut RunDocument, measured: &PairMeasurements, way: &Direction
     }
     if way.dead_ns > DEAD_NS {
         let text = format!(
-            "Nothing that was sent {direction} in the last {:.1} s arrived: the path was dead at the end, and what was sent \
-             meanwhile counts as lost.",
+            "No packet that was sent {direction} in the last {:.1} s arrived: the path was dead at the end, and packets sent during that time count as lost.",
             way.dead_ns as f64 / 1e9
         );
         run.judge(Severity::Degraded, "path_dead", text);
     }
     if let (Some(spread), false) = (way.spread_ns, way.resolved) {
         let text = format!(
-            "One-way delays {direction} may be off by up to {:.3} ms, all by about the same amount, because the clocks of the \
-             hosts are not known better; they vary by {:.3} ms. Differences among them, such as queueing delays, do not \
-             depend on it.",
+            "One-way delays {direction} may be off by up to {:.3} ms, all by about the same amount, because the clocks of the hosts are not known more exactly; they vary by {:.3} ms. Differences between them, such as queueing delays, are not affected.",
             ms(measured.error_ns),
             ms(spread)
         );
@@ -232,7 +227,7 @@ fn judge_host(run: &mut RunDocument, host: &HostMeasurements) {
         (
             host.unsent,
             host.sent,
-            "that its kernel refused to send, although they count as sent",
+            "that its kernel failed to send, although they count as sent",
         ),
         (
             host.socket,
@@ -242,7 +237,7 @@ fn judge_host(run: &mut RunDocument, host: &HostMeasurements) {
         (
             host.undelivered,
             host.arrived,
-            "from the path, which its namespace did not take, although they count as arrived",
+            "from the path, which its namespace did not accept, although they count as arrived",
         ),
     ];
     for (lost, of, which) in losses.into_iter().filter(|loss| loss.0 > 0) {
@@ -256,32 +251,32 @@ fn judge_host(run: &mut RunDocument, host: &HostMeasurements) {
 fn judge_tunnel(run: &mut RunDocument, host: &HostMeasurements) {
     let name = host.name;
     for remark in &host.remarks {
-        let text = format!("A log of the {name} is not whole ({remark}).");
+        let text = format!("A log of the {name} is not complete ({remark}).");
         run.judge(Severity::Invalid, "log", text);
     }
     match host.reason.as_str() {
         "silence" => {
-            let text =
-                format!("The {name} gave the tunnel up, because nothing came from the other host.");
+            let text = format!(
+                "The {name} gave up the tunnel, because nothing arrived from the other host."
+            );
             run.judge(Severity::Invalid, "tunnel_broke", text);
         }
         "logs_failed" => {
-            let text = format!("The {name} could not write its logs to the end.");
+            let text = format!("The {name} could not write its logs completely.");
             run.judge(Severity::Invalid, "log", text);
         }
         _ => {}
     }
     if host.sessions > 1 {
         let text = format!(
-            "The {name} heard nothing for so long that the tunnel was opened {} times.",
+            "The {name} received nothing for so long that the tunnel was opened {} times.",
             host.sessions
         );
         run.judge(Severity::Degraded, "tunnel_broke", text);
     }
     if host.repeated as f64 > COPIES * host.arrived as f64 {
         let text = format!(
-            "The path delivered {} datagrams to the {name} more than once; the tunnel passed on one of each, so that flows \
-             met fewer copies than the path makes.",
+            "The path delivered {} datagrams to the {name} more than once; the tunnel passed on one of each, so that flows saw fewer copies than the path makes.",
             host.repeated
         );
         run.judge(Severity::Note, "path_copies", text);
@@ -291,17 +286,16 @@ fn judge_tunnel(run: &mut RunDocument, host: &HostMeasurements) {
     }
     if let Some(bytes) = host.path_bytes.filter(|&bytes| bytes < host.needed_bytes) {
         let text = format!(
-            "The largest datagram that is known to pass from the {name} to the other host has {bytes} bytes, and a full packet \
-             needs one of {}: choose a smaller MTU if large packets are lost.",
+            "The largest datagram that is known to pass from the {name} to the other host has {bytes} bytes, and a full packet needs {}: choose a smaller MTU if large packets are lost.",
             host.needed_bytes
         );
         run.judge(Severity::Note, "path_mtu", text);
     }
 }
 
-/// Waits for the tunnel at its sender are not in the delays of the record, which count from the stamp, but in the
-/// round trips by which schemes go. The limits are those of an emulator's lateness; beyond the larger one it is
-/// the machine to which schemes react.
+/// Waits for the tunnel at its sender are not included in the delays of the record, which count from the stamp, but in
+/// the round trips that schemes measure. The limits are those of an emulator's lateness; above the larger one schemes
+/// react to the machine.
 fn judge_waited(run: &mut RunDocument, host: &HostMeasurements, base_rtt_ns: u64) {
     let (severity, code) = if host.waited_ns > (2 * MS).max(base_rtt_ns / 10) {
         (Severity::Degraded, "tunnel_late")

@@ -1,14 +1,14 @@
-//! The judgement of flows whose ends are programs of somebody else.
+//! The judgement of flows whose ends are external programs.
 
 use crate::{EndsWith, Program, ProgramReport, Role, Side, in_words};
 use narrows_record::{RunDocument, Severity};
 use serde::{Deserialize, Serialize};
 
-/// A connector that ends so soon has not run at all, in ns.
+/// Maximum duration in ns of a connector that counts as not having run at all.
 const AT_ONCE_NS: i64 = 1_000_000_000;
-/// A program that is told a duration in whole seconds may end so much before its flow, in ns.
+/// Time in ns by which a program may end before its flow, as durations are passed in whole seconds.
 const ROUNDED_NS: i64 = 500_000_000;
-/// Conversations that are listed.
+/// Maximum number of conversations that are listed.
 const MOST_LISTED: usize = 16;
 
 /// Packets that one host of a program has sent into the network.
@@ -20,9 +20,9 @@ pub struct SentTraffic {
     pub bytes: u64,
     /// Bytes behind the headers of TCP and UDP, or of IP.
     pub payload_bytes: u64,
-    /// When the first with payload was sent, at or after the start of the flow.
+    /// When the first packet with payload was sent, at or after the start of the flow.
     pub first_ns: Option<u64>,
-    /// When the last with payload was sent.
+    /// When the last packet with payload was sent.
     pub last_ns: Option<u64>,
 }
 
@@ -31,22 +31,22 @@ pub struct SentTraffic {
 pub struct Conversation {
     /// Protocol number of IP.
     pub protocol: u8,
-    /// Port at the host that sends the data; 0 where the protocol has none.
+    /// Port at the host that sends the data; 0 if the protocol has none.
     pub sender_port: u16,
-    /// Port at the other.
+    /// Port at the other host.
     pub receiver_port: u16,
 }
 
-/// Everything that the two hosts of a program have sent.
+/// All packets that the two hosts of a program have sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProgramTraffic {
-    /// By the host that is to send the data.
+    /// Packets of the host that is to send the data.
     pub sender: SentTraffic,
-    /// By the other.
+    /// Packets of the other host.
     pub receiver: SentTraffic,
-    /// Ports, in the order in which they were seen; the first of many.
+    /// Ports, in the order in which they were first used, up to a maximum number.
     pub conversations: Vec<Conversation>,
-    /// Frames that were not for the other host of the flow, and went nowhere.
+    /// Frames that were not for the other host of the flow, and were discarded.
     pub stray: u64,
 }
 
@@ -76,7 +76,7 @@ impl ProgramTraffic {
         }
     }
 
-    /// Adds what another thread has seen of the same hosts.
+    /// Adds the traffic of the same hosts seen by another thread.
     pub fn merge(&mut self, other: ProgramTraffic) {
         self.sender.merge(other.sender);
         self.receiver.merge(other.receiver);
@@ -84,7 +84,7 @@ impl ProgramTraffic {
         self.stray += other.stray;
     }
 
-    /// A packet between these ports.
+    /// Records a packet between these ports.
     pub fn note(&mut self, conversation: Conversation) {
         if self.conversations.len() < MOST_LISTED && !self.conversations.contains(&conversation) {
             self.conversations.push(conversation);
@@ -92,7 +92,7 @@ impl ProgramTraffic {
     }
 }
 
-/// What is known of a flow whose ends are a program.
+/// Facts about a flow whose ends are a program.
 #[derive(Debug)]
 pub struct ProgramMeasurements<'a> {
     /// The flow.
@@ -105,11 +105,11 @@ pub struct ProgramMeasurements<'a> {
     pub stop_ns: u64,
     /// The report of each end, if there is one.
     pub reports: [(Role, Option<&'a ProgramReport>); 2],
-    /// What its hosts have sent.
+    /// The packets that its hosts have sent.
     pub traffic: &'a ProgramTraffic,
 }
 
-/// Adds the reasons that speak about a program.
+/// Adds the reasons about a program.
 pub fn judge_program(run: &mut RunDocument, measured: &ProgramMeasurements) {
     for (role, report) in &measured.reports {
         if let Some(report) = report {
@@ -181,7 +181,7 @@ fn judge_process(
     }
 }
 
-/// It ended by itself.
+/// Judges a process that ended by itself.
 fn judge_end(
     run: &mut RunDocument,
     measured: &ProgramMeasurements,
@@ -204,7 +204,7 @@ fn judge_end(
         _ if ran < AT_ONCE_NS => (
             "program_exited",
             format!(
-                "{who} ended at once, {how}, {} after its start{last}.",
+                "{who} ended immediately, {how}, {} after its start{last}.",
                 seconds(ran)
             ),
         ),
@@ -230,7 +230,7 @@ fn judge_traffic(run: &mut RunDocument, measured: &ProgramMeasurements) {
     let data = measured.program.data;
     if receiver.payload_bytes > sender.payload_bytes {
         let text = format!(
-            "Most data of flow {flow} ({name}) went the wrong way: the {} sent {}, and the {}, which is to send the \
+            "Most data of flow {flow} ({name}) went in the wrong direction: the {} sent {}, and the {}, which is to send the \
              data, {}.",
             data.other().name(),
             in_words(receiver.payload_bytes, "B"),
@@ -248,8 +248,7 @@ fn judge_traffic(run: &mut RunDocument, measured: &ProgramMeasurements) {
     }
     if *stray > 0 {
         let text = format!(
-            "The program of flow {flow} ({name}) sent {stray} packets that were not for its other end; they went \
-             nowhere."
+            "The program of flow {flow} ({name}) sent {stray} packets that were not for its other end; they were discarded."
         );
         run.judge(Severity::Degraded, "stray_packets", text);
     }
@@ -259,7 +258,7 @@ fn seconds(ns: i64) -> String {
     format!("{:.3} s", ns as f64 / 1e9)
 }
 
-/// What it said at last, as part of a sentence.
+/// Its last line of output, as part of a sentence.
 fn last_line(report: &ProgramReport) -> String {
     report.last_line.as_ref().map_or_else(String::new, |line| {
         format!("; its last line was \"{line}\"")
@@ -275,7 +274,7 @@ fn listed(names: &[String]) -> String {
     }
 }
 
-/// The name of a signal, where a program is likely to end with it.
+/// The name of a signal with which programs are likely to end.
 fn named(signal: i32) -> &'static str {
     match signal {
         1 => " (SIGHUP)",

@@ -1,4 +1,4 @@
-//! Flows of programs, which have hosts of their own.
+//! Flows of programs, which have private hosts.
 
 use super::*;
 
@@ -51,7 +51,8 @@ fn hosts_of_a_program_are_attached_where_its_flow_runs() {
         cell["flows"][1]["program"] = program;
         cell["flows"][1]["stop_ns"] = (50 * MS).into();
     });
-    // Flow 2 leads from the third host to the first; its own are the fourth and the fifth.
+    // Flow 2 leads from the third host to the first; its private hosts are the fourth and the
+    // fifth.
     let (sender, receiver) = (3, 4);
     let packet = |from, to, protocol, size| readdress(sample(size, protocol, 9, 7, 0), from, to);
     core.arrive(sender, at(0), &packet(sender, receiver, 17, 1028));
@@ -92,6 +93,6 @@ fn hosts_of_a_program_are_attached_where_its_flow_runs() {
         .iter()
         .map(|row| (row.flow, row.direction))
         .collect();
-    // The port of another flow is no sign of it where a program has hosts of its own.
+    // The port of another flow does not identify it if a program has private hosts.
     assert_eq!(said, [(2, Forward), (2, Backward), (0, Forward)]);
 }

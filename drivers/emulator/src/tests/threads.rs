@@ -9,7 +9,7 @@ use narrows_units::{Span, Stream};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-/// Both directions draw, copy, drop and change.
+/// Both directions draw random numbers, copy, drop and change.
 fn lively(record: &str) -> Cell {
     let mut json = cell(record).json;
     json["duration_ns"] = (2_000 * MS).into();
@@ -48,7 +48,7 @@ fn frames() -> Vec<(u16, Time, Vec<u8>)> {
     (0..4_000).map(&mut one).collect()
 }
 
-/// Drives a core of the hosts that are `mine` to the end, late by up to 3 ms, as `seed` says.
+/// Drives a core of the hosts that are `mine` to the end, late by up to 3 ms, drawn from `seed`.
 fn drive(core: &mut Core, mine: impl Fn(u16) -> bool, seed: u64) {
     let mut stream = Stream::new(seed, "lateness");
     let end = at(2_000_000);
@@ -77,7 +77,7 @@ fn reported(core: Core) -> Report {
     )
 }
 
-/// What the model says of each packet, whatever its number and lateness.
+/// The model's results for each packet, without its number and lateness.
 fn model(rows: &[PacketRow]) -> Vec<String> {
     let one = |row: &PacketRow| {
         let model = row.arrived_ns.map(|ns| ns as i64 - row.late_ns.unwrap());
@@ -159,7 +159,7 @@ fn threads_get_hosts_that_share_nothing_and_as_many_flows_as_the_others() {
     assert_eq!(split(&simple, &network, 2), [0, 1]);
     assert_eq!(split(&simple, &network, 64), [0, 1]);
 
-    // Three pairs of hosts, each with a path of its own; data from the first, acknowledgements from the second.
+    // Three pairs of hosts, each with a separate path; data from the first, acknowledgements from the second.
     let mut json = simple.json.clone();
     let names = ["a", "b", "c", "d", "e", "f"];
     let pairs = [

@@ -1,4 +1,4 @@
-//! Both ends of a scheme that is in no registry, over two sockets of this machine.
+//! Both ends of an unregistered scheme, over two sockets of this machine.
 
 use super::*;
 use narrows_media::MediaSetup;
@@ -40,7 +40,7 @@ fn ends() -> (Linked, Linked) {
     )
 }
 
-/// An endpoint with buffers of its own.
+/// An endpoint with its buffers.
 struct Linked {
     link: Link<Machine>,
     buffers: SocketBuffers,
@@ -107,7 +107,7 @@ fn messages_travel_both_ways_as_they_are() {
 fn what_is_no_message_of_the_peer_is_counted_and_dropped() {
     let (mut near, mut far) = ends();
     let clock = RunClock::new(real_ns(), mono_ns());
-    // Media where feedback belongs, and no message at all.
+    // Media in place of feedback, and an invalid message.
     near.transmit(clock.now());
     socket::send(far.link.socket(), b"hello").unwrap();
     let begun = Instant::now();

@@ -1,5 +1,5 @@
-//! A control group (version 2) that bounds the memory of a program together with everything that it starts, where the
-//! system lets this user make one.
+//! A control group (version 2) that limits the memory of a program and all its descendants, if the system lets this
+//! user create one.
 
 use narrows_sys::clock;
 use std::fs::{self, File, OpenOptions};
@@ -8,28 +8,28 @@ use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where this process is, by the kernel's tables.
+/// The kernel's tables that contain the group of this process.
 const MOUNTS: &str = "/proc/self/mountinfo";
 const GROUPS: &str = "/proc/self/cgroup";
 /// Beginning of the names of our groups.
 const PREFIX: &str = "narrows-";
-/// A group in which nobody is after that was left by a process that was killed.
+/// Age after which an empty group counts as left by a killed process.
 const FORGOTTEN: Duration = Duration::from_mins(1);
 
-/// A group with a limit of memory; its folder goes when this is dropped.
+/// A group with a memory limit; its folder is removed on drop.
 #[derive(Debug)]
 pub(super) struct Group {
     folder: PathBuf,
 }
 
 impl Group {
-    /// A group for the end of a flow; none where the memory controller has not been delegated to us.
+    /// A group for the end of a flow; `None` if the memory controller has not been delegated to this user.
     pub(super) fn with_memory(bytes: u64, name: &str) -> Option<Group> {
         let own = own_folder(
             &fs::read_to_string(MOUNTS).ok()?,
             &fs::read_to_string(GROUPS).ok()?,
         )?;
-        // A group with processes in it cannot have groups with controllers below it; then one beside it may do.
+        // A group with processes cannot have children with controllers; then try a sibling.
         let parents = [Some(own.as_path()), own.parent()];
         parents.into_iter().flatten().find_map(|parent| {
             let group = Group::below(parent, bytes, name).ok()?;
@@ -37,7 +37,7 @@ impl Group {
         })
     }
 
-    /// Makes the folder of a group with its limit.
+    /// Creates the folder of a group with its limit.
     fn below(parent: &Path, bytes: u64, name: &str) -> io::Result<Group> {
         let control = parent.join("cgroup.subtree_control");
         let has_memory = |text: &str| text.split_ascii_whitespace().any(|word| word == "memory");
@@ -46,22 +46,22 @@ impl Group {
         }
         let group = Group::empty(parent, name)?;
         fs::write(group.folder.join("memory.max"), bytes.to_string())?;
-        // Without swap, and all at once; older kernels have neither.
+        // Without swap, and killed as a whole; older kernels support neither.
         let _ = fs::write(group.folder.join("memory.swap.max"), "0");
         let _ = fs::write(group.folder.join("memory.oom.group"), "1");
         Ok(group)
     }
 
-    /// Makes the folder of a group, and removes those that killed processes have left.
+    /// Creates the folder of a group, and removes those that killed processes have left.
     fn empty(parent: &Path, name: &str) -> io::Result<Group> {
         sweep(parent, FORGOTTEN);
-        // Not the number of the process, which is 1 in a namespace of its own.
+        // Not the process ID, which is 1 in a new PID namespace.
         let folder = parent.join(format!("{PREFIX}{}-{name}", clock::mono_ns()));
         fs::create_dir(&folder)?;
         Ok(Group { folder })
     }
 
-    /// True if processes of ours may move in, and back to where they were.
+    /// True if our processes may move into it, and back.
     fn lets_us_in(&self, own: &Path) -> bool {
         let moved = fs::write(self.folder.join("cgroup.procs"), "0");
         moved.is_ok() && fs::write(own.join("cgroup.procs"), "0").is_ok()
@@ -75,7 +75,7 @@ impl Group {
         Ok(file.into())
     }
 
-    /// True if the kernel has killed something in it for its limit.
+    /// True if the kernel has killed a process in it because of its limit.
     pub(super) fn has_killed(&self) -> bool {
         let events = fs::read_to_string(self.folder.join("memory.events")).unwrap_or_default();
         kills(&events) > 0
@@ -88,7 +88,7 @@ impl Drop for Group {
     }
 }
 
-/// Removes groups of ours that were made so long ago and have no process; the kernel refuses to remove others.
+/// Removes our groups of at least this age without processes; the kernel refuses to remove others.
 fn sweep(parent: &Path, age: Duration) {
     for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         let made = entry.metadata().and_then(|about| about.modified());
@@ -99,13 +99,13 @@ fn sweep(parent: &Path, age: Duration) {
     }
 }
 
-/// How many processes were killed, by `memory.events`.
+/// Number of processes that were killed, from `memory.events`.
 fn kills(events: &str) -> u64 {
     let count = |line: &str| line.strip_prefix("oom_kill ")?.trim().parse().ok();
     events.lines().find_map(count).unwrap_or(0)
 }
 
-/// The folder of the group in which this process is, by the text of both tables.
+/// The folder of the group of this process, from the text of both tables.
 fn own_folder(mounts: &str, groups: &str) -> Option<PathBuf> {
     let path = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let place = |line: &str| {
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(kills("low 0\n"), 0);
     }
 
-    /// With the kernel's own tree, where it lets us make groups; the controller of memory is not needed for that.
+    /// With the kernel's tree, if groups can be created; this does not need the memory controller.
     #[test]
     fn processes_enter_a_real_group_and_what_is_left_is_removed() {
         let tables = (fs::read_to_string(MOUNTS), fs::read_to_string(GROUPS));
@@ -173,7 +173,7 @@ mod tests {
         narrows_sys::limits::join(&mut command, group.entrance().unwrap());
         let mut child = command.spawn().unwrap();
         assert_eq!(procs(), format!("{}\n", child.id()));
-        // Nobody removes it while it has a process.
+        // It is not removed while it has a process.
         sweep(&own, Duration::ZERO);
         assert!(folder.is_dir());
         assert!(!group.has_killed());

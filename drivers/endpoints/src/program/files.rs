@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-/// Where programs are looked for if nobody says so.
+/// Default search path of programs.
 const USUAL_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The file of a program: the path itself if it has a slash, else the first on `PATH`, which `env` may set.
@@ -46,7 +46,7 @@ fn read_maps(maps: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The program, the files that it needs, and the libraries that were mapped, each once, with the hash of its content.
+/// The program, the files that it needs, and the mapped libraries, each once, with the hash of its content.
 pub(super) fn identify(program: &Path, needed: &[String], mapped: &[PathBuf]) -> Vec<ProgramFile> {
     let program = fs::canonicalize(program).unwrap_or_else(|_| program.to_owned());
     let parts = std::iter::once(("program", program))

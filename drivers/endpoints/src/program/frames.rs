@@ -1,4 +1,4 @@
-//! Frames of video that a program has sent or received, as it tells of them itself.
+//! Video frames that a program has sent or received, as reported by the program.
 //!
 //! Each line of its file is a JSON document. The side that sends the data writes
 //! `{"frame": 7, "at_ns": 81234567890123, "bytes": 5012, "key": false}` when it has captured a frame, and
@@ -12,11 +12,11 @@ use narrows_units::Time;
 use serde::Deserialize;
 use std::path::Path;
 
-/// Name of the trace in which schemes of ours tell it, too.
+/// Name of the trace in which native schemes record it as well.
 const TARGET: &str = "target_bps";
-/// More lines are not looked at: 300 frames in each of 3600 seconds.
+/// Maximum number of lines that are read: 300 frames in each of 3600 seconds.
 const MOST_LINES: usize = 1_080_000;
-/// A larger file is none of frames.
+/// Maximum size of a file of frames.
 const MOST_BYTES: u64 = 200_000_000;
 
 #[derive(Deserialize)]
@@ -32,8 +32,8 @@ struct Line {
     target_bps: Option<f64>,
 }
 
-/// Adds what the file at `path` tells to what its end reports: times are from `zero_ns` on. What a program wrote that is
-/// no such line is passed over; a file that cannot be read tells nothing.
+/// Adds the contents of the file at `path` to the report of its end; times are relative to `zero_ns`. Invalid lines are
+/// skipped; a file that cannot be read adds nothing.
 pub(super) fn add(outcome: &mut EndpointOutcome, path: &Path, zero_ns: u64) {
     let small = path.metadata().is_ok_and(|about| about.len() <= MOST_BYTES);
     if small && let Ok(content) = read_regular(path) {

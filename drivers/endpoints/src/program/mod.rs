@@ -1,10 +1,10 @@
-//! One end of a flow that is a program of somebody else: started in its host, watched, and ended with everything that
-//! it has started.
+//! An external program as one end of a flow: started in its host, monitored, and ended with all its descendants.
 //!
-//! The listener starts as soon as the endpoint is told of it and is ready before the run begins; the connector starts
-//! with the flow, or, where its manifest says how it is known to be ready, ahead as well and is told when to begin. Whoever sends the data is stopped when the flow stops, the other when the run is over, so that what
-//! is under way can arrive. This process adopts the orphans of the program (`PR_SET_CHILD_SUBREAPER`), so that nothing
-//! of it can stay, and ends it when the agent is gone.
+//! The listener starts as soon as the endpoint is prepared and is ready before the run begins; the connector starts
+//! with the flow or, if its manifest contains a sign of readiness, before the run as well, and is signalled to begin.
+//! The sender of the data is stopped when the flow stops, the other side at the end of the run, so that data in flight
+//! can arrive. This process adopts the orphans of the program (`PR_SET_CHILD_SUBREAPER`), so that none can remain, and
+//! ends the program when the agent has ended.
 
 mod cgroup;
 mod files;
@@ -30,15 +30,15 @@ use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time between looks at whether the listener is ready.
+/// Time between checks of whether the listener is ready.
 const LOOK: u64 = 10_000_000;
 /// Time after which a program has mapped its libraries.
 const SETTLED_NS: u64 = 200_000_000;
-/// Keys of the things waited for.
+/// Keys of the awaited events.
 const AGENT: u64 = 0;
 const CHILDREN: u64 = 1;
 
-/// Plays one end of a flow with a process of `program`.
+/// Runs one end of a flow with a process of `program`.
 ///
 /// # Errors
 /// [`RunError::Program`] before the run if the program cannot take part.
@@ -50,11 +50,11 @@ pub(super) fn run(
 ) -> Result<EndpointOutcome, RunError> {
     if task.addresses.is_some() {
         return Err(RunError::Input(format!(
-            "flow {}: programs need hosts of their own, and there are none without a tunnel",
+            "flow {}: programs need private hosts, which require a tunnel",
             task.flow.flow
         )));
     }
-    // Where there can be a namespace, nothing of the program outlives this process, even if that is killed.
+    // With a PID namespace, no process of the program outlives this one, even if that is killed.
     let contained = pid_namespace::become_first_process().is_ok();
     subreaper::become_subreaper();
     let mut runner = Runner::new(task, program, logs, channel)?;
@@ -65,7 +65,7 @@ pub(super) fn run(
         runner.end_now();
         return Err(error);
     }
-    // What was done before the run, and what is hashed from here on, was nobody's limit.
+    // Work before the run, and hashing from here on, did not limit the flow.
     let (run_ns, wait_ns) = used();
     let (run_before, wait_before) = runner.used_before;
     Ok(EndpointOutcome {
@@ -80,7 +80,7 @@ fn used() -> (u64, u64) {
     cpu::run_and_wait_ns(std::process::id()).unwrap_or_default()
 }
 
-/// The process of one side, and what is known of it.
+/// The process of one side, and its state.
 struct Runner<'a> {
     task: &'a EndpointTask<'a>,
     program: &'a Program,
@@ -89,9 +89,9 @@ struct Runner<'a> {
     words: Placeholders,
     /// The file of the program.
     path: PathBuf,
-    /// Folder of its own files, and its working folder if it names none.
+    /// Folder of its files, and its default working folder.
     folder: PathBuf,
-    /// Files for its output, without their ending.
+    /// Files for its output, without their extension.
     logs: PathBuf,
     epoll: Epoll,
     signals: Signals,
@@ -99,9 +99,9 @@ struct Runner<'a> {
     report: ProgramReport,
     /// Start of the run by `CLOCK_MONOTONIC`.
     zero_ns: Option<u64>,
-    /// What `used` told then.
+    /// The value of `used` at that time.
     used_before: (u64, u64),
-    /// Bounds the memory of all its processes, if that is possible.
+    /// Limits the memory of all its processes, if possible.
     group: Option<Group>,
     /// The flow whose listener serves this one.
     leader: u16,
@@ -183,21 +183,21 @@ impl<'a> Runner<'a> {
         self.look_at_libraries();
         self.until(stop, channel)?;
         self.stop(channel)?;
-        // Nothing is read or hashed while others are still measured.
+        // No file is read or hashed while others are still being measured.
         self.until(self.at(self.task.cell.duration.ns()), channel)
     }
 
-    /// True if it is started before the run: a connector only where it is known how it says that it is ready.
+    /// True if it is started before the run: a connector only if its manifest contains a sign of readiness.
     fn starts_ahead(&self) -> bool {
         self.side == Side::Listener || self.plan.ready.is_some()
     }
 
-    /// True for a listener in whose place that of another flow listens.
+    /// True for a listener that is replaced by that of another flow.
     fn is_served_by_another(&self) -> bool {
         self.side == Side::Listener && self.leader != self.task.flow.flow
     }
 
-    /// Does nothing until the run is over.
+    /// Waits until the end of the run.
     fn stand_by(&mut self, channel: &mut Channel) -> Result<(), RunError> {
         channel
             .send(&EndpointMessage::Ready)
@@ -206,7 +206,7 @@ impl<'a> Runner<'a> {
         self.until(self.at(self.task.cell.duration.ns()), channel)
     }
 
-    /// When this side has nothing to do any more. A listener that serves several flows goes on to the end.
+    /// When this side has to end. A listener that serves several flows continues to the end.
     fn end_ns(&self) -> u64 {
         match self.side {
             Side::Listener if self.program.shared => self.task.cell.duration.ns(),
@@ -290,7 +290,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Waits until `time` by `CLOCK_MONOTONIC`, or until the agent says something, or a child ends.
+    /// Waits until `time` by `CLOCK_MONOTONIC`, or until a message of the agent arrives, or a child ends.
     fn wait(&mut self, time: u64, channel: &mut Channel) -> Result<Option<AgentCommand>, RunError> {
         let mut events = Events::default();
         let left = Duration::from_nanos(time.saturating_sub(clock::mono_ns()));
@@ -316,7 +316,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// When the program has run for as long as it may, by `CLOCK_MONOTONIC`.
+    /// When the program reaches its limit of time, by `CLOCK_MONOTONIC`.
     fn deadline(&self) -> u64 {
         let running = self.started.as_ref().filter(|one| !one.has_ended());
         match (running, self.program.limits.time_ns) {
@@ -358,14 +358,14 @@ impl<'a> Runner<'a> {
         }
     }
 
-    /// Notes which files the program has mapped.
+    /// Records the files that the program has mapped.
     fn look_at_libraries(&mut self) {
         if let Some(started) = self.started.as_mut().filter(|one| !one.has_ended()) {
             started.note_libraries();
         }
     }
 
-    /// Ends the program as its manifest says, and whatever it leaves.
+    /// Ends the program as specified by its manifest, and the processes that it leaves.
     fn stop(&mut self, channel: &mut Channel) -> Result<(), RunError> {
         self.look_at_libraries();
         let end = self.program.end;
@@ -386,7 +386,7 @@ impl<'a> Runner<'a> {
         Ok(())
     }
 
-    /// Ends everything without asking.
+    /// Kills all processes.
     fn end_now(&mut self) {
         if let Some(started) = &mut self.started {
             started.kill();
@@ -425,7 +425,7 @@ impl<'a> Runner<'a> {
         if let Some(file) = &self.program.frames {
             frames::add(&mut outcome, &self.folder.join(file), zero);
         }
-        // An empty folder says nothing.
+        // An empty folder is useless.
         let _ = fs::remove_dir(&self.folder);
         outcome.program = Some(Box::new(report));
         outcome

@@ -1,5 +1,4 @@
-//! What a program prints: all of it is read, so that the program never waits, and the first and the last part of it
-//! are kept.
+//! The output of a program: all of it is read, so that the program never blocks, and its first and last part are kept.
 
 use std::collections::VecDeque;
 use std::io::Read;
@@ -7,11 +6,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Longer lines are not looked at further.
+/// Maximum length of a line that is examined.
 const LONGEST_LINE: usize = 4096;
-/// Longer last lines are cut in sentences.
+/// Maximum length of a last line in sentences.
 const SHOWN: usize = 200;
-/// Time for a reader to notice that all writers have gone.
+/// Time for a reader to notice that all writers have ended.
 const END: Duration = Duration::from_secs(1);
 
 /// One stream of a program, read by a thread.
@@ -23,19 +22,19 @@ pub(super) struct Output {
 
 #[derive(Debug)]
 struct State {
-    /// Bytes kept at most, of each part.
+    /// Maximum number of bytes kept of each part.
     half: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
     total: u64,
-    /// Text that is waited for, until it has come.
+    /// Expected text, until it has appeared.
     wanted: Option<String>,
-    /// The line so far, while something is waited for.
+    /// The current line, while a text is expected.
     line: Vec<u8>,
 }
 
 impl Output {
-    /// Reads `stream` to its end and keeps up to `most` bytes; a line that contains `wanted` is noticed.
+    /// Reads `stream` to its end and keeps up to `most` bytes; detects a line that contains `wanted`.
     pub(super) fn read(
         mut stream: impl Read + Send + 'static,
         most: u64,
@@ -62,12 +61,12 @@ impl Output {
         Ok(Output { state, thread })
     }
 
-    /// True if the line that was waited for has come.
+    /// True if the expected line has appeared.
     pub(super) fn has_said_it(&self) -> bool {
         lock(&self.state).wanted.is_none()
     }
 
-    /// Waits until all who could write are gone, though not for ever.
+    /// Waits until all writers have ended, but not for ever.
     pub(super) fn finish(&self) {
         let limit = Instant::now() + END;
         while !self.thread.is_finished() && Instant::now() < limit {
@@ -75,13 +74,13 @@ impl Output {
         }
     }
 
-    /// Bytes that were printed, and what was kept of them.
+    /// Number of printed bytes, and the kept ones.
     pub(super) fn kept(&self) -> (u64, Vec<u8>) {
         let state = lock(&self.state);
         let mut kept = state.head.clone();
         let cut = state.total - (state.head.len() + state.tail.len()) as u64;
         if cut > 0 {
-            kept.extend(format!("\n[{cut} bytes were left out here]\n").bytes());
+            kept.extend(format!("\n[{cut} bytes were omitted here]\n").bytes());
         }
         kept.extend(&state.tail);
         (state.total, kept)
@@ -93,7 +92,7 @@ impl Output {
         (state.head.len() + state.tail.len()) as u64
     }
 
-    /// The last line with anything in it, fit for a sentence.
+    /// The last non-empty line, formatted for a sentence.
     pub(super) fn last_line(&self) -> Option<String> {
         let (_, kept) = self.kept();
         let text = String::from_utf8_lossy(&kept);
@@ -168,7 +167,7 @@ mod tests {
         let text = |output: &Output| String::from_utf8(output.kept().1).unwrap();
         assert_eq!(text(&read("abc\n", 100, None)), "abc\n");
         let long = read("0123456789abcdef", 8, None);
-        assert_eq!(text(&long), "0123\n[8 bytes were left out here]\ncdef");
+        assert_eq!(text(&long), "0123\n[8 bytes were omitted here]\ncdef");
         assert_eq!((long.kept().0, long.kept_bytes()), (16, 8));
         assert_eq!(text(&read("", 8, None)), "");
     }

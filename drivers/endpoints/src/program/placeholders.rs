@@ -5,7 +5,7 @@ use narrows_cell::addressing::FLOW_PORTS;
 use narrows_cell::{Program, Role, Side};
 use std::path::Path;
 
-/// What stands for the placeholders.
+/// The values of the placeholders.
 #[derive(Debug)]
 pub(super) struct Placeholders {
     /// The flow's port.
@@ -20,7 +20,7 @@ impl Placeholders {
             Side::Connector => Role::Receiver,
         };
         let address = task.address_at(task.cell.host_at(task.flow, listener));
-        // What serves several flows listens on the port of the first.
+        // A listener of several flows uses the port of the first.
         let port = FLOW_PORTS + task.cell.leader(task.flow.flow).unwrap_or(task.flow.flow);
         let length = task.stop().since(task.flow.start).ns();
         Placeholders {
@@ -35,7 +35,7 @@ impl Placeholders {
         }
     }
 
-    /// A text with everything in the place of its placeholders.
+    /// The text with its placeholders replaced.
     pub(super) fn fill(&self, text: &str) -> String {
         let values = self.values.iter();
         values.fold(text.to_owned(), |text, (name, value)| {

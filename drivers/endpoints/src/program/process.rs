@@ -14,14 +14,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Time that processes have to end once the program has.
+/// Time within which processes have to end after the program.
 const PATIENCE: Duration = Duration::from_millis(200);
-/// Time that the kernel has to end killed processes.
+/// Time within which the kernel ends killed processes.
 const DEATH: Duration = Duration::from_secs(5);
 /// Time that a version command may take, and bytes of its output that are kept.
 const VERSION_LIMIT: Duration = Duration::from_secs(5);
 const VERSION_BYTES: u64 = 2048;
-/// Bytes written at once to a standard input without end.
+/// Bytes per write to an endless standard input.
 const BLOCK: usize = 64 << 10;
 
 /// The end of a process.
@@ -33,7 +33,7 @@ pub(super) struct Ended {
     pub(super) signal: Option<i32>,
 }
 
-/// The output that was kept.
+/// The kept output.
 #[derive(Debug, Default)]
 pub(super) struct KeptOutput {
     pub(super) printed: [u64; 2],
@@ -46,20 +46,20 @@ pub(super) struct KeptOutput {
 pub(super) struct Started {
     /// By `CLOCK_MONOTONIC`.
     pub(super) at_ns: u64,
-    /// Files whose code was mapped when we looked.
+    /// Files whose code was mapped at the last check.
     pub(super) mapped: Vec<PathBuf>,
     pid: u32,
     outputs: [Output; 2],
     ended: Option<Ended>,
-    /// Kept open, where it is to be open.
+    /// Kept open, if required.
     stdin: Option<ChildStdin>,
 }
 
 impl Started {
-    /// Starts the file `path` as `report` says.
+    /// Starts the file `path` as described by `report`.
     ///
     /// # Errors
-    /// The system's answer.
+    /// The system's error.
     pub(super) fn new(
         path: &Path,
         report: &ProgramReport,
@@ -108,15 +108,15 @@ impl Started {
         })
     }
 
-    /// Tells a program that has started ahead that its flow begins: a line on its standard input.
+    /// Signals the start of its flow to a program that was started before the run, with a line on its standard input.
     pub(super) fn begin(&mut self) {
         if let Some(input) = &mut self.stdin {
-            // A program that has closed it does not want to know.
+            // A program may have closed its standard input.
             let _ = input.write_all(b"begin\n");
         }
     }
 
-    /// Takes note of children that have ended.
+    /// Collects children that have ended.
     pub(super) fn reap(&mut self) {
         while let Ok(Some(ExitedChild { pid, code, signal })) = subreaper::reap() {
             if pid == self.pid {
@@ -149,7 +149,7 @@ impl Started {
         }
     }
 
-    /// True if the line that was waited for has come.
+    /// True if the expected line has appeared.
     pub(super) fn has_said_it(&self) -> bool {
         self.outputs.iter().any(Output::has_said_it)
     }
@@ -165,13 +165,13 @@ impl Started {
         })
     }
 
-    /// Errors say more than what was printed otherwise.
+    /// Errors are more informative than other output.
     fn last_line(&self) -> Option<String> {
         let [standard, errors] = &self.outputs;
         errors.last_line().or_else(|| standard.last_line())
     }
 
-    /// Notes the files whose code the program and its descendants have mapped.
+    /// Records the files whose code the program and its descendants have mapped.
     pub(super) fn note_libraries(&mut self) {
         for pid in subreaper::descendants() {
             self.mapped.extend(files::mapped(pid));
@@ -180,17 +180,17 @@ impl Started {
         self.mapped.dedup();
     }
 
-    /// Sends a signal to the program and to those of its processes that are in its group.
+    /// Sends a signal to the process group of the program.
     pub(super) fn signal(&self, signal: i32) {
         subreaper::signal_group(self.pid, signal);
     }
 
-    /// Ends the program without asking.
+    /// Kills the program.
     pub(super) fn kill(&self) {
         self.signal(libc::SIGKILL);
     }
 
-    /// The same with everything that it has started.
+    /// Kills the program and its descendants.
     pub(super) fn kill_all(&self) {
         self.kill();
         for pid in subreaper::descendants() {
@@ -198,8 +198,8 @@ impl Started {
         }
     }
 
-    /// Ends the program if it still runs, and every other descendant. Returns the names of those that did not end when
-    /// the program had.
+    /// Ends the program if it still runs, and every other descendant. Returns the names of those that did not end with
+    /// the program.
     pub(super) fn end_all(&mut self) -> Vec<String> {
         let started = Instant::now();
         let mut left: Vec<(u32, String)> = Vec::new();
@@ -225,8 +225,7 @@ impl Started {
         left.into_iter().map(|(_, name)| name).collect()
     }
 
-    /// Writes what was kept of the output, of which each stream may have `most` bytes, to files whose names begin with
-    /// `path`.
+    /// Writes the kept output, up to `most` bytes per stream, to files whose names begin with `path`.
     pub(super) fn keep_output(&self, path: &Path, most: u64) -> KeptOutput {
         debug_assert!(self.outputs.iter().all(|one| one.kept_bytes() <= most));
         let mut result = KeptOutput::default();
@@ -235,7 +234,7 @@ impl Started {
             let (printed, kept) = output.kept();
             (result.printed[index], result.kept[index]) = (printed, output.kept_bytes());
             if printed > 0 {
-                // What cannot be kept is not worth the record of the run.
+                // A failure to keep output must not fail the run.
                 let _ = fs::write(path.with_extension(ending), kept);
             }
         }
@@ -244,7 +243,7 @@ impl Started {
     }
 }
 
-/// Starts a command in a group of its own that ends with this process.
+/// Starts a command in a new process group that ends with this process.
 fn spawn(command: &mut Command) -> io::Result<Child> {
     command
         .stdout(Stdio::piped())
@@ -265,7 +264,7 @@ fn read_outputs(child: &mut Child, most: u64, wanted: Option<String>) -> io::Res
     ])
 }
 
-/// Writes to a standard input for as long as somebody reads it.
+/// Writes to a standard input as long as it is read.
 fn feed(mut input: ChildStdin) -> io::Result<()> {
     let write = move || {
         let block = vec![b'x'; BLOCK];
@@ -286,7 +285,7 @@ fn name_of(pid: u32) -> String {
     }
 }
 
-/// What a command prints about its version: the first of it.
+/// The beginning of the output of a version command.
 pub(super) fn version(words: &[String], env: &[(String, String)], folder: &Path) -> Option<String> {
     let (name, arguments) = words.split_first()?;
     let mut command = Command::new(files::find(name, env)?);

@@ -1,4 +1,4 @@
-//! The wait until a program is ready, and who listens where in the network namespace of this process, by /proc/net.
+//! Waits until a program is ready, and finds listening sockets in the network namespace of this process from /proc/net.
 
 use super::{Channel, LOOK, Runner};
 use narrows_cell::{Readiness, RunError};
@@ -12,12 +12,12 @@ pub(super) const UDP: &str = "udp";
 const LISTENS: &str = "0A";
 const BOUND: &str = "07";
 
-/// True if something listens on a port.
+/// True if a socket listens on a port.
 pub(super) fn listens(protocol: &str, port: u16) -> bool {
     ports(protocol).contains(&port)
 }
 
-/// What there is in place of a socket that listens there, as part of a sentence.
+/// The listening sockets found instead, as part of a sentence.
 pub(super) fn missing(protocols: &[&str], port: u16) -> String {
     let upper = |name: &str| name.to_uppercase();
     let others: Vec<String> = [TCP, UDP]
@@ -37,7 +37,7 @@ pub(super) fn missing(protocols: &[&str], port: u16) -> String {
     )
 }
 
-/// The ports on which something listens, in order.
+/// The ports with listening sockets, in order.
 fn ports(protocol: &str) -> Vec<u16> {
     let tables = [protocol.to_owned(), format!("{protocol}6")];
     let mut found: Vec<u16> = tables
@@ -64,7 +64,7 @@ fn read(table: &str) -> Vec<u16> {
 }
 
 impl Runner<'_> {
-    /// Waits until the process that starts ahead is ready.
+    /// Waits until the process that starts before the run is ready.
     pub(super) fn until_ready(&mut self, channel: &mut Channel) -> Result<(), RunError> {
         let limit = clock::mono_ns() + self.program.limits.ready_ns;
         loop {

@@ -6,7 +6,7 @@ use narrows_cell::{Readiness, RunError};
 use narrows_sys::subreaper;
 
 impl Runner<'_> {
-    /// The error of a process that ended before something.
+    /// The error of a process that ended before it was ready or needed.
     pub(super) fn ended_too_soon(&mut self, before: &str) -> RunError {
         let who = self.who();
         let Some(started) = &mut self.started else {

@@ -13,15 +13,15 @@ use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Bytes of one transfer on their way into the send buffer.
+/// Bytes of one transfer that are written to the send buffer.
 #[derive(Debug)]
 struct Piece {
     header: [u8; TransferHeader::LENGTH],
-    /// Taken by the kernel so far.
+    /// Bytes accepted by the kernel so far.
     sent: u64,
-    /// All there will be.
+    /// Total bytes.
     total: u64,
-    /// May be sent.
+    /// Bytes that may be sent.
     granted: u64,
 }
 
@@ -38,11 +38,11 @@ struct Connection {
     established: bool,
     /// Transfers to be sent, in order.
     up: VecDeque<Piece>,
-    /// Transfers whose answers are awaited, and how much of each is left.
+    /// Transfers whose answers are awaited, with the remaining bytes of each.
     down: VecDeque<(u32, u64)>,
-    /// The application has asked for its end.
+    /// True if the application has requested its end.
     closing: bool,
-    /// Our half has ended.
+    /// True if our half has ended.
     ended: bool,
 }
 
@@ -54,9 +54,9 @@ impl Connection {
     }
 }
 
-/// The reason for which a connection is over.
+/// The reason for the end of a connection.
 enum End {
-    /// It came to its end.
+    /// Regular end.
     Regular,
     /// The peer or the network broke it.
     Broken(io::Error),
@@ -71,9 +71,9 @@ pub(in super::super) struct Client<'a> {
     opened: u32,
     totals: Totals,
     outcome: EndpointOutcome,
-    /// Zeros, with a header in front at times.
+    /// Zeros, sometimes with a header in front.
     data: Vec<u8>,
-    /// Connections with more to read than one turn allows.
+    /// Connections with more data to read than one turn allows.
     again: Vec<u64>,
 }
 
@@ -96,7 +96,7 @@ impl<'a> Client<'a> {
         })
     }
 
-    /// Plays its part until the flow stops (if it sends the data) or the run ends.
+    /// Runs until the flow stops (if it sends the data) or the run ends.
     pub(in super::super) fn run(
         mut self,
         clock: &RunClock,
@@ -160,7 +160,7 @@ impl<'a> Client<'a> {
         Ok(self.outcome)
     }
 
-    /// Does what the application has asked for at `at`.
+    /// Carries out an action that the application requested at `at`.
     fn perform(
         &mut self,
         at: Time,
@@ -178,7 +178,7 @@ impl<'a> Client<'a> {
                     return Ok(());
                 };
                 if !transfer.is_open() && connection.up.is_empty() && connection.down.is_empty() {
-                    // Ends of transfers are not to wait for more data.
+                    // Ends of transfers must not wait for more data.
                     let _ = socket::set_no_delay(connection.fd.as_fd());
                 }
                 let header = TransferHeader {
@@ -255,7 +255,7 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Does everything that can be done for a connection now.
+    /// Makes all progress that is possible for a connection now.
     fn progress(&mut self, number: u32, now: Time, source: &mut Source) {
         let Some(connection) = self.connections.get_mut(&number) else {
             return;
@@ -300,7 +300,7 @@ impl<'a> Client<'a> {
     }
 }
 
-/// Reads and writes as much as is possible now; `completed` is told of finished answers.
+/// Reads and writes as much as possible now; `completed` is called for finished answers.
 fn advance(
     connection: &mut Connection,
     data: &mut [u8],
@@ -351,7 +351,7 @@ fn advance(
     Ok(Turn::HasMore)
 }
 
-/// Gives the kernel what it takes of what may be sent.
+/// Writes as much as may be sent and the kernel accepts.
 fn write(up: &mut VecDeque<Piece>, fd: &OwnedFd, data: &mut [u8]) -> io::Result<()> {
     while let Some(piece) = up.front_mut() {
         if piece.sent == piece.total {

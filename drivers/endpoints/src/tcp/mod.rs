@@ -1,8 +1,8 @@
 //! Flows of the kernel's TCP: `linux:NAME`, with any number of connections.
 //!
-//! The client runs the application and connects to the server's port as it is told to; the server
-//! takes what comes and answers what a [`TransferHeader`](narrows_traffic::TransferHeader) asks
-//! for. Whichever of the two sends the data is sampled and stops with the flow.
+//! The client runs the application and connects to the server's port as it requests; the server accepts connections and
+//! sends the answers that a [`TransferHeader`](narrows_traffic::TransferHeader) asks for. The one that sends the data
+//! is sampled and stops with the flow.
 
 mod client;
 mod sample;
@@ -20,15 +20,15 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// Bytes per write.
 const WRITE: usize = 256 * 1024;
-/// Bytes taken from the receive buffer per call.
+/// Bytes read from the receive buffer per call.
 const READ: usize = 4 << 20;
 /// Reads per event, so that one fast connection leaves time for the others.
 const READS: usize = 8;
 /// Data of an endless transfer that wake the reader: 1 ms at 1 Gbit/s.
 const BULK_MARK: u32 = 128 * 1024;
 
-/// A TCP socket with everything set that the flow wants, neither bound nor connected. The end that receives
-/// the data works with another congestion control, too, if its kernel has not this one.
+/// A TCP socket with all settings of the flow, neither bound nor connected. The end that receives the data also works
+/// with another congestion control, if its kernel lacks this one.
 fn open(task: &EndpointTask, name: Option<&str>) -> Result<OwnedFd, RunError> {
     let flow = task.flow;
     let socket = socket::tcp().could_not("open a TCP socket")?;
@@ -57,17 +57,16 @@ fn receive_window(task: &EndpointTask) -> Option<u64> {
     task.window().filter(|_| task.role == Role::Receiver)
 }
 
-/// Limits the window again. Kernels since 6.12 work it out anew from the receive buffer whenever
-/// segments of another size arrive (tcp_measure_rcv_mss), and forget what was asked for.
+/// Limits the window again. Kernels since 6.12 recompute it from the receive buffer whenever segments of another size
+/// arrive (tcp_measure_rcv_mss), and discard the limit.
 fn limit_window(fd: BorrowedFd, window: Option<u64>) {
     if let Some(window) = window {
-        // It was accepted when the socket was made.
+        // It was accepted when the socket was created.
         let _ = socket::set_window_clamp(fd, window);
     }
 }
 
-/// Takes what has arrived out of the receive buffer; `None` when there is nothing now, 0 at the end
-/// of the stream.
+/// Discards the data in the receive buffer; `None` if it is empty, 0 at the end of the stream.
 fn discard(fd: BorrowedFd, limit: u64) -> io::Result<Option<usize>> {
     match socket::discard(fd, limit.min(READ as u64) as usize) {
         Ok(length) => Ok(Some(length)),
@@ -78,15 +77,15 @@ fn discard(fd: BorrowedFd, limit: u64) -> io::Result<Option<usize>> {
 
 /// The end of a turn of a connection.
 enum Turn {
-    /// Nothing to do until the kernel reports something.
+    /// Nothing to do until the next event.
     Waits,
-    /// There is more to read.
+    /// More data can be read.
     HasMore,
     /// Both halves have ended.
     Over,
 }
 
-/// Ends the connections that are `left` when a flow stops, and adds to `outcome` what all of them have counted.
+/// Ends the connections that are `left` when a flow stops, and adds the counters of all to `outcome`.
 fn abort<'a>(
     left: impl Iterator<Item = BorrowedFd<'a>>,
     role: Role,
@@ -95,7 +94,7 @@ fn abort<'a>(
 ) -> Result<(), RunError> {
     for fd in left {
         totals.add(fd);
-        // The flow is stopped and not finished: what is left is not to be delivered.
+        // The flow is stopped and not finished: remaining data must not be delivered.
         socket::abort_on_close(fd).could_not("abort a connection")?;
     }
     match role {
@@ -105,7 +104,7 @@ fn abort<'a>(
     Ok(())
 }
 
-/// The congestion control that the socket of a sender uses, and whether that is what was wanted.
+/// Checks the congestion control that the socket of a sender uses.
 fn read_back(
     fd: BorrowedFd,
     task: &EndpointTask,

@@ -26,7 +26,7 @@ pub(super) struct Totals {
 }
 
 impl Totals {
-    /// Adds what the kernel knows of a connection, just before it is closed.
+    /// Adds the kernel's counters of a connection, just before it is closed.
     pub(super) fn add(&mut self, fd: BorrowedFd) {
         let mut buffer = [0; BUFFER];
         let Ok(bytes) = socket::tcp_info(fd, &mut buffer) else {
@@ -63,12 +63,12 @@ impl Totals {
         outcome.limits.sndbuf_us = self.limits.sndbuf_us;
     }
 
-    /// The counters of the end that receives them.
+    /// The counters of the end that receives the data.
     pub(super) fn receiver(&self, outcome: &mut EndpointOutcome) {
         outcome.receiver = ReceiverCounters {
             received_packets: Some(self.received_packets),
             received_bytes: None,
-            // What arrived after the last read is delivered too.
+            // Data that arrived after the last read are delivered as well.
             goodput_bytes: Some(self.received_bytes),
             ..ReceiverCounters::default()
         };
@@ -77,10 +77,9 @@ impl Totals {
 
 /// Takes samples of the state of a flow's connections at regular times.
 ///
-/// As long as a flow has had one connection, a sample is that connection's state. With several, it
-/// is their sum (windows, bytes, rates), the mean of their round-trip times and the least of their
-/// minima; thresholds and modes have no sum and are left out. Bytes delivered and retransmitted
-/// include those of connections that have ended.
+/// As long as a flow has had one connection, a sample is that connection's state. With several, it is their sum
+/// (windows, bytes, rates), the mean of their round-trip times and the minimum of their minima; thresholds and modes
+/// have no sum and are omitted. Bytes delivered and retransmitted include those of connections that have ended.
 pub(super) struct Sampler {
     pub(super) times: SampleTimes,
     buffer: [u8; BUFFER],
@@ -123,7 +122,7 @@ impl Sampler {
             }
             outcome.states.push(StateSample::from(row));
             if let Some(marked) = info.delivered_ce().filter(|&packets| packets > 0) {
-                // What the acknowledgements said: with classic ECN more than the queue marked.
+                // Marks reported by acknowledgements: with classic ECN more than the queue marked.
                 let name = "marked_packets".to_owned();
                 outcome.traces.push((now.ns(), name, f64::from(marked)));
             }
@@ -139,7 +138,7 @@ impl Sampler {
     }
 }
 
-/// The state of several connections together.
+/// The combined state of several connections.
 #[derive(Default)]
 struct Sum {
     row: StateRow,
@@ -193,7 +192,8 @@ fn state(now: Time, info: &TcpInfo) -> StateRow {
         .rtt_us()
         .filter(|&us| us > 0)
         .map(|us| u64::from(us) * 1000);
-    // The kernel tells the smoothed round-trip time only, and how many packets are lost now, not ever.
+    // The kernel only reports the smoothed round-trip time, and the number of packets that are currently lost, not the
+    // total.
     StateRow {
         time_ns: now.ns(),
         cwnd_bytes: info.snd_cwnd().map(bytes),

@@ -1,4 +1,4 @@
-//! The end that takes what comes and answers what is asked for.
+//! The end that accepts connections and answers requests.
 
 use super::super::clock::{EventLoop, RunClock};
 use super::super::{Channel, EndpointOutcome, EndpointTask, Role};
@@ -11,20 +11,20 @@ use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Key of the listening socket; connections have those of their numbers.
+/// Key of the listening socket; connections use their numbers.
 const LISTENER: u64 = u64::MAX - 1;
 
 /// One accepted connection.
 struct Connection {
     fd: OwnedFd,
-    /// The header of the next transfer, as far as it has arrived.
+    /// The arrived part of the header of the next transfer.
     header: [u8; TransferHeader::LENGTH],
     arrived: usize,
-    /// The transfer that is arriving, and what is left of it.
+    /// The transfer that is arriving, and its remaining bytes.
     body: Option<(TransferHeader, u64)>,
     /// Bytes of answers that are not in the send buffer yet.
     owed: u64,
-    /// The client has ended its half.
+    /// True if the client has ended its half.
     ended: bool,
     /// Limit of its window.
     window: Option<u64>,
@@ -51,7 +51,7 @@ impl<'a> Server<'a> {
         task: &'a EndpointTask<'a>,
         name: Option<&'a str>,
     ) -> Result<Self, RunError> {
-        // Accepted connections inherit what is set on the listening socket.
+        // Accepted connections inherit the settings of the listening socket.
         let listener = open(task, name)?;
         socket::bind(listener.as_fd(), task.server()).could_not("bind the flow's port")?;
         socket::listen(listener.as_fd(), socket::BACKLOG).could_not("listen on the flow's port")?;
@@ -121,7 +121,7 @@ impl<'a> Server<'a> {
             let fd = match socket::accept(self.listener.as_fd()) {
                 Ok(fd) => fd,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // The client is gone already.
+                // The client has ended already.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => return Err(error).could_not("accept a connection"),
             };
@@ -137,13 +137,13 @@ impl<'a> Server<'a> {
                 window: self.window,
             };
             self.connections.insert(self.accepted, connection);
-            // What has arrived before it was watched is not reported.
+            // Data that arrived before it was monitored are not reported.
             self.again.push(self.accepted);
             self.accepted += 1;
         }
     }
 
-    /// Does everything that can be done for a connection now.
+    /// Makes all progress that is possible for a connection now.
     fn progress(&mut self, key: u64, clock: &RunClock) {
         let Some(connection) = self.connections.get_mut(&key) else {
             return;
@@ -164,7 +164,7 @@ impl<'a> Server<'a> {
         if let Some(connection) = connection {
             self.totals.add(connection.fd.as_fd());
         }
-        // A reset is how a sender stops, and that the client tells.
+        // A sender stops with a reset, which the client reports.
         let reset = |error: &io::Error| {
             matches!(
                 error.kind(),
@@ -179,7 +179,7 @@ impl<'a> Server<'a> {
 }
 
 impl Connection {
-    /// Reads and writes as much as is possible now; `complete` is told of transfers without an
+    /// Reads and writes as much as possible now; `complete` is called for transfers without an
     /// answer whose last byte has arrived.
     fn advance(&mut self, zeros: &[u8], mut complete: impl FnMut(u32)) -> io::Result<Turn> {
         let mut more = true;
@@ -207,7 +207,7 @@ impl Connection {
         })
     }
 
-    /// Reads once; `false` if nothing was there.
+    /// Reads once; `false` if there were no data.
     fn read(&mut self, complete: &mut impl FnMut(u32)) -> io::Result<bool> {
         let length = if let Some((_, left)) = &mut self.body {
             let Some(length) = discard(self.fd.as_fd(), *left)? else {
@@ -231,8 +231,9 @@ impl Connection {
         }
         if self.body.is_none() && self.arrived == TransferHeader::LENGTH {
             self.arrived = 0;
-            let header = TransferHeader::decode(&self.header)
-                .ok_or_else(|| io::Error::other("what arrived is no transfer of ours"))?;
+            let header = TransferHeader::decode(&self.header).ok_or_else(|| {
+                io::Error::other("the data that arrived are not a transfer of Narrows")
+            })?;
             if header.transfer.is_open() && self.window.is_none() {
                 // A wake-up per packet would cost the machine more than the packet.
                 let _ = socket::set_receive_mark(self.fd.as_fd(), BULK_MARK);

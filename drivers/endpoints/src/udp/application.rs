@@ -14,7 +14,8 @@ use narrows_units::{Stream, Time};
 use std::os::fd::AsFd;
 
 impl Node<'_> {
-    /// Does what the application has asked for at `at`; returns the connection that it concerns.
+    /// Carries out an action that the application requested at `at`; returns the connection that it
+    /// concerns.
     pub(super) fn perform(
         &mut self,
         at: Time,
@@ -85,7 +86,7 @@ impl Node<'_> {
     }
 }
 
-/// The server has all of a transfer: it is complete, or is answered.
+/// The server has received all of a transfer: it is complete, or is answered.
 pub(super) fn answer(
     connection: &mut Connection,
     header: &TransferHeader,
@@ -126,7 +127,7 @@ fn sender(
         (_, true) => format!("flow/{flow}/{connection}/down"),
     };
     let SchemeRef::Native(scheme, params) = &task.flow.scheme else {
-        return Err(RunError::Internal("this scheme is not one of ours".into()));
+        return Err(RunError::Internal("this scheme is not a native one".into()));
     };
     let random = Stream::new(task.cell.seed, &name);
     Sender::new(

@@ -1,4 +1,4 @@
-//! One connection of our transport: a sender of our stream and a receiver of the peer's.
+//! One connection of our transport: a sender of the local stream and a receiver of the peer's.
 
 use super::stream::{HeaderReader, HeaderWriter};
 use crate::link::SocketEndpoint;
@@ -8,28 +8,28 @@ use std::collections::VecDeque;
 
 /// The state machines of one connection.
 pub(super) struct Connection {
-    /// Number given by the application; at the server unknown until a transfer has told.
+    /// Number assigned by the application; at the server unknown until a transfer arrives.
     pub(super) number: Option<u32>,
-    /// Our stream; absent at the server until there is something to answer.
+    /// The local stream; absent at the server until there is an answer to send.
     pub(super) sender: Option<Sender>,
     /// The peer's stream.
     pub(super) receiver: Receiver,
-    /// Headers in our stream, at the client.
+    /// Headers in the local stream, at the client.
     pub(super) written: HeaderWriter,
-    /// Headers in the peer's stream, at the server, if all of it arrives.
+    /// Headers in the peer's stream, at the server, if the stream is reliable.
     pub(super) headers: Option<HeaderReader>,
-    /// End of our stream so far, in bytes.
+    /// End of the local stream so far, in bytes.
     pub(super) end: u64,
     /// At the client: transfers whose answers are awaited, and the byte of the peer's stream at which they end.
     pub(super) awaited: VecDeque<(u32, u64)>,
     /// End of the last answer, in bytes.
     pub(super) awaited_end: u64,
-    /// The application has asked for its end.
+    /// True if the application has requested its end.
     pub(super) closing: bool,
 }
 
 impl Connection {
-    /// A connection without a stream of ours; with `headers` the peer's is searched for those of transfers.
+    /// A connection without a local stream; with `headers` the peer's stream is searched for transfer headers.
     pub(super) fn new(number: Option<u32>, receiver: Receiver, headers: bool) -> Self {
         Connection {
             number,
@@ -44,12 +44,12 @@ impl Connection {
         }
     }
 
-    /// True if everything that was begun is through and acknowledged.
+    /// True if all transfers are complete and acknowledged.
     pub(super) fn is_idle(&self) -> bool {
         self.awaited.is_empty() && self.sender.as_ref().is_none_or(Sender::is_complete)
     }
 
-    /// True if acknowledgements are all that arrives, and the next packet waits for its time and not for them.
+    /// True if only acknowledgements arrive, and the next packet waits for its time and not for them.
     pub(super) fn is_paced(&self) -> bool {
         self.sender.as_ref().is_some_and(Sender::is_pacing_limited)
             && self.receiver.counters().received_packets == 0

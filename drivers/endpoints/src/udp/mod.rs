@@ -1,9 +1,8 @@
-//! Flows of our own transport: the core's senders and receivers over UDP sockets, with any number
-//! of connections.
+//! Flows of our transport: the core's senders and receivers over UDP sockets, with any number of connections.
 //!
-//! A connection is a pair of ports. The first one uses the flow's port on both hosts, so that the
-//! server has its socket before anything arrives; the others start at ephemeral ports, and the
-//! server makes a connected socket when it first hears from one.
+//! A connection is a pair of ports. The first one uses the flow's port on both hosts, so that the server has its socket
+//! before the first packet arrives; the others start at ephemeral ports, and the server creates a connected socket when
+//! the first packet from one arrives.
 
 mod application;
 mod connection;
@@ -27,13 +26,13 @@ use std::io;
 use std::net::SocketAddrV4;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Acknowledgements wait so long for the next packet of a sender whose packets wait for their time alone. They change
-/// nothing about that packet, and count from when the kernel has seen them, so that only timers which they set
-/// can be late by this. A wake-up for each would cost more than all the rest.
+/// Maximum time for which acknowledgements wait for the next packet of a sender that is only limited by pacing. They do
+/// not affect that packet, and count from their kernel receive time, so that only timers which they set can be late by
+/// this. A wake-up for each would cost more than all other work.
 const NAP: Span = Span::from_us(250);
-/// Key of the socket on which the server first hears from connections.
+/// Key of the socket on which first packets of connections arrive at the server.
 const LISTENER: u64 = u64::MAX - 1;
-/// The server forgets a connection that has had nothing to do for so long.
+/// Idle time after which the server removes a connection.
 const IDLE: Span = Span::from_ms(20_000);
 
 fn open(task: &EndpointTask) -> Result<OwnedFd, RunError> {
@@ -46,11 +45,11 @@ fn open(task: &EndpointTask) -> Result<OwnedFd, RunError> {
 pub(super) struct Node<'a> {
     task: &'a EndpointTask<'a>,
     client: bool,
-    /// Parameters of our streams, and of the peer's.
+    /// Parameters of the local streams, and of the peer's.
     configs: [Config; 2],
     first: Option<OwnedFd>,
     listener: Option<OwnedFd>,
-    /// By key: the client's are the numbers of connections.
+    /// By key; at the client, keys are the numbers of connections.
     links: BTreeMap<u64, Link<Connection>>,
     /// At the server: keys by the peer's address.
     peers: BTreeMap<SocketAddrV4, u64>,
@@ -102,7 +101,7 @@ impl<'a> Node<'a> {
         Ok(node)
     }
 
-    /// Plays its part until the flow stops (if it sends the data) or the run ends.
+    /// Runs until the flow stops (if it sends the data) or the run ends.
     pub(super) fn run(
         mut self,
         clock: &RunClock,
@@ -123,9 +122,9 @@ impl<'a> Node<'a> {
             source.notify(flow.start, TrafficEvent::Start);
         }
         let mut samples = SampleTimes::new(flow.start, cell.sample);
-        // Connections to which something has happened, or that have something to do.
+        // Connections with events, or with work to do.
         let mut hot: Vec<u64> = self.links.keys().copied().collect();
-        // Those of them that had more to say than one batch.
+        // Connections among them with more than one batch.
         let mut eager: Vec<u64> = Vec::new();
         let mut now = clock.now();
         while now < end {
@@ -164,7 +163,7 @@ impl<'a> Node<'a> {
                 clock.sleep_until(until);
             }
             sleeper.wait(clock, until, channel)?;
-            // Only sockets that have something are read, and once: what is left in one is reported again.
+            // Only readable sockets are read, and once: remaining data are reported again.
             hot.clear();
             hot.extend(sleeper.ready().filter(|&key| key != LISTENER));
             for &key in &hot {
@@ -183,7 +182,7 @@ impl<'a> Node<'a> {
         }
         self.take_rest(clock, source.as_mut())?;
         if sends {
-            // The sockets stay: late acknowledgements would otherwise be answered with ICMP.
+            // The sockets stay open: late acknowledgements would otherwise be answered with ICMP.
             for link in self.links.values() {
                 sleeper.forget(link.socket())?;
             }
@@ -205,12 +204,12 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The server has a socket for one more connection; returns its key.
+    /// Adds a socket for a new connection at the server; returns its key.
     fn meet(&mut self, fd: OwnedFd, peer: SocketAddrV4) -> u64 {
         let key = self.next_key;
         self.next_key += 1;
         let config = &self.configs[1];
-        // Where nothing is repeated the heads of transfers may be lost, and nobody waits for a transfer's end.
+        // Without retransmissions the headers of transfers may be lost, and transfers have no end to wait for.
         let connection = Connection::new(None, Receiver::new(config), config.reliable);
         self.links.insert(key, Link::new(fd, connection));
         self.peers.insert(peer, key);
@@ -252,7 +251,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Takes what has arrived in time and was not looked at before the end.
+    /// Takes datagrams that arrived in time but were not read before the end.
     fn take_rest(
         &mut self,
         clock: &RunClock,
@@ -265,7 +264,7 @@ impl<'a> Node<'a> {
         Ok(())
     }
 
-    /// Takes one batch of what has arrived on a connection, and sees what it completes.
+    /// Takes one batch of datagrams of a connection, and handles the transfers that they complete.
     fn receive(
         &mut self,
         key: u64,
@@ -300,7 +299,7 @@ impl<'a> Node<'a> {
                 )?,
                 Ok(None) => break,
                 Err(()) => {
-                    let text = "what arrived is no transfer of ours".to_owned();
+                    let text = "the data that arrived are not a transfer of Narrows".to_owned();
                     self.outcome.problem.get_or_insert(text);
                     connection.headers = None;
                 }
@@ -309,7 +308,7 @@ impl<'a> Node<'a> {
         Ok(found)
     }
 
-    /// Forgets connections that are to end and have nothing left to do.
+    /// Removes connections that have to end and are idle.
     fn retire(&mut self, hot: &[u64], now: Time) {
         let done = |link: &Link<Connection>| link.endpoint.is_idle() && link.endpoint.closing;
         for &key in hot {
@@ -320,7 +319,7 @@ impl<'a> Node<'a> {
         if self.client || self.links.len() < 64 {
             return;
         }
-        // The client does not say when it is done with a connection.
+        // The client does not signal the end of a connection.
         let idle =
             |link: &Link<Connection>| link.endpoint.is_idle() && now.since(link.active) > IDLE;
         let gone: Vec<u64> = self
@@ -334,7 +333,7 @@ impl<'a> Node<'a> {
         self.peers.retain(|_, key| self.links.contains_key(key));
     }
 
-    /// Counts what a connection did, and forgets it.
+    /// Adds the counters of a connection, and removes it.
     fn close(&mut self, key: u64) {
         if let Some(link) = self.links.remove(&key) {
             self.count(&link);
@@ -349,7 +348,7 @@ impl<'a> Node<'a> {
         self.past.add_receiver(&link.endpoint.receiver);
     }
 
-    /// The state of the only connection there has been, or of all together.
+    /// The state of the only connection so far, or the combined state of all.
     fn sample(&mut self, now: Time) {
         let began = if self.client {
             self.opened
@@ -375,7 +374,7 @@ impl<'a> Node<'a> {
             self.count(link);
         }
         if sends {
-            // What left the socket, acknowledgements of requests included.
+            // Packets that left the socket, including acknowledgements of requests.
             let [packets, bytes] = self.buffers.sending.sent;
             (self.past.sender.sent_packets, self.past.sender.sent_bytes) = (packets, bytes);
             self.outcome.sender = sender_counters(&self.past.sender);

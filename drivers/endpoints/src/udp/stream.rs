@@ -1,8 +1,7 @@
-//! Heads of transfers inside the streams of our transport, whose other bytes are all zero.
+//! Headers of transfers inside the streams of our transport, whose other bytes are all zero.
 //!
-//! The client writes a [`TransferHeader`] where each transfer begins. The server does not know where
-//! that is before the transfers ahead have arrived in full, so it keeps whatever is not zero until
-//! then.
+//! The client writes a [`TransferHeader`] where each transfer begins. The server does not know these positions before
+//! the preceding transfers have arrived completely, so it keeps all non-zero bytes until then.
 
 use narrows_traffic::TransferHeader;
 use std::collections::BTreeMap;
@@ -10,7 +9,7 @@ use std::collections::BTreeMap;
 /// The transfer headers in a client's stream, which is zero elsewhere.
 #[derive(Debug, Default)]
 pub(super) struct HeaderWriter {
-    /// Positions and heads, in rising order.
+    /// Positions and headers, in increasing order.
     heads: Vec<(u64, [u8; TransferHeader::LENGTH])>,
 }
 
@@ -20,7 +19,7 @@ impl HeaderWriter {
         self.heads.push((offset, header.encode()));
     }
 
-    /// Fills in what the stream holds from `offset` on; `payload` is zero before.
+    /// Fills in the content of the stream from `offset`; `payload` is initially zero.
     pub(super) fn fill(&self, offset: u64, payload: &mut [u8]) {
         let length = TransferHeader::LENGTH as u64;
         let end = offset + payload.len() as u64;
@@ -38,7 +37,7 @@ impl HeaderWriter {
 pub(super) struct HeaderReader {
     /// Bytes that are not zero, by position.
     chunks: BTreeMap<u64, Vec<u8>>,
-    /// Where the transfer begins that is arriving.
+    /// Start of the transfer that is arriving.
     start: u64,
     current: Option<TransferHeader>,
 }
@@ -46,7 +45,7 @@ pub(super) struct HeaderReader {
 impl HeaderReader {
     /// Data that start at `offset` have arrived.
     pub(super) fn note(&mut self, offset: u64, payload: &[u8]) {
-        // Nothing follows the head of a transfer without end.
+        // Nothing follows the header of an endless transfer.
         if self.current.is_some_and(|header| header.transfer.is_open()) {
             return;
         }
@@ -60,8 +59,8 @@ impl HeaderReader {
         }
     }
 
-    /// The next transfer that is complete when everything below `contiguous` has arrived; `Err` if
-    /// what arrived is no transfer.
+    /// The next transfer that is complete when everything below `contiguous` has arrived; `Err` if the data are not a
+    /// transfer.
     pub(super) fn next(&mut self, contiguous: u64) -> Result<Option<TransferHeader>, ()> {
         let length = TransferHeader::LENGTH as u64;
         if self.current.is_none() && contiguous >= self.start + length {
@@ -83,7 +82,7 @@ impl HeaderReader {
         }
         self.start += header.transfer.up;
         self.current = None;
-        // Chunks may reach into the next head.
+        // Chunks may reach into the next header.
         let start = self.start;
         self.chunks
             .retain(|&at, chunk| at + chunk.len() as u64 > start);

@@ -1,4 +1,4 @@
-//! Kernel settings of hosts: ours, and those that the cell asks for.
+//! Kernel settings of hosts: defaults, and those that the cell specifies.
 
 use super::RunError;
 use narrows_cell::Cell;
@@ -7,24 +7,24 @@ use narrows_sys::netns::{read_sysctl, write_sysctl};
 use std::collections::BTreeMap;
 use std::io;
 
-/// Ephemeral ports lie above those by which flows are known.
+/// Ephemeral ports are above those that identify flows.
 const EPHEMERAL_PORTS: &str = "32768 60999";
-/// What TCP of programs runs that choose nothing themselves.
+/// Congestion control of programs that do not choose one.
 const CONGESTION_CONTROL: &str = "net.ipv4.tcp_congestion_control";
 
-/// A host as the cell describes it.
+/// The description of a host in the cell.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HostPlan {
     /// Its name.
     pub name: String,
-    /// Largest IP packet of its interface in bytes, if the cell says so.
+    /// Maximum IP packet size of its interface in bytes, if the cell specifies it.
     pub mtu: Option<u32>,
-    /// Kernel settings by full name (`net.ipv4.tcp_sack`), in the order in which they are made.
+    /// Kernel settings by full name (`net.ipv4.tcp_sack`), in the order in which they are set.
     pub settings: Vec<(String, String)>,
 }
 
 impl HostPlan {
-    /// A host without wishes.
+    /// A host with default settings.
     pub fn named(name: &str) -> Self {
         HostPlan {
             name: name.to_owned(),
@@ -42,7 +42,7 @@ impl HostPlan {
         names.iter().zip(&cell.hosts).map(plan).collect()
     }
 
-    /// Hosts that flows of programs have for themselves, with the settings of those in whose place they are.
+    /// Private hosts of flows of programs, with the settings of the hosts that they replace.
     pub fn of_programs(cell: &Cell, plans: &[Self]) -> Vec<Self> {
         let mut found = Vec::new();
         for (flow, _) in cell.programs() {
@@ -51,7 +51,7 @@ impl HostPlan {
                 .into_iter()
                 .zip(cell.own_hosts(flow.flow).unwrap_or_default())
             {
-                // One that several flows share has been there already.
+                // A host that several flows share is already included.
                 if usize::from(host) == plans.len() + found.len() {
                     found.push(HostPlan {
                         name: format!("flow-{}-{end}", flow.flow),
@@ -63,14 +63,13 @@ impl HostPlan {
         found
     }
 
-    /// Makes our settings and those of the cell in the calling thread's namespace.
+    /// Sets the defaults and the settings of the cell in the calling thread's namespace.
     pub(super) fn configure(&self, buffer: u64, receive_cpus: u64) -> Result<(), RunError> {
         silence_ipv6();
         if receive_cpus != 0 {
-            // Otherwise the receiver's TCP runs inside the emulator's system calls, and takes more of
-            // its time than anything else. Interfaces made from now on have this mask; kernels
-            // before 6.3 and some sandboxes do not let a host have its own, and then it stays as
-            // it is.
+            // Otherwise the receiver's TCP runs inside the emulator's system calls, and takes most of its time.
+            // Interfaces created from now on have this mask; kernels before 6.3 and some sandboxes do not support it
+            // per host, and then it is unchanged.
             let groups = format!(
                 "{:08x},{:08x}",
                 receive_cpus >> 32,
@@ -85,12 +84,12 @@ impl HostPlan {
         choose_congestion_control()?;
         for (name, value) in &self.settings {
             write_sysctl(name, value).map_err(|error| self.explain(name, value, &error))?;
-            // Some values are cut to what the kernel allows, without a word.
+            // The kernel silently limits some values.
             let now = read_sysctl(name).unwrap_or_default();
             let wanted: Vec<&str> = value.split_ascii_whitespace().collect();
             if now != wanted.join(" ") {
                 return Err(RunError::Unavailable(format!(
-                    "host '{}': this kernel made '{now}' of the setting {name} = '{value}'",
+                    "host '{}': this kernel changed the setting {name} = '{value}' to '{now}'",
                     self.name
                 )));
             }
@@ -105,24 +104,23 @@ impl HostPlan {
                 format!("host '{host}': this kernel has no congestion control '{value}'"),
             ),
             io::ErrorKind::NotFound => RunError::Unavailable(format!(
-                "host '{host}': this kernel has no setting {name} that belongs to a host; leave it out"
+                "host '{host}': this kernel has no setting {name} per host; omit it"
             )),
             io::ErrorKind::PermissionDenied if name == CONGESTION_CONTROL => {
                 RunError::Unavailable(format!(
-                    "host '{host}': this machine allows '{value}' to no host; add it to net.ipv4.tcp_allowed_congestion_control"
+                    "host '{host}': this machine does not allow '{value}' in hosts; add it to net.ipv4.tcp_allowed_congestion_control"
                 ))
             }
             io::ErrorKind::PermissionDenied => RunError::Unavailable(format!(
-                "host '{host}': the setting {name} cannot be changed for one host alone; set it \
-                 for the whole machine, or leave it out"
+                "host '{host}': the setting {name} cannot be changed for one host alone; set it for the whole machine, or omit it"
             )),
             _ => RunError::Unavailable(format!(
-                "host '{host}': this kernel refuses '{value}' for the setting {name} ({error})"
+                "host '{host}': this kernel rejects '{value}' for the setting {name} ({error})"
             )),
         }
     }
 
-    /// Everything in the host that shapes TCP, as the kernel reports it, and what the cell has set.
+    /// All settings in the host that affect TCP, as the kernel reports them, and those of the cell.
     pub fn read_back(&self) -> BTreeMap<String, String> {
         let wished = self.settings.iter().map(|(name, _)| name.as_str());
         READ_BACK
@@ -134,18 +132,18 @@ impl HostPlan {
     }
 }
 
-/// Switches IPv6 off in the calling thread's namespace.
+/// Disables IPv6 in the calling thread's namespace.
 pub(super) fn silence_ipv6() {
     for name in [
         "net.ipv6.conf.all.disable_ipv6",
         "net.ipv6.conf.default.disable_ipv6",
     ] {
-        let _ = write_sysctl(name, "1"); // kernels without IPv6 have nothing to switch off
+        let _ = write_sysctl(name, "1"); // kernels without IPv6 have nothing to disable
     }
 }
 
-/// Settings made in each host. Metrics of earlier connections must not leak into later ones, and
-/// buffers must not limit what is being studied.
+/// Settings of each host. Metrics of earlier connections must not leak into later ones, and buffers must not limit the
+/// flows under study.
 fn defaults(buffer: u64) -> [(&'static str, String); 5] {
     [
         ("net.ipv4.tcp_no_metrics_save", "1".to_owned()),
@@ -157,16 +155,16 @@ fn defaults(buffer: u64) -> [(&'static str, String); 5] {
     ]
 }
 
-/// Gives the host Linux's own default, CUBIC, instead of this machine's: some programs choose their congestion control
-/// after connecting, and a connection that began with BBR stays paced. The kernel lets hosts have only what this
-/// machine allows everybody; Reno is always among that.
+/// Sets Linux's default, CUBIC, in the host instead of this machine's: some programs choose their congestion control
+/// after connecting, and a connection that began with BBR stays paced. The kernel allows in hosts only the congestion
+/// controls that this machine allows for all users, which always include Reno.
 fn choose_congestion_control() -> Result<(), RunError> {
     write_sysctl(CONGESTION_CONTROL, "cubic")
         .or_else(|_| write_sysctl(CONGESTION_CONTROL, "reno"))
         .could_not("choose the congestion control of a host")
 }
 
-/// Settings that are recorded of every host.
+/// Settings that are recorded for every host.
 const READ_BACK: &[&str] = &[
     CONGESTION_CONTROL,
     "net.ipv4.tcp_no_metrics_save",

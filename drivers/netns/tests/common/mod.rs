@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 const INSIDE: &str = "NARROWS_TEST_INSIDE";
 
-/// Far above what any of these tests takes, on a busy machine too.
+/// Far above the duration of any of these tests, even on a busy machine.
 const LIMIT: Duration = Duration::from_mins(3);
 
-/// Runs `body` in a network namespace of its own: the test program starts itself again there and
-/// executes only the test called `name`. Where the machine forbids namespaces, says so and passes.
+/// Runs `body` in a new network namespace: the test program starts itself again there and executes
+/// only the test called `name`. If the machine forbids namespaces, prints that and passes.
 pub(crate) fn in_private_network(name: &str, body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();

@@ -1,4 +1,4 @@
-//! The clocks of both hosts as one.
+//! Relates the clocks of both hosts.
 
 use super::peer::{ClockDiscipline, ClockReadings, PeerFolder};
 use narrows_cell::RunError;
@@ -7,11 +7,11 @@ use narrows_tunnel::merge::clocks;
 use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 
-/// Peers that start farther apart were not of one run: the second is started by the first one's clock.
+/// Maximum time between the starts of the peers of one run: the second is started by the first one's clock.
 const FARTHEST_START_NS: u64 = 10_000_000_000;
 
-/// Without a tunnel nothing has compared the clocks during the run: both peers started when they were ordered to, which
-/// is taken for the same moment, and their clocks are taken to run at the same rate.
+/// Without a tunnel the clocks were not compared during the run: both peers started on command, which is assumed to be
+/// at the same time, and their clocks are assumed to run at the same rate.
 fn assumed(readings: [ClockReadings; 2], duration: Time) -> Clocks {
     let mut clocks = Clocks::new(ClockConfig::default());
     for since in [0, duration.ns()] {
@@ -26,7 +26,7 @@ fn assumed(readings: [ClockReadings; 2], duration: Time) -> Clocks {
 
 /// The relation of the clocks, and time zero of the record.
 pub(super) struct ClockRelation {
-    /// Of host 1's clock to that of host 0.
+    /// Relation of host 1's clock to that of host 0.
     pub(super) fit: Fit,
     /// Readings of the clocks of both hosts.
     pub(super) readings: [ClockReadings; 2],
@@ -34,9 +34,9 @@ pub(super) struct ClockRelation {
     starts: [i64; 2],
     /// The earlier of the two, in ns.
     pub(super) zero: i64,
-    /// Largest bound of the error of their relation during the run.
+    /// Maximum error bound of their relation during the run.
     pub(super) error: Span,
-    /// Number of samples that were left out because no clocks differ by so much.
+    /// Number of samples that were excluded because no clocks differ by that much.
     pub(super) implausible: u64,
     /// Length of the run.
     pub(super) duration: Time,
@@ -46,7 +46,8 @@ impl ClockRelation {
     /// The relation by the datagrams that arrived at both peers.
     ///
     /// # Errors
-    /// [`RunError::Input`] if nothing arrived at one of them, if their stamps contradict each other, or if they are not of one run.
+    /// [`RunError::Input`] if no datagram arrived at one of them, if their stamps contradict each other, or if they are
+    /// not of one run.
     pub(super) fn of(peers: &[PeerFolder; 2], duration: Time) -> Result<Self, RunError> {
         let [here, there] = peers;
         let readings = [here.document.clocks, there.document.clocks];
@@ -111,7 +112,7 @@ impl ClockRelation {
         [from, from + Span::from_ns(self.duration.ns())]
     }
 
-    /// The time of the record when `since_ns` have passed since the start of `host` by its own clock.
+    /// The time of the record when `since_ns` have passed since the start of `host` by its clock.
     pub(super) fn time(&self, host: usize, since_ns: u64) -> u64 {
         let own = self.readings[host].at(since_ns);
         let reading = if host == 0 {
@@ -123,16 +124,16 @@ impl ClockRelation {
     }
 }
 
-/// The relation of the oscillators of two hosts if the programs that keep their clocks are right, for comparison with
-/// what the tunnel has measured: the second one's reading less the first one's, the most that this is wrong by,
-/// and how much faster the second one runs. Nothing unless both clocks are kept.
+/// The relation of the oscillators of two hosts according to their time services, for comparison with the tunnel's
+/// measurement: the second one's reading less the first one's, the error bound, and the relative rate of the second
+/// one. `None` unless both clocks are synchronised.
 pub(super) fn by_ntp([first, second]: [ClockDiscipline; 2]) -> Option<Value> {
     let behind = |kept: ClockDiscipline| Some(kept.real_ns?.saturating_sub(kept.raw_ns?));
     Some(json!({
-        // Both clocks that are kept show the same time, so the distances of the oscillators to them are compared.
+        // Both synchronised clocks show the same time, so the offsets of the oscillators from them are compared.
         "offset_ns": behind(first)?.saturating_sub(behind(second)?),
         "bound_ns": first.bound_ns?.saturating_add(second.bound_ns?),
-        // A clock that is made to run faster has an oscillator that is slow.
+        // A clock that is sped up has a slow oscillator.
         "drift_ppb": first.correction_ppb?.saturating_sub(second.correction_ppb?),
     }))
 }

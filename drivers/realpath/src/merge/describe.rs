@@ -1,4 +1,4 @@
-//! The description of a run between two hosts in its document, and the facts by which it is judged.
+//! The description of a run between two hosts in its document, and the facts for its judgement.
 
 use super::clocks::{ClockRelation, by_ntp};
 use super::packets::{OneWay, Packets, WAYS};
@@ -18,7 +18,7 @@ use std::path::Path;
 const TUNNEL: &str = "tunnel";
 /// Names of the hosts, as in every dumbbell.
 const HOSTS: [&str; 2] = ["sender", "receiver"];
-/// Members of `tunnel.json` that stand elsewhere in the record.
+/// Members of `tunnel.json` that are elsewhere in the record.
 const ELSEWHERE: [&str; 8] = [
     "format",
     "narrows",
@@ -69,7 +69,7 @@ impl SenderHost {
     }
 }
 
-/// Fills in what is known of hosts, clocks and tunnel.
+/// Fills in the facts about hosts, clocks and tunnel.
 pub(super) fn describe(
     run: &mut RunDocument,
     peers: &[PeerFolder; 2],
@@ -171,7 +171,7 @@ fn one_way(way: &OneWay) -> Value {
     })
 }
 
-/// The facts by which the run is judged, but for those of its endpoints.
+/// The facts for the judgement of the run, without those of its endpoints.
 pub(super) fn facts_of(
     cell: &Cell,
     peers: &[PeerFolder; 2],
@@ -218,7 +218,7 @@ fn host_facts(name: &'static str, peer: &PeerFolder, overhead: u32) -> HostMeasu
     HostMeasurements {
         name,
         stolen_ratio: peer.document.ticks().stolen_ratio(),
-        // The endpoints go by another clock.
+        // The endpoints use another clock.
         clock_step_ns: if peer.document.tunnel {
             peer.document.clock_step_ns
         } else {
@@ -245,7 +245,7 @@ fn host_facts(name: &'static str, peer: &PeerFolder, overhead: u32) -> HostMeasu
     }
 }
 
-/// Copies what the processes of both peers have printed. Each end of a flow has a name of its own.
+/// Copies the output of the processes of both peers. Each end of a flow has a distinct name.
 pub(super) fn copy_logs(peers: &[PeerFolder; 2], folder: &RecordFolder) -> Result<(), RunError> {
     for peer in peers {
         let from = peer.folder.join("logs");
@@ -262,7 +262,7 @@ pub(super) fn copy_logs(peers: &[PeerFolder; 2], folder: &RecordFolder) -> Resul
     Ok(())
 }
 
-/// Copies a file, or a folder of a program with what is in it. Nothing else is followed.
+/// Copies a file, or a folder of a program with its content. Links are not followed.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     let kind = fs::symlink_metadata(from)?.file_type();
     if kind.is_file() {

@@ -1,4 +1,4 @@
-//! The record of a run between two hosts, out of what its two peers have left.
+//! The record of a run between two hosts, made from the files of its two peers.
 //!
 //! ```text
 //! host 0: sent, arrived, tunnel.json, side.json \    /-> packets: both logs of each way, by one clock
@@ -6,12 +6,12 @@
 //! host 1: the same                              /    \-> flows: what both ends of each reported, by the same clock
 //! ```
 //!
-//! Times are those of host 0's clock since the first of the two hosts started. Sizes are those of the
-//! packets inside the tunnel, as in emulation. Of the path nothing is known but what came and went: its only
-//! element of each direction loses packets and holds them for as long as it likes.
+//! Times are those of host 0's clock since the first of the two hosts started. Sizes are those of the packets inside
+//! the tunnel, as in emulation. Nothing is known about the path except departures and arrivals: its only element per
+//! direction loses packets and holds them for arbitrary times.
 //!
-//! Peers without a tunnel have seen no packets. Their record has none, and `tunnel` in `run.json` is null; the flows are
-//! what their ends reported, and both peers are taken to have started at the same moment.
+//! Peers without a tunnel have not observed packets. Their record has none, and `tunnel` in `run.json` is null; the
+//! flows consist of the reports of their ends, and both peers are assumed to have started at the same time.
 
 mod clocks;
 mod describe;
@@ -32,12 +32,12 @@ use peer::PeerFolder;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Makes the record `out` of the folders that the peers of hosts 0 and 1 have left. `progress` is given how much
-/// of the run is written (time and length, in ns) and says whether to go on.
+/// Makes the record `out` from the folders of the peers of hosts 0 and 1. `progress` is called with the written part of
+/// the run (time and length, in ns) and returns whether to continue.
 ///
 /// # Errors
-/// A cell that is not of this plane, folders that are not those of one run, or a file system that refuses. A
-/// bad run is no error: its record says so.
+/// A cell that is not of this plane, folders that are not of one run, or errors of the file system. A bad run is not an
+/// error: its record says so.
 pub fn side_record(
     cell: &Cell,
     folders: [&Path; 2],
@@ -76,7 +76,7 @@ pub fn side_record(
     Ok(run)
 }
 
-/// What the hosts of programs have sent, by the clock of the record: each host has counted its own packets.
+/// The packets sent by the hosts of programs, by the clock of the record: each host has counted its packets.
 fn traffic_of(
     cell: &Cell,
     peers: &[PeerFolder; 2],
@@ -106,12 +106,12 @@ fn traffic_of(
     found
 }
 
-/// Names of the elements that stand for the path, there and back.
+/// Names of the elements that represent the path, forward and backward.
 fn path_names(cell: &Cell) -> Result<[String; 2], RunError> {
     let refuse = || {
         RunError::Input(format!(
             "the cell {} is not of a run between two hosts, whose network is a dumbbell with one element of kind \
-             '{REAL}' in each direction and no delays of its own",
+             '{REAL}' in each direction and no further delays",
             cell.id
         ))
     };

@@ -1,9 +1,9 @@
 //! The packets of both directions as the rows of a record.
 //!
-//! Logs have what was sent and what arrived, not what became of the rest. A packet that did not arrive
-//! although one of the same direction that was sent later did counts as dropped. Those sent after every
-//! packet that arrived were still on their way when the run ended, unless by then they had been longer than any
-//! packet of their direction has taken: a path that is dead until the end drops what it is given.
+//! Logs contain packets sent and arrivals, but not the fate of the rest. A packet that did not arrive although a later
+//! one of the same direction did counts as dropped. Those sent after all packets that arrived were still in flight when
+//! the run ended, unless they had been in flight for longer than any packet of their direction: a path that is dead
+//! until the end drops all packets.
 
 use super::clocks::ClockRelation;
 use super::peer::PeerFolder;
@@ -17,17 +17,17 @@ use narrows_tunnel::merge::{DirectionSummary, LogDirection, MergedPacket, is_res
 use narrows_tunnel::mtu::overhead;
 use std::net::SocketAddr;
 
-/// Which way the packets of each host travel.
+/// Direction of the packets of each host.
 pub(super) const WAYS: [Direction; 2] = [Direction::Forward, Direction::Backward];
-/// Why packets were dropped, as far as logs show.
+/// Reason of drops, as known from logs.
 const REASON: &str = "not_received";
-/// Packets that our own endpoints have sent before their stop may be stamped a little after it, by a tunnel that had
-/// to wait for a processor. The verifier allows as much after the end of a run.
+/// Packets that our endpoints sent before their stop may be stamped slightly later by a tunnel that had to wait for a
+/// processor. The verifier allows as much after the end of a run.
 const GRACE_NS: u64 = 1_000_000_000;
-/// Stamps of the kernel and readings of a clock are good to a microsecond, and so are sums of two.
+/// Precision of stamps of the kernel and readings of a clock, a microsecond each.
 const PRECISION_NS: i64 = 2_000;
-/// A packet is given so long to arrive, or the largest delay of its direction if that is longer. Delays of 100 ms
-/// and below differ from run to run by the chance of a queue.
+/// Minimum time allowed for a packet to arrive; the maximum delay of its direction if that is longer. Delays of 100 ms
+/// and below vary between runs with the queue.
 const PATIENCE_NS: u64 = 100_000_000;
 /// Packets between two reports of progress.
 const REPORT: u64 = 1 << 16;
@@ -41,12 +41,12 @@ pub(super) struct Packets {
     seen: Vec<FlowDeliveries>,
 }
 
-/// Deliveries of the flows by the counters of their receivers, where nobody else has seen packets.
+/// Deliveries of the flows by the counters of their receivers, if packets were not observed otherwise.
 fn reported_deliveries(peers: &[PeerFolder; 2], flows: usize) -> Vec<FlowDeliveries> {
     let mut seen = vec![FlowDeliveries::default(); flows];
     for (flow, counters) in peers.iter().flat_map(|peer| peer.document.receivers()) {
         if let Some(seen) = seen.get_mut(usize::from(flow)) {
-            // What is asked is whether it is nothing.
+            // Only whether it is zero matters.
             let counted = counters.received_packets.or(counters.goodput_bytes);
             seen.delivered = counted.unwrap_or(0);
         }
@@ -57,27 +57,27 @@ fn reported_deliveries(peers: &[PeerFolder; 2], flows: usize) -> Vec<FlowDeliver
 /// The packets of one direction.
 #[derive(Default)]
 pub(super) struct OneWay {
-    /// Those of the run, in the order of their sending; delays are not negative.
+    /// Packets of the run, in the order of sending; delays are not negative.
     packets: Vec<MergedPacket>,
-    /// Place of the last one that arrived.
+    /// Index of the last one that arrived.
     last: Option<usize>,
-    /// From when on, by the clock of the record, one that did not arrive may still be on its way.
+    /// Time by the clock of the record from which a packet that did not arrive may still be in flight.
     undecided: u64,
-    /// From the sending of the last packet that arrived to that of the last one that no longer can.
+    /// Time from the sending of the last packet that arrived to that of the last one that can no longer arrive.
     pub(super) dead_ns: u64,
-    /// Numbers of these packets.
+    /// Statistics of these packets.
     pub(super) summary: DirectionSummary,
-    /// Sent and arrived, but before the run or when their flow should have been silent.
+    /// Sent and arrived, but excluded: before the run or after the stop of their flow.
     pub(super) left_out: [u64; 2],
-    /// Arrivals of what the log of the sender does not have.
+    /// Arrivals of packets that the log of the sender does not have.
     pub(super) unknown: u64,
-    /// Arrivals of what had arrived before.
+    /// Arrivals of packets that had arrived before.
     pub(super) again: u64,
     /// Arrivals whose stamps or sizes contradict the log of the sender.
     pub(super) contradicting: u64,
-    /// Delays that were negative and are zero now, and how many of them by more than stamps are good to.
+    /// Delays that were negative and are zero now, and how many of them by more than the precision of stamps.
     pub(super) zeroed: [u64; 2],
-    /// True if the error of the clocks is smaller than what the delays vary by.
+    /// True if the error of the clocks is smaller than the variation of delays.
     pub(super) resolved: bool,
 }
 
@@ -106,7 +106,7 @@ impl Packets {
         let local = peers[0].end.document["local"].as_str().unwrap_or_default();
         let local: SocketAddr = local.parse().map_err(|_| {
             RunError::Input(format!(
-                "{}: 'local' ('{local}') is no address with a port",
+                "{}: 'local' ('{local}') is not an address with a port",
                 peers[0].folder.join("tunnel.json").display()
             ))
         })?;
@@ -132,10 +132,10 @@ impl Packets {
             .unwrap_or_default()
     }
 
-    /// Writes packets or bins; returns what the path counted, there and back.
+    /// Writes packets or bins; returns the counters of the path, forward and backward.
     ///
     /// # Errors
-    /// The file system refused, or `progress` said no.
+    /// Errors of the file system, or `progress` returned false.
     pub(super) fn write(
         &self,
         cell: &Cell,
@@ -157,7 +157,7 @@ impl Packets {
         let length = relation.duration.ns();
         let next = |places: &[usize; 2], host: usize| self.ways[host].packets.get(places[host]);
         loop {
-            // Both are in order, so the earlier of their next packets is the next of all.
+            // Both are in order, so the earlier of their next packets is next.
             let host = match (next(&places, 0), next(&places, 1)) {
                 (None, None) => break,
                 (Some(a), Some(b)) => usize::from(b.sent_ns < a.sent_ns),
@@ -218,7 +218,7 @@ impl Packets {
                     counters.marked_packets += u64::from(before & 3 != 3 && after & 3 == 3);
                 }
             }
-            // Where nothing arrived at all, everything was lost.
+            // If no packet arrived, all were lost.
             None if way.last.is_none_or(|last| place < last) || sent < way.undecided => {
                 log.drop(entered, host as u16, REASON);
                 counters.dropped_packets += 1;
@@ -281,7 +281,7 @@ impl OneWay {
         }
         one.summary = summarise(&one.packets);
         one.resolved = is_resolved(&one.summary, relation.error);
-        // Where the relation of the clocks changes from one line to the next, times may go back.
+        // Where the relation of the clocks changes from one line to the next, times may decrease.
         if !one.packets.is_sorted_by_key(|packet| packet.sent_ns) {
             one.packets.sort_by_key(|packet| packet.sent_ns);
             one.last = one.packets.iter().rposition(|it| it.delay_ns.is_some());
@@ -290,7 +290,7 @@ impl OneWay {
         Ok(one)
     }
 
-    /// Finds out which packets have had the time to arrive.
+    /// Determines which packets have had the time to arrive.
     fn decide(&mut self, relation: &ClockRelation) {
         let most = self.packets.iter().filter_map(|it| it.delay_ns).max();
         let patience = most.map_or(0, i64::unsigned_abs).max(PATIENCE_NS);
@@ -308,11 +308,11 @@ fn sent(packet: &MergedPacket, relation: &ClockRelation) -> u64 {
     u64::try_from(packet.sent_ns.saturating_sub(relation.zero)).unwrap_or(0)
 }
 
-/// From when on hosts have nothing more to say about a flow, in ns since their start.
+/// Times after which hosts no longer send packets of a flow, in ns since their start.
 struct FlowStops {
     /// By flow and host; the first is for packets of no flow.
     ends: Vec<[u64; 2]>,
-    /// Host that sends the data of each flow that there is.
+    /// Host that sends the data of each existing flow.
     senders: Vec<Option<u16>>,
 }
 
@@ -343,8 +343,8 @@ impl FlowStops {
     }
 }
 
-/// When the sender of a flow's data is done. A stopped sender is silent in the other planes, whatever its
-/// kernel still repeats or resets.
+/// When the sender of a flow's data is done. A stopped sender is silent in the other planes, even if its kernel still
+/// retransmits or resets.
 fn last_word(cell: &Cell, flow: &Flow) -> u64 {
     let stop = flow.stop.min(cell.duration).ns();
     match flow.scheme {

@@ -24,7 +24,7 @@ pub(super) struct PeerFolder {
     pub(super) document: PeerDocument,
 }
 
-/// `side.json`. Readers keep to the members that they know.
+/// `side.json`. Readers ignore unknown members.
 #[derive(Debug, Deserialize)]
 pub(super) struct PeerDocument {
     format: String,
@@ -38,7 +38,7 @@ pub(super) struct PeerDocument {
     pub(super) tunnel: bool,
     /// Readings of its clocks.
     pub(super) clocks: ClockReadings,
-    /// Bound of the distance of its start from that of the other peer in ns, if it knows.
+    /// Bound in ns of the difference between its start and that of the other peer, if known.
     #[serde(default)]
     pub(super) start_error_ns: Option<u64>,
     /// End of the run by the wall clock.
@@ -52,15 +52,15 @@ pub(super) struct PeerDocument {
     /// Versions of the program that ran there.
     #[serde(default)]
     pub(super) versions: Versions,
-    /// Distance in ns by which the wall clock was set during the run.
+    /// Step in ns of the wall clock during the run.
     pub(super) clock_step_ns: i64,
-    /// Who keeps its clock, before the run.
+    /// Synchronisation of its clock, before the run.
     #[serde(default)]
     pub(super) timekeeping: ClockDiscipline,
     /// Use of the processors during the run.
     #[serde(default)]
     cpu: Processors,
-    /// Calls that its kernel left out, by scheme.
+    /// Calls that its kernel omitted, by scheme.
     #[serde(default)]
     pub(super) missed_calls: Option<BTreeMap<String, u64>>,
     /// Exits of its processes.
@@ -69,15 +69,15 @@ pub(super) struct PeerDocument {
     pub(super) ends: Vec<PeerFlowEnd>,
 }
 
-/// A machine's account of its own clock; empty if nobody keeps that clock.
+/// A machine's report about its clock; empty if the clock is not synchronised.
 #[derive(Clone, Copy, Debug, Default, Deserialize)]
 pub(super) struct ClockDiscipline {
-    /// The clock that is kept, and the oscillator, at one moment.
+    /// The synchronised clock, and the oscillator, at one time.
     pub(super) real_ns: Option<i64>,
     pub(super) raw_ns: Option<i64>,
-    /// The most that the first of them is wrong by.
+    /// Error bound of the synchronised clock.
     pub(super) bound_ns: Option<u64>,
-    /// By how much it is made to run faster than the oscillator.
+    /// Rate correction relative to the oscillator.
     pub(super) correction_ppb: Option<i64>,
 }
 
@@ -85,18 +85,18 @@ const fn yes() -> bool {
     true
 }
 
-/// Readings of a peer's clocks at two moments.
+/// Readings of a peer's clocks at two times.
 #[derive(Clone, Copy, Debug, Deserialize)]
 pub(super) struct ClockReadings {
-    /// When the run started.
+    /// Reading at the start of the run.
     pub(super) start: ClockReading,
-    /// When it was over.
+    /// Reading at the end of the run.
     end: ClockReading,
 }
 
 impl ClockReadings {
-    /// Reading of the tunnel's clock when endpoints say that `since_ns` have passed since the start: time
-    /// services correct their clock and not the tunnel's.
+    /// Reading of the tunnel's clock when `since_ns` have passed since the start by the endpoints' clock: time services
+    /// correct that clock and not the tunnel's.
     pub(super) fn at(&self, since_ns: u64) -> u64 {
         let [tunnel, mono] = [
             self.end.tunnel_ns.saturating_sub(self.start.tunnel_ns),
@@ -116,7 +116,7 @@ impl ClockReadings {
 #[serde(default)]
 pub(super) struct NamespaceSettings {
     pub(super) sysctls: Map<String, Value>,
-    /// Largest packet in bytes, where a tunnel limits it.
+    /// Maximum packet size in bytes, if a tunnel limits it.
     pub(super) mtu: Option<u32>,
 }
 
@@ -188,16 +188,16 @@ impl PeerDocument {
 }
 
 impl PeerFolder {
-    /// Reads the folder of host `host`. Logs that end early are read as far as they go.
+    /// Reads the folder of host `host`. Truncated logs are read up to the truncation.
     ///
     /// # Errors
-    /// [`RunError::Input`] with the file and what is wrong with it.
+    /// [`RunError::Input`] with the file and its problem.
     pub(super) fn read(folder: &Path, host: u16) -> Result<PeerFolder, RunError> {
         let path = folder.join(FILE);
         let wrong = |message: String| RunError::Input(format!("{}: {message}", path.display()));
         let text = std::fs::read(&path).map_err(|error| {
             wrong(format!(
-                "{error}; it is written when a side ends in order, so this one was killed, or this is another folder"
+                "{error}; it is written when a side ends regularly, so this one was killed, or this is another folder"
             ))
         })?;
         let document: PeerDocument =
@@ -225,8 +225,8 @@ impl PeerFolder {
         })
     }
 
-    /// The ends of flows at both peers, with times turned into those of the record: `time` is given the
-    /// host and the time since its start.
+    /// The ends of flows at both peers, with times converted into those of the record: `time` is called with the host
+    /// and the time since its start.
     pub(super) fn ends(peers: [PeerFolder; 2], time: impl Fn(usize, u64) -> u64) -> Vec<FlowEnd> {
         let mut ends = Vec::new();
         for (host, peer) in peers.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Records of runs whose truth is known, because two folders are written as two peers would have.
+//! Records of runs with known truth, made from two folders written like those of two peers.
 
 use super::*;
 use narrows_cell::{VERSION, open_record};
@@ -12,14 +12,14 @@ use std::path::PathBuf;
 const MS: u64 = 1_000_000;
 /// Bytes of the tunnel's headers in IPv4.
 const OVERHEAD: u32 = 56;
-/// Readings of both tunnels' clocks when the run starts; the second runs faster by 50 ppm.
+/// Readings of both tunnels' clocks at the start of the run; the second runs faster by 50 ppm.
 const STARTS: [u64; 2] = [1_000_000 * MS, 3_500_000 * MS];
 const DRIFT_PPM: u64 = 50;
 const SECONDS: u64 = 4;
 /// One-way delays without queues.
 const MIN_DELAY: [u64; 2] = [20 * MS, 31 * MS];
 
-/// Reading of the clock of `host` when `since` ns have truly passed since the start.
+/// Reading of the clock of `host` at the true time `since` ns after the start.
 fn reading(host: usize, since: i64) -> u64 {
     let drift = if host == 1 {
         since * DRIFT_PPM as i64 / 1_000_000
@@ -29,7 +29,7 @@ fn reading(host: usize, since: i64) -> u64 {
     (STARTS[host] as i64 + since + drift) as u64
 }
 
-/// A packet in truth: when it was sent, and how long it took if it arrived.
+/// The truth about a packet: sending time, and delay if it arrived.
 #[derive(Clone, Copy)]
 struct Truth {
     host: usize,
@@ -59,8 +59,8 @@ fn lost(index: i64) -> bool {
     index % 50 == 17
 }
 
-/// Flow 1 sends 1000 packets per second forward and gets an acknowledgement for each; flow 2, of the kernel,
-/// 200 backward without any. Both queues come and go every half second.
+/// Flow 1 sends 1000 packets per second forward and receives an acknowledgement for each; flow 2, of the kernel, sends
+/// 200 backward without acknowledgements. Both queues build up and drain every half second.
 fn truth() -> Vec<Truth> {
     let queue = |at: i64| (at.unsigned_abs() / 1_000 % 500_000) * 20;
     let end = SECONDS as i64 * 1_000_000_000;
@@ -68,7 +68,7 @@ fn truth() -> Vec<Truth> {
     let mut index = 0;
     let mut at = -200_000_000;
     while at < end {
-        // Before the start there are packets of no flow only.
+        // Before the start only packets of no flow are sent.
         let flow = u16::from(at >= 0);
         let one = Truth {
             host: 0,
@@ -99,7 +99,7 @@ fn truth() -> Vec<Truth> {
         index += 1;
         at += 1_000_000;
     }
-    // The kernel of host 1 resets flow 2 after its stop, and the last packet of flow 1 is on its way for ever.
+    // The kernel of host 1 resets flow 2 after its stop, and the last packet of flow 1 never arrives.
     packets.push(Truth {
         host: 1,
         sent: end + 5_000_000,
@@ -152,7 +152,7 @@ impl Scene {
         };
         let end = |flow: u16, sends: bool| {
             let (packets, bytes) = of_flow(flow, !sends);
-            // Samples each half second by the host's own count of time.
+            // Samples every half second by the host's clock.
             let states: Vec<Value> = (0..8)
                 .map(|n| json!({"time_ns": n * 500 * MS, "cwnd_bytes": n, "srtt_ns": n, "delivered_bytes": n}))
                 .collect();
@@ -309,7 +309,7 @@ fn codes(run: &RunDocument) -> Vec<&str> {
 fn the_record_tells_what_was_true() {
     let scene = Scene::new("truth");
     let run = scene.make().unwrap();
-    // Both ways together take 51 ms, and nothing tells how they share it; the queues vary by less.
+    // Both directions together take 51 ms, of unknown shares; the queues vary by less.
     assert_eq!(
         codes(&run),
         ["clock_bound", "clock_bound"],
@@ -333,7 +333,7 @@ fn the_record_tells_what_was_true() {
         assert!(!skipped.contains(&decided), "{skipped:?}");
     }
 
-    // Clocks: the bound holds the truth, and the drift is found.
+    // Clocks: the bound includes the truth, and the drift is found.
     let truth = (STARTS[1] - STARTS[0]) as i64;
     let off = (run.clock.offset_ns - truth).unsigned_abs();
     assert!(off <= run.clock.error_ns, "{:?}", run.clock);
@@ -343,10 +343,10 @@ fn the_record_tells_what_was_true() {
         run.clock
     );
     let drift = run.clock.other["drift_ppb"].as_f64().unwrap();
-    // Smallest delays are seen to 1 us, over four seconds.
+    // Minimum delays are measured to 1 us, over four seconds.
     assert!((drift - 50_000.0).abs() < 1_000.0, "{drift}");
     assert_eq!(run.clock.other["resolved"]["forward"], false);
-    // Time services have read both clocks a second earlier, when 50 us less lay between them.
+    // Time services have read both clocks a second earlier, when their difference was 50 us smaller.
     let by_ntp = json!({"offset_ns": truth - 50_000, "bound_ns": 600_001, "drift_ppb": 50_000});
     assert_eq!(run.clock.other["by_ntp"], by_ntp);
 
@@ -365,7 +365,7 @@ fn the_record_tells_what_was_true() {
         let truth = wanted.iter().filter(|packet| packet.host == host);
         for (row, packet) in own.zip(truth) {
             assert_eq!((row.flow, row.size_bytes), (packet.flow, packet.size));
-            // By the estimate, each way takes half of the smallest round trip.
+            // By the estimate, each direction takes half of the minimum round trip.
             let shift = if host == 0 { middle } else { -middle };
             let sent = packet.sent + if host == 1 { middle } else { 0 };
             assert!((row.sent_ns as i64 - sent).abs() < 20_000, "{row:?} {sent}");
@@ -390,7 +390,7 @@ fn the_record_tells_what_was_true() {
         }
     }
 
-    // Flows: both ends of each, and what their hosts are.
+    // Flows: both ends of each, and their hosts.
     assert_eq!(run.flows[0].fingerprint.version.as_deref(), Some("9.9"));
     assert_eq!(run.flows[1].fingerprint.kernel.as_deref(), Some("6.1.1"));
     assert_eq!(run.flows[0].sender.sent_packets, Some(4001));
@@ -402,7 +402,7 @@ fn the_record_tells_what_was_true() {
     assert!(run.other["tunnel"]["forward"]["marked"].as_u64().unwrap() > 0);
     assert!(scene.out().join("logs/flow-2-sender.log").exists());
 
-    // What endpoints at the other host tell is by the same clock.
+    // Reports of endpoints at the other host are by the same clock.
     let record = open_record(&scene.out()).unwrap();
     let states = read::read_states(record.states.clone().unwrap()).unwrap();
     let of = |flow: u16| states.iter().filter(move |row| row.flow == flow);
@@ -415,7 +415,7 @@ fn the_record_tells_what_was_true() {
         last(2)
     );
 
-    // Metrics that need to know the path are not there; queueing delays count from the smallest delay.
+    // Metrics that depend on the path are absent; queueing delays count from the minimum delay.
     let measured = metrics::measure(&record).unwrap();
     let first = |name: &str| measured["flows"][0]["metrics"][name].as_f64();
     assert_eq!(first("utilization_ratio"), None);
@@ -451,7 +451,7 @@ fn losses_that_are_not_the_paths_are_told() {
     let run = scene.make().unwrap();
     assert_eq!(run.verdict, Verdict::Invalid);
     assert!(codes(&run).contains(&"log"), "{:?}", run.reasons);
-    // The counters of the tunnel give it away, too.
+    // The counters of the tunnel reveal it as well.
     let tunnel = run
         .checks
         .iter()
@@ -487,7 +487,7 @@ fn a_path_that_is_dead_at_the_end_has_lost_what_was_sent() {
     let dead = run.reasons.iter().find(|it| it.code == "path_dead");
     let text = &dead.unwrap().text;
     assert!(text.contains("forward in the last 1.9 s"), "{text}");
-    // The run has four seconds, and a packet 100 ms: longer than any took.
+    // The run lasts four seconds, and a packet may take 100 ms: longer than any took.
     for row in scene.rows() {
         if row.direction == Direction::Forward && row.sent_ns > 2_030_000_000 {
             let fate = if row.sent_ns < 3_899_000_000 {

@@ -14,28 +14,27 @@
 //! 74  6 bytes  zero
 //! ```
 //!
-//! Numbers are in network order, clocks in nanoseconds since 1970. A question is filled up with zeros to the size
-//! that is tried; an answer has exactly the size of the header, so that nobody gets more out of an open port
-//! than he puts in.
+//! Numbers are in network order, clocks in nanoseconds since 1970. A question is padded with zeros to the tested size;
+//! an answer has exactly the size of the header, so that an open port cannot be used for amplification.
 
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-/// Size of the header, which is the smallest datagram there is.
+/// Size of the header, which is the minimum size of a datagram.
 pub(super) const HEADER: usize = 80;
 const MAGIC: &[u8; 8] = b"narrprob";
 
 /// Purpose of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ProbeKind {
-    /// To be answered.
+    /// A question, which is answered.
     Ask = 1,
-    /// Nothing: it is the answer.
+    /// The answer to a question.
     Answer = 2,
-    /// To arrive.
+    /// A filler, which is only counted.
     Fill = 3,
 }
 
-/// The secret of one examination: datagrams without it are a stranger's.
+/// The secret of one examination: datagrams without it are foreign.
 pub(super) type ProbeToken = [u8; 16];
 
 /// The contents of a datagram.
@@ -48,12 +47,12 @@ pub(super) struct ProbeDatagram {
     pub(super) asked_ns: u64,
     pub(super) arrived_ns: u64,
     pub(super) answered_ns: u64,
-    /// Where the question came from, seen from the other end.
+    /// Source address of the question, as seen by the other end.
     pub(super) seen: SocketAddr,
 }
 
 impl ProbeDatagram {
-    /// Writes the header; `buffer` holds at least [`HEADER`] bytes.
+    /// Writes the header; `buffer` has at least [`HEADER`] bytes.
     pub(super) fn write(&self, buffer: &mut [u8]) {
         buffer[..8].copy_from_slice(MAGIC);
         buffer[8] = self.kind as u8;

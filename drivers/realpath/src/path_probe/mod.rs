@@ -1,10 +1,9 @@
-//! The way between two hosts, examined from both ends: which UDP ports pass in which direction, how large packets
-//! may be, how far away the other end is, and how far apart the clocks are.
+//! Examines the path between two hosts from both ends: UDP ports that pass in each direction, the maximum packet size,
+//! the round-trip time, and the offset of the clocks.
 //!
-//! One of these runs on each host and carries out commands from its standard input, one JSON document a line,
-//! answering each with one line. Whoever holds both ends sees what was sent and what arrived. Meanwhile each port
-//! answers questions on a thread of its own. Nothing but datagrams that carry the examination's token counts;
-//! others are counted as strangers.
+//! A probe runs on each host and carries out commands from its standard input, one JSON document per line, answering
+//! each with one line. The controller of both ends compares packets sent and arrivals. Each port answers questions on a
+//! separate thread. Only datagrams with the examination's token count; others are counted as foreign.
 
 mod datagram;
 mod port;
@@ -20,21 +19,21 @@ use std::io::{BufRead, Write};
 use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, Instant};
 
-/// Ports that one examination may open.
+/// Maximum number of ports of one examination.
 const MAX_PORTS: usize = 64;
-/// Datagrams that one order may send: enough for every size of a search, too few for a flood.
+/// Maximum number of datagrams per command: enough for every size of a search, too few for a flood.
 const MAX_DATAGRAMS: usize = 4096;
-/// The longest pause between two datagrams.
+/// Maximum pause between two datagrams.
 const MAX_GAP_US: u64 = 1_000_000;
 
-/// Shifts the clock that is read here, in nanoseconds: for tests of what a wrong clock does.
+/// Shifts the local clock, in nanoseconds: for tests with a wrong clock.
 const SHIFT: &str = "NARROWS_CLOCK_SHIFT_NS";
 
 /// Commands on standard input.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case", deny_unknown_fields)]
 enum ProbeCommand {
-    /// Open UDP ports (0: any) at a local address, perhaps of one interface only, and answer questions there.
+    /// Open UDP ports (0: any) at a local address, optionally of one interface only, and answer questions there.
     Open {
         address: IpAddr,
         ports: Vec<u16>,
@@ -43,18 +42,18 @@ enum ProbeCommand {
     },
     /// Send datagrams, each of the given sizes of IP packets `copies` times, first all sizes once.
     Send {
-        /// Which of the opened ports sends, by its place in the list.
+        /// Index of the opened port that sends.
         from: usize,
         to: SocketAddr,
         sizes: Vec<u32>,
         copies: usize,
         gap_us: u64,
-        /// True if the other end shall answer.
+        /// True if the other end has to answer.
         answer: bool,
     },
     /// Datagrams that have arrived since the last report.
     Report,
-    /// By which of our addresses the kernel would send to another, perhaps through one interface.
+    /// The local address from which the kernel would send to another, optionally through one interface.
     Route {
         to: IpAddr,
         #[serde(default)]
@@ -73,12 +72,12 @@ struct Prober {
 ///
 /// # Errors
 ///
-/// Input or output that cannot be read or written. A command that cannot be carried out is answered with
-/// `{"error": ...}` and is none.
+/// Input or output that cannot be read or written. A command that cannot be carried out is answered with `{"error":
+/// ...}` and is not an error here.
 pub fn serve(commands: impl BufRead, mut answers: impl Write) -> Result<(), RunError> {
     let mut commands = commands.lines();
-    let broken = |error: std::io::Error| RunError::Io(format!("the other end is gone: {error}"));
-    // Not an argument: those of a process can be read by everybody on its host.
+    let broken = |error: std::io::Error| RunError::Io(format!("the other end has ended: {error}"));
+    // Not an argument: all users of a host can read the arguments of processes.
     let token = parse_token(
         &commands
             .next()
@@ -99,18 +98,18 @@ pub fn serve(commands: impl BufRead, mut answers: impl Write) -> Result<(), RunE
         let line = line.map_err(broken)?;
         let answer = match serde_json::from_str::<ProbeCommand>(&line) {
             Ok(command) => prober.execute(command),
-            Err(error) => Err(format!("this order is not understood: {error}")),
+            Err(error) => Err(format!("this command is not understood: {error}")),
         };
         answer_line(&answer.unwrap_or_else(|why| json!({"error": why}))).map_err(broken)?;
     }
     Ok(())
 }
 
-/// By how much this process shall read a wrong clock (0 but in tests).
+/// Offset by which this process reads a wrong clock (0 except in tests).
 ///
 /// # Errors
 ///
-/// A shift that is no number.
+/// A shift that is not a number.
 pub fn clock_shift() -> Result<i64, RunError> {
     let Ok(text) = std::env::var(SHIFT) else {
         return Ok(0);
@@ -132,7 +131,7 @@ fn parse_token(text: &str) -> Result<ProbeToken, RunError> {
         })
 }
 
-/// The clock of this host, shifted if a test wants it.
+/// The clock of this host, shifted in tests.
 fn now_ns(shift_ns: i64) -> u64 {
     clock::real_ns().saturating_add_signed(shift_ns)
 }
@@ -155,7 +154,7 @@ impl Prober {
             } => {
                 if sizes.len().saturating_mul(copies) > MAX_DATAGRAMS || gap_us > MAX_GAP_US {
                     return Err(format!(
-                        "at most {MAX_DATAGRAMS} datagrams and {MAX_GAP_US} us between two; ask for less"
+                        "at most {MAX_DATAGRAMS} datagrams and {MAX_GAP_US} us between two; request less"
                     ));
                 }
                 let kind = if answer {
@@ -240,7 +239,7 @@ impl Prober {
         let mut refused: Vec<(u32, String)> = Vec::new();
         let start = Instant::now();
         for (number, &size) in (0..copies).flat_map(|_| sizes).enumerate() {
-            // Against the start, so that the pauses do not add up.
+            // Relative to the start, so that errors of pauses do not accumulate.
             let due = gap * u32::try_from(number).unwrap_or(u32::MAX);
             std::thread::sleep(due.saturating_sub(start.elapsed()));
             let datagram = ProbeDatagram {
@@ -272,7 +271,7 @@ impl Prober {
     }
 }
 
-/// Own address towards `to`; nothing is sent for that.
+/// Local address towards `to`; no packet is sent for that.
 fn route(to: IpAddr, interface: Option<&str>) -> Result<Value, String> {
     let any: IpAddr = match to {
         IpAddr::V4(_) => [0; 4].into(),
@@ -280,15 +279,17 @@ fn route(to: IpAddr, interface: Option<&str>) -> Result<Value, String> {
     };
     let ask = || {
         let socket = bind_udp(SocketAddr::new(any, 0), interface)?;
-        // Connecting a UDP socket chooses the route and nothing else; the port does not matter.
+        // Connecting a UDP socket only selects the route; the port does not matter.
         socket.connect(SocketAddr::new(to, 9))?;
         Ok(json!({"source": socket.local_addr()?.ip()}))
     };
     let by = interface.map_or_else(String::new, |name| format!(" by {name}"));
-    ask().map_err(|error: std::io::Error| format!("there is no way to {to}{by}: {}", plain(&error)))
+    ask().map_err(|error: std::io::Error| {
+        format!("there is no route to {to}{by}: {}", plain(&error))
+    })
 }
 
-/// The system's words without its numbers.
+/// The system's error text without its number.
 fn plain(error: &std::io::Error) -> String {
     let text = error.to_string();
     let words = text.split(" (os error").next().unwrap_or(&text);

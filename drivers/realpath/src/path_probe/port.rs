@@ -9,9 +9,9 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
-/// The largest datagram there is.
+/// Maximum size of a datagram.
 const MAX_DATAGRAM: usize = 65_535;
-/// Kinds of errors after which a socket is given up: nothing comes from it any more.
+/// Number of consecutive errors after which a socket is abandoned.
 const MAX_ERRORS: u32 = 1000;
 
 /// A port, and the thread that reads it until the process ends.
@@ -28,17 +28,17 @@ struct ArrivedDatagrams {
     packets: u64,
     /// Size of the largest IP packet among them.
     largest: u32,
-    /// Where the last one came from.
+    /// Source address of the last one.
     from: Option<SocketAddr>,
-    /// Answers to our own questions, by where they came from.
+    /// Answers to local questions, by source address.
     answers: BTreeMap<SocketAddr, u64>,
     /// The answer with the shortest round trip.
     best: Option<ProbeExchange>,
-    /// Datagrams of others.
+    /// Foreign datagrams.
     strangers: u64,
 }
 
-/// The four stamps of a question and its answer, and what the other end saw of us.
+/// The four stamps of a question and its answer, and the local address as seen by the other end.
 #[derive(Clone, Copy, Debug)]
 struct ProbeExchange {
     datagram: ProbeDatagram,
@@ -46,7 +46,7 @@ struct ProbeExchange {
 }
 
 impl ProbeExchange {
-    /// Time on the way, there and back, without the time that the other end took.
+    /// Round-trip time, without the time that the other end took.
     fn rtt_ns(&self) -> i64 {
         let whole = self.back_ns.wrapping_sub(self.datagram.asked_ns) as i64;
         let held = self
@@ -68,7 +68,7 @@ impl ProbeExchange {
 }
 
 impl Port {
-    /// Begins to answer questions on a socket.
+    /// Starts answering questions on a socket.
     pub(super) fn serve(socket: UdpSocket, token: ProbeToken, shift_ns: i64) -> io::Result<Port> {
         let number = socket.local_addr()?.port();
         let port = Port {
@@ -88,12 +88,12 @@ impl Port {
         self.number
     }
 
-    /// The socket, to send by.
+    /// The socket for sending.
     pub(super) fn socket(&self) -> &UdpSocket {
         &self.socket
     }
 
-    /// Counts of the datagrams that have arrived; forgets them.
+    /// Returns and resets the counters of datagrams that have arrived.
     pub(super) fn report(&self) -> Value {
         let seen = std::mem::take(&mut *self.seen.lock().unwrap_or_else(PoisonError::into_inner));
         let answers: serde_json::Map<String, Value> = seen
@@ -133,7 +133,7 @@ fn read(socket: &UdpSocket, seen: &Mutex<ArrivedDatagrams>, token: &ProbeToken, 
             };
             let mut bytes = [0; HEADER];
             answer.write(&mut bytes);
-            // An answer that cannot be sent is one that does not arrive.
+            // An answer that cannot be sent counts as one that does not arrive.
             let _ = socket.send_to(&bytes, from);
         }
         let mut seen = seen.lock().unwrap_or_else(PoisonError::into_inner);

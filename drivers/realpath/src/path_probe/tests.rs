@@ -7,10 +7,10 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
 const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
-/// Far more than the loopback takes; only a test that fails waits so long.
+/// Far more than the loopback takes; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// An end that is ordered about through channels instead of pipes.
+/// An end that is controlled through channels instead of pipes.
 struct End {
     commands: Sender<Vec<u8>>,
     answers: Receiver<Vec<u8>>,
@@ -96,7 +96,7 @@ impl End {
         )
     }
 
-    /// Adds up reports of the first port until `enough` says so.
+    /// Adds up reports of the first port until `enough` returns true.
     fn reports(&mut self, enough: impl Fn(u64, u64, u64) -> bool) -> Value {
         let limit = Instant::now() + PATIENCE;
         let (mut packets, mut answers, mut strangers) = (0, 0, 0);
@@ -202,9 +202,9 @@ fn orders_that_make_no_sense_are_refused_and_the_next_is_followed() {
             &json!({"do": "send", "from": 0, "to": "127.0.0.1:9", "sizes": vec![108; 100],
             "copies": 1000, "gap_us": 0, "answer": false}),
         ),
-        "ask for less",
+        "request less",
     );
-    // A port that is taken is told as such, and the others are opened.
+    // A port in use is reported as such, and the others are opened.
     let answer = end.say(&json!({"do": "open", "address": "127.0.0.1", "ports": [port, 0]}));
     assert_eq!(answer["opened"][0]["port"], Value::Null);
     assert!(

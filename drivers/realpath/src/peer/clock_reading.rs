@@ -1,16 +1,16 @@
-//! The clocks that a peer goes by, read together.
+//! The clocks that a peer uses, read together.
 
 use crate::tunnel::TunnelClock;
 use narrows_sys::clock as machine;
 use serde::{Deserialize, Serialize};
 
-/// The same moment on three clocks, in ns.
+/// The same time on three clocks, in ns.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[allow(clippy::struct_field_names)] // units are in the names of members of files
 pub(crate) struct ClockReading {
     /// By the clock of this end of the tunnel.
     pub(crate) tunnel_ns: u64,
-    /// By `CLOCK_MONOTONIC`, which the endpoints count by.
+    /// By `CLOCK_MONOTONIC`, which the endpoints use.
     pub(crate) mono_ns: u64,
     /// By `CLOCK_REALTIME`.
     pub(crate) real_ns: u64,
@@ -18,7 +18,7 @@ pub(crate) struct ClockReading {
 
 impl ClockReading {
     pub(super) fn now(clock: &TunnelClock) -> ClockReading {
-        // The distances are measured so that a pause in between does no harm.
+        // The differences are measured so that a pause in between does not matter.
         let (mono_minus_raw, real_minus_raw) = (mono_minus_raw_ns(), machine::real_minus_raw_ns());
         let raw_ns = machine::raw_ns();
         ClockReading {
@@ -28,7 +28,7 @@ impl ClockReading {
         }
     }
 
-    /// The moment when `CLOCK_MONOTONIC` reads or read `mono_ns`, not long before or after this one.
+    /// The time at which `CLOCK_MONOTONIC` reads `mono_ns`, shortly before or after this reading.
     pub(super) fn at_mono(self, mono_ns: u64) -> ClockReading {
         let shift = mono_ns.wrapping_sub(self.mono_ns) as i64;
         ClockReading {

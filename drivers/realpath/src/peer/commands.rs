@@ -1,5 +1,5 @@
-//! Commands to a peer: lines on its standard input, of which the first may be its plan. The end of the input is an
-//! order to stop.
+//! Commands to a peer: lines on its standard input, the first of which may be its plan. The end of the input is a
+//! command to stop.
 
 use narrows_cell::{Context, RunError};
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, BorrowedFd};
 
-/// No line is longer: models of learned schemes are in plans.
+/// Maximum length of a line: plans contain models of learned schemes.
 const MAX_LINE: usize = 256 << 20;
 
 /// Commands to a peer.
@@ -16,7 +16,7 @@ const MAX_LINE: usize = 256 << 20;
 pub(super) enum Command {
     /// Start the run.
     Start {
-        /// So many ns from now.
+        /// This many ns from now.
         #[serde(default)]
         in_ns: Option<u64>,
         /// When the clock of the tunnel's other end reads this.
@@ -25,7 +25,7 @@ pub(super) enum Command {
         /// When `CLOCK_REALTIME` of this machine reads this.
         #[serde(default)]
         real_ns: Option<u64>,
-        /// By how much that may be wrong, if it was reckoned from a reading of the other machine's clock.
+        /// Error bound of that, if it was computed from a reading of the other machine's clock.
         #[serde(default)]
         error_ns: Option<u64>,
     },
@@ -36,20 +36,20 @@ pub(super) enum Command {
 /// When to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StartTime {
-    /// So many ns from now.
+    /// This many ns from now.
     In(u64),
     /// When the clock of the other end reads this.
     At(u64),
-    /// When `CLOCK_REALTIME` of this machine reads the first; by how much that may be wrong.
+    /// When `CLOCK_REALTIME` of this machine reads the first value; the second is its error bound.
     Real(u64, u64),
 }
 
-/// The input, cut into lines.
+/// The input, split into lines.
 #[derive(Debug)]
 pub struct CommandReader {
     input: File,
     read: Vec<u8>,
-    /// Bytes that were looked through without finding the end of a line.
+    /// Bytes that were searched without finding the end of a line.
     seen: usize,
     ended: bool,
 }
@@ -58,7 +58,7 @@ impl CommandReader {
     /// Commands from `input`.
     ///
     /// # Errors
-    /// No descriptor is left.
+    /// No descriptor is available.
     pub fn from(input: BorrowedFd) -> Result<Self, RunError> {
         let input = input.try_clone_to_owned();
         Ok(CommandReader {
@@ -72,7 +72,7 @@ impl CommandReader {
     /// The first line, waiting for it.
     ///
     /// # Errors
-    /// There is none, or it is no text.
+    /// There is no line, or it is not text.
     pub fn first_line(&mut self) -> Result<String, RunError> {
         loop {
             if let Some(line) = self.line()? {
@@ -80,14 +80,14 @@ impl CommandReader {
             }
             if self.ended {
                 return Err(RunError::Input(
-                    "standard input has ended before a plan came".to_owned(),
+                    "standard input has ended before a plan".to_owned(),
                 ));
             }
             self.fill();
         }
     }
 
-    /// Takes what has arrived. Waits if nothing has.
+    /// Reads available input. Waits if there is none.
     pub(super) fn fill(&mut self) {
         let mut buffer = [0; 16 * 1024];
         match self.input.read(&mut buffer) {
@@ -97,14 +97,14 @@ impl CommandReader {
         }
     }
 
-    /// The next order, if it has arrived; [`Command::Stop`] at the end.
+    /// The next command, if it has arrived; [`Command::Stop`] at the end.
     pub(super) fn next(&mut self) -> Result<Option<Command>, RunError> {
         let Some(line) = self.line()? else {
             return Ok(self.ended.then_some(Command::Stop));
         };
         let order = serde_json::from_str(&line);
         order.map(Some).map_err(|error| {
-            RunError::Input(format!("the order '{line}' is not understood: {error}"))
+            RunError::Input(format!("the command '{line}' is not understood: {error}"))
         })
     }
 
@@ -136,7 +136,7 @@ impl AsFd for CommandReader {
 }
 
 impl StartTime {
-    /// The time that an order to start names.
+    /// The time that a start command names.
     pub(super) fn of(
         in_ns: Option<u64>,
         at_ns: Option<u64>,
@@ -148,7 +148,7 @@ impl StartTime {
             (None, Some(ns), None, None) => Ok(StartTime::At(ns)),
             (None, None, Some(ns), Some(error_ns)) => Ok(StartTime::Real(ns, error_ns)),
             _ => Err(RunError::Input(
-                "the order to start must have one of 'in_ns', 'at_ns' and 'real_ns', the last with 'error_ns'"
+                "the start command must have one of 'in_ns', 'at_ns' and 'real_ns', the last with 'error_ns'"
                     .to_owned(),
             )),
         }

@@ -9,18 +9,17 @@
 //!                                +------ endpoints: one process per flow, in the namespace
 //! ```
 //!
-//! The first line of standard input is the plan ([`PeerPlan`]); commands follow, one a line: `start`, `stop`. The end
-//! of the input stops the peer, so nothing stays when a connection breaks. On standard output it reports its progress:
-//! `ready` (can be called), `open` (the tunnel), `prepared` (all endpoints), `starting`, `progress`, `done`, and
-//! `clock` once a second. A peer whose other end falls silent or leaves before the run is over fails by itself, so one
-//! whose commands cannot reach it any more ends, too.
+//! The first line of standard input is the plan ([`PeerPlan`]); commands follow, one per line: `start`, `stop`. The end
+//! of the input stops the peer, so that nothing remains when a connection breaks. On standard output it reports its
+//! progress: `ready` (can be called), `open` (the tunnel), `prepared` (all endpoints), `starting`, `progress`, `done`,
+//! and `clock` once a second. A peer whose other end becomes silent or leaves before the end of the run fails, so that
+//! a peer that commands can no longer reach ends as well.
 //!
-//! Both peers start at the same time: one is ordered to start in so many ns, says at which reading of its clock that
-//! will be, and the other translates this by what its tunnel knows of the clocks.
+//! Both peers start at the same time: one is commanded to start after a delay and reports the corresponding reading of
+//! its clock, which the other converts with its tunnel's relation of the clocks.
 //!
 //! Without a tunnel (`"tunnel": null`) the endpoints work in the machine's own network, between the addresses of the
-//! machines, and nothing is known but what they report. Each peer is then ordered to start at a time of its own real
-//! clock.
+//! machines, and only their reports are known. Each peer is then commanded to start at a time of its real-time clock.
 //!
 //! The folder then has the logs of the tunnel ([`tunnel`](crate::tunnel)), those of the endpoints in `logs/`, and
 //! `side.json` (format `narrows/side-end/1`) with the reports of the endpoints and a description of this machine.
@@ -57,8 +56,8 @@ use std::path::PathBuf;
 use tunnel_thread::TunnelThread;
 use watch::PeerRun;
 
-/// Unsent data to keep in the send buffer of a connection: what a gigabit per second carries in 8 ms, for nobody
-/// knows the rate of a real path, and a sender may have to wait so long for a processor.
+/// Unsent data to keep in the send buffer of a connection: the amount that 1 Gbit/s carries in 8 ms, because the rate
+/// of a real path is not known, and a sender may have to wait that long for a processor.
 const UNSENT: u32 = 1 << 20;
 
 /// Context of a peer: its signals, its commands, and the receiver of its events.
@@ -71,11 +70,10 @@ pub struct PeerContext<'a> {
     pub notify: &'a mut dyn FnMut(&Value),
 }
 
-/// Plays one peer of a run. Must be called while this process has a single thread, because it enters namespaces.
+/// Runs one peer of a run. Must be called while this process has a single thread, because it enters namespaces.
 ///
 /// # Errors
-/// With a sentence for people. A refused plan leaves nothing behind; otherwise the folder holds what there is of the
-/// logs.
+/// One sentence for people. A rejected plan leaves no files; otherwise the folder contains the logs so far.
 pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
     let mut directory = PeerDirectory::make(plan)?;
     let (cell, host) = plan.cell(&directory.files())?;
@@ -84,9 +82,9 @@ pub fn run(plan: &PeerPlan, context: &mut PeerContext) -> Result<(), RunError> {
     let sent = cell.flows.iter().filter(|flow| sends(flow));
     check_kernel_schemes(sent.clone())?;
     sent.clone().try_for_each(bpf::check_loader)?;
-    // Before we enter namespaces: time services may not be reached from inside.
+    // Before entering namespaces: time services may not be reachable from inside.
     let timekeeping = timekeeping::examine();
-    // Also before: rights that we have here are not worth anything inside.
+    // Also before: privileges held here do not apply inside.
     let programs = Programs::of(&cell, sends)?;
     let network = PeerNetwork::open(plan, &host, &cell)?;
     let epoll = Epoll::new().could_not("wait for events")?;
@@ -140,7 +138,7 @@ fn ends(cell: &Cell, host: u16) -> impl Iterator<Item = (&Flow, Role)> {
 struct PeerNetwork {
     /// The end of the tunnel with the namespace behind it, if there is one.
     end: Option<TunnelEnd>,
-    /// Addresses of the machines, if there is none.
+    /// Addresses of the machines, if there is no tunnel.
     addresses: Option<[Ipv4Addr; 2]>,
     privilege: &'static str,
     /// Processors of the tunnel.
@@ -159,7 +157,7 @@ impl PeerNetwork {
                 let (mover, cpus) = share_cpus(1)?;
                 let mut end = bound.build(host, mask(&cpus, &mover), privilege)?;
                 end.add_programs(cell, plan.host)
-                    .could_not("give the ends of programs their addresses")?;
+                    .could_not("set the addresses of the ends of programs")?;
                 Ok(PeerNetwork {
                     end: Some(end),
                     addresses: None,
@@ -172,7 +170,7 @@ impl PeerNetwork {
                 let own = addresses[usize::from(plan.host)];
                 UdpSocket::bind((own, 0)).map_err(|error| {
                     RunError::Unavailable(format!(
-                        "{own} is no address of this machine ({error}); name the one under which the other reaches it"
+                        "{own} is not an address of this machine ({error}); name the one at which the other reaches it"
                     ))
                 })?;
                 cpu::prefer_session(PRIORITY);
@@ -197,7 +195,7 @@ impl PeerNetwork {
         self.end.as_ref().map_or_else(own, TunnelEnd::clock)
     }
 
-    /// Settings of the kernel where the endpoints work, as read back.
+    /// Settings of the kernel in the endpoints' network, as read back.
     fn settings(&self, plan: &HostPlan) -> Value {
         match &self.end {
             Some(end) => json!({"mtu": end.host().mtu, "sysctls": end.host().sysctls}),
@@ -205,7 +203,7 @@ impl PeerNetwork {
         }
     }
 
-    /// The event of a peer that can be called.
+    /// The event of a peer that is ready to be called.
     fn ready_event(&self, host: u16) -> Value {
         match (&self.end, &self.addresses) {
             (Some(end), _) => end.ready_event(),
@@ -217,7 +215,7 @@ impl PeerNetwork {
     }
 }
 
-/// The folder of a peer. Dropped before it is to be kept, it is removed.
+/// The folder of a peer. It is removed on drop unless it has to be kept.
 struct PeerDirectory {
     path: PathBuf,
     keep: bool,
@@ -239,7 +237,7 @@ impl PeerDirectory {
         Ok(directory)
     }
 
-    /// Where the files are that the cell names, until all endpoints have read them.
+    /// Folder of the files that the cell names, until all endpoints have read them.
     fn files(&self) -> PathBuf {
         self.path.join("files")
     }
@@ -249,7 +247,7 @@ impl PeerDirectory {
     }
 
     fn remove_files(&self) {
-        // What stays is in nobody's way.
+        // Leftovers do no harm.
         let _ = fs::remove_dir_all(self.files());
     }
 }

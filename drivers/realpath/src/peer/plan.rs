@@ -14,7 +14,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "narrows/side/1";
-/// Where the tunnel's two hosts are in the network of the cell.
+/// Number of hosts of the tunnel in the network of the cell.
 const HOSTS: usize = 2;
 
 #[derive(Deserialize)]
@@ -43,7 +43,7 @@ struct PeerAddresses {
 pub(super) enum PeerPath {
     /// In a tunnel.
     Tunnel(Box<tunnel::TunnelPlan>),
-    /// As they are, between these addresses of the machines, by the index of the host.
+    /// Direct, between these addresses of the machines, by the index of the host.
     Direct([Ipv4Addr; 2]),
 }
 
@@ -86,7 +86,7 @@ impl PeerPath {
 pub struct PeerPlan {
     /// The cell as it was given.
     cell: Value,
-    /// Contents of the files that it names, by the names under which it looks for them.
+    /// Contents of the files that it names, by file name.
     pub(super) files: BTreeMap<String, Vec<u8>>,
     /// Index of the host of this peer.
     pub(super) host: u16,
@@ -99,7 +99,7 @@ impl PeerPlan {
     /// Reads and checks a plan.
     ///
     /// # Errors
-    /// [`RunError::Input`] with what is wrong and where.
+    /// [`RunError::Input`] with the problem and its position.
     pub fn parse(text: &str) -> Result<Self, RunError> {
         let document: PlanDocument =
             serde_json::from_str(text).map_err(|error| wrong(&error.to_string()))?;
@@ -112,13 +112,11 @@ impl PeerPlan {
         let mut files = BTreeMap::new();
         for (name, text) in document.files {
             if name.contains('/') || name.starts_with('.') || name.is_empty() {
-                return Err(wrong(&format!(
-                    "files: '{name}' is no plain name of a file"
-                )));
+                return Err(wrong(&format!("files: '{name}' is not a plain file name")));
             }
             let content = BASE64.decode(&text).map_err(|error| {
                 wrong(&format!(
-                    "files: the content of '{name}' is no base64: {error}"
+                    "files: the content of '{name}' is not base64: {error}"
                 ))
             })?;
             files.insert(name, content);
@@ -135,12 +133,12 @@ impl PeerPlan {
         })
     }
 
-    /// The cell, with its files from `folder`, and the host of this peer. Both hosts of it get the largest
-    /// packet that a tunnel carries, unless theirs are smaller: the same at both peers, so that both work with the same cell.
+    /// The cell, with its files from `folder`, and the host of this peer. The MTU of both hosts is limited to the
+    /// maximum packet size of the tunnel: the same at both peers, so that both use the same cell.
     pub(super) fn cell(&self, folder: &Path) -> Result<(Cell, HostPlan), RunError> {
         let parse = |json: &Value| -> Result<Cell, RunError> {
             let cell = Cell::parse_with(&json.to_string(), |json| load_files(json, folder));
-            // No secret can be in there, but sums of files may.
+            // It cannot contain a secret, but may contain hashes of files.
             cell.map_err(|error| {
                 RunError::Input(format!("the plan of the side: the cell: {error}"))
             })
@@ -156,7 +154,7 @@ impl PeerPlan {
         }
         if let Some(flow) = written.flows.iter().find(|flow| !flow.extra_rtt.is_zero()) {
             return Err(wrong(&format!(
-                "flow {}: a real path cannot be made longer for one flow; leave its extra RTT out",
+                "flow {}: a real path cannot be made longer for one flow; omit its extra RTT",
                 flow.flow
             )));
         }
@@ -174,8 +172,7 @@ impl PeerPlan {
                 let set = |host: &narrows_cell::Host| !host.sysctls().is_empty();
                 if written.hosts.iter().any(set) {
                     return Err(wrong(
-                        "settings of hosts are made in their namespaces, which there are only with a tunnel; leave \
-                         them out",
+                        "settings of hosts are set in their namespaces, which exist only with a tunnel; omit them",
                     ));
                 }
                 written
@@ -192,7 +189,7 @@ fn set_mtu(network: &mut Value, name: &str, mtu: u32) {
     if hosts.is_null() {
         *hosts = json!([]);
     }
-    // What is no list was refused before.
+    // A value that is not a list was rejected before.
     let Some(hosts) = hosts.as_array_mut() else {
         return;
     };
@@ -245,7 +242,7 @@ mod tests {
         assert_eq!((host.name.as_str(), host.mtu), ("receiver", Some(1444)));
         let config = cell.transport(&cell.flows[0], 0);
         assert_eq!(config.packet_size.get(), 1444);
-        // A host that says less keeps it.
+        // A host with a smaller MTU keeps it.
         let mut document = document();
         document["cell"]["network"]["hosts"] =
             json!([{"name": "sender", "settings": {"mtu": 1200, "tcp_sack": 0}}]);

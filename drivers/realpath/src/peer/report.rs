@@ -1,4 +1,4 @@
-//! `side.json`: this peer's account of the run, written when it is over.
+//! `side.json`: this peer's report of the run, written at its end.
 
 use super::watch::PeerRunResult;
 use crate::tunnel::save;
@@ -24,9 +24,9 @@ pub(super) struct PeerSetup {
     pub(super) tunnel: bool,
     /// Settings inside, as read back.
     pub(super) settings: Value,
-    /// Who keeps the machine's clock.
+    /// Synchronisation of the machine's clock.
     pub(super) timekeeping: Value,
-    /// Who worked on which processors.
+    /// Assignment of processors.
     pub(super) cpus: Value,
     /// Programs that were loaded into the kernel.
     pub(super) programs: Option<Programs>,

@@ -1,5 +1,5 @@
-//! The tunnel of a peer, on a thread of its own. They exchange requests and events through channels, so that nothing
-//! which the peer does (writing to a slow ssh, starting processes) keeps packets waiting.
+//! The tunnel of a peer, on a separate thread. They exchange requests and events through channels, so that no work of
+//! the peer (writing to a slow ssh, starting processes) delays packets.
 
 use crate::tunnel::{EndObserver, EndView, OBSERVER_KEYS, TunnelEnd};
 use narrows_cell::{Context, RunError};
@@ -18,21 +18,21 @@ use std::thread::JoinHandle;
 enum TunnelRequest {
     /// The relation of the clocks.
     Fit,
-    /// To say goodbye and close its logs.
+    /// Close the session and the logs.
     Close,
 }
 
 /// Events of the tunnel.
 pub(super) enum TunnelEvent {
-    /// Something for whoever started the peer; `open` and `clock`.
+    /// An event for the process that started the peer; `open` and `clock`.
     Event(Value),
     /// The relation of the clocks, if it is known.
     Fit(Option<Fit>),
-    /// It is over: the content of `tunnel.json`, or why there is none.
+    /// The tunnel has ended: the content of `tunnel.json`, or an error.
     Over(Result<Value, RunError>),
 }
 
-/// The tunnel, as the peer sees it. Dropped, it is closed in order.
+/// The tunnel from the peer's view. It is closed regularly on drop.
 pub(super) struct TunnelThread {
     thread: Option<JoinHandle<()>>,
     requests: Sender<TunnelRequest>,
@@ -83,7 +83,7 @@ impl TunnelThread {
         }
     }
 
-    /// Asks for the relation of the clocks, which comes as an event.
+    /// Requests the relation of the clocks, which arrives as an event.
     pub(super) fn request_fit(&self) {
         self.request(TunnelRequest::Fit);
     }
@@ -94,7 +94,7 @@ impl TunnelThread {
     }
 
     fn request(&self, request: TunnelRequest) {
-        // A thread that is gone has said so.
+        // A thread that has ended has reported that.
         let _ = self.requests.send(request);
         self.request_waker.wake();
     }
@@ -111,7 +111,7 @@ impl Drop for TunnelThread {
     fn drop(&mut self) {
         self.close();
         if let Some(thread) = self.thread.take() {
-            // Nobody is left to hear of a crash.
+            // A crash can no longer be reported.
             let _ = thread.join();
         }
     }
@@ -123,7 +123,7 @@ fn run(
     observer: &mut ThreadObserver,
 ) -> Result<Value, RunError> {
     cpu::pin_to(cpus).could_not("pin the tunnel to a processor")?;
-    // A packet that waits for us is late by as much as if the path had kept it. Refused to ordinary users.
+    // Waits of packets for this thread look like delays of the path. Not permitted to ordinary users.
     cpu::prefer(-10);
     cpu::short_slices();
     end.live(observer)?;
@@ -138,7 +138,7 @@ struct EventSender {
 
 impl EventSender {
     fn send(&self, event: TunnelEvent) {
-        // The peer may be on its way out.
+        // The peer may be ending.
         let _ = self.events.send(event);
         self.waker.wake();
     }

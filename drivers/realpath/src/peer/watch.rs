@@ -1,5 +1,4 @@
-//! The course of a run, from the point of view of one peer: preparations, the order to start, the run, the reports,
-//! the end of the tunnel.
+//! The course of a run from the view of one peer: preparation, start command, run, reports, end of the tunnel.
 
 use super::PeerContext;
 use super::clock_reading::{ClockReading, mono_minus_raw_ns};
@@ -19,39 +18,39 @@ use serde_json::{Value, json};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Longest pause between two looks around, and distance of progress reports.
+/// Maximum pause between two checks, and time between progress reports.
 const TICK: Duration = Duration::from_millis(200);
-/// Pause after a question for the clocks.
+/// Pause after a request for the relation of the clocks.
 const ASK: Duration = Duration::from_millis(20);
-/// How long to wait for the order to start; the other peer may have much more to prepare.
+/// Time to wait for the start command; the other peer may have much more to prepare.
 const START_LIMIT: Duration = Duration::from_mins(5);
-/// The tunnel stays open for so long after the run, for what is on its way and for the other peer, whose run
-/// ends later by the error of the clocks.
+/// Time for which the tunnel stays open after the run, for packets in flight and for the other peer, whose run ends
+/// later by the error of the clocks.
 const HOLD_NS: u64 = 500_000_000;
-/// Longest time for the tunnel to close, with its logs.
+/// Maximum time for the tunnel to close, with its logs.
 const CLOSE_LIMIT: Duration = Duration::from_secs(30);
 
 const ORDERS: u64 = 1;
 const TUNNEL: u64 = 2;
 const _: () = assert!(TUNNEL < FIRST_ENDPOINT);
 
-/// What is known when the run is over.
+/// Facts known after the run.
 pub(super) struct PeerRunResult {
     pub(super) supervisor: Supervisor,
     pub(super) start: ClockReading,
-    /// How far the start of the other peer may be from this one, if that is known here.
+    /// Bound of the difference between the starts of both peers, if known here.
     pub(super) start_error_ns: Option<u64>,
     pub(super) end: ClockReading,
     pub(super) clock_step_ns: i64,
     pub(super) ticks: Vec<CpuTicks>,
 }
 
-/// A peer at work.
+/// A running peer.
 pub(super) struct PeerRun<'a, 'b> {
     around: &'a mut PeerContext<'b>,
     clock: TunnelClock,
     duration_ns: u64,
-    /// Longest time for all endpoints to become ready.
+    /// Maximum time for all endpoints to become ready.
     ready_limit: Duration,
     epoll: Epoll,
     supervisor: Supervisor,
@@ -59,11 +58,11 @@ pub(super) struct PeerRun<'a, 'b> {
     tunnel: Option<TunnelThread>,
     is_open: bool,
     is_prepared: bool,
-    /// A start by the clock of the other end, whose relation to ours has been asked for.
+    /// A start by the clock of the other end, whose relation to the local one has been requested.
     asked: Option<Time>,
-    /// When the run starts, by `CLOCK_MONOTONIC`.
+    /// Start of the run by `CLOCK_MONOTONIC`.
     start_mono_ns: Option<u64>,
-    /// How far that may be from the start of the other peer, as far as it is known here.
+    /// Bound of the difference from the start of the other peer, if known here.
     start_error_ns: Option<u64>,
     /// How the tunnel has ended.
     over: Option<Result<Value, RunError>>,
@@ -81,7 +80,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
         epoll
             .add(around.signals.as_fd(), SIGNALS)
             .could_not("wait for signals")?;
-        // A file, or /dev/null, cannot be waited for; without orders it would be of no use either.
+        // A file, or /dev/null, cannot be polled, and provides no commands either.
         epoll
             .add(around.commands.as_fd(), ORDERS)
             .map_err(|error| RunError::Input(format!("standard input must be a pipe ({error})")))?;
@@ -108,9 +107,9 @@ impl<'a, 'b> PeerRun<'a, 'b> {
         })
     }
 
-    /// Sees the run through; `prepared` is called once all endpoints are.
+    /// Carries out the run; `prepared` is called once all endpoints are prepared.
     pub(super) fn run(mut self, prepared: impl FnOnce()) -> Result<PeerRunResult, RunError> {
-        // Commands that came together with the plan are in our buffer, where nobody sees them.
+        // Commands that arrived together with the plan are in the buffer, which polling does not see.
         self.obey()?;
         self.prepare()?;
         prepared();
@@ -174,13 +173,13 @@ impl<'a, 'b> PeerRun<'a, 'b> {
             self.check_tunnel()?;
             if self.is_open && Instant::now() > limit {
                 return Err(RunError::Internal(format!(
-                    "no order to start came within {START_LIMIT:?}"
+                    "no start command arrived within {START_LIMIT:?}"
                 )));
             }
         }
     }
 
-    /// Waits for the start; returns it with the distance of the clocks and the ticks of the processors then.
+    /// Waits for the start; returns it with the difference of the clocks and the ticks of the processors at that time.
     fn wait_until(&mut self, mono_ns: u64) -> Result<(ClockReading, i64, Vec<CpuTicks>), RunError> {
         loop {
             let now = machine::mono_ns();
@@ -213,8 +212,8 @@ impl<'a, 'b> PeerRun<'a, 'b> {
         }
     }
 
-    /// Waits for the reports of the endpoints and for what is on its way, and lets the tunnel end. From here on the
-    /// other end may leave whenever it wants.
+    /// Waits for the reports of the endpoints and for packets in flight, and lets the tunnel end. From here on the
+    /// other end may leave at any time.
     fn collect(&mut self, end_mono_ns: u64) -> Result<(), RunError> {
         let limit = Instant::now() + REPORT_LIMIT;
         while !self.supervisor.is_done() && Instant::now() < limit {
@@ -251,22 +250,22 @@ impl<'a, 'b> PeerRun<'a, 'b> {
         };
         let text = match over?["reason"].as_str() {
             Some("other_end") => {
-                "the other end has closed the tunnel before the run was over; what it says tells why".to_owned()
+                "the other end has closed the tunnel before the end of the run; see its messages for the reason".to_owned()
             }
             Some("silence") => {
-                "nothing has been heard of the other end for long; the path is cut, or the other machine is gone".to_owned()
+                "no datagram of the other end has arrived for long; the path is cut, or the other machine is down".to_owned()
             }
             reason => {
                 let reason = reason.unwrap_or("no reason");
                 return Err(RunError::Internal(format!(
-                    "the tunnel has ended before the run was over ({reason})"
+                    "the tunnel has ended before the end of the run ({reason})"
                 )));
             }
         };
         Err(RunError::Unavailable(text))
     }
 
-    /// Waits for something to happen and treats it.
+    /// Waits for events and handles them.
     fn step(&mut self, timeout: Duration) -> Result<(), RunError> {
         let started = self.start_mono_ns.is_some();
         let signals = self.around.signals;
@@ -286,7 +285,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
                     self.tell(&event);
                 }
                 TunnelEvent::Fit(fit) => {
-                    // Just after the opening nothing may have gone both ways yet: it is asked again.
+                    // Just after the opening, datagrams may not have passed in both directions yet: request it again.
                     let known = fit.zip(self.asked);
                     if let Some((fit, there)) = known {
                         self.asked = None;
@@ -301,7 +300,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
         Ok(())
     }
 
-    /// Does what has been ordered.
+    /// Carries out commands.
     fn obey(&mut self) -> Result<(), RunError> {
         while let Some(order) = self.around.commands.next()? {
             match order {
@@ -318,7 +317,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
     }
 
     fn start(&mut self, when: StartTime) -> Result<(), RunError> {
-        let refuse = |why: &str| Err(RunError::Input(format!("the order to start {why}")));
+        let refuse = |why: &str| Err(RunError::Input(format!("the start command {why}")));
         if self.start_mono_ns.is_some() || self.asked.is_some() {
             return refuse("came twice");
         }
@@ -336,7 +335,7 @@ impl<'a, 'b> PeerRun<'a, 'b> {
                 self.announce(self.clock.at_raw(raw_ns), Some(error))
             }
             StartTime::At(_) if self.tunnel.is_none() => refuse(
-                "names a time of the other clock, which only a tunnel compares with ours; name one by our real clock",
+                "names a time of the other clock, which only a tunnel relates to the local one; name one by the local real-time clock",
             ),
             StartTime::At(there) => {
                 self.asked = Some(Time::from_ns(there));
@@ -345,22 +344,21 @@ impl<'a, 'b> PeerRun<'a, 'b> {
         }
     }
 
-    /// Tells everybody that the run starts when the clock of this end reads `at`, which is wrong by `error` at most if
-    /// it is a time of the other machine's.
+    /// Announces that the run starts when the clock of this end reads `at`, with the error bound `error` if it is a
+    /// time of the other machine.
     fn announce(&mut self, at: Time, error: Option<Span>) -> Result<(), RunError> {
         let raw_ns = self.clock.raw_at(at);
         let ahead = i128::from(raw_ns) - i128::from(machine::raw_ns());
         if ahead < i128::from(HEAD_START_NS) {
             return Err(RunError::Input(format!(
-                "the start that was ordered lies {} ms ahead, and everybody needs {} ms to hear of it; order \
-                 it earlier",
+                "the commanded start is {} ms ahead, but announcing it takes {} ms; send the command earlier",
                 ahead / 1_000_000,
                 HEAD_START_NS / 1_000_000
             )));
         }
         if ahead > START_LIMIT.as_nanos() as i128 {
             return Err(RunError::Input(format!(
-                "the start that was ordered is {} s away; order it later",
+                "the commanded start is {} s away; send the command later",
                 ahead / 1_000_000_000
             )));
         }

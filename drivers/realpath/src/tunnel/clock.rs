@@ -1,17 +1,16 @@
-//! The clock of one end: the oscillator of the machine, which nobody sets, and the kernel's stamps
-//! in its terms.
+//! The clock of one end: the oscillator of the machine, which is never set, and the kernel's stamps converted to it.
 
 use super::plan::ClockShift;
 use narrows_cell::RunError;
 use narrows_sys::clock;
 use narrows_units::Time;
 
-/// The relation to the clock of the kernel's stamps is measured anew after so long. Kernels slew
-/// by up to 500 ppm, which makes half a microsecond in this time.
+/// Time after which the relation to the clock of the kernel's stamps is measured again. Kernels slew by up to 500 ppm,
+/// which is half a microsecond in this time.
 const FRESH_NS: u64 = 1_000_000;
-/// Stamps older than this are of a clock that has been set since.
+/// Maximum age of a stamp: older ones are of a clock that has been set since.
 const OLDEST_NS: u64 = 2_000_000_000;
-/// A shifted clock begins no earlier than this: zero means no time at all in datagrams.
+/// Minimum start of a shifted clock: zero in datagrams means that the time is absent.
 const MIN_NS: u64 = 1_000_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +25,7 @@ impl TunnelClock {
     /// The machine's clock from now on, shifted.
     ///
     /// # Errors
-    /// The shift would have the clock stand at its beginning, since the machine was started not long enough ago.
+    /// The shift would move the clock below its minimum, since the machine has not been up long enough.
     pub(crate) fn new(shift: ClockShift) -> Result<Self, RunError> {
         let start = clock::raw_ns();
         if start
@@ -43,7 +42,7 @@ impl TunnelClock {
         Ok(TunnelClock::of(shift, start))
     }
 
-    /// The machine's clock as it is.
+    /// The machine's clock without a shift.
     pub(crate) fn plain() -> Self {
         TunnelClock::of(ClockShift::default(), clock::raw_ns())
     }
@@ -57,7 +56,7 @@ impl TunnelClock {
         }
     }
 
-    /// The machine's own reading from which the shift's drift is counted.
+    /// The machine's reading from which the drift of the shift is counted.
     pub(super) fn start_raw_ns(&self) -> u64 {
         self.start
     }
@@ -68,12 +67,12 @@ impl TunnelClock {
         self.shifted(clock::raw_ns())
     }
 
-    /// Reading of this clock when the machine's own reads `raw` ns.
+    /// Reading of this clock when the machine's clock reads `raw` ns.
     pub(crate) fn at_raw(&self, raw: u64) -> Time {
         self.shifted(raw)
     }
 
-    /// The machine's own reading when this clock reads `at`, to a nanosecond.
+    /// The machine's reading when this clock reads `at`, to a nanosecond.
     pub(crate) fn raw_at(&self, at: Time) -> u64 {
         let since = i128::from(at.ns()) - i128::from(self.start) - i128::from(self.shift.offset_ns);
         let billion = 1_000_000_000;
@@ -81,8 +80,7 @@ impl TunnelClock {
         u64::try_from(i128::from(self.start) + since).unwrap_or(0)
     }
 
-    /// The time of a kernel stamp that was taken a moment ago; now, if there is none or it makes no
-    /// sense.
+    /// The time of a recent kernel stamp; the current time if it is absent or implausible.
     #[inline]
     pub(super) fn at_stamp(&mut self, real_ns: Option<u64>) -> Time {
         let raw = clock::raw_ns();
@@ -131,7 +129,7 @@ mod tests {
         let late = c.since(a).ns() + 2;
         let expected = a.ns() + 2_500_000_000 + drift;
         assert!((expected..=expected + late + late / 1000).contains(&b.ns()));
-        // A clock does not begin before its time.
+        // A clock does not begin before its minimum.
         let up = i64::try_from(plain.start).unwrap();
         for offset_ns in [-up - 3_600_000_000_000, -up - 3_600_000_000_000_000] {
             let wild = ClockShift {
@@ -141,12 +139,12 @@ mod tests {
             let message = TunnelClock::new(wild).unwrap_err().to_string();
             assert!(message.contains("must be at least -"), "{message}");
         }
-        // The way back, from an hour ahead.
+        // The inverse, from an hour ahead.
         for clock in [&plain, &shifted] {
             let at = b + Span::from_ms(3_600_000);
             assert!(clock.at_raw(clock.raw_at(at)).ns().abs_diff(at.ns()) <= 2);
         }
-        // A stamp lies before now, and one from the future or of 1970 is not believed.
+        // A stamp is before now; one from the future or of 1970 is rejected.
         let stamp = clock::real_ns();
         let at = shifted.at_stamp(Some(stamp));
         assert!(b <= at && at <= shifted.now());

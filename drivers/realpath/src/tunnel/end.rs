@@ -1,5 +1,5 @@
-//! The life of one end: socket, host, session, farewell, `tunnel.json`. What happens beside it, a program inside or
-//! the endpoints of a run, is the business of its [`EndObserver`].
+//! The life cycle of one end: socket, host, session, closing, `tunnel.json`. Its [`EndObserver`] handles everything
+//! else: a program inside or the endpoints of a run.
 
 use super::clock::TunnelClock;
 use super::engine::{Engine, EngineBuffers, EngineCounters};
@@ -26,36 +26,36 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-/// Memory of the ring in which frames wait for the engine. Nothing slows down a host whose wire is full, so
-/// where this machine is the bottleneck, all that a TCP connection has in flight waits here: half of
-/// [`TCP_BUFFER`], with the room between the packets.
+/// Memory of the ring in which frames wait for the engine. A host whose wire is full is not slowed down, so if this
+/// machine is the bottleneck, all packets that a TCP connection has in flight wait here: half of [`TCP_BUFFER`], with
+/// the room between the packets.
 const RING: usize = 64 << 20;
-/// Smallest ring in bytes, where there is less memory.
+/// Minimum ring in bytes, if memory is short.
 const MIN_RING: usize = 4 << 20;
-/// Wanted for the socket's buffers: the same packets may wait there instead.
+/// Requested size of the socket's buffers: the same packets may wait there instead.
 const SOCKET_BUFFER: i32 = 64 << 20;
-/// Most bytes of one TCP buffer inside: a gigabit per second over half a second.
+/// Maximum size of a TCP buffer inside: 1 Gbit/s over half a second.
 const TCP_BUFFER: u64 = 64 << 20;
 /// Time between two calls of the observer.
 const TICK_NS: u64 = 50_000_000;
 /// Time between two events about the clocks.
 const CLOCK_EVENT_NS: u64 = 1_000_000_000;
-/// The clocks are compared again and again while packets wait, so in larger parts of time than afterwards.
+/// Block length for comparing clocks during the run, longer than afterwards because packets wait meanwhile.
 const CLOCK_BLOCK: Span = Span::from_ms(10_000);
-/// Time for a farewell and what is still on its way.
+/// Time for closing and for packets in flight.
 const LINGER_NS: u64 = 300_000_000;
 
 const SOCKET: u64 = 0;
 const INSIDE: u64 = 1;
-/// Keys from here on are the attendant's.
+/// First key of the observer.
 pub(crate) const OBSERVER_KEYS: u64 = 2;
 
-/// Stands by an end while it lives, on the thread that moves its packets.
+/// Observes an end during its life, on the thread that moves its packets.
 pub(crate) trait EndObserver {
-    /// Adds what the end is to be woken for, under keys from [`OBSERVER_KEYS`] on.
+    /// Registers descriptors that wake the end, under keys from [`OBSERVER_KEYS`].
     fn register(&mut self, epoll: &Epoll) -> Result<(), RunError>;
 
-    /// The descriptor of `key` is ready. [`EndObserver::poll`] follows at once.
+    /// The descriptor of `key` is ready. [`EndObserver::poll`] follows immediately.
     fn ready(&mut self, key: u64);
 
     /// The session is open; called once.
@@ -66,10 +66,10 @@ pub(crate) trait EndObserver {
         epoll: &Epoll,
     ) -> Result<(), RunError>;
 
-    /// Looks around, some times per second. Returns why the end is to be closed now, if it is.
+    /// Called several times per second. Returns the reason if the end has to be closed now.
     fn poll(&mut self, view: &EndView) -> Result<Option<&'static str>, RunError>;
 
-    /// Hears once per second how the clocks relate.
+    /// Called once per second with the relation of the clocks.
     fn notify(&mut self, event: Value);
 }
 
@@ -77,13 +77,13 @@ pub(crate) trait EndObserver {
 pub(crate) struct EndView<'a>(&'a Engine);
 
 impl EndView<'_> {
-    /// The relation of the clocks as far as it is known now.
+    /// The current relation of the clocks, if known.
     pub(crate) fn fit(&self) -> Option<Fit> {
         self.0.clocks.fit()
     }
 }
 
-/// An end whose socket is open, in the machine's own network.
+/// An end whose socket is open, in the machine's network.
 pub(crate) struct BoundEnd {
     plan: TunnelPlan,
     socket: UdpSocket,
@@ -94,7 +94,7 @@ impl BoundEnd {
     /// Opens the socket.
     ///
     /// # Errors
-    /// The kernel does not give this address or interface.
+    /// The kernel does not provide this address or interface.
     pub(crate) fn open(plan: &TunnelPlan) -> Result<Self, RunError> {
         let socket = bind_for_groups(plan.bind(), plan.interface.as_deref(), SOCKET_BUFFER);
         let socket = socket.map_err(|error| {
@@ -112,11 +112,11 @@ impl BoundEnd {
         })
     }
 
-    /// Builds the host and begins the logs. The process has entered a private network, by `privilege`;
-    /// `receive_cpus` is a member of [`HostDefaults`].
+    /// Builds the host and starts the logs. The process has entered a private network, by `privilege`; `receive_cpus`
+    /// is a member of [`HostDefaults`].
     ///
     /// # Errors
-    /// With a sentence for people.
+    /// One sentence for people.
     pub(crate) fn build(
         self,
         host: &HostPlan,
@@ -135,7 +135,7 @@ impl BoundEnd {
         let outer = hosts.hosts[0].outer;
         let ring = open_ring(outer, plan.inner_mtu() as usize + 64)?;
         let port = TxPort::open(outer).could_not("send on the host's wire")?;
-        // First what can be refused, so that nothing is left then.
+        // Steps that can fail come first, so that they leave nothing behind.
         let clock = TunnelClock::new(plan.clock)?;
         let peer = Peer::new(config(&plan)?, clock.now());
         fs::create_dir_all(&plan.folder).at(&plan.folder)?;
@@ -176,7 +176,7 @@ impl BoundEnd {
     }
 }
 
-/// The largest ring that there is memory for.
+/// The largest ring for which there is memory.
 fn open_ring(wire: u32, largest: usize) -> Result<RxRing, RunError> {
     let mut bytes = RING;
     loop {
@@ -220,10 +220,10 @@ impl TunnelEnd {
         &self.hosts.hosts[0]
     }
 
-    /// Prepares the addresses of programs, each end of whose flows has one.
+    /// Prepares the addresses of programs, one per end of their flows.
     ///
     /// # Errors
-    /// The kernel's answer.
+    /// The kernel's error.
     pub(crate) fn add_programs(&mut self, cell: &Cell, host: u16) -> io::Result<()> {
         for (flow, _) in cell.programs() {
             if let Some([sender, receiver]) = cell.own_hosts(flow.flow) {
@@ -244,7 +244,7 @@ impl TunnelEnd {
         self.engine.clock
     }
 
-    /// The event of an end that can be called.
+    /// The event of an end that is ready to be called.
     pub(crate) fn ready_event(&self) -> Value {
         json!({
             "event": "ready", "address": self.start.local.to_string(), "inner_mtu": self.plan.inner_mtu(),
@@ -252,10 +252,10 @@ impl TunnelEnd {
         })
     }
 
-    /// Moves packets until the attendant, the other end or a failure says that it is over, and says goodbye.
+    /// Moves packets until the observer, the other end or a failure ends it, and closes the session.
     ///
     /// # Errors
-    /// Nobody has called or answered, or the system has failed. The folder then holds what there is of the logs.
+    /// The other end has not called or answered, or the system has failed. The folder then contains the logs so far.
     pub(crate) fn live(&mut self, observer: &mut impl EndObserver) -> Result<(), RunError> {
         cpu::precise_timers();
         let epoll = Epoll::new().could_not("wait for events")?;
@@ -267,7 +267,7 @@ impl TunnelEnd {
             .could_not("wait for events")?;
         observer.register(&epoll)?;
         let mut events = Events::default();
-        // By the machine's own clock: what a plan does to that of the tunnel must not keep anybody waiting.
+        // By the machine's clock: a shift of the tunnel's clock must not affect waiting times.
         let started = machine::raw_ns();
         let (mut next_tick, mut next_clock_event) = (started, started);
         loop {
@@ -310,7 +310,7 @@ impl TunnelEnd {
         self.farewell()
     }
 
-    /// Why it is over by itself, if it is, after so many ns.
+    /// The reason if the end has to close by itself, after `lived_ns`.
     fn end_reason(&self, lived_ns: u64) -> Result<Option<&'static str>, RunError> {
         if self.engine.logs.has_failed() {
             return Ok(Some("logs_failed"));
@@ -344,31 +344,29 @@ impl TunnelEnd {
         let refused = counts.all_refused();
         let hint = if counts.messages > 0 {
             format!(
-                "{} messages with this tunnel's secret came, and what followed them was lost; look for a firewall that \
-                 lets datagrams of one direction pass alone",
+                "{} messages with this tunnel's secret arrived, but later ones were lost; look for a firewall that passes datagrams of one direction only",
                 counts.messages
             )
         } else if refused > 0 {
-            format!("{refused} datagrams came that do not have this tunnel's secret")
+            format!("{refused} datagrams arrived without this tunnel's secret")
         } else if let Some(code) = self.engine.counters.refusal {
             format!(
-                "no datagram came at all, and of those that were sent the kernel said: {}; look at the address, and at \
-                 the routes and firewalls of this host",
+                "no datagram arrived, and the kernel reported for those that were sent: {}; check the address, and the routes and firewalls of this host",
                 io::Error::from_raw_os_error(code)
             )
         } else {
-            "no datagram came at all; let this UDP port pass through the firewalls, or let the other side listen".to_owned()
+            "no datagram arrived; let this UDP port pass through the firewalls, or let the other side listen".to_owned()
         };
         match self.plan.dial {
             Some(to) => format!("no answer from {to} within {seconds} s; {hint}"),
             None => format!(
-                "nobody has called {} within {seconds} s; {hint}",
+                "no call of {} arrived within {seconds} s; {hint}",
                 self.plan.binding()
             ),
         }
     }
 
-    /// Says goodbye, and takes for a moment what is still on its way.
+    /// Closes the session, and receives packets in flight for a short time.
     fn farewell(&mut self) -> Result<(), RunError> {
         self.engine.peer.close();
         let until = machine::raw_ns() + LINGER_NS;
@@ -380,8 +378,7 @@ impl TunnelEnd {
         Ok(())
     }
 
-    /// Removes what it has begun to write if it never opened, and the folder if nothing else is in it: the same plan
-    /// may be tried again.
+    /// Removes its files if it never opened, and the folder if it is empty then: the same plan may be tried again.
     pub(crate) fn withdraw(self) {
         if self.opened.is_some() {
             return;
@@ -393,8 +390,8 @@ impl TunnelEnd {
         let _ = fs::remove_dir(folder);
     }
 
-    /// Closes the logs and writes `tunnel.json`; returns its content. To be called by the thread that has moved
-    /// the packets, whose processor time it counts. `program` is how a program inside has ended.
+    /// Closes the logs and writes `tunnel.json`; returns its content. Must be called by the thread that has moved the
+    /// packets, whose processor time it reports. `program` is how a program inside has ended.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -403,7 +400,7 @@ impl TunnelEnd {
         program: Option<(Option<i32>, Option<i32>)>,
     ) -> Result<Value, RunError> {
         let counters = self.hosts.counters().ok();
-        // Counted as sent without a session, such as the last words of a program that was ended.
+        // Counted as sent without a session, such as the last packets of a program that was ended.
         while self.engine.take_from_inside() {}
         let sysctls = self.host().sysctls.clone();
         let summary = report::EndSummary {

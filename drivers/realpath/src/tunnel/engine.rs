@@ -1,13 +1,11 @@
-//! The way of a packet through one end of a tunnel. It allocates nothing and waits for nobody but
-//! the socket.
+//! The path of a packet through one end of a tunnel. It does not allocate and waits only for the socket.
 //!
 //! ```text
 //!   ring of the host's wire -> seal -> outbox -> UDP          (each packet is logged when sealed)
 //!   UDP -> inbox -> believed? -> Ethernet header in place of ours -> wire of the host
 //! ```
 //!
-//! Both ways move in portions and take turns, so that neither waits for more than one portion of the
-//! other, however much there is.
+//! Both directions are handled alternately in portions, so that neither waits for more than one portion of the other.
 
 use super::clock::TunnelClock;
 use super::logs::Logs;
@@ -30,10 +28,9 @@ use std::os::fd::AsFd;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
-/// Datagrams from the path per turn: what the wire of the host takes in one system call.
+/// Datagrams from the path per turn: the number that the wire of the host accepts in one system call.
 const PORTION: usize = SendBatch::CAPACITY;
-/// Number of times a socket that takes nothing is tried again before a datagram is given up. Each try
-/// sleeps, so this is a tenth of a second.
+/// Number of retries on a blocked socket before a datagram is dropped. Each try sleeps, so this is a tenth of a second.
 const PATIENCE: u32 = 1_000;
 
 /// Counters of the packets that one end has sent or could not send.
@@ -45,13 +42,13 @@ pub(super) struct EngineCounters {
     pub(super) bytes: u64,
     /// Packets from inside without a session: before it was opened and after it was closed.
     pub(super) early: u64,
-    /// Packets from inside that are no IPv4 or too large.
+    /// Packets from inside that are not IPv4 or too large.
     pub(super) foreign: u64,
-    /// Datagrams that the kernel refused to send, logged as sent although they never left.
+    /// Datagrams that the kernel failed to send, logged as sent although they never left.
     pub(super) unsent: u64,
-    /// Packets from the path that the wire did not take.
+    /// Packets from the path that the wire did not accept.
     pub(super) undelivered: u64,
-    /// Packets dropped because they were marked and their sender does not understand marks.
+    /// Packets dropped because they were marked and their sender does not support ECN.
     pub(super) marked: u64,
     /// The last error code of the kernel about a datagram.
     pub(super) refusal: Option<i32>,
@@ -69,7 +66,7 @@ pub(super) struct Engine {
     pub(super) counters: EngineCounters,
     /// Time in ns that packets from inside have waited before they were stamped and sent.
     pub(super) waited: Histogram,
-    /// Flows of programs, which have addresses of their own.
+    /// Flows of programs, which have separate addresses.
     pub(super) programs: ProgramFlows,
     pub(super) buffers: EngineBuffers,
     /// Ethernet header of packets for the inside.
@@ -78,14 +75,14 @@ pub(super) struct Engine {
     pub(super) outer_headers: usize,
 }
 
-/// Datagrams on their way through an engine.
+/// Datagrams in an engine.
 pub(super) struct EngineBuffers {
     inbox: UdpReceiver,
-    /// Datagrams of the inbox that were looked at.
+    /// Datagrams of the inbox that were examined.
     taken: usize,
     outbox: UdpSender,
     scratch: Vec<u8>,
-    /// Packets for the inside: places in the inbox.
+    /// Packets for the inside: indices in the inbox.
     deliveries: Vec<usize>,
 }
 
@@ -102,10 +99,10 @@ impl EngineBuffers {
 }
 
 impl Engine {
-    /// Does all that can be done now, up to one portion each way. Returns whether there was anything.
+    /// Does all pending work, up to one portion per direction. Returns whether there was any.
     pub(super) fn turn(&mut self) -> io::Result<bool> {
         let came = self.take_from_path()?;
-        // First, or a host that always has something to send would keep them waiting.
+        // First, because a host that always has packets to send would delay them.
         let own = self.own_messages();
         let went = self.take_from_inside();
         self.flush();
@@ -118,7 +115,7 @@ impl Engine {
             self.buffers.taken = 0;
             match self.buffers.inbox.receive(self.socket.as_fd()) {
                 Ok(_) => {}
-                // An earlier datagram was answered by an ICMP message; that is no end.
+                // An earlier datagram was answered by an ICMP message, which is not an end.
                 Err(error) if !is_fatal(&error) => {
                     self.counters.refusal = error.raw_os_error();
                     return Ok(true);
@@ -184,7 +181,7 @@ impl Engine {
         }
     }
 
-    /// Hands packets to the inside. A wire that is full for long loses them, as any host would.
+    /// Delivers packets to the inside. A wire that is full for long loses them, like any host.
     fn deliver(&mut self) {
         let mut done = 0;
         let mut tries = 0;
@@ -210,7 +207,7 @@ impl Engine {
         }
     }
 
-    /// Seals what the host has sent, up to one portion; returns whether there was anything.
+    /// Seals packets of the host, up to one portion; returns whether there were any.
     pub(super) fn take_from_inside(&mut self) -> bool {
         let mut any = false;
         while !self.buffers.outbox.is_full() {
@@ -294,8 +291,8 @@ impl Engine {
         );
     }
 
-    /// Sends what waits. While the machine's own queue towards the path is full, nothing more is
-    /// taken from inside, so that the queue of the sending host grows and not one of ours.
+    /// Sends waiting datagrams. While the machine's queue towards the path is full, no more packets are taken from
+    /// inside, so that the queue of the sending host grows and not one of the tunnel.
     pub(super) fn flush(&mut self) {
         let mut tries = 0;
         while !self.buffers.outbox.is_empty() {
@@ -315,18 +312,18 @@ impl Engine {
         }
     }
 
-    /// Messages that the socket's buffer had no room for, as far as known.
+    /// Known number of messages for which the socket's buffer had no room.
     pub(super) fn socket_dropped(&self) -> u32 {
         self.buffers.inbox.dropped()
     }
 
-    /// Where datagrams go.
+    /// Destination of datagrams.
     pub(super) fn peer_address(&self) -> Option<SocketAddr> {
         self.peer.to()
     }
 }
 
-/// Errors of the socket itself. Others are about a datagram that was sent before.
+/// True for errors of the socket itself. Others concern a datagram that was sent before.
 fn is_fatal(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),

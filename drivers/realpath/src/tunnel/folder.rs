@@ -1,4 +1,4 @@
-//! One end of a tunnel as it is on disk.
+//! The files of one end of a tunnel.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Beyond this, addresses that lead nowhere are no accident of an address translator.
+/// Number of refused address changes that an address translator does not explain.
 const MANY_MOVES: u64 = 10;
 
 /// Contents of the folder of an end.
@@ -20,17 +20,17 @@ pub(crate) struct EndFolder {
     folder: PathBuf,
     /// `tunnel.json`.
     pub(crate) document: Value,
-    /// Everything it sent.
+    /// All packets that it sent.
     pub(crate) sent: Vec<TunnelLogRow>,
-    /// Everything that arrived.
+    /// All packets that arrived.
     pub(crate) arrived: Vec<TunnelLogRow>,
     /// Remarks about missing parts of the logs, without full stop.
     pub(crate) remarks: Vec<String>,
 }
 
 impl EndFolder {
-    /// Reads a folder. With `lenient`, logs that end early are used as far as they go, and so is what a killed agent
-    /// has left.
+    /// Reads a folder. With `lenient`, truncated logs are used up to the truncation, and so are files of a killed
+    /// agent.
     ///
     /// # Errors
     /// [`RunError::Input`] with the file and what is wrong with it.
@@ -46,7 +46,7 @@ impl EndFolder {
         }
         if path != folder.join(FILE) {
             remarks.push(format!(
-                "{}: its agent was killed, so the last second or two of its logs is missing, and so are its counters",
+                "{}: its agent was killed, so the last one or two seconds of its logs are missing, and so are its counters",
                 folder.display()
             ));
         }
@@ -56,7 +56,7 @@ impl EndFolder {
             let (problem, remedy) = match decode(kind, &read_regular(&path)?, &mut rows) {
                 Err(error) => (error.to_string(), remedy(&error)),
                 Ok(()) => match lacking(&document, kind, rows.len()) {
-                    Some(problem) => (problem, "; --lenient uses those that are there"),
+                    Some(problem) => (problem, "; --lenient uses the existing ones"),
                     None => return Ok(rows),
                 },
             };
@@ -77,7 +77,7 @@ impl EndFolder {
         })
     }
 
-    /// The end of no tunnel, of which nothing is known.
+    /// A placeholder for an end without a tunnel.
     pub(crate) fn absent(folder: &Path) -> EndFolder {
         EndFolder {
             folder: folder.to_owned(),
@@ -99,31 +99,30 @@ impl EndFolder {
         number.and_then(Value::as_u64).unwrap_or(0)
     }
 
-    /// What it has sent of the flow of a program.
+    /// The packets that it has sent for the flow of a program.
     pub(crate) fn programs(&self, flow: u16) -> ProgramTraffic {
         let counted = self.document.pointer(&format!("/programs/{flow}"));
         let read = counted.map(|counted| serde_json::from_value(counted.clone()));
         read.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// The log of what it sent.
+    /// The log of sent packets.
     pub(crate) fn sent_file(&self) -> PathBuf {
         self.folder.join(file_name(LogKind::Sent))
     }
 
-    /// Doubt about the path that follows from its counters, without full stop.
+    /// A doubt about the path from its counters, without full stop.
     pub(crate) fn doubt(&self) -> Option<String> {
         let refused = self.count("/arrived/moves_refused");
         (refused >= MANY_MOVES).then(|| {
             format!(
-                "datagrams of the other end came to the {} {refused} times from an address at which it was not, or not \
-                 alone; somebody on the path sends copies of them, or they take several ways",
+                "datagrams of the other end arrived at the {} {refused} times from an address at which it did not answer, or not exclusively; a node on the path sends copies of them, or they take several paths",
                 self.role()
             )
         })
     }
 
-    /// Refuses two ends that cannot be those of one tunnel.
+    /// Rejects two ends that cannot belong to one tunnel.
     ///
     /// # Errors
     /// [`RunError::Input`] with both folders.
@@ -139,12 +138,12 @@ impl EndFolder {
         Ok(())
     }
 
-    /// The error for two ends whose clocks cannot be compared; `implausible` of their stamps were left out.
+    /// The error for two ends whose clocks cannot be compared; `implausible` of their stamps were excluded.
     pub(crate) fn no_clocks(&self, other: &EndFolder, implausible: u64) -> RunError {
         let silent = [self, other].into_iter().find(|end| end.arrived.is_empty());
         if let Some(end) = silent {
             return RunError::Input(format!(
-                "{}: nothing has arrived at this end, so the clocks of both cannot be compared",
+                "{}: no packet has arrived at this end, so the clocks of both cannot be compared",
                 end.folder.display()
             ));
         }
@@ -153,7 +152,7 @@ impl EndFolder {
             count => format!(" ({count} of them are years away from the others)"),
         };
         RunError::Input(format!(
-            "{} and {}: no relation of two clocks fits the stamps of what has arrived{wild}; the logs are of different \
+            "{} and {}: no relation of two clocks fits the stamps of the arrivals{wild}; the logs are of different \
              tunnels, or damaged",
             self.folder.display(),
             other.folder.display()
@@ -161,7 +160,7 @@ impl EndFolder {
     }
 }
 
-/// The path of a file of an end: its own name, or with `lenient` the one that a killed agent has left it under.
+/// The path of a file of an end: its final name or, with `lenient`, the temporary name left by a killed agent.
 fn present(folder: &Path, name: &str, lenient: bool) -> Result<PathBuf, RunError> {
     let path = folder.join(name);
     let unfinished = unfinished(folder, name);
@@ -172,13 +171,13 @@ fn present(folder: &Path, name: &str, lenient: bool) -> Result<PathBuf, RunError
         return Ok(unfinished);
     }
     Err(RunError::Input(format!(
-        "{}: is not there, but {} is: the agent was killed, or still runs; --lenient uses what it has written so far",
+        "{}: does not exist, but {} does: the agent was killed, or still runs; --lenient uses the data written so far",
         path.display(),
         unfinished.display()
     )))
 }
 
-/// The content of a regular file: whatever else has its name might block, or never end.
+/// The content of a regular file: other kinds of files might block, or never end.
 fn read_regular(path: &Path) -> Result<Vec<u8>, RunError> {
     let wrong = |message: String| Err(RunError::Input(format!("{}: {message}", path.display())));
     match fs::metadata(path) {
@@ -190,22 +189,22 @@ fn read_regular(path: &Path) -> Result<Vec<u8>, RunError> {
     }
 }
 
-/// The part that a log lacks by the counters of its end. Blocks stand for themselves, so a log without some of them can
-/// be read.
+/// The missing part of a log according to the counters of its end. Blocks are independent, so a log without some of
+/// them can be read.
 fn lacking(document: &Value, kind: LogKind, rows: usize) -> Option<String> {
     let member = match kind {
         LogKind::Sent => "sent",
         LogKind::Arrived => "arrived",
     };
     let said = document["log_rows"][member].as_u64()?;
-    (said != rows as u64).then(|| format!("has {rows} of the {said} rows that {FILE} says"))
+    (said != rows as u64).then(|| format!("has {rows} of the {said} rows that {FILE} lists"))
 }
 
-/// The remedy for a log that cannot be read to its end.
+/// The remedy for a log that cannot be read completely.
 fn remedy(error: &LogError) -> &'static str {
     match error {
         LogError::NotABlock(at) | LogError::Truncated(at) | LogError::Damaged(at) if *at > 0 => {
-            "; --lenient uses what is before it"
+            "; --lenient uses the part before it"
         }
         _ => "",
     }

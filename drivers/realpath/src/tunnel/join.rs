@@ -1,4 +1,4 @@
-//! One table out of the folders of both ends.
+//! Joins the folders of both ends into one table.
 
 use super::folder::EndFolder;
 use super::report::clock_json;
@@ -12,10 +12,10 @@ use serde_json::{Value, json};
 use std::path::Path;
 
 /// Joins the logs of two ends; the clock of the one in `reference` is used for everything. With
-/// `lenient`, logs that end early are used as far as they go, and remarks say so.
+/// `lenient`, truncated logs are used up to the truncation, with remarks.
 ///
 /// # Errors
-/// [`RunError::Input`] with the file and what is wrong with it.
+/// [`RunError::Input`] with the file and its problem.
 pub fn join(reference: &Path, other: &Path, lenient: bool) -> Result<Value, RunError> {
     let (here, there) = (
         EndFolder::read(reference, lenient)?,
@@ -72,7 +72,7 @@ fn doubts(fit: &Fit, error: Span, directions: &[(&str, &MergedLogs)]) -> Vec<Str
     let mut doubts = Vec::new();
     if fit.jumps() > 0 {
         doubts.push(format!(
-            "a clock was set {} times; delays around these moments mean nothing",
+            "a clock was set {} times; delays around these times are meaningless",
             fit.jumps()
         ));
     } else if fit.lines() > 1 {
@@ -84,7 +84,7 @@ fn doubts(fit: &Fit, error: Span, directions: &[(&str, &MergedLogs)]) -> Vec<Str
     for (name, joined) in directions {
         if joined.unknown > 0 {
             doubts.push(format!(
-                "{name}: {} datagrams arrived that are not in the log of what was sent, which is incomplete",
+                "{name}: {} datagrams arrived that are not in the log of sent packets, which is incomplete",
                 joined.unknown
             ));
         }

@@ -1,5 +1,4 @@
-//! The logs of one end, written by a thread of their own that runs when nothing else wants the
-//! processor.
+//! The logs of one end, written by a separate thread that runs only when the processor is otherwise idle.
 
 use super::report::unfinished;
 use narrows_cell::{Context, RunError};
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 
-/// Blocks of each log that exist from the start: one to fill, the others to be written meanwhile.
+/// Initial number of blocks of each log: one to fill, the others to be written in the meantime.
 const SPARE: usize = 4;
 
 /// Names of the finished files.
@@ -56,7 +55,7 @@ impl Logs {
                 bytes.clear();
                 columns.drain_into(&mut bytes);
                 files[kind as usize].write_all(&bytes)?;
-                // Nobody takes it back at the end.
+                // It is not taken back at the end.
                 let _ = back.send((kind, columns));
             }
             Ok(())
@@ -65,7 +64,7 @@ impl Logs {
             .name("logs".to_owned())
             .spawn(move || {
                 let id = ThreadId::current();
-                // Refused only where scheduling is locked down.
+                // Fails only where scheduling is restricted.
                 let _ = id.run_when_idle();
                 let _ = send_id.send(id);
                 write()
@@ -105,12 +104,12 @@ impl Logs {
         // A writer that falls behind costs memory and never a packet.
         let next = log.spare.pop().unwrap_or_else(|| Columns::new(kind));
         let block = std::mem::replace(&mut log.filling, next);
-        // A failed writer has hung up; the tunnel is about to be closed for that.
+        // A failed writer has closed the channel; the tunnel is about to be closed for that reason.
         let _ = self.full.send((kind, block));
     }
 
-    /// Has everything written that was noted so far, as blocks that are not full. What a killed process leaves can be
-    /// read up to its last block, so call it about once a second.
+    /// Writes all rows so far, as partial blocks. The logs of a killed process can be read up to the last block, so
+    /// call it about once a second.
     pub(super) fn flush(&mut self) {
         for kind in LogKind::BOTH {
             if !self.blocks[kind as usize].filling.is_empty() {
@@ -126,14 +125,14 @@ impl Logs {
         }
     }
 
-    /// True if the thread has given up, so that going on is useless.
+    /// True if the thread has failed, so that continuing is useless.
     pub(super) fn has_failed(&self) -> bool {
         self.thread.is_finished()
     }
 
-    /// Writes what is left and gives the files their names; returns the rows of both.
+    /// Writes the remaining rows and renames the files; returns the numbers of rows of both.
     pub(super) fn finish(mut self) -> Result<(u64, u64), RunError> {
-        // Now somebody waits for it.
+        // Now the tunnel waits for it.
         let _ = self.writer.run_normally();
         // A failure is reported by the thread itself.
         self.flush();
@@ -207,7 +206,7 @@ mod tests {
         let mut logs = Logs::start(&folder).unwrap();
         logs.add(LogKind::Sent, row(7));
         logs.flush();
-        // The writer gives the block back when it is written.
+        // The writer returns the block after writing it.
         while logs.blocks[0].spare.len() < SPARE {
             std::thread::yield_now();
             logs.recycle();

@@ -6,13 +6,12 @@
 //!   UDP socket  <------------------->  (engine)  wire0 ================ eth0 10.77.0.1 or .2
 //! ```
 //!
-//! The socket is opened in the machine's own network before the agent moves into a namespace of its own,
-//! so nothing of the machine's network is changed, and everything vanishes with the process. The
-//! host's wire is the same as in emulation. Unless the plan says otherwise, the listener's host is 10.77.0.1, the
-//! dialer's 10.77.0.2.
+//! The socket is opened in the machine's network before the agent moves into a private namespace, so the machine's
+//! network is not changed, and everything disappears with the process. The host's wire is the same as in emulation.
+//! Unless the plan says otherwise, the listener's host is 10.77.0.1, the dialer's 10.77.0.2.
 //!
-//! The end writes two logs ([`narrows_tunnel::log`]) and `tunnel.json` into its folder. [`join`]
-//! makes one table out of the folders of both ends.
+//! The end writes two logs ([`narrows_tunnel::log`]) and `tunnel.json` into its folder. [`join`] joins the folders of
+//! both ends into one table.
 
 mod clock;
 mod end;
@@ -44,7 +43,7 @@ use std::os::fd::BorrowedFd;
 pub struct TunnelContext<'a> {
     /// Signals that stop it.
     pub signals: &'a Signals,
-    /// A descriptor whose end stops it, too.
+    /// A descriptor whose end also stops it.
     pub parent: Option<BorrowedFd<'a>>,
     /// Receives events, JSON documents with a member `event`.
     pub notify: &'a mut dyn FnMut(&Value),
@@ -54,8 +53,8 @@ pub struct TunnelContext<'a> {
 /// content of `tunnel.json`.
 ///
 /// # Errors
-/// With a sentence for people. The folder then holds what there is of the logs; there is none if nobody has called or
-/// answered.
+/// One sentence for people. The folder then contains the logs so far; it does not exist if the other end has not called
+/// or answered.
 pub fn run(plan: &TunnelPlan, context: &mut TunnelContext) -> Result<Value, RunError> {
     check_folder(&plan.folder)?;
     let bound = BoundEnd::open(plan)?;

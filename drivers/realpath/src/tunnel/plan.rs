@@ -10,12 +10,13 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 const FORMAT: &str = "narrows/tunnel/1";
-/// Largest packet in bytes: payload buffers hold this much and the headers of IP and UDP.
+/// Maximum packet size in bytes: payload buffers hold this and the headers of IP and UDP.
 const MAX_PACKET: u32 = 9000;
-/// Furthest shift of a clock, and longest time in a plan: one day. Hosts are never up at times that lie further apart
-/// than this, as far as tests go, and sums with times stay far from any limit.
+/// Maximum shift of a clock, and maximum time in a plan: one day, which suffices for tests and keeps sums with times
+/// far from any limit.
 const MAX_OFFSET_NS: u64 = 86_400_000_000_000;
-/// Largest drift of a clock: the one that the estimate of the relation of two clocks assumes, and no oscillator has.
+/// Maximum drift of a clock: the bound that the estimate of the relation of two clocks assumes, which no oscillator
+/// reaches.
 const MAX_DRIFT_PPB: u64 = 1_000_000;
 
 /// Shift of the clock, for tests of the estimate: readings begin `offset_ns` later and run faster by `drift_ppb`.
@@ -38,10 +39,10 @@ pub struct TunnelPlan {
     /// The other end, if this one calls.
     #[serde(default, deserialize_with = "dial_address")]
     pub dial: Option<SocketAddr>,
-    /// Interface towards the other end, if not the one that the routes say.
+    /// Interface towards the other end, if not that of the route.
     #[serde(default)]
     pub interface: Option<String>,
-    /// Known to both ends and to nobody else.
+    /// Shared secret of both ends.
     #[serde(deserialize_with = "secret")]
     pub secret: Secret,
     /// New folder for logs and results.
@@ -56,7 +57,7 @@ pub struct TunnelPlan {
     /// Time to wait for the other end at the start, in ns.
     #[serde(default = "seconds::<20>")]
     pub patience_ns: u64,
-    /// Silence after which the dialer calls again, in ns. The tunnel is given up after twice that.
+    /// Silence after which the dialer calls again, in ns. The tunnel is closed after twice that.
     #[serde(default = "seconds::<10>")]
     pub silence_ns: u64,
     /// Time between clock messages, in ns.
@@ -65,7 +66,7 @@ pub struct TunnelPlan {
     /// Shift of the clock.
     #[serde(default)]
     pub clock: ClockShift,
-    /// Program to run inside while the tunnel is open; none keeps it open until it is stopped.
+    /// Program to run inside while the tunnel is open; without one the tunnel stays open until it is stopped.
     #[serde(default)]
     pub command: Vec<String>,
 }
@@ -91,14 +92,14 @@ impl TunnelPlan {
         match serde_json::from_str(text) {
             Ok(json) => TunnelPlan::from_json(json),
             Err(error) => {
-                // An unknown name before the mistake says more.
+                // An unknown name before the mistake is more informative.
                 let unknown = serde_json::from_str::<TunnelPlan>(text).err();
                 Err(wrong(&unknown.unwrap_or(error)))
             }
         }
     }
 
-    /// The tunnel of something larger, which knows folder and host: `keys` are the others of a plan.
+    /// The tunnel of an enclosing plan, which knows folder and host: `keys` are the other keys of a plan.
     ///
     /// # Errors
     /// As [`TunnelPlan::parse`].
@@ -115,9 +116,7 @@ impl TunnelPlan {
         ];
         for (key, value) in ours {
             if keys.insert(key.to_owned(), value).is_some() {
-                return Err(wrong(&format!(
-                    "'{key}' cannot be chosen here; leave it out"
-                )));
+                return Err(wrong(&format!("'{key}' cannot be chosen here; omit it")));
             }
         }
         TunnelPlan::from_json(Value::Object(keys))
@@ -145,13 +144,13 @@ impl TunnelPlan {
         if let Some(dial) = self.dial {
             require(dial.port() != 0, || {
                 format!(
-                    "'dial' is '{dial}'; nobody listens at port 0, so name the port of the other end"
+                    "'dial' is '{dial}'; port 0 cannot be dialled, so name the port of the other end"
                 )
             })?;
             let bind = self.bind();
             require(bind.is_ipv4() == dial.is_ipv4(), || {
                 format!(
-                    "'bind' ({bind}) and 'dial' ({dial}) are of different versions of IP; give two of the same"
+                    "'bind' ({bind}) and 'dial' ({dial}) are of different versions of IP; use the same version"
                 )
             })?;
         } else {
@@ -218,12 +217,12 @@ impl TunnelPlan {
         self.inner_mtu.unwrap_or_else(largest)
     }
 
-    /// Index of the host at this end: the listener's is 0, the dialer's 1, if the plan says nothing else.
+    /// Index of the host at this end: by default 0 for the listener and 1 for the dialer.
     pub fn host(&self) -> u16 {
         self.host.unwrap_or(u16::from(self.dial.is_some()))
     }
 
-    /// The address and interface asked for, in messages.
+    /// The requested address and interface, in messages.
     pub(super) fn binding(&self) -> String {
         match &self.interface {
             Some(interface) => format!("{} on {interface}", self.bind()),
@@ -232,7 +231,7 @@ impl TunnelPlan {
     }
 }
 
-/// Refuses a folder that is there already.
+/// Rejects an existing folder.
 pub(crate) fn check_folder(folder: &Path) -> Result<(), RunError> {
     if folder.exists() {
         return Err(RunError::Input(format!(

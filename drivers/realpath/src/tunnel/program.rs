@@ -21,13 +21,13 @@ const SIGNALS: u64 = OBSERVER_KEYS;
 const PARENT: u64 = OBSERVER_KEYS + 1;
 const COMMAND: u64 = OBSERVER_KEYS + 2;
 
-/// The program inside, and the pipe that is closed when we are gone.
+/// The program inside, and the pipe that closes when this process ends.
 struct InnerProgram {
     process: Process,
     pipe: PipeWriter,
 }
 
-/// Stands by an end with a program.
+/// Observes an end with a program.
 pub(super) struct ProgramObserver<'a, 'b> {
     plan: &'a TunnelPlan,
     context: &'a mut TunnelContext<'b>,
@@ -45,10 +45,10 @@ impl<'a, 'b> ProgramObserver<'a, 'b> {
         }
     }
 
-    /// Ends the program if it still runs. Its exit code or the signal that ended it, or neither if nobody knows.
+    /// Ends the program if it still runs. Returns its exit code or the signal that ended it, or neither if unknown.
     pub(super) fn finish(self) -> Option<(Option<i32>, Option<i32>)> {
         let InnerProgram { mut process, pipe } = self.program?;
-        // The guard now ends everything that the program has started.
+        // The guard now ends all descendants of the program.
         drop(pipe);
         let _ = process.wait_at_most(END_LIMIT);
         let status = process.status();
@@ -56,7 +56,7 @@ impl<'a, 'b> ProgramObserver<'a, 'b> {
         Some(status.map(describe).unwrap_or_default())
     }
 
-    /// Starts the program inside, under a guard that ends everything which it has started.
+    /// Starts the program inside, under a guard that ends all its descendants.
     fn start(&self, hosts: &Hosts) -> Result<Option<InnerProgram>, RunError> {
         if self.plan.command.is_empty() {
             return Ok(None);
@@ -136,8 +136,7 @@ impl EndObserver for ProgramObserver<'_, '_> {
     }
 }
 
-/// True if a descriptor that is readable has come to its end; anything else that is written there is not
-/// for us.
+/// True if a readable descriptor is at its end; other input is ignored.
 fn has_ended(fd: Option<BorrowedFd>) -> bool {
     let Some(fd) = fd else { return false };
     let mut buffer = [0; 256];

@@ -1,4 +1,4 @@
-//! Flows of programs in a tunnel: their packets are known by the addresses that each of them has for itself.
+//! Flows of programs in a tunnel: their packets are identified by separate addresses.
 
 use narrows_cell::addressing::{contents, host_of};
 use narrows_cell::judgement::{Conversation, ProgramTraffic};
@@ -6,12 +6,12 @@ use narrows_cell::{Cell, Role};
 use narrows_units::Time;
 use std::collections::BTreeMap;
 
-/// The flows of programs of a run, and what this end has sent of them.
+/// The flows of programs of a run, and the packets that this end has sent for them.
 #[derive(Debug, Default)]
 pub(crate) struct ProgramFlows {
-    /// Numbers of flows with their hosts, the one that sends the data and the other.
+    /// Numbers of flows with their hosts: the sender of the data and the other.
     hosts: Vec<(u16, [u16; 2])>,
-    /// What was sent here, by flow.
+    /// Packets sent here, by flow.
     pub(super) traffic: BTreeMap<u16, ProgramTraffic>,
 }
 

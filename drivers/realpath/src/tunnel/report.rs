@@ -22,12 +22,12 @@ pub(super) const FORMAT: &str = "narrows/tunnel-end/1";
 /// Its name.
 pub(super) const FILE: &str = "tunnel.json";
 
-/// Facts about an end at its start, besides its plan.
+/// Facts about an end at its start, in addition to its plan.
 pub(super) struct EndStart {
     pub(super) local: SocketAddr,
     pub(super) privilege: &'static str,
     pub(super) real_ns: u64,
-    /// Of the machine's own clock.
+    /// Reading of the machine's clock.
     pub(super) raw_ns: u64,
 }
 
@@ -51,7 +51,7 @@ pub(super) fn clock_json(fit: &Fit, at: Time) -> Value {
     })
 }
 
-/// The relation of the clocks now, by the clock messages so far.
+/// The current relation of the clocks, from the clock messages so far.
 pub(super) fn clock_event(engine: &Engine, now: Time) -> Value {
     let fit = engine.clocks.fit();
     json!({
@@ -69,13 +69,13 @@ fn refused(counts: &PeerCounts) -> Map<String, Value> {
     DatagramRefusal::ALL.iter().map(one).collect()
 }
 
-/// Files are called so while they are written.
+/// The temporary name of a file while it is written.
 pub(super) fn unfinished(folder: &Path, name: &str) -> PathBuf {
     folder.join(format!("{name}.part"))
 }
 
-/// Writes what is known of an end from the start, by which the logs of a killed agent can be distinguished from others.
-/// The file has the name that the whole document has while it is written.
+/// Writes the initially known facts about an end, which identify the logs of a killed agent. The file has the temporary
+/// name of the complete document.
 pub(super) fn begin(plan: &TunnelPlan, start: &EndStart) -> Result<(), RunError> {
     let path = unfinished(&plan.folder, FILE);
     fs::write(&path, format!("{:#}\n", known(plan, start))).at(&path)
@@ -101,8 +101,8 @@ fn known(plan: &TunnelPlan, start: &EndStart) -> Value {
     })
 }
 
-/// Closes the logs and writes `tunnel.json`; returns its content. `program` is how the program has
-/// ended: its exit code or the signal, or neither if nobody knows.
+/// Closes the logs and writes `tunnel.json`; returns its content. `program` is how the program has ended: its exit code
+/// or the signal, or neither if unknown.
 pub(super) fn write(
     plan: &TunnelPlan,
     engine: Engine,
@@ -141,7 +141,7 @@ pub(super) fn write(
         "opened_ns": opened.map(Time::ns),
         "ended_ns": now.ns(),
         "reason": reason,
-        // Of the thread that moves packets, which is the one that writes this.
+        // Processor time of the thread that moves packets, which is the current one.
         "cpu_ns": machine::thread_cpu_ns(),
         "path_bytes": engine.peer.search().and_then(MtuSearch::found),
         "clock": engine.clocks.fit().map(|fit| clock_json(&fit, now)),
@@ -155,12 +155,12 @@ pub(super) fn write(
             "sessions": counts.sessions, "moves": counts.moves, "moves_refused": counts.moves_refused, "refused": refused(counts),
             "undelivered": undelivered, "marked_dropped": marked,
         },
-        // Between a packet's leaving the host and its stamp, which is what no log shows.
+        // From a packet's departure from the host to its stamp, which no log contains.
         "waited": Lateness::of(&engine.waited),
         "lost_here": {"ring": ring_dropped, "socket": engine.socket_dropped()},
         "wire": wire,
         "program": program,
-        // What this end has sent of the flows of programs.
+        // Packets that this end has sent for flows of programs.
         "programs": engine.programs.traffic,
         "sysctls": summary.sysctls,
         "machine": host_info::host(),

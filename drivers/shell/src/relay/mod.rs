@@ -1,9 +1,9 @@
-//! The relay: connections that end in the gateway go on from here, in the network outside.
+//! The relay: connections that end in the gateway continue from here in the network outside.
 //!
-//! It is asked about each connection before the gateway sees it, and connects outside first: the
-//! program is refused, accepted or left waiting just as the other machine did it. Then bytes are
-//! carried between the two connections with little room in between, so that who sends too fast on
-//! one side feels it on the other.
+//! It handles each connection before the gateway sees it, and connects outside first: the program
+//! is refused, accepted or left waiting exactly as by the other machine. Then bytes are copied
+//! between the two connections with small buffers, so that a fast sender on one side is slowed down
+//! by the other.
 
 mod names;
 mod splice;
@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-/// Distance of looking for what has become old.
+/// Time between checks for expired entries.
 const TICK: Duration = Duration::from_secs(1);
 /// Key of the waker; numbers of sockets begin above it.
 const WAKER: u64 = 0;
@@ -37,8 +37,8 @@ enum Wanted {
     Udp,
 }
 
-/// Makes sockets that live in the gateway, whichever thread uses them: a thread that may not
-/// return to the outside has gone there.
+/// Creates sockets in the gateway for any thread: its thread has moved into the gateway's namespace
+/// for good.
 #[derive(Debug)]
 pub(super) struct GatewaySockets {
     request: Sender<Wanted>,
@@ -76,7 +76,7 @@ impl GatewaySockets {
     }
 }
 
-/// Everything that the relay's thread works with.
+/// The state of the relay's thread.
 pub(super) struct Relay<'a> {
     pub(super) sockets: GatewaySockets,
     pub(super) pending: Receiver<PendingFrame>,
@@ -86,7 +86,7 @@ pub(super) struct Relay<'a> {
     pub(super) resolvers: Resolvers,
     /// Congestion control of connections towards the program; `None` leaves the kernel's choice.
     pub(super) congestion: Option<String>,
-    /// True if another shell, whose packets we may not forward, encloses this one.
+    /// True if another shell, through which packets cannot be forwarded, encloses this one.
     pub(super) enclosed: bool,
 }
 
@@ -153,12 +153,12 @@ impl RelayContext<'_> {
     }
 
     fn send(&self, command: RelayCommand) {
-        // The emulator is gone only when everything ends.
+        // The emulator only ends with the session.
         let _ = self.relay.commands.send(command);
         self.relay.shared.control.wake();
     }
 
-    /// Where packets to `to` go outside.
+    /// The outside target of packets to `to`.
     fn target(&self, to: SocketAddrV4) -> Target {
         let (ip, port) = (*to.ip(), to.port());
         if ip.is_multicast() || ip.is_broadcast() || ip.is_unspecified() {
@@ -181,7 +181,7 @@ impl RelayContext<'_> {
         Target::At(to)
     }
 
-    /// Answers a frame that its destination cannot be reached.
+    /// Answers a frame with an ICMP error: its destination is unreachable.
     fn refuse(&self, why: Unreachable, frame: &[u8]) {
         if let Some(answer) = unreachable(why, frame, OUTSIDE) {
             self.send(RelayCommand::Answer(answer));
@@ -189,16 +189,17 @@ impl RelayContext<'_> {
     }
 }
 
-/// Where something goes outside.
+/// An outside target.
 enum Target {
     At(SocketAddrV4),
-    /// Nobody can be there.
+    /// An unreachable address.
     Unreachable,
-    /// It goes nowhere, and there is no answer.
+    /// Packets are discarded without an answer.
     Nowhere,
 }
 
-/// The ICMP answer to whoever sent a packet for which `connect` or `send` failed; `None`: silence.
+/// The ICMP answer to the sender of a packet for which `connect` or `send` failed; `None` for no
+/// answer.
 fn meaning(error: &io::Error) -> Option<Unreachable> {
     match error.raw_os_error()? {
         libc::ENETUNREACH | libc::ENETDOWN => Some(Unreachable::Network),

@@ -15,8 +15,8 @@ pub(crate) struct Resolvers {
 }
 
 impl Resolvers {
-    /// Those that the text of a `resolv.conf` names (IPv4 only); without any, the machine itself,
-    /// as resolv.conf(5) says.
+    /// The resolvers named in the text of a `resolv.conf` (IPv4 only); by default the machine
+    /// itself, as in resolv.conf(5).
     pub(crate) fn parse(text: &str) -> Self {
         let named = |line: &str| line.strip_prefix("nameserver")?.trim().parse().ok();
         let mut all: Vec<Ipv4Addr> = text.lines().filter_map(named).collect();
@@ -29,18 +29,18 @@ impl Resolvers {
         }
     }
 
-    /// The one to ask now.
+    /// The resolver to ask now.
     pub(super) fn current(&self) -> SocketAddrV4 {
         let index = self.current.load(Ordering::Relaxed) % self.all.len();
         SocketAddrV4::new(self.all[index], PORT)
     }
 
-    /// The current one did not answer.
+    /// Switches to the next resolver, as the current one did not answer.
     pub(super) fn next(&self) {
         self.current.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The text that a program inside reads in place of `text`: the same but for the servers.
+    /// The text that a program inside reads in place of `text`: identical except for the servers.
     pub(crate) fn rewrite(text: &str) -> String {
         let mut inside = format!("nameserver {OUTSIDE}\n");
         for line in text.lines() {

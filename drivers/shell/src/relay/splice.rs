@@ -1,16 +1,16 @@
-//! Bytes from one TCP connection to another and back.
+//! Copies bytes between two TCP connections.
 
 use narrows_sys::socket;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 
-/// Most bytes between two sockets of a connection, each way.
+/// Maximum number of buffered bytes between two sockets of a connection, per direction.
 const BUFFER: usize = 64 << 10;
-/// Rounds of copying before other connections have their turn.
+/// Rounds of copying before other connections are served.
 const ROUNDS: usize = 16;
 
-/// Two sockets whose bytes are carried to each other.
+/// Two sockets whose bytes are copied to each other.
 pub(super) struct Splice {
     inside: TcpStream,
     outside: TcpStream,
@@ -21,11 +21,11 @@ pub(super) struct Splice {
 /// Progress of a connection.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// Nothing can be done until something happens.
+    /// No progress until the next event.
     Waiting,
-    /// Others have their turn first.
+    /// More work, after other connections.
     More,
-    /// Both streams have ended, and everything has been passed on.
+    /// Both streams have ended, and all bytes have been copied.
     Done,
 }
 
@@ -40,7 +40,7 @@ impl Splice {
     }
 
     pub(super) fn copy(&mut self) -> io::Result<Progress> {
-        // A reset shows even when there is no room to read.
+        // A reset is noticed even without room to read.
         for stream in [&self.inside, &self.outside] {
             if let Some(error) = stream.take_error()? {
                 return Err(error);
@@ -66,14 +66,14 @@ impl Splice {
     }
 }
 
-/// Bytes on their way from one socket to the other.
+/// Bytes between one socket and the other.
 struct Buffer {
     bytes: Box<[u8]>,
     start: usize,
     end: usize,
-    /// The stream that is read has ended.
+    /// True if the stream that is read has ended.
     ended: bool,
-    /// And so has the one that is written.
+    /// True if the stream that is written has been closed.
     closed: bool,
 }
 
@@ -195,7 +195,7 @@ mod tests {
         service.set_nonblocking(true).unwrap();
         let mut sent = 0;
         let mut last = Instant::now();
-        // Until nothing has been taken for a while.
+        // Until no bytes have been accepted for a while.
         while last.elapsed() < Duration::from_millis(300) {
             match (&service).write(&[0; 8192]) {
                 Ok(count) => (sent, last) = (sent + count, Instant::now()),
@@ -204,8 +204,11 @@ mod tests {
             let _ = splice.copy().unwrap();
         }
         drop(program);
-        // The kernel's buffers on both sides hold some megabytes; the relay adds almost nothing.
-        assert!(sent < 64 << 20, "{sent} bytes went nowhere");
+        // The kernel's buffers on both sides hold some megabytes; the relay adds very little.
+        assert!(
+            sent < 64 << 20,
+            "{sent} bytes were accepted without a reader"
+        );
         let waiting = splice.down.start..splice.down.end;
         assert!(!waiting.is_empty() && waiting.len() <= BUFFER);
     }

@@ -12,42 +12,42 @@ use std::net::{SocketAddr, SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// Most bytes that the gateway's socket takes before it has sent what it has.
+/// Maximum number of unsent bytes in the gateway's socket.
 const UNSENT: u32 = 128 << 10;
-/// Receive buffer towards services on this machine: the kernel would otherwise take in megabytes
-/// ahead of the path, and the service would take them for delivered.
+/// Receive buffer towards services on this machine: the kernel would otherwise buffer megabytes
+/// ahead of the path, which the service would consider delivered.
 const NEAR_BUFFER: i32 = 256 << 10;
-/// Connections that the gateway's kernel may complete before the relay looks.
+/// Connections that the gateway's kernel may complete before the relay accepts them.
 const BACKLOG: i32 = 1024;
-/// A handshake that the program has not completed by then is given up.
+/// Time after which an incomplete handshake of the program is abandoned.
 const HANDSHAKE: Duration = Duration::from_secs(75);
-/// A listening socket without any handshake under way is closed after this time.
+/// Time after which a listening socket without a pending handshake is closed.
 const IDLE_LISTENER: Duration = Duration::from_secs(10);
 
 /// All TCP connections in their different stages.
 #[derive(Default)]
 pub(super) struct TcpRelay {
-    /// By the numbers under which their sockets are watched.
+    /// By the numbers under which their sockets are polled.
     stages: HashMap<u64, Stage>,
-    /// Numbers of the connections whose first packet may still be repeated by the program.
+    /// Numbers of the connections whose first packet the program may still retransmit.
     opening: HashMap<Tuple, u64>,
     listeners: HashMap<SocketAddrV4, Listener>,
-    /// Those that had more to copy when their turn was over.
+    /// Connections that had more to copy at the end of their turn.
     busy: Vec<u64>,
 }
 
 enum Stage {
     /// Connecting outside, while the program's first packet waits.
     Connecting(TcpStream, PendingFrame),
-    /// Connected outside; the program's handshake with the gateway has been under way since then.
+    /// Connected outside; the program's handshake with the gateway has been pending since then.
     Expected(TcpStream, Tuple, Instant),
-    /// Bytes are carried.
+    /// Bytes are being copied.
     Relaying(Splice),
-    /// No connection, but the socket in the gateway that listens at this address.
+    /// Not a connection, but the socket in the gateway that listens at this address.
     Listening(SocketAddrV4),
 }
 
-/// A listening socket in the gateway, in the name of a service outside.
+/// A listening socket in the gateway that represents a service outside.
 struct Listener {
     number: u64,
     socket: TcpListener,
@@ -57,7 +57,7 @@ struct Listener {
 }
 
 impl TcpRelay {
-    /// True if something is left to do without waiting.
+    /// True if work remains that does not have to wait.
     pub(super) fn is_busy(&self) -> bool {
         !self.busy.is_empty()
     }
@@ -66,7 +66,7 @@ impl TcpRelay {
     pub(super) fn hold(&mut self, pending: PendingFrame, context: &mut RelayContext) {
         let number = self.opening.get(&pending.tuple);
         match number.and_then(|number| self.stages.get(number)) {
-            // A repetition; the first one will be answered.
+            // A retransmission; the first one will be answered.
             Some(Stage::Connecting(..)) => return,
             Some(_) => return context.send(RelayCommand::Release(pending)),
             None => {}
@@ -87,7 +87,7 @@ impl TcpRelay {
         }
     }
 
-    /// Something happened at a socket; `false` if it is none of ours.
+    /// Handles an event of a socket; `false` if the socket is unknown.
     pub(super) fn event(&mut self, number: u64, context: &mut RelayContext) -> bool {
         match self.stages.get(&number) {
             None => return false,
@@ -109,14 +109,14 @@ impl TcpRelay {
         true
     }
 
-    /// Copies for those whose turn was over before they were done.
+    /// Continues copying for connections with remaining bytes.
     pub(super) fn go_on(&mut self) {
         for number in std::mem::take(&mut self.busy) {
             self.copy(number);
         }
     }
 
-    /// Gives up what waits for too long.
+    /// Abandons connections that have waited too long.
     pub(super) fn tick(&mut self) {
         let is_late = |stage: &Stage| matches!(stage, Stage::Expected(_, _, since) if since.elapsed() >= HANDSHAKE);
         for (_, stage) in self.stages.extract_if(|_, stage| is_late(stage)) {
@@ -137,7 +137,7 @@ impl TcpRelay {
         });
     }
 
-    /// The connection outside stands: now the gateway may accept the program's.
+    /// The connection outside is established: now the gateway may accept the program's.
     fn connected(&mut self, number: u64, context: &mut RelayContext) {
         let Some(Stage::Connecting(outside, pending)) = self.stages.remove(&number) else {
             return;
@@ -151,9 +151,9 @@ impl TcpRelay {
                 self.stages.insert(number, stage);
             }
             Err(error) => {
-                // Without a listener the gateway's kernel refuses; that is all that can be said.
+                // Without a listener the gateway's kernel refuses the connection.
                 eprintln!(
-                    "narrows shell: no connection to {} can be taken: {error}",
+                    "narrows shell: no connection to {} can be accepted: {error}",
                     tuple.to
                 );
                 let _ = socket::abort_on_close(outside.as_fd());
@@ -192,7 +192,7 @@ impl TcpRelay {
         }))
     }
 
-    /// A service outside is gone: nobody may be accepted in its name any more.
+    /// A service outside has closed: no more connections may be accepted on its behalf.
     fn close_unused(&mut self, address: SocketAddrV4) {
         if let Entry::Occupied(listener) = self.listeners.entry(address)
             && listener.get().expected == 0
@@ -266,10 +266,10 @@ fn connect(target: SocketAddrV4, number: u64, context: &RelayContext) -> io::Res
     Ok(stream)
 }
 
-/// Nobody is there: says so to the program as the network outside did.
+/// The connection failed: reports it to the program as the network outside did.
 fn fail(error: &io::Error, pending: PendingFrame, context: &RelayContext) {
     match meaning(error) {
-        // The gateway's kernel, where nobody listens either, resets the connection.
+        // The gateway's kernel, which has no listener either, resets the connection.
         Some(Unreachable::Port) => context.send(RelayCommand::Release(pending)),
         Some(why) => context.refuse(why, &pending.frame),
         None => {}

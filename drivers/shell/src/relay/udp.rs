@@ -13,15 +13,15 @@ use std::time::{Duration, Instant};
 /// A pair that carried nothing for this long is closed (RFC 4787, REQ-5, asks for two minutes at
 /// least).
 const IDLE: Duration = Duration::from_mins(3);
-/// The same for questions to a resolver, which have one answer.
+/// The same for queries to a resolver, which have one answer.
 const IDLE_QUESTION: Duration = Duration::from_secs(15);
-/// Most pairs at a time; the oldest makes room.
+/// Maximum number of pairs; the oldest is replaced.
 const MAX_PAIRS: usize = 4096;
-/// Room for datagrams that arrive at once.
+/// Buffer for bursts of datagrams.
 const BUFFER: i32 = 1 << 20;
-/// Datagrams copied before other sockets have their turn.
+/// Datagrams copied before other sockets are served.
 const TURN: usize = 64;
-/// The longest datagram.
+/// Maximum size of a datagram.
 const MAX_DATAGRAM: usize = 65_535;
 
 /// All pairs of sockets.
@@ -40,12 +40,12 @@ struct UdpSession {
     answered: bool,
     /// True if it goes to a resolver.
     question: bool,
-    /// The first frame, to be quoted if nobody is there.
+    /// The first frame, quoted if the destination is unreachable.
     first: Vec<u8>,
 }
 
 impl UdpRelay {
-    /// A datagram for which nobody may be there yet.
+    /// A datagram for which no socket may exist yet.
     pub(super) fn hold(&mut self, pending: PendingFrame, context: &mut RelayContext) {
         if !self.sessions.contains_key(&pending.tuple) {
             match self.open(&pending, context) {
@@ -104,7 +104,7 @@ impl UdpRelay {
         Ok(())
     }
 
-    /// Something happened at a socket.
+    /// Handles an event of a socket.
     pub(super) fn event(&mut self, number: u64, context: &mut RelayContext) {
         let Some(&tuple) = self.numbers.get(&number) else {
             return;
@@ -117,8 +117,8 @@ impl UdpRelay {
         let up = carry(&session.inside, &session.outside, &mut self.buffer);
         let down = carry(&session.outside, &session.inside, &mut self.buffer);
         session.answered |= matches!(down, Ok(1..));
-        // Whatever was said about the outside goes back to the program; what the program itself
-        // does not want any more is its own business.
+        // Errors from outside are passed to the program; errors from the program's side are
+        // ignored.
         if let Err(Broken::Writer(error)) | Ok(Err(Broken::Reader(error))) = up.map(|_| down) {
             let first = std::mem::take(&mut session.first);
             self.close(tuple, context);
@@ -128,7 +128,7 @@ impl UdpRelay {
         }
     }
 
-    /// Closes what has been idle.
+    /// Closes idle pairs.
     pub(super) fn tick(&mut self, context: &mut RelayContext) {
         let limit = |session: &UdpSession| {
             if session.question {
@@ -149,7 +149,7 @@ impl UdpRelay {
     }
 
     fn close(&mut self, tuple: Tuple, context: &mut RelayContext) {
-        // Before the socket goes, so that the next datagram is held again.
+        // Before the socket is closed, so that the next datagram is held again.
         context.send(RelayCommand::Forget(tuple));
         if let Some(session) = self.sessions.remove(&tuple) {
             self.numbers.remove(&session.number);
@@ -166,13 +166,13 @@ enum Broken {
     Writer(io::Error),
 }
 
-/// Carries what has arrived at one socket on through the other; returns how many datagrams.
+/// Forwards datagrams from one socket through the other; returns their number.
 fn carry(from: &UdpSocket, to: &UdpSocket, buffer: &mut [u8]) -> Result<usize, Broken> {
     for count in 0..TURN {
         match from.recv(buffer) {
             Ok(size) => match to.send(&buffer[..size]) {
                 Err(error) if meaning(&error).is_some() => return Err(Broken::Writer(error)),
-                // A full interface loses datagrams, as everywhere; so does one that is too small.
+                // A full interface loses datagrams, as everywhere; so does one with a smaller MTU.
                 _ => {}
             },
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(count),

@@ -1,4 +1,4 @@
-//! What is put in comes out, whichever way it is kept.
+//! Stored messages are returned unchanged in all forms of storage.
 
 use super::*;
 use narrows_transport::Media;
@@ -48,7 +48,7 @@ fn changed(mut message: (Header, Body), change: impl FnOnce(&mut Ack)) -> (Heade
     message
 }
 
-/// Messages with the kind of their slot: limits of what is packed, and what lies just beyond them.
+/// Messages with the kind of their slot: limits of packed messages, and messages just beyond them.
 fn examples() -> Vec<(u32, (Header, Body))> {
     let long = u64::from(u32::MAX);
     let late = |at| ack(&[(40, 100)], &[(99, at)]);
@@ -106,7 +106,7 @@ fn examples() -> Vec<(u32, (Header, Body))> {
 #[test]
 fn what_is_put_in_comes_out() {
     let mut payloads = Payloads::default();
-    // Twice, so that places are used again.
+    // Twice, so that slots are reused.
     for _ in 0..2 {
         let mut slots = Vec::new();
         for (kind, (header, body)) in examples() {
@@ -128,7 +128,7 @@ fn places_are_used_again_when_the_last_share_is_gone() {
     let mut payloads = Payloads::default();
     let mut stream = Stream::new(1, "payloads");
     let all = examples();
-    // By slot: which example, and how many packets carry it.
+    // By slot: index of the example, and number of packets that carry it.
     let mut carried: BTreeMap<u32, (usize, u32)> = BTreeMap::new();
     for _ in 0..5000 {
         let dice = stream.below(10);
@@ -145,7 +145,7 @@ fn places_are_used_again_when_the_last_share_is_gone() {
                 let slot = payloads.put(header, &mut body.clone());
                 assert!(
                     carried.insert(slot, (which, 1)).is_none(),
-                    "the place is taken"
+                    "the slot is taken"
                 );
             }
             Some(slot) if dice > 7 => {

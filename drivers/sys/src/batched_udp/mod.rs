@@ -1,6 +1,6 @@
-//! UDP in batches: many datagrams go and come per system call, each with its own traffic class, and those that come
-//! bring the kernel's stamp. The tunnel sends on sockets that are connected to nobody, and in groups; endpoints
-//! receive on theirs.
+//! UDP in batches: many datagrams are sent or received per system call, each with a separate traffic class, and
+//! received ones with the kernel's stamp. The tunnel sends on unconnected sockets, and in groups; endpoints receive on
+//! theirs.
 
 mod receiver;
 mod sender;
@@ -12,11 +12,11 @@ use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
 
-/// A socket for a tunnel at `address`, and of an interface if one is named, with buffers of `buffer_bytes` where that
-/// is allowed.
+/// A socket for a tunnel at `address`, bound to an interface if one is named, with buffers of `buffer_bytes` if
+/// allowed.
 ///
 /// # Errors
-/// The kernel's answer.
+/// The kernel's error.
 pub fn bind_for_groups(
     address: SocketAddr,
     interface: Option<&str>,
@@ -26,7 +26,7 @@ pub fn bind_for_groups(
     socket.set_nonblocking(true)?;
     prepare_udp(socket.as_fd(), buffer_bytes)?;
     set_mtu_probing(&socket)?;
-    // Kernels before 5.0 know no such thing and hand over one by one.
+    // Kernels before 5.0 do not support this and deliver datagrams one by one.
     let _ = set_int(socket.as_fd(), libc::SOL_UDP, libc::UDP_GRO, 1);
     Ok(socket)
 }
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
     use crate::clock;
 
-    /// Shows what arrives, with its place in the order, until there are `count` or two seconds have passed.
+    /// Calls `show` for arrivals with their index, until there are `count` or two seconds have passed.
     fn receive(socket: &UdpSocket, count: usize, mut show: impl FnMut(usize, Datagram)) {
         let mut receiver = UdpReceiver::for_groups();
         let mut received = 0;
@@ -74,7 +74,7 @@ mod tests {
             assert_eq!(datagram.bytes, vec![tos; 10 + usize::from(tos)]);
             assert!(datagram.stamp_ns.unwrap() >= before);
         });
-        // Groups of all kinds arrive as the datagrams of which they were made, in their order.
+        // Groups of all kinds arrive as their original datagrams, in order.
         let sizes = [[1000; 20].as_slice(), &[400], &[1400; 10], &[0, 1, 1]].concat();
         let tos = |index: usize| 2 + 8 * u8::from(index > 25);
         let mut sent = Vec::new();

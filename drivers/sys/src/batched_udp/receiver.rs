@@ -1,4 +1,4 @@
-//! Receiving: datagrams that arrived together, and their control data.
+//! Receives batches of datagrams and their control data.
 
 use crate::check;
 use crate::mmsg::{Control, NO_VECTOR, no_message};
@@ -14,7 +14,7 @@ pub struct Datagram<'a> {
     pub bytes: &'a [u8],
     /// Source.
     pub from: SocketAddr,
-    /// When the kernel received it, in ns of `CLOCK_REALTIME`, if it says so.
+    /// When the kernel received it, in ns of `CLOCK_REALTIME`, if stamped.
     pub stamp_ns: Option<u64>,
     /// Its traffic class: DSCP and ECN.
     pub tos: u8,
@@ -27,13 +27,13 @@ impl Datagram<'_> {
     }
 }
 
-/// Datagrams that arrived together, in room that is used again for the next ones.
+/// Datagrams that arrived together, in reusable buffers.
 ///
-/// On sockets that ask for it (`UDP_GRO`, udp(7)) the kernel hands over as one message what reached it as one:
-/// datagrams that the sender has grouped ([`UdpSender`](super::UdpSender)) and no card has taken apart, and those of
-/// one address, size and traffic class that a card delivered in one go. They have one stamp.
+/// On sockets with `UDP_GRO` (udp(7)) the kernel delivers groups of datagrams as one message: those that the sender has
+/// grouped ([`UdpSender`](super::UdpSender)) and no adapter has split, and those of one address, size and traffic class
+/// that an adapter delivered together. They have a common stamp.
 pub struct UdpReceiver {
-    /// Bytes of room for one message.
+    /// Buffer size of one message in bytes.
     room: usize,
     bytes: Box<[u8]>,
     datagrams: Vec<ReceivedDatagram>,
@@ -44,7 +44,7 @@ pub struct UdpReceiver {
     dropped: u32,
 }
 
-/// A datagram and the place of its payload.
+/// A datagram and the position of its payload.
 #[derive(Clone, Copy)]
 struct ReceivedDatagram {
     start: usize,
@@ -54,16 +54,16 @@ struct ReceivedDatagram {
     tos: u8,
 }
 
-// SAFETY: the pointers inside are overwritten before each use and mean nothing in between.
+// SAFETY: the pointers inside are overwritten before each use and are not used in between.
 unsafe impl Send for UdpReceiver {}
 
 impl UdpReceiver {
-    /// Largest number of messages per call.
+    /// Maximum number of messages per call.
     pub const CAPACITY: usize = 64;
-    /// Messages and bytes of each where they may be groups, which are never longer than an IP packet.
+    /// Number of messages and bytes of each if they may be groups, which are never longer than an IP packet.
     const GROUPS: (usize, usize) = (16, 1 << 16);
 
-    /// For sockets on which the kernel groups datagrams.
+    /// A receiver for sockets on which the kernel groups datagrams.
     pub fn for_groups() -> Self {
         UdpReceiver::with_room(Self::GROUPS.0, Self::GROUPS.1)
     }
@@ -84,11 +84,11 @@ impl UdpReceiver {
         }
     }
 
-    /// Receives what is there, without waiting, in place of what was received before; returns how many datagrams
-    /// there are. What is of no kind of address that we know is left out.
+    /// Receives available datagrams without waiting, replacing those received before; returns their number. Datagrams
+    /// with unknown address families are skipped.
     ///
     /// # Errors
-    /// The kernel's answer, apart from there being nothing.
+    /// The kernel's error, except for an empty socket.
     pub fn receive(&mut self, socket: BorrowedFd) -> io::Result<usize> {
         self.datagrams.clear();
         for (index, bytes) in self.bytes.chunks_exact_mut(self.room).enumerate() {
@@ -142,8 +142,8 @@ impl UdpReceiver {
         let Ok(from) = SocketAddr::try_from(from) else {
             return;
         };
-        // What was longer than any datagram of ours came without its end. It is handed over as it is, to be refused
-        // and counted with all else that is not authentic.
+        // A datagram longer than any of ours was truncated. It is passed on as it is, to be rejected and counted like
+        // other inauthentic datagrams.
         let each = control.segment.unwrap_or(bytes).max(1);
         let end = index * self.room + bytes;
         let mut start = index * self.room;
@@ -157,7 +157,7 @@ impl UdpReceiver {
                 tos: control.tos,
             });
             start = next;
-            // Tested here, because an empty datagram is one, too.
+            // Checked here, because empty datagrams count as well.
             if start >= end {
                 break;
             }
@@ -195,24 +195,24 @@ impl UdpReceiver {
         &mut self.bytes[received.start..received.end]
     }
 
-    /// Messages that the socket's buffer had no room for, as far as reported with those that were received
-    /// (`SO_RXQ_OVFL`). Each was a datagram or a group of them.
+    /// Number of messages for which the socket's buffer had no room, as reported with received ones (`SO_RXQ_OVFL`).
+    /// Each was a datagram or a group of them.
     pub fn dropped(&self) -> u32 {
         self.dropped
     }
 
-    /// The same as [`UdpReceiver::dropped`], and forgets it, for a receiver that serves many sockets.
+    /// The same as [`UdpReceiver::dropped`], and resets it, for a receiver that serves many sockets.
     pub fn take_dropped(&mut self) -> u32 {
         std::mem::take(&mut self.dropped)
     }
 }
 
-/// The control data of a message that was received.
+/// The control data of a received message.
 #[derive(Clone, Copy, Debug, Default)]
 struct ControlData {
     stamp_ns: Option<u64>,
     tos: u8,
-    /// Bytes of each of the datagrams in it, if they are several.
+    /// Bytes of each of the datagrams in it, if there are several.
     segment: Option<usize>,
     /// Messages that the socket has dropped so far because its buffer was full.
     dropped: Option<u32>,
@@ -255,7 +255,7 @@ impl ControlData {
 }
 
 impl Default for UdpReceiver {
-    /// For datagrams up to the size of a jumbo frame; longer ones are cut.
+    /// For datagrams up to the size of a jumbo frame; longer ones are truncated.
     fn default() -> Self {
         UdpReceiver::with_room(Self::CAPACITY, super::UdpSender::SIZE)
     }

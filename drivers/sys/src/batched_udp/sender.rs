@@ -1,31 +1,32 @@
-//! Sending: datagrams that wait, and how few messages they need.
+//! Sends waiting datagrams in as few messages as possible.
 
 use crate::mmsg::{Message, SendBatch};
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::BorrowedFd;
 
-/// Most datagrams in one message: what every kernel that can do it at all allows (linux/udp.h).
+/// Maximum number of datagrams in one message, which all kernels with this feature allow (linux/udp.h).
 const MAX_SEGMENTS: usize = 64;
-/// Most bytes of payload in one message: that of the longest IPv6 packet, which is the shorter one.
+/// Maximum payload of one message: that of the longest IPv6 packet, which is shorter than that of IPv4.
 const MAX_PAYLOAD: usize = 65_535 - 48;
-/// After so many refusals in a row groups are given up. Cards come and go, so one says little.
+/// Number of consecutive refusals after which groups are no longer used. Adapters may change, so a single one is not
+/// conclusive.
 const MAX_REFUSALS: u32 = 8;
 
 /// Datagrams that wait to be sent together.
 ///
-/// Neighbours of one size, address and traffic class make one message, which the kernel or the card
-/// takes apart again (`UDP_SEGMENT`, udp(7)). The path gets the same datagrams one behind the other as
-/// without, since all of them are there already, at a fraction of the price.
+/// Adjacent datagrams of one size, address and traffic class form one message, which the kernel or the adapter splits
+/// again (`UDP_SEGMENT`, udp(7)). The path carries the same consecutive datagrams as without groups, since all of them
+/// are waiting already, at a fraction of the cost.
 pub struct UdpSender {
-    /// Payloads, one behind the other, so that a group is one piece of memory.
+    /// Payloads, consecutive, so that a group is contiguous.
     bytes: Box<[u8]>,
     datagrams: Vec<QueuedDatagram>,
-    /// Datagrams that are gone.
+    /// Number of datagrams that have been sent.
     sent: usize,
-    /// Datagrams before this one go alone, since the kernel has refused to take them as a group.
+    /// Datagrams before this index are sent singly, since the kernel has refused them as a group.
     alone: usize,
-    /// Groups that were refused since the last one that was not.
+    /// Consecutive refused groups.
     refusals: u32,
     /// Number of datagrams in each message.
     groups: Vec<usize>,
@@ -35,7 +36,7 @@ pub struct UdpSender {
 /// A datagram that waits.
 #[derive(Clone, Copy, Debug)]
 struct QueuedDatagram {
-    /// Place of its payload.
+    /// Start of its payload.
     from: usize,
     length: usize,
     to: SocketAddr,
@@ -43,7 +44,7 @@ struct QueuedDatagram {
 }
 
 impl Default for UdpSender {
-    /// An empty one.
+    /// An empty sender.
     fn default() -> Self {
         UdpSender {
             bytes: vec![0; Self::CAPACITY * Self::SIZE].into(),
@@ -60,10 +61,10 @@ impl Default for UdpSender {
 impl UdpSender {
     /// Datagrams per system call.
     pub const CAPACITY: usize = SendBatch::CAPACITY;
-    /// Largest payload in bytes: that of a jumbo frame.
+    /// Maximum payload in bytes: that of a jumbo frame.
     pub const SIZE: usize = 9216;
 
-    /// True if nothing more can be added before the rest has been sent.
+    /// True if no datagram can be added before the rest has been sent.
     #[inline]
     pub fn is_full(&self) -> bool {
         self.datagrams.len() == Self::CAPACITY
@@ -83,8 +84,8 @@ impl UdpSender {
             .map_or(0, |last| last.from + last.length)
     }
 
-    /// The first `length` bytes of the next datagram's payload, to be written; `None` when it is too long or
-    /// nothing can be added. It counts only when [`UdpSender::add`] follows.
+    /// The first `length` bytes of the next datagram's payload, to be written; `None` if it is too long or no datagram
+    /// can be added. It counts only when [`UdpSender::add`] follows.
     #[inline]
     pub fn room(&mut self, length: usize) -> Option<&mut [u8]> {
         if self.is_full() || length > Self::SIZE {
@@ -109,8 +110,8 @@ impl UdpSender {
         });
     }
 
-    /// Number of datagrams from `first` on that make one message: all have the size of the first, but for
-    /// the last, which may be shorter.
+    /// Number of datagrams from `first` that form one message: all have the size of the first, except the last, which
+    /// may be shorter.
     #[inline]
     fn group(&self, first: usize) -> usize {
         if first < self.alone || self.refusals >= MAX_REFUSALS {
@@ -120,7 +121,7 @@ impl UdpSender {
         let (mut count, mut bytes) = (1, one.length);
         for next in &self.datagrams[first + 1..] {
             bytes += next.length;
-            // An empty one would vanish in a group.
+            // An empty datagram would vanish in a group.
             let fits = (1..=one.length).contains(&next.length);
             let fits = fits && bytes <= MAX_PAYLOAD && count < MAX_SEGMENTS;
             if !fits || next.tos != one.tos || next.to != one.to {
@@ -134,7 +135,7 @@ impl UdpSender {
         count
     }
 
-    /// Divides what waits into messages.
+    /// Divides waiting datagrams into messages.
     fn find_groups(&mut self) {
         self.groups.clear();
         let mut next = self.sent;
@@ -145,10 +146,10 @@ impl UdpSender {
         }
     }
 
-    /// Sends what waits, as far as the socket takes it now; returns how many datagrams it took.
+    /// Sends waiting datagrams that the socket accepts now; returns their number.
     ///
     /// # Errors
-    /// The kernel's answer to the first datagram that waits; see [`UdpSender::skip`].
+    /// The kernel's error for the first waiting datagram; see [`UdpSender::skip`].
     pub fn send(&mut self, socket: BorrowedFd) -> io::Result<usize> {
         loop {
             self.find_groups();
@@ -174,7 +175,7 @@ impl UdpSender {
                     self.forget(datagrams);
                     return Ok(datagrams);
                 }
-                // No checksums by the card, no such option, or too large for the interface: then one by one.
+                // No checksum offload, no such option, or too large for the interface: send one by one.
                 Err(error) if self.groups[0] > 1 && is_about_groups(&error) => {
                     self.refusals += 1;
                     self.alone = self.sent + self.groups[0];
@@ -184,7 +185,7 @@ impl UdpSender {
         }
     }
 
-    /// Gives up the first datagram that waits; what was to go with it goes alone.
+    /// Drops the first waiting datagram; the others of its group are sent singly.
     pub fn skip(&mut self) {
         self.alone = self.sent + self.groups[0];
         self.forget(1);
@@ -200,8 +201,8 @@ impl UdpSender {
     }
 }
 
-/// True for the answers of kernels to a group that they or the card cannot take apart, while each of its datagrams may
-/// well be sent.
+/// True for errors of kernels about a group that they or the adapter cannot split, although each of its datagrams may
+/// be sendable.
 fn is_about_groups(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -215,7 +216,7 @@ mod tests {
 
     const TO: &str = "127.0.0.1:9";
 
-    /// The groups that datagrams of these lengths and classes make.
+    /// The groups formed by datagrams of these lengths and classes.
     fn groups(outbox: &mut UdpSender, datagrams: &[(usize, u8)]) -> Vec<usize> {
         for &(length, tos) in datagrams {
             outbox.room(length).unwrap().fill(1);

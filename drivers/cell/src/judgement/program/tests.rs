@@ -41,7 +41,7 @@ fn program(when: EndsWith) -> Program {
     }
 }
 
-/// The codes and sentences about a connector that has reported this, of a flow that stops after ten seconds.
+/// The codes and sentences about a connector with this report, for a flow that stops after ten seconds.
 fn judged(when: EndsWith, report: &ProgramReport, traffic: &ProgramTraffic) -> (Verdict, String) {
     let mut run = RunDocument::new(serde_json::json!({}), "emulate", Versions::default());
     let program = program(when);
@@ -124,7 +124,7 @@ fn each_misbehaviour_has_its_verdict_and_sentence() {
             }),
             (
                 Verdict::Invalid,
-                "program_exited: The connector of flow 3 (x:y) ended at once, with exit code 2, 0.010 s after its start; its last line was \"no\".",
+                "program_exited: The connector of flow 3 (x:y) ended immediately, with exit code 2, 0.010 s after its start; its last line was \"no\".",
             ),
         ),
         (

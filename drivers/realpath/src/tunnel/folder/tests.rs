@@ -1,4 +1,4 @@
-//! Folders that lack something.
+//! Incomplete folders.
 
 use super::*;
 use crate::tunnel::join;
@@ -88,10 +88,10 @@ proptest! {
             return Ok(());
         }
         let name = file_name(kind);
-        let said = format!("{name}: has {count} of the 30 rows that tunnel.json says");
+        let said = format!("{name}: has {count} of the 30 rows that tunnel.json lists");
         let refusal = made.refusal();
         prop_assert!(refusal.contains(&said), "{}", refusal);
-        prop_assert!(refusal.ends_with("; --lenient uses those that are there"));
+        prop_assert!(refusal.ends_with("; --lenient uses the existing ones"));
         let read = made.lenient();
         prop_assert_eq!(read.remarks.len(), 1);
         prop_assert!(read.remarks[0].ends_with(&said));
@@ -112,7 +112,7 @@ fn what_a_killed_agent_has_left_is_read_when_asked_for() {
     let refusal = made.refusal();
     assert!(
         refusal.contains(
-            "the agent was killed, or still runs; --lenient uses what it has written so far"
+            "the agent was killed, or still runs; --lenient uses the data written so far"
         ),
         "{refusal}"
     );
@@ -121,7 +121,7 @@ fn what_a_killed_agent_has_left_is_read_when_asked_for() {
     assert_eq!(read.role(), "dialer");
     assert!(read.remarks[0].contains("its agent was killed"));
     assert!(read.remarks[1].contains("arrived.ntl.part: the block at byte"));
-    // With the other end that is a result.
+    // Together with the other end that is a result.
     let other = end("listener");
     let joined = join(&other.0, &made.0, true).unwrap();
     assert_eq!(joined["back"]["arrived"], 30);
@@ -136,7 +136,7 @@ fn what_a_killed_agent_has_left_is_read_when_asked_for() {
 fn a_hint_is_given_where_it_helps() {
     let made = end("dialer");
     let whole = blocks(LogKind::Sent, |_| true);
-    let hint = "; --lenient uses what is before it";
+    let hint = "; --lenient uses the part before it";
     for (bytes, helps) in [
         (&whole[..whole.len() - 1], true),
         (&whole[..5], false),
@@ -181,7 +181,7 @@ fn why_clocks_cannot_be_compared_is_told() {
     };
     let (silent, folder) = told(&[], 0);
     assert!(
-        silent.starts_with(&format!("{folder}: nothing has arrived at this end")),
+        silent.starts_with(&format!("{folder}: no packet has arrived at this end")),
         "{silent}"
     );
     let (wild, _) = told(&block(LogKind::Arrived, 0..30, |_| 1 << 62), 30);
