@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(crate) struct BpfArguments {
-    /// One of our programs, by its name.
+    /// A shipped program, by its name.
     #[arg(long = "program")]
     programs: Vec<String>,
-    /// An object file, and the name that messages call it by.
+    /// An object file, and its name in messages.
     #[arg(long = "object", value_parser = parse_object, value_name = "NAME=PATH")]
     objects: Vec<(String, PathBuf)>,
 }
@@ -25,7 +25,7 @@ fn parse_object(text: &str) -> Result<(String, PathBuf), String> {
     Ok((name.to_owned(), path.into()))
 }
 
-/// Loads each for a moment; the answers are in the order of the question, programs first.
+/// Loads each briefly; the answers are in the order of the arguments, programs first.
 pub(crate) fn examine(arguments: &BpfArguments) -> Value {
     let programs = arguments.programs.iter();
     let programs = programs.map(|name| answer(name, program(name)));
@@ -36,7 +36,9 @@ pub(crate) fn examine(arguments: &BpfArguments) -> Value {
 
 fn program(name: &str) -> Result<Wish, RunError> {
     let Some(program) = find(name) else {
-        return Err(RunError::Input(format!("there is no BPF program '{name}'")));
+        return Err(RunError::Input(format!(
+            "the BPF program '{name}' does not exist"
+        )));
     };
     Wish::program(program, &Params::default())
 }

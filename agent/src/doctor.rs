@@ -1,4 +1,4 @@
-//! Abilities of this machine, tried and not guessed.
+//! Capabilities of this machine, tested and not guessed.
 
 use narrows_cell::RunError;
 use narrows_endpoints::bpf;
@@ -8,7 +8,7 @@ use narrows_sys::netns::{Privilege, is_root};
 use narrows_sys::ring;
 use serde_json::{Value, json};
 
-/// Settings that bear on emulated runs.
+/// Settings that affect emulated runs.
 const SYSCTLS: &[&str] = &[
     "net.core.rmem_max",
     "net.core.wmem_max",
@@ -21,7 +21,7 @@ const SYSCTLS: &[&str] = &[
     "kernel.apparmor_restrict_unprivileged_userns",
 ];
 
-/// True if the kernel lets us make tunnel devices: the gate is the right to open this file.
+/// Checks whether the kernel allows creating tunnel devices: the right to open this file is required.
 pub(crate) fn tunnel_device() -> Result<(), String> {
     let path = "/dev/net/tun";
     let opened = std::fs::File::options().read(true).write(true).open(path);
@@ -30,8 +30,8 @@ pub(crate) fn tunnel_device() -> Result<(), String> {
         .map_err(|error| format!("{path} cannot be opened: {error}"))
 }
 
-/// Examines the machine. This process leaves its network namespace on the way, which is why the
-/// answer is prepared in one go and the process ends afterwards.
+/// Examines the machine. This process leaves its network namespace, which is why the whole answer is prepared at once
+/// and the process ends afterwards.
 pub(crate) fn examine() -> Value {
     let host = host_info::host();
     let offered = host_info::congestion_controls();
@@ -45,7 +45,7 @@ pub(crate) fn examine() -> Value {
         checks.push(json!({"name": name, "ok": ok, "detail": detail, "remedy": remedy}));
     };
 
-    // Tried before we enter namespaces, as runs do it.
+    // Tested before entering namespaces, like runs.
     let loading = bpf::probe().map_err(|error| error.to_string());
     let network = hosts::enter_private_network()
         .map(Privilege::name)
@@ -55,7 +55,7 @@ pub(crate) fn examine() -> Value {
         network.clone().map(|how| format!("can be created ({how})")),
         "run as root, or allow unprivileged user namespaces",
     );
-    // Tried where they are needed: inside the namespace.
+    // Tested where they are needed: inside the namespace.
     let inside = match &network {
         Ok(_) => Ok(()),
         Err(_) => Err("needs a network namespace first".to_owned()),
@@ -88,8 +88,8 @@ pub(crate) fn examine() -> Value {
         "BPF congestion controls",
         loading
             .clone()
-            .map(|name| format!("can be loaded ({name} was, and is gone again)")),
-        "only schemes that begin with bpf: need this; docs/guide/kernel-schemes.md tells what to do",
+            .map(|name| format!("can be loaded ({name} was loaded and unloaded)")),
+        "only schemes that begin with bpf: need this; see docs/guide/kernel-schemes.md",
     );
     let clock_ok = matches!(
         host.clocksource.as_str(),
@@ -100,7 +100,7 @@ pub(crate) fn examine() -> Value {
         required(clock_ok, host.clocksource.clone()),
         "boot with a clock source that can be read without a system call",
     );
-    // Runs make their own session and raise it; where that is refused, any busy session delays the emulator.
+    // Runs create a session and raise its priority; if that is refused, any busy session delays the emulator.
     let grouped = cpu::groups_sessions();
     let preferred = !grouped || cpu::prefer_session(-1);
     checks.push(json!({
@@ -111,8 +111,7 @@ pub(crate) fn examine() -> Value {
             (false, _) => "counts against all other work: the scheduler does not group sessions",
             (true, true) => "counts against all other work: the session of a run is raised",
             (true, false) =>
-                "is void beside other sessions: the scheduler groups tasks by session (autogroup) and a run may not \
-                 raise its own, so that other work can delay packets by 20 ms",
+                "has no effect on other sessions: the scheduler groups tasks by session (autogroup) and a run may not raise its own, so that other work can delay packets by 20 ms",
         },
         "remedy": (!preferred).then_some("sysctl kernel.sched_autogroup_enabled=0, or run as root"),
     }));
@@ -133,12 +132,12 @@ pub(crate) fn examine() -> Value {
     })
 }
 
-/// `detail` as the finding of a check that is passed if `ok`.
+/// `detail` as the result of a check that passes if `ok`.
 fn required(ok: bool, detail: String) -> Result<String, String> {
     if ok { Ok(detail) } else { Err(detail) }
 }
 
-/// Two hosts as every run has them.
+/// Builds two hosts like those of a run.
 fn build_two() -> Result<(), RunError> {
     let plans = ["sender", "receiver"].map(hosts::HostPlan::named);
     let common = hosts::HostDefaults {

@@ -1,4 +1,4 @@
-//! The lines on standard output, and how failures become exit codes.
+//! The lines on standard output, and the exit codes of failures.
 
 use narrows_cell::FolderError;
 use narrows_cell::RunError;
@@ -9,13 +9,13 @@ use std::io::Write;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-/// SIGHUP, SIGINT and SIGTERM: the terminal closes, Ctrl-C, a polite request to stop.
+/// SIGHUP, SIGINT and SIGTERM: the terminal closes, Ctrl-C, a request to stop.
 pub(crate) const STOPPING: [i32; 3] = [1, INTERRUPT, TERMINATE];
 /// Ctrl-C.
 const INTERRUPT: i32 = 2;
-/// A polite request to stop.
+/// A request to stop.
 pub(crate) const TERMINATE: i32 = 15;
-/// Distance of progress lines.
+/// Time between progress lines.
 const TICK: Duration = Duration::from_millis(200);
 
 /// Reasons for which no record was written.
@@ -53,7 +53,7 @@ impl Failure {
     }
 
     pub(crate) fn interrupted(signal: i32) -> Self {
-        let message = "the run was interrupted; nothing of it was kept".to_owned();
+        let message = "the run was interrupted; no part of it was kept".to_owned();
         Failure {
             kind: "interrupted",
             message,
@@ -61,7 +61,7 @@ impl Failure {
         }
     }
 
-    /// 1 failure, 3 bad cell, 4 this machine can't, 130 or 143 interrupted.
+    /// 1 failure, 3 bad cell, 4 machine lacks a feature, 130 or 143 interrupted.
     pub(crate) fn exit_code(&self) -> u8 {
         match self.kind {
             "input" => 3,
@@ -98,14 +98,14 @@ impl From<SimError> for Failure {
     }
 }
 
-/// Prints progress lines, not more often than anybody can read.
+/// Prints progress lines at a limited rate.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     last: Option<Instant>,
 }
 
 impl Progress {
-    /// So much of the run has passed.
+    /// Reports the elapsed part of the run.
     pub(crate) fn report(&mut self, time_ns: u64, of_ns: u64) {
         if self.last.is_none_or(|last| last.elapsed() >= TICK) || time_ns == of_ns {
             self.last = Some(Instant::now());
@@ -114,7 +114,7 @@ impl Progress {
     }
 }
 
-/// The record is complete.
+/// Reports a complete record.
 pub(crate) fn done(run: &RunDocument) {
     let reasons: Vec<&str> = run
         .reasons
@@ -124,13 +124,13 @@ pub(crate) fn done(run: &RunDocument) {
     line(&json!({"event": "done", "verdict": run.verdict, "reasons": reasons}));
 }
 
-/// There is no record.
+/// Reports a failure without a record.
 pub(crate) fn error(failure: &Failure) {
     line(&json!({"event": "error", "kind": failure.kind, "message": failure.message}));
     eprintln!("narrows-agent: {}", failure.message);
 }
 
-/// Ends a command whose standard output is not ours to write events to; `name` says who speaks on standard error.
+/// Ends a command whose standard output is not for events; `name` is the source of messages on standard error.
 pub(crate) fn finish(name: &str, result: Result<u8, Failure>) -> ExitCode {
     let code = result.unwrap_or_else(|failure| {
         eprintln!("{name}: {}", failure.message);
@@ -142,6 +142,6 @@ pub(crate) fn finish(name: &str, result: Result<u8, Failure>) -> ExitCode {
 /// Prints one event.
 pub(crate) fn line(event: &Value) {
     let mut out = std::io::stdout().lock();
-    // Nobody may be reading any more, which is no reason to fail.
+    // The reader may have ended, which is not a reason to fail.
     let _ = writeln!(out, "{event}").and_then(|()| out.flush());
 }

@@ -1,4 +1,4 @@
-//! Commands for `narrows hosts`, here and on other hosts: facts, the way between two hosts, settings.
+//! Commands for `narrows hosts`, here and on other hosts: facts, the path between two hosts, settings.
 
 use crate::doctor;
 use crate::events::Failure;
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 /// Format of the facts.
 const FORMAT: &str = "narrows/host/1";
-/// Settings that somebody may change between two runs, and that bear on them.
+/// Settings that may change between two runs, and that affect them.
 const SYSCTLS: &[&str] = &[
     "net.core.default_qdisc",
     "net.core.netdev_max_backlog",
@@ -32,21 +32,21 @@ const SYSCTLS: &[&str] = &[
 
 #[derive(clap::Args)]
 pub(crate) struct HostArguments {
-    /// Only what may change from run to run, which is known at once.
+    /// Only facts that may change from run to run, which are available immediately.
     #[arg(long)]
     brief: bool,
 }
 
 #[derive(clap::Args)]
 pub(crate) struct SettingsArguments {
-    /// A setting and the least that it shall be, such as net.core.rmem_max=16777216.
+    /// A setting and its minimum, such as net.core.rmem_max=16777216.
     #[arg(long = "least", value_parser = parse_least, value_name = "NAME=NUMBER")]
     least: Vec<(String, u64)>,
-    /// Where it is noted what is to be put back.
+    /// Journal of the settings to be restored.
     #[arg(long, default_value = sysctl_override::JOURNAL)]
     journal: PathBuf,
-    /// End also when nothing has come on standard input for so long, in seconds: whoever has lost its power or its
-    /// network says no goodbye.
+    /// Also end after this many seconds without input on standard input: a controller that lost power or its network
+    /// does not close the connection.
     #[arg(long, value_name = "SECONDS")]
     patience: Option<u64>,
 }
@@ -57,11 +57,11 @@ fn parse_least(text: &str) -> Result<(String, u64), String> {
         .ok_or("write NAME=NUMBER, such as net.core.rmem_max=16777216")?;
     let value = value
         .parse()
-        .map_err(|_| format!("\"{value}\" is no number of bytes or packets"))?;
+        .map_err(|_| format!("\"{value}\" is not a number of bytes or packets"))?;
     Ok((name.to_owned(), value))
 }
 
-/// Facts about this host. For all of them the process leaves its network namespace, as `doctor` does.
+/// Facts about this host. For the complete facts the process leaves its network namespace, like `doctor`.
 pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value, Failure> {
     let shift_ns = path_probe::clock_shift()?;
     let tunnel = doctor::tunnel_device();
@@ -90,7 +90,7 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
         sysctls.extend(more);
     }
     found["sysctls"] = Value::Object(sysctls);
-    // Sentences for people who sit at this machine.
+    // Sentences for people at this machine.
     found["checks"].take();
     if let (Some(all), Value::Object(found)) = (document.as_object_mut(), found) {
         all.extend(found.into_iter().filter(|(_, value)| !value.is_null()));
@@ -98,8 +98,8 @@ pub(crate) fn examine(protocol: u32, arguments: &HostArguments) -> Result<Value,
     Ok(document)
 }
 
-/// One end of an examination of the way between two hosts. The first line of standard input is the secret that both
-/// ends know, 32 hexadecimal digits; orders follow.
+/// One end of an examination of the path between two hosts. The first line of standard input is the shared secret, 32
+/// hexadecimal digits; commands follow.
 pub(crate) fn probe() -> Result<(), Failure> {
     Ok(path_probe::serve(
         std::io::stdin().lock(),
@@ -107,12 +107,12 @@ pub(crate) fn probe() -> Result<(), Failure> {
     )?)
 }
 
-/// Raises settings, says which, and puts them back when standard input ends or falls silent, or we are told to stop.
+/// Raises settings, reports them, and restores them when standard input ends or becomes silent, or on a signal to stop.
 pub(crate) fn settings(arguments: &SettingsArguments, signals: &Signals) -> Result<(), Failure> {
     let least: BTreeMap<String, u64> = arguments.least.iter().cloned().collect();
     let raised = SysctlOverride::raise(MachineSysctls, &least, &arguments.journal)?;
     let told = line(&json!({"changed": raised.changes(), "recovered": raised.recovered()}));
-    // Whoever does not hear us any more does not need the settings either.
+    // A reader that has ended does not need the settings either.
     if told.is_ok() {
         wait_for_the_end(signals, arguments.patience.map(Duration::from_secs))
             .map_err(|error| Failure::internal(format!("could not wait for the end: {error}")))?;
@@ -122,14 +122,14 @@ pub(crate) fn settings(arguments: &SettingsArguments, signals: &Signals) -> Resu
     Ok(())
 }
 
-/// Until standard input ends, nothing has come there for as long as `patience`, or one of `signals` comes.
+/// Waits until standard input ends or is silent for `patience`, or one of `signals` arrives.
 fn wait_for_the_end(signals: &Signals, patience: Option<Duration>) -> std::io::Result<()> {
     const INPUT: u64 = 0;
     const SIGNAL: u64 = 1;
     let mut input = std::io::stdin().lock();
     let epoll = Epoll::new()?;
     epoll.add(signals.as_fd(), SIGNAL)?;
-    // A file or /dev/null cannot be waited for, and has ended for our purpose.
+    // A file or /dev/null cannot be polled, and counts as ended.
     if epoll.add(input.as_fd(), INPUT).is_err() {
         return Ok(());
     }

@@ -39,38 +39,38 @@ struct Arguments {
 enum Command {
     /// Run a cell in virtual time.
     Simulate(CellArguments),
-    /// Run a cell in real time, between network namespaces of its own.
+    /// Run a cell in real time, between new network namespaces.
     Emulate(run::EmulateArguments),
     /// Print everything that scenarios may name, as JSON.
     Registry,
     /// Print what this machine can do, as JSON.
     Doctor,
-    /// Print everything that bears on runs between this host and another, as JSON.
+    /// Print all facts that affect runs between this host and another, as JSON.
     Host(host::HostArguments),
-    /// Print who keeps this host's clock and how well, as JSON.
+    /// Print the synchronisation of this host's clock, as JSON.
     Clock,
-    /// Examine the way to another host, together with the same command there; orders come on standard input, after
-    /// a line with the secret that both know (32 hexadecimal digits).
+    /// Examine the path to another host, together with the same command there; commands are read from standard input,
+    /// after a line with the shared secret (32 hexadecimal digits).
     Probe,
-    /// Raise settings of the machine until standard input ends, then put them back.
+    /// Raise settings of the machine until standard input ends, then restore them.
     Settings(host::SettingsArguments),
-    /// Load BPF congestion controls for a moment and print whether that works, as JSON.
+    /// Load BPF congestion controls briefly and print whether that works, as JSON.
     Bpf(bpf::BpfArguments),
     /// Print the version, as JSON.
     Version,
     /// Run one end of a measuring tunnel between two hosts.
     Tunnel(tunnel::TunnelArguments),
-    /// Join the logs of both ends of a tunnel and print what became of the packets, as JSON.
+    /// Join the logs of both ends of a tunnel and print the fates of the packets, as JSON.
     TunnelJoin(tunnel::JoinArguments),
-    /// Play this host's side of a run between two hosts; orders come on standard input.
+    /// Run this host's side of a run between two hosts; commands are read from standard input.
     Side(side::SideArguments),
-    /// Write what a side has left to standard output, as a tar stream.
+    /// Write the files of a side to standard output, as a tar stream.
     Pack(side::PackArguments),
-    /// Make the record of a run between two hosts out of the folders that its two sides have left.
+    /// Make the record of a run between two hosts from the folders of its two sides.
     SideRecord(run::PairArguments),
     /// Run a program behind an emulated path.
     Shell(shell::ShellArguments),
-    /// Stand by such a program (started by `shell`).
+    /// Guard such a program (started by `shell`).
     #[command(hide = true)]
     ShellGuard(shell::GuardArguments),
     /// One end of one flow (started by `emulate`).
@@ -89,16 +89,16 @@ struct CellArguments {
     /// Folder of the record; it must not exist.
     #[arg(long)]
     out: PathBuf,
-    /// Folder of the files that the cell names (default: `files` beside the cell).
+    /// Folder of the files that the cell names (default: `files` next to the cell).
     #[arg(long)]
     files: Option<PathBuf>,
     /// Stop and clean up when standard input ends.
     #[arg(long)]
     watch_stdin: bool,
-    /// Most memory that the run may take, in bytes (default: three quarters of the machine's).
+    /// Maximum memory of the run, in bytes (default: three quarters of the machine's).
     #[arg(long)]
     memory: Option<u64>,
-    /// How many such runs share the machine's memory, unless --memory says how much there is.
+    /// Number of such runs that share the machine's memory, unless --memory is set.
     #[arg(long, default_value_t = 1)]
     beside: u64,
 }

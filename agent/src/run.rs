@@ -21,14 +21,14 @@ pub(crate) fn read_file(what: &str, path: &Path) -> Result<String, Failure> {
 /// The cell, and the folder of the files that it names.
 fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
     let text = read_file("cell", &arguments.cell)?;
-    // Without the option, the files lie beside the cell.
+    // Without the option, the files are next to the cell.
     let beside = arguments
         .cell
         .parent()
         .unwrap_or(Path::new(""))
         .join("files");
     let folder = arguments.files.clone().unwrap_or(beside);
-    // Endpoints read it too, wherever they work.
+    // Endpoints, which may have another working folder, read it as well.
     let folder = std::path::absolute(&folder)
         .map_err(|error| Failure::input(format!("{}: {error}", folder.display())))?;
     let cell = Cell::parse_with(&text, |json| load_files(json, &folder))
@@ -40,8 +40,8 @@ fn read_cell(arguments: &CellArguments) -> Result<(Cell, PathBuf), Failure> {
 pub(crate) struct EmulateArguments {
     #[command(flatten)]
     cell: CellArguments,
-    /// Most threads of the emulator (default: half as many as there are processors, at least one); there are never more
-    /// than parts of the network that share nothing, such as its two directions.
+    /// Maximum number of threads of the emulator (default: half the number of processors, at least one); never more
+    /// than the independent parts of the network, such as its two directions.
     #[arg(long, value_parser = clap::value_parser!(u16).range(1..=64))]
     emulator_threads: Option<u16>,
 }
@@ -83,10 +83,10 @@ pub(crate) fn simulate(arguments: &CellArguments, signals: &Signals) -> Result<(
 pub(crate) struct PairArguments {
     #[command(flatten)]
     cell: CellArguments,
-    /// Folder that the side of host 0 has left.
+    /// Folder of the side of host 0.
     #[arg(long)]
     host0: PathBuf,
-    /// Folder that the side of host 1 has left.
+    /// Folder of the side of host 1.
     #[arg(long)]
     host1: PathBuf,
 }

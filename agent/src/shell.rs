@@ -1,4 +1,4 @@
-//! `shell`: a program behind an emulated path, and the guard that stands by it.
+//! `shell`: a program behind an emulated path, and its guard.
 
 use crate::events::{self, Failure};
 use crate::run::read_file;
@@ -12,10 +12,10 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub(crate) struct ShellArguments {
-    /// What to do, a JSON document of format narrows/shell/1.
+    /// The plan, a JSON document of format narrows/shell/1.
     #[arg(long)]
     plan: PathBuf,
-    /// Folder of the files that the plan names (default: `files` beside the plan).
+    /// Folder of the files that the plan names (default: `files` next to the plan).
     #[arg(long)]
     files: Option<PathBuf>,
     /// Remove the plan's folder when it has been read.
@@ -35,7 +35,7 @@ pub(crate) struct GuardArguments {
     command: Vec<OsString>,
 }
 
-/// Runs a program behind a path; its exit code becomes ours.
+/// Runs a program behind a path and returns its exit code.
 pub(crate) fn run(arguments: &ShellArguments) -> ExitCode {
     finish(read(arguments).and_then(|plan| {
         let signals = shell::block_signals()?;
@@ -61,7 +61,7 @@ fn read(arguments: &ShellArguments) -> Result<ShellPlan, Failure> {
         ShellPlan::parse(&text, load).map_err(Failure::from)
     });
     if arguments.consume {
-        // Left behind, it would only take up room.
+        // It is not needed any more.
         let _ = fs::remove_dir_all(folder);
     }
     plan

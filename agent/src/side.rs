@@ -1,4 +1,4 @@
-//! `side` and `pack`: this host's part of a run between two hosts, and what it has written, as a stream.
+//! `side` and `pack`: this host's part of a run between two hosts, and its files as a stream.
 
 use crate::events::{self, Failure};
 use crate::tunnel::read_plan;
@@ -12,8 +12,8 @@ use std::process::ExitCode;
 
 #[derive(clap::Args)]
 pub(crate) struct SideArguments {
-    /// What to do, a JSON document of format narrows/side/1; '-' reads it from the first line of standard input. Orders
-    /// follow there, one a line. It contains the secret of the tunnel, so let nobody else read it.
+    /// The plan, a JSON document of format narrows/side/1; '-' reads it from the first line of standard input. Commands
+    /// follow there, one per line. It contains the secret of the tunnel, so protect it from other readers.
     #[arg(long)]
     plan: PathBuf,
 }
@@ -27,7 +27,7 @@ pub(crate) struct PackArguments {
     remove: bool,
 }
 
-/// Plays one side.
+/// Runs one side.
 pub(crate) fn run(arguments: &SideArguments, signals: &Signals) -> Result<(), Failure> {
     let mut commands = CommandReader::from(io::stdin().as_fd())?;
     let plan = PeerPlan::parse(&read_plan(&arguments.plan, &mut commands)?)?;

@@ -1,4 +1,4 @@
-//! `tunnel` and `tunnel-join`: one end of a measuring tunnel, and what two ends have seen.
+//! `tunnel` and `tunnel-join`: one end of a measuring tunnel, and the joined logs of two ends.
 
 use crate::events::{self, Failure};
 use crate::run::read_file;
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub(crate) struct TunnelArguments {
-    /// What to do, a JSON document of format narrows/tunnel/1; '-' reads it from the first line of
-    /// standard input. It contains the secret, so let nobody else read it.
+    /// The plan, a JSON document of format narrows/tunnel/1; '-' reads it from the first line of
+    /// standard input. It contains the secret, so protect it from other readers.
     #[arg(long)]
     plan: PathBuf,
     /// Stop when standard input ends.
@@ -27,7 +27,7 @@ pub(crate) struct JoinArguments {
     reference: PathBuf,
     /// Folder of the other end.
     other: PathBuf,
-    /// Use logs that end early as far as they go.
+    /// Use truncated logs up to the truncation.
     #[arg(long)]
     lenient: bool,
 }
@@ -57,7 +57,7 @@ pub(crate) fn join(arguments: &JoinArguments) -> Result<Value, Failure> {
     Ok(tunnel::join(reference, other, *lenient)?)
 }
 
-/// The text of a plan; '-' is the first line that comes as an order.
+/// The text of a plan; '-' is the first line of the commands.
 pub(crate) fn read_plan(path: &Path, commands: &mut CommandReader) -> Result<String, Failure> {
     if path == Path::new("-") {
         return Ok(commands.first_line()?);

@@ -1,9 +1,8 @@
-//! Ends work that never waits, in real time, wherever it is: signals, the end of standard input, and a limit
-//! of memory.
+//! Ends computations in real time at any point: on signals, the end of standard input, and a limit of memory.
 //!
-//! Simulated time may stand still while a program works, and a phase such as the verification of a large record has
-//! no steps at all. So a thread beside the work looks around every [`LOOK`], and ends the whole process itself: it
-//! removes what was half-written, says why, and leaves.
+//! Simulated time may stand still while a program works, and a phase such as the verification of a large record has no
+//! steps at all. Therefore a separate thread checks every [`LOOK`], and ends the whole process: it removes incomplete
+//! files, reports the reason, and exits.
 
 use crate::CellArguments;
 use crate::events::{self, Failure, TERMINATE};
@@ -17,11 +16,11 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-/// Time between two looks: a flow that nothing bounds takes some 100 MB within it.
+/// Time between two checks: an unbounded flow takes some 100 MB within it.
 const LOOK: Duration = Duration::from_millis(50);
-/// Longest time for which the last words may wait for a reader, or for a processor.
+/// Maximum time for which the last message may wait for a reader, or for a processor.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// Tries to remove a folder into which the work may still write.
+/// Number of attempts to remove a folder into which the work may still write.
 const TRIES: u32 = 5;
 
 /// Does `work`, which writes its record to the folder that the arguments name, unless something ends the process
@@ -42,7 +41,7 @@ pub(crate) fn over<T, E: Into<Failure>>(
     }
     let most = arguments.memory.or_else(|| share(arguments.beside));
     let partial = RecordFolder::partial(&arguments.out);
-    // Whoever is first, the work or what ends it, has the last word.
+    // The work or the watchdog, whichever is first, decides the outcome.
     let over = AtomicBool::new(false);
     let look = || {
         let orphaned = orphaned.load(Ordering::Acquire);
@@ -52,8 +51,7 @@ pub(crate) fn over<T, E: Into<Failure>>(
         let most = most?;
         (taken()? > most).then(|| {
             Failure::memory(format!(
-                "the run needs more memory than the {} that it may take: allow more with --memory, or let less be \
-                 under way, waiting or recorded (lower rates and delays, shorter queues, record: bins)",
+                "the run needs more memory than the {} that are allowed: allow more with --memory, or reduce the data in flight, in queues or in the record (lower rates and delays, shorter queues, record: bins)",
                 narrows_cell::in_words(most, "B")
             ))
         })
@@ -71,7 +69,7 @@ pub(crate) fn over<T, E: Into<Failure>>(
         });
         let result = work();
         if over.swap(true, Ordering::AcqRel) {
-            // The process is being ended; whatever came of the work is not told.
+            // The process is being ended; the result of the work is not reported.
             loop {
                 thread::park();
             }
@@ -86,7 +84,7 @@ fn leave(partial: &Path, failure: Failure) -> ! {
     remove(partial);
     let code = failure.exit_code();
     let (said, heard) = mpsc::channel();
-    // The work may hold the lock of standard output, because nobody reads there any more.
+    // The work may hold the lock of standard output, because its reader has stopped.
     thread::spawn(move || {
         events::error(&failure);
         let _ = said.send(());
@@ -97,8 +95,8 @@ fn leave(partial: &Path, failure: Failure) -> ! {
 
 /// Removes a folder into which the work still writes.
 fn remove(partial: &Path) {
-    // Under another name first: the work may give the folder its final name at this moment, and then that name must
-    // stand for a whole record. So all of it is taken away, or nothing.
+    // Renamed first: the work may rename the folder to its final name at this time, and then that name must refer to a
+    // complete record. So either all of it is removed, or nothing.
     let gone = partial.with_extension("gone");
     let _ = std::fs::remove_dir_all(&gone);
     for _ in 0..TRIES {
@@ -111,12 +109,12 @@ fn remove(partial: &Path) {
     }
 }
 
-/// The share of this machine's memory that one of so many runs may take: three quarters are for all of them.
+/// The share of this machine's memory for one of `beside` runs, which together may take three quarters.
 fn share(beside: u64) -> Option<u64> {
     Some(memory()? / 4 * 3 / beside.max(1))
 }
 
-/// The memory that there is: the machine's, or what groups of processes that hold us may take.
+/// The available memory: the machine's, or the limit of our control groups.
 fn memory() -> Option<u64> {
     let machine = field("/proc/meminfo", "MemTotal:")?;
     let groups = std::fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -129,14 +127,14 @@ fn memory() -> Option<u64> {
             .take_while(|place| place.starts_with(root));
         limits.extend(groups.map(|place| place.join("memory.max")));
     }
-    // "max" is no number, and no limit.
+    // "max" is not a number, and means no limit.
     let limits = limits
         .iter()
         .filter_map(|path| std::fs::read_to_string(path).ok()?.trim().parse().ok());
     limits.chain([machine]).min()
 }
 
-/// The memory that this process takes.
+/// The memory used by this process.
 fn taken() -> Option<u64> {
     field("/proc/self/status", "VmRSS:")
 }

@@ -1,10 +1,9 @@
 //! The central claim: a scheme behaves alike in the simulator and in the emulator, because both
 //! drive the same objects.
 //!
-//! All schemes run at once, each flow between hosts of its own and over a path of its own: 12 Mbit/s, a round trip of
-//! 40 ms, and a buffer of one product. Tolerances are those that `docs/fidelity.md` promises. The verdict guards
-//! them: a run that this machine could not keep in time is not compared but repeated; one without anything of that kind
-//! must agree at once.
+//! All schemes run at once, each flow between separate hosts and over a separate path: 12 Mbit/s, a round trip of 40
+//! ms, and a buffer of one product. Tolerances are those that `docs/fidelity.md` promises. The verdict guards them: a
+//! run that this machine disturbed is not compared but repeated; an undisturbed one must agree immediately.
 
 use crate::common::{ATTEMPTS, Folder, emulate, run_to_end, undisturbed};
 use narrows_cell::{Cell, keep_file, load_files, open_record};
@@ -15,18 +14,18 @@ use std::fmt::Write as _;
 
 /// Length of a run: the first second, in which most schemes start slowly, is a small part of it.
 const SECONDS: f64 = 10.0;
-/// Seeds of the simulations with which flows are compared that chance drives apart.
+/// Seeds of the simulations for flows that diverge at random.
 const SEEDS: u64 = 6;
 
-/// A scheme, and how far emulation may be from simulation.
+/// A scheme, and the tolerated difference between emulation and simulation.
 struct Part {
     scheme: &'static str,
-    /// Published model that it needs; without it the scheme is left out.
+    /// Published model that it needs; without it the scheme is skipped.
     model: Option<&'static str>,
     flows: usize,
     /// Largest random delay of each acknowledgement.
     jitter_ms: u64,
-    /// Share of the throughput, and of the 95th percentile of the queueing delay.
+    /// Relative tolerances of the throughput, and of the 95th percentile of the queueing delay.
     tolerances: [f64; 2],
 }
 
@@ -60,9 +59,9 @@ const PARTS: &[Part] = &[
     Part::new("gcc", OTHERS),
     Part::with_model("remy", "tao-100x", OTHERS),
     Part::with_model("indigo", "indigo-1-32", OTHERS),
-    // On a path without any jitter a pause of two or three milliseconds of a process is enough to drive Copa out of
-    // its cycle for seconds (`docs/fidelity.md`), and every machine has some. Acknowledgements that come at odd times
-    // do so all the time, in both planes: what is compared is then the mean of flows that chance drives apart.
+    // On a path without any jitter a pause of two or three milliseconds of a process is enough to drive Copa out of its
+    // cycle for seconds (`docs/fidelity.md`), and every machine has some. With jitter of acknowledgements this happens
+    // all the time, in both planes, so that means of randomly diverging flows are compared.
     Part {
         flows: 4,
         jitter_ms: 2,
@@ -72,7 +71,7 @@ const PARTS: &[Part] = &[
 
 const METRICS: [&str; 2] = ["throughput_bps", "queueing_delay_p95_ns"];
 
-/// The parts whose models are here, with the files of these put where the cell's own are.
+/// The parts whose models are available, with their files copied to those of the cell.
 fn parts(folder: &Folder) -> Vec<(&'static Part, Value)> {
     let files = folder.path().join("files");
     let params = PARTS.iter().filter_map(|part| {
@@ -86,7 +85,7 @@ fn parts(folder: &Folder) -> Vec<(&'static Part, Value)> {
     params.collect()
 }
 
-/// A cell in which each flow has hosts and a path of its own.
+/// A cell in which each flow has separate hosts and a separate path.
 fn side_by_side(parts: &[(&Part, Value)], place: &str, seed: u64) -> Value {
     let dumbbell = Dumbbell {
         seconds: SECONDS,
@@ -138,7 +137,7 @@ fn simulated(folder: &Folder, cell: &Value, seed: u64) -> Value {
     metrics::measure(&open_record(&out).unwrap()).unwrap()
 }
 
-/// Mean of some values and the standard error of it; that of a single value is not known, and 0.
+/// Mean of some values and its standard error, which is 0 for a single value.
 fn mean(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
@@ -162,14 +161,14 @@ fn values(measured: &Value, metric: &str, from: usize, to: usize) -> Vec<f64> {
     (from..to).map(flow).collect()
 }
 
-/// What disagrees, in words.
+/// The differences, as sentences.
 fn differences(parts: &[(&Part, Value)], simulated: &[Value], emulated: &Value) -> String {
     let mut found = String::new();
     let mut from = 1;
     for (part, _) in parts {
         let to = from + part.flows;
         for (metric, tolerance) in METRICS.into_iter().zip(part.tolerances) {
-            // A flow alone has met the same chance in both planes. Several of them tell of all chances.
+            // A single flow has the same random numbers in both planes. Several flows average over them.
             let seeds = if part.flows > 1 { simulated.len() } else { 1 };
             let simulated = simulated[..seeds].iter();
             let expected: Vec<f64> = simulated
@@ -177,14 +176,14 @@ fn differences(parts: &[(&Part, Value)], simulated: &[Value], emulated: &Value) 
                 .collect();
             let (expected, error) = mean(&expected);
             let (seen, error_seen) = mean(&values(emulated, metric, from, to));
-            // Three standard errors: where the planes are alike, chance brings more than that once in 400 times.
+            // Three standard errors: if the planes agree, that is exceeded by chance once in 400 cases.
             let chance = 3.0 * error.hypot(error_seen) / expected;
             let ratio = seen / expected;
             println!(
                 "{} {metric}: {seen:.0}, {ratio:.3} of the simulated",
                 part.scheme
             );
-            // Nothing is like what is no number.
+            // NaN does not agree with anything.
             let alike = (ratio - 1.0).abs() <= tolerance.max(chance);
             if !alike {
                 let _ = write!(

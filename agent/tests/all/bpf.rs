@@ -1,5 +1,5 @@
-//! Congestion controls that the agent loads into the kernel: there while a run needs them, gone
-//! afterwards, however it ends. Where this user may not load any, the refusal is what is tested.
+//! Congestion controls that the agent loads into the kernel: loaded while a run needs them, and unloaded afterwards,
+//! however it ends. If this user may not load any, the refusal is tested.
 
 use crate::common::{
     Folder, MS, can_load, cell, emulate, eventually, failure, is_alive, last_event, my_turn,
@@ -12,14 +12,14 @@ use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-/// Runs that a machine with two processors carries without being the limit: each needs about a fifth of one.
+/// Number of parallel runs that do not overload a machine with two processors: each needs about a fifth of one.
 const BESIDE_EACH_OTHER: usize = 4;
 
 fn agent() -> Command {
     Command::new(env!("CARGO_BIN_EXE_narrows-agent"))
 }
 
-/// The congestion controls that the kernel knows and that are ours.
+/// The congestion controls of Narrows that are loaded in the kernel.
 fn loaded() -> Vec<String> {
     let path = "/proc/sys/net/ipv4/tcp_available_congestion_control";
     let all = std::fs::read_to_string(path).unwrap();
@@ -50,7 +50,7 @@ fn goodput(flow: &FlowSummary) -> u64 {
     flow.receiver.goodput_bytes.unwrap()
 }
 
-/// Compiles C as docs/guide/kernel-schemes.md tells users to.
+/// Compiles C as described in docs/guide/kernel-schemes.md.
 fn compile(folder: &Folder, name: &str, source: &str) -> PathBuf {
     let file = folder.path().join(format!("{name}.bpf.c"));
     let object = folder.path().join(format!("{name}.bpf.o"));
@@ -78,7 +78,7 @@ fn example() -> String {
     code.split_once("```").expect("its end").0.to_owned()
 }
 
-/// Makes the flow of `cell` use the object in `path`, which is put where the agent looks for it.
+/// Makes the flow of `cell` use the object in `path`, which is copied to where the agent looks for it.
 fn use_object(folder: &Folder, cell: &mut Value, path: &Path) {
     let content = std::fs::read(path).unwrap();
     let files = folder.path().join("files");
@@ -91,7 +91,7 @@ fn every_program_loads_carries_data_and_is_gone_afterwards() {
     if !can_load() {
         return;
     }
-    // Nothing here depends on the time that a run gets of the machine, so several go on beside each other.
+    // No check here depends on the processor time of a run, so several run in parallel.
     for programs in narrows_bpf::ALL.chunks(BESIDE_EACH_OTHER) {
         std::thread::scope(|scope| {
             for program in programs {
@@ -111,7 +111,7 @@ fn loads_carries_data_and_is_gone(program: &narrows_bpf::Program) {
     eventually(&format!("{own} is registered"), || {
         assert!(child.try_wait().unwrap().is_none(), "{scheme} ended early");
         let mut new = loaded().into_iter().filter(|it| !before.contains(it));
-        // With a number behind it, should somebody else run the program just now.
+        // Possibly with a number appended, if another process uses the program at the same time.
         let number = |rest: &str| rest.is_empty() || rest.starts_with('_');
         name = new
             .find(|it| it.strip_prefix(own.as_str()).is_some_and(number))
@@ -121,7 +121,7 @@ fn loads_carries_data_and_is_gone(program: &narrows_bpf::Program) {
     let record = finish(&folder, &crate::common::finish(child));
     eventually(&format!("{name} is gone"), || !loaded().contains(&name));
     let flow = &record.run.flows[0];
-    // A tenth of what the path carries: schemes for the background may be slow to begin.
+    // A tenth of the path's capacity: background schemes may start slowly.
     let least = 20_000_000 / 8 * 3 / 2 / 10;
     assert!(goodput(flow) > least, "{scheme}: {} bytes", goodput(flow));
     let identity = &flow.fingerprint;
@@ -208,9 +208,9 @@ fn two_agents_use_one_program_at_the_same_time() {
     });
 }
 
-/// `beta` of exp is the share of the window that is kept after a loss: with a buffer of a tenth of
-/// the path's BDP, a flow that keeps a tenth of its window needs many round trips to fill the path
-/// again, and one that keeps nine tenths does not. The path is the same and both flows begin alike.
+/// `beta` of exp is the share of the window that is kept after a loss: with a buffer of a tenth of the path's BDP, a
+/// flow that keeps a tenth of its window needs many round trips to fill the path again, and one that keeps nine tenths
+/// does not. The path is the same and both flows start identically.
 #[test]
 fn parameters_change_what_a_program_does() {
     let _turn = my_turn();
@@ -233,7 +233,7 @@ fn parameters_change_what_a_program_does() {
         assert_eq!(constant, (beta * 65_536.0).round() as u64);
         goodput(&record.run.flows[0])
     };
-    // Whatever the machine does to one of them it does to both.
+    // Disturbances by the machine affect both alike.
     let (little, much) = std::thread::scope(|scope| {
         let little = scope.spawn(|| sent(0.1));
         let much = sent(0.9);
@@ -286,7 +286,7 @@ fn the_example_of_the_guide_runs_as_a_users_own_program() {
     assert_eq!(flow.fingerprint.read_back.as_deref(), Some(name.name()));
     let bpf = flow.fingerprint.bpf.as_ref().unwrap();
     assert_eq!(bpf.sha256, sha256(name.bytes()));
-    // Half of what the path carries.
+    // Half of the path's capacity.
     assert!(goodput(flow) > 20_000_000 / 8, "{} bytes", goodput(flow));
     // Sampled from TCP_INFO: after losses it keeps four fifths of its window, in whole packets.
     let states = read_states(record.states.clone().unwrap()).unwrap();
@@ -298,7 +298,7 @@ fn the_example_of_the_guide_runs_as_a_users_own_program() {
     );
 }
 
-/// A program that takes each reduction for one of which it was not told.
+/// A program that counts each reduction as missed.
 #[test]
 fn calls_that_a_program_counts_as_missed_are_a_reason() {
     let _turn = my_turn();
@@ -407,11 +407,11 @@ fn unknown_programs_parameters_and_files_are_refused() {
         flow["params"] = json!({"beta": 0.5});
         flow["object"] = json!({"name": "x.o", "sha256": "00"});
     });
-    // The file is missing; that is told first.
+    // The file is missing, which is reported first.
     assert!(message.contains("x.o"), "{message}");
 }
 
-/// As somebody who may make network namespaces, but not load programs.
+/// As a user who may create network namespaces, but not load programs.
 #[test]
 fn without_rights_there_is_one_sentence_and_exit_code_4() {
     if !narrows_sys::netns::is_root() {

@@ -12,11 +12,11 @@ use serde_json::{Value, json};
 /// Packets that may wait before all are marked.
 const THRESHOLD: u64 = 20;
 const DURATION_MS: u64 = 4000;
-/// From when on a flow has found its rhythm.
+/// Time after which a flow has settled.
 const SETTLED_NS: u64 = 2_000_000_000;
 
-/// The path of 20 Mbit/s and 10 ms holds 17 packets of 1500 bytes; its queue marks as the switches do for which
-/// DCTCP was made (RFC 8257, section 3.1), and has so much room that nothing is dropped.
+/// The path of 20 Mbit/s and 10 ms holds 17 packets of 1500 bytes; its queue marks like the switches for which DCTCP
+/// was designed (RFC 8257, section 3.1), and is so large that no packet is dropped.
 fn marking(scheme: &str, params: &Value, tcp_ecn: Option<u64>) -> Value {
     let mut cell = cell(&[scheme], DURATION_MS);
     cell["flows"][0]["params"] = params.clone();
@@ -31,17 +31,17 @@ fn marking(scheme: &str, params: &Value, tcp_ecn: Option<u64>) -> Value {
     cell
 }
 
-/// What one flow and its queue did after the beginning.
+/// Results of one flow and its queue after the start.
 #[derive(Debug)]
 struct Seen {
-    /// By the queue, during the whole run.
+    /// Marks by the queue, during the whole run.
     marked: u64,
     dropped: u64,
-    /// Of which acknowledgements told the kernel's sender.
+    /// Marks reported to the kernel's sender by acknowledgements.
     told: f64,
     /// Packets waiting, the median.
     waiting: u32,
-    /// Share of the window that is left after a reduction, the median; 1 without reductions.
+    /// Share of the window that remains after a reduction, the median; 1 without reductions.
     kept: f64,
     /// Alpha of the native scheme.
     alpha: Option<f64>,
@@ -63,7 +63,7 @@ fn run(test: &str, cell: &Value) -> Record {
         let record = open_record(&folder.path().join("out")).unwrap();
         let checks = &record.run.checks;
         assert!(checks.iter().all(|check| check.ok), "{checks:?}");
-        // Some kernels now and then leave out the call that reduces the window: seen in about one of ten such runs.
+        // Some kernels occasionally omit the call that reduces the window: observed in about one of ten such runs.
         let missed = |reason: &Reason| reason.code == "missed_calls";
         if !record.run.reasons.iter().any(missed) {
             return record;
@@ -72,7 +72,7 @@ fn run(test: &str, cell: &Value) -> Record {
     panic!("calls were missed in eight runs");
 }
 
-/// Runs `cell` and looks at what was seen.
+/// Runs `cell` and checks the results.
 fn look(test: &str, cell: &Value, check: impl Fn(&Seen)) {
     claim(
         || run(test, cell),
@@ -95,7 +95,7 @@ fn seen(record: &Record) -> Seen {
         .filter(|row| row.time_ns > SETTLED_NS)
         .filter_map(|row| Some(row.cwnd_bytes? as f64))
         .collect();
-    // Samples are closer than round trips, so that a reduction is seen as a fall from a peak.
+    // Samples are closer than round trips, so that a reduction shows as a fall from a peak.
     let mut kept = Vec::new();
     let mut peak = 0.0_f64;
     for pair in windows.windows(2) {
@@ -127,15 +127,15 @@ fn seen(record: &Record) -> Seen {
     }
 }
 
-/// What must hold of DCTCP on this path. With one flow the queue swings between the threshold and an
-/// amplitude of sqrt(2 (17 + 20)) / 2 = 4 packets below it (Alizadeh et al., SIGCOMM 2010, section 3.3). The kernel sends
-/// two packets and more at a time and a busy machine sends bursts: hence a range three times as wide.
+/// Invariants of DCTCP on this path. With one flow the queue oscillates between the threshold and an amplitude of
+/// sqrt(2 (17 + 20)) / 2 = 4 packets below it (Alizadeh et al., SIGCOMM 2010, section 3.3). The kernel sends two
+/// packets and more at a time and a busy machine sends bursts: hence a range three times as wide.
 fn keeps_the_queue_short(seen: &Seen) {
     assert!(seen.marked > 30, "{seen:?}");
     assert_eq!((seen.dropped, seen.retransmitted), (0, 0), "{seen:?}");
     let range = THRESHOLD as u32 - 12..=THRESHOLD as u32 + 12;
     assert!(range.contains(&seen.waiting), "{seen:?}");
-    // The link idles while the machine has no time for the sender.
+    // The link is idle while the sender waits for a processor.
     assert!(seen.goodput_bps > 12e6, "{seen:?}");
 }
 
@@ -145,18 +145,18 @@ fn marks_arrive_alpha_follows_them_and_the_queue_stays_at_the_threshold() {
     if !can_load() {
         return;
     }
-    // Both ends ask for ECN because the scheme needs it, whatever the hosts' setting is.
+    // Both ends request ECN because the scheme needs it, regardless of the hosts' setting.
     for tcp_ecn in [None, Some(0)] {
         look(
             "dctcp",
             &marking("bpf:dctcp", &json!({}), tcp_ecn),
             |seen| {
                 keeps_the_queue_short(seen);
-                // The receiver's side: the sender hears of as many marks as there were, up to those under way and an
-                // acknowledgement now and then that is sent for two packets at once.
+                // The receiver's side: the sender is informed of all marks, except those in flight and occasional
+                // acknowledgements for two packets at once.
                 let ratio = seen.told / seen.marked as f64;
                 assert!((0.85..1.15).contains(&ratio), "{ratio} of {seen:?}");
-                // Alpha began at 1, which halves the window, and has come down to the share of marks.
+                // Alpha started at 1, which halves the window, and has decreased to the share of marks.
                 assert!(seen.kept > 0.7, "{seen:?}");
             },
         );
@@ -166,8 +166,8 @@ fn marks_arrive_alpha_follows_them_and_the_queue_stays_at_the_threshold() {
     look("slow", &slow, |slow| assert!(slow.kept < 0.65, "{slow:?}"));
 }
 
-/// Classic ECN repeats each mark until the sender says that it has reacted (RFC 3168, section 6.1.3), so that a
-/// sender is told of many more packets than were marked: DCTCP needs itself at the other end.
+/// Classic ECN repeats each mark until the sender says that it has reacted (RFC 3168, section 6.1.3), so that many more
+/// marks are reported to the sender than packets were marked: DCTCP is needed at both ends.
 #[test]
 fn a_classic_receiver_tells_of_more_marks_than_there_were() {
     let _turn = my_turn();
@@ -182,7 +182,7 @@ fn a_classic_receiver_tells_of_more_marks_than_there_were() {
         );
         assert_eq!((seen.dropped, seen.retransmitted), (0, 0), "{seen:?}");
     });
-    // Nothing is negotiated with the kernel's default, which is to accept it only.
+    // ECN is not negotiated with the kernel's default, which only accepts it.
     let without = marking("linux:reno", &json!({}), None);
     look("without", &without, |without| {
         assert_eq!((without.marked, without.told), (0, 0.0), "{without:?}");

@@ -34,13 +34,13 @@ fn run(folder: &Folder, command: &mut Command) -> Record {
     record
 }
 
-/// The record of `cell`, emulated in a folder of its own.
+/// The record of `cell`, emulated in a separate folder.
 fn emulated(name: &str, cell: &Value) -> Record {
     let folder = Folder::new(name);
     run(&folder, &mut emulate(&folder, cell))
 }
 
-/// What must hold of every good record of the test cell with `flows` flows.
+/// Checks invariants of every good record of the test cell with `flows` flows.
 fn check(record: &Record, flows: usize) {
     let run = &record.run;
     assert_eq!(run.plane, "emulate");
@@ -159,7 +159,7 @@ fn our_own_flows_are_emulated() {
             let flow = &record.run.flows[0];
             assert_eq!(flow.fingerprint.kind, "native");
             assert!(flow.sender.sent_bytes.unwrap() >= flow.receiver.received_bytes.unwrap());
-            // Each end tells how late it acted, from the least to the most.
+            // Each end reports how late it acted, from minimum to maximum.
             for flow in &record.run.flows {
                 for end in ["sender", "receiver"] {
                     let late = &flow.other["woken"][end]["arrivals"];
@@ -185,7 +185,8 @@ fn a_flow_that_repeats_nothing_may_lose_its_first_packets() {
     let mut cell = cell(&["koho"], 1500);
     let forward = cell["network"]["forward"].as_array_mut().unwrap();
     forward.push(json!({"name": "forward.2", "kind": "outage", "start": 0, "length": 200 * MS}));
-    // With them goes what the receiver is told of the transfer, for good; `run` sees that nobody complains.
+    // With them the receiver's information about the transfer is lost permanently; `run` checks that no error is
+    // reported.
     claim(
         || emulated("unrepeated", &cell),
         |record| {
@@ -270,7 +271,7 @@ fn an_ordinary_user_can_emulate() {
     let mut command = emulate(&folder, &cell);
     if std::fs::metadata("/proc/self").is_ok_and(|me| std::os::unix::fs::MetadataExt::uid(&me) == 0)
     {
-        // Root becomes somebody else, with a copy of the program where everybody can read it.
+        // Root becomes another user, with a copy of the program that all users can read.
         let program = folder.path().join("narrows-agent");
         std::fs::copy(env!("CARGO_BIN_EXE_narrows-agent"), &program).unwrap();
         std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).unwrap();

@@ -1,4 +1,4 @@
-//! Everything that can go wrong: one clear sentence, the right exit code, and nothing left behind.
+//! All kinds of failures: one clear sentence, the right exit code, and no leftovers.
 
 use crate::common::{
     Folder, can_emulate, cell, descendants, emulate, eventually, failure, finish, is_alive,
@@ -100,7 +100,7 @@ fn a_full_disk_is_reported_and_nothing_is_kept() {
 }
 
 /// Runs `script` (with the agent's command line as its arguments) as root of a user namespace with
-/// a mount namespace of its own.
+/// a new mount namespace.
 fn inside_user_namespace(agent: &Command, script: &str) -> std::process::Output {
     let mut command = Command::new("unshare");
     command.args([
@@ -116,8 +116,8 @@ fn inside_user_namespace(agent: &Command, script: &str) -> std::process::Output 
     run_to_end(command.stdin(Stdio::null()))
 }
 
-/// Starts a long run, waits until it is under way, does something to it, and returns what the
-/// agent said, with the processes that there were.
+/// Starts a long run, waits until it is running, disturbs it, and returns the agent's output, with
+/// the processes of the run.
 fn disturb(folder: &Folder, how: impl FnOnce(u32, &[u32])) -> std::process::Output {
     let mut agent = emulate(folder, &cell(&["linux:cubic", "reno"], 4000))
         .spawn()
@@ -198,7 +198,7 @@ fn killing_an_endpoint_makes_the_run_invalid_and_keeps_its_record() {
     if !can_emulate() {
         return;
     }
-    // Nobody looks at the time that they take, so all runs go on at once.
+    // Their times do not matter, so all runs are started at once.
     std::thread::scope(|scope| {
         for victim in 0..4 {
             scope.spawn(move || killed_endpoint(victim));

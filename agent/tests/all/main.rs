@@ -1,5 +1,5 @@
-//! The agent as a black box: namespaces, rings, kernel TCP, tunnels and processes that are killed. One program, since
-//! each one of its own would take seconds to link. Every file of this folder is a module here.
+//! The agent as a black box: namespaces, rings, kernel TCP, tunnels and killed processes. One program, since separate
+//! programs would take seconds each to link. Every file of this folder is a module here.
 
 mod agreement;
 mod bpf;

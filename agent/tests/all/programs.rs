@@ -1,5 +1,5 @@
-//! Programs of others as both ends of flows: those that behave, and all the ways in which they do not. Each has its
-//! sentence, the run of the others goes on, and nothing is left behind.
+//! External programs as both ends of flows: well-behaved ones, and all kinds of failures. Each has its sentence, the
+//! run of the others continues, and no process is left behind.
 
 mod bounds;
 mod ends;
@@ -61,13 +61,13 @@ impl Trial {
         }
     }
 
-    /// The record, which there must be.
+    /// The record, which must exist.
     fn record(&self) -> Record {
         assert!(self.output.status.success(), "{:?}", self.output);
         open_record(&self.folder.path().join("out")).unwrap()
     }
 
-    /// The sentence of a run that was not possible.
+    /// The sentence of a run that was refused.
     fn refusal(&self) -> String {
         assert_eq!(self.folder.names(), ["cell.json"], "nothing is left");
         failure(&self.output, 1, "program")
@@ -82,7 +82,7 @@ fn is_there(mark: &str) -> bool {
         .any(|line| String::from_utf8_lossy(&line).contains(mark))
 }
 
-/// The sentence of the reason with this code, and how much it weighs.
+/// The sentence of the reason with this code, and its severity.
 fn reason(record: &Record, code: &str) -> (Severity, String) {
     let mut reasons = record.run.reasons.iter();
     let found = reasons.find(|reason| reason.code == code);
@@ -90,7 +90,7 @@ fn reason(record: &Record, code: &str) -> (Severity, String) {
     (found.severity, found.text.clone())
 }
 
-/// Nothing speaks against the program; whatever else there is, a busy machine may have done.
+/// Checks that no reason is about the program; a busy machine may have caused others.
 fn blameless(record: &Record) {
     let about = [
         "program_",
@@ -171,7 +171,7 @@ fn a_program_runs_beside_other_flows_and_is_known() {
         20_001
     );
     assert_eq!(program["traffic"]["stray"], 0);
-    // Packets of both flows are told apart, in both directions.
+    // Packets of both flows are distinguished, in both directions.
     let sent = program["traffic"]["sender"]["packets"].as_u64().unwrap();
     assert!(sent > 500, "{sent}");
     assert!(
@@ -275,7 +275,9 @@ fn connectors_that_end_make_the_run_invalid() {
     let (severity, text) = reason(&record, "program_exited");
     assert_eq!(severity, Severity::Invalid);
     assert!(
-        text.starts_with("The connector of flow 1 (test:plain) ended at once, with exit code 3,"),
+        text.starts_with(
+            "The connector of flow 1 (test:plain) ended immediately, with exit code 3,"
+        ),
         "{text}"
     );
     assert!(reason(&record, "no_data").1.contains("sent no packet"));
@@ -296,7 +298,7 @@ fn connectors_that_end_make_the_run_invalid() {
             .1
             .contains("was ended by signal 11 (SIGSEGV)")
     );
-    // What ends when it is done may do so.
+    // A program that ends when it is done may do so.
     let little = "import socket, sys\nsocket.create_connection((sys.argv[1], int(sys.argv[2]))).sendall(bytes(99999))";
     let record = Trial::run("done", SINK, little, |cell| {
         cell["flows"][0]["program"]["end"]["when"] = "done".into();

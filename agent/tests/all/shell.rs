@@ -1,5 +1,5 @@
-//! The agent's `shell` by itself: exit codes, plans, and what is left of killed ones. Real programs
-//! behind real paths are tested from Python.
+//! The agent's `shell` alone: exit codes, plans, and cleanup after kills. Real programs behind real
+//! paths are tested from Python.
 
 use crate::common::{
     Folder, can_emulate, descendants, eventually, is_alive, my_turn, run_to_end, signal, wait,
@@ -15,7 +15,7 @@ fn plan() -> Value {
             "forward": [delay("forward.0")], "backward": [delay("backward.0")]}})
 }
 
-/// `narrows-agent shell` with `plan` in a folder of its own.
+/// `narrows-agent shell` with `plan` in a separate folder.
 fn shell(folder: &Folder, plan: &Value, program: &[&str]) -> (Command, PathBuf) {
     let place = folder.path().join("plan");
     std::fs::create_dir_all(&place).unwrap();

@@ -1,5 +1,4 @@
-//! Applications and networks of several hosts on real sockets: what the kernels at both ends and
-//! the record say of them.
+//! Applications and networks of several hosts on real sockets, as reported by the kernels at both ends and the record.
 
 use crate::common::{
     Folder, MACHINE, MS, can_emulate, cell, claim, emulate, last_event, my_turn, run_to_end,
@@ -31,7 +30,7 @@ fn run(folder: &Folder, cell: &Value) -> Record {
     record
 }
 
-/// The record of `cell`, emulated in a folder of its own.
+/// The record of `cell`, emulated in a separate folder.
 fn emulated(name: &str, cell: &Value) -> Record {
     run(&Folder::new(name), cell)
 }
@@ -112,14 +111,14 @@ fn datagrams_hold_their_own_against_tcp_in_a_common_queue() {
             // 20 Mbit/s in packets of 1498 bytes for 6 s.
             assert!((sent - 10_013.0).abs() < 15.0, "{sent} datagrams");
             let lost = udp.receiver.lost_datagrams.unwrap() as f64 / sent;
-            // The loss of the overshoots of ten slow starts, and of cubic's probing afterwards.
+            // Losses due to the overshoots of ten slow starts, and to cubic's probing afterwards.
             assert!(lost < 0.05, "{lost} of the datagrams were lost");
             assert_eq!(udp.receiver.out_of_order_datagrams, Some(0));
             assert!(udp.receiver.jitter_ns.unwrap() > 0);
             // 100 less 20 Mbit/s, of which 1448 of 1500 bytes are payload, is 77.
             let sum: f64 = tcp.iter().map(|flow| goodput_mbps(flow, 6.0)).sum();
             assert!((70.0..=81.0).contains(&sum), "{sum} Mbit/s of TCP payload");
-            // Hosts that take part in nothing are there all the same.
+            // Hosts without flows exist as well.
             let ports: Vec<&str> = record
                 .run
                 .rings
@@ -162,7 +161,7 @@ fn fair_queueing_gives_datagrams_their_share_and_no_more() {
     );
 }
 
-/// All real-time schemes beside each other, and a bulk flow among them.
+/// All real-time schemes in parallel, with a bulk flow.
 #[test]
 fn real_time_schemes_send_over_real_sockets() {
     let _turn = my_turn();
@@ -198,7 +197,7 @@ fn real_time_schemes_send_over_real_sockets() {
             .collect();
         assert_eq!(!mine.is_empty(), scheme.frames, "{}", scheme.name);
         if scheme.frames {
-            // The slowest encoder makes some frames a second, and most of them arrive.
+            // The slowest encoder makes a few frames per second, and most of them arrive.
             let arrived = mine
                 .iter()
                 .filter(|frame| frame.arrived_ns.is_some())
@@ -211,7 +210,7 @@ fn real_time_schemes_send_over_real_sockets() {
             );
         }
     }
-    // The bulk flow takes what is left.
+    // The bulk flow takes the remaining capacity.
     assert!(goodput_mbps(&record.run.flows[known.len()], 4.0) > 1.0);
 }
 
@@ -231,7 +230,7 @@ fn thirty_connections_make_one_flow() {
         let rate = goodput_mbps(&record.run.flows[0], 3.0);
         assert!((15.0..=19.5).contains(&rate), "{scheme}: {rate} Mbit/s");
         if scheme == "linux:cubic" {
-            // A SYN with all its options has 60 bytes, and nothing else goes forward in that size.
+            // A SYN with all its options has 60 bytes, and no other forward packet has that size.
             let rows = packets(&record);
             let opened = rows.iter().filter(|row| {
                 row.size_bytes == 60 && row.direction == narrows_record::Direction::Forward
@@ -383,8 +382,8 @@ fn damaged_and_repeated_packets_are_noticed_by_the_receiving_kernel() {
     }
     let mut cell = cell(&["udp"], 2000);
     cell["flows"][0]["traffic"] = json!({"kind": "cbr", "rate": 8_000_000, "packet": 500});
-    // Every packet is to be counted: the flow is silent for the last 100 ms, so that none is on its way between two
-    // kernels when the run ends, also if the machine stands still just then.
+    // Every packet must be counted: the flow is silent for the last 100 ms, so that none is in flight between two
+    // kernels when the run ends, even if the machine stalls then.
     cell["flows"][0]["stop_ns"] = json!(1900 * MS);
     let elements = cell["network"]["forward"].as_array_mut().unwrap();
     elements.push(json!({"name": "forward.2", "kind": "corrupt", "ratio": 0.1}));
@@ -449,7 +448,7 @@ fn a_timeline_changes_the_rate_and_cuts_the_link() {
                 "{}",
                 within(1050, 1950)
             );
-            // 37.5 kB of queue at 4 Mbit/s and 5 ms after the cut nothing is left.
+            // 37.5 kB of queue at 4 Mbit/s and 5 ms after the cut all packets have arrived.
             assert!(within(2100, 3000) < 1e-9, "{}", within(2100, 3000));
         },
     );

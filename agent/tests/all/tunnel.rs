@@ -16,8 +16,8 @@ fn inside() {
     play();
 }
 
-/// Both ends read the same oscillator, so the true relation of their clocks is what `shifted`, the
-/// document of the end that is not the reference, was asked for.
+/// Both ends read the same oscillator, so the true relation of their clocks is the shift configured
+/// in `shifted`, the document of the end that is not the reference.
 fn the_bound_holds_the_truth(joined: &Value, shifted: &Value) {
     let shift = Shift::of(shifted);
     for place in ["start", "end"] {
@@ -75,7 +75,7 @@ fn tcp_runs_through_and_both_logs_agree_although_strangers_shout() {
     }
     let log = std::fs::read_to_string(dialer.folder.join("program.log")).unwrap();
     assert_eq!(there["program"]["exit_code"], 0, "{log}");
-    // The loopback carries what an Ethernet does.
+    // The loopback carries at least Ethernet packets.
     assert_eq!(
         (&there["path_bytes"], &there["inner_mtu"]),
         (&json!(1500), &json!(1444))
@@ -104,13 +104,13 @@ fn tcp_runs_through_and_both_logs_agree_although_strangers_shout() {
             (&json!(0), &json!(0), &json!(0))
         );
         let least = direction["delay_ns"]["min"].as_i64().unwrap();
-        // Never negative, but for the microsecond that stamps may be wrong.
+        // Never negative, except for the microsecond precision of stamps.
         assert!(least >= -1_002, "{joined:#}");
     }
     let payload = joined["there"]["arrived_bytes"].as_u64().unwrap();
     assert!(payload > BYTES as u64);
     the_bound_holds_the_truth(&joined, &here);
-    // The other way round everything is the same, by the other clock.
+    // With the reference exchanged all is the same, by the other clock.
     let turned = join(&listener.folder, &dialer.folder);
     assert_eq!(turned["back"]["arrived"], joined["there"]["arrived"]);
     assert_eq!(turned["there"]["lost"], joined["back"]["lost"]);
@@ -140,7 +140,7 @@ fn failures_are_one_sentence() {
     );
     assert!(!dialer_folder.exists(), "the same plan can be tried again");
 
-    // Where nobody may send to, the kernel says so.
+    // The kernel reports destinations to which sending is not allowed.
     let broadcast = json!({"dial": "255.255.255.255:7000", "patience_ns": patience});
     let dialer = End::start(&folder, "refused", "wait", &broadcast);
     let message = failure(&dialer.output(), 4, "unavailable");
@@ -178,7 +178,7 @@ fn failures_are_one_sentence() {
         "unavailable",
     );
     assert!(message.contains(&to), "{message}");
-    // A clock before its time or beyond all times, by which nobody must wait.
+    // A clock before its minimum or beyond all times, which must not affect waiting.
     let wild = [
         (i64::MIN, 1_000_000),
         (i64::MAX, 0),
@@ -234,20 +234,20 @@ fn a_killed_end_leaves_no_process_and_logs_that_can_be_read() {
         family = descendants(dialer.child.id());
         family.len() == 2
     });
-    // Its logs are written every second, and slow flows fill no block in that time.
+    // Its logs are written every second, and slow flows do not fill a block in that time.
     let written = |name| std::fs::metadata(dialer.folder.join(name)).map_or(0, |file| file.len());
     eventually("the logs are written", || {
         written("sent.ntl.part") > 0 && written("arrived.ntl.part") > 0
     });
     signal(dialer.child.id(), "-KILL");
     eventually("all are gone", || family.iter().all(|&pid| !is_alive(pid)));
-    // The other end notices the silence and ends in order.
+    // The other end notices the silence and ends regularly.
     let end = listener.end();
     assert_eq!(end["reason"], "silence");
     assert!(listener.folder.join("sent.ntl").exists());
     assert!(dialer.folder.join("sent.ntl.part").exists());
     assert!(!dialer.folder.join("tunnel.json").exists());
-    // What it has left is read when asked for.
+    // Its partial files are read on request.
     let folders = [&listener.folder, &dialer.folder];
     let refused = crate::common::run_to_end(Command::new(AGENT).arg("tunnel-join").args(folders));
     assert!(

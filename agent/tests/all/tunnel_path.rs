@@ -1,12 +1,12 @@
-//! The tunnel's one-way delays against a path that is known: both ends on this machine, an emulated
-//! path between them that records every packet, and the clock of one end shifted.
+//! The tunnel's one-way delays compared with a known path: both ends on this machine, an emulated path between them
+//! that records every packet, and the clock of one end shifted.
 //!
 //! ```text
 //!   dialer -- emulated path -- gateway -- loopback -- listener (clock: +2.5 s, +50 ppm)
 //! ```
 //!
-//! Three accounts of each datagram are compared: what the tunnel makes of its logs, what it took by the
-//! one oscillator that both ends in truth share, and what the emulator says about its path.
+//! Three measurements of each datagram are compared: the tunnel's result from its logs, the delay by the oscillator
+//! that both ends actually share, and the emulator's record of its path.
 
 use crate::common::tunnel::{AGENT, End, Logs, Shift};
 use crate::common::{Folder, can_emulate, my_turn};
@@ -26,7 +26,7 @@ const HANDSHAKE: u32 = 96;
 /// Every bottleneck here.
 const RATE_BPS: u64 = 20_000_000;
 
-/// One packet as the emulator has seen it, in ns since its start.
+/// One packet in the emulator's record, in ns since its start.
 #[derive(Clone, Copy, Debug)]
 struct Seen {
     size: u32,
@@ -35,7 +35,7 @@ struct Seen {
     arrival: Option<(u64, u64)>,
 }
 
-/// One datagram by all three accounts.
+/// One datagram in all three measurements.
 #[derive(Clone, Copy, Debug)]
 struct Journey {
     size: u32,
@@ -51,11 +51,11 @@ struct Journey {
 /// Everything about one run.
 struct Run {
     fit: Fit,
-    /// Of the listener's clock.
+    /// Shift of the listener's clock.
     shift: Shift,
     there: Vec<Journey>,
     back: Vec<Journey>,
-    /// Readings of the dialer's clock at which something was sent or arrived.
+    /// Readings of the dialer's clock at departures and arrivals.
     moments: Vec<Time>,
     /// One in a hundred packets left the emulator later than this.
     late_p99_ns: i64,
@@ -80,7 +80,7 @@ fn run(name: &str, forward: &Value, backward: &Value, shift: &Value, bytes: usiz
     let end = json!({"bind": "127.0.0.1:0", "clock": shift});
     let mut listener = End::start(&folder, "listener", &format!("receive {bytes}"), &end);
     let port = listener.address().rsplit(':').next().unwrap().to_owned();
-    // What the gateway sends on comes from a port of its own, as from an address translator.
+    // Packets forwarded by the gateway have another source port, like those of an address translator.
     let (record, summary) = (folder.path().join("record"), folder.path().join("summary"));
     let plan = json!({"format": "narrows/shell/1", "seed": 1, "quiet": true, "log": record,
         "summary": summary,
@@ -175,8 +175,8 @@ fn there_journeys(
     ours.sent.iter().zip(up).filter_map(journey).collect()
 }
 
-/// What the path has delivered reaches the dialer in that order. Farewells, which are in no log of
-/// arrivals, come last.
+/// Packets that the path has delivered reach the dialer in that order. Farewells, which are in no log of arrivals, come
+/// last.
 fn back_journeys(fit: &Fit, shift: Shift, ours: &Logs, down: &[Seen]) -> Vec<Journey> {
     let delivered = down.iter().filter_map(|seen| Some((seen, seen.arrival?)));
     let journey = |(arrived, (seen, (due, left))): (&TunnelLogRow, (&Seen, (u64, u64)))| {
@@ -202,8 +202,8 @@ fn p99(values: impl Iterator<Item = i64>) -> i64 {
 }
 
 impl Run {
-    /// What must hold on every path: the stated bound contains the truth at all times, no datagram was
-    /// faster than the path, and no delay is negative.
+    /// Invariants on every path: the stated bound contains the truth at all times, no datagram was faster than the
+    /// path, and no delay is negative.
     fn check(&self, least_there_ms: i64, least_back_ms: i64) {
         assert_eq!((self.fit.lines(), self.fit.jumps()), (1, 0));
         for &moment in &self.moments {
@@ -215,7 +215,7 @@ impl Run {
         }
         for (journeys, least_ms) in [(&self.there, least_there_ms), (&self.back, least_back_ms)] {
             assert!(journeys.len() > 100, "{}", journeys.len());
-            // The path is the one that was asked for: its smallest delay is that of an empty queue.
+            // The path is the configured one: its minimum delay is that of an empty queue.
             let excess = journeys.iter().map(|journey| {
                 let transmission = u64::from(journey.size) * 8 * 1_000_000_000 / RATE_BPS;
                 journey.model - least_ms * 1_000_000 - transmission as i64
@@ -223,8 +223,8 @@ impl Run {
             // Rounding up to whole ns.
             assert!((0..=2).contains(&excess.min().unwrap()));
             for journey in journeys {
-                // The emulator's clock is corrected by the kernel, the tunnel's is not: by 500 ppm at most.
-                // Conversions of stamps take the shortest of eight readings, good to some microseconds.
+                // The kernel corrects the emulator's clock, but not the tunnel's: by at most 500 ppm. Conversions of
+                // stamps use the shortest of eight readings, precise to some microseconds.
                 let slack = 20_000 + journey.path / 2_000;
                 assert!(journey.truth + slack >= journey.path, "{journey:?}");
                 // The precision of stamps that the estimate assumes.
@@ -233,7 +233,7 @@ impl Run {
         }
     }
 
-    /// By how much the delays of one direction are wrong, 99 of 100, if the truth is moved by `moved_ns`.
+    /// The 99th percentile of the errors of delays of one direction, if the truth is moved by `moved_ns`.
     fn wrong_by(journeys: &[Journey], moved_ns: i64) -> i64 {
         p99(journeys
             .iter()
@@ -265,7 +265,7 @@ fn one_way_delays_are_those_of_the_path_although_a_clock_is_seconds_off_and_drif
     if !can_emulate() {
         return;
     }
-    // TCP fills the queue, and losses let it run empty now and then.
+    // TCP fills the queue, and losses empty it from time to time.
     let forward = json!([
         bottleneck("forward.0"),
         delay("forward.1", 10),
@@ -276,13 +276,13 @@ fn one_way_delays_are_those_of_the_path_although_a_clock_is_seconds_off_and_drif
     let run = run("tunnel-symmetric", &forward, &backward, &shift, 6_000_000);
     run.tell("symmetric");
     run.check(10, 10);
-    // In the seconds that this takes the drift alone moves the clocks apart by more than twice this.
+    // During these seconds the drift alone separates the clocks by more than twice this.
     let allowed = 100_000 + run.late_p99_ns;
     for journeys in [&run.there, &run.back] {
         let wrong = Run::wrong_by(journeys, 0);
         assert!(wrong <= allowed, "{wrong} of {allowed}");
     }
-    // Half of the shortest round trip is what asymmetry could hide.
+    // Asymmetry could hide half of the minimum round trip.
     let middle = run.moments[run.moments.len() / 2];
     assert!(run.fit.error(middle).ns() >= 10_000_000);
 }
@@ -303,7 +303,7 @@ fn asymmetry_is_what_no_clock_can_tell_and_lies_within_the_bound() {
     let run = run("tunnel-asymmetric", &forward, &backward, &shift, 3_000_000);
     run.tell("asymmetric");
     run.check(4, 12);
-    // Half of the asymmetry is taken for offset: 4 ms too much there and too little back.
+    // Half of the asymmetry is interpreted as offset: 4 ms too much forward and too little backward.
     let allowed = 100_000 + run.late_p99_ns;
     for (journeys, moved_ns) in [(&run.there, 4_000_000), (&run.back, -4_000_000)] {
         let wrong = Run::wrong_by(journeys, moved_ns);

@@ -1,4 +1,4 @@
-//! Simulations that would take all memory, or all time: refused, or ended in real time, with nothing left behind.
+//! Simulations that would take unlimited memory or time: refused, or ended in real time, without leftovers.
 
 use crate::common::{Folder, MS, cell, eventually, failure, finish, is_alive, run_to_end, signal};
 use serde_json::{Value, json};
@@ -23,8 +23,8 @@ fn endless(scheme: &str) -> Value {
     cell
 }
 
-/// A window of 8000 small packets and a round trip of a microsecond: a step of 100 ms, after which simulations look
-/// around, is 800 million packets.
+/// A window of 8000 small packets and a round trip of a microsecond: a step of 100 ms, after which simulations check
+/// their limits, is 800 million packets.
 fn hardly_moving() -> Value {
     let mut cell = endless("reno");
     cell["record"] = "bins".into();
@@ -34,7 +34,7 @@ fn hardly_moving() -> Value {
     cell
 }
 
-/// A link of 10 Tbit/s: slow start doubles what is under way every 20 ms, up to a million times.
+/// A link of 10 Tbit/s: slow start doubles the data in flight every 20 ms, up to a million times.
 fn greedy() -> Value {
     let mut cell = cell(&["reno"], 10_000);
     cell["network"]["forward"][0]["rate"]["rate"] = 10_000_000_000_000u64.into();

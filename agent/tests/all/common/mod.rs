@@ -17,8 +17,7 @@ use std::time::{Duration, Instant};
 
 pub(crate) const MS: u64 = 1_000_000;
 
-/// Emulated runs measure time, so they take turns. (Other test programs run one after the other
-/// anyway.)
+/// Emulated runs measure time, so they take turns. (Other test programs run one after another anyway.)
 static TURN: Mutex<()> = Mutex::new(());
 
 pub(crate) fn my_turn() -> MutexGuard<'static, ()> {
@@ -41,7 +40,7 @@ impl Folder {
         &self.0
     }
 
-    /// Names of everything in the folder, hidden or not.
+    /// Names of all entries of the folder, hidden or not.
     pub(crate) fn names(&self) -> Vec<String> {
         let mut names: Vec<String> = std::fs::read_dir(&self.0)
             .unwrap()
@@ -58,8 +57,9 @@ impl Drop for Folder {
     }
 }
 
-/// A 20 Mbit/s, 10 ms path with a buffer of one and a half BDP. Flows start so close after each other that no slow start
-/// has filled the buffer yet: a flow whose first packets all meet a full one waits a second for its timeout, by RFC 6298.
+/// A 20 Mbit/s, 10 ms path with a buffer of one and a half BDP. Flows start so close after each other that no slow
+/// start has filled the buffer yet: a flow whose first packets all find it full waits a second for its timeout, by RFC
+/// 6298.
 pub(crate) fn cell(schemes: &[&str], duration_ms: u64) -> Value {
     let flows: Vec<Value> = (1..)
         .zip(schemes)
@@ -108,7 +108,7 @@ pub(crate) fn emulate(folder: &Folder, cell: &Value) -> Command {
 /// Runs that a busy machine may spoil before a test gives up.
 pub(crate) const ATTEMPTS: usize = 6;
 
-/// Reasons that a busy machine may cause; anything else is a fault of ours.
+/// Reasons that a busy machine may cause; any other is a defect.
 pub(crate) const MACHINE: &[&str] = &[
     "lateness",
     "standstill",
@@ -127,9 +127,9 @@ pub(crate) fn undisturbed(record: &Record) -> bool {
     record.run.verdict == Verdict::Ok && !reasons.any(|reason| spikes.contains(&&*reason.code))
 }
 
-/// Makes a run and checks what a test claims of its times and rates. A pause of the machine, be it of a tenth of a
-/// second, can make any of that false: a run that was disturbed and fails is repeated, one that was not fails the test
-/// at once. What must hold of every run, however busy the machine is, is for `run` to assert.
+/// Makes a run and checks a test's claims about its times and rates. A pause of the machine of even a tenth of a second
+/// can invalidate them: a disturbed run that fails is repeated, an undisturbed one fails the test immediately. Claims
+/// that hold for every run, however busy the machine is, belong into `run`.
 pub(crate) fn claim(mut run: impl FnMut() -> Record, check: impl Fn(&Record)) {
     for attempt in 1.. {
         let record = run();
@@ -145,7 +145,7 @@ pub(crate) fn claim(mut run: impl FnMut() -> Record, check: impl Fn(&Record)) {
     }
 }
 
-/// Far above what any run of the tests takes, on a busy machine too.
+/// Far above the duration of any run of the tests, even on a busy machine.
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// Runs a program to its end; its standard output and error are collected. One that does not end
@@ -159,12 +159,12 @@ pub(crate) fn run_to_end(command: &mut Command) -> Output {
     finish(child)
 }
 
-/// The same for a program that runs already.
+/// The same for a running program.
 pub(crate) fn finish(mut child: Child) -> Output {
     let stdout = collect(child.stdout.take());
     let stderr = collect(child.stderr.take());
     let status = wait(&mut child);
-    // A descendant that holds a pipe open is not waited for longer than that.
+    // Do not wait longer than that for a descendant that keeps a pipe open.
     let text = |lines: &Receiver<Vec<u8>>| {
         lines
             .recv_timeout(LIMIT)
@@ -211,7 +211,7 @@ fn collect(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
     hear
 }
 
-/// What each thread of a process does: its name, its state, and where in the kernel it waits.
+/// The state of each thread of a process: its name, state, and kernel wait channel.
 fn describe(pid: u32) -> String {
     let read = |file: &Path| std::fs::read_to_string(file).unwrap_or_default();
     let place = PathBuf::from(format!("/proc/{pid}"));
@@ -233,13 +233,13 @@ fn describe(pid: u32) -> String {
     text
 }
 
-/// What the agent says about this machine.
+/// The agent's report about this machine.
 fn facts() -> Value {
     let output = run_to_end(Command::new(env!("CARGO_BIN_EXE_narrows-agent")).arg("doctor"));
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// Whether BPF congestion controls can be loaded here; where they cannot, the running test is skipped.
+/// Whether BPF congestion controls can be loaded here; if not, the running test is skipped.
 pub(crate) fn can_load() -> bool {
     let facts = facts();
     let able = facts["bpf"]["ok"] == true;
@@ -249,7 +249,7 @@ pub(crate) fn can_load() -> bool {
     able && can_emulate()
 }
 
-/// Whether this machine can emulate at all; where it cannot, the running test is skipped.
+/// Whether this machine can emulate at all; if not, the running test is skipped.
 pub(crate) fn can_emulate() -> bool {
     let facts = facts();
     let able = facts["namespaces"]["ok"] == true && facts["packet_socket"]["ok"] == true;
@@ -333,7 +333,7 @@ pub(crate) fn namespaces(pid: u32) -> Vec<String> {
 }
 
 pub(crate) fn is_alive(pid: u32) -> bool {
-    // A zombie is dead: only its parent has not noticed yet.
+    // A zombie has ended: its parent has not collected it yet.
     std::fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         stat.rsplit(')')
             .next()

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Tells a test program that it is to be one of the programs inside.
+/// Variable that makes a test program act as one of the programs inside.
 const PART: &str = "NARROWS_TEST_TUNNEL";
 pub(crate) const AGENT: &str = env!("CARGO_BIN_EXE_narrows-agent");
 pub(crate) const SECRET: &str = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
 
-/// What runs inside a tunnel when tests start their program again: `receive N` and `send N` bytes by
-/// TCP, or `wait`. The ignored test `tunnel::inside` calls this.
+/// The program inside a tunnel, when tests start their program again: `receive N` and `send N` bytes by TCP, or `wait`.
+/// The ignored test `tunnel::inside` calls this.
 pub(crate) fn play() {
     let part = std::env::var(PART).unwrap_or_default();
     let mut words = part.split(' ');
@@ -72,15 +72,15 @@ fn program() -> Vec<String> {
     .to_vec()
 }
 
-/// The events that an agent tells, a line each.
+/// The events of an agent, one per line.
 pub(crate) struct Events {
     lines: BufReader<ChildStdout>,
-    /// Those that were read.
+    /// Events that have been read.
     pub(crate) told: Vec<Value>,
 }
 
 impl Events {
-    /// Of an agent that was started with a pipe for its output.
+    /// The events of an agent that was started with a pipe for its output.
     pub(crate) fn of(child: &mut Child) -> Events {
         Events {
             lines: BufReader::new(child.stdout.take().unwrap()),
@@ -103,7 +103,7 @@ impl Events {
         }
     }
 
-    /// What the agent says from here on, and how it ends.
+    /// The further output of the agent, and its exit status.
     pub(crate) fn output(&mut self, child: &mut Child) -> Output {
         let mut stdout = Vec::new();
         self.lines.read_to_end(&mut stdout).unwrap();
@@ -116,7 +116,7 @@ impl Events {
     }
 }
 
-/// One end that runs, and what it tells.
+/// A running end, and its events.
 pub(crate) struct End {
     pub(crate) child: Child,
     events: Events,
@@ -128,7 +128,7 @@ impl End {
         End::start_behind(&[], folder, name, part, change)
     }
 
-    /// Started by `wrapper`, whose last argument comes before the program.
+    /// Starts an end through `wrapper`, whose last argument precedes the program.
     pub(crate) fn start_behind(
         wrapper: &[String],
         folder: &Folder,
@@ -193,7 +193,7 @@ impl Drop for End {
     }
 }
 
-/// The table that the agent makes of both folders.
+/// The agent's joined table of both folders.
 pub(crate) fn join(reference: &Path, other: &Path) -> Value {
     let output = run_to_end(
         Command::new(AGENT)
@@ -205,8 +205,8 @@ pub(crate) fn join(reference: &Path, other: &Path) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// By how much the clock of an end was shifted. Both ends read the same oscillator, so this is the
-/// truth that estimates are compared with.
+/// The shift of the clock of an end. Both ends read the same oscillator, so this is the truth with which estimates are
+/// compared.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Shift {
     start_raw_ns: i64,
@@ -225,7 +225,7 @@ impl Shift {
         }
     }
 
-    /// What the shifted clock reads less what the machine's reads, at a reading of the machine's.
+    /// The reading of the shifted clock less that of the machine's clock, at a reading of the latter.
     pub(crate) fn offset_ns(self, raw_ns: i64) -> i64 {
         let since = i128::from(raw_ns) - i128::from(self.start_raw_ns);
         self.offset_ns + (since * i128::from(self.drift_ppb) / 1_000_000_000) as i64

@@ -1,4 +1,4 @@
-//! Bounds of programs: of their time and memory, of their processes, and of the flows that one listener serves.
+//! Limits of programs: their time and memory, their processes, and the flows that one listener serves.
 
 use super::{SINK, SOURCE, Trial, blameless, described, reason};
 use crate::common::{can_emulate, my_turn};
@@ -22,7 +22,7 @@ fn programs_that_run_for_too_long_or_take_too_much_memory_are_ended() {
     );
     let crashed = record.run.reasons.iter();
     assert!(!crashed.into_iter().any(|one| one.code == "program_crashed"));
-    // What is within its limits is not touched, and the record says what held them.
+    // A program within its limits is not affected, and the record says what enforced them.
     let record = Trial::run("within", SINK, SOURCE, |cell| {
         let limits = &mut cell["flows"][0]["program"]["limits"];
         limits["time_ns"] = 60_000_000_000_u64.into();

@@ -1,4 +1,4 @@
-//! Programs whose agent is killed, and what reaches a program.
+//! Programs whose agent is killed, and signals that reach a program.
 
 use super::{SINK, SOURCE, Trial, blameless, is_there, program};
 use crate::common::{
@@ -20,12 +20,12 @@ fn no_process_survives_kills_at_random() {
         return;
     }
     let rounds = std::env::var(KILLS).map_or(FEW_KILLS, |text| text.parse().unwrap());
-    // A daemon: its parent has ended, it has a session of its own, and signals that can be ignored are.
+    // A daemon: its parent has ended, it has its own session and ignores all signals that can be ignored.
     let daemon = format!(
         "import os, signal, time\nif os.fork() == 0:\n os.setsid()\n if os.fork(): os._exit(0)\n \
          for number in (1, 2, 15): signal.signal(number, signal.SIG_IGN)\n while True: time.sleep(9)\n{SOURCE}"
     );
-    // The golden ratio spreads delays and victims evenly, and alike in each run of the test.
+    // The golden ratio spreads delays and victims evenly, and identically in each run of the test.
     let spread = |round: u64, most: u64| round.wrapping_mul(0x9E37_79B9_7F4A_7C15) % most;
     for round in 0..rounds {
         let folder = Folder::new("random");
@@ -42,7 +42,7 @@ fn no_process_survives_kills_at_random() {
         let all = descendants(agent.id());
         let victims: Vec<u32> = match round % 4 {
             0 => vec![agent.id()],
-            // Everything that is ours, at once.
+            // All our processes, at once.
             1 => std::iter::once(agent.id())
                 .chain(all.iter().copied().filter(|&pid| !has_mark(pid, &mark)))
                 .collect(),
@@ -53,7 +53,7 @@ fn no_process_survives_kills_at_random() {
                 .into_iter()
                 .collect(),
         };
-        // Some may have ended with those before them.
+        // Some may have ended with the previous ones.
         let listed = victims.iter().map(u32::to_string);
         let mut kill = Command::new("kill");
         let _ = kill

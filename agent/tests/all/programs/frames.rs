@@ -6,7 +6,7 @@ use narrows_record::metrics;
 use narrows_record::read::read_frames;
 use serde_json::json;
 
-/// Says that it is ready, and sends a frame of 500 bytes each 20 ms from when it is told to, the fourth never.
+/// Reports that it is ready, and sends a frame of 500 bytes every 20 ms from the start signal, except the fourth.
 const CAMERA: &str = "
 import json, os, socket, sys, time
 out = open(os.environ['OUT'] + '/frames.ndjson', 'w')
@@ -60,7 +60,7 @@ fn frames_of_a_program_are_those_of_its_flow() {
     for (number, frame) in (0..).zip(frames.iter()) {
         assert_eq!((frame.flow, frame.frame, frame.bytes), (1, number, 500));
         assert_eq!(frame.key, number == 0);
-        // The last ones are under way at the end.
+        // The last ones are in flight at the end.
         if number < 15 {
             assert_eq!(frame.arrived_ns.is_none(), number == 3, "{frame:?}");
         }

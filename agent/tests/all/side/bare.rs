@@ -24,7 +24,7 @@ fn without_a_tunnel_flows_run_between_the_addresses_of_machines() {
     };
     let mut foreign = start(0, "192.0.2.1", addresses[1]);
     let message = failure(&foreign.output(), 4, "unavailable");
-    assert!(message.contains("192.0.2.1 is no address"), "{message}");
+    assert!(message.contains("192.0.2.1 is not an address"), "{message}");
     let mut zero = start(0, addresses[0], addresses[1]);
     let mut one = start(1, addresses[1], addresses[0]);
     zero.until("prepared");
@@ -60,7 +60,7 @@ fn without_a_tunnel_flows_run_between_the_addresses_of_machines() {
         );
     }
     the_ends_are_recorded(&folder, &cell, &zero.folder, &one.folder);
-    // A time of the other clock cannot be known here.
+    // A time of the other clock is not known here.
     std::fs::remove_dir_all(&zero.folder).unwrap();
     let mut alone = start(0, addresses[0], addresses[1]);
     alone.until("prepared");
@@ -72,7 +72,7 @@ fn without_a_tunnel_flows_run_between_the_addresses_of_machines() {
     );
 }
 
-/// The record of two sides without a tunnel has what their ends told, and no packets.
+/// The record of two sides without a tunnel has the reports of their ends, and no packets.
 fn the_ends_are_recorded(folder: &Folder, cell: &Value, zero: &Path, one: &Path) {
     let output = make_record(folder, cell, zero, one);
     assert!(output.status.success(), "{output:?}");
@@ -97,7 +97,7 @@ fn the_ends_are_recorded(folder: &Folder, cell: &Value, zero: &Path, one: &Path)
     let measured = metrics::measure(&record).unwrap();
     for (flow, bytes) in [(0, 3_000_000.0), (1, 200_000.0)] {
         let of = |name: &str| measured["flows"][flow]["metrics"][name].as_f64();
-        // All of it, in the time that the flow had.
+        // All of it, within the duration of the flow.
         let seconds = 0.8 - 0.1 * flow as f64;
         let goodput = of("goodput_bps").unwrap();
         assert!(

@@ -1,4 +1,4 @@
-//! How sides end that are killed, told to stop, or told nonsense.
+//! The ends of sides that are killed, stopped, or receive invalid commands.
 
 use crate::common::{
     Folder, MS, can_emulate, descendants, eventually, failure, is_alive, my_turn, signal,
@@ -24,7 +24,7 @@ fn a_side_that_is_killed_leaves_nothing_and_the_other_notices() {
     eventually("all are gone", || family.iter().all(|&pid| !is_alive(pid)));
     let message = failure(&zero.output(), 4, "unavailable");
     assert!(message.contains("nothing has been heard"), "{message}");
-    // What there is of the logs can be read.
+    // The written part of the logs can be read.
     assert!(one.folder.join("sent.ntl.part").exists() && !one.folder.join("side.json").exists());
     assert!(zero.folder.join("sent.ntl").exists() && !zero.folder.join("side.json").exists());
     assert_eq!(zero.json("tunnel.json")["reason"], "silence");
@@ -83,7 +83,7 @@ fn orders_and_plans_that_make_no_sense_are_refused() {
         assert!(message.contains(says), "{message}");
         std::fs::remove_dir_all(&side.folder).unwrap();
     }
-    // Plans, of which nothing stays.
+    // Rejected plans leave no files.
     let mut bad = reno.clone();
     bad["flows"][0]["scheme"] = "nonsense".into();
     let message = failure(&Side::here(&folder, 0, &bad, &here).output(), 3, "input");
@@ -114,7 +114,7 @@ fn orders_and_plans_that_make_no_sense_are_refused() {
     std::fs::remove_dir_all(folder.path().join("travelled")).unwrap();
     assert_eq!(folder.names(), Vec::<String>::new());
 
-    // Who only receives needs no congestion control.
+    // A receiver needs no congestion control.
     let mut one = Side::here(&folder, 1, &kernel, &here);
     one.until("prepared");
 }

@@ -36,7 +36,7 @@ fn cell(schemes: &[&str], duration_ms: u64) -> Value {
     })
 }
 
-/// A side that runs.
+/// A running side.
 struct Side {
     child: Child,
     orders: Option<ChildStdin>,
@@ -45,7 +45,7 @@ struct Side {
 }
 
 impl Side {
-    /// Starts `agent` (perhaps behind other programs) for one host of `cell`, with a tunnel.
+    /// Starts `agent` (possibly through other programs) for one host of `cell`, with a tunnel.
     fn start(agent: &[String], folder: &Folder, host: u16, cell: &Value, tunnel: &Value) -> Side {
         let mut keys = json!({"secret": SECRET, "patience_ns": 60_000 * MS});
         for (key, value) in tunnel.as_object().unwrap() {
@@ -91,7 +91,7 @@ impl Side {
     }
 
     fn order(&mut self, order: &Value) {
-        // A side that has given up does not listen.
+        // A side that has ended does not read.
         let _ = writeln!(self.orders.as_mut().unwrap(), "{order}");
     }
 
@@ -104,7 +104,7 @@ impl Side {
         next.unwrap_or_else(|| panic!("no event {event}: {:#?}", self.events.told))
     }
 
-    /// Waits for its end, which must be as it should.
+    /// Waits for its end, which must be successful.
     fn end_well(&mut self) {
         self.until("done");
         assert!(
@@ -123,7 +123,7 @@ impl Side {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Everything that it says until it ends.
+    /// All its output until it ends.
     fn output(&mut self) -> Output {
         self.events.output(&mut self.child)
     }
@@ -136,7 +136,7 @@ impl Drop for Side {
     }
 }
 
-/// Two sides, the first of which listens, that are ready to start.
+/// Two sides that are ready to start; the first listens.
 fn pair(folder: &Folder, cell: &Value, tunnel: &Value) -> (Side, Side) {
     let mut listening = tunnel.clone();
     listening["bind"] = "127.0.0.1:0".into();
@@ -161,7 +161,7 @@ fn make_record(folder: &Folder, cell: &Value, zero: &Path, one: &Path) -> Output
     crate::common::run_to_end(command.arg("--out").arg(folder.path().join("record")))
 }
 
-/// An agent that has come to this machine alone, without the program that loads congestion controls.
+/// An agent that was copied to this machine alone, without the program that loads congestion controls.
 fn travelled(folder: &Folder) -> [String; 1] {
     let place = folder.path().join("travelled");
     std::fs::create_dir(&place).unwrap();

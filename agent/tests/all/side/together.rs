@@ -70,7 +70,7 @@ fn three_flows_start_together_and_tell_what_they_did() {
         (&tunnel_here["host"], &tunnel_there["host"]),
         (&json!(0), &json!(1))
     );
-    // The machine's own readings.
+    // The machine's readings.
     let started = |side: &Value, tunnel: &Value| {
         let reading = side["start_ns"].as_i64().unwrap();
         i128::from(Shift::of(tunnel).raw_ns(reading))
@@ -102,7 +102,7 @@ fn three_flows_start_together_and_tell_what_they_did() {
         assert_eq!(side["settings"]["mtu"], 1444);
         assert!(!side["cpu"]["ticks"].as_array().unwrap().is_empty());
     }
-    // What one end counts the other does.
+    // Both ends count the same.
     for (sender, receiver) in [(&here, &there), (&there, &here)] {
         for (sent, received) in sender["ends"]
             .as_array()
@@ -132,7 +132,7 @@ fn three_flows_start_together_and_tell_what_they_did() {
     );
     let joined: Value = serde_json::from_slice(&joined.stdout).unwrap();
     for way in ["there", "back"] {
-        // At most what a quarter of the rate carries in the time that all flows run.
+        // At most the traffic of a quarter of the rate in the time that all flows run.
         assert!(
             joined[way]["arrived_bytes"].as_u64().unwrap() > 500_000,
             "{joined:#}"
@@ -145,7 +145,7 @@ fn three_flows_start_together_and_tell_what_they_did() {
     unpacked(&zero.folder, &folder.path().join("unpacked"));
 }
 
-/// Makes the record of two sides between which packets take 5 ms at the least, and reads it.
+/// Makes the record of two sides between which packets take at least 5 ms, and reads it.
 fn recorded(folder: &Folder, cell: &Value, zero: &Path, one: &Path, truth: i64) {
     let out = folder.path().join("record");
     let message = failure(&make_record(folder, cell, one, zero), 3, "input");
@@ -170,7 +170,7 @@ fn recorded(folder: &Folder, cell: &Value, zero: &Path, one: &Path, truth: i64) 
         let check = run.checks.iter().find(|it| it.name == check).unwrap();
         assert!(!check.skipped, "{check:?}");
     }
-    // What a busy machine does to the endpoints is another matter.
+    // Effects of a busy machine on the endpoints are ignored here.
     for reason in &run.reasons {
         let fine = ![
             "log",
@@ -227,7 +227,7 @@ fn recorded(folder: &Folder, cell: &Value, zero: &Path, one: &Path, truth: i64) 
     assert_eq!(of(3, "utilization_ratio"), None);
 }
 
-/// Packs a folder, removing it, and compares what comes out of the stream with what was in it.
+/// Packs and removes a folder, and compares the content of the stream with the original.
 fn unpacked(from: &Path, to: &Path) {
     let names = |at: &Path| -> Vec<(String, Vec<u8>)> {
         let mut found: Vec<_> = ["", "logs"]

@@ -1,4 +1,4 @@
-//! A stranger on the path who does not know the secret, but has recorded the hellos of callers who do.
+//! An attacker on the path who does not know the secret, but has recorded hellos of callers who do.
 
 use super::path::{Path, socket};
 use crate::common::tunnel::SECRET;
@@ -7,7 +7,7 @@ use narrows_tunnel::wire::{Body, ClockBody, Header, MAX_ID, VERSION, encode};
 use narrows_units::{Stream, Time};
 use std::net::UdpSocket;
 
-/// Who attacks, and with what.
+/// The attacker and its material.
 pub(crate) struct Attacker {
     chance: Stream,
     /// Not on the path.
@@ -43,7 +43,7 @@ impl Attacker {
         self.noise[from..from + length].to_vec()
     }
 
-    /// One of everything, to both ends.
+    /// One attack of each kind, to both ends.
     pub(crate) fn attack(&mut self, path: &Path) {
         self.round += 1;
         for to_listener in [true, false] {
@@ -53,11 +53,11 @@ impl Attacker {
             let Some((went_to_listener, copy)) = path.copy(index) else {
                 continue;
             };
-            // The same again, the way it came, and back to where it came from.
+            // Replays in the original direction, and reflections.
             path.send(went_to_listener, &copy);
             path.send(!went_to_listener, &copy);
             self.sent += 2;
-            // Nearly the same: one byte changed, cut, and longer.
+            // Modified copies: one byte changed, truncated, and extended.
             let mut changed = copy.clone();
             let at = self.chance.below(changed.len() as u64) as usize;
             changed[at] ^= 1 + self.chance.below(255) as u8;
@@ -73,7 +73,7 @@ impl Attacker {
         }
     }
 
-    /// All kinds with keys made of another secret, in the session that the copy shows.
+    /// All kinds of messages with keys from another secret, in the session of the copy.
     fn forge(&mut self, path: &Path, to_listener: bool, copy: &[u8]) {
         let sender = if to_listener {
             Sender::Dialer
@@ -117,8 +117,8 @@ impl Attacker {
         }
     }
 
-    /// What is larger than any datagram of ours; and what is authentic and a lie: callers who have
-    /// the secret and never come back, of this version and another, and answers that nobody asked for.
+    /// Oversized datagrams; and authentic but false messages: callers who have the secret and never continue, of this
+    /// version and another, and unrequested answers.
     fn rarely(&mut self, path: &Path, to_listener: bool, start: &[u8]) {
         for size in [9_300, 20_000, 65_507] {
             let mut large = start.to_vec();

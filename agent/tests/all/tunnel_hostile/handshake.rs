@@ -14,7 +14,7 @@ const BYTES: usize = 200_000;
 /// The first byte of a hello in all versions.
 const HELLO: u8 = 1;
 
-/// The hello of a caller with the secret that nobody has answered.
+/// An unanswered hello of a caller with the secret.
 fn recorded_hello(folder: &Folder, name: &str) -> Vec<u8> {
     let ear = UdpSocket::bind("127.0.0.1:0").unwrap();
     ear.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
@@ -27,7 +27,7 @@ fn recorded_hello(folder: &Folder, name: &str) -> Vec<u8> {
     buffer[..length].to_vec()
 }
 
-/// Sends the same again and again.
+/// Sends the same datagram repeatedly.
 struct Flood {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -83,7 +83,7 @@ fn recorded_hellos_do_not_keep_a_dialer_out() {
         .enumerate()
     {
         let part = format!("receive {BYTES}");
-        // Should it not open, the test is to fail soon.
+        // If it does not open, the test has to fail soon.
         let end = json!({"bind": "127.0.0.1:0", "patience_ns": 15_000_000_000u64});
         let mut listener = End::start(&folder, &format!("listener{round}"), &part, &end);
         let delay = Duration::from_millis(10);
@@ -106,7 +106,7 @@ fn recorded_hellos_do_not_keep_a_dialer_out() {
             assert_eq!(end["arrived"]["sessions"], 1, "{rate} per second: {end:#}");
             assert_eq!(end["arrived"]["moves"], 0, "{end:#}");
         }
-        // The flood went on all the time.
+        // The flood continued all the time.
         assert!(here["arrived"]["messages"].as_u64().unwrap() > 3);
     }
 }
@@ -120,7 +120,7 @@ fn a_dialer_says_that_it_is_open_only_when_the_listener_is() {
     let folder = Folder::new("tunnel-one-way");
     let end = json!({"bind": "127.0.0.1:0", "patience_ns": 3_000_000_000u64});
     let mut listener = End::start(&folder, "listener", "wait", &end);
-    // Calls get through, and all answers; what follows them does not.
+    // Calls and all answers pass; later messages do not.
     let guard: Arc<Guard> = Arc::new(|to_listener, bytes: &[u8]| !to_listener || bytes[0] == HELLO);
     let path = Path::guarded(&listener.address(), Duration::ZERO, &guard);
     let call = json!({"dial": path.address.to_string(), "patience_ns": 1_500_000_000u64,

@@ -1,4 +1,4 @@
-//! A listener that has the secret and lies in all that it says, and logs of such a peer.
+//! A listener that has the secret but sends false messages, and logs of such a peer.
 
 use crate::common::tunnel::{AGENT, End, SECRET};
 use crate::common::{Folder, can_emulate, failure, my_turn, run_to_end};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Times that no clock shows at such a moment.
+/// Implausible times.
 const WILD: [u64; 6] = [0, 1, u64::MAX, 1 << 63, (1 << 63) - 1, 1_000_000_000];
 
 /// The other end of a dialer's session.
@@ -24,12 +24,12 @@ struct Liar {
     session: u32,
     next_id: u64,
     chance: Stream,
-    /// What it has really sent in the session.
+    /// The packets that it has really sent in the session.
     rows: Vec<TunnelLogRow>,
 }
 
 impl Liar {
-    /// Waits for a call, and makes a session in which the dialer believes.
+    /// Waits for a call, and opens a session that the dialer accepts.
     fn answer(socket: UdpSocket) -> Liar {
         let secret = Secret::parse(SECRET).unwrap();
         let handshake = Key::of_handshake(&secret, Sender::Listener);
@@ -139,7 +139,7 @@ fn times(liar: &mut Liar) {
     }
 }
 
-/// What lies on the dialer's clock, a little ago, and never happened.
+/// Times of the dialer's clock, recent ones, and ones that never occurred.
 fn echoes(liar: &mut Liar) {
     for step in 0..400u64 {
         let sent = liar.wild();
@@ -152,7 +152,7 @@ fn echoes(liar: &mut Liar) {
     }
 }
 
-/// Backwards, again, the largest, and beyond.
+/// Backwards, repeated, the maximum, and beyond.
 fn ids(liar: &mut Liar) {
     for step in 0..400u64 {
         let bits = liar.chance.below(63) as u32;
@@ -167,7 +167,7 @@ fn ids(liar: &mut Liar) {
     liar.next_id = MAX_ID - 10;
 }
 
-/// From nothing to what UDP can carry.
+/// From zero to the maximum of UDP.
 fn sizes(liar: &mut Liar) {
     for length in [
         0usize, 1, 19, 20, 21, 40, 1_400, 1_444, 1_500, 9_000, 20_000, 65_000,
@@ -184,7 +184,7 @@ fn sizes(liar: &mut Liar) {
     }
 }
 
-/// What only a dialer says, what belongs before the session, and questions without end.
+/// Messages that only a dialer sends, messages of the handshake, and endless requests.
 fn kinds(liar: &mut Liar) {
     let (dialer, listener) = liar.nonces;
     let version = VERSION;
@@ -207,7 +207,7 @@ fn kinds(liar: &mut Liar) {
     }
 }
 
-/// What a dialer must survive: it ends in order, and has counted and logged all that it believed.
+/// Checks that a dialer survives: it ends regularly, and has counted and logged all accepted messages.
 fn lied_to(folder: &Folder, name: &str, lie: Lie) -> (Value, Liar) {
     let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
     socket
@@ -233,7 +233,7 @@ fn lied_to(folder: &Folder, name: &str, lie: Lie) -> (Value, Liar) {
     (end, liar)
 }
 
-/// Leaves the folder of a listener that has seen what the rows say.
+/// Writes the folder of a listener with these rows.
 fn write_listener(folder: &Path, sent: &[TunnelLogRow], arrived: &[TunnelLogRow]) {
     let _ = std::fs::remove_dir_all(folder);
     std::fs::create_dir_all(folder).unwrap();
@@ -255,7 +255,7 @@ fn write_listener(folder: &Path, sent: &[TunnelLogRow], arrived: &[TunnelLogRow]
     }
 }
 
-/// Joins both ends, each as the reference once: a sentence that says what is wrong, or numbers with remarks.
+/// Joins both ends, each as the reference once: the result is a sentence about the problem, or numbers with remarks.
 fn join_is_clear(dialer: &Path, listener: &Path, what: &str) {
     for (reference, other) in [(dialer, listener), (listener, dialer)] {
         for lenient in [false, true] {
@@ -301,11 +301,11 @@ fn a_listener_that_lies_neither_crashes_nor_holds_a_dialer_and_its_logs_are_reco
         // All of it has the tag of the session, which messages of the handshake must not have: four of six kinds.
         let forged = if name == "kinds" { 400 } else { 0 };
         assert_eq!(arrived["refused"]["forged"], forged, "{end:#}");
-        // It was taken once or refused for a reason.
+        // It was accepted once or rejected for a reason.
         let taken = arrived["packets"].as_u64().unwrap() + arrived["messages"].as_u64().unwrap();
         assert!(taken + refused > 0);
         let (dialer, listener) = (folder.path().join(name), folder.path().join("lied"));
-        // It logs what it has said, what never was, or something in between.
+        // It logs sent rows, invented rows, or a mixture.
         let mut ordered = liar.rows.clone();
         ordered.sort_by_key(|row| row.id);
         ordered.dedup_by_key(|row| row.id);
@@ -347,7 +347,7 @@ fn a_listener_that_never_opens_is_given_up() {
         let patience = Some(Duration::from_secs(3));
         socket.set_read_timeout(patience).unwrap();
         let (mut buffer, mut bytes, mut count) = ([0; 2048], Vec::new(), 0u8);
-        // Each answer is another one, and some come in pairs.
+        // Each answer is different, and some come in pairs.
         while let Ok((length, dialer_at)) = socket.recv_from(&mut buffer) {
             let Ok((header, Body::Hello { dialer, .. })) = decode(&buffer[..length]) else {
                 continue;
@@ -362,7 +362,7 @@ fn a_listener_that_never_opens_is_given_up() {
                 };
                 encode(header, &welcome, 0, &key, &mut bytes);
                 socket.send_to(&bytes, dialer_at).unwrap();
-                // Of a call that never was.
+                // Logs of a call that never happened.
                 let accept = Body::Accept {
                     dialer: listener,
                     listener,

@@ -1,6 +1,5 @@
-//! A tunnel with traffic in it, on a path on which somebody sits: he reads every datagram, and sends
-//! whatever he likes to both ends as fast as he can. He does not know the secret, but for the hellos
-//! of a caller who does.
+//! A tunnel with traffic, on a path with an attacker who reads every datagram, and sends arbitrary datagrams to both
+//! ends as fast as possible. The attacker does not know the secret, but has hellos of a caller who does.
 //!
 //! ```text
 //!   dialer <---> the path (relays and takes copies) <---> listener
@@ -52,7 +51,7 @@ fn a_running_tunnel_is_neither_crashed_nor_confused() {
             (&json!(1), &json!(0)),
             "{end:#}"
         );
-        // Nobody makes an end believe that a larger size passes than its own interface sends.
+        // An end cannot be made to believe in a larger path MTU than that of its interface.
         assert_eq!(end["path_bytes"], 1500, "{end:#}");
         for reason in ["malformed", "forged", "unknown_session", "replayed"] {
             assert!(
@@ -67,7 +66,7 @@ fn a_running_tunnel_is_neither_crashed_nor_confused() {
     );
     tell(&attacker, &there, &here);
 
-    // Both logs are of one tunnel and nothing else is in them.
+    // Both logs are of one tunnel and contain nothing else.
     let joined = join(&dialer.folder, &listener.folder);
     for (way, sent) in [("there", &there), ("back", &here)] {
         let direction = &joined[way];
@@ -82,7 +81,7 @@ fn a_running_tunnel_is_neither_crashed_nor_confused() {
     }
     assert_eq!(joined["there"]["arrived"], here["arrived"]["packets"]);
     assert_eq!(joined["back"]["arrived"], there["arrived"]["packets"]);
-    // And the clocks are what they are.
+    // And the clock relation is correct.
     let shift = Shift::of(&here);
     for place in ["start", "end"] {
         let clock = &joined["clock"][place];

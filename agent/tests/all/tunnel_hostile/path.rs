@@ -1,4 +1,4 @@
-//! The path between both ends, in this process: it relays, delays, takes copies, and can be told to do worse.
+//! The path between both ends, in this process: it relays, delays, makes copies, and can be made to misbehave.
 
 use std::collections::VecDeque;
 use std::net::{SocketAddr, UdpSocket};
@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Copies that are kept, of both directions together.
+/// Maximum number of copies that are kept, of both directions together.
 const COPIES: usize = 20_000;
 
-/// A datagram that came by, and whether it went to the listener.
+/// A datagram that passed, and whether it went to the listener.
 pub(crate) type Copied = (bool, Vec<u8>);
 
-/// Sees each datagram before anybody else, with whether it goes to the listener, and says whether it may pass.
+/// Called first for each datagram, with whether it goes to the listener; returns whether it may pass.
 pub(crate) type Guard = dyn Fn(bool, &[u8]) -> bool + Send + Sync;
 
 #[derive(Default)]
@@ -25,14 +25,14 @@ struct Shared {
     stop: AtomicBool,
 }
 
-/// Nobody stands guard.
+/// A guard that passes all datagrams.
 pub(crate) fn free() -> Arc<Guard> {
     Arc::new(|_, _| true)
 }
 
 /// The path.
 pub(crate) struct Path {
-    /// Where the dialer calls.
+    /// Address that the dialer calls.
     pub(crate) address: SocketAddr,
     pub(crate) listener: SocketAddr,
     to_dialer: Arc<UdpSocket>,
@@ -49,7 +49,7 @@ pub(crate) fn socket() -> UdpSocket {
 }
 
 impl Path {
-    /// A path that takes no time, on which nobody stands guard.
+    /// A path without delay and without a guard.
     pub(crate) fn to(listener: &str) -> Path {
         Path::guarded(listener, Duration::ZERO, &free())
     }
@@ -74,7 +74,7 @@ impl Path {
         path
     }
 
-    /// From now on the dialer seems to be at another port, and nothing reaches it at the one before.
+    /// Moves the dialer's apparent address to another port; the previous one no longer works.
     pub(crate) fn move_away(&self) {
         let socket = Arc::new(socket());
         self.shared.to_listener.lock().unwrap().push(socket);
@@ -84,7 +84,7 @@ impl Path {
         *self.shared.dialer.lock().unwrap()
     }
 
-    /// Sends something the way that the tunnel's own datagrams go.
+    /// Sends a datagram over the same sockets as those of the tunnel.
     pub(crate) fn send(&self, to_listener: bool, bytes: &[u8]) {
         send(
             &self.shared,
@@ -101,7 +101,7 @@ impl Path {
         copies.get(index.checked_rem(count)? as usize).cloned()
     }
 
-    /// How many datagrams came by, up to the number of copies that are kept.
+    /// Number of datagrams that passed, up to the number of copies that are kept.
     pub(crate) fn seen(&self) -> usize {
         self.shared.copies.lock().unwrap().len()
     }

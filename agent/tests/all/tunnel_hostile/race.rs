@@ -1,5 +1,4 @@
-//! Somebody who reads along and is faster than the path: his copies come before the originals. And a dialer that has
-//! in truth moved.
+//! An eavesdropper who is faster than the path: copies arrive before the originals. And a dialer that has really moved.
 
 use super::BYTES;
 use super::path::{Guard, Path, free, socket};
@@ -12,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// One way of the path.
+/// One-way delay of the path.
 const DELAY: Duration = Duration::from_millis(10);
 
 fn program_has_ended_well(folder: &std::path::Path, end: &Value) {
@@ -20,7 +19,7 @@ fn program_has_ended_well(folder: &std::path::Path, end: &Value) {
     assert_eq!(end["program"]["exit_code"], 0, "{log}");
 }
 
-/// What has come to a stranger until now.
+/// All datagrams that have reached a stranger so far.
 fn all_that_came(stranger: &UdpSocket) -> Vec<Vec<u8>> {
     stranger.set_nonblocking(true).unwrap();
     let (mut buffer, mut all) = ([0; 2048], Vec::new());
@@ -30,7 +29,7 @@ fn all_that_came(stranger: &UdpSocket) -> Vec<Vec<u8>> {
     all
 }
 
-/// Copies of every so manieth datagram to the listener come before the original, from the first hello on.
+/// Copies of every `every`th datagram to the listener arrive before the original, starting with the first hello.
 fn copies_that_come_first(name: &str, every: u64) {
     let folder = Folder::new(name);
     let end = json!({"bind": "127.0.0.1:0"});
@@ -58,7 +57,7 @@ fn copies_that_come_first(name: &str, every: u64) {
     );
     let refused = arrived["moves_refused"].as_u64().unwrap();
     assert!(refused > 0, "{here:#}");
-    // He has got welcomes and questions, which are worth nothing to him, and no packet.
+    // The eavesdropper has received welcomes and requests, which are useless, and no packet.
     for bytes in all_that_came(&stranger) {
         let body = decode(&bytes).map(|(_, body)| body);
         assert!(
@@ -72,7 +71,7 @@ fn copies_that_come_first(name: &str, every: u64) {
             assert_eq!(direction[kind], 0, "{joined:#}");
         }
     }
-    // Who reads only this learns of it.
+    // A reader of this document alone is informed.
     let remarks = joined["remarks"].to_string();
     assert_eq!(
         remarks.contains("sends copies"),
@@ -110,7 +109,7 @@ fn who_forwards_faster_than_the_path_does_not_get_in_between() {
     let to: SocketAddr = address.parse().unwrap();
     let relay = Arc::new(socket());
     let dialer_at = Arc::new(OnceLock::<SocketAddr>::new());
-    // Everything to the listener, but for the handshake, which is before the first clock message.
+    // All datagrams to the listener after the handshake, which precedes the first clock message.
     let copier = relay.clone();
     let guard: Arc<Guard> = Arc::new(move |to_listener, bytes: &[u8]| {
         let is_handshake = matches!(
@@ -123,7 +122,7 @@ fn who_forwards_faster_than_the_path_does_not_get_in_between() {
         true
     });
     let path = Path::guarded(&address, DELAY, &guard);
-    // And everything that comes back to him goes on to the dialer at once.
+    // And all answers are forwarded to the dialer immediately.
     let (back, known) = (relay.clone(), dialer_at.clone());
     let forwarded = Arc::new(AtomicU64::new(0));
     let packets = forwarded.clone();
