@@ -24,20 +24,20 @@ fn build() -> Result<(), String> {
     for tool in ["CLANG", "LLVM_STRIP"] {
         println!("cargo::rerun-if-env-changed={tool}");
     }
-    // Of a folder, cargo watches everything inside, headers included.
+    // Cargo watches all files of a folder, including headers.
     println!("cargo::rerun-if-changed={}", source.display());
     let mut list = String::from("&[\n");
     for file in programs(&source)? {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let name = name.trim_end_matches(SUFFIX);
         let object = out.join(format!("{name}.bpf.o"));
-        // Elsewhere than on Linux there is nothing to load them into, and no headers.
+        // Other systems than Linux can neither load them nor have the headers.
         if variable("CARGO_CFG_TARGET_OS")? == "linux" {
             compile(&file, &source, &object)?;
         } else {
             fs::write(&object, b"").map_err(|error| format!("{}: {error}", object.display()))?;
         }
-        // As Rust writes strings, with whatever the folder's name may contain.
+        // As a Rust string literal, since the folder's name may contain any characters.
         let object = object.to_string_lossy();
         writeln!(list, "    ({name:?}, include_bytes!({object:?})),")
             .expect("writing to a string cannot fail");
@@ -66,7 +66,7 @@ fn programs(folder: &Path) -> Result<Vec<PathBuf>, String> {
 }
 
 fn compile(file: &Path, folder: &Path, object: &Path) -> Result<(), String> {
-    // From the build script of libbpf-sys: the headers of the libbpf that we link.
+    // From the build script of libbpf-sys: the headers of the linked libbpf.
     let headers = variable("DEP_BPF_INCLUDE")?;
     let machine = variable("CARGO_CFG_TARGET_ARCH")?;
     let mut clang = Command::new(env::var("CLANG").unwrap_or_else(|_| "clang".into()));
@@ -74,14 +74,14 @@ fn compile(file: &Path, folder: &Path, object: &Path) -> Result<(), String> {
         "-target", "bpf", "-mcpu=v3", "-O2", "-g", "-Wall", "-Werror",
     ]);
     clang.args(["-I", &headers]).arg("-I").arg(folder);
-    // Debian keeps <asm/types.h> in a folder of the machine, which clang does not search for BPF; another machine's
-    // comes with the compiler for it.
+    // Debian keeps <asm/types.h> in a folder of the machine, which clang does not search for BPF; those of another
+    // machine come with the compiler for it.
     clang.arg(format!("-I/usr/include/{machine}-linux-gnu"));
     clang.arg(format!("-I/usr/{machine}-linux-gnu/include"));
     clang.arg("-c").arg(file).arg("-o").arg(object);
     run(&mut clang, "clang", file)?;
     let mut strip = Command::new(env::var("LLVM_STRIP").unwrap_or_else(|_| "llvm-strip".into()));
-    // The types (.BTF) stay; DWARF would make the object ten times as large and name our folders.
+    // The types (.BTF) stay; DWARF would make the object ten times as large and contain names of build folders.
     run(strip.arg("-g").arg(object), "llvm-strip", file)
 }
 

@@ -18,7 +18,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     for file in programs(&folder)? {
         let name = file.file_name().unwrap_or_default().to_string_lossy();
         let name = name.trim_end_matches(SUFFIX);
-        // As Rust writes strings, with whatever the folder's name may contain.
+        // As a Rust string literal, since the folder's name may contain any characters.
         let file = file.to_string_lossy();
         writeln!(
             list,

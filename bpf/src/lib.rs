@@ -10,19 +10,19 @@
 //!                                  kernel: TCP_CONGESTION "nw_vegas", until the loader ends
 //! ```
 //!
-//! Nothing is loaded here. Loading is the job of a program of its own ([`protocol`], `loader/`), because it needs
-//! libelf, rights, and an end that takes everything along.
+//! Nothing is loaded here. A separate program loads objects ([`protocol`], `loader/`), because that needs libelf,
+//! privileges, and a process whose end unloads them.
 #![forbid(unsafe_code)]
 
 pub use narrows_bpf_programs::{ALL, Object, ObjectError, Program, find, protocol};
 
-/// Objects by the names of their programs; empty where this was not built for Linux.
+/// Objects by the names of their programs; empty if this was not built for Linux.
 const OBJECTS: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/objects.rs"));
 
 /// The object file of one of our programs, examined.
 ///
 /// # Errors
-/// Only where this was not built for Linux: the tests examine every object.
+/// Only if this was not built for Linux: the tests examine every object.
 pub fn object(program: &Program) -> Result<Object, ObjectError> {
     let found = OBJECTS.iter().find(|(name, _)| *name == program.name);
     Object::parse(found.map_or(&[], |(_, object)| object))

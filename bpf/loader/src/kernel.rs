@@ -1,4 +1,4 @@
-//! Abilities of the running kernel, and our rights in it.
+//! Features of the running kernel, and our privileges.
 
 use crate::Problem;
 use libbpf_rs::ReferencesType;
@@ -12,12 +12,12 @@ use std::path::Path;
 const TYPES: &str = "/sys/kernel/btf/vmlinux";
 /// Capabilities that loading needs, by their numbers in linux/capability.h.
 const NEEDED: [(u32, &str); 3] = [(39, "CAP_BPF"), (38, "CAP_PERFMON"), (12, "CAP_NET_ADMIN")];
-/// CAP_SYS_ADMIN, which stands for the first two (linux/capability.h, `bpf_capable`).
+/// CAP_SYS_ADMIN, which includes the first two (linux/capability.h, `bpf_capable`).
 const ADMIN: u32 = 21;
-/// The remedy for missing rights.
+/// The remedy for missing privileges.
 const REMEDY: &str = "run as root, or as a user who has CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN (docs/guide/kernel-schemes.md)";
 
-/// The rights are not enough; `why` is a clause.
+/// The privileges do not suffice; `why` is a clause.
 pub(crate) fn no_rights(why: &str) -> Problem {
     Problem {
         obstacle: LoadObstacle::Rights,
@@ -25,7 +25,7 @@ pub(crate) fn no_rights(why: &str) -> Problem {
     }
 }
 
-/// Refuses before anything is tried where it could only fail.
+/// Rejects in advance if loading could only fail.
 pub(crate) fn check() -> Result<(), Problem> {
     let missing = missing_rights(&read_to_string("/proc/self/status").unwrap_or_default());
     if !missing.is_empty() {
@@ -48,7 +48,7 @@ fn missing_rights(status: &str) -> Vec<&'static str> {
     let line = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let bits = line.and_then(|line| u64::from_str_radix(line.trim(), 16).ok());
     let Some(bits) = bits else {
-        // Where the kernel does not tell, it will say so when we try.
+        // If the kernel does not report them, loading shows.
         return Vec::new();
     };
     let has = |bit: u32| bits >> bit & 1 == 1;

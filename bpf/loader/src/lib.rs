@@ -1,12 +1,11 @@
-//! The loader of BPF congestion controls: a program of its own, `narrows-bpf`, that reads a
-//! [`LoadRequest`] from its standard input, loads the objects, answers, and waits until the input ends.
+//! The loader of BPF congestion controls: a separate program, `narrows-bpf`, that reads a [`LoadRequest`] from its
+//! standard input, loads the objects, answers, and waits until the input ends.
 //!
-//! Each congestion control belongs to a link (`.struct_ops.link`) that this process holds; the kernel
-//! forgets it when the process ends, however that happens. Connections that still use it keep
-//! it until they are closed.
+//! Each congestion control belongs to a link (`.struct_ops.link`) that this process holds; the kernel unregisters it
+//! when the process ends for any reason. Connections that still use it keep it until they are closed.
 //!
-//! It is a program of its own because of what it needs: libelf, which the agent must not need, and
-//! rights, which nothing else should have.
+//! It is a separate program because of its requirements: libelf, which the agent must not depend on, and privileges,
+//! which no other program should have.
 #![forbid(unsafe_code)]
 
 mod kernel;
@@ -19,7 +18,7 @@ use narrows_bpf_programs::protocol::{
 };
 use std::io::{self, BufRead, Read, Write};
 
-/// Why an object was not loaded.
+/// The reason why an object was not loaded.
 struct Problem {
     obstacle: LoadObstacle,
     message: String,
@@ -59,11 +58,11 @@ pub fn serve() -> io::Result<()> {
     let mut output = io::stdout();
     writeln!(output, "{}", serde_json::to_string(&answer)?)?;
     output.flush()?;
-    // Whoever asked lets go of the pipe when the run is over, or dies, which does the same.
+    // The agent closes the pipe after the run; its death has the same effect.
     io::copy(&mut input, &mut io::sink())?;
     let missed = links.iter().map(load::LoadedLink::missed).collect();
     let farewell = ExitReport { missed };
-    // Nobody may listen any more.
+    // The reader may have ended.
     let _ = writeln!(output, "{}", serde_json::to_string(&farewell)?);
     Ok(())
 }

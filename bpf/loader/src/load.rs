@@ -1,4 +1,4 @@
-//! One object into the kernel.
+//! Loads one object into the kernel.
 
 use crate::messages::{self, Reason};
 use crate::{Problem, kernel};
@@ -8,9 +8,9 @@ use narrows_bpf_programs::protocol::{LoadObstacle, Loaded};
 use std::collections::BTreeMap;
 use std::os::fd::{AsFd, AsRawFd};
 
-/// Most attempts to find a name that nobody has: as many runs may use one program at a time.
+/// Maximum number of attempts to find an unused name, and thus of simultaneous runs with one program.
 const ATTEMPTS: usize = 100;
-/// Longest name that the kernel takes.
+/// Maximum length of a name in the kernel.
 const LONGEST: usize = 15;
 /// The congestion control belongs to a link instead of staying until it is deleted (linux/bpf.h,
 /// BPF_F_LINK).
@@ -23,11 +23,11 @@ pub(crate) struct LoadedLink {
     object: libbpf_rs::Object,
 }
 
-/// Where a program counts the calls that the kernel left out.
+/// Section in which a program counts the calls that the kernel omitted.
 const MISSED: &str = ".bss.missed";
 
 impl LoadedLink {
-    /// Calls that the kernel left out so far, as far as the program noticed; 0 if it does not count them.
+    /// Number of omitted calls that the program has detected so far; 0 if it does not count them.
     pub(crate) fn missed(&self) -> u64 {
         let map = self.object.maps().find(|map| map.name() == MISSED);
         let content = map.and_then(|map| map.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok()?);
@@ -36,7 +36,7 @@ impl LoadedLink {
     }
 }
 
-/// Registers the congestion control in `object`, under another name if its own is taken.
+/// Registers the congestion control in `object`, under another name if its name is taken.
 pub(crate) fn load(mut object: Object) -> Result<(LoadedLink, Loaded), Problem> {
     kernel::check()?;
     let own = object.name().to_owned();
@@ -51,7 +51,7 @@ pub(crate) fn load(mut object: Object) -> Result<(LoadedLink, Loaded), Problem> 
             obstacle: LoadObstacle::Object,
             message: error.to_string(),
         })?;
-        // Somebody may take the name between our look and our attempt.
+        // Another process may take the name between the check and the attempt.
         if let Some(done) = attempt(&object, &name, old)? {
             return Ok(done);
         }
@@ -74,7 +74,7 @@ fn numbered(name: &str, number: usize) -> String {
     format!("{}{number}", name.get(..room).unwrap_or(name))
 }
 
-/// Loads under this name; `None` if it has been taken meanwhile.
+/// Loads under this name; `None` if it has been taken in the meantime.
 fn attempt(
     object: &Object,
     name: &str,
@@ -116,7 +116,7 @@ fn open(bytes: &[u8], other: Option<&str>) -> libbpf_rs::Result<OpenObject> {
             if other.is_some_and(|other| map.name() == other) {
                 map.set_autocreate(false)?;
             }
-            // Also where the author wrote `.struct_ops`: nothing may outlive us.
+            // Also for `.struct_ops`: no object may outlive this process.
             map.set_map_flags(LINKED)?;
         }
     }
@@ -134,12 +134,12 @@ fn problem(error: &libbpf_rs::Error, step: Step) -> Problem {
         obstacle: LoadObstacle::Refused,
         message,
     };
-    // What libbpf adds to the system's error is about our calls, not about the object.
+    // The context that libbpf adds to the system's error is about our calls, not about the object.
     let cause = format!("{error:#}");
     let cause = cause.rsplit(": ").next().unwrap_or_default();
     match (messages::reason(), step) {
         (Reason::Verifier { function, line }, _) => refused(format!(
-            "the kernel's verifier refuses its function '{function}': {line}"
+            "the kernel's verifier rejects its function '{function}': {line}"
         )),
         (_, Step::Load) if error.kind() == ErrorKind::PermissionDenied => {
             kernel::no_rights("the kernel refuses, as it does inside a user namespace")
@@ -166,7 +166,7 @@ fn tags(object: &libbpf_rs::Object) -> BTreeMap<String, String> {
     programs.filter_map(tag).collect()
 }
 
-/// The constants as the kernel holds them.
+/// The constants as stored in the kernel.
 fn constants(object: &Object, loaded: &libbpf_rs::Object) -> BTreeMap<String, u64> {
     let map = loaded
         .maps()

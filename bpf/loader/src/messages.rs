@@ -11,7 +11,7 @@ fn record(_: PrintLevel, message: String) {
     }
 }
 
-/// Begins to listen; forgets what was said before.
+/// Starts collecting messages; discards earlier ones.
 pub(crate) fn listen() {
     if let Ok(mut messages) = MESSAGES.lock() {
         messages.clear();
@@ -19,14 +19,14 @@ pub(crate) fn listen() {
     set_print(Some((PrintLevel::Warn, record)));
 }
 
-/// Why the last call failed.
+/// The reason of the last failure.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// The verifier refused a function; its last words.
+    /// The verifier rejected a function, with its last message.
     Verifier { function: String, line: String },
     /// libbpf's first warning.
     Warning(String),
-    /// Nobody said anything.
+    /// No message.
     Unknown,
 }
 

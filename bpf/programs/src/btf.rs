@@ -1,5 +1,5 @@
-//! As much of BTF, the kernel's format of type information (Linux Documentation/bpf/btf.rst), as it
-//! takes to find the members of a structure.
+//! The part of BTF, the kernel's format of type information (Linux Documentation/bpf/btf.rst), that is needed to find
+//! the members of a structure.
 
 const MAGIC: u16 = 0xeb9f;
 
@@ -11,7 +11,7 @@ const VAR: u32 = 14;
 const DATASEC: u32 = 15;
 const TYPE_TAG: u32 = 18;
 
-/// Bytes that follow the 12 of each type, by its kind and number of members.
+/// Bytes that follow the 12-byte header of each type, by its kind and number of members.
 fn extra(kind: u32, members: usize) -> Option<usize> {
     Some(match kind {
         // Integers, variables, tags of declarations.
@@ -49,7 +49,7 @@ pub(crate) fn text_of(bytes: &[u8]) -> String {
 }
 
 struct Type {
-    /// Where it begins.
+    /// Its start.
     at: usize,
     kind: u32,
     members: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Member {
 }
 
 impl<'a> Btf<'a> {
-    /// Reads the content of a section `.BTF`; `None` if it is damaged or newer than we know.
+    /// Reads the content of a section `.BTF`; `None` if it is damaged or of a newer version.
     pub(crate) fn parse(bytes: &'a [u8]) -> Option<Btf<'a>> {
         if integer_at(bytes, 0).map(u16::from_le_bytes)? != MAGIC {
             return None;
@@ -105,7 +105,7 @@ impl<'a> Btf<'a> {
 
     /// The type behind names and qualifiers.
     fn resolve(&self, mut id: u32) -> Option<&Type> {
-        // A chain longer than the number of types goes round in circles.
+        // A chain longer than the number of types is circular.
         for _ in 0..=self.types.len() {
             let found = self.get(id)?;
             if !matches!(found.kind, TYPEDEF | VOLATILE | CONST | TYPE_TAG) {

@@ -1,9 +1,8 @@
-//! The object file of a BPF congestion control: what it is called, which constants it has, and how
-//! to change both before it is loaded.
+//! The object file of a BPF congestion control: its name and constants, and changing both before it is loaded.
 //!
-//! A congestion control is a variable of the type `struct tcp_congestion_ops` in the section
-//! `.struct_ops.link` or `.struct_ops`. Its place in the file follows from the symbols, the
-//! places of its members from the type information. Nothing is loaded or run here.
+//! A congestion control is a variable of the type `struct tcp_congestion_ops` in the section `.struct_ops.link` or
+//! `.struct_ops`. Its position in the file follows from the symbols, the offsets of its members from the type
+//! information. Nothing is loaded or run here.
 
 use crate::btf::{Btf, integer_at, text_of};
 use object::elf::{EM_BPF, FileHeader64};
@@ -12,18 +11,18 @@ use object::{LittleEndian, Object as _, ObjectSection as _, ObjectSymbol as _};
 
 /// Bytes of a name in the kernel, with the zero at its end (`TCP_CA_NAME_MAX`).
 const NAME_BYTES: usize = 16;
-/// The kernel's type, which libbpf lets end with `___` and a word of one's own.
+/// The kernel's type, to whose name libbpf allows appending `___` and any word.
 const OPS: &str = "tcp_congestion_ops";
 /// Ending of the name of a variable whose `cong_control` has the prototype of older kernels.
 const OLD: &str = "_before_6_10";
-/// Sections that hold tables of operations; with the question mark they are not loaded by default.
+/// Sections with tables of operations; those with a question mark are not loaded by default.
 const SECTIONS: [&str; 4] = [
     ".struct_ops.link",
     ".struct_ops",
     "?.struct_ops.link",
     "?.struct_ops",
 ];
-/// Licenses that are compatible with the kernel's own (`license_is_gpl_compatible`).
+/// Licenses that are compatible with the kernel's (`license_is_gpl_compatible`).
 const LICENSES: [&str; 6] = [
     "GPL",
     "GPL v2",
@@ -37,14 +36,16 @@ const LICENSES: [&str; 6] = [
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
     /// Not an object file.
-    #[error("this is no object file (ELF); compile the C file with clang -O2 -g -target bpf -c")]
+    #[error(
+        "this is not an object file (ELF); compile the C file with clang -O2 -g -target bpf -c"
+    )]
     NotElf,
     /// An object file for another machine.
     #[error(
         "this object file is not made for little-endian BPF; compile the C file with clang -target bpf"
     )]
     Machine,
-    /// Cut off or changed.
+    /// Truncated or modified.
     #[error("the object file is damaged; compile it again")]
     Damaged,
     /// No type information.
@@ -54,15 +55,15 @@ pub enum ObjectError {
     NoTypes,
     /// No table of operations.
     #[error(
-        "the object file holds no congestion control: there is no struct tcp_congestion_ops in a section .struct_ops.link"
+        "the object file contains no congestion control: it has no struct tcp_congestion_ops in a section .struct_ops.link"
     )]
     NoOps,
     /// A table of operations of something else.
-    #[error("the object file holds a {0}, not a congestion control (struct tcp_congestion_ops)")]
+    #[error("the object file contains a {0}, not a congestion control (struct tcp_congestion_ops)")]
     OtherOps(String),
     /// More than one.
     #[error(
-        "the object file holds several congestion controls ({0}); put each into a file of its own"
+        "the object file contains several congestion controls ({0}); put each into a separate file"
     )]
     Several(String),
     /// No name.
@@ -70,17 +71,17 @@ pub enum ObjectError {
         "the congestion control in the object file has no name; set .name in its struct tcp_congestion_ops"
     )]
     NoName,
-    /// A name that the kernel refuses.
+    /// A name that the kernel rejects.
     #[error(
-        "the kernel refuses '{0}' as the name of a congestion control; write at most 15 letters, digits, dots and underscores"
+        "the kernel rejects '{0}' as the name of a congestion control; use at most 15 letters, digits, dots and underscores"
     )]
     BadName(String),
-    /// No license, or one that the kernel refuses.
+    /// No license, or one that the kernel rejects.
     #[error(
         "the license of the object file is '{0}', but the kernel loads congestion controls only under one that is compatible with the GPL, such as \"GPL\" or \"Dual MIT/GPL\""
     )]
     License(String),
-    /// A constant that is not there.
+    /// A constant that does not exist.
     #[error("the object file has no constant '{0}' of 8 bytes in .rodata")]
     NoConstant(String),
 }
@@ -105,7 +106,7 @@ fn parse_elf(bytes: &[u8]) -> Result<Elf<'_>, ObjectError> {
 struct Ops {
     /// Name of the variable, which is the name of the map as well.
     variable: String,
-    /// Where in the file the congestion control's name lies.
+    /// Position in the file of the congestion control's name.
     name_at: usize,
 }
 
@@ -117,7 +118,7 @@ pub struct Object {
     license: String,
     ops: Ops,
     old_ops: Option<Ops>,
-    /// Name, place in the file, place in the section.
+    /// Name, position in the file, position in the section.
     constants: Vec<(String, usize, usize)>,
 }
 
@@ -125,7 +126,7 @@ impl Object {
     /// Examines the content of an object file.
     ///
     /// # Errors
-    /// Whatever would keep the kernel from loading it and can be seen without the kernel.
+    /// Any problem that would prevent loading and can be detected without the kernel.
     pub fn parse(bytes: &[u8]) -> Result<Object, ObjectError> {
         let elf = parse_elf(bytes)?;
         let types = elf.section_by_name(".BTF").ok_or(ObjectError::NoTypes)?;
@@ -186,7 +187,7 @@ impl Object {
     /// Changes a constant.
     ///
     /// # Errors
-    /// There is none of that name.
+    /// No constant has that name.
     pub fn set_constant(&mut self, name: &str, value: u64) -> Result<(), ObjectError> {
         let place = self.constants.iter().find(|(known, ..)| known == name);
         let Some((_, at, _)) = place else {
@@ -196,10 +197,10 @@ impl Object {
         Ok(())
     }
 
-    /// Changes the name under which it will be known to the kernel.
+    /// Changes the name under which the kernel will register it.
     ///
     /// # Errors
-    /// The kernel refuses such names.
+    /// The kernel rejects such names.
     pub fn set_name(&mut self, name: &str) -> Result<(), ObjectError> {
         check_name(name)?;
         for ops in std::iter::once(&self.ops).chain(&self.old_ops) {
@@ -211,8 +212,8 @@ impl Object {
         Ok(())
     }
 
-    /// The tables of operations: the one to load and the one to leave, on a kernel whose
-    /// `cong_control` has the old prototype or not.
+    /// The tables of operations: the one to load and the one to skip, depending on whether the kernel's `cong_control`
+    /// has the old prototype.
     pub fn tables(&self, old_kernel: bool) -> (&str, Option<&str>) {
         match &self.old_ops {
             Some(old) if old_kernel => (&old.variable, Some(&self.ops.variable)),
@@ -222,7 +223,7 @@ impl Object {
     }
 }
 
-/// Refuses names that the kernel refuses (`bpf_obj_name_cpy`).
+/// Rejects names that the kernel rejects (`bpf_obj_name_cpy`).
 fn check_name(name: &str) -> Result<(), ObjectError> {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
     if name.is_empty() {
@@ -234,7 +235,7 @@ fn check_name(name: &str) -> Result<(), ObjectError> {
     Ok(())
 }
 
-/// Where in the file the `size` bytes at a symbol lie; `None` if they are not inside of its section.
+/// Position in the file of the `size` bytes at a symbol; `None` if they are not inside its section.
 fn place(elf: &Elf, symbol: &Symbol, size: usize) -> Option<usize> {
     let section = elf.section_by_index(symbol.section_index()?).ok()?;
     let (offset, length) = section.file_range()?;
@@ -276,7 +277,7 @@ fn tables(elf: &Elf, types: &Btf) -> Result<Vec<Ops>, ObjectError> {
     Ok(found)
 }
 
-/// The name that all tables have, which are one congestion control in at most two forms.
+/// The common name of all tables, which are one congestion control in at most two forms.
 fn one_name(bytes: &[u8], found: &[Ops]) -> Result<String, ObjectError> {
     let name = |ops: &Ops| text_of(&bytes[ops.name_at..ops.name_at + NAME_BYTES]);
     let Some(first) = found.first() else {
@@ -292,7 +293,7 @@ fn one_name(bytes: &[u8], found: &[Ops]) -> Result<String, ObjectError> {
     Ok(name)
 }
 
-/// Name, place in the file and place in the section of each constant of 8 bytes.
+/// Name, position in the file and position in the section of each constant of 8 bytes.
 fn constants(elf: &Elf) -> Vec<(String, usize, usize)> {
     let Some(section) = elf.section_by_name(".rodata") else {
         return Vec::new();

@@ -1,6 +1,6 @@
 //! The comment at the head of a C file, which is the page that explains the program.
 
-/// The first comment of `text` without its marks; a line that names the licence is no part of it.
+/// The first comment of `text` without its marks; a line that names the licence is not part of it.
 pub(crate) fn page(text: &str) -> String {
     let mut rest = text.trim_start();
     loop {
@@ -13,7 +13,7 @@ pub(crate) fn page(text: &str) -> String {
     }
 }
 
-/// The block comment with which `text` begins, and what follows it.
+/// The block comment at the start of `text`, and the remaining text.
 fn first_comment(text: &str) -> (String, &str) {
     if let Some((comment, after)) = text.strip_prefix("/*").and_then(|it| it.split_once("*/")) {
         let lines = comment.lines().map(|line| {

@@ -50,7 +50,7 @@ impl Program {
         capital.into_iter().chain(letters).collect()
     }
 
-    /// Where its rules come from: what the native scheme names, or what its own page says.
+    /// The source of its rules: that of the native scheme, or that of its page.
     pub fn source(&self) -> String {
         let page = self.page();
         let own = || page::passage(&page, "Provenance:", "Deviations:");
@@ -80,7 +80,7 @@ impl Program {
         native.params.iter().filter(declared).copied().collect()
     }
 
-    /// The constants that go with parameters, by their names in the object.
+    /// The constants for parameters, by their names in the object.
     pub fn constants(&self, params: &Params) -> BTreeMap<String, u64> {
         let constant = |spec: &ParamSpec| {
             let value = encode(spec, params.get(spec.name)?)?;
@@ -123,7 +123,7 @@ fn is_number(kind: Kind) -> bool {
 }
 
 /// A value as the programs read it: reals in fixed point, spans in us, rates in bytes per second,
-/// flags as 0 and 1, words as their place in the list.
+/// flags as 0 and 1, words as their index in the list.
 pub fn encode(spec: &ParamSpec, value: &Value) -> Option<u64> {
     Some(match (spec.kind, value) {
         (Kind::Ratio | Kind::Number, Value::Real(number)) => (number * POINT).round() as u64,
@@ -139,7 +139,7 @@ pub fn encode(spec: &ParamSpec, value: &Value) -> Option<u64> {
     })
 }
 
-/// The way back, in base units.
+/// The inverse, in base units.
 fn decode(spec: &ParamSpec, constant: u64) -> Option<serde_json::Value> {
     Some(match spec.kind {
         Kind::Ratio | Kind::Number => json!(constant as f64 / POINT),

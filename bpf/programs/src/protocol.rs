@@ -1,16 +1,16 @@
-//! Messages between the agent and the program `narrows-bpf`, which loads objects into the kernel: one JSON line with the
-//! contents of all objects behind it, one JSON line in answer, and another one when the input ends.
+//! Messages between the agent and the program `narrows-bpf`, which loads objects into the kernel: one JSON line
+//! followed by the contents of all objects, one JSON line in answer, and another one when the input ends.
 //!
-//! The congestion controls stay until the loader ends, and it ends when its standard input does.
-//! So they vanish with the agent, however that ends.
+//! The congestion controls stay until the loader ends, which happens at the end of its standard input. Therefore they
+//! disappear with the agent, however that ends.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// To the loader: what to load.
+/// Request to the loader.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LoadRequest {
-    /// One after the other.
+    /// The objects, in order.
     pub objects: Vec<RequestedObject>,
 }
 
@@ -23,19 +23,19 @@ pub struct RequestedObject {
     pub constants: BTreeMap<String, u64>,
 }
 
-/// From the loader.
+/// Answer of the loader.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadAnswer {
-    /// All are loaded, in the order in which they were asked for.
+    /// All are loaded, in the order of the request.
     Loaded(Vec<Loaded>),
-    /// Nothing is.
+    /// None is loaded.
     Failed {
         /// Index of the object that could not be loaded.
         object: usize,
         /// Kind of the failure.
         obstacle: LoadObstacle,
-        /// Why, one sentence.
+        /// The reason, one sentence.
         message: String,
     },
 }
@@ -44,13 +44,13 @@ pub enum LoadAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LoadObstacle {
-    /// We may not.
+    /// Missing privileges.
     Rights,
-    /// The kernel cannot.
+    /// The kernel lacks support.
     Kernel,
-    /// The kernel does not want this object.
+    /// The kernel rejects this object.
     Refused,
-    /// The object is none.
+    /// The file is not an object.
     Object,
 }
 
@@ -61,14 +61,14 @@ pub struct Loaded {
     pub kernel_name: String,
     /// The kernel's tag of each of its functions (the beginning of a hash of the instructions).
     pub tags: BTreeMap<String, String>,
-    /// Constants as the kernel holds them.
+    /// Constants as stored in the kernel.
     pub constants: BTreeMap<String, u64>,
 }
 
-/// From the loader, at the end: what happened meanwhile.
+/// Report of the loader at the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExitReport {
-    /// For each object, in the order in which they were asked for: calls that the kernel left out, as far as
-    /// the program noticed; 0 also of programs that do not count them.
+    /// For each object, in the order of the request: number of omitted calls that the program detected; 0 also for
+    /// programs that do not count them.
     pub missed: Vec<u64>,
 }

@@ -1,11 +1,11 @@
-//! The reader of object files on what clang has made of our programs.
+//! The reader of object files, tested on our compiled programs.
 
 use crate::{ALL, Object, ObjectError, object};
 
 /// Bytes of a name in the kernel, with the zero at its end (`TCP_CA_NAME_MAX`).
 const NAME_BYTES: usize = 16;
 
-/// Any program of ours that has a parameter.
+/// Any of our programs that has a parameter.
 fn sample() -> (Object, String) {
     let mut objects = ALL.iter().map(|program| object(program).unwrap());
     let found = objects.find_map(|object| {
@@ -95,12 +95,12 @@ fn foreign_and_broken_files_are_told_apart() {
     );
 }
 
-/// Whatever a file holds, it is refused or understood, and nothing crashes.
+/// Files with any content are rejected or read, without a crash.
 #[test]
 fn no_file_brings_the_reader_down() {
     let (object, _) = sample();
     let bytes = object.bytes();
-    // Each thread takes its share of the positions: there are tens of thousands.
+    // Each thread takes its share of the positions, of which there are tens of thousands.
     let threads = std::thread::available_parallelism().map_or(1, Into::into);
     std::thread::scope(|scope| {
         for first in 0..threads {

@@ -13,16 +13,16 @@ pub(crate) struct Case {
     pub(crate) packets: f64,
     /// ... and this share of the window.
     pub(crate) share: f64,
-    /// Share of the pacing rate by which it may differ, of programs that set one.
+    /// Share of the pacing rate by which it may differ, for programs that set one.
     pub(crate) pacing: f64,
-    /// Share of the events of a path at which they may differ by more: a decision that jumps at a threshold
-    /// may fall otherwise when it is met within rounding, and it takes until the next one to meet again.
+    /// Share of the events of a path at which they may differ by more: a decision at a threshold may differ if it is
+    /// within rounding, and the states agree again only after the next decision.
     pub(crate) apart: f64,
-    /// Paths on which they are not compared; the reason is beside.
+    /// Paths on which they are not compared; a comment gives the reason.
     pub(crate) except: &'static [&'static str],
-    /// Values of parameters to try besides the defaults.
+    /// Values of parameters to try in addition to the defaults.
     pub(crate) settings: &'static [&'static [(&'static str, &'static str)]],
-    /// Text of the program, and what to put in its place; each must be found.
+    /// Text of the program, and its replacement; the comparison must detect each.
     pub(crate) mutations: &'static [(&'static str, &'static str)],
 }
 
@@ -51,9 +51,9 @@ const PATH: Path = Path {
     trouble: 0.0,
 };
 
-/// Paths on which they are compared: queues that overflow, losses at random, few and many packets in
-/// flight, acknowledgements of one, two and several packets, delays that vary, marks, applications that
-/// limit themselves, timeouts and losses that were none.
+/// Paths on which they are compared: overflowing queues, random losses, few and many packets in flight,
+/// acknowledgements of one, two and several packets, varying delays, marks, application-limited senders, timeouts and
+/// spurious losses.
 pub(crate) const PATHS: &[Path] = &[
     Path {
         name: "one bdp",
@@ -113,8 +113,8 @@ pub(crate) const PATHS: &[Path] = &[
 
 /// One line for each program.
 pub(crate) const CASES: &[Case] = &[
-    // Whole packets are kept after a reduction in both, growth is exact; the native window is in bytes, and
-    // what is left over at the threshold may come one packet earlier or later.
+    // Whole packets are kept after a reduction in both, growth is exact; the native window is in bytes, and the
+    // remainder at the threshold may add a packet one packet earlier or later.
     Case {
         name: "exp",
         packets: 1.0,
@@ -122,8 +122,8 @@ pub(crate) const CASES: &[Case] = &[
         mutations: &[("Q16(0.75)", "Q16(0.74)"), ("Q16(3.0)", "Q16(2.0)")],
         ..CASE
     },
-    // The kernel keeps whole packets, the native scheme the bytes between them: each reduction may take one
-    // packet more, of which the next ones keep 7/8, so that up to 8 reductions add up in the worst case.
+    // The kernel keeps whole packets, the native scheme also fractions in bytes: each reduction may take one packet
+    // more, of which the next ones keep 7/8, so that up to 8 reductions add up in the worst case.
     Case {
         name: "scalable",
         packets: 2.0,
@@ -135,9 +135,9 @@ pub(crate) const CASES: &[Case] = &[
         mutations: &[("Q16(0.875)", "Q16(0.8)"), ("Q16(0.01)", "Q16(0.02)")],
         ..CASE
     },
-    // Growth is the same up to the interpolation (0.1 % of the growth of an epoch); the program counts
-    // fractions of packets, but shows whole ones. With the table growth jumps by a
-    // packet per round trip where the window passes a row, which the two may do a round trip apart.
+    // Growth is the same up to the interpolation (0.1 % of the growth of an epoch); the program counts fractions of
+    // packets, but shows whole ones. With the table, growth jumps by a packet per round trip when the window passes a
+    // row, which may happen a round trip apart in the two.
     Case {
         name: "highspeed",
         packets: 3.0,
@@ -152,9 +152,9 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // Whole packets in both; growth is credited when a whole packet is earned, in the native scheme at the
-    // rate of that moment, so that a packet may come earlier or later after each of several reductions. Beyond
-    // the last maximum the distance from it grows by a third per round trip, and with it a difference.
+    // Whole packets in both; growth is credited when a whole packet is earned, in the native scheme at the current
+    // rate, so that a packet may be added earlier or later after each of several reductions. Beyond the last maximum
+    // the distance from it grows by a third per round trip, and with it a difference.
     Case {
         name: "bic",
         packets: 4.0,
@@ -216,8 +216,8 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // Growth is computed from delays rounded to 1/256 us, alpha and beta to 2^-16: below 0.1 % each; windows
-    // of up to ten packets of growth per round trip may part by one round trip's growth near a step of alpha.
+    // Growth is computed from delays rounded to 1/256 us, alpha and beta to 2^-16: below 0.1 % each; with up to ten
+    // packets of growth per round trip, windows may differ by one round trip's growth near a step of alpha.
     Case {
         name: "illinois",
         packets: 2.0,
@@ -236,8 +236,8 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // Growth in whole packets, backlogs with 2^-16 packets; where a backlog
-    // is on the threshold, one takes it out of the window a round trip before the other.
+    // Growth in whole packets, backlogs with 2^-16 packets; if a backlog is at the threshold, one reduces the window a
+    // round trip before the other.
     Case {
         name: "yeah",
         packets: 3.0,
@@ -256,8 +256,8 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // Growth is computed in steps of 2^-16; the throughput of an epoch is rounded to 1/256 packets per second,
-    // and decides whether to halve where it has changed by a fifth.
+    // Growth is computed in steps of 2^-16; the throughput of an epoch is rounded to 1/256 packets per second, and
+    // decides whether to halve if it has changed by a fifth.
     Case {
         name: "htcp",
         packets: 2.0,
@@ -295,8 +295,8 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // Time on the curve is rounded to 61 us and the plateau to 2^-16 packets; where growth is steep a window may
-    // be ahead by what it grows in the time between two acknowledgements.
+    // Time on the curve is rounded to 61 us and the plateau to 2^-16 packets; where growth is steep a window may be
+    // ahead by its growth between two acknowledgements.
     Case {
         name: "cubic2008",
         packets: 2.0,
@@ -342,7 +342,7 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // The native scheme looks at RTTs too, because a program cannot see one-way delays.
+    // The native scheme uses RTTs too, because a program cannot measure one-way delays.
     Case {
         name: "ledbat",
         native: &[("delay", "round-trip")],
@@ -368,8 +368,8 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // One-way delays and RTTs are the same on these paths, whose way back has no queue. A reaction halves the
-    // window: where the delay is on the threshold, one does it an acknowledgement before the other.
+    // One-way delays and RTTs are equivalent on these paths, whose return path has no queue. A reaction halves the
+    // window: if the delay is at the threshold, one reacts an acknowledgement before the other.
     Case {
         name: "lp",
         packets: 2.0,
@@ -386,10 +386,10 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // The window is a function of the window before and of RTTs, both known to 2^-16. Where the application ends
-    // slow start within a fraction of a packet of its threshold (as it does on one path, after a timeout), the
-    // program has reached the whole part of it and the native scheme has not: they then set the window in
-    // different ones of two round trips for the rest of the connection.
+    // The window is a function of the previous window and of RTTs, both known to 2^-16. If the application ends slow
+    // start within a fraction of a packet of its threshold (as on one path, after a timeout), the program has reached
+    // its integer part but the native scheme has not reached it: they then set the window in different ones of two
+    // round trips for the rest of the connection.
     Case {
         name: "fast",
         packets: 2.0,
@@ -404,9 +404,9 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // The model is the same up to rounding. What was in flight when a packet was sent is worked out from what was
-    // delivered and lost since, which misses the losses that are not known yet: up to three packets. A probe
-    // that ends an acknowledgement earlier or later changes the rate until the other one ends as well.
+    // The model is the same up to rounding. The data in flight when a packet was sent are computed from the data
+    // delivered and lost since, which misses losses that are not known yet: up to three packets. A probe that ends an
+    // acknowledgement earlier or later changes the rate until the other one ends as well.
     Case {
         name: "bbr3",
         packets: 3.0,
@@ -437,8 +437,8 @@ pub(crate) const CASES: &[Case] = &[
         ],
         ..CASE
     },
-    // RTTs are in us, and minima over a time forget a 32nd of it later than natively, where it is a 256th: the
-    // window swings around its target all the time, and may turn an acknowledgement earlier or later.
+    // RTTs are in us, and minima over a time forget a 32nd of it later than natively, where it is a 256th: the window
+    // oscillates around its target, and may turn an acknowledgement earlier or later.
     Case {
         name: "copa",
         packets: 3.0,

@@ -1,6 +1,6 @@
-//! Every congestion control program for the kernel against the native scheme of the same name: both are
-//! told the same acknowledgements, losses, marks and timeouts, and must have the same window up to
-//! rounding. A wrong constant planted in a program must be found by the same comparison.
+//! Every congestion control program for the kernel compared with the native scheme of the same name: both receive the
+//! same acknowledgements, losses, marks and timeouts, and must have the same window up to rounding. A wrong constant
+//! planted in a program must be found by the same comparison.
 
 mod cases;
 mod missed;
@@ -16,7 +16,7 @@ use std::fmt::Write;
 
 /// Packets sent on each path.
 const PACKETS: u64 = 16_000;
-/// Random numbers that both are given, more than any of them takes.
+/// Number of random numbers provided to both, more than either uses.
 const RANDOMS: usize = 1_000;
 
 fn random() -> Stream {
@@ -39,7 +39,7 @@ fn encoded(spec: &ParamSpec, value: &Value) -> u64 {
     }
 }
 
-/// The difference between scheme and program at an event, as a share of what is tolerated.
+/// The difference between scheme and program at an event, relative to the tolerance.
 fn share(case: &Case, expected: &Expected, answer: &Answer) -> f64 {
     let packets = |native: f64, program: u64| {
         (native - program as f64).abs() / (case.packets + case.share * native)
@@ -55,8 +55,8 @@ fn share(case: &Case, expected: &Expected, answer: &Answer) -> f64 {
         .max(pacing.unwrap_or(0.0))
 }
 
-/// The largest difference between scheme and program, as a share of what is tolerated,
-/// and where it was; without the share of events at which they may be apart.
+/// The largest difference between scheme and program, relative to the tolerance, and its position; without the share of
+/// events at which they may differ.
 fn difference(case: &Case, program: &Program, path: Path, given: &[(&str, &str)]) -> (f64, String) {
     let scheme: &Scheme = schemes::find(case.name).expect("a native scheme");
     let spec = |name: &str| {
@@ -105,7 +105,7 @@ fn difference(case: &Case, program: &Program, path: Path, given: &[(&str, &str)]
     if std::env::var("NARROWS_SHOW")
         .is_ok_and(|name| name == format!("{}/{}", case.name, path.name))
     {
-        // For whoever looks for the event where the two part.
+        // For finding the event at which the two diverge.
         let events = connection
             .lines
             .lines()
@@ -166,7 +166,7 @@ fn compared() -> Vec<String> {
     let mut names = program::names();
     assert!(!names.is_empty());
     if let Ok(only) = std::env::var("NARROWS_PROGRAM") {
-        // For whoever works on one of them.
+        // For work on a single program.
         names.retain(|name| *name == only);
     }
     names

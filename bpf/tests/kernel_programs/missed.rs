@@ -1,4 +1,4 @@
-//! A kernel that does not run `ssthresh` when a loss is found, and takes what lies on the stack for its answer.
+//! A kernel that does not run `ssthresh` when a loss is detected, and uses stale data on the stack as its result.
 
 use crate::path::MSS;
 use crate::program::{self, Program};
@@ -8,8 +8,8 @@ use std::fmt::Write;
 const WINDOW: u64 = 100;
 const RTT: u64 = 50_000;
 
-/// Windows and threshold around a loss of which the program is not told: the window before it, the threshold
-/// after the next acknowledgement, the window after the recovery.
+/// Windows and threshold around a loss that is not reported to the program: the window before it, the threshold after
+/// the next acknowledgement, the window after the recovery.
 fn loss(program: &Program) -> (u64, u64, u64) {
     let mut now = 1_000_000;
     let mut delivered = 0;
@@ -56,7 +56,7 @@ fn the_next_acknowledgement_makes_up_for_a_call_that_was_missed() {
             (2..=before).contains(&after),
             "{name}: {after} after {before}"
         );
-        // Without the repair the threshold is beyond every window, unless the scheme sets it once more as it hears
+        // Without the repair the threshold is beyond every window, unless the scheme sets it again when it is notified
         // of the state, as DCTCP does.
         let without = source.replace("REDUCED_BY_SSTHRESH", ".ssthresh = (void *)ssthresh");
         let (_, threshold, _) = loss(&Program::compile(&without));

@@ -1,5 +1,4 @@
-//! A path on which a native scheme runs while everything that it is told is written down, in the
-//! form that `host/kernel.c` reads.
+//! A path on which a native scheme runs while all its events are recorded, in the form that `host/kernel.c` reads.
 
 use narrows_cc::{
     AckEvent, AckedPacket, CaState, CongestionControl, EcnEvent, LossCause, LossEvent, LostPacket,
@@ -27,13 +26,13 @@ pub(crate) struct Path {
     pub(crate) rtt: u64,
     /// Packets that fit into the queue.
     pub(crate) buffer: u64,
-    /// Packets in the queue from which on packets are marked.
+    /// Number of packets in the queue above which packets are marked.
     pub(crate) mark: u64,
     /// Share of packets lost at random.
     pub(crate) loss: f64,
     /// Packets that share an acknowledgement.
     pub(crate) thinning: usize,
-    /// Largest extra delay of a packet, in us; packets stay in order.
+    /// Maximum extra delay of a packet, in us; packets stay in order.
     pub(crate) jitter: u64,
     /// Probability per packet that the application pauses, limits itself, or a timeout happens.
     pub(crate) trouble: f64,
@@ -92,7 +91,7 @@ pub(crate) struct Connection<'a> {
     next: u64,
     flying: VecDeque<Packet>,
     in_flight: u64,
-    /// Most packets that the application lets fly, while it limits itself.
+    /// Maximum number of packets in flight allowed by the application, while it is the limit.
     own_limit: Option<(u64, u64)>,
     limited: bool,
     delivered: u64,
@@ -105,14 +104,14 @@ pub(crate) struct Connection<'a> {
     round_end: u64,
     srtt: u64,
     min_rtt: u64,
-    /// A reduction was taken back and none followed. The kernel then keeps the larger of the thresholds
-    /// before and after the reduction, so thresholds are not compared.
+    /// A reduction was undone and none followed. The kernel then keeps the larger of the thresholds before and after
+    /// the reduction, so thresholds are not compared.
     undone: bool,
-    /// The losses of the running epoch are none, which is not known yet.
+    /// The losses of the current epoch are spurious, which is not known yet.
     spurious: bool,
     /// Events as text.
     pub(crate) lines: String,
-    /// Allowance of the native scheme after each line; `None` where they are not compared.
+    /// Allowance of the native scheme after each line; `None` if they are not compared.
     pub(crate) expected: Vec<Option<Expected>>,
 }
 
@@ -372,7 +371,7 @@ impl<'a> Connection<'a> {
         self.spurious = self.random.chance(20.0 * self.path.trouble);
     }
 
-    /// The losses that opened the epoch turn out to be none, an acknowledgement later.
+    /// The losses that opened the epoch turn out to be spurious, an acknowledgement later.
     fn undo(&mut self) {
         if !std::mem::take(&mut self.spurious) || self.phase != CaState::Recovery {
             return;
@@ -432,7 +431,7 @@ impl<'a> Connection<'a> {
             .map(|packet| AckedPacket {
                 number: packet.number,
                 bytes: MSS as u32,
-                // Programs that drive the window themselves are told one RTT by the kernel, the newest packet's.
+                // The kernel passes one RTT, that of the newest packet, to programs that set the window themselves.
                 sent: if self.paced { newest.sent } else { packet.sent },
                 arrived: packet.back,
             })

@@ -1,5 +1,5 @@
 //! A congestion control program of `bpf/src/c`, compiled for this machine together with
-//! `host/kernel.c`, which plays the kernel.
+//! `host/kernel.c`, which emulates the kernel.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -50,7 +50,7 @@ pub(crate) fn names() -> Vec<String> {
     names
 }
 
-/// Runs the C compiler with the settings of programs that play here, and `more`.
+/// Runs the C compiler with the settings of programs for this harness, and `more`.
 fn cc(more: impl FnOnce(&mut Command) -> &mut Command) {
     let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
     let mut command = Command::new(compiler);
@@ -63,7 +63,7 @@ fn cc(more: impl FnOnce(&mut Command) -> &mut Command) {
             "-DNARROWS_HOST",
             "-rdynamic",
         ])
-        // As for the kernel's machine, where conversions and shifts are what they seem to be.
+        // As in the kernel, where conversions and shifts have their obvious meaning.
         .args([
             "-fwrapv",
             "-fsanitize=undefined",
