@@ -243,7 +243,7 @@ class Connection:
     opened: bool
 
 class CaptureView:
-    """What one interface of a capture saw."""
+    """The packets captured at one interface."""
 
     name: str
     #: By how much its clock was set back, each time.

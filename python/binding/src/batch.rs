@@ -1,4 +1,4 @@
-//! Many simulated cells at once, of which only metrics and verdicts are wanted.
+//! Many simulated cells at once, for which only metrics and verdicts are needed.
 
 use narrows_cell::Cell;
 use narrows_sim::{CellFailure, Limits, Summary};
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::Duration;
 
-/// Time between two looks whether a signal has arrived.
+/// Time between two checks for signals.
 const LOOK: Duration = Duration::from_millis(20);
 
 /// Simulate cells (JSON texts) in memory on `threads` threads (default: one for each processor that this process may
-/// use), and hand what remains of each to `tell(index, text)` as soon as it is known, in any order. The text is a JSON
-/// object: `verdict`, `reasons` and `measured` (as `measure` gives it for a record of the same cell), or `error` with
-/// `kind` (`input`, `memory`, `internal`) and `message`. No file is written and no process started. `memory` is how many
-/// bytes one cell may take; `files_dir` has the files that cells name. Signals (in the main thread), exceptions of `tell`,
-/// and `stop()`, asked every 20 ms, end it; what has not been told by then is lost.
+/// use), and pass the result of each to `tell(index, text)` as soon as it is known, in any order. The text is a JSON
+/// object: `verdict`, `reasons` and `measured` (as returned by `measure` for a record of the same cell), or `error`
+/// with `kind` (`input`, `memory`, `internal`) and `message`. No file is written and no process started. `memory` is
+/// the maximum number of bytes per cell; `files_dir` has the files that cells name. Signals (in the main thread),
+/// exceptions of `tell`, and `stop()`, called every 20 ms, end it; results not passed by then are lost.
 #[pyfunction]
 #[pyo3(signature = (cells, tell, *, memory, threads = None, files_dir = None, stop = None))]
 pub(crate) fn simulate_summaries(
@@ -99,7 +99,7 @@ fn wanted(stop: Option<&Py<PyAny>>) -> PyResult<bool> {
     })
 }
 
-/// What remains of a cell as text; `None` if it was stopped.
+/// The result of a cell as text; `None` if it was stopped.
 fn one(text: &str, folder: &Path, limits: &Limits<'_>) -> Option<String> {
     let load = |json: &Value| narrows_cell::load_files(json, folder);
     let found: Result<Summary, CellFailure> = Cell::parse_with(text, load)

@@ -1,4 +1,4 @@
-//! Captures of other tools: what each interface saw, and which connections two of them share.
+//! Captures of other tools: the connections of each interface, and the connections that two of them share.
 
 use crate::errors::input_error;
 use crate::formats::load;
@@ -17,9 +17,9 @@ use std::sync::Arc;
 pub(crate) struct Connection {
     /// Protocol number of IP.
     protocol: u8,
-    /// Address and port of both ends: who opened it first, where that is known.
+    /// Address and port of both ends; the first end opened it, if that is known.
     ends: [(String, u16); 2],
-    /// How many packets it has.
+    /// Number of its packets.
     packets: usize,
     /// Bytes of payload that each end sent.
     payload: [u64; 2],
@@ -30,7 +30,7 @@ pub(crate) struct Connection {
     opened: bool,
 }
 
-/// What one interface of a capture saw.
+/// The packets captured at one interface.
 #[pyclass(frozen, module = "narrows._native")]
 pub(crate) struct CaptureView {
     view: Arc<connections::View>,
@@ -44,7 +44,7 @@ impl CaptureView {
         &self.view.name
     }
 
-    /// By how much its clock was set back, each time.
+    /// Steps by which its clock was set back.
     #[getter]
     fn set_back_ns(&self) -> Vec<i64> {
         self.view.clock.set_back_ns.clone()
@@ -72,7 +72,7 @@ impl CaptureView {
             .collect()
     }
 
-    /// What this end saw of a connection, as columns and counters; `None` if it carried no data.
+    /// Evaluates a connection as captured at this end, as columns and counters; `None` if it carried no data.
     fn one_end<'py>(
         &self,
         py: Python<'py>,
@@ -124,8 +124,8 @@ fn columns(py: Python<'_>, end: OneEnd) -> PyResult<Bound<'_, PyDict>> {
     Ok(all)
 }
 
-/// Reads a capture (pcapng or pcap): the file, or its decompressed `content`. Gives what each of its interfaces saw, and
-/// what was not read: kind, count, and whether numbers may depend on it.
+/// Reads a capture (pcapng or pcap): the file, or its decompressed `content`. Returns a view per interface, and the
+/// unread parts: kind, count, and whether numbers may depend on them.
 #[pyfunction]
 #[pyo3(signature = (path, content=None))]
 #[allow(clippy::type_complexity)] // two results
@@ -150,9 +150,9 @@ pub(crate) fn read_capture(
     Ok((views.collect(), unread.collect()))
 }
 
-/// How two connections of two captures are related: `unrelated`, `unmatched` (one connection, whose packets can't be
-/// recognised), `same place`, or `ends`; then also which of both (0 or 1) is nearer to the sender of the data, and columns
-/// and counters of its packets.
+/// The relation of two connections of two captures: `unrelated`, `unmatched` (one connection, whose packets cannot be
+/// matched), `same place`, or `ends`; for `ends` also the index (0 or 1) of the one nearer to the sender of the data,
+/// and columns and counters of its packets.
 #[pyfunction]
 pub(crate) fn relate<'py>(
     py: Python<'py>,

@@ -25,7 +25,7 @@ pub(crate) fn folder_error(error: FolderError) -> PyErr {
     }
 }
 
-/// A record in `folder` whose content is wrong.
+/// A record in `folder` with invalid content.
 pub(crate) fn record_error(folder: &Path, error: RecordError) -> PyErr {
     folder_error(FolderError::Record {
         folder: folder.to_owned(),
@@ -33,7 +33,7 @@ pub(crate) fn record_error(folder: &Path, error: RecordError) -> PyErr {
     })
 }
 
-/// A simulation that did not come to its end.
+/// A simulation that did not complete.
 pub(crate) fn sim_error(error: SimError) -> PyErr {
     match error {
         SimError::Cell(error) => cell_error(error),

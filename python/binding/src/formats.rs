@@ -32,14 +32,14 @@ fn create(path: &Path) -> PyResult<File> {
     File::create(path).map_err(|e| PyOSError::new_err(format!("{}: {e}", path.display())))
 }
 
-/// Reads a regular file: whatever else has its name might block, or never end.
+/// Reads a regular file: other kinds of files might block, or never end.
 pub(crate) fn load(path: &Path) -> PyResult<Vec<u8>> {
     let problem = |e| PyOSError::new_err(format!("{}: can't be read: {e}", path.display()));
     narrows_cell::read_regular(path).map_err(problem)
 }
 
 /// Writes the record in `cell_dir` as two captures, of the senders' and of the receivers' end, its time zero at
-/// `base_ns` since 1970. Gives counts of packets as JSON.
+/// `base_ns` since 1970. Returns counts of packets as JSON.
 #[pyfunction]
 pub(crate) fn export_pcapng(
     py: Python<'_>,
@@ -67,7 +67,7 @@ pub(crate) fn export_pcapng(
     })
 }
 
-/// Writes the flows of the record in `cell_dir` as qlog: the path of each is `prefix` and its number. Gives counts of
+/// Writes the flows of the record in `cell_dir` as qlog: the path of each is `prefix` and its number. Returns counts of
 /// events per flow as JSON.
 #[pyfunction]
 #[pyo3(signature = (cell_dir, base_ns, version, title, description, prefix, suffix))]
@@ -108,8 +108,8 @@ pub(crate) fn export_qlog(
     })
 }
 
-/// Writes every columnar file of the record in `cell_dir` as comma-separated values into `folder`. Gives the number of
-/// rows of each as JSON.
+/// Writes every columnar file of the record in `cell_dir` as comma-separated values into `folder`. Returns the number
+/// of rows of each as JSON.
 #[pyfunction]
 pub(crate) fn export_csv(py: Python<'_>, cell_dir: PathBuf, folder: PathBuf) -> PyResult<String> {
     py.detach(|| {
@@ -126,8 +126,8 @@ pub(crate) fn export_csv(py: Python<'_>, cell_dir: PathBuf, folder: PathBuf) -> 
     })
 }
 
-/// The connections of a qlog as columns of events, and of each trace what was not read: kind, count, and whose numbers
-/// rest on a part because of it (`always`, `sender`, `never`).
+/// The connections of a qlog as columns of events, and the unread parts of each trace: kind, count, and the results
+/// that are based on a part of the trace because of them (`always`, `sender`, `never`).
 #[pyfunction]
 pub(crate) fn read_qlog<'py>(py: Python<'py>, content: &[u8]) -> PyResult<Vec<Bound<'py, PyDict>>> {
     let logs = py.detach(|| qlog::read(content)).map_err(value_error)?;
@@ -216,7 +216,7 @@ fn column<T: numpy::Element>(columns: &Bound<'_, PyDict>, name: &str) -> PyResul
     Ok(array.to_vec()?)
 }
 
-/// One direction of packets out of a dictionary with `flow`, `size_bytes`, `sent_ns`, `arrived_ns` (the smallest number
+/// One direction of packets from a dictionary with `flow`, `size_bytes`, `sent_ns`, `arrived_ns` (the smallest number
 /// for never), and possibly `opportunity_ns` and `opportunity_bytes`.
 fn direction(columns: &Bound<'_, PyDict>) -> PyResult<OneDirection> {
     let packets = Columns {
@@ -235,7 +235,7 @@ fn direction(columns: &Bound<'_, PyDict>) -> PyResult<OneDirection> {
     Ok(link)
 }
 
-/// States out of a dictionary of columns; NaN is what was not told. Times are since `zero_ns`.
+/// States from a dictionary of columns; NaN for values that were not reported. Times are since `zero_ns`.
 fn states(columns: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(i64, StateRow)>> {
     let Some(columns) = columns else {
         return Ok(Vec::new());
@@ -277,7 +277,7 @@ fn states(columns: Option<&Bound<'_, PyDict>>) -> PyResult<Vec<(i64, StateRow)>>
     Ok(rows)
 }
 
-/// The rows with times since `zero_ns`; what was before is left out.
+/// The rows with times since `zero_ns`; earlier ones are excluded.
 fn since(rows: Vec<(i64, StateRow)>, zero_ns: i64, end_ns: u64) -> Vec<StateRow> {
     let timed = rows.into_iter().filter_map(|(time, mut row)| {
         row.time_ns = u64::try_from(time.checked_sub(zero_ns)?).ok()?;
@@ -286,8 +286,9 @@ fn since(rows: Vec<(i64, StateRow)>, zero_ns: i64, end_ns: u64) -> Vec<StateRow>
     timed.filter(|row| row.time_ns <= end_ns).collect()
 }
 
-/// Makes the record `out_dir` of a run whose packets were seen at both ends: `run_json` is `run.json` without what
-/// follows from the packets, `data` and `back` are their columns, `senders` the sampled states. Gives `run.json` as text.
+/// Makes the record `out_dir` of a run whose packets were seen at both ends: `run_json` is `run.json` without the
+/// members that follow from the packets, `data` and `back` are their columns, `senders` the sampled states. Returns
+/// `run.json` as text.
 #[pyfunction]
 pub(crate) fn import_packets(
     py: Python<'_>,
@@ -321,7 +322,7 @@ pub(crate) fn import_packets(
 }
 
 /// Makes the record `out_dir` of a run that was measured at one end: `run_json` as for `import_packets`, `bins` the
-/// columns of bins, `senders` the sampled states, both with times since the start. Gives `run.json` as text.
+/// columns of bins, `senders` the sampled states, both with times since the start. Returns `run.json` as text.
 #[pyfunction]
 pub(crate) fn import_bins(
     py: Python<'_>,
@@ -365,7 +366,9 @@ fn bin_rows(columns: &Bound<'_, PyDict>) -> PyResult<Vec<BinRow>> {
         .collect::<PyResult<_>>()?;
     let rows = flow.len();
     if backward.len() != rows || numbers.iter().any(|column| column.len() != rows) {
-        return Err(value_error("the columns of the bins are not of one length"));
+        return Err(value_error(
+            "the columns of the bins have different lengths",
+        ));
     }
     let row = |i: usize| {
         let arrived = numbers[3][i] > 0;

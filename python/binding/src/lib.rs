@@ -1,10 +1,10 @@
 //! The extension module `narrows._native`: simulate, read records, measure, verify.
 //!
-//! Few functions, each a thin layer over the core: documents go in and out as JSON text, series as
-//! numpy arrays, never a Python object per packet. The interpreter lock is released while Rust
-//! works. Bad data raises `ValueError`, trouble with files `OSError`, each with one sentence.
+//! Few functions, each a thin layer over the core: documents go in and out as JSON text, series as numpy arrays, never
+//! a Python object per packet. The interpreter lock is released while Rust works. Bad data raises `ValueError`,
+//! problems with files `OSError`, each with one sentence.
 #![forbid(unsafe_code)]
-// Arguments come by value from Python, errors by value from `map_err`.
+// Arguments are passed by value from Python, errors by value from `map_err`.
 #![allow(clippy::needless_pass_by_value)]
 
 mod batch;
@@ -68,14 +68,14 @@ fn version() -> &'static str {
     narrows_cell::VERSION
 }
 
-/// Everything that scenarios may name, as JSON.
+/// All entries that scenarios may name, as JSON.
 #[pyfunction]
 fn registry() -> String {
     narrows_cell::registry().to_string()
 }
 
-/// Why an element (JSON object, base units) cannot be built; `None` if it can. `files` has the
-/// contents of the files that it names, by their SHA-256.
+/// The reason why an element (JSON object, base units) cannot be built; `None` if it can. `files` has the contents of
+/// the files that it names, by their SHA-256.
 #[pyfunction]
 #[pyo3(signature = (element_json, files = None))]
 fn check_element(
@@ -93,14 +93,14 @@ fn check_element(
     }
     Ok(match narrows_net::check_element(&object, &setup) {
         Ok(()) => None,
-        // The caller knows the place and says it better.
+        // The caller knows the position and reports it better.
         Err(narrows_net::NetworkError::Build { error, .. }) => Some(error.to_string()),
         Err(error) => Some(error.to_string()),
     })
 }
 
-/// Why a scheme cannot be built with these parameters (JSON object, base units); `None` if it can. `files` has
-/// the contents of the files that they name, by their SHA-256.
+/// The reason why a scheme cannot be built with these parameters (JSON object, base units); `None` if it can. `files`
+/// has the contents of the files that they name, by their SHA-256.
 #[pyfunction]
 fn check_scheme(
     name: &str,
@@ -115,13 +115,13 @@ fn check_scheme(
     }
     Ok(match narrows_cell::check_scheme(name, &params, &contents) {
         Ok(()) => None,
-        // The caller knows the place and says it better.
+        // The caller knows the position and reports it better.
         Err(narrows_cell::CellError::Params { error, .. }) => Some(error.to_string()),
         Err(error) => Some(error.to_string()),
     })
 }
 
-/// What the congestion control in the content of a BPF object file calls itself.
+/// The name of the congestion control in the content of a BPF object file.
 #[pyfunction]
 fn bpf_object_name(content: &[u8]) -> PyResult<String> {
     let object = narrows_bpf_programs::Object::parse(content);
@@ -130,8 +130,8 @@ fn bpf_object_name(content: &[u8]) -> PyResult<String> {
     Ok(object.name().to_owned())
 }
 
-/// What bounds each flow of a cell (JSON text), as JSON: `flows` has the number of each flow and `by`, what bounds it
-/// as part of a sentence, or null; `refusal` says why the cell must not be simulated, or is null.
+/// The bounds of the flows of a cell (JSON text), as JSON: `flows` has the number of each flow and `by`, its bound as
+/// part of a sentence, or null; `refusal` says why the cell must not be simulated, or is null.
 #[pyfunction]
 fn bounds(cell_json: &str) -> PyResult<String> {
     let cell = narrows_cell::Cell::parse(cell_json).map_err(cell_error)?;
@@ -156,7 +156,7 @@ fn simulate(
     let folder = files_dir.unwrap_or_default();
     let load = |json: &serde_json::Value| narrows_cell::load_files(json, &folder);
     let cell = narrows_cell::Cell::parse_with(cell_json, load).map_err(cell_error)?;
-    // A signal (Ctrl-C) must not have to wait for the end of a long simulation.
+    // A signal (Ctrl-C) must not wait for the end of a long simulation.
     let mut interrupt: Option<PyErr> = None;
     let outcome = py.detach(|| {
         // The method's own name is not general enough in the lifetime.
@@ -188,8 +188,8 @@ fn measure(py: Python<'_>, cell_dir: PathBuf) -> PyResult<String> {
     })
 }
 
-/// Answers to questions about modes and values of senders in the record in `cell_dir`: a JSON list of
-/// questions, and one object for each with its `value` or why it is `absent`.
+/// Answers to questions about modes and values of senders in the record in `cell_dir`: a JSON list of questions, and
+/// one object for each with its `value` or the reason why it is `absent`.
 #[pyfunction(name = "states")]
 fn answer_states(py: Python<'_>, cell_dir: PathBuf, questions: &str) -> PyResult<String> {
     let questions: Vec<metrics::states::StateQuestion> = serde_json::from_str(questions)

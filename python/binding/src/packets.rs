@@ -1,4 +1,4 @@
-//! The packets of a record as columns, for questions that no metric answers.
+//! The packets of a record as columns, for analyses beyond the metrics.
 
 use crate::errors::record_error;
 use crate::open;
@@ -10,7 +10,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use std::path::PathBuf;
 
-/// One value per packet in each, in the order of entering.
+/// Columns with one value per packet, in the order of entering.
 #[derive(Default)]
 struct Columns {
     flow: Vec<u16>,
@@ -19,7 +19,7 @@ struct Columns {
     sent_ns: Vec<i64>,
     /// -1 for packets that did not arrive.
     arrived_ns: Vec<i64>,
-    /// 0 for them.
+    /// 0 for packets that did not arrive.
     late_ns: Vec<i64>,
 }
 

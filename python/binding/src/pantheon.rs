@@ -1,4 +1,4 @@
-//! Pantheon's logs into records and out of them.
+//! Conversion of Pantheon's logs into records and back.
 
 use crate::errors::{folder_error, record_error};
 use crate::open;
@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Logs {
-    /// Whether flaws end the reading and not the import.
+    /// True if flaws end reading but not the import.
     lenient: bool,
     data: Direction,
     ack: Option<Direction>,
@@ -39,14 +39,14 @@ struct Pair {
     flow: u16,
     egress: PathBuf,
     ingress: PathBuf,
-    /// To be added to the clock of the end that sent.
+    /// Offset to be added to the clock of the sending end.
     sender_offset_ns: i64,
-    /// To be added to the clock of the end that received.
+    /// Offset to be added to the clock of the receiving end.
     receiver_offset_ns: i64,
 }
 
 impl Logs {
-    /// Makes the run, with the names of the logs that it is made of.
+    /// Builds the run, with the names of its logs.
     fn make(
         &self,
         task: &mut Task,
@@ -67,7 +67,7 @@ impl Logs {
 }
 
 impl Direction {
-    /// What is wrong with the logs of this direction, at the first of them.
+    /// The error of the logs of this direction, reported at the first of them.
     fn error(&self, why: &NoRun) -> LogError {
         let file = self.files().first().map(|path| path.display().to_string());
         LogError::new(&file.unwrap_or_default(), 0, why.to_string())
@@ -122,7 +122,7 @@ impl Pair {
     }
 }
 
-/// Reads a log, which is a regular file: whatever else has its name might block, or never end.
+/// Reads a log, which must be a regular file: other kinds of files might block, or never end.
 fn load(path: &Path) -> Result<(String, Vec<u8>), LogError> {
     let name = path.display().to_string();
     match narrows_cell::read_regular(path) {
@@ -131,7 +131,7 @@ fn load(path: &Path) -> Result<(String, Vec<u8>), LogError> {
     }
 }
 
-/// What is said of a run whose log of the acknowledgements is none. The run is there without it.
+/// The reason for a run with an unusable log of the acknowledgements, which is imported without it.
 fn left_out(error: &LogError) -> Reason {
     Reason {
         severity: Severity::Degraded,
@@ -144,10 +144,9 @@ fn value_error(error: impl std::fmt::Display) -> PyErr {
     PyValueError::new_err(error.to_string())
 }
 
-/// Makes the record `out_dir` of one run (JSON object) out of its logs (JSON object with `lenient`,
-/// `data` and `ack`, each `{"merged": PATH}` or `{"raw": [{"flow", "egress", "ingress",
-/// "sender_offset_ns", "receiver_offset_ns"}]}`). Gives `run.json` as text; in its place the reason,
-/// as second, if the logs hold no run at all.
+/// Makes the record `out_dir` of one run (JSON object) from its logs (JSON object with `lenient`, `data` and `ack`,
+/// each `{"merged": PATH}` or `{"raw": [{"flow", "egress", "ingress", "sender_offset_ns", "receiver_offset_ns"}]}`).
+/// Returns `run.json` as text and, as second value instead, the reason if the logs contain no run at all.
 #[pyfunction]
 pub(crate) fn import_pantheon(
     py: Python<'_>,
@@ -192,10 +191,9 @@ pub(crate) fn import_pantheon(
     })
 }
 
-/// Writes the record in `cell_dir` as the merged logs of Pantheon's tunnel, its time zero at
-/// `base_ns` since 1970, or as the logs were that it was made of: the direction of the data to `data`, the
-/// other to `ack`, unless the run was imported without. Gives Pantheon's
-/// numbers as JSON: `statistics` and the `text` of its stats file, null if nothing arrived.
+/// Writes the record in `cell_dir` as the merged logs of Pantheon's tunnel, its time zero at `base_ns` since 1970, or
+/// as its original logs: the direction of the data to `data`, the other to `ack`, unless the run was imported without
+/// it. Returns Pantheon's numbers as JSON: `statistics` and the `text` of its stats file, null if no packet arrived.
 #[pyfunction]
 pub(crate) fn export_pantheon(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! What one element does to given packets: for the pictures of the reference, and for tests.
+//! The effect of one element on given packets: for the pictures of the reference, and for tests.
 
 use narrows_net::testing::TestPacket;
 use narrows_net::{Ecn, Files, Network, Outcomes, Plan};
@@ -10,11 +10,11 @@ use pyo3::types::PyDict;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// In the arrays: it did not happen.
+/// In the arrays: the event did not happen.
 const NEVER: i64 = -1;
 const MOST_PACKETS: usize = 10_000_000;
 
-/// What became of each packet, in the order of the packets; of copies, in the order of leaving.
+/// The fate of each packet, in the order of the packets; copies in the order of leaving.
 struct Fates {
     left_ns: Vec<i64>,
     dropped_ns: Vec<i64>,
@@ -26,10 +26,10 @@ struct Fates {
     copy_left_ns: Vec<i64>,
 }
 
-/// Sends packets through one element (JSON object as in a cell) and tells when each left
-/// (`left_ns`) or was dropped (`dropped_ns`, `reason`); -1 is never. Packets are given by time (ns,
-/// not falling), size, flow, ECN field, DSCP, and whether they are acknowledgements. `timeline` are
-/// changes of the element as in a cell; it is called `probe`.
+/// Sends packets through one element (JSON object as in a cell) and returns when each left
+/// (`left_ns`) or was dropped (`dropped_ns`, `reason`); -1 is never. Packets are described by time
+/// (ns, non-decreasing), size, flow, ECN field, DSCP, and whether they are acknowledgements.
+/// `timeline` are changes of the element as in a cell; it is called `probe`.
 #[pyfunction]
 #[pyo3(signature = (element_json, time_ns, size, flow, ecn, dscp, ack, seed = 1, timeline = "null", files = None))]
 #[allow(clippy::too_many_arguments)] // columns of one table
@@ -69,11 +69,11 @@ pub(crate) fn probe_element<'py>(
         ack.len(),
     ];
     if lengths.iter().any(|&length| length != times.len()) || times.len() > MOST_PACKETS {
-        let text = "the columns must have equal lengths of 10 million at most";
+        let text = "the columns must have equal lengths of at most 10 million";
         return Err(PyValueError::new_err(text));
     }
     if !times.is_sorted() {
-        return Err(PyValueError::new_err("the times must not fall"));
+        return Err(PyValueError::new_err("the times must not decrease"));
     }
     let packets: Vec<(Time, TestPacket)> = (0..times.len())
         .map(|index| {
@@ -134,7 +134,7 @@ fn play(mut network: Network<TestPacket>, packets: &[(Time, TestPacket)]) -> Fat
         settle(&mut network, at, &mut outcomes, &mut originals, count);
         network.push(at, packet, &mut outcomes);
     }
-    // Whatever has not left after a year never will.
+    // Packets that have not left after a year never will.
     let end = Time::from_ns(365 * 86_400 * 1_000_000_000);
     settle(&mut network, end, &mut outcomes, &mut originals, count);
     for drop in &outcomes.drops {
@@ -158,7 +158,7 @@ fn play(mut network: Network<TestPacket>, packets: &[(Time, TestPacket)]) -> Fat
     fates
 }
 
-/// Lets everything happen that is due by `at`, giving copies identities of their own.
+/// Processes all events due by `at`, and assigns separate identities to copies.
 fn settle(
     network: &mut Network<TestPacket>,
     at: Time,

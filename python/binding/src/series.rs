@@ -25,7 +25,7 @@ fn arrays<'py, K: IntoPyObject<'py>>(
     Ok(all)
 }
 
-/// What `of` reads from the record in a folder, without the interpreter's lock.
+/// Reads the record in a folder with `of`, without the interpreter's lock.
 fn read<T: Send>(
     py: Python<'_>,
     cell_dir: &Path,
@@ -103,8 +103,8 @@ pub(crate) fn state_series(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<
     Ok(all)
 }
 
-/// The frames of video as columns: `flow`, `frame`, `captured_s`, `bytes`, `key`, `discarded` (0 or 1),
-/// `arrived_s` (NaN if it was never whole).
+/// The frames of video as columns: `flow`, `frame`, `captured_s`, `bytes`, `key`, `discarded` (0 or 1), `arrived_s`
+/// (NaN if it was never complete).
 #[pyfunction]
 pub(crate) fn frames(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_, PyDict>> {
     arrays(py, read(py, &cell_dir, series::frames)?)
@@ -117,8 +117,8 @@ pub(crate) fn transfers(py: Python<'_>, cell_dir: PathBuf) -> PyResult<Bound<'_,
     arrays(py, read(py, &cell_dir, series::transfers)?)
 }
 
-/// What each bottleneck could carry in bins of `bin_ns`: `time_s`, and `elements` with an array of
-/// bit/s for each whose rate over time is known.
+/// The capacity of each bottleneck in bins of `bin_ns`: `time_s`, and `elements` with an array of bit/s for each whose
+/// rate over time is known.
 #[pyfunction]
 pub(crate) fn capacity_series(
     py: Python<'_>,

@@ -1,4 +1,4 @@
-//! Logs of the measuring tunnel, for what needs no record: times and sizes of arrivals.
+//! Logs of the measuring tunnel without a record: times and sizes of arrivals.
 
 use narrows_tunnel::log::{LogKind, decode};
 use numpy::PyArray1;
@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 type Column<'py> = Bound<'py, PyArray1<i64>>;
 
-/// What arrived at one end by its log at `path`: times of sending and of arrival in ns, each by the clock of its own end,
-/// and sizes of the IP packets in bytes; and what is wrong with the rest of the log, if anything is.
+/// The arrivals at one end from its log at `path`: times of sending and of arrival in ns, each by the clock of the
+/// respective end, and sizes of the IP packets in bytes; and the problem with the rest of the log, if any.
 #[pyfunction]
 #[allow(clippy::type_complexity)]
 pub(crate) fn tunnel_arrivals(
@@ -25,7 +25,7 @@ pub(crate) fn tunnel_arrivals(
         })
         .map_err(|error| PyOSError::new_err(format!("{}: {error}", path.display())))?;
     let column = |value: fn(&narrows_tunnel::log::TunnelLogRow) -> u64| {
-        // Clocks do not count for 292 years; a damaged log has failed its checksum.
+        // No clock counts 292 years, and a damaged log fails its checksum.
         let values = rows.iter().map(|row| value(row).cast_signed()).collect();
         PyArray1::from_vec(py, values)
     };
