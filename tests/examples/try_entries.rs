@@ -1,5 +1,5 @@
-//! Simulates one flow over a path made of entries of the registries, and tells what follows from them, as one line of
-//! JSON: `cargo run --release -p narrows-tests --example try_entries -- SCHEME QUEUE LINK RATE`.
+//! Simulates one flow over a path made of entries of the registries, and prints the results as one line of JSON: `cargo
+//! run --release -p narrows-tests --example try_entries -- SCHEME QUEUE LINK RATE`.
 
 use narrows_record::{StateRow, read, verify};
 use narrows_tests::{Dumbbell, measured};

@@ -4,11 +4,11 @@ use crate::fuzz::check_sentence;
 use narrows_formats::connections::{Relation, one_end, relation, views};
 use narrows_formats::pcapng;
 
-/// Largest distance of two times in a capture; all times are believed.
+/// Maximum difference of two times in a capture; all times are accepted.
 const MAX_SPAN_NS: i128 = 1 << 64;
 
-/// A capture: refused in one sentence, or read, split, measured, and matched with itself. The first byte chooses what is
-/// made of the rest: the file itself, or packets behind one of many link headers.
+/// A capture: rejected with one sentence, or read, split, measured, and matched with itself. The first byte selects the
+/// use of the rest: the file itself, or packets behind one of many link headers.
 ///
 /// # Panics
 /// When sums or times contradict each other.
@@ -50,7 +50,7 @@ pub fn captures(data: &[u8]) {
     }
 }
 
-/// Frames of up to 64 bytes behind a header that says which link type they have.
+/// Frames of up to 64 bytes behind a header with their link type.
 fn pcap(link: u8, mut rest: &[u8]) -> Vec<u8> {
     const LINKS: [u32; 8] = [1, 101, 0, 9, 105, 127, 113, 276];
     let mut file = Vec::new();

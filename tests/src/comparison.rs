@@ -1,20 +1,20 @@
 //! Tables that compare runs of one scheme with expected values: rows as data, a text for people, and a verdict.
 //!
-//! One rule for all values: what is found is within a tenth of what is expected, and half of the last digit to which
-//! that is printed. A value outside has a written reason and bounds of its own, on both sides. A reason for a value
-//! inside is wrong too: it is no longer needed.
+//! One rule for all values: a measured value is within a tenth of the expected one, plus half of the last printed
+//! digit. A value outside has a written reason and separate bounds on both sides. A reason for a value inside is an
+//! error too: it is no longer needed.
 
 use crate::single_flow::{Measure, Setup};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Widest line of a reason in a table.
+/// Maximum width of a line of a reason in a table.
 const COLUMNS: usize = 112;
 
 /// Parameter that varies within a row.
 #[derive(Clone, Debug)]
 pub enum Cases {
-    /// Nothing: there is no chance on the path or in the scheme.
+    /// None: neither the path nor the scheme is random.
     One,
     /// Seeds from 1; the value is the median.
     Seeds(u64),
@@ -52,7 +52,7 @@ impl Cases {
         }
     }
 
-    /// The value of the row, of sorted values of its cases.
+    /// The value of the row from the sorted values of its cases.
     fn one(&self, sorted: &[f64]) -> f64 {
         match self {
             Cases::RoundTrips(_) => sorted.iter().sum::<f64>() / sorted.len() as f64,
@@ -80,12 +80,12 @@ impl Cases {
 #[derive(Clone, Debug)]
 pub struct Expected {
     measure: Measure,
-    /// As it was printed: its last digit tells how well it is known.
+    /// As it was printed: its last digit shows its precision.
     printed: &'static str,
     why: Option<(&'static str, f64, f64)>,
 }
 
-/// Something that is expected to be as `printed` (`11.6`; `2.5e3` is known to a hundred).
+/// A measure that is expected to be as `printed` (`11.6`; `2.5e3` is known to a hundred).
 pub const fn is(measure: Measure, printed: &'static str) -> Expected {
     Expected {
         measure,
@@ -95,7 +95,7 @@ pub const fn is(measure: Measure, printed: &'static str) -> Expected {
 }
 
 impl Expected {
-    /// A value that is not as it was printed, but between `low` and `high`, and why.
+    /// A value that differs from the printed one and is between `low` and `high`, with the reason.
     #[must_use]
     pub const fn but(self, low: f64, high: f64, why: &'static str) -> Expected {
         Expected {
@@ -135,7 +135,7 @@ impl Expected {
     }
 }
 
-/// Some flows on one path, with what they are expected to do.
+/// Some flows on one path, with their expected values.
 #[derive(Clone, Debug)]
 pub struct Row {
     /// Schemes and path.
@@ -173,7 +173,7 @@ impl Row {
 /// A table: the name of its file, and its rows.
 pub type Table = (&'static str, Vec<Row>);
 
-/// A table as text, and what is wrong with its values.
+/// A table as text, and complaints about its values.
 pub type Outcome = (String, Vec<String>);
 
 /// Runs all rows of all tables, several at a time.
@@ -217,7 +217,7 @@ pub fn compare(tables: &[Table]) -> Vec<Outcome> {
     outcomes.collect()
 }
 
-/// The text of a table and its complaints, by what was found: for each row and case, all values.
+/// The text of a table and its complaints, from all values of each row and case.
 fn text(rows: &[Row], found: &[Vec<Vec<f64>>]) -> Outcome {
     let mut lines = vec![
         "Expected: a packet simulation of the published rules. Found: as each row says, and the least and greatest."

@@ -1,5 +1,5 @@
-//! Entries for fuzzers besides the trials of `narrows_net::testing::fuzz`: each function takes any
-//! bytes and panics when the code under test breaks its promise. Ordinary tests call them too.
+//! Entry points for fuzzers in addition to the trials of `narrows_net::testing::fuzz`: each function takes any bytes
+//! and panics if the code under test violates its contract. Ordinary tests call them too.
 
 use bytes::Bytes;
 use narrows_cell::Cell;
@@ -16,12 +16,12 @@ use narrows_units::{Span, Time};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// A refusal is a sentence that fits into a line.
+/// Checks that a rejection is a sentence that fits into a line.
 pub(crate) fn check_sentence(text: &str) {
     assert!(!text.is_empty() && !text.contains('\n'), "{text:?}");
 }
 
-/// A cell with something of everything.
+/// A cell with all kinds of members.
 fn rich_cell() -> Value {
     let bottleneck = |name: &str| {
         json!({"name": name, "kind": "bottleneck", "rate": {"kind": "square", "low": 1_000_000,
@@ -61,7 +61,7 @@ fn rich_cell() -> Value {
     })
 }
 
-/// Puts something else in the place of one value somewhere inside `json`.
+/// Replaces one value somewhere inside `json`.
 fn damage(json: &mut Value, dice: &mut Dice) {
     let children = match &*json {
         Value::Array(list) => list.len(),
@@ -98,8 +98,8 @@ fn damage(json: &mut Value, dice: &mut Dice) {
     };
 }
 
-/// The text of a cell: refused in one sentence, or a network that can be built. Odd bytes at the
-/// start mean the text itself, even ones changes of a cell with something of everything.
+/// The text of a cell: rejected with one sentence, or a network that can be built. An odd first byte means the text
+/// itself, an even one changes of a rich cell.
 ///
 /// # Panics
 /// When neither is the case.
@@ -122,7 +122,7 @@ pub fn cells(data: &[u8]) {
         Ok(cell) => match cell.network::<TestPacket>() {
             Err(error) => check_sentence(&error.to_string()),
             Ok(network) => {
-                // Figures of the record that are taken from any network.
+                // Values for the record that are computed for any network.
                 for stage in network.stages() {
                     if let Some(server) = stage.element.server() {
                         let _ = server.capacity(narrows_units::Time::ZERO, cell.duration);
@@ -135,7 +135,7 @@ pub fn cells(data: &[u8]) {
     }
 }
 
-/// A datagram of our transport: refused, or what is read can be written and read again.
+/// A datagram of our transport: rejected, or it can be written and read again.
 ///
 /// # Panics
 /// When neither is the case.
@@ -152,7 +152,7 @@ pub fn messages(data: &[u8]) {
     assert_eq!((read, again), (header, body));
 }
 
-/// Files of records and traces: refused in one sentence or read. The last bytes change a good file.
+/// Files of records and traces: rejected with one sentence or read. The last bytes modify a valid file.
 ///
 /// # Panics
 /// When neither is the case.
@@ -180,7 +180,7 @@ pub fn records(data: &[u8]) {
     say(StepSeries::read(file.into()).map(|steps| steps.values.len()));
 }
 
-/// A datagram of the tunnel: refused, or what is read can be written and read again.
+/// A datagram of the tunnel: rejected, or it can be written and read again.
 ///
 /// # Panics
 /// When neither is the case.
@@ -199,8 +199,8 @@ pub fn tunnel_datagrams(data: &[u8]) {
     assert_eq!(datagram::decode(&written), Ok((header, body)));
 }
 
-/// A caller who has the secret, and lies in everything that he says: the listener that he calls goes on,
-/// counts all that it gets, answers in datagrams of its own kind, and its logs can be read.
+/// A caller that has the secret but sends false messages: the listener continues, counts all that it receives, answers
+/// with valid datagrams, and its logs can be read.
 ///
 /// # Panics
 /// When that is not the case.
@@ -305,9 +305,9 @@ fn row(id: u64, sent: Time, arrived: Time, size: u32, content: Content) -> Tunne
 struct Liar {
     hello: Key,
     secret: Secret,
-    /// Nonces that he has called with and those that he was answered.
+    /// Nonces of its calls and of the answers.
     sessions: Vec<([u8; 16], [u8; 16])>,
-    /// What he is asked for, and where he was asked.
+    /// The request that it received, and from where.
     asked: Option<(Vec<u8>, SocketAddr)>,
     next_id: u64,
 }
@@ -323,10 +323,10 @@ impl Liar {
         }
     }
 
-    /// Something authentic that need not be true.
+    /// An authentic message that may be false.
     fn lie(&mut self, dice: &mut Dice, now: Time) -> (Vec<u8>, Option<SocketAddr>) {
         let mut out = Vec::new();
-        // What he is asked for, mostly from where he was asked.
+        // The requested answer, mostly from the requested address.
         if let Some((bytes, address)) = self.asked.take_if(|_| dice.percent(70)) {
             return (bytes, dice.percent(80).then_some(address));
         }
@@ -367,7 +367,7 @@ impl Liar {
             );
             return (out, None);
         }
-        // Mostly in the newest session, sometimes in one that is over.
+        // Mostly in the newest session, sometimes in an earlier one.
         let newest = self.sessions.len() - 1;
         let at = if dice.percent(90) {
             newest
@@ -376,9 +376,9 @@ impl Liar {
         };
         let (dialer, listener) = self.sessions[at];
         let key = Key::of_session(&self.secret, Sender::Dialer, &dialer, &listener);
-        // The number of a session is what its key makes of this word.
+        // The number of a session is derived from this word by its key.
         let number = u64::from_be_bytes(key.tag(b"number")) as u32 & 0x00ff_ffff;
-        // Packets and clock messages, seldom a farewell or a kind that does not exist.
+        // Packets and clock messages, rarely a closing message or an unknown kind.
         let kinds: &[u32] = if dice.percent(95) {
             &[5, 6]
         } else {
@@ -397,7 +397,7 @@ impl Liar {
         (out, None)
     }
 
-    /// Learns what the session will be, and what he is asked for.
+    /// Learns the session and the request.
     fn hear(&mut self, outgoing: &OutgoingDatagram, bytes: &[u8]) {
         let in_session = outgoing.in_session;
         let (header, body) = datagram::decode(bytes).expect("the listener writes datagrams");
@@ -448,8 +448,8 @@ impl Liar {
     }
 }
 
-/// Logs of the tunnel: read, or refused in one sentence with everything before the damage. Odd bytes
-/// at the start mean the file itself, even ones changes of a good file.
+/// Logs of the tunnel: read, or rejected with one sentence and all rows before the damage. An odd first byte means the
+/// file itself, an even one changes of a valid file.
 ///
 /// # Panics
 /// When that is not the case.
@@ -487,7 +487,7 @@ pub fn tunnel_logs(data: &[u8]) {
         check_sentence(&error.to_string());
     }
     if first % 2 == 0 {
-        // A checksum of 64 bits lets nothing through that chance has changed.
+        // A 64-bit checksum detects all random changes.
         assert!(whole.starts_with(&rows), "{result:?}");
     }
 }

@@ -61,7 +61,7 @@ impl Default for Dumbbell {
 /// A cell from its JSON; schemes that need a model find the examples.
 ///
 /// # Panics
-/// When it is refused.
+/// When it is rejected.
 pub fn cell(json: &Value) -> Cell {
     cell_with(json, example_files())
 }
@@ -82,7 +82,7 @@ fn schemes_files() -> Vec<(String, Vec<u8>)> {
     named.filter_map(with_content).collect()
 }
 
-/// Parameters without which `scheme` can't be built, in base units: mostly none.
+/// Parameters without which `scheme` cannot be built, in base units: mostly none.
 pub fn needed(scheme: &str) -> Value {
     match narrows_cc::schemes::find(scheme) {
         Some(scheme) if scheme.params.iter().any(|spec| spec.required) => {
@@ -135,7 +135,7 @@ impl Dumbbell {
     /// The cell.
     ///
     /// # Panics
-    /// When it is refused.
+    /// When it is rejected.
     pub fn cell(&self) -> Cell {
         cell(&self.json())
     }
@@ -225,7 +225,7 @@ impl Measured {
     }
 }
 
-/// Where the golden tables are.
+/// Folder of the golden tables.
 pub fn golden_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("golden")
 }

@@ -1,5 +1,5 @@
-//! A real-time scheme for tests of what carries such schemes. It is in no registry, and controls nothing: a frame
-//! of three packets every 40 ms, of which every tenth is thrown away, and a report for every packet.
+//! A real-time scheme for tests of the drivers of such schemes. It is unregistered and has no control: it sends a frame
+//! of three packets every 40 ms, of which every tenth is discarded, and a report for every packet.
 
 use narrows_cc::Fields;
 use narrows_media::{FrameArrived, FrameSent, Media, MediaReceiver, MediaSender, MediaSetup};
@@ -38,7 +38,7 @@ pub static METRONOME: Media = Media {
 
 /// Packets of a frame.
 pub const PARTS: u8 = 3;
-/// One frame in this many is thrown away.
+/// One frame in this many is discarded.
 pub const DISCARDED: u64 = 10;
 
 fn payload(setup: &MediaSetup) -> u16 {
@@ -50,7 +50,7 @@ struct Sender {
     length: u16,
     due: Time,
     frame: u64,
-    /// Next packet of the frame under way.
+    /// Next packet of the current frame.
     part: u8,
     captured: Time,
     /// When each packet was sent, by number.

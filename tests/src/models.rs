@@ -1,8 +1,8 @@
-//! Published models, where they are installed. The project ships none.
+//! Published models, if they are installed. The project ships none.
 //!
-//! They are looked for in the folder that `NARROWS_MODELS` names, else where `narrows models add` keeps them, under the
-//! names of `docs/guide/models.md`. A test skips what is not there and says so (`narrows_skips`); with `NARROWS_MODELS` somebody has asked for
-//! models, and a missing one is a failure.
+//! They are searched in the folder that `NARROWS_MODELS` names, otherwise where `narrows models add` stores them, under
+//! the names of `docs/guide/models.md`. A test skips missing models and reports that (`narrows_skips`); if
+//! `NARROWS_MODELS` is set, a missing one is a failure.
 
 use narrows_skips::skip;
 use narrows_units::Files;
@@ -22,7 +22,7 @@ pub fn files(content: &[u8]) -> Files {
     files
 }
 
-/// The folder, and whether it was asked for.
+/// The folder, and whether it was set explicitly.
 fn folder(variable: impl Fn(&str) -> Option<OsString>) -> (PathBuf, bool) {
     let folder = |name: &str| {
         variable(name)
@@ -37,10 +37,10 @@ fn folder(variable: impl Fn(&str) -> Option<OsString>) -> (PathBuf, bool) {
     (data.join("narrows/models"), false)
 }
 
-/// The content of the model called `name`; without it, the running test is skipped, or what it says of this model.
+/// The content of the model called `name`; without it, the running test, or its part about this model, is skipped.
 ///
 /// # Panics
-/// When it is missing in a folder that was asked for.
+/// When it is missing in a folder that was set explicitly.
 pub fn content(name: &str) -> Option<Vec<u8>> {
     let content = content_with(name, |name| std::env::var_os(name));
     if content.is_none() {
@@ -79,7 +79,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         assert_eq!(among(folder.path(), "XDG_DATA_HOME"), None);
         assert_eq!(among(folder.path(), "HOME"), None);
-        // A relative folder is none, as for the command.
+        // A relative folder is ignored, as by the command.
         assert_eq!(among("somewhere".as_ref(), "NARROWS_MODELS"), None);
     }
 

@@ -29,8 +29,8 @@ pub struct Part {
 }
 
 impl Part {
-    /// The part of `flow` between two times in seconds, on a path of a rate in Mbit/s and an RTT in ms that is
-    /// split evenly. Queueing delays leave out propagation and the packet's own time on the link.
+    /// The part of `flow` between two times in seconds, on a path of a rate in Mbit/s and an RTT in ms that is split
+    /// evenly. Queueing delays exclude propagation and the packet's serialisation time.
     ///
     /// # Panics
     /// When the record holds no packets of that time.

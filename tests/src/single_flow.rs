@@ -1,4 +1,4 @@
-//! Flows of one scheme on a path of one bottleneck, and what they did in a part of their time.
+//! Flows of one scheme on a path with one bottleneck, and their results in a part of the run.
 
 use crate::models::{self, content};
 use crate::{Dumbbell, recorded_with};
@@ -23,9 +23,9 @@ pub struct Setup {
     pub scheme: &'static str,
     /// Its profile; empty for its defaults.
     pub profile: &'static str,
-    /// Parameters besides those of the profile, in base units.
+    /// Parameters in addition to those of the profile, in base units.
     pub params: Value,
-    /// Size of its packets with all headers instead of what the profile says.
+    /// Size of its packets with all headers, overriding the profile.
     pub packet_size: Option<u32>,
     /// The published model it follows.
     pub model: Option<&'static str>,
@@ -33,9 +33,9 @@ pub struct Setup {
     pub mbps: f64,
     /// Round trip in ms, split evenly.
     pub rtt_ms: f64,
-    /// Buffer in packets; `None` for one without end.
+    /// Buffer in packets; `None` for an infinite one.
     pub buffer: Option<u64>,
-    /// Share of the packets that are lost by chance behind the bottleneck.
+    /// Share of the packets that are lost at random behind the bottleneck.
     pub loss: f64,
     /// When each flow starts, in seconds.
     pub starts: Vec<f64>,
@@ -48,7 +48,7 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// One flow over 12 Mbit/s and 40 ms with a buffer without end, for 30 s.
+    /// One flow over 12 Mbit/s and 40 ms with an infinite buffer, for 30 s.
     pub fn of(scheme: &'static str) -> Setup {
         Setup {
             scheme,
@@ -146,9 +146,9 @@ struct Arrival {
 pub struct Seen {
     setup: Setup,
     metrics: Value,
-    /// Of each flow, in the part that is measured.
+    /// Arrivals of each flow, in the measured part.
     arrivals: Vec<Vec<Arrival>>,
-    /// Of the first flow, in the whole run.
+    /// States of the first flow, in the whole run.
     states: Vec<StateRow>,
     /// Queueing delays in ms of the first flow's packets in the part, sorted.
     waits: Vec<f64>,
@@ -215,15 +215,15 @@ impl Seen {
 pub enum Measure {
     /// Bytes of IP that arrived, of one flow.
     Rate(usize),
-    /// Rate behind the bottleneck, before losses by chance.
+    /// Rate behind the bottleneck, before random losses.
     Carried,
     /// Payload that the receiver reported.
     Payload,
-    /// Rate of arrival without the headers of IP and UDP, before losses by chance.
+    /// Rate of arrival without the headers of IP and UDP, before random losses.
     Media,
     /// Target of a media source.
     Target,
-    /// Mean queueing delay of packets, without their own time on the link.
+    /// Mean queueing delay of packets, without their serialisation time.
     Mean,
     /// 95th percentile of the same.
     P95,
@@ -235,7 +235,7 @@ pub enum Measure {
     Dropped,
     /// Window at the end, in packets.
     Window,
-    /// Number of times that slow start begins again in the whole run.
+    /// Number of times that slow start restarts in the whole run.
     Restarts,
 }
 
@@ -268,7 +268,7 @@ impl Measure {
         let length_s = setup.part.1 - setup.part.0;
         let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
         let p95 = |values: &[f64]| values[(values.len() as f64 * 0.95) as usize];
-        // Nothing waits on the way back.
+        // The return path has no queueing delay.
         let round = setup.rtt_ms + 12.0 / setup.mbps;
         match self {
             Measure::Rate(flow) => seen.bits_per_packet_less(flow, 0.0),

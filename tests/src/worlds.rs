@@ -1,4 +1,4 @@
-//! Whole random cells, simulated: what fuzzers call besides `fuzz`.
+//! Simulates whole random cells: entry points for fuzzers in addition to `fuzz`.
 
 use crate::{needed, schemes_files};
 use narrows_cc::schemes;
@@ -9,23 +9,23 @@ use narrows_record::metrics;
 use narrows_units::Files;
 use serde_json::{Map, Value, json};
 
-/// Rates of bottlenecks and the length of a run keep it below this many packets, and with that its memory and its time:
-/// 10 Mbit/s for 3 s are 3,750 packets of 1500 bytes.
+/// Maximum rate of bottlenecks, which together with the length of a run limits its packets, memory and time: 10 Mbit/s
+/// for 3 s are 3,750 packets of 1500 bytes.
 const MOST_BPS: u64 = 10_000_000;
 const MOST_MS: u64 = 3_000;
 
-/// A random network of elements of all kinds, with random flows, as any bytes choose them: the run ends, its record is
-/// one that the verifier believes and that can be measured, and the same cell gives the same record again. Gives whether
-/// there was a run: bytes may also choose parameters that do not fit each other.
+/// A random network of elements of all kinds, with random flows, chosen by any bytes: the run ends, its record passes
+/// the verifier and can be measured, and the same cell results in the same record again. Returns whether there was a
+/// run: bytes may also choose parameters that contradict each other.
 ///
 /// # Panics
-/// When that is not so.
+/// When that is not the case.
 pub fn worlds(data: &[u8]) -> bool {
     let mut dice = Dice::bytes(data);
     let text = world(&mut dice);
     let cell = match Cell::parse_with(&text.to_string(), |_| Ok(files())) {
         Ok(cell) => cell,
-        // Of parameters that do not fit each other, and in one sentence.
+        // Because of contradictory parameters, with one sentence.
         Err(error) => {
             let said = error.to_string();
             assert!(!said.is_empty() && !said.contains('\n'), "{said:?}");
@@ -39,7 +39,7 @@ pub fn worlds(data: &[u8]) -> bool {
     !first.is_empty()
 }
 
-/// The record's files by their names, after everything that is asked of it.
+/// The record's files by name, after all checks.
 fn simulated(cell: &Cell, text: &Value) -> Vec<(String, Vec<u8>)> {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let out = folder.path().join("cell");

@@ -1,6 +1,6 @@
 //! Adding a scheme, a queue, a link element, a rate or a metric touches one file and one line, and adding a column of
-//! states one line: done here, in a copy of the workspace. What follows from it (conformance kit, registry, simulation,
-//! verifier) is not told of what is new.
+//! states one line: done here, in a copy of the workspace. All users of the registries (conformance kit, registry,
+//! simulation, verifier) stay unchanged.
 
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// For compiling the copy on a busy machine; a minute is usual, and nothing to do is quick.
+/// Limit for compiling the copy on a busy machine; usually it takes a minute, and less without changes.
 const LIMIT: Duration = Duration::from_mins(25);
 
-/// A scheme that allows nothing after the first loss: no flow would ever get anywhere.
+/// A scheme that allows no data after the first loss: flows make no progress.
 const STUCK: &str = r#"//! Stuck: nothing after a loss.
 //!
 //! Provenance: this test. Deviations: none.
@@ -67,8 +67,8 @@ fn copy() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("adding")
 }
 
-/// Where the crates are in the copy. Cargo knows a crate by its path in the workspace: under the
-/// same paths, what is compiled here would be taken for our own.
+/// Folder of the crates in the copy. Cargo identifies a crate by its path in the workspace: under the same paths,
+/// crates compiled here would be mistaken for the original ones.
 const INSIDE: &str = "copied";
 
 /// All sources of the workspace by their paths in the copy.
@@ -92,8 +92,8 @@ fn sources() -> BTreeMap<PathBuf, Vec<u8>> {
     files
 }
 
-/// A part of the manifest: the copies of our crates run for seconds only, and to make them fast would take longer. What
-/// comes from elsewhere stays as it is, or it would be compiled anew.
+/// A part of the manifest: the copies of our crates run for seconds only, so that optimising them would take longer.
+/// Dependencies keep their settings, to avoid recompiling them.
 fn quick(member: &str) -> String {
     let manifest = fs::read_to_string(root().join(member).join("Cargo.toml")).unwrap();
     let (_, name) = manifest.split_once("\nname = \"").unwrap();
@@ -120,11 +120,11 @@ fn gather(folder: &Path, files: &mut BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// One file and one line more.
+/// One additional file and line.
 struct Addition {
     /// The file with the list, from the root of the workspace.
     list: &'static str,
-    /// A line of it, and what is added behind that.
+    /// A line of it, and the text that is added behind that.
     behind: &'static str,
     line: &'static str,
     /// The new file and its content, if there is one.
@@ -157,7 +157,7 @@ impl Addition {
     }
 }
 
-/// Copies of known entries, which must do what these do, and a column.
+/// Copies of known entries, which must behave identically, and a column.
 fn additions() -> Vec<Addition> {
     let copy = Addition::copy_of;
     vec![
@@ -200,7 +200,7 @@ fn additions() -> Vec<Addition> {
     ]
 }
 
-/// Copies the workspace with what is added.
+/// Copies the workspace with the additions.
 fn prepare(additions: &[Addition]) {
     let mut files = sources();
     for added in additions {
@@ -223,7 +223,7 @@ fn prepare(additions: &[Addition]) {
     clear(&copy().join(INSIDE), &files);
     for (path, content) in files {
         let place = copy().join(path);
-        // The time of a file tells cargo whether to compile it.
+        // Cargo decides by the time of a file whether to compile it.
         if fs::read(&place).is_ok_and(|old| old == content) {
             continue;
         }
@@ -232,7 +232,7 @@ fn prepare(additions: &[Addition]) {
     }
 }
 
-/// Removes from `folder` of the copy what is no longer in the workspace: cargo would still find it.
+/// Removes files from `folder` of the copy that are no longer in the workspace: cargo would still find them.
 fn clear(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;
@@ -247,8 +247,8 @@ fn clear(folder: &Path, files: &BTreeMap<PathBuf, Vec<u8>>) {
     }
 }
 
-/// Runs cargo in the copy on all crates at once, so that what comes from elsewhere is compiled as
-/// it already is. The results go where ours are.
+/// Runs cargo in the copy on all crates at once, so that dependencies are compiled with the same features. The results
+/// go to the shared target folder.
 fn cargo(what: &[&str], program: &[&str]) -> Output {
     let [said, told] = ["stdout.txt", "stderr.txt"].map(|name| copy().join(name));
     let mut child = Command::new(env!("CARGO"))
@@ -284,7 +284,7 @@ fn cargo(what: &[&str], program: &[&str]) -> Output {
     }
 }
 
-/// What the example `try_entries` of the copy says of a scheme, a queue, a link element and a rate.
+/// The output of the copy's example `try_entries` for a scheme, a queue, a link element and a rate.
 fn tried(names: [&str; 4]) -> Value {
     let example = target().join("release/examples/try_entries");
     let output = Command::new(example).args(names).output().unwrap();
@@ -317,12 +317,12 @@ fn adding_an_entry_touches_one_file_and_one_line() {
         added["metrics"]["added_bps"],
         added["metrics"]["throughput_bps"]
     );
-    // The verifier checks as much as of the others.
+    // The verifier checks as much as for the others.
     assert_eq!(added["findings"], known["findings"]);
     assert_eq!(added["findings"]["ok"], true, "{added}");
     assert!(added["states"].as_u64() > Some(100));
     assert_eq!(added["columns"][1], "added_bytes");
-    // Of the rate it asks the record, where the cell alone does not tell.
+    // The rate comes from the record, as it does not follow from the cell alone.
     let rate = tried(["reno", "droptail", "gilbert", "added"]);
     assert_eq!(rate["rates"]["name"], "added");
     assert_eq!(rate["findings"]["ok"], true, "{rate}");
@@ -330,7 +330,7 @@ fn adding_an_entry_touches_one_file_and_one_line() {
         rate["metrics"]["throughput_bps"],
         known["metrics"]["throughput_bps"]
     );
-    // The kit is not told of a scheme either that breaks its rules.
+    // The kit also detects a new scheme that violates its rules.
     additions[0].file.as_mut().unwrap().1 = STUCK.to_owned();
     prepare(&additions);
     let kit = cargo(&["test"], &["--test", "conformance"]);

@@ -1,22 +1,22 @@
-//! Tests that could not look at anything say so.
+//! Reports tests that were skipped.
 //!
-//! Rust's test harness knows no test that finds out while it runs that it can't be run: without the rights, the programs
-//! or the files that it needs, it returns early and counts as passed. Such a test calls [`skip`] before it returns. That
-//! is noted in the file that `NARROWS_SKIPS` names, which `make test` sums up at its end; and where `CI` is `true`, it is
-//! a failure unless `tests/may-skip.txt` lists the test with the reason why nobody can do anything about it.
+//! Rust's test harness does not support tests that are skipped at run time: without the privileges, programs or files
+//! that it needs, a test returns early and counts as passed. Such a test calls [`skip`] before it returns. The call is
+//! recorded in the file that `NARROWS_SKIPS` names, which `make test` summarises at its end; if `CI` is `true`, it is a
+//! failure unless `tests/may-skip.txt` lists the test with the reason why it cannot run.
 
 use std::fmt::Display;
 use std::io::Write;
 use std::path::Path;
 
-/// What may be skipped where everything is said to be there.
+/// Tests that may be skipped even in a complete environment.
 const LIST: &str = include_str!("../../may-skip.txt");
 
-/// Notes that the running test is skipped, and why: a clause. (Only the harness's threads know the name of their test:
-/// call this on the thread of the test.)
+/// Records that the running test is skipped, and why: a clause. (Only the harness's threads know the name of their
+/// test: call this on the thread of the test.)
 ///
 /// # Panics
-/// Where `CI` is `true` and the test is not listed in `tests/may-skip.txt`.
+/// If `CI` is `true` and the test is not listed in `tests/may-skip.txt`.
 pub fn skip(why: impl Display) {
     let ci = std::env::var_os("CI").is_some_and(|value| value == "true");
     let file = std::env::var_os("NARROWS_SKIPS");
@@ -57,11 +57,11 @@ fn may_skip(list: &str, test: &str) -> bool {
 
 /// Package and test, as in `narrows-agent::emulate::an_ordinary_user_can_emulate`.
 fn name() -> String {
-    // Cargo tells a test program its package; who starts one by hand gets the program's name.
+    // Cargo passes the package to a test program; without cargo, use the program's name.
     let program = std::env::args().next().unwrap_or_default();
     let package = std::env::var("CARGO_PKG_NAME").unwrap_or(program);
     let thread = std::thread::current();
-    // With a single thread the harness runs tests on its own.
+    // With a single thread the harness runs tests on its main thread.
     match thread.name() {
         Some(test) if test != "main" => format!("{package}::{test}"),
         _ => package,

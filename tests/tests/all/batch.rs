@@ -1,5 +1,5 @@
-//! Cells that are measured in memory: the same numbers, verdicts and findings as through a record on disk, whatever
-//! the scheme, the network and the kind of record; limits that hold; no memory that stays.
+//! Cells that are measured in memory: the same numbers, verdicts and findings as through a record on disk, for all
+//! schemes, networks and kinds of records; limits are kept; memory is released.
 
 use narrows_cell::Cell;
 use narrows_sim::{CellFailure, Limits, Summary, summarise};
@@ -16,7 +16,7 @@ fn in_memory(cell: &Cell) -> Summary {
     summarise(cell, &FREE).expect("the cell runs")
 }
 
-/// Asserts that a cell comes out the same on both ways, to the last bit.
+/// Asserts that a cell has the same results both ways, to the last bit.
 fn same(json: &Value) {
     let (written, _) = measured(json);
     let kept = in_memory(&cell(json));

@@ -1,4 +1,4 @@
-//! What BBR's versions must do on simulated paths by their own rules.
+//! Behaviour of BBR's versions on simulated paths that follows from their rules.
 
 use narrows_tests::Dumbbell;
 
@@ -11,15 +11,15 @@ fn share(scheme: &'static str, loss: f64) -> f64 {
         ..Dumbbell::default()
     }
     .measure();
-    // Of what the link could bring to the other side of the loss.
+    // Relative to the rate of the link behind the loss.
     run.get("1", "throughput_bps") / (20e6 * (1.0 - loss))
 }
 
 #[test]
 fn alone_it_uses_the_link_but_for_margin_and_probe_rtt() {
     for (scheme, low, high) in [
-        // 1 % below the bandwidth, and 200 ms of 10 s with four packets: 0.99 x 0.98 = 0.970. The probes
-        // fill some of the margin.
+        // 1 % below the bandwidth, and 200 ms of 10 s with four packets: 0.99 x 0.98 = 0.970. The probes use some of
+        // the margin.
         ("bbr1", 0.965, 0.99),
         // Half the rate for 200 ms of 5 s costs 2 %.
         ("bbr3", 0.95, 0.99),
@@ -52,7 +52,7 @@ fn version_1_alone_queues_a_quarter_of_the_product_in_one_phase_of_eight() {
     // acknowledgement: 9 x 0.6 ms), and the packet's own time.
     let p99 = run.get("all", "queueing_delay_p99_ns") / 1e6;
     assert!(p99 < 10.0 + 9.0 * 0.6 + 0.6 + 4.0, "{p99}");
-    // Most of the time nothing is queued: phases at the bandwidth stay one percent below it.
+    // Most of the time the queue is empty: phases at the bandwidth stay one percent below it.
     let p50 = run.get("all", "queueing_delay_p50_ns") / 1e6;
     assert!(p50 < 5.0, "{p50}");
 }
@@ -81,7 +81,7 @@ fn random_loss_does_not_matter_to_version_1_below_a_fifth() {
         let used = share("bbr1", loss);
         assert!(used > least, "loss {loss}: {used}");
     }
-    // The probe's quarter more can't make up for what is lost any more: 1 - 1/1.25 is a fifth.
+    // The probe's additional quarter can no longer compensate the losses: 1 - 1/1.25 is a fifth.
     let used = share("bbr1", 0.3);
     assert!(used < 0.5, "{used}");
 }

@@ -9,8 +9,8 @@ const MS: u64 = 1_000_000;
 /// Round-trip time.
 const RTT: u64 = 100 * MS;
 const ROUNDS: u64 = 100;
-/// Most packets that may arrive within a round trip. Slow start goes on until the first loss, before which 1 /
-/// MIN_LOSS packets arrive in the mean; once in e^10 runs it is ten times as many.
+/// Maximum number of packets that may arrive within a round trip. Slow start continues until the first loss, before
+/// which 1 / MIN_LOSS packets arrive on average; once in e^10 runs it is ten times as many.
 const MOST: f64 = 10.0 / MIN_LOSS;
 
 fn cell(scheme: &str, loss: &Value) -> Cell {
@@ -24,7 +24,7 @@ fn cell(scheme: &str, loss: &Value) -> Cell {
     Cell::parse(&cell.to_string()).unwrap_or_else(|error| panic!("{scheme}: {error}"))
 }
 
-/// The most packets that arrive within a round trip; given up as soon as that is beyond all bounds.
+/// The maximum number of packets that arrive within a round trip; aborted as soon as that is beyond all bounds.
 fn peak(cell: &Cell) -> u64 {
     let mut world = World::new(cell).unwrap();
     let (mut peak, mut before) = (0, 0);

@@ -1,5 +1,4 @@
-//! Copa in simulated worlds: its promises about the queue, losses and company. What flows come to on simple paths is in
-//! `single_flows`.
+//! Copa in simulated worlds: queue, losses and competition. Results of flows on simple paths are in `single_flows`.
 
 use narrows_record::{Record, StateRow, read};
 use narrows_tests::part::{BITS, Part, delays};
@@ -67,8 +66,8 @@ fn the_queue_touches_empty_in_every_cycle() {
         for (low, high) in lowest.iter().zip(&highest) {
             assert!(*low < 0.1 * top, "delta {delta}: {low} of {high} ms");
         }
-        // Four round trips are looked back on, of a cycle of five: now and then it takes itself for a competitor, which
-        // at once shows it an empty queue.
+        // Its window covers four round trips of a cycle of five: occasionally it mistakes itself for a competitor,
+        // which immediately leads to an empty queue.
         let late = states(&record)
             .into_iter()
             .filter(|row| row.time_ns > 10_000_000_000);
@@ -119,14 +118,14 @@ fn losses_and_short_buffers_cost_little() {
         let part = Part::of(&record, 1, (12.0, 40.0), (15.0, 30.0));
         (part.mbps, 100.0 * run.get("1", "loss_ratio"))
     };
-    // In a simulation of the published rules 1 % of losses by chance leave 11.8 of 12 Mbit/s. That rate counts what is sent; what is
-    // lost does not arrive here.
+    // In a simulation of the published rules 1 % of random losses leave 11.8 of 12 Mbit/s. That rate counts sent data;
+    // lost packets do not arrive here.
     let (mbps, _) = flow(0.5, 0.01, None);
     assert!(close(mbps / 0.99, 11.8, 0.1), "{mbps}");
     // A queue of 20 packets holds the five of delta 0.5, and not the 25 of delta 0.1: 5 % are lost there, and 11.8 Mbit/s carried.
     let (mbps, lost) = flow(0.5, 0.0, Some(20));
     assert!(close(mbps, 12.0, 0.1) && lost < 0.5, "{mbps} {lost}");
-    // Starts within a second, and a constant delta, move the loss by half a percent at most: it rounds to 5 %.
+    // Starts within a second, and a constant delta, change the loss by half a percent at most: it rounds to 5 %.
     let (mbps, lost) = flow(0.1, 0.0, Some(20));
     assert!(
         close(mbps, 11.8, 0.1) && (4.5..5.5).contains(&lost),
@@ -134,7 +133,7 @@ fn losses_and_short_buffers_cost_little() {
     );
 }
 
-/// Copa for 60 s, and Cubic beside it from 10 to 40 s, with a buffer of two products.
+/// Copa for 60 s, with a Cubic flow from 10 to 40 s, with a buffer of two products.
 fn beside_cubic(mode: &str) -> Record {
     let mut cell = Dumbbell {
         mbps: 24.0,
@@ -161,8 +160,8 @@ fn beside_cubic_it_competes_and_alone_it_does_not() {
         let modes: Vec<&str> = rows.filter_map(|row| row.mode.as_deref()).collect();
         modes.iter().filter(|mode| **mode == "competitive").count() as f64 / modes.len() as f64
     };
-    // Alone; four round trips are enough to notice the other, and that it is gone; Cubic's queue is empty for a
-    // moment now and then.
+    // Alone; four round trips suffice to detect the start and the end of the other flow; Cubic's queue is occasionally
+    // empty for a moment.
     assert!(share(5, 10) < 0.01, "{}", share(5, 10));
     assert!(share(12, 40) > 0.8, "{}", share(12, 40));
     assert!(share(45, 60) < 0.01, "{}", share(45, 60));
@@ -175,7 +174,8 @@ fn beside_cubic_it_competes_and_alone_it_does_not() {
     );
 }
 
-/// The share of the last 40 of 60 s in which it takes itself for a competitor, and the mean queue in packets times delta.
+/// The share of the last 40 of 60 s in which it mistakes itself for a competitor, and the mean queue in packets times
+/// delta.
 fn alone(mbps: f64, rtt_ms: f64, params: &Value) -> (f64, f64) {
     let record = record(&with(infinite("copa", mbps, rtt_ms, 60.0), params));
     let late = states(&record)
@@ -191,9 +191,9 @@ fn alone(mbps: f64, rtt_ms: f64, params: &Value) -> (f64, f64) {
     )
 }
 
-/// A packet simulation of the reference's rules, written for this comparison alone, does the same: 45 to 100 % of the time,
-/// and 14 to 95 times 1/delta packets. The queue's period is five round trips of those that it has itself made longer, and
-/// four are looked back on; with every one that goes by 1/delta grows by one, and no loss ever halves it.
+/// A packet simulation of the reference's rules, written for this comparison alone, does the same: 45 to 100 % of the
+/// time, and 14 to 95 times 1/delta packets. The queue's period is five round trips, which it has lengthened itself,
+/// while its window covers four; every further round trip increases 1/delta by one, and no loss ever halves it.
 #[test]
 fn alone_on_a_small_product_it_takes_itself_for_a_competitor() {
     for (delta, mbps, rtt_ms) in [
@@ -240,9 +240,9 @@ fn the_program_of_early_2018_leaves_its_first_window() {
     }
 }
 
-/// The program of d0153f8 itself, between hosts with nothing else to do: 10.86 Mbit/s, and 37.9 ms as the 95th percentile of
-/// the queueing delay. Which of its rules decides: a full window's next packet waits a whole space after the
-/// acknowledgement (with it at once it is 11.5 Mbit/s and 31 ms).
+/// The program of d0153f8 itself, between otherwise idle hosts: 10.86 Mbit/s, and 37.9 ms as the 95th percentile of the
+/// queueing delay. The decisive rule is that the next packet of a full window waits a whole interval after the
+/// acknowledgement (sent immediately, the results are 11.5 Mbit/s and 31 ms).
 #[test]
 fn as_pantheon_ran_it_it_swings_as_the_program_does() {
     let profile = profile("copa", "pantheon");
@@ -254,7 +254,8 @@ fn as_pantheon_ran_it_it_swings_as_the_program_does() {
         run.get("1", "throughput_bps") / 1e6,
         run.get("1", "queueing_delay_p95_ns") / 1e6,
     );
-    // Round trips and starts that differ a little give 10.7 to 10.9 Mbit/s and 37.5 to 38 ms; the other way to send is outside.
+    // Slightly different round trips and starts result in 10.7 to 10.9 Mbit/s and 37.5 to 38 ms; sending immediately is
+    // outside.
     assert!((mbps / 10.86 - 1.0).abs() < 0.03, "{mbps}");
     assert!((p95_ms - 37.9).abs() < 2.0, "{p95_ms}");
 }

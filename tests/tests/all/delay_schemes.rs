@@ -1,5 +1,4 @@
-//! Schemes that listen to delay, in simulated worlds: what their papers promise of queues, windows and
-//! neighbours.
+//! Delay-based schemes in simulated worlds: claims of their papers about queues, windows and competing flows.
 
 use narrows_record::Verdict;
 use narrows_record::series::{self, QueueSeries, StateSeries};
@@ -10,7 +9,7 @@ use serde_json::{Value, json};
 /// Payload of a full packet of 1500 bytes.
 const PAYLOAD: f64 = 1448.0;
 
-/// What a run left behind.
+/// Results of a run.
 struct World {
     queue: QueueSeries,
     states: Vec<StateSeries>,
@@ -47,12 +46,12 @@ impl World {
         }
     }
 
-    /// Mean number of packets waiting from `from_s` on.
+    /// Mean number of packets waiting from `from_s`.
     fn queued(&self, from_s: f64) -> f64 {
         mean(&self.queue.time_s, &self.queue.backlog_packets, from_s)
     }
 
-    /// Windows of the first flow in packets, from `from_s` on.
+    /// Windows of the first flow in packets, from `from_s`.
     fn windows(&self, from_s: f64) -> Vec<f64> {
         let state = &self.states[0];
         let column = &state
@@ -67,7 +66,7 @@ impl World {
             .collect()
     }
 
-    /// Mean window of the first flow in packets, from `from_s` on.
+    /// Mean window of the first flow in packets, from `from_s`.
     fn window(&self, from_s: f64) -> f64 {
         let windows = self.windows(from_s);
         windows.iter().sum::<f64>() / windows.len() as f64
@@ -104,7 +103,7 @@ fn aimd(a: f64, b: f64, every: u64) -> f64 {
     (a * (2.0 - b) * every as f64 / (2.0 * b)).sqrt()
 }
 
-/// The same when the window also stands still for one round trip after each loss, while it is repaired.
+/// The same if the window is also constant for one round trip after each loss, during the repair.
 fn aimd_with_repair(a: f64, b: f64, every: u64) -> f64 {
     // Packets of a cycle: b W/a round trips from (1 - b) W to W, and one at (1 - b) W.
     let (square, linear) = (b * (2.0 - b) / (2.0 * a), 1.0 - b);
@@ -148,7 +147,7 @@ fn vegas_keeps_alpha_to_beta_packets_queued() {
         );
         let fair = 48e6 * PAYLOAD / 1500.0 / flows;
         for goodput in world.goodput_bps {
-            // What slow start does not use in 60 s, and a packet of backlog more or less.
+            // Tolerance for the capacity unused by slow start in 60 s, and for a packet of backlog more or less.
             assert!((goodput / fair - 1.0).abs() < 0.03, "{goodput} of {fair}");
         }
     }
@@ -156,8 +155,8 @@ fn vegas_keeps_alpha_to_beta_packets_queued() {
 
 #[test]
 fn a_late_vegas_flow_takes_the_queue_for_the_path() {
-    // The known flaw: the base RTT of the second flow contains the queue of the first, so that it
-    // keeps its two to four packets on top, and gets more.
+    // The known flaw: the base RTT of the second flow contains the queue of the first, so that it keeps its two to four
+    // packets in addition, and obtains more.
     let cell = Dumbbell {
         interval_s: 20.0,
         ..path(vec!["vegas"; 2], 48.0, 4.0, 60.0)
@@ -206,7 +205,7 @@ fn yeah_takes_the_queue_out_before_it_is_lost() {
         .filter(|(time, _)| **time >= 20.0)
         .map(|(_, q)| *q)
         .fold(0.0, f64::max);
-    // The round that is judged is over by then, and Scalable adds 9 packets in each.
+    // The decision is made after the round, and Scalable adds 9 packets per round.
     assert!((80.0..=80.0 + 3.0 * 9.0).contains(&largest), "{largest}");
     let queued = world.queued(20.0);
     assert!((10.0..80.0).contains(&queued), "{queued}");
@@ -218,8 +217,8 @@ fn veno_keeps_more_after_random_losses() {
     for (every, seconds) in [(1_000, 200.0), (10_000, 300.0)] {
         let window = World::of(&lossy("veno", every, seconds)).window(seconds / 2.0);
         let law = aimd_with_repair(1.0, 0.2, every);
-        // Windows are whole packets, half a packet below the line on average, and what was counted
-        // towards the next one is lost with each reduction.
+        // Windows are whole packets, half a packet below the line on average, and the credit for the next one is lost
+        // with each reduction.
         assert!(
             (window - law + 0.5).abs() < 0.025 * law,
             "{every}: {window} instead of {law}"
@@ -244,7 +243,7 @@ fn illinois_is_aimd_10_while_the_queue_is_empty() {
             "{every}: {window} instead of {law}"
         );
         if every > 1_000 {
-            // 8.66/sqrt(p); at 1e-3 a cycle has four round trips, of which one is the repair.
+            // 8.66/sqrt(p); at 1e-3 a cycle has four round trips, one of which is the repair.
             let law = aimd(10.0, 0.125, every);
             assert!(
                 (window / law - 1.0).abs() < 0.05,
@@ -338,12 +337,12 @@ fn westwood_takes_a_full_queue_out_of_its_window() {
 #[test]
 fn lp_alone_fills_the_link_as_far_as_its_threshold_lets_it() {
     let full = 12e6 * PAYLOAD / 1500.0;
-    // 15 % of a buffer of 8 BDP are more than one BDP: half the window still fills the link. The rest is
-    // slow start and the repair of what it lost.
+    // 15 % of a buffer of 8 BDP are more than one BDP: half the window still fills the link. The rest is slow start and
+    // the repair of its losses.
     let alone = World::of(&path(vec!["lp"], 12.0, 8.0, 120.0).json()).goodput_bps[0];
     assert!(alone / full > 0.98, "{}", alone / full);
-    // With 1 BDP (40 packets, 41 with the one in service) the window swings between 24 and 48: three
-    // round trips at 24, 17 up to 41, 7 to 48 with the link full: 82 % of the link.
+    // With 1 BDP (40 packets, 41 with the one in service) the window oscillates between 24 and 48: three round trips at
+    // 24, 17 up to 41, 7 to 48 with the link full: 82 % of the link.
     let alone = World::of(&path(vec!["lp"], 12.0, 1.0, 120.0).json()).goodput_bps[0];
     assert!((alone / full - 0.82).abs() < 0.03, "{}", alone / full);
 }
@@ -374,7 +373,7 @@ fn lp_leaves_the_link_to_reno() {
 
 #[test]
 fn utp_alone_grows_by_3000_bytes_per_round_trip_from_the_start() {
-    // Its slow start is no exponential one: 24 000 bits per RTT of 50 ms are 9.6 Mbit/s per second, of payload.
+    // Its slow start is not exponential: 24 000 bits per RTT of 50 ms are 9.6 Mbit/s per second, of payload.
     let path = (100.0, 50.0);
     let cell = Dumbbell {
         mbps: path.0,
@@ -390,15 +389,15 @@ fn utp_alone_grows_by_3000_bytes_per_round_trip_from_the_start() {
     };
     let ramp = (rate(7.5) - rate(1.0)) / 6.5;
     println!("utp: {ramp} Mbit/s per s");
-    // What is acknowledged counts as a part of the window of now, which has grown since: 3000 bytes of 60 to 450 kB. And
-    // windows are cut to whole packets, 0.23 Mbit/s at either end.
+    // Acknowledged bytes count as a part of the current window, which has grown since: 3000 bytes of 60 to 450 kB. And
+    // windows are rounded down to whole packets, 0.23 Mbit/s at either end.
     assert!((ramp / 9.6 - 1.0).abs() < 0.05, "{ramp}");
 }
 
-// The program (libutp b3465b9, as the Pantheon of Congestion Control runs it), 30 s on a calm machine: 11.05 Mbit/s of 12 at
-// 40 ms with 60 kB, 34.9 of 50 at 80 ms with 250 kB, where an overflow makes it fall to 20. It halves twice, as the second hole
-// is found a round trip after the first. Within 7 %, two runs of the program being equal to 0.1 %: sizes of
-// packets, the start and the hosts differ.
+// The program (libutp b3465b9, as the Pantheon of Congestion Control runs it), 30 s on a calm machine: 11.05 Mbit/s of
+// 12 at 40 ms with 60 kB, 34.9 of 50 at 80 ms with 250 kB, where an overflow makes it fall to 20. It halves twice, as
+// the second gap is detected a round trip after the first. Within 7 %, while two runs of the program differ by 0.1 %:
+// packet sizes, the start and the hosts differ.
 #[test]
 fn utp_is_as_slow_after_an_overflow_as_the_program() {
     for (mbps, rtt_ms, buffer_bdp, program) in [(12.0, 40.0, 1.0, 11.05), (50.0, 80.0, 0.5, 34.9)] {

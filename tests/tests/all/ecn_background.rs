@@ -1,5 +1,4 @@
-//! What schemes that follow marks and schemes that stay in the background do in whole simulated worlds,
-//! against their closed forms.
+//! ECN-based and background schemes in whole simulated worlds, compared with their closed forms.
 
 use narrows_record::{QueueRow, StateRow, TraceRow, read};
 use narrows_tests::{Dumbbell, Measured, measured};
@@ -32,14 +31,14 @@ impl Run {
         self.measured.get(flow, metric)
     }
 
-    /// Packets that waited at the bottleneck from second `from` on.
+    /// Packets that waited at the bottleneck from second `from`.
     fn backlog(&self, from: f64) -> Vec<f64> {
         let from = (from * 1e9) as u64;
         let rows = self.queues.iter().filter(|row| row.time_ns >= from);
         rows.map(|row| f64::from(row.backlog_packets)).collect()
     }
 
-    /// Windows of `flow` in packets of 1448 bytes from second `from` on.
+    /// Windows of `flow` in packets of 1448 bytes from second `from`.
     fn windows(&self, flow: u16, from: f64) -> Vec<f64> {
         let from = (from * 1e9) as u64;
         let rows = self.states.iter();
@@ -48,7 +47,7 @@ impl Run {
             .collect()
     }
 
-    /// A value that the scheme of `flow` shows, from second `from` on.
+    /// A value that the scheme of `flow` shows, from second `from`.
     fn shown(&self, flow: u16, name: &str, from: f64) -> Vec<f64> {
         let from = (from * 1e9) as u64;
         let rows = self.traces.iter();
@@ -77,8 +76,8 @@ fn with_queue(dumbbell: &Dumbbell, queue: Value) -> Value {
     cell
 }
 
-/// A queue that marks every packet that meets `k` waiting ones: RED as Alizadeh et al. (DCTCP, SIGCOMM
-/// 2010, section 3.1) set it in switches, with both thresholds at `k` and the length of the instant.
+/// A queue that marks every packet that finds `k` waiting ones: RED as configured in switches by Alizadeh et al.
+/// (DCTCP, SIGCOMM 2010, section 3.1), with both thresholds at `k` and the instantaneous length.
 fn step(k: u64) -> Value {
     json!({"kind": "red", "packets": 1000, "min_threshold": k - 1, "max_threshold": k,
         "weight": 1.0, "gentle": false})
@@ -86,10 +85,10 @@ fn step(k: u64) -> Value {
 
 #[test]
 fn dctcp_holds_a_step_queue_where_the_fluid_model_says() {
-    // N = 2 flows, C RTT = 100 packets, K = 20: W* = 60, Qmax = K + N = 22, amplitude
-    // A = sqrt(2 N (C RTT + K)) / 2 = 10.95, alpha = sqrt(2 / W*) = 0.183 (Alizadeh et al., equations 4
-    // to 10). The model reduces at once; real senders spend a round on it without growing, so that of
-    // D + 1 rounds one is marked: alpha (alpha W* / 2 + 1) = 1 gives 0.167.
+    // N = 2 flows, C RTT = 100 packets, K = 20: W* = 60, Qmax = K + N = 22, amplitude A = sqrt(2 N (C RTT + K)) / 2 =
+    // 10.95, alpha = sqrt(2 / W*) = 0.183 (Alizadeh et al., equations 4 to 10). The model reduces at once; real senders
+    // spend a round on it without growing, so that one of D + 1 rounds is marked: alpha (alpha W* / 2 + 1) = 1 yields
+    // 0.167.
     let dumbbell = Dumbbell {
         mbps: 120.0,
         rtt_ms: 10.0,
@@ -103,7 +102,7 @@ fn dctcp_holds_a_step_queue_where_the_fluid_model_says() {
     let run = run(&cell);
     let backlog = run.backlog(5.0);
     assert_eq!(largest(&backlog), 22.0);
-    // Nearly every cycle is the same one; what an odd one does below is left to the twentieth part.
+    // Nearly all cycles are the same; the twentieth part below allows for odd ones.
     let mut sorted = backlog.clone();
     sorted.sort_by(f64::total_cmp);
     let amplitude = 22.0 - sorted[sorted.len() / 20];
@@ -120,9 +119,9 @@ fn dctcp_holds_a_step_queue_where_the_fluid_model_says() {
 
 #[test]
 fn dctcp_needs_a_seventh_of_the_bdp_before_marks() {
-    // RFC 8257, section 4.4 (after Alizadeh et al., section 3.4): K > C RTT / 7 keeps one flow's link
-    // busy. C RTT = 100: 20 is enough, and with 3 the queue runs empty in each cycle. Of 20 s, 2 % are left
-    // for the start: alpha begins at 1 and fades over tens of rounds, in which marks halve the window.
+    // RFC 8257, section 4.4 (after Alizadeh et al., section 3.4): K > C RTT / 7 keeps one flow's link busy. C RTT =
+    // 100: 20 is enough, and with 3 the queue runs empty in each cycle. 2 % of 20 s are allowed for the start: alpha
+    // begins at 1 and decays over tens of rounds, in which marks halve the window.
     let utilization = |k| {
         let dumbbell = Dumbbell {
             mbps: 120.0,
@@ -140,8 +139,8 @@ fn dctcp_needs_a_seventh_of_the_bdp_before_marks() {
 
 #[test]
 fn dctcp_starves_those_who_reduce_by_a_fixed_share() {
-    // A shared step queue: CUBIC answers each episode of marks with 30 %, DCTCP with alpha / 2 of a
-    // few per cent, and takes the larger part (RFC 8257, section 5: not on paths shared with others).
+    // A shared step queue: CUBIC reacts to each episode of marks with 30 %, DCTCP with alpha / 2 of a few per cent, and
+    // obtains the larger share (RFC 8257, section 5: not on paths shared with others).
     let dumbbell = Dumbbell {
         mbps: 120.0,
         rtt_ms: 10.0,
@@ -169,7 +168,7 @@ fn background(schemes: &[&'static str], queue_ms: f64, seconds: f64) -> Dumbbell
     }
 }
 
-/// Throughput of `flow` in Mbit/s from second `from` on, by what was acknowledged.
+/// Throughput of `flow` in Mbit/s from second `from` on, from acknowledged bytes.
 fn late_rate(run: &Run, flow: u16, from: f64) -> f64 {
     let from = (from * 1e9) as u64;
     let rows = run.states.iter();
@@ -183,9 +182,9 @@ fn late_rate(run: &Run, flow: u16, from: f64) -> f64 {
 
 #[test]
 fn ledbat_alone_holds_its_target_and_fills_the_link() {
-    // 100 ms of queue are 100 packets. The way there is exponential with 100 ms / (1 packet per round
-    // trip of 40 to 140 ms), about 12 s, so that after 60 s less than a packet is missing. The sawtooth of
-    // whole packets and the filter (the smallest of four) leave a few.
+    // 100 ms of queue are 100 packets. The approach is exponential with 100 ms / (1 packet per round trip of 40 to 140
+    // ms), about 12 s, so that after 60 s less than a packet is missing. The sawtooth of whole packets and the filter
+    // (the minimum of four) leave a few.
     let run = run(&background(&["ledbat"], 200.0, 90.0).json());
     let backlog = run.backlog(60.0);
     let queue = mean(&backlog);
@@ -197,8 +196,8 @@ fn ledbat_alone_holds_its_target_and_fills_the_link() {
 
 #[test]
 fn ledbat_yields_to_reno_in_a_deep_buffer() {
-    // Reno keeps 120 to 240 ms of queue: above the target nearly always, so LEDBAT sinks to its two
-    // packets of the 280 in all.
+    // Reno keeps 120 to 240 ms of queue: above the target nearly always, so LEDBAT falls to its two packets of 280 in
+    // total.
     let run = run(&background(&["ledbat", "reno"], 240.0, 90.0).json());
     let (ledbat, reno) = (late_rate(&run, 1, 30.0), late_rate(&run, 2, 30.0));
     assert!(ledbat < 0.05 * reno, "{ledbat} against {reno}");
@@ -207,8 +206,8 @@ fn ledbat_yields_to_reno_in_a_deep_buffer() {
 
 #[test]
 fn a_late_ledbat_flow_takes_the_queue_of_the_first_for_the_path() {
-    // The second one sees a base of 140 ms and adds 100 ms of its own; the first one sees 200 ms of
-    // queue and sinks to its smallest window.
+    // The second one measures a base of 140 ms and adds 100 ms; the first one measures 200 ms of queue and falls to its
+    // minimum window.
     let late = Dumbbell {
         interval_s: 60.0,
         ..background(&["ledbat", "ledbat"], 400.0, 180.0)
@@ -218,7 +217,7 @@ fn a_late_ledbat_flow_takes_the_queue_of_the_first_for_the_path() {
     assert!(second > 4.0 * first, "{first} and {second}");
 }
 
-/// DualPI2 as RFC 9332 has it, with changes.
+/// DualPI2 of RFC 9332, with changes.
 fn dualpi2(changes: &Value) -> Value {
     let mut queue = json!({"kind": "dualpi2"});
     for (name, value) in changes.as_object().expect("an object") {
@@ -229,10 +228,10 @@ fn dualpi2(changes: &Value) -> Value {
 
 #[test]
 fn prague_settles_at_two_over_p() {
-    // With its own step out of reach, the low-latency queue is marked at k p' alone, at regular
-    // intervals. Growth of 1 - p and a cut of p W / 2 per round trip balance at W0 = 2 (1 - p) / p. A cut
-    // comes with the first mark after a round, which is up to one mark later: (W / W0)^2 is between 1
-    // and 3/2 for regular marks, W / W0 at most (1 + sqrt(3)) / 2 = 1.37 for random ones.
+    // With its native step out of reach, the low-latency queue is marked at k p' alone, at regular intervals. Growth of
+    // 1 - p and a cut of p W / 2 per round trip balance at W0 = 2 (1 - p) / p. A cut comes with the first mark after a
+    // round, which is up to one mark later: (W / W0)^2 is between 1 and 3/2 for regular marks, W / W0 at most (1 +
+    // sqrt(3)) / 2 = 1.37 for random ones.
     let dumbbell = Dumbbell {
         mbps: 40.0,
         rtt_ms: 40.0,
@@ -246,7 +245,7 @@ fn prague_settles_at_two_over_p() {
     let window = mean(&run.shown(1, "window_packets", 20.0));
     let ratio = window / (2.0 * (1.0 - share) / share);
     assert!((1.0..=1.4).contains(&ratio), "{window} at {share}: {ratio}");
-    // What the sender believes is what the queue did; the start has a few marks more.
+    // The sender's estimate equals the queue's marks; the start has a few marks more.
     let bottleneck = &run.measured.run.elements[0];
     let marked = bottleneck.marked_packets as f64 / bottleneck.out_packets as f64;
     assert!((share / marked - 1.0).abs() < 0.05, "{share} and {marked}");
@@ -254,9 +253,9 @@ fn prague_settles_at_two_over_p() {
 
 #[test]
 fn prague_keeps_a_low_queue_beside_classic_flows_at_an_equal_rate() {
-    // RFC 9332, section 2.1: k = 2 makes rates equal where round trips are. Prague behaves as if its
-    // round trip were 25 ms, which classic flows have with 10 ms of path and 15 ms of queue; Reno's 1.22 / p'
-    // packets and Prague's 1 to 1.37 / p' (above) differ by up to a fifth, and CUBIC is as Reno there.
+    // RFC 9332, section 2.1: k = 2 equalises rates for equal round trips. Prague behaves as if its round trip were 25
+    // ms, which classic flows have with 10 ms of path and 15 ms of queue; Reno's 1.22 / p' packets and Prague's 1 to
+    // 1.37 / p' (above) differ by up to a fifth, and CUBIC is as Reno there.
     for (classic, mbps) in [
         ("reno", 100.0),
         ("cubic", 100.0),
@@ -283,7 +282,7 @@ fn prague_keeps_a_low_queue_beside_classic_flows_at_an_equal_rate() {
             "{classic}, {mbps} Mbit/s: {ratio}"
         );
         assert!(run.get("all", "utilization_ratio") > 0.99);
-        // Marks begin at 1 ms; a packet's own time on the link comes on top (0.12 and 0.3 ms).
+        // Marks begin at 1 ms; a packet's serialisation time is added (0.12 and 0.3 ms).
         let low = run.get("1", "queueing_delay_p95_ns") / 1e6;
         assert!(low < 1.35, "{low} ms");
         let target = run.get("5", "queueing_delay_p50_ns") / 1e6;
@@ -331,14 +330,14 @@ fn ledbat_pp_holds_its_target_but_for_a_tenth_of_the_time() {
     let median = backlog[backlog.len() / 2];
     assert!((median - 60.0).abs() < 10.0, "{median}");
     assert_eq!(run.get("all", "loss_ratio"), 0.0);
-    // What two packets cost: at most the tenth, and the queue of 60 ms bridges some of it.
+    // The cost of two packets: at most the tenth, part of which the queue of 60 ms bridges.
     let rate = late_rate(&run, 1, 20.0) / (12.0 * 1448.0 / 1500.0);
     assert!((0.9..1.0).contains(&rate), "{rate}");
 }
 
 #[test]
 fn slowdowns_take_the_latecomers_advantage_away() {
-    // The same as for LEDBAT above: the newcomer's slowdown and the first one's show both the path.
+    // The same as for LEDBAT above: the slowdowns of the newcomer and of the first one show the path to both.
     let late = Dumbbell {
         interval_s: 60.0,
         ..background(&["ledbat++", "ledbat++"], 400.0, 240.0)
@@ -347,7 +346,7 @@ fn slowdowns_take_the_latecomers_advantage_away() {
     let (first, second) = (late_rate(&run, 1, 150.0), late_rate(&run, 2, 150.0));
     let ratio = first.max(second) / first.min(second);
     assert!(ratio < 1.5, "{first} and {second}");
-    // And all of them still give way.
+    // And all of them still yield.
     let run = self::run(&background(&["ledbat++", "reno"], 240.0, 90.0).json());
     let (background, reno) = (late_rate(&run, 1, 30.0), late_rate(&run, 2, 30.0));
     assert!(background < 0.05 * reno, "{background} against {reno}");

@@ -1,5 +1,5 @@
-//! Every link element, queue and rate in a whole simulation: two flows, a change of the element while
-//! they run, and a record that its verifier believes.
+//! Every link element, queue and rate in a whole simulation: two flows, a change of the element while they run, and a
+//! record that passes the verifier.
 
 use narrows_cell::Cell;
 use narrows_net::testing::{Case, cases, example_files};

@@ -93,6 +93,6 @@ fn many_worlds_are_simulated() {
     };
     let worlds = (0..40).map(|_| (0..200).map(|_| next()).collect::<Vec<u8>>());
     let simulated = worlds.filter(|data| worlds::worlds(data)).count();
-    // The rest has parameters that do not fit each other, and is refused in one sentence.
+    // The rest has contradictory parameters, and is rejected with one sentence.
     assert!(simulated >= 36, "{simulated} of 40");
 }

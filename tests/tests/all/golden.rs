@@ -1,5 +1,5 @@
-//! Golden tables: what every registered scheme does on a grid of simulated paths, one file for each
-//! scheme. A change that moves a number shows it here as a diff; `make golden` rewrites the tables.
+//! Golden tables: results of every registered scheme on a grid of simulated paths, one file per
+//! scheme. A change of a number shows here as a diff; `make golden` rewrites the tables.
 
 use narrows_tests::{Dumbbell, golden, golden_folder};
 use std::fmt::Write;

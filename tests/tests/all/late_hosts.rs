@@ -1,4 +1,4 @@
-//! Simulated hosts that act late: what the noise of a host does to a world, and what it must not do.
+//! Simulated hosts with scheduling delays: the effects of noise on a world, and effects that it must not have.
 
 use narrows_record::{RunDocument, Verdict};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
-/// 50 Mbit/s and 20 ms: bulk data, requests over connections that come and go, and a real-time scheme.
+/// 50 Mbit/s and 20 ms: bulk data, requests over short connections, and a real-time scheme.
 fn mixed(noise: Option<&str>) -> Value {
     let flow = |number: u16, scheme: &str, traffic: Value| {
         let mut flow = json!({"flow": number, "scheme": scheme, "params": {}, "direction": "forward",
@@ -71,8 +71,8 @@ fn noise_repeats_itself_and_no_noise_changes_nothing() {
 
 #[test]
 fn records_of_late_hosts_are_whole() {
-    // The verifier counts what endpoints have sent and received against the packets of the record: what waits
-    // in a socket at the end has arrived.
+    // The verifier counts what endpoints have sent and received against the packets of the record: packets that wait in
+    // a socket at the end have arrived.
     for record in ["packets", "bins"] {
         let folder = tempfile::tempdir().unwrap();
         let mut cell = mixed(Some("linux-vm"));
@@ -111,10 +111,10 @@ fn acknowledged(noise: &str) -> (u64, u64) {
 #[test]
 fn what_is_read_together_is_acknowledged_together() {
     let (packets, acks) = acknowledged("none");
-    // The last ones are still under way when the flow stops.
+    // The last ones are still in flight when the flow stops.
     assert!(packets.abs_diff(acks) < 10, "{packets} {acks}");
-    // A packet comes every 60 us. Half of the readings are later than 53 us and so find a second one now and then,
-    // one in a hundred later than 0.2 ms: the mean of 1 + delay/60 us over the shipped quantiles is about 2.
+    // A packet comes every 60 us. Half of the reads are later than 53 us and so occasionally find a second one, one in
+    // a hundred later than 0.2 ms: the mean of 1 + delay/60 us over the shipped quantiles is about 2.
     let (packets, acks) = acknowledged("linux-vm");
     let together = packets as f64 / acks as f64;
     assert!((1.3..3.0).contains(&together), "{packets} {acks}");

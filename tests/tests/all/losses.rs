@@ -1,4 +1,4 @@
-//! Losses by chance: throughput falls with their share, however losses are found.
+//! Random losses: throughput decreases with their share, for all methods of loss detection.
 
 use narrows_tests::{Dumbbell, measure};
 use serde_json::json;
@@ -36,12 +36,12 @@ fn throughput_falls_with_loss_however_it_is_found() {
         for way in &ways {
             let losses = [0.02, 0.05, 0.1, 0.15, 0.2];
             let found = losses.map(|loss| goodput(scheme, loss, way));
-            // The square root in the law of response alone gives 0.87 from 15 to 20 %; timeouts make it steeper.
+            // The square root in the response law alone yields 0.87 from 15 to 20 %; timeouts make it steeper.
             assert!(
                 found.windows(2).all(|pair| pair[1] < 0.87 * pair[0]),
                 "{scheme} {way}: {found:?}"
             );
-            // Who waits for timeouts where others see that a repair was lost has no more than they.
+            // Flows that wait for timeouts to detect a lost repair obtain no more than others.
             assert!(
                 found[2] < 1.1 * by_time,
                 "{scheme} {way}: {found:?} {by_time}"

@@ -1,5 +1,5 @@
-//! Tests of whole simulated worlds: one program, since each one of its own would take seconds to link. Every file of this
-//! folder is a module here.
+//! Tests of whole simulated worlds in one program, since separate programs would take seconds each to link. Every file
+//! of this folder is a module here.
 
 mod batch;
 mod bbr;

@@ -1,4 +1,4 @@
-//! Flows of real-time schemes in simulated worlds, with a scheme that is in no registry.
+//! Flows of real-time schemes in simulated worlds, with an unregistered scheme.
 
 use narrows_cell::{Cell, SchemeRef};
 use narrows_record::read::{read_frames, read_states};
@@ -73,12 +73,12 @@ fn a_flow_of_frames_is_carried_and_recorded() {
     set_metronome(&mut cell, 1);
     let done = simulate(&cell);
     done.check();
-    // Frames every 40 ms from 0 on, the last one at 9.96 s.
+    // Frames every 40 ms from 0, the last one at 9.96 s.
     let frames = done.frames();
     assert_eq!(frames.len(), 250);
     let discarded = frames.iter().filter(|frame| frame.discarded).count() as u64;
     assert_eq!(discarded, 250 / DISCARDED);
-    // Three packets of 1500 bytes over 12 Mbit/s take 3 ms, the way 20 ms.
+    // Three packets of 1500 bytes over 12 Mbit/s take 3 ms, the path 20 ms.
     let delay = 23_000_000;
     for frame in frames
         .iter()
@@ -92,7 +92,7 @@ fn a_flow_of_frames_is_carried_and_recorded() {
         assert_eq!(frame.bytes, (1500 - 28 - 16) * u32::from(PARTS));
     }
     assert_eq!(done.get("1", "frame_delay_p95_ns"), delay as f64);
-    // Of the 241 frames of the first 9.6 s, those with numbers 9, 19 ... 239 were thrown away.
+    // Of the 241 frames of the first 9.6 s, those with numbers 9, 19 ... 239 were discarded.
     assert!((done.get("1", "frame_loss_ratio") - 24.0 / 241.0).abs() < 1e-12);
     assert_eq!(
         done.get("1", "freezes"),
@@ -102,7 +102,7 @@ fn a_flow_of_frames_is_carried_and_recorded() {
     let bits = f64::from(1456 * u32::from(PARTS) * 8);
     assert!((done.get("1", "media_target_bps") - bits / 0.04).abs() < 1.0);
     assert!((done.get("1", "media_sent_bps") - bits * 225.0 / 10.0).abs() < 1.0);
-    // Feedback travels, and the round trip is seen: 40 ms and the time of one to three packets.
+    // Feedback arrives, and the round trip is measured: 40 ms and the time of one to three packets.
     let states = read_states(done.record.states.clone().unwrap()).unwrap();
     let rtts: Vec<u64> = states.iter().filter_map(|state| state.rtt_ns).collect();
     assert!(rtts.len() > 900, "{}", rtts.len());
@@ -122,7 +122,7 @@ fn a_flow_of_frames_is_carried_and_recorded() {
 
 #[test]
 fn losses_and_copies_are_told_apart() {
-    // Every packet is copied now and then, and one in ten is lost.
+    // Packets are occasionally copied, and one in ten is lost.
     let mut json = Dumbbell {
         loss: 0.1,
         ..alone()
@@ -143,7 +143,7 @@ fn losses_and_copies_are_told_apart() {
         .filter(|frame| frame.arrived_ns.is_some())
         .count() as f64;
     assert!((arrived / sent - 0.729).abs() < 0.12, "{arrived} of {sent}");
-    // What arrived twice is counted once.
+    // Packets that arrived twice count once.
     let receiver = &done.run.flows[0].receiver;
     let goodput = receiver.goodput_bytes.unwrap();
     assert!(receiver.received_bytes.unwrap() > goodput + goodput / 10);
@@ -174,7 +174,7 @@ fn real_time_and_bulk_flows_share_a_world() {
     let p95 = done.get("2", "frame_delay_p95_ns") / 1e6;
     assert!((45.0..=63.5).contains(&p95), "{p95}");
     assert!(done.get("1", "throughput_bps") > 2e6);
-    // The same cell gives the same bytes.
+    // The same cell results in the same bytes.
     let again = simulate(&cell(10.0));
     assert_eq!(done.record.packets, again.record.packets);
     assert_eq!(done.record.frames, again.record.frames);
@@ -189,7 +189,7 @@ fn a_flow_stops_when_it_should() {
     let done = simulate(&cell);
     done.check();
     let frames = done.frames();
-    // At 0, 40 ... 4960 ms; nothing at 5000 ms, when the flow is stopped.
+    // At 0, 40 ... 4960 ms; none at 5000 ms, when the flow is stopped.
     assert_eq!(frames.len(), 125);
     assert!(frames.last().unwrap().arrived_ns.unwrap() < 5_000_000_000);
     assert_eq!(

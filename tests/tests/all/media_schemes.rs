@@ -1,5 +1,5 @@
-//! SCReAM and GCC in simulated worlds: what losses, probes and targets make of one flow. What flows come to on simple
-//! paths is in `single_flows`.
+//! SCReAM and GCC in simulated worlds: effects of losses, probes and targets on one flow. Results of flows on simple
+//! paths are in `single_flows`.
 
 use narrows_record::{Record, read};
 use narrows_tests::{Dumbbell, Measured};
@@ -58,15 +58,15 @@ const MBPS: f64 = 1e6;
 
 #[test]
 fn gcc_holds_its_target_between_a_reduction_and_the_link() {
-    // Its frames differ by chance.
+    // Its frame sizes are random.
     for seed in 1..=5 {
         let targets = targets(&gcc(1.0, 40.0, seed).1);
         let (least, most) = (targets[0], targets[targets.len() - 1]);
         let mean = targets.iter().sum::<f64>() / targets.len() as f64;
         println!("gcc 1 Mbit/s: target {least} to {most}, mean {mean}");
-        // The calibration goes from 0.85 to 1.0 on a link of 1 Mbit/s of RTP: a reduction takes it to 0.85 of what arrives.
-        // Of IP that is 3 % less. And what arrives is estimated in windows of 150 ms, which hold four or five frames of
-        // 33 ms where there should be four and a half: a ninth less, or more.
+        // The calibration goes from 0.85 to 1.0 on a link of 1 Mbit/s of RTP: a reduction sets it to 0.85 of the
+        // arrival rate. In IP bytes that is 3 % less. The arrival rate is estimated in windows of 150 ms, which hold
+        // four or five frames of 33 ms where there should be four and a half: a ninth less, or more.
         assert!((0.85 * 0.97..1.0).contains(&mean), "{mean}");
         assert!(least > 0.85 * 0.97 * 8.0 / 9.0, "{least}");
         assert!(most < 0.97 * 10.0 / 9.0, "{most}");
@@ -87,12 +87,12 @@ fn gcc_bears_five_percent_of_loss_and_not_twenty() {
         target(300_000, 0.2),
     );
     println!("gcc with loss: {held} {slow} {fallen}");
-    // At 1.7 Mbit/s a second has 190 packets. By the binomial law 20 of them and more (above 10 %) are lost in one second of
-    // 700, which costs a twentieth: in a minute hardly ever once, and not twice. The calibration held 1.42 Mbit/s.
+    // At 1.7 Mbit/s a second has 190 packets. By the binomial law 20 of them and more (above 10 %) are lost in one
+    // second of 700, which costs a twentieth: in a minute rarely once, and not twice. The calibration kept 1.42 Mbit/s.
     assert!(held >= 1.7 * 0.95 * 0.95, "{held}");
-    // From 300 kbit/s two or three packets per frame make 60 to 90 per second: at most 2 % of them are lost in one second
-    // of six, and above 10 % in one of 30 to 70. So the rate grows by a step of 8 % every six seconds or so and falls
-    // by 6 % now and then: 54 s are nine steps, which double it.
+    // From 300 kbit/s two or three packets per frame make 60 to 90 per second: at most 2 % of them are lost in one
+    // second of six, and above 10 % in one of 30 to 70. So the rate grows by a step of 8 % about every six seconds and
+    // occasionally falls by 6 %: 54 s are nine steps, which double it.
     assert!((0.3..0.75).contains(&slow), "{slow}");
     // 20 % of loss cost a tenth every second: from 350 kbit/s after two seconds it is 24 s to 30 kbit/s, with a mean over
     // the minute of 80 kbit/s.

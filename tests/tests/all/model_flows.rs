@@ -1,7 +1,6 @@
-//! Schemes that do what a model says, with the published models: single steps of flows. What flows come to is in
-//! `single_flows`.
+//! Model-based schemes with the published models: single steps of flows. Results of flows are in `single_flows`.
 //!
-//! The project ships no models: see `narrows_tests::models` for where they are looked for. The expected numbers come from
+//! The project ships no models: see `narrows_tests::models` for where they are searched. The expected numbers come from
 //! a packet simulation of the published senders (packets of 1500 bytes, unlimited queue, the delay split evenly, no
 //! jitter).
 
@@ -43,14 +42,14 @@ fn indigo_finds_its_window_in_steps_of_its_actions() {
     let wanted = [
         20.0, 40.0, 80.0, 160.0, 320.0, 160.0, 320.0, 160.0, 170.0, 180.0, 190.0, 95.0,
     ];
-    // The sender's clock has steps of 1 ms, and what rounds up or down there decides the seventh action, 320 or 80: both
-    // happen with other starts within one step, or round trips by a tenth of a millisecond.
+    // The sender's clock has steps of 1 ms, and rounding there decides the seventh action, 320 or 80: both occur for
+    // other starts within one step, or round trips different by a tenth of a millisecond.
     let mut same = 0;
     let starts = 10;
     for start in 0..starts {
         let found = windows(&model, 100_000 * start);
         println!("{found:?}");
-        // 10 is the first.
+        // The initial window is 10.
         assert_eq!(found[1..7], wanted[..6]);
         same += u64::from(found[1..=wanted.len()] == wanted);
     }

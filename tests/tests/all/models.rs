@@ -1,9 +1,10 @@
-//! Schemes that do what a model says, with the published models: scores and rules.
+//! Model-based schemes with the published models: scores and rules.
 //!
-//! The project ships no models: see `narrows_tests::models` for where they are looked for. (The same code is tested with models made by hand in `narrows-cc`, always.)
+//! The project ships no models: see `narrows_tests::models` for where they are searched. (The same code is tested with
+//! models made by hand in `narrows-cc`, always.)
 //!
 //! The expected numbers were computed with an independent program from the published weights and rules, in double
-//! precision. What flows come to is in `single_flows`.
+//! precision. Results of flows are in `single_flows`.
 
 use narrows_cc::parts::model_file::Model;
 use narrows_cc::parts::neural_policy::NeuralPolicy;
@@ -19,7 +20,7 @@ type Scores = ([f64; 5], usize);
 fn check_scores(name: &str, policy: &mut NeuralPolicy, features: &[f64], (wanted, action): Scores) {
     policy.decide(features, 100.0);
     for (score, wanted) in policy.scores().iter().zip(wanted) {
-        // Four decimals are given.
+        // The sources have four decimals.
         assert!(
             (f64::from(*score) - wanted).abs() < 1e-3,
             "{name} {features:?}: {:?}",
@@ -177,8 +178,8 @@ fn muses_scores() {
     }
 }
 
-/// A network's window on a path where everything follows from the window at once: one decision after the other,
-/// the mean of the last 100 of 400.
+/// A network's window on a path whose state follows immediately from the window: one decision after the other, the mean
+/// of the last 100 of 400.
 fn on_a_pipe(policy: &mut NeuralPolicy, mbps: f64, rtt_ms: f64) -> f64 {
     let bdp = mbps * rtt_ms / 12.0;
     let (mut window, mut sum) = (10.0f64, 0.0);
@@ -209,7 +210,7 @@ fn indigo_finds_the_window_of_a_pipe() {
         for ((mbps, rtt_ms), wanted) in paths.into_iter().zip(wanted) {
             let mut policy = NeuralPolicy::new(&Model::parse(&content).unwrap(), 4).unwrap();
             let window = on_a_pipe(&mut policy, mbps, rtt_ms);
-            // The means are given in whole packets.
+            // The published means are in whole packets.
             assert!(
                 (window - wanted).abs() < 1.0,
                 "{name} {mbps} {rtt_ms}: {window} {wanted}"
@@ -237,7 +238,7 @@ fn tao_rules() {
         (least - 0.045).abs() < 1e-9 && (most - 27.58).abs() < 0.005,
         "{least} {most}"
     );
-    // A steady stream: the spacing of packets (ms), the round trip over the smallest, and the rule.
+    // A steady stream: the spacing of packets (ms), the ratio of the round trip to the minimum, and the rule.
     for (spacing, ratio, increment, multiple, spacing_ms) in [
         (1.0, 1.0, 159.0, 0.45, 0.9105),
         (1.0, 1.1, 124.0, 0.07, 1.1234),
@@ -251,7 +252,7 @@ fn tao_rules() {
     ] {
         let action = table.action(&[spacing, spacing, ratio, spacing]);
         let found = (action.increment, action.multiple, action.spacing_ms);
-        // Decimals as they are given.
+        // Decimals as in the source.
         assert_eq!(found.0, increment, "{spacing} {ratio}");
         assert!(
             (found.1 - multiple).abs() < 1e-9 && (found.2 - spacing_ms).abs() < 1e-9,
@@ -275,7 +276,7 @@ fn tables_of_2013_have_rules_for_no_point_and_are_tables_all_the_same() {
     }
 }
 
-/// Remy with the 100x table, where it is installed, and what is acknowledged one packet after the other.
+/// Remy with the 100x table, if installed, with acknowledgements of single packets.
 struct Tao {
     remy: Box<dyn CongestionControl>,
     next: u64,
@@ -348,7 +349,7 @@ fn tao_holds_a_window_on_a_steady_stream() {
     let Some(content) = content("tao-100x") else {
         return;
     };
-    // The spacing of packets (ms), the round trip over the smallest, and what b / (1 - m) of the rule there comes to.
+    // The spacing of packets (ms), the ratio of the round trip to the minimum, and b / (1 - m) of the rule.
     for (spacing, ratio, multiple, wanted) in [
         (1.0, 1.0, 0.45, 289.0),
         (1.0, 1.1, 0.07, 133.3),
@@ -362,13 +363,13 @@ fn tao_holds_a_window_on_a_steady_stream() {
     ] {
         let mut tao = Tao::new(content.clone());
         tao.ack(1.0, 150.0);
-        // The slow average has forgotten the first packets to e^-31.
+        // The weight of the first packets in the slow average has decayed to e^-31.
         let mut window = 0.0;
         for number in 1..8_000 {
             window = tao.ack(1.0 + f64::from(number) * spacing, 150.0 * ratio).0;
         }
-        // Windows are cut to whole packets, so they stop where a step is worth less than one: up to 1 / (1 - m) below or above.
-        // The figures are given in tenths or, one of them, in whole packets.
+        // Windows are rounded down to whole packets, so they stop when a step is less than one: up to 1 / (1 - m) below
+        // or above. The published figures are in tenths or, for one of them, in whole packets.
         assert!(
             (window - wanted).abs() <= 1.0 / (1.0 - multiple) + 0.5,
             "{spacing} {ratio}: {window}, {wanted}"

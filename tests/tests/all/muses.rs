@@ -1,4 +1,4 @@
-//! Muses in simulated worlds: what its network hears is what the path does, and what the published network makes of it.
+//! Muses in simulated worlds: the inputs of its network match the path, and results of the published network.
 
 use narrows_cc::testing::{example_file, example_files};
 use narrows_record::{Record, read};
@@ -12,7 +12,7 @@ use serde_json::json;
 struct World {
     mbps: f64,
     rtt_ms: f64,
-    /// Buffer in packets; none is without end.
+    /// Buffer in packets; `None` is infinite.
     buffer: Option<u64>,
     loss: f64,
     /// IP bytes of a packet.
@@ -61,7 +61,7 @@ impl World {
     }
 }
 
-/// The mean of what the scheme tells under a name in the second half of a run.
+/// The mean of a value that the scheme publishes in the second half of a run.
 fn told(record: &Record, name: &str) -> f64 {
     let rows = read::read_traces(record.traces.clone().expect("traces")).expect("traces");
     let rows = rows.iter().filter(|row| row.name == name);
@@ -70,7 +70,7 @@ fn told(record: &Record, name: &str) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Asserts that what the network hears is what the path does, rates to a share.
+/// Asserts that the inputs of the network match the path, rates to a relative tolerance.
 fn check_inputs(world: World, record: &Record, near: f64) {
     let part = world.part(record);
     let [rtt, delay, delivery, sending, loss] = [
@@ -86,7 +86,7 @@ fn check_inputs(world: World, record: &Record, near: f64) {
     );
     println!("{text}");
     assert!((delivery / part.mbps - 1.0).abs() < near, "{text}");
-    // What was sent, less what was lost, is delivered.
+    // Sent packets less lost ones are delivered.
     let arriving = sending * (1.0 - world.loss);
     assert!((arriving / delivery - 1.0).abs() < near, "{text}");
     // A step of the clock; packets count in one mean, and time in the other, in which few packets have long waits.
@@ -123,8 +123,8 @@ fn check_paths(model: &[u8], near: f64) {
 fn an_example_network_hears_what_the_path_does() {
     let files = example_files();
     let model = files.get(&example_file("muses")).expect("the example");
-    // Its window falls and grows by half each round trip, and nothing is told between a decision and the next
-    // acknowledgement: silent parts of a round trip do not count, an eighth of its time and more.
+    // Its window falls and grows by half each round trip, and there are no inputs between a decision and the next
+    // acknowledgement: silent parts of a round trip, an eighth of its time and more, do not count.
     check_paths(model, 0.25);
 }
 
@@ -155,7 +155,8 @@ fn where_it_was_trained_it_fills_the_link_and_most_of_the_buffer() {
             let part = world.part(&record);
             let filled = part.p95_ms / (buffer * 0.24);
             println!("{world:?}: {part:?}, {filled}");
-            // Its teacher aims at four fifths of the buffer: it stays below them, above their half, and loses nothing.
+            // Its teacher aims at four fifths of the buffer: it stays below that, above half of it, and loses no
+            // packets.
             assert!(2.0 * part.mbps > 95.0, "{part:?}");
             assert!((0.4..0.8).contains(&filled), "{filled}");
             assert!(told(&record, "loss_share") < 1e-6);
@@ -185,7 +186,7 @@ fn losses_by_chance_do_not_drive_it_back() {
         };
         let mbps = 2.0 * world.part(&world.run(&model)).mbps;
         println!("{world:?}: {mbps}");
-        // As without any, of what is left.
+        // As without loss, relative to the remaining rate.
         assert!(mbps > 95.0 * (1.0 - loss) * 0.98, "{mbps}");
     }
 }
@@ -195,8 +196,8 @@ fn below_its_range_it_swings() {
     let Some(model) = content("muses") else {
         return;
     };
-    // Half of what it was trained with does, and an eighth does not: the window swings between the least, 10 packets, and
-    // twice what the path holds, and a queue is empty as long as it is full.
+    // Half of its training value suffices, but an eighth does not: the window oscillates between the minimum of 10
+    // packets and twice the path's capacity, and the queue is empty as long as it is full.
     for (mbps, least) in [(50.0, 0.9), (12.0, 0.5)] {
         for start_us in [0, 300, 700] {
             let world = World {
@@ -206,7 +207,7 @@ fn below_its_range_it_swings() {
             let part = world.part(&world.run(&model));
             println!("{world:?}: {part:?}");
             assert!((least..=1.001).contains(&(part.mbps / mbps)), "{part:?}");
-            // Twice the product of rate and round trip waits for less than a round trip and a half.
+            // Twice the bandwidth-delay product is queued for less than one and a half round trips.
             assert!(part.p95_ms < 60.0, "{part:?}");
         }
     }

@@ -1,7 +1,8 @@
-//! PCC Allegro, Vivace and PCC-Expr in simulated worlds: how much loss they bear, how their variants differ, where
-//! their floors are, and how two flows share. What one flow does on single paths is in the table of single flows.
+//! PCC Allegro, Vivace and PCC-Expr in simulated worlds: tolerated loss, differences of the variants, rate floors, and
+//! shares of two flows. Results of one flow on single paths are in the table of single flows.
 //!
-//! Every number is of several seeds: these schemes decide by comparing noisy measurements, and one run shows little.
+//! Every number is computed over several seeds: these schemes decide by comparing noisy measurements, so that one run
+//! shows little.
 
 use narrows_record::series;
 use narrows_tests::{Dumbbell, measured};
@@ -14,8 +15,8 @@ mod play;
 
 #[test]
 fn an_allegro_flow_that_is_fast_bears_loss_below_the_cliff() {
-    // From 50 Mbit/s on an interval has 250 packets and more, so that its loss ratio is known to 1.2 % and better. The
-    // sigmoid takes 2 % off at 1 %, and 27 % at 4 %, where its slope begins to make noise of the rate.
+    // At 50 Mbit/s and more an interval has at least 250 packets, so that its loss ratio is known to 1.2 %. The sigmoid
+    // reduces the utility by 2 % at 1 %, and by 27 % at 4 %, where its slope begins to amplify noise.
     for (loss, least, median) in [
         (0.01, 98.0, 99.0),
         (0.02, 95.0, 98.0),
@@ -33,13 +34,13 @@ fn an_allegro_flow_that_is_fast_bears_loss_below_the_cliff() {
 
 #[test]
 fn an_allegro_flow_that_starts_under_loss_may_stay_slow_for_long() {
-    // With 1 % all starts get to the rate of the link.
+    // With 1 % all starts reach the rate of the link.
     let play = Play::of("pcc-allegro", "").wide();
     let seen = play.with_loss(0.01).many(8).mbps();
     assert!(seen[0] > 98.0, "{seen:?}");
     // With 2 % the start ends early when 2 of 20 packets are lost at 4 Mbit/s (6 %), 2 of 40 at 8 (19 % where none was
-    // before) or 4 of 80 at 16 (8 %), together every fourth time: of 16 it is 1 to 8 with 98 %. What follows is a
-    // random walk in steps of a few percent, which has not come far in 30 s: nothing lies between.
+    // before) or 4 of 80 at 16 (8 %), together every fourth time: of 16 it is 1 to 8 with 98 %. After that the rate
+    // does a random walk in steps of a few percent, which does not lead far in 30 s: there are no results in between.
     let seen = play.with_loss(0.02).many(16);
     let fast = seen.0.iter().filter(|seen| seen.mbps > 90.0).count();
     let slow = seen.0.iter().filter(|seen| seen.mbps < 40.0).count();
@@ -47,7 +48,7 @@ fn an_allegro_flow_that_starts_under_loss_may_stay_slow_for_long() {
         (8..=15).contains(&fast) && fast + slow >= 15,
         "{fast} {slow}: {seen:?}"
     );
-    // With 4 % most end so, and those that do not are near the cliff.
+    // With 4 % most end this way, and the others are near the cliff.
     let seen = play.with_loss(0.04).many(8).mbps();
     assert!(
         seen[0] < 10.0 && seen[1] < 40.0 && seen[2] > 50.0,
@@ -57,10 +58,10 @@ fn an_allegro_flow_that_starts_under_loss_may_stay_slow_for_long() {
 
 #[test]
 fn vivace_bears_loss_as_long_as_its_gradient_stands_out_from_the_noise() {
-    // Probes are 5 % up and down. At 100 Mbit/s that is worth 10 (0.57 - c L), and an interval of 350 packets knows
-    // the loss ratio to 0.75 % at 2 %, which makes a noise of 140 c x 0.0075. In the shipped form c is 1 below 3 %: 5.5
-    // stands against 1. Beyond 3 %, and in the paper's form everywhere, c is 11.35: 1.2 against 16 at 4 %, although its
-    // gradient still points up, to 5 %. So the rate wanders, the longer the lower.
+    // Probes are 5 % up and down. At 100 Mbit/s that is worth 10 (0.57 - c L), and an interval of 350 packets knows the
+    // loss ratio to 0.75 % at 2 %, which makes a noise of 140 c x 0.0075. In the shipped form c is 1 below 3 %: 5.5
+    // compares with 1. Beyond 3 %, and in the paper's form everywhere, c is 11.35: 1.2 against 16 at 4 %, although its
+    // gradient still points up, to 5 %. So the rate wanders, and decreases with time.
     for (params, bear, medians) in [
         (
             &[][..],
@@ -104,8 +105,9 @@ fn loss_of_a_percent_costs_allegro_less_than_five() {
 #[test]
 fn ten_percent_of_loss_is_too_much_for_all() {
     // The rate goes down, but among the decisions are many wrong ones, since an interval of 60 packets knows the loss
-    // ratio to 4 %: single flows wander up again. In the second minute the median is low, for Vivace as it ran near
-    // its floor of 1.3 x 1400/1348 Mbit/s. PCC-Expr as it ran starts at 11.2 and wanders between there and 2.1.
+    // ratio to 4 %: single flows wander up again. In the second minute the median is low, for Vivace as in the Pantheon
+    // near its floor of 1.3 x 1400/1348 Mbit/s. PCC-Expr as in the Pantheon starts at 11.2 and wanders between that and
+    // 2.1.
     for (scheme, profile, range) in [
         ("pcc-allegro", "", 0.4..2.5),
         ("pcc-allegro", "pantheon", 0.5..3.0),
@@ -127,7 +129,7 @@ fn ten_percent_of_loss_is_too_much_for_all() {
 
 #[test]
 fn the_slip_of_allegro_makes_its_queue_shorter() {
-    // The round-trip time of a newer interval tells of a queue earlier.
+    // The round-trip time of a newer interval shows a queue earlier.
     let own = Play {
         params: &[("rtt_of", "own")],
         ..Play::of("pcc-allegro", "pantheon")
@@ -151,8 +153,8 @@ fn vivace_of_the_default_is_the_shipped_one_where_links_are_fast() {
             };
             let seen = play.many(5);
             let [least, _, most] = seen.mbps();
-            // Probes of 5 % in steady turns: the mean is 5 % below the link at most, with hardly a queue. The other
-            // weight of latency is as good as the same, since the least slope that counts outweighs the rate in both.
+            // Alternating probes of 5 %: the mean is at most 5 % below the link, with hardly a queue. The other weight
+            // of latency has nearly the same effect, since the minimum slope that counts outweighs the rate in both.
             assert!(
                 least > 0.98 * near && most < 1.02 * near,
                 "{profile} {mbps}: {seen:?}"
@@ -185,8 +187,8 @@ fn steps_of_half_a_megabit_make_vivace_swing_on_slow_links() {
 
 #[test]
 fn expr_falls_into_a_cycle_that_depends_on_the_link() {
-    // Five seeds agree, since no decision is a matter of chance, but a link a few percent faster or slower meets the
-    // steps elsewhere: mostly steps that grow lead far beyond the link, and then the queue is twice as long or half.
+    // Five seeds agree, since no decision is random, but a link a few percent faster or slower meets the steps
+    // elsewhere: mostly growing steps lead far beyond the link, and then the queue is twice or half as long.
     let at = |mbps| {
         Play {
             mbps,
@@ -230,7 +232,7 @@ fn floors_of_the_programs_flood_slow_links_and_ours_do_not() {
     );
     let seen = slow("");
     assert!(seen.dropped()[2] < 10.0 && seen.mbps()[0] > 1.6, "{seen:?}");
-    // 1.3 Mbit/s and probes of 1.8 on a link of 0.5: 62 % of 1.3 are too much.
+    // 1.3 Mbit/s and probes of 1.8 on a link of 0.5: 62 % of 1.3 are in excess.
     let slower = |profile| {
         Play {
             mbps: 0.5,
@@ -249,7 +251,7 @@ fn floors_of_the_programs_flood_slow_links_and_ours_do_not() {
     // The starting phase has overshot once.
     let good = seen.dropped()[2] < 10.0 && seen.mbps()[0] > 0.35 && seen.queueing_ms()[2] < 100.0;
     assert!(good, "{seen:?}");
-    // A link of 10 kbit/s, on which a packet takes more than a second: something arrives all the time.
+    // A link of 10 kbit/s, on which a packet takes more than a second: packets arrive all the time.
     for scheme in ["pcc-allegro", "vivace", "pcc-expr"] {
         let seen = Play {
             mbps: 0.01,
@@ -293,7 +295,7 @@ fn two_flows_find_the_equilibrium_of_their_utilities() {
                 let [first, second] = pair(scheme, mbps, 100.0, seed);
                 let jain = (first + second).powi(2) / (2.0 * (first * first + second * second));
                 let sum = first + second;
-                // Equal shares are the only equilibrium; steps of 5 % and more keep both moving around it.
+                // Equal shares are the only equilibrium; steps of 5 % and more keep both oscillating around it.
                 let good = jain > 0.97 && sum > 0.85 * mbps && sum < 0.99 * mbps;
                 assert!(good, "{scheme} {mbps}, seed {seed}: {first} {second}");
             }
@@ -303,8 +305,8 @@ fn two_flows_find_the_equilibrium_of_their_utilities() {
 
 #[test]
 fn two_flows_of_allegro_find_theirs_slowly() {
-    // Both go up and down by the same shares, and only the little that each one's own rate changes the common
-    // loss ratio draws them together.
+    // Both rates change by the same factors, and only the small effect of each rate on the common loss ratio makes them
+    // converge.
     let ratios = |seconds| {
         let mut ratios: Vec<f64> = (1..=5)
             .map(|seed| {

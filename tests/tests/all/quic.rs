@@ -1,5 +1,5 @@
-//! The schemes of datagram transports with recoveries of their own: early QUIC's CUBIC, and FillP with acknowledgements
-//! tamed as in TACK.
+//! The schemes of datagram transports with separate loss recovery: early QUIC's CUBIC, and FillP with reduced
+//! acknowledgements as in TACK.
 
 use narrows_record::{BinRow, Direction, read};
 use narrows_tests::{Dumbbell, Measured, measure, measured};
@@ -41,9 +41,9 @@ fn two_connections_respond_to_loss_as_calculated() {
     let law = every / (b * largest / a + 1.0);
     let found = window(&lossy(1_000, 100.0));
     assert!((found / law - 1.0).abs() < 0.02, "{found} for {law}");
-    // The cubic: a cycle of T = N RTT/W is as long as the curve needs to its plateau, K = (0.15 W_max/0.4)^(1/3),
-    // with W = (1 - 0.15/4) W_max. In whole packets the curve is on its plateau from 1.36 s before K to 1.36 s after,
-    // and a loss anywhere there repeats the cycle.
+    // The cubic: a cycle of T = N RTT/W is the time of the curve to its plateau, K = (0.15 W_max/0.4)^(1/3), with W =
+    // (1 - 0.15/4) W_max. In whole packets the curve is on its plateau from 1.36 s before K to 1.36 s after, and a loss
+    // anywhere there repeats the cycle.
     let found = window(&lossy(100_000, 150.0));
     let cycle = 100_000.0 * 0.1 / found;
     let plateau = (0.15 * found / 0.9625 / 0.4004).cbrt();
@@ -82,7 +82,7 @@ fn it_takes_the_share_of_two_connections() {
         let of = |flow| run.get(flow, "throughput_bps");
         of("1") / (of("1") + of("2"))
     };
-    // One connection of two and a half or three, as it also loses less of its window when both lose.
+    // Equivalent to two and a half or three connections, as it also loses less of its window when both lose.
     let beside_one = share(["quic-cubic", "cubic"]);
     assert!((0.6..0.85).contains(&beside_one), "{beside_one}");
     let beside_itself = share(["quic-cubic", "quic-cubic"]);
@@ -113,7 +113,7 @@ fn acknowledgements(scheme: &'static str, mbps: f64, rtt_ms: f64) -> f64 {
 #[test]
 fn tame_acknowledgements_are_few_at_high_rates() {
     for scheme in ["fillp", "fillp-sheep"] {
-        // Four per round trip of 100 ms, whatever the rate.
+        // Four per round trip of 100 ms, at any rate.
         let count = acknowledgements(scheme, 100.0, 100.0);
         assert!((count - 40.0).abs() <= 1.0, "{scheme}: {count} per second");
         // 83.3 packets per second, every second one: fewer than four per round trip of 20 ms and 12 ms on the link. And
@@ -125,7 +125,7 @@ fn tame_acknowledgements_are_few_at_high_rates() {
             "{scheme}: {count} per second"
         );
     }
-    // As every other scheme has them: one for two packets, of 8333.
+    // As for all other schemes: one for two packets, of 8333.
     let count = acknowledgements("bbr1", 100.0, 100.0);
     assert!(count > 4000.0, "{count} per second");
 }
@@ -140,8 +140,8 @@ fn varying(scheme: &'static str) -> Measured {
 
 #[test]
 fn fillp_fills_the_path_and_more_and_its_sheep_less() {
-    // A buffer of one bandwidth-delay product. The program of 2018 was seen to send 11.84 Mbit/s, to lose 7.8 %, and to
-    // have a queue of 20.5 ms in the mean: to a third, since only the order of gains was fitted to that.
+    // A buffer of one bandwidth-delay product. The program of 2018 was measured to send 11.84 Mbit/s, to lose 7.8 %,
+    // and to have a mean queue of 20.5 ms: within a third, since only the order of gains was fitted to that.
     let filled = |scheme| {
         let mut cell = path(vec![scheme], 12.0, 40.0, 30.0).json();
         cell["network"]["forward"][0]["queue"] = json!({"kind": "droptail", "bytes": 60_000});
@@ -160,13 +160,13 @@ fn fillp_fills_the_path_and_more_and_its_sheep_less() {
         );
     }
     assert!(sheep.get("1", "loss_ratio") < 0.01);
-    // Where the rate falls to a third, 2.25 products of the old rate leave at the new one: within 230 ms, and those of two
-    // rounds more, which grow while it is not noticed.
+    // Where the rate falls to a third, 2.25 products of the old rate leave at the new one: within 230 ms, and those of
+    // two more rounds, which grow before it is noticed.
     let fallen = varying("fillp");
     assert!(fallen.get("1", "throughput_bps") > 0.96 * 8e6);
     assert!(fallen.get("1", "queueing_delay_p95_ns") < 350e6);
     assert_eq!(fallen.get("1", "loss_ratio"), 0.0);
-    // Two flows, each with 2.25 (or 2) products of its own idea of the path: at most as many all in all, 40 ms each.
+    // Two flows, each with 2.25 (or 2) products of its estimate of the path: at most as many in total, 40 ms each.
     for (scheme, products) in [("fillp", 2.25), ("fillp-sheep", 2.0)] {
         let two = path(vec![scheme; 2], 12.0, 40.0, 60.0).measure();
         assert!(two.get("all", "throughput_bps") > 0.96 * 12e6);

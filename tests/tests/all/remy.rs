@@ -1,10 +1,10 @@
-//! Remy's tables in the experiments that their authors accept them by: senders that come and go.
+//! Remy's tables in the acceptance experiments of their authors: senders that are on and off.
 //!
-//! Senders share a link with a queue without end and a round trip of 150 ms. Each is on and off for
-//! exponentially distributed times, and begins anew each time: here each time is a flow of its own. The figures are
-//! those that Remy's own tests have (github.com/keithw/remy, `tests`), of a simulator in which a packet per millisecond is
-//! 10 Mbit/s. Its normalised throughput is what arrives for a sender over its equal share of the time in which it is on; of all
-//! senders together, what arrives over what the link could have carried while anyone was on.
+//! Senders share a link with an infinite queue and a round trip of 150 ms. Each is on and off for exponentially
+//! distributed times, and restarts each time: here each on time is a separate flow. The figures are those of Remy's
+//! tests (github.com/keithw/remy, `tests`), of a simulator in which a packet per millisecond is 10 Mbit/s. Its
+//! normalised throughput is the received traffic of a sender divided by its equal share of the time in which it is on;
+//! for all senders together, the received traffic divided by the capacity of the link while any sender was on.
 //!
 //! Skipped without the models (`narrows_tests::models`).
 
@@ -17,11 +17,11 @@ use serde_json::{Value, json};
 /// IP bytes of a packet: 10 Mbit/s are one per millisecond.
 const PACKET: f64 = 1250.0;
 
-/// Who is on, and when, in seconds.
+/// On times of senders, in seconds.
 struct Comings {
-    /// From when until when; in the order of the beginnings.
+    /// Start and end; in the order of the starts.
     times: Vec<(f64, f64)>,
-    /// For how long anyone was on.
+    /// Total time during which any sender was on.
     any: f64,
 }
 
@@ -47,16 +47,16 @@ impl Comings {
     }
 }
 
-/// What senders get.
+/// Results of the senders.
 #[derive(Clone, Copy, Debug, Default)]
 struct Got {
-    /// What arrives, over what the link could have carried while anyone was on.
+    /// Received traffic divided by the capacity of the link while any sender was on.
     share: f64,
     /// Mean round trip in ms.
     rtt_ms: f64,
 }
 
-/// Who shares a link of a rate in Mbit/s, on and off for so long on average, for so many seconds.
+/// Senders that share a link: rate in Mbit/s, mean on and off times, and duration in seconds.
 #[derive(Clone, Copy)]
 struct Experiment {
     mbps: f64,
@@ -104,12 +104,12 @@ fn run(model: &[u8], experiment: Experiment, seed: u64) -> Got {
     }
     Got {
         share: packets * PACKET * 8.0 / (comings.any * mbps * 1e6),
-        // The way back is empty.
+        // The return path is empty.
         rtt_ms: delay_ns / packets / 1e6 + 75.0,
     }
 }
 
-/// The mean of so many streams of comings and goings.
+/// The mean over several random sequences of on and off times.
 fn runs(model: &[u8], experiment: Experiment) -> Got {
     let all: Vec<Got> = (1..=STREAMS)
         .map(|seed| run(model, experiment, seed))
@@ -122,8 +122,8 @@ fn runs(model: &[u8], experiment: Experiment) -> Got {
     }
 }
 
-/// One stream alone strays by up to a tenth from another, where times are long, or where a link is so fast that only the
-/// longest times fill it. The standard error of the mean of five is two percent and less; their tolerance is five.
+/// Single sequences differ by up to a tenth if times are long, or if a link is so fast that only the longest times fill
+/// it. The standard error of the mean of five is two percent and less; their tolerance is five.
 const STREAMS: u64 = 5;
 
 #[test]
@@ -153,7 +153,7 @@ fn the_hundredfold_table_does_on_each_link_as_its_authors_say() {
             "{mbps}: {found:.1} ({throughput}), {:.1} ms ({rtt_ms})",
             got.rtt_ms
         );
-        // Their own tolerance.
+        // The tolerance of Remy's tests.
         assert!(
             (found / throughput - 1.0).abs() < 0.05,
             "{mbps} Mbit/s: {found}"
@@ -182,7 +182,7 @@ fn the_tables_of_2013_do_as_their_authors_say() {
         let got = runs(&model, experiment);
         let found = got.rtt_ms / 150.0;
         println!("{name}: {:.3} ({share}), {found:.3} ({delay})", got.share);
-        // Their own tolerance.
+        // The tolerance of Remy's tests.
         assert!((got.share / share - 1.0).abs() < 0.05, "{name}: {got:?}");
         assert!((found / delay - 1.0).abs() < 0.05, "{name}: {got:?}");
     }

@@ -1,5 +1,5 @@
-//! Loss-based schemes against their closed forms in simulation: the average window under periodic loss,
-//! and the buffer that keeps a link busy.
+//! Loss-based schemes compared with their closed forms in simulation: the average window under periodic loss, and the
+//! buffer that keeps a link busy.
 
 use narrows_cell::Cell;
 use narrows_record::{StateRow, read};
@@ -13,7 +13,7 @@ const RTT_MS: f64 = 100.0;
 const PACKET: f64 = 1500.0;
 const PAYLOAD: f64 = 1448.0;
 
-/// The rules of a scheme as a fluid, written down once more from their publications. Windows in packets,
+/// The rules of a scheme as a fluid model, transcribed independently from their publications. Windows in packets,
 /// growth in packets per round trip.
 #[derive(Clone, Copy, Debug)]
 enum Fluid {
@@ -69,10 +69,10 @@ impl Fluid {
         }
     }
 
-    /// Average window when every `n`-th packet is lost. After a loss the window stands still for one
-    /// round trip, the recovery, in which a reduced window's worth is sent; `recovery: false` leaves
-    /// that out, as the textbook forms do. (That a loss is noticed a round trip late shifts the cycle
-    /// and does not change its length: `n` packets from one reduction to the next.)
+    /// Average window when every `n`-th packet is lost. After a loss the window is constant for one round trip, the
+    /// recovery, in which a reduced window is sent; `recovery: false` omits that, like the textbook forms. (Noticing a
+    /// loss a round trip late shifts the cycle but does not change its length: `n` packets from one reduction to the
+    /// next.)
     fn average(self, n: f64, recovery: bool) -> (f64, f64) {
         let mut prior = self.peak(n);
         let mut rounds = 0.0;
@@ -92,9 +92,9 @@ impl Fluid {
         (n / rounds, prior)
     }
 
-    /// Where to begin the search for the window before a loss. The others forget it within a few cycles;
-    /// cubic's curve is so flat around its plateau that one a few percent higher changes by a hundredth
-    /// of a packet per loss only, so it begins at its closed form (whose average is 0.925 of the peak).
+    /// Initial value of the search for the window before a loss. Most schemes converge within a few cycles; cubic's
+    /// curve is so flat around its plateau that one a few percent higher changes by a hundredth of a packet per loss
+    /// only, so it begins at its closed form (whose average is 0.925 of the peak).
     fn peak(self, n: f64) -> f64 {
         match self {
             Fluid::Cubic => 1.054 * (RTT * n).powf(0.75) / 0.925,
@@ -104,7 +104,7 @@ impl Fluid {
 
     /// Share of a link used whose bandwidth-delay product is `bdp` packets, with a buffer for `buffer`.
     fn utilization(self, bdp: f64, buffer: f64) -> f64 {
-        // A loss is noticed a round trip after the overflow: so much has the window grown by then.
+        // A loss is noticed a round trip after the overflow, during which the window has grown.
         let full = bdp + buffer;
         let mut prior = full;
         for _ in 0..50 {
@@ -198,8 +198,8 @@ fn cell(dumbbell: &Dumbbell, params: &Value) -> Value {
     cell
 }
 
-/// Average window in packets while every `n`-th packet is lost. `peak` is the window near which slow
-/// start is to end; `skipped` losses are waited for before `measured` cycles are measured.
+/// Average window in packets while every `n`-th packet is lost. `peak` is the window near which slow start has to end;
+/// `skipped` losses are skipped before `measured` cycles are measured.
 fn simulated_average(
     scheme: &'static str,
     params: &Value,
@@ -209,7 +209,7 @@ fn simulated_average(
     rounds: f64,
 ) -> f64 {
     let cycles = (skipped + measured) as f64;
-    // Nothing but the given loss may limit: 100 Gbit/s, and a buffer of a whole product.
+    // Only the given loss may limit: 100 Gbit/s, and a buffer of a whole product.
     let dumbbell = Dumbbell {
         mbps: 100_000.0,
         rtt_ms: RTT_MS,
@@ -239,9 +239,9 @@ fn simulated_average(
     (n * measured) as f64 * RTT / span
 }
 
-/// What whole packets take from a smooth window: what is in flight is the window rounded down (a quarter
-/// to half a packet on average), and growth by whole packets comes at the end of a round trip where the
-/// fluid's is spread over it (half a packet for those that grow so). Three quarters, give or take one.
+/// The effect of whole packets compared with a smooth window: packets in flight are the window rounded down (a quarter
+/// to half a packet on average), and growth by whole packets occurs at the end of a round trip while the fluid's is
+/// spread over it (half a packet for schemes that grow this way). Three quarters, give or take one.
 const WHOLE: f64 = 0.75;
 
 #[test]
@@ -249,20 +249,21 @@ fn average_windows_under_periodic_loss() {
     for (scheme, params, fluid, closed) in schemes() {
         for n in [100, 1_000, 10_000, 100_000] {
             let p = 1.0 / n as f64;
-            // The closed forms leave the recovery out: a round trip per loss in which a reduced window's
-            // worth is sent and nothing grows. At p = 1e-2 it takes Reno from 12.2 packets to 11.3 (its
-            // cycle has eight round trips more), at 1e-3 2.5 %, and less below. Scalable has 13.4 round
-            // trips per loss at any p: the recovery always takes 7 %.
+            // The closed forms omit the recovery: a round trip per loss in which a reduced window is sent and does not
+            // grow. At p = 1e-2 it reduces Reno from 12.2 packets to 11.3 (its cycle has eight round trips more), at
+            // 1e-3 2.5 %, and less below. Scalable has 13.4 round trips per loss at any p: the recovery always takes 7
+            // %.
             let (textbook, _) = fluid.average(n as f64, false);
             let (expected, peak) = fluid.average(n as f64, true);
             let blend = textbook / closed(p) - 1.0;
             let corrected = closed(p) * expected / textbook;
-            // The fluid is that of the closed form: within what blending of two regimes costs (cubic and
-            // Reno's estimate, HighSpeed at 38 packets).
+            // The fluid is that of the closed form: within the error of blending two regimes (cubic and Reno's
+            // estimate, HighSpeed at 38 packets).
             assert!(blend.abs() < 0.06, "{scheme} p {p}: {textbook}");
             // RFC 3649's line is the goal of its functions, not derived from them: it is compared as it is.
             let rounds = n as f64 / expected;
-            // Nothing grows either with the three packets that arrive beyond a gap before it is taken for a loss.
+            // The window does not grow either with the three packets that arrive beyond a gap before a loss is
+            // declared.
             let less = WHOLE + 3.0 * fluid.growth(peak, rounds * RTT, peak) / peak;
             let line = matches!(fluid, Fluid::HighSpeed) && n > 100;
             let wanted_line = if line { closed(p) } else { corrected - less };
@@ -289,8 +290,8 @@ fn average_windows_under_periodic_loss() {
     }
 }
 
-/// Packets that the link could have carried and did not, per packet that it could have carried, over
-/// `seconds` from the second `from` on.
+/// Packets that the link could have carried and did not, per packet that it could have carried, over `seconds` from
+/// second `from`.
 fn idle_share(
     scheme: &'static str,
     params: &Value,
@@ -333,8 +334,8 @@ fn the_buffer_that_keeps_the_link_busy() {
             continue;
         }
         let idle = |buffer: f64| idle_share(scheme, &params, bdp, buffer, 60.0, 100.0);
-        // B/BDP >= b/(1-b): what is kept of a full path and buffer fills the path. More exactly, of what
-        // the window has grown to when the overflow is noticed, which matters to Scalable only.
+        // B/BDP >= b/(1-b): the remaining part of a full path and buffer fills the path. More exactly, the remaining
+        // part of the window when the overflow is noticed, which only matters for Scalable.
         let law = bdp / fluid.kept(bdp) - bdp;
         let late = fluid.growth(
             law + bdp,
@@ -355,8 +356,8 @@ fn the_buffer_that_keeps_the_link_busy() {
                 "{scheme}, {buffer} packets: {idle} {expected}"
             );
         }
-        // Three percent less and the link rests once per cycle; three percent more and it never does: to
-        // the packet, so within one of the 25 000 that it carries in ten seconds.
+        // With three percent less the link is idle once per cycle, with three percent more never: exactly, within one
+        // of the 25 000 packets that it carries in ten seconds.
         let (less, more) = (idle((0.97 * enough).floor()), idle((1.03 * enough).ceil()));
         assert!(
             less > 5e-5,

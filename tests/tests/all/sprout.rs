@@ -1,4 +1,4 @@
-//! Sprout in simulated worlds: what long round trips cost, and what it was made for. Single paths are in `single_flows`.
+//! Sprout in simulated worlds: the cost of long round trips, and its intended use. Single paths are in `single_flows`.
 
 use narrows_record::series;
 use narrows_tests::{Dumbbell, Measured, measured_with};
@@ -52,8 +52,8 @@ fn mbps(measured: &Measured) -> f64 {
     measured.get("1", "goodput_bps") / 1e6
 }
 
-/// The forecast of 100 ms has to cover the way there and back: what is left of the rate falls with the round trip,
-/// to a few percent at 200 ms.
+/// The forecast of 100 ms has to cover both directions: the remaining rate decreases with the round trip, to a few
+/// percent at 200 ms.
 #[test]
 fn long_round_trips_starve_it() {
     for params in [json!({}), original()] {
@@ -72,9 +72,9 @@ fn long_round_trips_starve_it() {
     }
 }
 
-/// Ticks of the receiver and reports to the sender are two cycles of 20 ms. Where they lock into each other a
-/// millisecond more or less of the round trip decides over the rate. In the original they do not: each report is as late
-/// as its process wakes up, and so one cycle drifts through the other. One simulation of its rules gave 3.3 Mbit/s.
+/// Ticks of the receiver and reports to the sender are two cycles of 20 ms. If they are phase-locked, a millisecond of
+/// the round trip determines the rate. In the original they are not: each report is as late as its process wakes up,
+/// and so one cycle drifts relative to the other. One simulation of its rules resulted in 3.3 Mbit/s.
 #[test]
 fn ends_that_wake_a_little_late_do_not_care_for_the_millisecond() {
     let spread = |params: &Value| {
@@ -87,7 +87,8 @@ fn ends_that_wake_a_little_late_do_not_care_for_the_millisecond() {
         (most / least, mean)
     };
     let (ratio, mean) = spread(&original());
-    // A tenth more round trip is about a fifth less rate here, and chance adds its own; a fifth for the mean.
+    // A round trip longer by a tenth reduces the rate by about a fifth here, plus random variation; a fifth for the
+    // mean.
     assert!(ratio < 1.6, "{ratio}");
     assert!((mean / 3.3 - 1.0).abs() < 0.2, "{mean}");
     let mut exact = original();
@@ -96,8 +97,8 @@ fn ends_that_wake_a_little_late_do_not_care_for_the_millisecond() {
     assert!(locked > 2.0, "{locked}");
 }
 
-/// After 10 s in which nothing passes the flow is at half of its rate within four seconds: one to leave the belief in
-/// an outage, the others for round trips of growth (found 3 s at most).
+/// After an outage of 10 s the flow reaches half of its rate within four seconds: one to leave the estimate of an
+/// outage, the others for round trips of growth (measured: at most 3 s).
 #[test]
 fn a_blackout_is_left_behind() {
     let mut late = Vec::new();
@@ -120,7 +121,7 @@ fn a_blackout_is_left_behind() {
             let arrived = &series.flows[&1].1;
             let end = start as usize + 10;
             let last = arrived[25..30].iter().sum::<f64>() / 5.0;
-            // What a round trip of 60 ms leaves of 12 Mbit/s, with headers, is 7.
+            // With a round trip of 60 ms, 7 of 12 Mbit/s remain, with headers.
             if last < 6e6 || arrived[end..end + 4].iter().all(|rate| *rate < last / 2.0) {
                 late.push((rtt, start, ways, arrived.clone()));
             }
@@ -129,7 +130,7 @@ fn a_blackout_is_left_behind() {
     assert!(late.is_empty(), "{late:?}");
 }
 
-/// What Sprout was made for: 95 % of packets are through the queue of a cellular link within 100 ms.
+/// The design goal of Sprout: 95 % of packets pass the queue of a cellular link within 100 ms.
 #[test]
 fn packets_cross_cellular_links_within_100_ms() {
     let traces = [
@@ -162,7 +163,7 @@ fn packets_cross_cellular_links_within_100_ms() {
             mbps(&measured)
         );
         assert!(p95 < 100.0, "{name}: {p95} ms");
-        // Caution costs: about half of a link that varies is used, never next to nothing.
+        // Caution has a cost: about half of a varying link is used, but never close to zero.
         assert!(used > 0.3, "{name}: {used}");
     }
 }

@@ -1,5 +1,5 @@
-//! Every registered scheme in places that no scheme likes: it goes on, within sane bounds, or its known
-//! defect is listed and asserted.
+//! Every registered scheme under adverse conditions: it continues, within sane bounds, or its known defect is listed
+//! and asserted.
 
 #[path = "survival/calls.rs"]
 mod calls;
@@ -38,7 +38,7 @@ fn with(mut cell: Value, directions: &[&str], elements: &[Value]) -> Value {
     cell
 }
 
-/// Nothing passes for ten seconds.
+/// No packet passes for ten seconds.
 fn outage(start: u64) -> Value {
     json!({"kind": "outage", "start": start * SECOND, "length": 10 * SECOND})
 }
@@ -151,7 +151,7 @@ fn trickle(scheme: &'static str) -> Value {
     sending(path(scheme, 12.0, 40.0, 60.0).json(), traffic)
 }
 
-/// It has a microsecond for its first packet and none for a second one.
+/// It has a microsecond for its first packet and no time for a second one.
 fn a_word(scheme: &'static str) -> Value {
     let traffic = json!({"kind": "onoff", "on": 1_000, "off": 100 * SECOND, "rate": 1_000});
     sending(path(scheme, 12.0, 40.0, 20.0).json(), traffic)
@@ -162,7 +162,7 @@ fn once(scheme: &'static str) -> Value {
     sending(path(scheme, 12.0, 40.0, 20.0).json(), traffic)
 }
 
-/// Away from 4 to 14 s, while the application sends from 0 to 5 and 10 to 15 s.
+/// An outage from 4 to 14 s, while the application sends from 0 to 5 and 10 to 15 s.
 fn hesitant(scheme: &'static str) -> Value {
     let cell = with(path(scheme, 12.0, 40.0, 60.0).json(), BOTH, &[outage(4)]);
     sending(
@@ -171,8 +171,8 @@ fn hesitant(scheme: &'static str) -> Value {
     )
 }
 
-/// Half of the link when the path has been back for twenty seconds, and the first packet no later than timers that double
-/// let it be.
+/// Half of the link twenty seconds after the end of the outage, and the first packet no later than with doubling
+/// timers.
 fn returned(outcome: &Outcome, outage: Range<f64>) -> Vec<Check> {
     let back = outage.end as usize;
     let late = outcome.late_by(outage);
@@ -213,14 +213,16 @@ fn returns_lossy(outcome: &Outcome) -> Vec<Check> {
     ]
 }
 
-/// One packet of five is lost: no scheme has to be fast, but none may stall. TCP's square-root law gives 0.5 Mbit/s
-/// without timeouts; a tenth of that, four packets per second, also from those that retreat before such losses.
+/// One packet of five is lost: no scheme has to be fast, but none may stall. TCP's square-root law yields 0.5 Mbit/s
+/// without timeouts; a tenth of that, four packets per second, is required even from schemes that retreat at such
+/// losses.
 ///
 /// The utility of Vivace and PCC-Expr, x^0.9 - 11.35 L x, is best at (0.9/(11.35 L))^10 Mibit/s, here 100 bit/s: their
 /// rate falls as long as the run lasts, towards the least rate of 50 kbit/s (the programs' are 1.3 and 2.1 Mbit/s). It
 /// falls ever more slowly: at 100 kbit/s four intervals of ten packets take five seconds, and the losses of two of them
-/// differ by 18 % of their packets by chance, which misleads a decision now and then. In the last third of the time it is next
-/// to that: of 50 kbit/s 40 arrive, and of the 83 packets then 67 +- 4, so that three deviations less are 33 kbit/s. Allegro's utility is negative above 5 % and its rate falls likewise, in steps of 1 %.
+/// differ by 18 % of their packets by chance, which occasionally misleads a decision. In the last third of the time it
+/// is close to that: of 50 kbit/s 40 arrive, and of the 83 packets then 67 +- 4, so that three deviations less are 33
+/// kbit/s. Allegro's utility is negative above 5 % and its rate falls likewise, in steps of 1 %.
 fn creeps(outcome: &Outcome) -> Vec<Check> {
     vec![
         at_least("rate at first", outcome.rate(0..20), 5e4),
@@ -230,8 +232,8 @@ fn creeps(outcome: &Outcome) -> Vec<Check> {
     ]
 }
 
-/// Three duplicates are a loss to some, one packet in twenty of which keeps their windows at a few packets: the rate
-/// of a window of five.
+/// Some schemes treat three duplicates as a loss, which for one packet in twenty keeps their windows at a few packets:
+/// the rate of a window of five.
 fn sorts(outcome: &Outcome) -> Vec<Check> {
     vec![
         at_least("rate", outcome.rate(15..30), 1.5e6),
@@ -265,7 +267,7 @@ fn reads_the_clock(outcome: &Outcome) -> Vec<Check> {
     ]
 }
 
-/// Every RTT is zero or one step, so that nothing can be known of a queue: a tenth of the rate.
+/// Every RTT is zero or one step, so that a queue cannot be measured: a tenth of the rate.
 fn sees_no_time_pass(outcome: &Outcome) -> Vec<Check> {
     vec![
         at_least("rate", outcome.rate(5..10), 1e7),
@@ -273,7 +275,7 @@ fn sees_no_time_pass(outcome: &Outcome) -> Vec<Check> {
     ]
 }
 
-/// What was not there to be sent was not sent, and what is there afterwards is.
+/// No data are sent while there are none, and later data are sent.
 fn waits(outcome: &Outcome) -> Vec<Check> {
     vec![
         at_most("sent in silence", outcome.sent(5..23), 0.0),
@@ -282,7 +284,7 @@ fn waits(outcome: &Outcome) -> Vec<Check> {
     ]
 }
 
-/// 100 kbit/s of payload are 104 on the path; a window that could grow all the time would have become a megabyte.
+/// 100 kbit/s of payload are 104 on the path; a window that grows all the time would have reached a megabyte.
 fn trickles(outcome: &Outcome) -> Vec<Check> {
     let rate = outcome.rate(20..60);
     vec![Check {
@@ -302,7 +304,7 @@ fn speaks_once(outcome: &Outcome) -> Vec<Check> {
     ]
 }
 
-/// Twenty-one packets fit into the queue and nothing is lost. The slowest start begins with one, and all come within
+/// Twenty-one packets fit into the queue and none is lost. The slowest start begins with one, and all arrive within
 /// five seconds.
 fn says_it_once(outcome: &Outcome) -> Vec<Check> {
     let bits = 5.0 * outcome.rate(0..5);
@@ -353,7 +355,7 @@ const TRIALS: &[Trial] = &[
     ("on and off with a blackout", hesitant, catches_up, false),
 ];
 
-/// Schemes that throw dice themselves.
+/// Schemes that use random numbers.
 const DICE: &[&str] = &[
     "bbr1",
     "bbr-draft",
@@ -371,7 +373,7 @@ fn every_scheme_survives_or_its_defect_is_known() {
     try_all(&subjects.collect::<Vec<_>>(), TRIALS, KNOWN);
 }
 
-/// The models of the tests are made by hand; what these do is their own matter.
+/// The models of the tests are made by hand; published ones are tested here.
 #[test]
 fn published_models_survive_or_their_defect_is_known() {
     let models = [
@@ -387,9 +389,9 @@ fn published_models_survive_or_their_defect_is_known() {
     try_all(&subjects.collect::<Vec<_>>(), TRIALS, PUBLISHED);
 }
 
-/// What is lost again is repaired again before what was lost later. Else the epoch does not end, in which no other
-/// loss reduces the window: with seeds 3 and 6 it grew to 746 and 925 packets in five minutes. A queue of two packets and a
-/// window of thirty in the beginning lose half.
+/// Lost repairs are repaired again before later losses. Otherwise the epoch, in which no other loss reduces the window,
+/// does not end: with seeds 3 and 6 it grew to 746 and 925 packets in five minutes. A queue of two packets and an
+/// initial window of thirty lose half.
 #[test]
 fn lost_repairs_do_not_starve_behind_later_losses() {
     let path = Dumbbell {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A cell over one bottleneck, with the same delay both ways.
+/// A cell with one bottleneck and the same delay in both directions.
 fn cell(seconds: u64, bottleneck: &Value, delay_ns: u64, flows: &[Value]) -> Value {
     let end = seconds * SECOND;
     let flows: Vec<Value> = flows
@@ -58,8 +58,8 @@ fn run(cell: &Value) -> Measured {
 
 #[test]
 fn a_sized_transfer_takes_as_long_as_its_bits_need() {
-    // 12 Mbit/s carry a full packet in 1 ms; the way takes 20 ms. What fits into the initial window
-    // of ten packets leaves at once: 6 full packets and one of 1312 + 52 bytes.
+    // 12 Mbit/s carry a full packet in 1 ms; the path takes 20 ms. The initial window of ten packets leaves
+    // immediately: 6 full packets and one of 1312 + 52 bytes.
     let flow = json!({"scheme": "reno", "traffic": {"kind": "transfer", "bytes": 10_000}});
     let measured = run(&cell(
         2,
@@ -75,9 +75,8 @@ fn a_sized_transfer_takes_as_long_as_its_bits_need() {
     let ended = transfer.ended_ns.unwrap();
     // The server rounds up to whole ns.
     assert!(ended.abs_diff(wanted + last) <= 1, "{ended}");
-    // 20 packets: the second flight of ten starts when the first acknowledgement is back, after
-    // 1 + 20 + 20 ms, and is paced by acknowledgements from then on: the link never rests between
-    // the 11th packet and the end.
+    // 20 packets: the second flight of ten starts when the first acknowledgement is back, after 1 + 20 + 20 ms, and is
+    // clocked by acknowledgements after that: the link is never idle between the 11th packet and the end.
     let flow = json!({"scheme": "reno", "traffic": {"kind": "transfer", "bytes": 1448 * 20}});
     let measured = run(&cell(
         2,
@@ -174,8 +173,8 @@ fn fair_queueing_gives_datagrams_their_share() {
 
 #[test]
 fn a_request_and_its_answer_take_a_round_trip_and_their_bits() {
-    // The request of 200 bytes goes back over 20 ms and no bottleneck; the answer of two full packets
-    // comes at 12 Mbit/s over 20 ms: 42 ms and the acknowledgement; then 8 ms of thinking.
+    // The request of 200 bytes travels back over 20 ms without a bottleneck; the answer of two full packets arrives at
+    // 12 Mbit/s over 20 ms: 42 ms and the acknowledgement; then 8 ms of thinking.
     let traffic = json!({"kind": "requests", "response": 2896, "request": 200,
                          "think": 8_000_000, "think_law": "fixed"});
     for persistent in [true, false] {
@@ -192,8 +191,8 @@ fn a_request_and_its_answer_take_a_round_trip_and_their_bits() {
         for (transfer, number) in measured.transfers.iter().zip(0u64..) {
             assert_eq!((transfer.bytes, transfer.started_ns), (2896, start));
             let ended = transfer.ended_ns.unwrap();
-            // The first 16 packets of a connection are acknowledged at once: 76 bytes ahead of the
-            // answer. Later the acknowledgement of a request comes after the answer.
+            // The first 16 packets of a connection are acknowledged immediately: 76 bytes ahead of the answer. Later
+            // the acknowledgement of a request follows the answer.
             let quick = !persistent || number < 16;
             let ahead = if quick {
                 76 * 8 * SECOND / 12_000_000
@@ -231,7 +230,7 @@ fn short_flows_arrive_and_complete() {
     let offered = measured.run.flows[0].offered.unwrap();
     // The size law has a heavy tail: 3750 flows leave the load uncertain.
     assert!((offered.mean_bps / 20e6 - 1.0).abs() < 0.15, "{offered:?}");
-    // Nothing is faster than light and the link.
+    // No transfer is faster than propagation and the link.
     for transfer in &short {
         let least = 10_000_000 + transfer.bytes * 8 * SECOND / 50_000_000;
         assert!(
@@ -286,7 +285,7 @@ fn both_directions_at_once() {
         ],
     ));
     assert!(measured.get("1", "goodput_bps") > 17e6, "{}", measured.json);
-    // 100 kB over an unlimited way back: four round trips of 20 ms at the start, one in the end.
+    // 100 kB over an unlimited return path: four round trips of 20 ms at the start, one at the end.
     assert!(
         measured.transfers.len() > 300,
         "{}",
@@ -316,8 +315,8 @@ fn settings_of_hosts_change_the_transport() {
     assert!((limited / 8e6 - 1.0).abs() < 0.05, "{limited}");
     let buffers = with_settings(&json!({"tcp_wmem": "4096 16384 200000"}), 0.0);
     assert!((buffers / limited - 1.0).abs() < 0.01, "{buffers}");
-    // Slow start overshoots by hundreds of packets, which go out again at once with selective
-    // acknowledgements, and one per round trip without.
+    // Slow start overshoots by hundreds of packets, which are retransmitted at once with selective acknowledgements,
+    // but one per round trip without.
     for (loss, least, most) in [(0.0, 0.2, 0.6), (0.05, 0.6, 1.0), (0.1, 0.5, 1.0)] {
         let with = with_settings(&json!({}), loss);
         let without = with_settings(&json!({"tcp_sack": 0}), loss);
@@ -345,9 +344,10 @@ fn without_selective_acknowledgements_losses_do_not_make_windows_grow() {
             bold.push(scheme.name);
         }
     }
-    // One per cent at random, and what slow start loses once. Who steers by counting losses is blind: one of them is told
-    // per round trip; and verus is bold in such a buffer anyway. Rates in which duplicates count twice are too high: the
-    // kernel's BBR loses 19 % on such a path, and FillP is made of ours. The saturator keeps the queue full by design.
+    // One per cent at random, and what slow start loses once. Schemes that count losses are misled: one loss is
+    // reported per round trip; and verus is aggressive in such a buffer anyway. Rates in which duplicates count twice
+    // are too high: the kernel's BBR loses 19 % on such a path, and FillP is based on our `bbr1`. The saturator keeps the
+    // queue full by design.
     let expected = [
         "bbr1",
         "fillp",
@@ -361,8 +361,8 @@ fn without_selective_acknowledgements_losses_do_not_make_windows_grow() {
 
 #[test]
 fn what_is_to_arrive_whole_is_repaired_in_time() {
-    // The last packet of a transfer is lost, and nothing follows that would show it: with the longest timers of
-    // schemes that repeat nothing by themselves it would arrive after a minute.
+    // The last packet of a transfer is lost, and nothing follows that would show it: with the longest timers of schemes
+    // without retransmissions it would arrive after a minute.
     for scheme in narrows_cc::schemes::ALL {
         let traffic = json!({"kind": "transfer", "bytes": 30_000});
         let flow =
@@ -387,7 +387,7 @@ fn what_is_to_arrive_whole_is_repaired_in_time() {
 
 #[test]
 fn repairs_that_are_lost_are_noticed_while_new_data_leave() {
-    // vivace has no window that a gap could fill: new data leave all the time, until there are none.
+    // vivace has no window that a gap could fill: new data are sent all the time, until there are none.
     for (setting, value) in [("sack", json!(false)), ("rack", json!(false))] {
         let traffic = json!({"kind": "transfer", "bytes": 2_000_000});
         let flow = json!({"scheme": "vivace", "traffic": traffic, "transport": {setting: value}});

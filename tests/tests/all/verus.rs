@@ -1,4 +1,4 @@
-//! Verus in simulated worlds: its ratio of delays, and losses. What one flow comes to is in `single_flows`.
+//! Verus in simulated worlds: its ratio of delays, and losses. Results of one flow are in `single_flows`.
 
 use narrows_record::{StateRow, Verdict, read};
 use narrows_tests::{Dumbbell, measured};
@@ -44,7 +44,7 @@ impl World {
         (mean, rtts[rtts.len() * 95 / 100])
     }
 
-    /// How often a phase called `mode` begins.
+    /// Number of phases called `mode`.
     fn beginnings(&self, mode: &str) -> usize {
         let is = |row: &StateRow| row.mode.as_deref() == Some(mode);
         self.states
@@ -54,7 +54,7 @@ impl World {
     }
 }
 
-/// A buffer of `packets` full packets; very many for none.
+/// A buffer of `packets` full packets; very many for `None`.
 fn cell(mbps: f64, rtt_ms: f64, packets: Option<u64>, loss: f64) -> Value {
     let dumbbell = Dumbbell {
         mbps,
@@ -73,14 +73,14 @@ fn cell(mbps: f64, rtt_ms: f64, packets: Option<u64>, loss: f64) -> Value {
 fn the_rtt_stays_below_r_times_the_smallest() {
     for (mbps, rtt_ms) in [(12.0, 40.0), (50.0, 40.0), (2.0, 200.0)] {
         let world = World::of(&cell(mbps, rtt_ms, None, 0.0));
-        // The first packet saw an empty queue and its own time on the link.
+        // The first packet found an empty queue, so that its RTT includes only its serialisation time.
         let smallest = rtt_ms + 12.0 / mbps;
         let rtts = world.second_half().iter().filter_map(|row| row.rtt_ns);
         let mut ratios: Vec<f64> = rtts.map(|ns| ns as f64 / 1e6 / smallest).collect();
         ratios.sort_by(f64::total_cmp);
         let (p95, largest) = (ratios[ratios.len() * 95 / 100], ratios[ratios.len() - 1]);
-        // Beyond 6 the target falls by 2 ms per epoch; what was sent before that was noticed still comes, for
-        // one long RTT at what was then the growth.
+        // Beyond 6 the target falls by 2 ms per epoch; packets sent before that was noticed still arrive, for one long
+        // RTT at the growth of that time.
         assert!(
             p95 <= 6.5 && largest <= 7.0,
             "{mbps} Mbit/s, {rtt_ms} ms: {p95}, {largest}"
@@ -90,8 +90,8 @@ fn the_rtt_stays_below_r_times_the_smallest() {
     }
 }
 
-// Below 2.4 Mbit/s a packet takes longer than an epoch. Epochs without an acknowledgement show no rise and raise the target
-// by 2 ms each: of T ms per packet all but one epoch, so by 0.4 (1 - 5 ms/T) per ms. It is noticed that R is exceeded when
+// Below 2.4 Mbit/s a packet takes longer than an epoch. Epochs without an acknowledgement show no rise and raise the
+// target by 2 ms each: of T ms per packet all but one epoch, so by 0.4 (1 - 5 ms/T) per ms. Exceeding R is noticed when
 // that delay has been measured, one such delay later: R (1 + 0.4 (1 - 5 ms/T)), and 8.4 at most with R = 6.
 #[test]
 fn slow_paths_go_beyond_r_by_the_epochs_without_news() {
@@ -110,7 +110,7 @@ fn slow_paths_go_beyond_r_by_the_epochs_without_news() {
         let mut ratios: Vec<f64> = rtts.map(ratio).collect();
         ratios.sort_by(f64::total_cmp);
         let (p95, largest) = (ratios[ratios.len() * 95 / 100], ratios[ratios.len() - 1]);
-        // The steps themselves are a few per cent of such delays.
+        // The steps are a few per cent of such delays.
         assert!(
             (p95 - expected).abs() <= 0.5 && largest <= expected + 0.5,
             "{mbps} Mbit/s, {rtt_ms} ms: {p95}, {largest}, not {expected}"

@@ -1,4 +1,4 @@
-//! Simulated worlds: laws that the simulator as a whole must keep.
+//! Simulated worlds: invariants of the simulator as a whole.
 
 use narrows_record::{Record, Verdict};
 use narrows_tests::Dumbbell;
@@ -47,8 +47,8 @@ fn the_same_cell_gives_the_same_bytes() {
 
 #[test]
 fn reno_fills_a_link_with_one_bdp_of_buffer() {
-    // B >= b / (1 - b) BDP suffices for full utilization: 1 for Reno. One packet in twenty windows
-    // of slack for slow start at the beginning.
+    // B >= b / (1 - b) BDP suffices for full utilization: 1 for Reno. One packet in twenty windows of slack for the
+    // initial slow start.
     let run = Dumbbell {
         seconds: 60.0,
         ..Dumbbell::default()
@@ -146,8 +146,8 @@ fn simulated_records_are_ok_and_verified() {
 
 #[test]
 fn adding_a_flow_reshuffles_no_other_chance() {
-    // The lossy link decides by its own stream: the fate of its n-th packet does not depend on
-    // what else draws random numbers.
+    // The lossy link decides by its own stream: the fate of its n-th packet does not depend on other users of random
+    // numbers.
     let one = Dumbbell {
         loss: 0.01,
         seconds: 5.0,
@@ -166,9 +166,9 @@ fn adding_a_flow_reshuffles_no_other_chance() {
 
 #[test]
 fn a_limited_window_gives_itself_per_round_trip_and_then_the_rate_and_its_queue() {
-    // 12 Mbit/s and 40 ms hold 40 packets of 1500 bytes. Below that the rate is W / RTT, the RTT with a
-    // packet's own ms on the link; above it the link is full and W less the path's 41 wait or
-    // are being served. Acknowledgements of two packets let the queue swing by a packet.
+    // 12 Mbit/s and 40 ms hold 40 packets of 1500 bytes. Below that the rate is W / RTT, the RTT with a packet's own ms
+    // on the link; above it the link is full and W less the path's 41 wait or are being served. Acknowledgements of two
+    // packets make the queue vary by a packet.
     for (packets, mbps, waiting) in [(20u64, 20.0 * 12.0 / 41.0, 1.0), (60, 12.0, 20.0)] {
         let mut cell = Dumbbell {
             buffer_bdp: 4.0,
@@ -202,9 +202,9 @@ fn a_copy_carries_its_own_data_though_its_original_is_lost_at_the_same_instant()
     let forward = json["network"]["forward"].as_array_mut().unwrap();
     forward.push(json!({"name": "forward.2", "kind": "duplicate", "ratio": 0.3}));
     forward.push(json!({"name": "forward.3", "kind": "loss", "ratio": 0.3}));
-    // Time enough for others to take a place that was given up too early.
+    // Enough time for others to reuse a slot that was freed too early.
     forward.push(json!({"name": "forward.4", "kind": "delay", "delay": 30_000_000}));
-    // Small packets among the large ones, and datagrams that come in order, if they are not mixed up.
+    // Small packets among the large ones, and datagrams that come in order, if they are not confused.
     let traffic = [
         json!({"kind": "bulk"}),
         json!({"kind": "arrivals", "size": 400, "load": 1_000_000}),

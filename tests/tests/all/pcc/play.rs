@@ -1,4 +1,4 @@
-//! One flow on a path, and what several seeds give.
+//! One flow on a path, and results of several seeds.
 
 use narrows_record::series;
 use narrows_tests::single_flow::profile;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 pub(crate) struct Play {
     pub(crate) scheme: &'static str,
     pub(crate) profile: &'static str,
-    /// Parameters besides those of the profile.
+    /// Parameters in addition to those of the profile.
     pub(crate) params: &'static [(&'static str, &'static str)],
     pub(crate) mbps: f64,
     pub(crate) rtt_ms: f64,
@@ -20,10 +20,10 @@ pub(crate) struct Play {
     pub(crate) seconds: f64,
 }
 
-/// What a flow did in the second half of its time, but for the loss.
+/// Results of a flow in the second half of its time, except for the loss.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Seen {
-    /// What came through the bottleneck, in Mbit/s of IP bytes.
+    /// Rate behind the bottleneck, in Mbit/s of IP bytes.
     pub(crate) mbps: f64,
     /// Waiting time in ms, mean over time.
     pub(crate) queueing_ms: f64,
@@ -114,7 +114,7 @@ impl Play {
     }
 }
 
-/// What several seeds gave.
+/// Results of several seeds.
 #[derive(Debug)]
 pub(crate) struct Many(pub(crate) Vec<Seen>);
 

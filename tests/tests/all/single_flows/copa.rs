@@ -6,8 +6,8 @@ use narrows_tests::single_flow::Measure::{Mean, P95, Rate};
 use narrows_tests::single_flow::Setup;
 use serde_json::{Value, json};
 
-/// Slow start overshoots on a large product, and then the window swings with velocities of hundreds: how far, single
-/// packets decide. So the value is a mean over round trips that differ by a hundredth.
+/// Slow start overshoots on a large product, and then the window oscillates with velocities of hundreds, by amounts
+/// that depend on single packets. Therefore the value is a mean over round trips that differ by a hundredth.
 const LARGE: Cases = Cases::RoundTrips(&[98.0, 99.0, 100.0, 101.0, 102.0]);
 
 const SWINGS: &str = "the window swings with velocities of hundreds after slow start, and how far depends on single \
@@ -128,8 +128,8 @@ fn tenth() -> Vec<Row> {
     rows
 }
 
-/// As the table's: packets of 1500 bytes. Its simulations sent a packet with the acknowledgement that made room for it, not a
-/// space later as the program.
+/// As in the table: packets of 1500 bytes. Its simulations sent a packet with the acknowledgement that made room for
+/// it, not an interval later like the program.
 fn setup(profile: &'static str, mut params: Value) -> Setup {
     params["spacing"] = json!("even");
     params["halving"] = json!("paper");

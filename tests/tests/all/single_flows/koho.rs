@@ -9,7 +9,7 @@ const SIZE: &str = "packets have 1416 bytes in the profile and 1500 in the table
     divide their time on the link: with 1500 the value fits.";
 
 pub(crate) fn rows() -> Vec<Row> {
-    // As the table's: packets of 1500 bytes.
+    // As in the table: packets of 1500 bytes.
     let koho = |scheme, profile| Setup {
         profile,
         packet_size: Some(1500),
@@ -26,7 +26,7 @@ pub(crate) fn rows() -> Vec<Row> {
                 on(&setup, 12.0, 40.0),
                 &[is(Rate(0), "11.8"), is(Mean, "10"), is(P95, "21")],
             ),
-            // 100 packets in 40 ms: nothing waits.
+            // 100 packets in 40 ms: no packet waits.
             row(
                 name,
                 on(&setup, 50.0, 40.0),

@@ -24,7 +24,7 @@ const STAYS: &str = "windows move by ten packets and stay where the networks lik
     a start by a second, a round trip by 0.3 ms or packets by 58 bytes later decide which. The expected ones are among \
     them.";
 
-/// 20 s, of which the second half is measured.
+/// 20 s, the second half of which is measured.
 fn alone(
     scheme: &'static str,
     model: &'static str,

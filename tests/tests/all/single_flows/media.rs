@@ -50,7 +50,7 @@ pub(crate) fn rows() -> Vec<Row> {
             ],
         ),
     ];
-    // The table's has no repetitions, key frames or noise of an encoder.
+    // Those of the table have no retransmissions, key frames or encoder noise.
     let name = "gcc, rules of its rate alone";
     let rules = gcc(json!({
         "resolution": "vga", "max_rate": 1_700_000, "probing": false, "nack": false, "key_size": 0.0, "noise": 0.0,
@@ -85,7 +85,7 @@ pub(crate) fn rows() -> Vec<Row> {
             on(&rules, 0.5, 100.0),
             &[is(Media, "0.48"), is(Mean, "8"), is(P95, "26")],
         ),
-        // Held: from where it starts.
+        // Constant from the start.
         with(name, lossy(0.05, 1_700_000), &[is(Media, "1.42")]),
         with(name, lossy(0.2, 300_000), &[is(Media, "0.03")]),
     ]);

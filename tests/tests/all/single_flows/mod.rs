@@ -1,5 +1,5 @@
-//! What one flow, or two flows of a scheme, come to on simple paths, against what a packet simulation of the published
-//! rules gave: golden tables, with the reason of every difference. `make golden` rewrites them.
+//! Results of one or two flows of a scheme on simple paths, compared with a packet simulation of the published rules:
+//! golden tables, with the reason of every difference. `make golden` rewrites them.
 
 mod copa;
 mod koho;
@@ -17,7 +17,7 @@ use narrows_tests::{golden, golden_folder};
 /// Starts of a second flow, 3 to 5 s after the first, and never by a multiple of a round trip or a clock apart.
 const TWO_STARTS: Cases = Cases::Starts(&[3.0, 3.23, 3.46, 3.69, 3.92, 4.15, 4.38, 4.61, 4.84]);
 
-/// Buffers of a row are without end unless it says otherwise.
+/// Buffers of a row are infinite by default.
 fn on(setup: &Setup, mbps: f64, rtt_ms: f64) -> Setup {
     Setup {
         mbps,
@@ -83,7 +83,7 @@ fn golden_tables_of_single_flows() {
     assert_eq!(found, all, "files and tables");
 }
 
-/// A row that does not vary.
+/// A row with a single case.
 fn row(name: &'static str, setup: Setup, expected: &[Expected]) -> Row {
     Row {
         name,

@@ -44,7 +44,7 @@ impl Scheme {
         self.row(setup, expected)
     }
 
-    /// The same without end.
+    /// The same with an infinite buffer.
     fn endless(&self, expected: &[Expected]) -> Row {
         self.row(self.setup.clone(), expected)
     }
@@ -241,7 +241,7 @@ pub(crate) fn allegro() -> Vec<Row> {
 }
 
 pub(crate) fn vivace() -> Vec<Row> {
-    // The simulations that the values are from counted payload and began as the published source does.
+    // The simulations of the expected values counted payload and started like the published source.
     let shipped = Scheme::of(
         "vivace, pantheon, begun as published",
         "vivace",
@@ -295,7 +295,7 @@ pub(crate) fn vivace() -> Vec<Row> {
                 is(P95, "64").but(95.0, 140.0, LATTICE),
             ],
         ),
-        // Without a limit as the one above.
+        // Without a limit like the one above.
         published.buffer(100, &[is(Carried, "11.6"), is(Mean, "0.5"), is(P95, "2.4")]),
         published.buffer(
             20,

@@ -27,8 +27,8 @@ const AROUND_200: [f64; 10] = [
     191.0, 193.0, 195.0, 197.0, 199.0, 201.0, 203.0, 205.0, 207.0, 209.0,
 ];
 
-/// The Pantheon's, without its rounding to milliseconds: the table has none. (With it the queue of the row of 50 Mbit/s
-/// is 5.9 and 14 ms, without 9.9 and 19.)
+/// The Pantheon's parameters, without its rounding to milliseconds, which the table does not have. (With it the queue
+/// of the row of 50 Mbit/s is 5.9 and 14 ms, without 9.9 and 19.)
 fn setup() -> Setup {
     Setup {
         profile: "pantheon",
@@ -43,8 +43,8 @@ const PHASES: &str = "a packet or two per tick keep a low forecast as low as it 
 const SHORTER: &str = "packets there are 32 bytes longer: 3.46 of ours pass in a tick where 3.38 did, and four in a tick, which raise \
     the forecast, come more often.";
 
-/// The forecast of 100 ms covers the way there and back, so that rates fall with the round trip. Where they are low, it
-/// matters where ticks and reports fall: such rows are means over round trips less than a tick apart.
+/// The forecast of 100 ms covers both directions, so that rates decrease with the round trip. For low rates the phases
+/// of ticks and reports matter: such rows are means over round trips less than a tick apart.
 pub(crate) fn rows() -> Vec<Row> {
     let one = |mbps, rtt_ms, expected: &[Expected]| row(NAME, on(&setup(), mbps, rtt_ms), expected);
     vec![

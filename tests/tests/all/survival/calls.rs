@@ -1,11 +1,11 @@
-//! Real-time schemes in places that no scheme likes.
+//! Real-time schemes under adverse conditions.
 
 use super::kit::{Check, Outcome, SECOND, Subject, Trial, at_least, at_most, no_flood, try_all};
 use super::known::KNOWN;
 use super::{blackout, fast, lossy, path, reordering, slow};
 use serde_json::{Value, json};
 
-/// Real-time schemes have clocks of their own, and what they send they make themselves.
+/// Real-time schemes have separate clocks, and generate their data themselves.
 fn call(scheme: &'static str, params: Value, (mbps, rtt_ms, seconds): (f64, f64, f64)) -> Value {
     let mut cell = path(scheme, mbps, rtt_ms, seconds).json();
     cell["flows"][0]["params"] = params;
@@ -32,7 +32,7 @@ fn little_to_say(scheme: &'static str) -> Value {
     call(scheme, json!({"content_rate": 100_000}), (12.0, 40.0, 60.0))
 }
 
-/// Real-time schemes carry what their encoder makes: they need not be fast, but never stop.
+/// Real-time schemes carry the output of their encoder: they need not be fast, but must never stop.
 fn calls_back(outcome: &Outcome) -> Vec<Check> {
     vec![at_least("rate afterwards", outcome.rate(35..45), 3e4)]
 }
@@ -46,23 +46,23 @@ fn goes_on(outcome: &Outcome) -> Vec<Check> {
         no_flood(outcome),
     ];
     checks.extend(target(outcome).map(|target| {
-        // No more is sent than the encoder is told: repairs, whatever becomes of them, are part of it. The 28 bytes of IP
-        // and UDP are not, a ninth of the smallest frames of 250 bytes, nor is a tenth for noise and key frames.
+        // No more is sent than the encoder's target, including repairs. The 28 bytes of IP and UDP are not, a ninth of
+        // the smallest frames of 250 bytes, nor is a tenth for noise and key frames.
         let sent = outcome.sent(0..outcome.seconds() as usize);
         at_most("sent in targets", sent / target, 1.25)
     }));
     checks
 }
 
-/// What the encoder was told on average, in bit/s. Sprout has none.
+/// The mean target of the encoder, in bit/s. Sprout has none.
 fn target(outcome: &Outcome) -> Option<f64> {
     let target = outcome.metric("media_target_bps");
     target.is_finite().then_some(target)
 }
 
-/// One packet of five is lost. Of what the encoder was told half comes of use at least: four fifths arrive, and headers
-/// are a sixth of the smallest target. Most frames are one packet at such rates, so that a fifth of them is lost where
-/// nothing is repeated, and hardly any where it is; those of the start are larger.
+/// One packet of five is lost. At least half of the encoder's target is useful: four fifths arrive, and headers are a
+/// sixth of the smallest target. Most frames are one packet at such rates, so that a fifth of them is lost without
+/// retransmissions, and hardly any with them; those of the start are larger.
 fn bears_losses(outcome: &Outcome) -> Vec<Check> {
     let mut checks = goes_on(outcome);
     if let Some(target) = target(outcome) {
@@ -77,7 +77,7 @@ fn bears_losses(outcome: &Outcome) -> Vec<Check> {
     checks
 }
 
-/// The least that any of them makes of a good path is the start rate of an encoder.
+/// The minimum rate of any of them on a good path is the start rate of an encoder.
 fn talks(outcome: &Outcome) -> Vec<Check> {
     [
         is_heard(outcome),
@@ -96,8 +96,8 @@ fn is_heard(outcome: &Outcome) -> Vec<Check> {
     ]
 }
 
-/// While nothing is said nothing is sent but what keeps a flow alive: at most an empty packet of 64 bytes every 50 ms.
-/// Then the call goes on at half of what it had at least.
+/// During the pause only keep-alive packets are sent: at most an empty packet of 64 bytes every 50 ms. Then the call
+/// resumes at no less than half of its rate.
 fn pauses(outcome: &Outcome) -> Vec<Check> {
     let before = outcome.rate(1..3);
     vec![
@@ -108,8 +108,8 @@ fn pauses(outcome: &Outcome) -> Vec<Check> {
     ]
 }
 
-/// 100 kbit/s with headers: 30 packets/s with 44 bytes each, or nine with 78 and an empty one every 50 ms. A window that could
-/// grow all the time would have become a megabyte.
+/// 100 kbit/s with headers: 30 packets/s with 44 bytes each, or nine with 78 and an empty one every 50 ms. A window
+/// that grows all the time would have reached a megabyte.
 fn says_little(outcome: &Outcome) -> Vec<Check> {
     vec![
         Check {

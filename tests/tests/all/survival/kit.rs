@@ -1,4 +1,4 @@
-//! What the trials of survival are made of: runs of one flow, checks with bounds, and defects that are known.
+//! The parts of survival trials: runs of one flow, checks with bounds, and known defects.
 
 use narrows_cc::testing::example_files;
 use narrows_record::{StateRow, Verdict, read, series};
@@ -22,7 +22,7 @@ pub(super) struct Outcome {
     /// Arrived and sent data in bit/s, by tenth of a second.
     arrived: Vec<f64>,
     sent: Vec<f64>,
-    /// Rate of the bottleneck in bit/s, and what path and queue hold in bytes.
+    /// Rate of the bottleneck in bit/s, and capacity of path and queue in bytes.
     link: f64,
     holds: f64,
 }
@@ -68,7 +68,7 @@ impl Outcome {
         self.arrived.len() as f64 / BINS
     }
 
-    /// Mean rate of what arrived in these seconds.
+    /// Mean rate of arrivals in these seconds.
     pub(super) fn rate(&self, seconds: Range<usize>) -> f64 {
         mean(&self.arrived, seconds.start as f64..seconds.end as f64)
     }
@@ -78,12 +78,12 @@ impl Outcome {
         self.measured.get("1", name)
     }
 
-    /// Mean rate of what was sent.
+    /// Mean sending rate.
     pub(super) fn sent(&self, seconds: Range<usize>) -> f64 {
         mean(&self.sent, seconds.start as f64..seconds.end as f64)
     }
 
-    /// The largest of what was sent in one of these seconds.
+    /// The maximum sending rate in one of these seconds.
     pub(super) fn loudest(&self, seconds: Range<usize>) -> f64 {
         seconds
             .map(|second| self.sent(second..second + 1))
@@ -91,7 +91,7 @@ impl Outcome {
     }
 
     pub(super) fn loss(&self) -> f64 {
-        // Of nothing nothing is lost.
+        // Without packets there is no loss.
         let loss = self.measured.get("1", "loss_ratio");
         if loss.is_nan() { 0.0 } else { loss }
     }
@@ -101,9 +101,9 @@ impl Outcome {
         windows.max().unwrap_or(0) as f64
     }
 
-    /// When the first packet arrives that was sent after `end`, an outage's, less when it would with timers that double: the
-    /// pause that was under way at the end is at most twice the longest one before it (RFC 6298, section 5.5).
-    /// A timer that does not double, or a rate that does not wait, is well within that.
+    /// Arrival of the first packet sent after the end of an outage, less that with doubling timers: the pause at the
+    /// end is at most twice the longest one before it (RFC 6298, section 5.5). A timer that does not double, or a rate
+    /// that does not wait, is well within that.
     pub(super) fn late_by(&self, outage: Range<f64>) -> f64 {
         let bins = &self.sent[inside(&outage, &self.sent)];
         let silent = bins.iter().rev().take_while(|bin| **bin == 0.0).count();
@@ -116,7 +116,7 @@ impl Outcome {
     }
 }
 
-/// The longest pause that something ended, in bins; one at least.
+/// The longest finished pause, in bins; at least one.
 fn longest_finished(bins: &[f64]) -> u32 {
     let (mut longest, mut pause) = (1, 0);
     for bin in bins {
@@ -149,7 +149,7 @@ fn pipe(cell: &Value) -> (f64, f64) {
     (link, queue + link * rtt / 8.0)
 }
 
-/// Something that was measured and the bounds that it must keep.
+/// A measured value and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Check {
     pub(super) what: &'static str,
@@ -182,14 +182,15 @@ pub(super) fn at_most(what: &'static str, found: f64, most: f64) -> Check {
     }
 }
 
-/// Most of what it sends gets through.
+/// Most of its packets arrive.
 pub(super) fn no_flood(outcome: &Outcome) -> Check {
     at_most("share lost", outcome.loss(), 0.5)
 }
 
-/// What holds in every place. The window is at most twice what path and queue hold, which slow start ends at, and what
-/// one more round trip adds before the loss is known; and no less than four initial windows on a path that holds next to nothing. In a third of the
-/// time at most twice what the link carries is sent, and the initial window.
+/// Checks for all conditions. The window is at most twice the capacity of path and queue, at which slow start ends,
+/// plus the growth of one more round trip before the loss is known; four initial windows are always allowed, for paths
+/// with very small capacity. In a third of the time at most twice the capacity of the link is sent, plus the initial
+/// window.
 fn everywhere(outcome: &Outcome) -> [Check; 2] {
     let third = outcome.arrived.len() / 3;
     let sent = outcome.sent.windows(third).step_by(10);
@@ -211,14 +212,14 @@ fn everywhere(outcome: &Outcome) -> [Check; 2] {
     ]
 }
 
-/// What a run is judged by.
+/// The judgement of a run.
 pub(super) type Judge = fn(&Outcome) -> Vec<Check>;
 
-/// Name, cell, judgement, and whether chance has a part in it.
+/// Name, cell, judgement, and whether it is random.
 pub(super) type Trial = (&'static str, fn(&'static str) -> Value, Judge, bool);
 
-/// Who is tried, trial, what is out of bounds, where it is instead, and why. A defect that is gone, or has become another,
-/// is taken off the list or described anew.
+/// Subject, trial, the check that is out of bounds, its actual range, and the reason. A defect that has disappeared or
+/// changed has to be removed or described again.
 ///
 /// In place of a trial, [`ANYWHERE`]: the largest of all trials is within the range, and none is beyond it.
 pub(super) type Defect = (
@@ -231,7 +232,7 @@ pub(super) type Defect = (
 
 pub(super) const ANYWHERE: &str = "anywhere";
 
-/// Who is tried: a scheme, and a published model if it is one with that.
+/// The subject of a trial: a scheme, with a published model if it uses one.
 #[derive(Clone)]
 pub(super) struct Subject {
     name: &'static str,
@@ -289,7 +290,7 @@ impl Subject {
         if self.chance || trial.3 { 1..4 } else { 1..2 }
     }
 
-    /// What is wrong in one trial.
+    /// The problems in one trial.
     fn problems(&self, trial: &Trial, known: &[Defect], largest: &Largest) -> Vec<String> {
         let mut cell = self.cell(trial);
         let runs: Vec<Vec<Check>> = (self.seeds(trial))
@@ -324,7 +325,7 @@ impl Subject {
         match find(known, (self.name, trial.0, what)).map(|place| &known[place]) {
             None if found.iter().all(Check::holds) => None,
             None => Some(format!("{what}: {values:.3?}, not within {least}..{most}")),
-            // By chance one run may come off lightly.
+            // A single run may happen to be within bounds.
             Some(_) if found.iter().all(Check::holds) => {
                 Some(format!("{what}: {values:.3?}, its known defect is gone"))
             }
@@ -337,8 +338,8 @@ impl Subject {
         }
     }
 
-    /// Whether the scheme as the Pantheon reports ran it, where there is such a profile, does without the defect: then it is
-    /// no property of the scheme.
+    /// Whether the scheme with the profile of the Pantheon reports, if there is one, does not have the defect: then it
+    /// is not a property of the scheme.
     fn is_ours(&self, trial: &Trial, what: &str) -> Option<String> {
         let mut original = as_reported(self.scheme, self.cell(trial))?;
         let fine = (1..4).all(|seed| {
@@ -368,7 +369,7 @@ fn as_reported(scheme: &str, mut cell: Value) -> Option<Value> {
     Some(cell)
 }
 
-/// Of each defect that is known anywhere, the largest that was found.
+/// The maximum value found for each defect that is known for any trial.
 type Largest = Mutex<Vec<f64>>;
 
 fn find(known: &[Defect], one: (&str, &str, &str)) -> Option<usize> {

@@ -1,8 +1,8 @@
-//! Defects that are known: what is out of bounds, where it is instead, and why.
+//! Known defects: checks out of bounds, their actual ranges, and the reasons.
 
 use super::kit::{ANYWHERE, Defect};
 
-/// In trials with chance the bounds hold for three seeds.
+/// In random trials the bounds hold for three seeds.
 pub(super) const KNOWN: &[Defect] = &[
     // rho is 1.3 s/25 ms, and ends at 16: one acknowledgement in slow start adds 2^16 - 1 packets.
     (
@@ -76,9 +76,9 @@ pub(super) const KNOWN: &[Defect] = &[
         2.3..4.0,
         "the same",
     ),
-    // A full queue is 18 s, so that the start has doubled the rate to its end before it hears of the first loss. A decision
-    // takes two round trips of 19 s and moves the rate by 1 to 5 %: after 300 s 1.94 of 2 Mbit/s are left. The lowest rate,
-    // 16 kbit/s, has no part in it.
+    // A full queue is 18 s, so that the start has doubled the rate completely before it detects the first loss. A
+    // decision takes two round trips of 19 s and moves the rate by 1 to 5 %: after 300 s 1.94 of 2 Mbit/s are left. The
+    // minimum rate, 16 kbit/s, is not the cause.
     (
         "pcc-allegro",
         "10 kbit/s",
@@ -107,7 +107,7 @@ pub(super) const KNOWN: &[Defect] = &[
         15.0..30.0,
         "the same",
     ),
-    // Steps of up to a quarter: from 560 to 177 kbit/s in 300 s. Nor has its lowest rate a part in it.
+    // Steps of up to a quarter: from 560 to 177 kbit/s in 300 s. Its minimum rate is not the cause either.
     (
         "pcc-expr",
         "10 kbit/s",
@@ -152,8 +152,8 @@ pub(super) const KNOWN: &[Defect] = &[
         1.8..3.2,
         "the same: its start ends after seconds",
     ),
-    // The start ends with the first RTT of a step, since that is more than 1.3 times none, before the rate has doubled. From
-    // there on the halves of an interval differ by a step or two as chance has it, which outweighs the rate: four probes
+    // The start ends with the first RTT of a step, since that is more than 1.3 times none, before the rate has doubled.
+    // After that the halves of an interval differ by a step or two at random, which outweighs the rate: four probes
     // agree upwards as often as downwards, and the rate wanders by 5 % at a time from where it began, 1.1 Mbit/s. With
     // steps of 10 us 82 Mbit/s of 100 arrive, with 100 us 15. (Vivace's start forgives slopes up to 0.2.)
     (
@@ -163,9 +163,10 @@ pub(super) const KNOWN: &[Defect] = &[
         5e4..3e6,
         "its utility is made of slopes of the RTT, which is zero or one step here, and its start ends with the first step",
     ),
-    // Chromium bounds the growth by half of the acknowledgements that Reno's window has not been credited with, up to
-    // a window of them and for each acknowledgement anew; elsewhere the curve is the tighter bound. Here a round
-    // trip is 19 s, the curve is far ahead, and 16 acknowledgements make 72 packets out of 14, at times a hundred. A loss leaves 85 %.
+    // Chromium bounds the growth by half of the acknowledgements that Reno's window has not been credited with, up to a
+    // window of them and again for each acknowledgement; elsewhere the curve is the tighter bound. Here a round trip is
+    // 19 s, the curve is far ahead, and 16 acknowledgements make 72 packets out of 14, at times a hundred. A loss
+    // leaves 85 %.
     (
         "quic-cubic",
         "10 kbit/s",
@@ -207,8 +208,8 @@ pub(super) const KNOWN: &[Defect] = &[
         2e5..1e6,
         "no queue was ever filled, and next to the delays of its own pairs of packets any is somebody else's",
     ),
-    // What the three below do is the matter of their models. Those of the tests are made by hand: they say what a
-    // model of that kind can get wrong.
+    // The behaviour of the three below depends on their models. Those of the tests are made by hand and show possible
+    // failures of such a model.
     (
         "remy",
         "a clock of 1 ms on a path of 0.5 ms",
@@ -307,7 +308,7 @@ pub(super) const KNOWN: &[Defect] = &[
         5.0..10.0,
         "the model doubles its window while nothing is heard, and halves it when the queue is full",
     ),
-    // Repairs are part of it: 29 kbit/s are sent in the end, of which a third gets through.
+    // Repairs are part of it: 29 kbit/s are sent in the end, a third of which arrives.
     (
         "gcc",
         "10 kbit/s",
@@ -326,8 +327,8 @@ pub(super) const KNOWN: &[Defect] = &[
 
 const STAYS: &str = "the model stays at the window that it came to after the silence";
 
-/// The published models. They learned on paths of some Mbit/s, and nothing but the network's own choice bounds a window that
-/// it may double every ten milliseconds while nothing is heard: the original has no bound either.
+/// The published models. They were trained on paths of some Mbit/s, and only the network's choice bounds a window that
+/// it may double every ten milliseconds without feedback: the original has no bound either.
 pub(super) const PUBLISHED: &[Defect] = &[
     (
         "indigo-1-32",
@@ -427,7 +428,8 @@ pub(super) const PUBLISHED: &[Defect] = &[
         6.0..24.0,
         UNBOUNDED,
     ),
-    // Its rules space the packets, by the round trip of 150 ms that they were made for; the window is seldom what limits it.
+    // Its rules space the packets, by the round trip of 150 ms that they were designed for; the window is rarely the
+    // limit.
     (
         "tao-100x",
         ANYWHERE,
