@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 from narrows.cli.all_commands import app
-from narrows.errors import UsageError
+from narrows.errors import DataError, UsageError
 from narrows.hunt import space as spaces
 from narrows.hunt.evaluate import Question
 from narrows.hunt.objectives import OBJECTIVES
@@ -245,6 +246,20 @@ def test_a_folder_takes_no_other_hunt(tmp_path: Path) -> None:
     hunted(tmp_path, "reno", "--worst", "loss", "--budget", "45")
     with pytest.raises(UsageError, match="holds another hunt"):
         hunt("reno", "--worst", "delay", "--budget", "45", "-o", str(tmp_path), *QUICK)
+
+
+def test_a_hunt_that_was_edited_is_refused_with_its_remedy(tmp_path: Path) -> None:
+    folder = tmp_path / "hunt"
+    args = ("reno", "--worst", "loss", "--budget", "45")
+    hunted(folder, *args)
+    text = (folder / "hunt.json").read_text()
+    seed = re.search(r'"seed": (\d+)', text)
+    assert seed is not None
+    (folder / "hunt.json").write_text(text.replace(seed[0], f'"seed": {seed[1]}0', 1))
+    with pytest.raises(
+        DataError, match=r"was changed after it was written .* or hunt again in another folder"
+    ):
+        hunted(folder, *args)
 
 
 def test_the_list_names_what_can_be_hunted_and_bounded() -> None:

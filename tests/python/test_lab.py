@@ -67,6 +67,15 @@ def test_values_stand_beside_the_published_ones(done: tuple[Path, dict[str, Any]
     assert rate["CUBIC", "small"]["records"][0].startswith("cubic-beta-0.8")
 
 
+def test_the_note_of_a_laboratory_that_was_edited_is_refused(
+    done: tuple[Path, dict[str, Any]], tmp_path: Path
+) -> None:
+    (tmp_path / "lab.json").write_text(
+        (done[0] / "lab.json").read_text().replace('"quick": false', '"quick": true')
+    )
+    assert "its digest does not fit" in sentence(narrows("lab", "report", tmp_path))
+
+
 def test_artefacts_are_marked_and_not_compared(done: tuple[Path, dict[str, Any]]) -> None:
     out, document = done
     cell = cells(document, "delay")["CUBIC", "small"]

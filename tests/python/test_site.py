@@ -55,7 +55,7 @@ def test_a_site_has_a_page_per_campaign_and_names_only_what_is_there(place: Path
     assert [Path(one["folder"]).name for one in made["campaigns"]] == ["one", "two"]
     assert all(one["drawn"] for one in made["campaigns"])
     document = json.loads((target / "site.json").read_text())
-    assert document["format"] == "narrows/site/1"
+    assert document["format"] == "narrows/site/1.1"
     assert not [name for name in files_of(target) if name.rsplit("/", 1)[-1].startswith(".")]
     list_page = (target / "index.html").read_text()
     assert "before &lt;the&gt; update" in list_page
@@ -235,6 +235,14 @@ def test_folders_of_others_are_refused(place: Path, tmp_path: Path) -> None:
         assert words in sentence(narrows("site", place, "-o", tmp_path / "site"))
     assert "there is no such folder" in sentence(narrows("site", tmp_path / "nix", "-o", tmp_path / "new"))
     assert not (tmp_path / "new").exists()
+
+
+def test_a_list_of_pages_that_was_edited_is_refused(place: Path) -> None:
+    target = place.parent / "web"
+    site(place, "-o", target)
+    text = (target / "site.json").read_text()
+    (target / "site.json").write_text(text.replace('"runs": 4', '"runs": 40', 1))
+    assert "its digest does not fit" in sentence(narrows("site", place, "-o", target))
 
 
 def test_only_one_process_writes_a_site(place: Path) -> None:

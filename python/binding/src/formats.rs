@@ -6,7 +6,7 @@ use narrows_cell::RecordFolder;
 use narrows_formats::import::{self, Columns};
 use narrows_formats::{FormatError, Traffic, mahimahi, pcapng, qlog};
 use narrows_pantheon::{OneDirection, Opportunity};
-use narrows_record::{BinRow, Direction, RunDocument, StateRow, csv};
+use narrows_record::{BinRow, Direction, RecordError, RunDocument, StateRow, csv};
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -22,8 +22,10 @@ fn value_error(error: impl ToString) -> PyErr {
 /// An error of writing `path` from the record in `cell`.
 fn export_error(cell: &Path, path: &Path, error: FormatError) -> PyErr {
     match error {
+        FormatError::Record(RecordError::Io(error)) | FormatError::Io(error) => {
+            PyOSError::new_err(format!("{}: {error}", path.display()))
+        }
         FormatError::Record(error) => record_error(cell, error),
-        FormatError::Io(error) => PyOSError::new_err(format!("{}: {error}", path.display())),
         FormatError::Input(problem) => PyValueError::new_err(problem),
     }
 }
@@ -117,9 +119,9 @@ pub(crate) fn export_csv(py: Python<'_>, cell_dir: PathBuf, folder: PathBuf) -> 
         let mut counts = serde_json::Map::new();
         for table in csv::tables(&record) {
             let name = Path::new(table).with_extension("csv");
-            let mut file = create(&folder.join(&name))?;
-            let rows =
-                csv::write(&record, table, &mut file).map_err(|e| record_error(&cell_dir, e))?;
+            let path = folder.join(&name);
+            let rows = csv::write(&record, table, &mut create(&path)?)
+                .map_err(|e| export_error(&cell_dir, &path, e.into()))?;
             counts.insert(name.display().to_string(), rows.into());
         }
         Ok(json!(counts).to_string())

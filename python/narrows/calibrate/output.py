@@ -11,7 +11,6 @@ calibration.json    what the folder is a calibration of
 from __future__ import annotations
 
 import io
-import json
 import math
 import shutil
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from narrows.calibrate.paths import FEATURES, PACKET_BYTES, Path, Workload, scen
 from narrows.calibrate.search import Search
 from narrows.calibrate.table import DELAY, LOSS, THROUGHPUT, Table
 from narrows.calibrate.targets import Floor
+from narrows.campaign import sealing
 from narrows.campaign.store import write_atomically
 from narrows.csv_text import Rows
 
@@ -162,7 +162,7 @@ def write(report: Report, folder: File) -> dict[str, Any]:
     write_atomically(folder / ERRORS, errors_csv(found))
     figure.write(_pairs(found), folder, title)
     # Last: where it is, everything is.
-    write_atomically(folder / RESULTS, json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+    write_atomically(folder / RESULTS, sealing.seal(found, FORMAT))
     return found
 
 

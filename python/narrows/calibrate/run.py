@@ -11,19 +11,20 @@ from typing import Any
 
 from narrows.calibrate.fit import fit
 from narrows.calibrate.mapping import Map, entries_of, read_map
-from narrows.calibrate.output import FORMAT, Report, write
+from narrows.calibrate.output import Report, write
 from narrows.calibrate.paths import TraceFile, Workload
 from narrows.calibrate.search import Budget, Search
 from narrows.calibrate.simulate import EVALUATIONS, Simulator
 from narrows.calibrate.table import DELAY, LOSS, METRICS, THROUGHPUT, Table, read
 from narrows.calibrate.targets import Targets, floor_of, targets_of
-from narrows.campaign import signals
+from narrows.campaign import sealing, signals
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, NarrowsError, UnavailableError, UsageError, reason
 from narrows.files import read_bytes
 from narrows.locks import FolderLock
 
 DOCUMENT = "calibration.json"
+INPUT_FORMAT = "narrows/calibration-input/1"
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ def _identity(table: Table, entries: Mapping[str, str], work: Workload, asked: A
     if asked.trace is not None:
         content += hashlib.sha256(read_bytes(asked.trace)).hexdigest()
     return {
-        "format": FORMAT.replace("calibration", "calibration-input"),
+        "format": INPUT_FORMAT,
         "table": table.source,
         "schemes": dict(entries),
         "seed": asked.seed,
@@ -186,7 +187,7 @@ def _open(folder: Path, document: dict[str, Any]) -> FolderLock:
     lock = FolderLock(folder, "calibration")
     try:
         if there:
-            if read_json(folder / DOCUMENT, document["format"])["hash"] != document["hash"]:
+            if read_json(folder / DOCUMENT, INPUT_FORMAT)["hash"] != document["hash"]:
                 raise UsageError(
                     f"{folder} holds a calibration to another table, or with other schemes or another seed;"
                     " choose another folder with -o"
@@ -194,7 +195,7 @@ def _open(folder: Path, document: dict[str, Any]) -> FolderLock:
         elif left and left != [EVALUATIONS]:
             raise UsageError(f"{folder} is not empty and holds no calibration; choose another folder with -o")
         else:
-            write_atomically(folder / DOCUMENT, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+            write_atomically(folder / DOCUMENT, sealing.seal(document, INPUT_FORMAT))
     except BaseException:
         lock.close()
         raise

@@ -29,6 +29,11 @@ _REMEDIES = {
     "narrows/campaign/1": "put the original back, or run the scenario again in another folder",
     "narrows/results/2": "narrows report {folder} makes it again from the records",
     "narrows/sweep/1": "put the original back, or run the sweep again in another folder",
+    "narrows/hunt/1": "put the original back, or hunt again in another folder",
+    "narrows/calibration/1": "calibrate again in another folder",
+    "narrows/calibration-input/1": "put the original back, or calibrate again in another folder",
+    "narrows/lab-run/1": "put the original back, or run the laboratory again in another folder",
+    "narrows/site/1": "remove {folder} and make the site again",
 }
 _MINOR = ".1"
 _TAIL = re.compile(rb' "digest": "sha256:([0-9a-f]{64})"\n\}\n\Z')

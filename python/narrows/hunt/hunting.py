@@ -12,14 +12,13 @@ DIR/emulated/          the same on the emulator, after --replay
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign import signals
+from narrows.campaign import sealing, signals
 from narrows.campaign.entries import now
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import DataError, Interrupted, NarrowsError, reason
@@ -245,8 +244,7 @@ class Hunt:
         """Writes hunt.json, and in words hunt.md."""
         from narrows.hunt.prose import page
 
-        text = json.dumps(self.document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
-        write_atomically(self.path / DOCUMENT, text)
+        write_atomically(self.path / DOCUMENT, sealing.seal(self.document, FORMAT, allow_nan=False))
         scenario = self.path / MINIMAL
         told = read_text(scenario) if scenario.is_file() else None
         write_atomically(self.path / WORDS, page(self.document, self.question.objective, told))

@@ -3,7 +3,6 @@ note of what was run (`lab.json`)."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from functools import partial
@@ -133,6 +132,7 @@ def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loade
 
 def begin(lab: Lab, folder: Path, where: str, quick: bool) -> LabRun:
     """A folder for a laboratory, new or the same as before. Raises `UsageError` if it is another one's."""
+    from narrows.campaign import sealing
     from narrows.campaign.store import write_atomically
 
     if quick and lab.quick is None:
@@ -156,7 +156,7 @@ def begin(lab: Lab, folder: Path, where: str, quick: bool) -> LabRun:
         "quick": quick,
         "experiments": list(lab.experiments),
     }
-    write_atomically(note, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_atomically(note, sealing.seal(document, FORMAT))
     return run
 
 

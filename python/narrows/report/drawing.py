@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from narrows.campaign.store import write_atomically
 from narrows.csv_text import Rows
 from narrows.report.legends import MM_PER_PT, fold_text, legend, place_legend, size_in_mm
 from narrows.report.style import GRID, INK, MUTED, PAIRS, PAPER, SHADE
@@ -268,7 +269,11 @@ def write_figure(
             blank: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(name, {})
             if about is not None:
                 blank = blank | dict(zip(_ABOUT[name], about, strict=True))
-            figure.savefig(path, format=name, metadata=blank or None, dpi=PNG_DPI if name == "png" else 250)
+            # Into memory first: a writer of PDF that meets a full disk fails in the library that compresses.
+            content = io.BytesIO()
+            dpi = PNG_DPI if name == "png" else 250
+            figure.savefig(content, format=name, metadata=blank or None, dpi=dpi)
+            write_atomically(path, content.getvalue())
             written.append(path)
     return written
 

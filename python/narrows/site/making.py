@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from narrows import __version__, scratch
-from narrows.campaign import journal, notes, own_metrics
+from narrows.campaign import journal, notes, own_metrics, sealing
 from narrows.campaign.gathering import Gathered, gather
 from narrows.campaign.store import read_json, write_atomically
 from narrows.errors import EXIT_FAILURE, DataError, NarrowsError, UsageError, reason
@@ -226,7 +226,7 @@ def _save(target: Path, listed: dict[str, Json], swept: dict[str, Json] | None =
     document: Json = {"format": FORMAT, "made_by": f"Narrows {__version__}", "campaigns": listed}
     if swept:
         document["sweeps"] = swept
-    write_atomically(target / "site.json", json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    write_atomically(target / "site.json", sealing.seal(document, FORMAT))
 
 
 def _mark(path: Path, shown: str) -> str:
