@@ -131,7 +131,7 @@ def test_the_folder_has_a_scenario_that_runs_tables_and_a_figure(tmp_path: File)
         "points.svg",
         "points.png",
     }
-    assert found["format"] == "narrows/calibration/1.1"
+    assert found["format"] == "narrows/calibration/1"
     assert json.loads((folder / "results.json").read_text())["path"] == found["path"]
     lines = list(csv.DictReader((folder / "errors.csv").read_text().splitlines()))
     assert [line["quantity"] for line in lines[:3]] == ["throughput", "delay", "loss"]
