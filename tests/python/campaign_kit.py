@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from narrows.campaign import sealing
 from narrows.cli.all_commands import app

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from narrows.campaign import results
 from narrows.campaign.columns import Columns

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-import typer
-import typer.testing
 
 from narrows.scenario import registry
 
@@ -20,9 +17,6 @@ sys.path.insert(0, str(HERE))
 
 import shell_kit  # noqa: E402
 from shell_kit import Shell  # noqa: E402
-
-# Else typer builds all commands anew for each call inside of this process, which takes longer than most.
-vars(typer.testing)["_get_command"] = functools.cache(typer.main.get_command)
 
 
 @pytest.fixture

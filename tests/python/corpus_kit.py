@@ -150,7 +150,7 @@ def _imported(case: Case) -> ImportedCase:
 
 def import_case(case: Case, target: Path) -> None:
     """Imports the files of a case as a user does."""
-    from typer.testing import CliRunner
+    from click.testing import CliRunner
 
     from narrows.cli.all_commands import app
 

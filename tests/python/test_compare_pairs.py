@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from compare_kit import campaign, flow, run_command, runs
 from narrows.cli.all_commands import app

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import os
 import re
 import shlex
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.main
 
 from narrows.cli import quick
 from narrows.cli.all_commands import app
@@ -134,12 +132,6 @@ def _words(line: str) -> list[str]:
     return words[1 : min(ends, default=len(words))]
 
 
-@functools.cache
-def _program() -> Any:
-    """The command line, which takes a tenth of a second to put together."""
-    return typer.main.get_command(app)
-
-
 def test_documents_show_commands() -> None:
     assert len(SHOWN) > 20
 
@@ -148,7 +140,7 @@ def test_documents_show_commands() -> None:
 def test_every_command_shown_parses(shown: Shown) -> None:
     """The command and its options exist, and a shipped scenario takes the changes that are shown."""
     words = _words(shown.line)
-    program = _program()
+    program: Any = app
     root = program.make_context("narrows", [], resilient_parsing=True)
     if words[0].startswith("-"):
         known = {name for parameter in program.get_params(root) for name in parameter.opts}

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 
 from campaign_kit import SCENARIO, narrows, simulate
 from narrows.cli.all_commands import app
@@ -32,7 +31,7 @@ def commands(parent: Any, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[s
             yield (*words, name), command
 
 
-ALL = dict(commands(typer.main.get_command(app)))
+ALL = dict(commands(app))
 
 
 @pytest.mark.parametrize("words", ALL, ids=" ".join)

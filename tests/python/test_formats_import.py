@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from narrows import _native
 from narrows.campaign import results

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from narrows.cli.all_commands import app
 from narrows.errors import DataError, UsageError

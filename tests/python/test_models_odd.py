@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner, Result
 from hypothesis import given
 from hypothesis import strategies as st
-from typer.testing import CliRunner, Result
 
 import model_kit
 from narrows import files

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner, Result
+from click.testing import CliRunner, Result
 
 from narrows.cli.all_commands import app
 from narrows.errors import DataError, NarrowsError, UsageError

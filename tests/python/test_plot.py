@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from matplotlib.figure import Figure
 from PIL import Image
-from typer.testing import CliRunner
 
 from campaign_kit import simulate
 from narrows import report

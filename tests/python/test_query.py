@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 import narrows as package
 from campaign_kit import SCENARIO, narrows, sentence, simulate

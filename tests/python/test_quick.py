@@ -256,11 +256,9 @@ def test_a_question_is_not_required() -> None:
 
 
 def test_every_command_stands_in_one_section_whole() -> None:
-    import typer
-
     from narrows.cli.all_commands import app
 
-    commands = list(typer.main.get_command(app).commands)  # type: ignore[attr-defined]
+    commands = list(app.commands)
     lines = call("--help").stdout.partition("\nRun:\n")[2].splitlines()
     listed = [line.split()[0] for line in lines if line.startswith("  ") and line.strip()]
     assert sorted(listed) == sorted(commands)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from compare_kit import Values, campaign, flow, on_terminal, runs
 from narrows.cli.all_commands import app

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from narrows.cli.all_commands import app
 from narrows.errors import EXIT_EXPECTATION, UsageError

@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
 from narrows import _native, traces
 from narrows.cli.all_commands import app

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from typer.testing import CliRunner
+from click.testing import CliRunner
 
 from narrows.cli.all_commands import app
 from narrows.formats.importing import describe_unread, import_runs, sum_unread

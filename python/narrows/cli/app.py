@@ -9,10 +9,12 @@ import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
-import typer
-from typer.core import TyperCommand, TyperGroup
+import click
+from click.exceptions import Exit
 
 from narrows import __version__
+from narrows.cli import completion
+from narrows.cli.parameters import build, option
 from narrows.errors import Interrupted
 
 
@@ -38,56 +40,69 @@ class _ExampleFirst:
             raise Interrupted("interrupted", signal.SIGINT) from None
 
 
-class _Group(_ExampleFirst, TyperGroup):
-    example = "narrows run first-look"
+class _Command(_ExampleFirst, click.Command):
+    def __init__(self, *, example: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.example = example
 
+
+class Group(_ExampleFirst, click.Group):
+    """Commands below a word: `narrows NAME COMMAND`."""
+
+    def __init__(self, *, example: str, **settings: Any) -> None:
+        super().__init__(**settings)
+        self.example = example
+
+    def list_commands(self, _ctx: Any) -> list[str]:
+        """Called by the command line library; the order is that of registration, not of the alphabet."""
+        return list(self.commands)
+
+
+class _Program(Group):
     def format_commands(self, _ctx: Any, formatter: Any) -> None:
-        """Called by the command line library to list the commands, which stand in sections here."""
+        """Called by the command line library to list the commands by section."""
         width = max(map(len, self.commands))
         for section, names in _sections.items():
             with formatter.section(section):
-                # Written in columns of one width, so that sections stand below each other.
+                # All names have one width, so that the texts of all sections are aligned.
                 texts = ((name, self.commands[name].get_short_help_str(formatter.width)) for name in names)
                 formatter.write_dl([(name.ljust(width), text) for name, text in texts])
 
 
-#: Names of commands by the section of the help that they stand in.
+#: Names of commands by section of the help.
 _sections: dict[str, list[str]] = {}
 
 
-app = typer.Typer(
-    name="narrows",
-    cls=_Group,
-    help="Narrows: an open laboratory for Internet congestion control.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+def _add(parent: click.Group, command: click.Command) -> None:
+    """Adds a command to a group, and to the section that is being filled if the group is the program."""
+    parent.add_command(command)
+    if parent is app:
+        next(reversed(_sections.values())).append(str(command.name))
 
 
-def _listed(name: str) -> None:
-    """Puts a command into the section that is being filled."""
-    next(reversed(_sections.values())).append(name)
+def group(
+    name: str,
+    example: str,
+    text: str,
+    parent: click.Group | None = None,
+    run: Callable[..., None] | None = None,
+) -> Group:
+    """Registers a group of commands (`narrows NAME COMMAND`), with the example that its help starts with.
 
-
-def group(name: str, example: str, text: str, parent: typer.Typer | None = None) -> typer.Typer:
-    """Registers a group of commands (`narrows NAME COMMAND`), with the example that its help starts with."""
-    made = typer.Typer(
-        name=name,
-        cls=type("Group", (_ExampleFirst, TyperGroup), {"example": example}),
-        help=text,
-        no_args_is_help=True,
-        rich_markup_mode=None,
+    `run` is called first, with the options before the command, and also if no command follows.
+    """
+    settings: dict[str, Any] = {"example": example, "help": text, "no_args_is_help": run is None}
+    made = (
+        Group(name=name, **settings)
+        if run is None
+        else build(run, Group, name, invoke_without_command=True, **settings)
     )
-    (parent or app).add_typer(made)
-    if parent is None:
-        _listed(name)
+    _add(app if parent is None else parent, made)
     return made
 
 
 def subcommand(
-    parent: typer.Typer,
+    parent: click.Group,
     name: str | None = None,
     *,
     example: str,
@@ -96,10 +111,8 @@ def subcommand(
     """Registers a command of a group, with the example that its help starts with."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
-        shape = type("Command", (_ExampleFirst, TyperCommand), {"example": example})
-        parent.command(name, cls=shape, context_settings=context_settings)(function)
-        if parent is app:
-            _listed(name or function.__name__.replace("_", "-"))
+        made = build(function, _Command, name, example=example, context_settings=context_settings)
+        _add(parent, made)
         return function
 
     return register
@@ -112,20 +125,35 @@ def command(
     return subcommand(app, example=example, context_settings=context_settings)
 
 
-@app.callback(invoke_without_command=True)
 def _root(
-    context: typer.Context,
-    version: Annotated[bool, typer.Option("--version", help="Print the version and exit.")] = False,
+    context: click.Context,
+    version: Annotated[bool, option("--version", help="Print the version and exit.")] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="With --version: everything known, as JSON.")
+        bool, option("--json", help="With --version: the versions of all parts, as JSON.")
+    ] = False,
+    install: Annotated[
+        bool, option("--install-completion", help="Install completion for the current shell.")
+    ] = False,
+    show: Annotated[
+        bool,
+        option(
+            "--show-completion",
+            help="Show completion for the current shell, to copy it or customize the installation.",
+        ),
     ] = False,
 ) -> None:
     if version:
         print(json.dumps(_versions(), indent=1) if as_json else f"narrows {__version__}")
-        raise typer.Exit()
-    if context.invoked_subcommand is None:
+    elif install:
+        print(completion.install(app))
+    elif show:
+        print(completion.script(app, completion.current_shell()))
+    elif context.invoked_subcommand is None:
         print(context.get_help(), file=sys.stderr)
-        raise typer.Exit(2)
+        raise Exit(2)
+    else:
+        return
+    raise Exit()
 
 
 def _versions() -> dict[str, Any]:
@@ -135,7 +163,7 @@ def _versions() -> dict[str, Any]:
     from narrows.agent.location import this_machine
     from narrows.errors import NarrowsError
 
-    found: dict[str, Any] = {
+    versions: dict[str, Any] = {
         "narrows": __version__,
         "python": platform.python_version(),
         "native": None,
@@ -144,15 +172,28 @@ def _versions() -> dict[str, Any]:
     try:
         from narrows import _native
 
-        found["native"] = _native.version()
+        versions["native"] = _native.version()
     except ImportError:
         pass
     try:
         agent = this_machine()
-        found["agent"] = {"path": agent.prefix[-1], **agent.ask(schema.VERSION, "version")}
+        versions["agent"] = {"path": agent.prefix[-1], **agent.ask(schema.VERSION, "version")}
     except NarrowsError:
         pass
-    return found
+    return versions
+
+
+app = build(
+    _root,
+    _Program,
+    "narrows",
+    example="narrows run first-look",
+    help="Narrows: an open laboratory for Internet congestion control.",
+    no_args_is_help=True,
+    invoke_without_command=True,
+    subcommand_metavar="COMMAND [ARGS]...",
+    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+)
 
 
 #: Commands, by the section of the help and the module that registers them.

@@ -5,17 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from narrows.cli.app import command
 from narrows.cli.common import Json
+from narrows.cli.parameters import argument, option
 
 
 @command(example="narrows calibrate table.csv --map names.yaml --time '30 s' -o path")
 def calibrate(
     source: Annotated[
         Path,
-        typer.Argument(
+        argument(
             metavar="INPUT",
             help="A table (CSV: scheme, run, flow, throughput, p95 delay, loss, with units in the headings),"
             " or the folder of a campaign, imported or your own.",
@@ -23,7 +22,7 @@ def calibrate(
     ],
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "-o",
             "--output",
             metavar="DIR",
@@ -33,7 +32,7 @@ def calibrate(
     ] = None,
     map_file: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "--map",
             metavar="FILE",
             help="What names are here: YAML with schemes, flows, interval, duration, loss, columns; or the"
@@ -42,24 +41,24 @@ def calibrate(
     ] = None,
     scheme: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--scheme",
             metavar="NAME=SCHEME",
             help='One name: --scheme "TCP Cubic=cubic-linux"; null leaves it out. Repeatable.',
         ),
     ] = None,
     flows: Annotated[
-        str | None, typer.Option("--flows", metavar="N", help="Flows of a run. [default: as in the table]")
+        str | None, option("--flows", metavar="N", help="Flows of a run. [default: as in the table]")
     ] = None,
     interval: Annotated[
-        str | None, typer.Option("--interval", metavar="TIME", help='Between starts of flows: "10 s".')
+        str | None, option("--interval", metavar="TIME", help='Between starts of flows: "10 s".')
     ] = None,
     time: Annotated[
-        str | None, typer.Option("-t", "--time", metavar="TIME", help='Duration of a run: 30 or "2 min".')
+        str | None, option("-t", "--time", metavar="TIME", help='Duration of a run: 30 or "2 min".')
     ] = None,
     loss: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--loss",
             metavar="METRIC",
             help="What losses of the table are: loss_ratio, or loss_pantheon_ratio, in which packets on their"
@@ -68,7 +67,7 @@ def calibrate(
     ] = None,
     trace: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--trace",
             metavar="FILE",
             help="The rate follows this trace (narrows trace record), and is scaled; no other kind of link is"
@@ -77,15 +76,15 @@ def calibrate(
     ] = None,
     budget: Annotated[
         str,
-        typer.Option(
+        option(
             "--budget",
             metavar="AMOUNT",
             help='Of the search: evaluations (all schemes once on a path), or time: 500, "20 min".',
         ),
     ] = "300",
-    seed: Annotated[int, typer.Option("--seed", min=0, max=1_000_000, help="Seed of everything random.")] = 1,
+    seed: Annotated[int, option("--seed", min=0, max=1_000_000, help="Seed of everything random.")] = 1,
     processors: Annotated[
-        int | None, typer.Option("--processors", min=1, max=1024, help="Threads. [default: all processors]")
+        int | None, option("--processors", min=1, max=1024, help="Threads. [default: all processors]")
     ] = None,
     as_json: Json = False,
 ) -> None:

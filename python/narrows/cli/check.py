@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
+from narrows.cli.parameters import argument
 
 if TYPE_CHECKING:
     from narrows.campaign.store import CampaignFolder
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 @command(example="narrows check results/20261121T101500Z-first-look-3fa9c1")
 def check(
     folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders of campaigns or of single cells.")
+        list[Path], argument(metavar="DIR...", help="Folders of campaigns or of single cells.")
     ],
     as_json: Json = False,
 ) -> None:
@@ -55,7 +56,7 @@ def check(
     else:
         _print(outcome, whole)
     if not ok:
-        raise typer.Exit(EXIT_FAILURE)
+        raise Exit(EXIT_FAILURE)
 
 
 def _open(folder: Path) -> CampaignFolder | None:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from narrows.cli.parameters import option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,11 +27,11 @@ class Parts(StrEnum):
 
 
 #: Asks for a document in the place of tables.
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Json = Annotated[bool, option("--json", help="Print one JSON document.")]
 #: Files with metrics of the user's own.
 Metrics = Annotated[
     list[Path] | None,
-    typer.Option(
+    option(
         "--metrics",
         metavar="FILE",
         help="Metrics of your own: a file of Python with @narrows.metric functions. Repeatable; all in"
@@ -41,7 +41,7 @@ Metrics = Annotated[
 #: The choice of schemes, and of values of the matrix.
 Schemes = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--schemes",
         metavar="A,B",
         help="Only these schemes, separated by commas; of a matrix, all their rows.",
@@ -49,7 +49,7 @@ Schemes = Annotated[
 ]
 Only = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--only",
         metavar="KEY=VALUE",
         help='Only the rows of a matrix with this value, as the scenario writes it: --only droptail="1 bdp".'
@@ -57,8 +57,8 @@ Only = Annotated[
     ),
 ]
 #: Options for reaching other hosts.
-SSH = typer.Option("--ssh", metavar="COMMAND", help="The ssh program and its options, such as 'ssh -F FILE'.")
-REMOTE_FOLDER = typer.Option(
+SSH = option("--ssh", metavar="COMMAND", help="The ssh program and its options, such as 'ssh -F FILE'.")
+REMOTE_FOLDER = option(
     "--remote-folder",
     metavar="FOLDER",
     help="Where the agent is kept there. [default: .cache/narrows/agents in the home folder]",

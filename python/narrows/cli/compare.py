@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json, Only, Schemes, chosen_labels, names_in, read_metrics
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.comparison.document import Request
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def compare(
     folders: Annotated[
         list[Path],
-        typer.Argument(
+        argument(
             metavar="DIR...",
             help="Campaigns, or cells of them; each is compared with the first one. Of a single one, its"
             " schemes are compared.",
@@ -28,7 +29,7 @@ def compare(
     only: Only = None,
     pairs: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--pair",
             metavar="ONE=OTHER",
             help="Compare two schemes of different names, such as two implementations: --pair"
@@ -38,7 +39,7 @@ def compare(
     ] = None,
     against: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="SCHEME",
             help="Of one campaign: compare its rows with this one alone: a row by its label, or a scheme in"
             " each combination of a matrix.",
@@ -46,18 +47,18 @@ def compare(
     ] = None,
     metrics: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="M,N",
             help='Metrics, separated by commas, by name or head: "thr,p95 OWD,jain_10s"; a file of Python'
             " (mine.py) adds its own to the usual ones.",
         ),
     ] = None,
     flow: Annotated[
-        str, typer.Option(metavar="N", help="A flow by its number or label, instead of all together.")
+        str, option(metavar="N", help="A flow by its number or label, instead of all together.")
     ] = "all",
     across: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             metavar="CONDITION",
             help="Compare although this differs: network, flows, duration, timeline, measure, draw,"
             " metrics or all."
@@ -66,7 +67,7 @@ def compare(
     ] = None,
     fail_on: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--fail-on",
             metavar="LIMIT",
             help="Exit with 5 if it is broken: 'throughput worse by 5 %', 'cubic: p95 OWD worse by 2 ms',"
@@ -75,7 +76,7 @@ def compare(
     ] = None,
     margins: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--margin",
             metavar="[METRIC] AMOUNT",
             help="The smallest difference that matters: '1 %', '2 ms', 'loss 0.5 points'. Says what differs"
@@ -84,7 +85,7 @@ def compare(
     ] = None,
     traces: Annotated[
         bool | None,
-        typer.Option(
+        option(
             "--traces/--no-traces",
             help="Also find where the states of senders part, and the overlap of performance envelopes. "
             " [default:"
@@ -93,16 +94,16 @@ def compare(
     ] = None,
     tolerance: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="SHARE",
             help="States that differ by less are the same.  [default: 0 % if both were simulated, else 5 %]",
         ),
     ] = None,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print Markdown, for a pull request.")] = False,
-    html: Annotated[bool, typer.Option("--html", help="Print one HTML page with everything in it.")] = False,
+    markdown: Annotated[bool, option("--markdown", help="Print Markdown, for a pull request.")] = False,
+    html: Annotated[bool, option("--html", help="Print one HTML page with everything in it.")] = False,
     as_json: Json = False,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Write to this file instead.")
+        Path | None, option("-o", "--output", metavar="FILE", help="Write to this file instead.")
     ] = None,
 ) -> None:
     """Compare campaigns, or the schemes of one.
@@ -141,9 +142,9 @@ def compare(
     broken = [one["limit"] for one in document["limits"] if one["broken"]]
     if broken:
         say(f"narrows: broken: {'; '.join(broken)}")
-        raise typer.Exit(EXIT_EXPECTATION)
+        raise Exit(EXIT_EXPECTATION)
     if document["unread"]:
-        raise typer.Exit(EXIT_BAD_INPUT)
+        raise Exit(EXIT_BAD_INPUT)
 
 
 def _rows(folders: list[Path], schemes: str | None, only: list[str] | None) -> list[str]:

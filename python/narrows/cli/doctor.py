@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
+from narrows.cli.parameters import option
 
 if TYPE_CHECKING:
     from narrows.agent.location import Location
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 def doctor(
     measure: Annotated[
         bool,
-        typer.Option(
-            "--measure", help="Also measure for ten seconds up to which rate emulated runs are ok here."
-        ),
+        option("--measure", help="Also measure for ten seconds up to which rate emulated runs are ok here."),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -88,7 +87,7 @@ def doctor(
         if measured:
             _print_measured(measured)
     if not ok:
-        raise typer.Exit(EXIT_CANNOT_HERE)
+        raise Exit(EXIT_CANNOT_HERE)
 
 
 def _measured(agent: Location | None, facts: dict[str, Any], *, quiet: bool) -> dict[str, Any]:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from narrows.cli.app import command
 from narrows.cli.common import Json
+from narrows.cli.parameters import argument, option
 from narrows.formats import EXPORTS
 
 
 @command(example="narrows export results/20261121T101500Z-first-look-3fa9c1 --format pcapng -o captures")
 def export(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
+    folder: Annotated[Path, argument(metavar="DIR", help="Folder of a campaign.")],
     form: Annotated[
         str,
-        typer.Option("--format", help="; ".join(f"{name}: {what}" for name, what in EXPORTS.items()) + "."),
+        option("--format", help="; ".join(f"{name}: {what}" for name, what in EXPORTS.items()) + "."),
     ],
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="The folder to write; it must be new or empty.")
-    ],
+    output: Annotated[Path, option("-o", "--output", help="The folder to write; it must be new or empty.")],
     as_json: Json = False,
 ) -> None:
     """Write a campaign for other tools.

@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import REMOTE_FOLDER, SSH, Json, print_done
+from narrows.cli.parameters import argument, option
 
 hosts = group("hosts", "narrows hosts check user@host", "Other hosts for runs over real paths.")
 
@@ -17,36 +18,32 @@ hosts = group("hosts", "narrows hosts check user@host", "Other hosts for runs ov
 def check(
     names: Annotated[
         list[str],
-        typer.Argument(
-            metavar="HOST...", help="As ssh takes them: user@host, or a name of its configuration."
-        ),
+        argument(metavar="HOST...", help="As ssh takes them: user@host, or a name of its configuration."),
     ],
     ports: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="LIST", help="UDP ports to examine, such as 443,5000-5003. [default: five usual ones]"
         ),
     ] = None,
     address: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS", help="The host's address for datagrams, if it is not the one ssh uses."
-        ),
+        option(metavar="ADDRESS", help="The host's address for datagrams, if it is not the one ssh uses."),
     ] = None,
     our_address: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="ADDRESS",
             help="Our address as that host should use it. [default: where our datagrams come from]",
         ),
     ] = None,
     agent: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A narrows-agent built for the host's architecture."),
+        option(metavar="FILE", help="A narrows-agent built for the host's architecture."),
     ] = None,
     prepare: Annotated[
         bool,
-        typer.Option(
+        option(
             "--prepare",
             help="Try the changes to settings that runs would make at both ends, and undo them at once.",
         ),
@@ -91,12 +88,12 @@ def check(
         found = [report.document() for report in reports]
         print_json({"format": "narrows/hosts/1", "ok": all(report.ok for report in reports), "hosts": found})
     if not all(report.ok for report in reports):
-        raise typer.Exit(EXIT_CANNOT_HERE)
+        raise Exit(EXIT_CANNOT_HERE)
 
 
 @subcommand(hosts, "clean", example="narrows hosts clean user@host")
 def clean(
-    names: Annotated[list[str], typer.Argument(metavar="HOST...", help="As ssh takes them.")],
+    names: Annotated[list[str], argument(metavar="HOST...", help="As ssh takes them.")],
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
     ssh: Annotated[str, SSH] = "ssh",
     as_json: Json = False,

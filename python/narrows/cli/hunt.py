@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json, budget_of, positive
 from narrows.cli.completion import scheme_names
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.cli.stage_bar import StageBar
@@ -22,11 +23,11 @@ if TYPE_CHECKING:
 def hunt(
     scheme: Annotated[
         str | None,
-        typer.Argument(help="The scheme that is hunted, one of ours.", autocompletion=scheme_names),
+        argument(help="The scheme that is hunted, one of ours.", complete=scheme_names),
     ] = None,
     worst: Annotated[
         str,
-        typer.Option(
+        option(
             "--worst",
             metavar="WHAT",
             help="utilization, loss, delay; beside a competitor: share (the scheme starves), rival (the"
@@ -35,37 +36,35 @@ def hunt(
     ] = "utilization",
     against: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="SCHEME",
             help="The competitor on the same path (share, rival); else a scheme that is alone on the same"
             " path, and the difference counts.",
-            autocompletion=scheme_names,
+            complete=scheme_names,
         ),
     ] = None,
     goal: Annotated[
         str | None,
-        typer.Option(metavar="VALUE", help='Stop when it is reached: "20 %", "200 ms"; exit code 5 if not.'),
+        option(metavar="VALUE", help='Stop when it is reached: "20 %", "200 ms"; exit code 5 if not.'),
     ] = None,
     budget: Annotated[
         str,
-        typer.Option(
-            metavar="N|TIME", help="Evaluations (the same result every time) or a time such as '5 min'."
-        ),
+        option(metavar="N|TIME", help="Evaluations (the same result every time) or a time such as '5 min'."),
     ] = "2000",
     bounds: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--bound",
             metavar="NAME=LOW..HIGH",
             help="Search other values: rate='1..10 Mbit/s', queue='1 bdp', outage=none. Repeatable; --list"
             " names them.",
         ),
     ] = None,
-    time: Annotated[str, typer.Option("-t", "--time", metavar="TIME", help="Duration of a run.")] = "20 s",
-    seed: Annotated[int, typer.Option(min=1, help="Seed of the search.")] = 1,
+    time: Annotated[str, option("-t", "--time", metavar="TIME", help="Duration of a run.")] = "20 s",
+    seed: Annotated[int, option(min=1, help="Seed of the search.")] = 1,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "-o",
             "--output",
             metavar="DIR",
@@ -73,21 +72,19 @@ def hunt(
             " [default: results/hunt-SCHEME-WHAT-HASH]",
         ),
     ] = None,
-    replay: Annotated[
-        bool, typer.Option("--replay", help="Run the minimal scenario on the emulator too.")
-    ] = False,
-    replays: Annotated[int, typer.Option("--replays", min=1, max=100, help="Runs of the replay.")] = 3,
+    replay: Annotated[bool, option("--replay", help="Run the minimal scenario on the emulator too.")] = False,
+    replays: Annotated[int, option("--replays", min=1, max=100, help="Runs of the replay.")] = 3,
     on: Annotated[
         str | None,
-        typer.Option("--on", metavar="ENGINE", help="local:8 or dask:tcp://HOST:8786, as for sweeps."),
+        option("--on", metavar="ENGINE", help="local:8 or dask:tcp://HOST:8786, as for sweeps."),
     ] = None,
     memory: Annotated[
         str | None,
-        typer.Option("--memory", metavar="SIZE", help='Memory that one run may use. [default: "2 GB"]'),
+        option("--memory", metavar="SIZE", help='Memory that one run may use. [default: "2 GB"]'),
     ] = None,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Write no report.html.")] = False,
+    no_report: Annotated[bool, option("--no-report", help="Write no report.html.")] = False,
     listing: Annotated[
-        bool, typer.Option("--list", help="Print what can be hunted, and the bounds of the search.")
+        bool, option("--list", help="Print what can be hunted, and the bounds of the search.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -140,7 +137,7 @@ def hunt(
     else:
         _print_planes(made)
     if not (held and made.document["simulated"]["holds"]) or made.document["reached"] is False:
-        raise typer.Exit(EXIT_EXPECTATION)
+        raise Exit(EXIT_EXPECTATION)
 
 
 def _hunt(

@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
+from narrows.cli.parameters import argument, option
 from narrows.formats import IMPORTS
 
 if TYPE_CHECKING:
@@ -21,24 +22,22 @@ imports = group("import", "narrows import pantheon data", "Turn what other tools
 
 @subcommand(imports, example="narrows import pantheon data -o from-pantheon")
 def pantheon(
-    data: Annotated[Path, typer.Argument(metavar="DIR", help="Data folder of Pantheon, with its logs.")],
+    data: Annotated[Path, argument(metavar="DIR", help="Data folder of Pantheon, with its logs.")],
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", help="Folder of the campaign. [default: a new one in results/]"),
+        option("-o", "--output", help="Folder of the campaign. [default: a new one in results/]"),
     ] = None,
     schemes: Annotated[
-        str | None, typer.Option("--schemes", help="Only these schemes, separated by commas.")
+        str | None, option("--schemes", help="Only these schemes, separated by commas.")
     ] = None,
     raw: Annotated[
         Path | None,
-        typer.Option(
-            "--raw", help="Folder of the tunnel's raw logs, which are used instead of the merged ones."
-        ),
+        option("--raw", help="Folder of the tunnel's raw logs, which are used instead of the merged ones."),
     ] = None,
     lenient: Annotated[
-        bool, typer.Option("--lenient", help="Read a damaged log up to the damage, and mark its run.")
+        bool, option("--lenient", help="Read a damaged log up to the damage, and mark its run.")
     ] = False,
-    report: Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")] = True,
+    report: Annotated[bool, option("--report/--no-report", help="Write the report.")] = True,
     as_json: Json = False,
 ) -> None:
     """Read Pantheon's logs into records, measure them, and show Pantheon's numbers beside ours.
@@ -71,19 +70,19 @@ def pantheon(
         _print(done)
     say(f"campaign: {done.folder.path}")
     if done.exit_code:
-        raise typer.Exit(done.exit_code)
+        raise Exit(done.exit_code)
 
 
 _Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="Files, or folders in which they are looked for.")
+    list[Path], argument(metavar="FILE...", help="Files, or folders in which they are looked for.")
 ]
 _Output = Annotated[
-    Path | None, typer.Option("-o", "--output", help="Folder of the campaign; else one under results/.")
+    Path | None, option("-o", "--output", help="Folder of the campaign; else one under results/.")
 ]
 _Scheme = Annotated[
-    str | None, typer.Option("--scheme", help="Name of the scheme; else what the file or its name tells.")
+    str | None, option("--scheme", help="Name of the scheme; else what the file or its name tells.")
 ]
-_Report = Annotated[bool, typer.Option("--report/--no-report", help="Write the report.")]
+_Report = Annotated[bool, option("--report/--no-report", help="Write the report.")]
 
 
 def _add(tool: str, what: str) -> None:
@@ -105,7 +104,7 @@ def _add(tool: str, what: str) -> None:
         scheme: _Scheme = None,
         ports: Annotated[
             list[int] | None,
-            typer.Option(
+            option(
                 "--port",
                 min=0,
                 max=65_535,
@@ -114,7 +113,7 @@ def _add(tool: str, what: str) -> None:
         ] = None,
         flows: Annotated[
             list[int] | None,
-            typer.Option(
+            option(
                 "--flow",
                 min=1,
                 help="Only this connection, by its number in the order of first packets; may be given several"
@@ -169,7 +168,7 @@ def _import(
         print_cells(console, done.folder.cells)
     say(f"campaign: {done.folder.path}")
     if done.exit_code:
-        raise typer.Exit(done.exit_code)
+        raise Exit(done.exit_code)
 
 
 for _tool, _what in IMPORTS.items():

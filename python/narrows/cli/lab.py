@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.lab.reading import Experiment
@@ -17,13 +18,13 @@ if TYPE_CHECKING:
 
 lab = group("lab", "narrows lab run geni", "Published experiments, run again and compared, and lessons.")
 
-Name = Annotated[str, typer.Argument(help="A family (narrows lab list), or the folder of one.")]
+Name = Annotated[str, argument(help="A family (narrows lab list), or the folder of one.")]
 
 
 @subcommand(lab, "list", example="narrows lab list")
 def list_families(
     reference: Annotated[
-        bool, typer.Option("--reference", help="Print the reference of lab.yaml as Markdown.")
+        bool, option("--reference", help="Print the reference of lab.yaml as Markdown.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -86,19 +87,17 @@ def run(
     name: Name,
     quick: Annotated[
         bool,
-        typer.Option(
-            "--quick", help="Shorter and fewer runs, as the family says: minutes in place of hours."
-        ),
+        option("--quick", help="Shorter and fewer runs, as the family says: minutes in place of hours."),
     ] = False,
     where: Annotated[
-        str | None, typer.Option("--where", help="simulate or emulate, instead of what the family says.")
+        str | None, option("--where", help="simulate or emulate, instead of what the family says.")
     ] = None,
     only: Annotated[
-        str | None, typer.Option("--only", metavar="A,B", help="Only these experiments, separated by commas.")
+        str | None, option("--only", metavar="A,B", help="Only these experiments, separated by commas.")
     ] = None,
     task: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--task",
             metavar="NAME",
             help="Of a lesson: run the conditions of this task alone, and draw its figures.",
@@ -106,7 +105,7 @@ def run(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "-o",
             "--output",
             metavar="DIR",
@@ -164,13 +163,13 @@ def run(
         broken = any(limit["outcome"] == "does not hold" for limit in document["expect"])
         code = EXIT_EXPECTATION if broken and chosen is None else 0
     if code:
-        raise typer.Exit(code)
+        raise Exit(code)
 
 
 @subcommand(lab, example="narrows lab report results/lab-geni")
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder in which a family was run.")],
-    cells: Annotated[bool, typer.Option("--cells", help="Print every value, ours and theirs.")] = False,
+    folder: Annotated[Path, argument(metavar="DIR", help="Folder in which a family was run.")],
+    cells: Annotated[bool, option("--cells", help="Print every value, ours and theirs.")] = False,
     as_json: Json = False,
 ) -> None:
     """Compare a family that was run with what was published, and write report.html and report.txt again."""
@@ -197,7 +196,7 @@ def _report(folder: Path, *, cells: bool, as_json: bool, task: Task | None = Non
 @subcommand(lab, example="narrows lab copy lesson-own my-lesson")
 def copy(
     name: Name,
-    folder: Annotated[Path, typer.Argument(help="The folder to make; it must not exist.")],
+    folder: Annotated[Path, argument(help="The folder to make; it must not exist.")],
     as_json: Json = False,
 ) -> None:
     """Copy a family to change it or to hand it out: everything but the right answers of a lesson.
@@ -216,10 +215,8 @@ def copy(
 
 @subcommand(lab, example="narrows lab new my-lab")
 def new(
-    folder: Annotated[Path, typer.Argument(help="The folder to make; it must not be there.")],
-    as_lesson: Annotated[
-        bool, typer.Option("--lesson", help="A lesson, with a task and a question.")
-    ] = False,
+    folder: Annotated[Path, argument(help="The folder to make; it must not be there.")],
+    as_lesson: Annotated[bool, option("--lesson", help="A lesson, with a task and a question.")] = False,
     as_json: Json = False,
 ) -> None:
     """Make a small family to start from: a scenario, a published table, a page and lab.yaml.
@@ -240,14 +237,14 @@ def new(
 def mark(
     folder: Annotated[
         Path,
-        typer.Argument(metavar="DIR", help="Folder in which a lesson was run, or a folder of such folders."),
+        argument(metavar="DIR", help="Folder in which a lesson was run, or a folder of such folders."),
     ],
     solution: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The right answers, where the family comes without them."),
+        option(metavar="FILE", help="The right answers, where the family comes without them."),
     ] = None,
     answers: Annotated[
-        bool, typer.Option("--answers", help="Show the right answers and explanations too.")
+        bool, option("--answers", help="Show the right answers and explanations too.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -275,11 +272,11 @@ def mark(
 def contest(
     paths: Annotated[
         Path,
-        typer.Argument(metavar="PATHS", help="Folder of scenarios, which those who take part do not know."),
+        argument(metavar="PATHS", help="Folder of scenarios, which those who take part do not know."),
     ],
     submissions: Annotated[
         Path,
-        typer.Argument(
+        argument(
             metavar="SUBMISSIONS",
             help="Folder with a file or folder for each: NAME.yaml (a scheme as scenarios write it),"
             " NAME.bpf.o, or NAME/ (a crate such as examples/own-scheme).",
@@ -287,16 +284,16 @@ def contest(
     ],
     output: Annotated[
         Path,
-        typer.Option(
+        option(
             "-o", "--output", metavar="DIR", help="Folder of the contest; run again, what is missing is run."
         ),
     ],
-    where: Annotated[str, typer.Option("--where", help="simulate or emulate.")] = "simulate",
+    where: Annotated[str, option("--where", help="simulate or emulate.")] = "simulate",
     limit: Annotated[
-        str, typer.Option("--limit", metavar="TIME", help="Processor time that a simulated run may take.")
+        str, option("--limit", metavar="TIME", help="Processor time that a simulated run may take.")
     ] = "60 s",
     per_path: Annotated[
-        bool, typer.Option("--per-path", help="Tell the power on each path too; names stay hidden.")
+        bool, option("--per-path", help="Tell the power on each path too; names stay hidden.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -346,4 +343,4 @@ def contest(
         print_ranking(stdout_console(), shown)
         print(f"ranking: {files[0]}")
     if any(one["problems"] for one in document["ranking"]):
-        raise typer.Exit(EXIT_SOME_INVALID)
+        raise Exit(EXIT_SOME_INVALID)

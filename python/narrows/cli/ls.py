@@ -6,10 +6,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,10 +26,10 @@ _RUNS = 3
 def ls(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR]...", help="Folders below which campaigns are. [default: results]"),
+        argument(metavar="[DIR]...", help="Folders below which campaigns are. [default: results]"),
     ] = None,
     tag: Annotated[
-        list[str] | None, typer.Option("--tag", help="Only campaigns that have this tag. Repeatable.")
+        list[str] | None, option("--tag", help="Only campaigns that have this tag. Repeatable.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -58,7 +59,7 @@ def ls(
             if line.get("problem"):
                 say(line["problem"])
     if any("name" not in line for line in lines):
-        raise typer.Exit(EXIT_BAD_INPUT)
+        raise Exit(EXIT_BAD_INPUT)
 
 
 def _line(one: Gathered) -> dict[str, Any]:
@@ -172,12 +173,10 @@ def _cells(line: dict[str, Any]) -> list[str]:
 
 @command(example='narrows note results/20261121T101500Z-first-look-3fa9c1 "before the kernel update"')
 def note(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
-    text: Annotated[
-        str | None, typer.Argument(help="The note to add; without it, notes are printed.")
-    ] = None,
+    folder: Annotated[Path, argument(metavar="DIR", help="Folder of a campaign.")],
+    text: Annotated[str | None, argument(help="The note to add; without it, notes are printed.")] = None,
     remove: Annotated[
-        int | None, typer.Option("--remove", metavar="N", help="Remove the note with this number.")
+        int | None, option("--remove", metavar="N", help="Remove the note with this number.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -211,9 +210,9 @@ def note(
 
 @command(example="narrows tag results/20261121T101500Z-first-look-3fa9c1 paper good")
 def tag(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
-    tags: Annotated[list[str] | None, typer.Argument(metavar="[TAG]...", help="Tags to add.")] = None,
-    remove: Annotated[bool, typer.Option("--remove", help="Remove these tags instead.")] = False,
+    folder: Annotated[Path, argument(metavar="DIR", help="Folder of a campaign.")],
+    tags: Annotated[list[str] | None, argument(metavar="[TAG]...", help="Tags to add.")] = None,
+    remove: Annotated[bool, option("--remove", help="Remove these tags instead.")] = False,
     as_json: Json = False,
 ) -> None:
     """Add tags to a campaign, or print them.
@@ -239,10 +238,8 @@ def tag(
 
 @command(example="narrows merge monday tuesday -o both")
 def merge(
-    folders: Annotated[
-        list[Path], typer.Argument(metavar="DIR...", help="Folders of campaigns, two or more.")
-    ],
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the new campaign.")],
+    folders: Annotated[list[Path], argument(metavar="DIR...", help="Folders of campaigns, two or more.")],
+    output: Annotated[Path, option("-o", "--output", help="Folder of the new campaign.")],
     as_json: Json = False,
 ) -> None:
     """Put the runs of several campaigns into one.

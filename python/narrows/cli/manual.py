@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
+import click
 
 from narrows.cli.app import command
 
@@ -22,8 +22,7 @@ def man() -> None:
     """
     from narrows.cli.all_commands import app
 
-    program = typer.main.get_command(app)
-    print("\n".join(_page(program)))
+    print("\n".join(_page(app)))
 
 
 def _page(program: Any) -> Iterator[str]:
@@ -39,7 +38,7 @@ def _page(program: Any) -> Iterator[str]:
     yield ".SH COMMANDS"
     for path, one in _commands(program, ""):
         yield f".SS {_text(path)}"
-        usage = typer.Context(one, info_name=f"narrows {path}").get_usage()
+        usage = click.Context(one, info_name=f"narrows {path}").get_usage()
         yield f".B {_text(' '.join(usage.removeprefix('Usage: ').split()))}"
         yield from _paragraphs(one.help or "")
         yield f".PP\nExample: {_text(one.example)}"
@@ -64,7 +63,7 @@ def _commands(group: Any, before: str) -> Iterator[tuple[str, Any]]:
 
 
 def _options(one: Any) -> Iterator[str]:
-    context = typer.Context(one)
+    context = click.Context(one)
     for param in one.get_params(context):
         record = param.get_help_record(context)
         if record is not None:

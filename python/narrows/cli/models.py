@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json, print_done
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.models.store import Installed
@@ -24,16 +23,16 @@ FORMAT = "narrows/models/1"
 
 @subcommand(models, example="narrows models add tao-100x RemyCC-2014-100x.dna")
 def add(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name for scenarios.")],
+    name: Annotated[str, argument(metavar="NAME", help="The name for scenarios.")],
     path: Annotated[
         Path,
-        typer.Argument(
+        argument(
             metavar="PATH",
             help="A rule table of Remy (.dna), a TensorFlow checkpoint of Indigo or Muses, or a model file"
             " (.safetensors).",
         ),
     ],
-    force: Annotated[bool, typer.Option("--force", help="Replace a model with that name.")] = False,
+    force: Annotated[bool, option("--force", help="Replace a model with that name.")] = False,
     as_json: Json = False,
 ) -> None:
     """Keep a published model in your data folder.
@@ -93,7 +92,7 @@ def list_(as_json: Json = False) -> None:
 
 @subcommand(models, example="narrows models show indigo-1-32")
 def show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An installed model, or a file.")],
+    name: Annotated[str, argument(metavar="NAME", help="An installed model, or a file.")],
     as_json: Json = False,
 ) -> None:
     """Print what a model is, where it came from, and what it is made of."""
@@ -122,7 +121,7 @@ def show(
 
 @subcommand(models, example="narrows models remove indigo-1-32")
 def remove(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="An installed model.")],
+    name: Annotated[str, argument(metavar="NAME", help="An installed model.")],
     as_json: Json = False,
 ) -> None:
     """Delete an installed model.

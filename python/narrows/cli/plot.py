@@ -6,11 +6,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from narrows.cli.app import command
 from narrows.cli.common import Json, Only, Schemes
 from narrows.cli.completion import figure_names
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.report.drawing import Options
@@ -39,17 +38,15 @@ _PAGE_MM = 250.0
 @command(example="narrows plot results/x --figure throughput --schemes cubic,bbr1 -o fig.pdf")
 def plot(
     folders: Annotated[
-        list[Path] | None, typer.Argument(metavar="DIR...", help="Folders of campaigns.", show_default=False)
+        list[Path] | None, argument(metavar="DIR...", help="Folders of campaigns.", show_default=False)
     ] = None,
     figure: Annotated[
         str,
-        typer.Option(
-            "--figure", metavar="NAME", help="The figure; --list names them.", autocompletion=figure_names
-        ),
+        option("--figure", metavar="NAME", help="The figure; --list names them.", complete=figure_names),
     ] = "summary",
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "-o",
             "--output",
             metavar="FILE",
@@ -60,45 +57,43 @@ def plot(
     only: Only = None,
     each: Annotated[
         bool,
-        typer.Option(
+        option(
             "--each",
             help="A figure for each combination of the matrix, in files of their own: FILE-VALUES.pdf.",
         ),
     ] = False,
     runs: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="N,M",
             help="Runs by number or by name of their cell. Figures over time show of each scheme the run"
             " nearest to its medians otherwise.",
         ),
     ] = None,
-    flows: Annotated[str | None, typer.Option(metavar="N,M", help="Only these flows, by number.")] = None,
+    flows: Annotated[str | None, option(metavar="N,M", help="Only these flows, by number.")] = None,
     x: Annotated[
         str | None,
-        typer.Option("--x", metavar="LOW:HIGH", help="Ends of the axis in its unit; either may be empty."),
+        option("--x", metavar="LOW:HIGH", help="Ends of the axis in its unit; either may be empty."),
     ] = None,
-    y: Annotated[
-        str | None, typer.Option("--y", metavar="LOW:HIGH", help="The same for the upright axis.")
-    ] = None,
+    y: Annotated[str | None, option("--y", metavar="LOW:HIGH", help="The same for the upright axis.")] = None,
     preset: Annotated[
         Preset,
-        typer.Option(
+        option(
             help="A column (88 mm) or the width (180 mm) of a paper's text, 8 pt, or a slide (16:9, text"
             " of 12 pt when it fills 254 mm)."
         ),
     ] = Preset.TEXT,
     width_mm: Annotated[
-        float | None, typer.Option("--width", metavar="MM", min=40, max=1000, help="Width in mm instead.")
+        float | None, option("--width", metavar="MM", min=40, max=1000, help="Width in mm instead.")
     ] = None,
     height_mm: Annotated[
-        float | None, typer.Option("--height", metavar="MM", min=20, max=1000, help="Height in mm.")
+        float | None, option("--height", metavar="MM", min=20, max=1000, help="Height in mm.")
     ] = None,
     csv: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="Where to write the numbers.  [default: beside the figure]"),
+        option(metavar="FILE", help="Where to write the numbers.  [default: beside the figure]"),
     ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Name the figures and end.")] = False,
+    listing: Annotated[bool, option("--list", help="Name the figures and end.")] = False,
     as_json: Json = False,
 ) -> None:
     """Draw a figure of campaigns, for a paper or a slide.

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+import click
+from click.exceptions import Exit
 
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -16,19 +18,11 @@ if TYPE_CHECKING:
     from narrows.programs.trial import Trial
     from narrows.scenario.programs.manifest import Program
 
-programs = group(
-    "programs",
-    "narrows programs check iperf3:cubic",
-    "Programs of others that can be schemes.",
-)
-programs.info.no_args_is_help = False
 
-
-@programs.callback(invoke_without_command=True)
-def list_(
-    context: typer.Context,
+def _list_or_continue(
+    context: click.Context,
     reference: Annotated[
-        bool, typer.Option("--reference", help="Print the reference of manifests as Markdown.")
+        bool, option("--reference", help="Print the reference of manifests as Markdown.")
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -99,11 +93,19 @@ def _described(one: Any, program: Program | None, problem: str) -> dict[str, Any
     }
 
 
+programs = group(
+    "programs",
+    "narrows programs check iperf3:cubic",
+    "Programs of others that can be schemes.",
+    run=_list_or_continue,
+)
+
+
 @subcommand(programs, example="narrows programs check iperf3:cubic")
 def check(
     name: Annotated[
         str,
-        typer.Argument(
+        argument(
             metavar="NAME[:VARIANT] | FILE | pantheon:PATH",
             help="A program, one of its variants, a manifest, or a wrapper of Pantheon.",
         ),
@@ -129,13 +131,13 @@ def check(
             for line in in_words(trial):
                 console.print(line, soft_wrap=True)
     if any(one.verdict in ("invalid", "failed") for one in trials):
-        raise typer.Exit(EXIT_SOME_INVALID)
+        raise Exit(EXIT_SOME_INVALID)
 
 
 @subcommand(programs, example="narrows programs build quinn")
 def build(
     names: Annotated[
-        list[str], typer.Argument(metavar="NAME|FILE...", help="Programs, or manifests with the key build.")
+        list[str], argument(metavar="NAME|FILE...", help="Programs, or manifests with the key build.")
     ],
     as_json: Json = False,
 ) -> None:
@@ -216,9 +218,9 @@ def _try(program: Program, variants: list[str], *, quiet: bool) -> list[Trial]:
 
 @subcommand(programs, example="narrows programs setup pantheon:src/wrappers/cubic.py")
 def setup(
-    name: Annotated[str, typer.Argument(metavar="pantheon:PATH", help="A wrapper of Pantheon.")],
+    name: Annotated[str, argument(metavar="pantheon:PATH", help="A wrapper of Pantheon.")],
     after_reboot: Annotated[
-        bool, typer.Option("--after-reboot", help="Only what is to be done after each start of the machine.")
+        bool, option("--after-reboot", help="Only what is to be done after each start of the machine.")
     ] = False,
 ) -> None:
     """Prepare a wrapper of Pantheon: name missing packages, then run its setup and setup_after_reboot.

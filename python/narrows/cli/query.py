@@ -8,10 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from narrows.cli.app import command
 from narrows.cli.common import Json, Metrics, read_metrics
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -38,15 +37,15 @@ class Form(StrEnum):
 
 @command(example='narrows query "select scheme, median(throughput_bps) from results group by scheme"')
 def query(
-    sql: Annotated[str, typer.Argument(metavar="SQL", help="The query; - reads it from standard input.")],
+    sql: Annotated[str, argument(metavar="SQL", help="The query; - reads it from standard input.")],
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR]...", help="Folders below which campaigns are. [default: results]"),
+        argument(metavar="[DIR]...", help="Folders below which campaigns are. [default: results]"),
     ] = None,
-    form: Annotated[Form, typer.Option("--format", help="table, csv or json.")] = Form.TABLE,
+    form: Annotated[Form, option("--format", help="table, csv or json.")] = Form.TABLE,
     unrestricted: Annotated[
         bool,
-        typer.Option(
+        option(
             "--unrestricted",
             help="Allow everything that DuckDB can do with your rights: write files, read others, attach"
             " databases, load extensions.",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from narrows.cli.completion import scheme_lists
+from narrows.cli.parameters import option
 
 if TYPE_CHECKING:
     from narrows.scenario import Loaded, Override
@@ -15,17 +14,17 @@ if TYPE_CHECKING:
 
 Rate = Annotated[
     str | None,
-    typer.Option("--rate", metavar="RATE", help='Rate of the bottleneck, such as "12 Mbit/s".'),
+    option("--rate", metavar="RATE", help='Rate of the bottleneck, such as "12 Mbit/s".'),
 ]
 Delay = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--delay", metavar="TIME", help='One-way delay, such as "20 ms"; the round-trip time is twice that.'
     ),
 ]
 Queue = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--queue",
         metavar="QUEUE",
         help='Queue before the rate: "1 bdp", "droptail 60 kB", codel. [default: 1 bdp; before a trace'
@@ -33,28 +32,28 @@ Queue = Annotated[
     ),
 ]
 Loss = Annotated[
-    str | None, typer.Option("--loss", metavar="SHARE", help="Share of packets lost at random, such as 1%.")
+    str | None, option("--loss", metavar="SHARE", help="Share of packets lost at random, such as 1%.")
 ]
 Trace = Annotated[
     str | None,
-    typer.Option("--trace", metavar="FILE", help="The rate follows this trace (mahimahi's format or ours)."),
+    option("--trace", metavar="FILE", help="The rate follows this trace (mahimahi's format or ours)."),
 ]
 Schemes = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--schemes",
         help="Schemes, separated by commas, instead of the scenario's. [default without one: cubic]",
-        autocompletion=scheme_lists,
+        complete=scheme_lists,
     ),
 ]
 Flows = Annotated[
-    str | None, typer.Option("--flows", metavar="N", help="Number of flows under test, which share the path.")
+    str | None, option("--flows", metavar="N", help="Number of flows under test, which share the path.")
 ]
-Runs = Annotated[str | None, typer.Option("--runs", metavar="N", help="Number of runs of each scheme.")]
-Seed = Annotated[str | None, typer.Option("--seed", metavar="N", help="Seed of everything random.")]
+Runs = Annotated[str | None, option("--runs", metavar="N", help="Number of runs of each scheme.")]
+Seed = Annotated[str | None, option("--seed", metavar="N", help="Seed of everything random.")]
 Time = Annotated[
     str | None,
-    typer.Option(
+    option(
         "-t",
         "--time",
         metavar="TIME",
@@ -63,11 +62,11 @@ Time = Annotated[
 ]
 Where = Annotated[
     str | None,
-    typer.Option("--where", help="simulate, emulate or hosts, instead of what the scenario says."),
+    option("--where", help="simulate, emulate or hosts, instead of what the scenario says."),
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--set",
         metavar="KEY=VALUE",
         help='Change any key: --set path.forward.0.rate="5 Mbit/s". Repeatable.',
@@ -94,7 +93,7 @@ class Changed:
         found = [Override.from_set(change) for change in self.changes]
         # Seconds, as with iperf3.
         time = f"{self.time} s" if self.time and self.time.strip().isdecimal() else self.time
-        for option, path, value in (
+        for name, path, value in (
             ("--where", "where", self.where),
             ("--flows", "flows.count", self.flows),
             ("--runs", "runs", self.runs),
@@ -102,7 +101,7 @@ class Changed:
             ("--time", "duration", time),
         ):
             if value is not None:
-                found.append(Override(option, path, value))
+                found.append(Override(name, path, value))
         if self.schemes is not None:
             found.append(Override("--schemes", "schemes", split_list(self.schemes)))
         return found

@@ -8,10 +8,9 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from narrows.cli.app import command
 from narrows.cli.common import Json, Metrics, Parts, print_done, read_metrics
+from narrows.cli.parameters import argument, option
 
 
 class Runs(StrEnum):
@@ -23,21 +22,21 @@ class Runs(StrEnum):
 
 @command(example="narrows report results/20261121T101500Z-first-look-3fa9c1")
 def report(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a campaign.")],
+    folder: Annotated[Path, argument(metavar="DIR", help="Folder of a campaign.")],
     parts: Annotated[
-        Parts, typer.Option("--report", help="Write report.html, report.pdf, or all of it.")
+        Parts, option("--report", help="Write report.html, report.pdf, or all of it.")
     ] = Parts.ALL,
-    pdf: Annotated[bool, typer.Option("--pdf/--no-pdf", help="--no-pdf is short for --report html.")] = True,
+    pdf: Annotated[bool, option("--pdf/--no-pdf", help="--no-pdf is short for --report html.")] = True,
     runs: Annotated[
         Runs,
-        typer.Option(
+        option(
             "--runs",
             help="Runs in the PDF: of each scheme the one nearest to the medians and those that are not ok,"
             " or all with all their figures. The page has all in any case.",
         ),
     ] = Runs.MIDDLE,
     files: Annotated[
-        bool, typer.Option("--figures", help="Write each figure as SVG, PNG and CSV into figures/ too.")
+        bool, option("--figures", help="Write each figure as SVG, PNG and CSV into figures/ too.")
     ] = False,
     metrics: Metrics = None,
     as_json: Json = False,

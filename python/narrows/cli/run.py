@@ -6,12 +6,13 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli import quick
 from narrows.cli.app import command
 from narrows.cli.common import REMOTE_FOLDER, SSH, Metrics, Parts, positive, reached_by, read_metrics
 from narrows.cli.completion import scenario_names
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.campaign.plan import Plan
@@ -29,10 +30,10 @@ MOST_REPORTED = 2_000
 def run(
     scenario: Annotated[
         str | None,
-        typer.Argument(
+        argument(
             help="A scenario file, the name of a shipped one (narrows scenarios), or - for standard input."
             " Without it, --rate and the like describe the path.",
-            autocompletion=scenario_names,
+            complete=scenario_names,
         ),
     ] = None,
     rate: quick.Rate = None,
@@ -42,7 +43,7 @@ def run(
     trace: quick.Trace = None,
     output: Annotated[
         Path | None,
-        typer.Option(
+        option(
             "-o",
             "--output",
             help="Folder for the results; if it holds this campaign already, what is missing is run."
@@ -52,13 +53,13 @@ def run(
     where: quick.Where = None,
     host: Annotated[
         str | None,
-        typer.Option(metavar="USER@HOST", help="The other host of runs over a real path, as ssh takes it."),
+        option(metavar="USER@HOST", help="The other host of runs over a real path, as ssh takes it."),
     ] = None,
     schemes: quick.Schemes = None,
     flows: quick.Flows = None,
     bpf: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--bpf",
             metavar="FILE",
             help="Test the congestion control in this BPF object file too. Repeatable.",
@@ -70,23 +71,23 @@ def run(
     changes: quick.Changes = None,
     prepare: Annotated[
         bool,
-        typer.Option(
+        option(
             "--prepare",
             help="Raise the limits of socket buffers at both ends of a real path during the runs.",
         ),
     ] = False,
     agent: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A narrows-agent built for the other host's architecture."),
+        option(metavar="FILE", help="A narrows-agent built for the other host's architecture."),
     ] = None,
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
     ssh: Annotated[str, SSH] = "ssh",
     resume: Annotated[
-        bool, typer.Option("--resume", help="Complete the newest campaign of this scenario.")
+        bool, option("--resume", help="Complete the newest campaign of this scenario.")
     ] = False,
     memory: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="SIZE",
             help='Memory that one simulated run may use, such as "2 GB"; a run that needs more fails.'
             " [default: three quarters of the machine's, shared by the runs that are simulated at once]",
@@ -94,7 +95,7 @@ def run(
     ] = None,
     emulator_threads: Annotated[
         int | None,
-        typer.Option(
+        option(
             metavar="N",
             min=1,
             max=64,
@@ -102,18 +103,16 @@ def run(
             " no link with others, can have its own. [default: half of the processors]",
         ),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
-    report: Annotated[
-        Parts, typer.Option("--report", help="The report: a page, a PDF, both or none.")
-    ] = Parts.ALL,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Short for --report none.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print the plan and run nothing.")] = False,
+    report: Annotated[Parts, option("--report", help="The report: a page, a PDF, both or none.")] = Parts.ALL,
+    no_report: Annotated[bool, option("--no-report", help="Short for --report none.")] = False,
     metrics: Metrics = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print results.json (or the plan) on standard output.")
+        bool, option("--json", help="Print results.json (or the plan) on standard output.")
     ] = False,
     events: Annotated[
         bool,
-        typer.Option("--events", help="Print what happens as lines of JSON, for other programs."),
+        option("--events", help="Print what happens as lines of JSON, for other programs."),
     ] = False,
 ) -> None:
     """Run a scenario and report on it.
@@ -171,7 +170,7 @@ def run(
             _report(finished.folder.path, report, quiet=as_json)
         _print_failures(finished)
     if finished.exit_code:
-        raise typer.Exit(finished.exit_code)
+        raise Exit(finished.exit_code)
 
 
 def _run(loaded: Loaded, output: Path | None, options: dict[str, Any]) -> Finished:

@@ -5,21 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from narrows.cli import quick
 from narrows.cli.app import command
 from narrows.cli.common import Json, print_done
 from narrows.cli.completion import scenario_names
+from narrows.cli.parameters import argument, option
 
 _FIRST_LINES = "# Every key is described by: narrows schema --reference\n"
 
 
 @command(example="narrows scenarios first-look")
 def scenarios(
-    name: Annotated[
-        str | None, typer.Argument(help="Print the text of this one.", autocompletion=scenario_names)
-    ] = None,
+    name: Annotated[str | None, argument(help="Print the text of this one.", complete=scenario_names)] = None,
     as_json: Json = False,
 ) -> None:
     """List the shipped scenarios, or print one.
@@ -54,9 +51,7 @@ def scenarios(
 
 @command(example="narrows init experiment.yaml --rate '12 Mbit/s' --delay '20 ms' --schemes cubic,bbr1")
 def init(
-    file: Annotated[Path, typer.Argument(help="The file to write; it must not be there.")] = Path(
-        "scenario.yaml"
-    ),
+    file: Annotated[Path, argument(help="The file to write; it must not be there.")] = Path("scenario.yaml"),
     rate: quick.Rate = None,
     delay: quick.Delay = "20 ms",
     queue: quick.Queue = None,
@@ -94,20 +89,16 @@ def init(
 @command(example="narrows schema > scenario.schema.json")
 def schema(
     reference: Annotated[
-        bool, typer.Option("--reference", help="Print the reference of scenarios as Markdown.")
+        bool, option("--reference", help="Print the reference of scenarios as Markdown.")
     ] = False,
-    schemes: Annotated[
-        bool, typer.Option("--schemes", help="Print the reference of schemes as Markdown.")
-    ] = False,
+    schemes: Annotated[bool, option("--schemes", help="Print the reference of schemes as Markdown.")] = False,
     program: Annotated[
-        bool, typer.Option("--program", help="Print the JSON Schema of manifests of programs.")
+        bool, option("--program", help="Print the JSON Schema of manifests of programs.")
     ] = False,
-    lab: Annotated[bool, typer.Option("--lab", help="Print the JSON Schema of laboratories.")] = False,
+    lab: Annotated[bool, option("--lab", help="Print the JSON Schema of laboratories.")] = False,
     elements: Annotated[
         Path | None,
-        typer.Option(
-            "--elements", help="Write the reference of elements with its pictures into this folder."
-        ),
+        option("--elements", help="Write the reference of elements with its pictures into this folder."),
     ] = None,
 ) -> None:
     """Print the JSON Schema of scenario files, for editors."""

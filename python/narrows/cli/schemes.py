@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from narrows.cli.app import command
 from narrows.cli.common import Json
 from narrows.cli.completion import scheme_names
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -22,16 +21,16 @@ WIDTH_OF_TEXT = 100
 
 @command(example="narrows schemes cubic")
 def schemes(
-    name: Annotated[str | None, typer.Argument(help="Explain this one.", autocompletion=scheme_names)] = None,
+    name: Annotated[str | None, argument(help="Explain this one.", complete=scheme_names)] = None,
     kind: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--kind", metavar="KIND", help="Only native, bpf, linux or program schemes.", show_default=False
         ),
     ] = None,
     status: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--status",
             metavar="STATUS",
             help="Only those that are verified, unverified or reference.",
@@ -40,7 +39,7 @@ def schemes(
     ] = None,
     runs_on: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--runs-on",
             metavar="PLANE",
             help="Only those that run here on this plane: simulate or emulate.",

@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from narrows.cli import quick
 from narrows.cli.app import command
 from narrows.cli.completion import scenario_names
+from narrows.cli.parameters import argument, option
 
 
 @command(
@@ -20,13 +19,13 @@ from narrows.cli.completion import scenario_names
 def shell(
     program: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[-- COMMAND...]", help="What to run. [default: your shell]"),
+        argument(metavar="[-- COMMAND...]", help="What to run. [default: your shell]"),
     ] = None,
     rate: quick.Rate = None,
     delay: quick.Delay = None,
     queue: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="QUEUE",
             help='Queue before the rate, such as "droptail 60 kB", "60 kB" or codel. [default: unlimited]',
         ),
@@ -34,50 +33,48 @@ def shell(
     loss: quick.Loss = None,
     up: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="ELEMENTS",
             help='What differs from inside to outside, such as "rate: 1 Mbit/s, loss: 2 %"; or all of it,'
             " as a list of elements as in scenarios.",
         ),
     ] = None,
-    down: Annotated[
-        str | None, typer.Option(metavar="ELEMENTS", help="The same from outside to inside.")
-    ] = None,
+    down: Annotated[str | None, option(metavar="ELEMENTS", help="The same from outside to inside.")] = None,
     trace_up: Annotated[
         str | None,
-        typer.Option(metavar="FILE", help="The rate upwards follows this trace (mahimahi's format or ours)."),
+        option(metavar="FILE", help="The rate upwards follows this trace (mahimahi's format or ours)."),
     ] = None,
-    trace_down: Annotated[str | None, typer.Option(metavar="FILE", help="The same downwards.")] = None,
+    trace_down: Annotated[str | None, option(metavar="FILE", help="The same downwards.")] = None,
     scenario: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="SCENARIO",
             help="Take the path (and its timeline) from a scenario; up is forward.",
-            autocompletion=scenario_names,
+            complete=scenario_names,
         ),
     ] = None,
     congestion: Annotated[
         str | None,
-        typer.Option(
+        option(
             metavar="NAME",
             help="Congestion control of the kernel for what comes from outside. [default: the kernel's]",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Seed of everything random.")] = 1,
+    seed: Annotated[int, option(metavar="N", min=0, help="Seed of everything random.")] = 1,
     log: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Write a record of every packet to this new folder.")
+        Path | None, option(metavar="DIR", help="Write a record of every packet to this new folder.")
     ] = None,
     summary: Annotated[
         Path | None,
-        typer.Option("--json", metavar="FILE", help="Write the summary as JSON; - is standard error."),
+        option("--json", metavar="FILE", help="Write the summary as JSON; - is standard error."),
     ] = None,
     live: Annotated[
-        bool, typer.Option("--live", help="Show rate, queue and drops while it runs (on a terminal).")
+        bool, option("--live", help="Show rate, queue and drops while it runs (on a terminal).")
     ] = False,
     live_lines: Annotated[
-        bool, typer.Option("--live-lines", help="The same as lines of text, wherever standard error goes.")
+        bool, option("--live-lines", help="The same as lines of text, wherever standard error goes.")
     ] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print no summary at the end.")] = False,
+    quiet: Annotated[bool, option("--quiet", "-q", help="Print no summary at the end.")] = False,
 ) -> None:
     """Run any program behind an emulated path.
 

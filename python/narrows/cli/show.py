@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json, Metrics, Only, Schemes, chosen_labels, read_metrics
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 def show(
     folders: Annotated[
         list[Path],
-        typer.Argument(
+        argument(
             metavar="DIR...",
             help="Folders of campaigns (several: below each other, with the difference), or the folder of one"
             " cell.",
@@ -26,7 +27,7 @@ def show(
     ],
     interval: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--interval",
             metavar="TIME",
             help='Of a cell: what arrived in each interval of 1 (seconds) or "100 ms", in the words of iperf'
@@ -86,7 +87,7 @@ def show(
         documents = [with_failed(result, own) for (_, result), own in zip(found, cells, strict=True)]
         print_json(documents[0] if len(folders) == 1 else documents)
         if len(several) < len(folders):
-            raise typer.Exit(EXIT_BAD_INPUT)
+            raise Exit(EXIT_BAD_INPUT)
         return
     from narrows.analysis.attempts import print_attempts
     from narrows.analysis.flow_tables import (
@@ -123,7 +124,7 @@ def show(
         console.print()
         print_cells(console, cells[0])
     if len(several) < len(folders):
-        raise typer.Exit(EXIT_BAD_INPUT)
+        raise Exit(EXIT_BAD_INPUT)
 
 
 def _rows_of(results: dict[str, Any], labels: list[str] | None) -> dict[str, Any]:

@@ -5,22 +5,23 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json, Metrics, read_metrics
+from narrows.cli.parameters import argument, option
 
 
 @command(example="narrows site results -o site")
 def site(
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[DIR]...", help="Folders below which campaigns are. [default: results]"),
+        argument(metavar="[DIR]...", help="Folders below which campaigns are. [default: results]"),
     ] = None,
-    output: Annotated[Path, typer.Option("-o", "--output", help="Folder of the site.")] = Path("site"),
+    output: Annotated[Path, option("-o", "--output", help="Folder of the site.")] = Path("site"),
     prune: Annotated[
         bool,
-        typer.Option("--prune", help="Remove pages of campaigns that are no longer below the folders."),
+        option("--prune", help="Remove pages of campaigns that are no longer below the folders."),
     ] = False,
     metrics: Metrics = None,
     as_json: Json = False,
@@ -67,7 +68,7 @@ def site(
         print(_in_words(made))
         print(f"site: {made['index']}")
     if not all(problem["busy"] for problem in made["problems"]):
-        raise typer.Exit(EXIT_BAD_INPUT)
+        raise Exit(EXIT_BAD_INPUT)
 
 
 def _in_words(made: dict[str, Any]) -> str:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli import quick
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json, positive
 from narrows.cli.completion import scenario_names
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.sweep.loading import LoadedSweep
@@ -23,11 +24,11 @@ sweep_app = group(
 )
 _Scenario = Annotated[
     str,
-    typer.Argument(help="A scenario with the key sweep (see narrows schema).", autocompletion=scenario_names),
+    argument(help="A scenario with the key sweep (see narrows schema).", complete=scenario_names),
 ]
 _On = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--on",
         metavar="ENGINE",
         help="local:8 for so many processes, dask:tcp://HOST:8786 for a Dask scheduler. [default: all"
@@ -36,18 +37,18 @@ _On = Annotated[
 ]
 _Memory = Annotated[
     str | None,
-    typer.Option("--memory", metavar="SIZE", help='Memory that one cell may use. [default: "2 GB"]'),
+    option("--memory", metavar="SIZE", help='Memory that one cell may use. [default: "2 GB"]'),
 ]
 _Output = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "-o",
         "--output",
         help="Folder of the sweep; if it holds this one already, what is missing is run."
         " [default: results/NAME-HASH]",
     ),
 ]
-_Folder = Annotated[Path, typer.Argument(metavar="DIR", help="Folder of a sweep.")]
+_Folder = Annotated[Path, argument(metavar="DIR", help="Folder of a sweep.")]
 
 
 @subcommand(sweep_app, "run", example="narrows sweep run space.yaml -o space --on local:8")
@@ -57,9 +58,7 @@ def run(
     on: _On = None,
     share: Annotated[
         str | None,
-        typer.Option(
-            "--share", metavar="K/N", help="Only the K-th of N shares of the points, for job arrays."
-        ),
+        option("--share", metavar="K/N", help="Only the K-th of N shares of the points, for job arrays."),
     ] = None,
     schemes: quick.Schemes = None,
     runs: quick.Runs = None,
@@ -67,7 +66,7 @@ def run(
     time: quick.Time = None,
     changes: quick.Changes = None,
     memory: _Memory = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and run nothing.")] = False,
+    dry_run: Annotated[bool, option("--dry-run", help="Print the plan and run nothing.")] = False,
     as_json: Json = False,
 ) -> None:
     """Run a sweep, or what is missing of it.
@@ -152,9 +151,9 @@ def run_sweep(
                 say(f"failed at point {one['point']} ({one['scheme']}, run {one['run']}): {one['message']}")
         if work.failed:
             say(f"{len(work.failed)} cells failed; sweep.json lists them")
-            raise typer.Exit(EXIT_SOME_INVALID)
+            raise Exit(EXIT_SOME_INVALID)
         if expecting.fails(expected):
-            raise typer.Exit(EXIT_EXPECTATION)
+            raise Exit(EXIT_EXPECTATION)
     finally:
         folder.close()
 
@@ -225,12 +224,10 @@ def _print_plan(loaded: LoadedSweep, as_json: bool) -> None:
 def show(
     folder: _Folder,
     metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="The metric; --list names them.")
+        str, option("--metric", metavar="NAME", help="The metric; --list names them.")
     ] = "throughput_bps",
-    flow: Annotated[
-        int | None, typer.Option("--flow", help="One flow, by its number, instead of all.")
-    ] = None,
-    listing: Annotated[bool, typer.Option("--list", help="Name the metrics and end.")] = False,
+    flow: Annotated[int | None, option("--flow", help="One flow, by its number, instead of all.")] = None,
+    listing: Annotated[bool, option("--list", help="Name the metrics and end.")] = False,
     as_json: Json = False,
 ) -> None:
     """Say which keys of a sweep matter for a metric, and which matter together.
@@ -295,12 +292,10 @@ def _effects_json(found: Any, metric: str) -> dict[str, Any]:
 @subcommand(sweep_app, "export", example="narrows sweep export space.yaml --slurm --tasks 100 -o space")
 def export(
     scenario: _Scenario,
-    output: Annotated[
-        Path, typer.Option("-o", "--output", help="Folder that the script and the results go to.")
-    ],
-    slurm: Annotated[bool, typer.Option("--slurm", help="A job array for SLURM (sbatch).")] = False,
-    tasks: Annotated[int, typer.Option("--tasks", min=1, max=100_000, help="Number of tasks.")] = 10,
-    processors: Annotated[int, typer.Option("--processors", min=1, max=1024, help="Of each task.")] = 1,
+    output: Annotated[Path, option("-o", "--output", help="Folder that the script and the results go to.")],
+    slurm: Annotated[bool, option("--slurm", help="A job array for SLURM (sbatch).")] = False,
+    tasks: Annotated[int, option("--tasks", min=1, max=100_000, help="Number of tasks.")] = 10,
+    processors: Annotated[int, option("--processors", min=1, max=1024, help="Of each task.")] = 1,
     schemes: quick.Schemes = None,
     runs: quick.Runs = None,
     seed: quick.Seed = None,
@@ -345,4 +340,4 @@ def merge_sweeps(folders: list[Path], output: Path, as_json: bool) -> None:
         failed = f"; {found.failed} cells failed there" if found.failed else ""
         print(f"{output}: {found.added} cells adopted, {found.known} were there already{failed}")
     if found.failed:
-        raise typer.Exit(EXIT_SOME_INVALID)
+        raise Exit(EXIT_SOME_INVALID)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json, positive
+from narrows.cli.parameters import argument, option
 
 if TYPE_CHECKING:
     from narrows.traces.statistics import Statistics
@@ -20,18 +19,18 @@ trace = group(
     "Make, record, show, convert and import traces of links.",
 )
 
-Force = Annotated[bool, typer.Option("--force", help="Overwrite an existing file.")]
-Bin = Annotated[str, typer.Option("--bin", help="Width of the bins in which opportunities become rates.")]
+Force = Annotated[bool, option("--force", help="Overwrite an existing file.")]
+Bin = Annotated[str, option("--bin", help="Width of the bins in which opportunities become rates.")]
 
 
 @subcommand(trace, example="narrows trace show cellular-drive.csv --picture drive.png")
 def show(
     files: Annotated[
-        list[str], typer.Argument(metavar="FILE...", help="Files, or names of imported or shipped traces.")
+        list[str], argument(metavar="FILE...", help="Files, or names of imported or shipped traces.")
     ],
     as_json: Json = False,
     picture: Annotated[
-        Path | None, typer.Option("--picture", help="Draw the trace into this .png, .svg or .pdf file.")
+        Path | None, option("--picture", help="Draw the trace into this .png, .svg or .pdf file.")
     ] = None,
 ) -> None:
     """Print the statistics of traces, and draw them."""
@@ -123,14 +122,14 @@ def _print(path: Path, form: str, found: Trace, statistics: Statistics) -> None:
 
 @subcommand(trace, example="narrows trace convert drive.trace drive.csv --bin '20 ms'")
 def convert(
-    source: Annotated[str, typer.Argument(metavar="IN", help="A file, or the name of a trace.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
+    source: Annotated[str, argument(metavar="IN", help="A file, or the name of a trace.")],
+    target: Annotated[Path, argument(metavar="OUT", help="The file to write.")],
     read_as: Annotated[
-        str | None, typer.Option("--from", help="Format of IN. [default: told from its content]")
+        str | None, option("--from", help="Format of IN. [default: told from its content]")
     ] = None,
     write_as: Annotated[
         str | None,
-        typer.Option("--to", help="mahimahi, csv, parquet or pensieve. [default: by the extension of OUT]"),
+        option("--to", help="mahimahi, csv, parquet or pensieve. [default: by the extension of OUT]"),
     ] = None,
     bin_text: Bin = "100 ms",
     force: Force = False,
@@ -177,9 +176,9 @@ def _mean(found: AnyTrace) -> str:
 
 @subcommand(trace, "import", example="narrows trace import lte.trace --name my-lte")
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A trace in any format.")],
+    file: Annotated[Path, argument(metavar="FILE", help="A trace in any format.")],
     name: Annotated[
-        str | None, typer.Option("--name", help="The name for scenarios. [default: the file's]")
+        str | None, option("--name", help="The name for scenarios. [default: the file's]")
     ] = None,
     force: Force = False,
     as_json: Json = False,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from narrows.cli.app import group, subcommand
 from narrows.cli.common import Json
+from narrows.cli.parameters import argument, option
 from narrows.cli.trace import Bin, Force, _mean, _rate, _span, print_trace, trace
 
 if TYPE_CHECKING:
@@ -21,15 +20,15 @@ make = group(
     parent=trace,
 )
 
-Out = Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")]
-Length = Annotated[str, typer.Option("--length", help="Length of the trace.")]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Seed of everything random.")]
+Out = Annotated[Path, argument(metavar="OUT", help="The file to write.")]
+Length = Annotated[str, option("--length", help="Length of the trace.")]
+Seed = Annotated[int, option("--seed", min=0, help="Seed of everything random.")]
 Format = Annotated[
     str | None,
-    typer.Option("--format", help="mahimahi, csv, parquet or pensieve. [default: by the extension of OUT]"),
+    option("--format", help="mahimahi, csv, parquet or pensieve. [default: by the extension of OUT]"),
 ]
 RATE_HELP = "Mean rate of IP bits, such as '12 Mbit/s'."
-Rate = Annotated[str, typer.Option("--rate", help=RATE_HELP)]
+Rate = Annotated[str, option("--rate", help=RATE_HELP)]
 
 
 def _finish(
@@ -102,12 +101,12 @@ def poisson(
 )
 def square(
     out: Out,
-    low: Annotated[str, typer.Option("--low", help="The low rate; may be '0 bit/s'.")],
-    high: Annotated[str, typer.Option("--high", help="The high rate, which comes first.")],
+    low: Annotated[str, option("--low", help="The low rate; may be '0 bit/s'.")],
+    high: Annotated[str, option("--high", help="The high rate, which comes first.")],
     period: Annotated[
-        str, typer.Option("--period", help="Length of one high and one low phase together.")
+        str, option("--period", help="Length of one high and one low phase together.")
     ] = "10 s",
-    duty: Annotated[float, typer.Option("--duty", min=0, max=1, help="Share of the high phase.")] = 0.5,
+    duty: Annotated[float, option("--duty", min=0, max=1, help="Share of the high phase.")] = 0.5,
     length: Length = "60 s",
     form: Format = None,
     force: Force = False,
@@ -127,34 +126,30 @@ def square(
 @subcommand(make, example="narrows trace make cellular drive.csv --speed '30 km/h' --seed 2")
 def cellular(
     out: Out,
-    rate: Annotated[str, typer.Option("--rate", help=RATE_HELP)] = "5 Mbit/s",
-    speed: Annotated[str, typer.Option("--speed", help="Speed of the user: km/h or m/s.")] = "3 km/h",
-    snr_db: Annotated[float, typer.Option("--snr", help="Median signal-to-noise ratio in dB.")] = 10.0,
-    shadow_db: Annotated[
-        float, typer.Option("--shadow", help="Standard deviation of the shadowing in dB.")
-    ] = 6.0,
+    rate: Annotated[str, option("--rate", help=RATE_HELP)] = "5 Mbit/s",
+    speed: Annotated[str, option("--speed", help="Speed of the user: km/h or m/s.")] = "3 km/h",
+    snr_db: Annotated[float, option("--snr", help="Median signal-to-noise ratio in dB.")] = 10.0,
+    shadow_db: Annotated[float, option("--shadow", help="Standard deviation of the shadowing in dB.")] = 6.0,
     shadow_m: Annotated[
-        float, typer.Option("--shadow-distance", help="Decorrelation distance of the shadowing in metres.")
+        float, option("--shadow-distance", help="Decorrelation distance of the shadowing in metres.")
     ] = 50.0,
-    carrier: Annotated[float, typer.Option("--carrier", help="Carrier frequency in GHz.")] = 2.0,
-    parts: Annotated[int, typer.Option("--parts", help="Parts of the band that fade independently.")] = 4,
-    users: Annotated[float, typer.Option("--users", help="Mean number of other active users.")] = 1.0,
-    stay: Annotated[str, typer.Option("--stay", help="Mean time that they stay active.")] = "5 s",
+    carrier: Annotated[float, option("--carrier", help="Carrier frequency in GHz.")] = 2.0,
+    parts: Annotated[int, option("--parts", help="Parts of the band that fade independently.")] = 4,
+    users: Annotated[float, option("--users", help="Mean number of other active users.")] = 1.0,
+    stay: Annotated[str, option("--stay", help="Mean time that they stay active.")] = "5 s",
     handover_m: Annotated[
-        float, typer.Option("--handover-distance", help="Mean metres between handovers.")
+        float, option("--handover-distance", help="Mean metres between handovers.")
     ] = 500.0,
-    handover: Annotated[str, typer.Option("--handover", help="Interruption by a handover.")] = "28 ms",
-    outage: Annotated[
-        float, typer.Option("--outage", help="Share of the time without coverage, 0 to 0.9.")
-    ] = 0.0,
+    handover: Annotated[str, option("--handover", help="Interruption by a handover.")] = "28 ms",
+    outage: Annotated[float, option("--outage", help="Share of the time without coverage, 0 to 0.9.")] = 0.0,
     outage_length: Annotated[
-        str, typer.Option("--outage-length", help="Mean length of a time without coverage.")
+        str, option("--outage-length", help="Mean length of a time without coverage.")
     ] = "1 s",
     length: Length = "60 s",
     seed: Seed = 1,
     form: Format = None,
     bin_text: Annotated[
-        str, typer.Option("--bin", help="Width of the bins of rates in whole milliseconds.")
+        str, option("--bin", help="Width of the bins of rates in whole milliseconds.")
     ] = "20 ms",
     force: Force = False,
     as_json: Json = False,

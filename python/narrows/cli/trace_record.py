@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from narrows.cli.app import subcommand
 from narrows.cli.common import REMOTE_FOLDER, SSH, Json, print_json, reached_by
+from narrows.cli.parameters import argument, option
 from narrows.cli.trace import Bin, Force, _mean, _rate, _span, trace
 
 if TYPE_CHECKING:
@@ -20,25 +19,23 @@ _FULL = 0.95
 
 @subcommand(trace, example="narrows trace record user@host lte.trace --data '200 MB' --time '60 s'")
 def record(
-    host: Annotated[str, typer.Argument(metavar="USER@HOST", help="The other host, as ssh takes it.")],
-    out: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write.")],
+    host: Annotated[str, argument(metavar="USER@HOST", help="The other host, as ssh takes it.")],
+    out: Annotated[Path, argument(metavar="OUT", help="The file to write.")],
     data: Annotated[
         str,
-        typer.Option("--data", metavar="SIZE", help="Most data to send in each direction, headers included."),
+        option("--data", metavar="SIZE", help="Most data to send in each direction, headers included."),
     ],
     time: Annotated[
-        str, typer.Option("-t", "--time", metavar="TIME", help="Time to record: 60 (seconds) or '5 min'.")
+        str, option("-t", "--time", metavar="TIME", help="Time to record: 60 (seconds) or '5 min'.")
     ],
     direction: Annotated[
         str,
-        typer.Option(
-            "--direction", help="down (to this machine), up, or both: one after the other, in two files."
-        ),
+        option("--direction", help="down (to this machine), up, or both: one after the other, in two files."),
     ] = "down",
-    rate: Annotated[str, typer.Option("--rate", help="Send no faster than this.")] = "100 Mbit/s",
+    rate: Annotated[str, option("--rate", help="Send no faster than this.")] = "100 Mbit/s",
     changes: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--set",
             metavar="KEY=VALUE",
             help="A key of real_path: --set real_path.interface.here=wwan0. Repeatable.",
@@ -48,7 +45,7 @@ def record(
     force: Force = False,
     agent: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="A narrows-agent built for the other host's architecture."),
+        option(metavar="FILE", help="A narrows-agent built for the other host's architecture."),
     ] = None,
     remote_folder: Annotated[str | None, REMOTE_FOLDER] = None,
     ssh: Annotated[str, SSH] = "ssh",

@@ -5,46 +5,45 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
+from narrows.cli.parameters import argument, option
 
 
 @command(example="narrows verify-schemes reno --quick --simulate-only")
 def verify_schemes(
-    names: Annotated[list[str] | None, typer.Argument(help="Only these; all if none is named.")] = None,
+    names: Annotated[list[str] | None, argument(help="Only these; all if none is named.")] = None,
     simulate_only: Annotated[
-        bool, typer.Option("--simulate-only", help="Only the checks against theory; needs no rights.")
+        bool, option("--simulate-only", help="Only the checks against theory; needs no rights.")
     ] = False,
     emulate_only: Annotated[
-        bool, typer.Option("--emulate-only", help="Only the comparison with the kernel and our BPF programs.")
+        bool, option("--emulate-only", help="Only the comparison with the kernel and our BPF programs.")
     ] = False,
     quick: Annotated[
         bool,
-        typer.Option("--quick", help="A smoke test: fewer checks, shorter runs on slower paths."),
+        option("--quick", help="A smoke test: fewer checks, shorter runs on slower paths."),
     ] = False,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each scheme on the emulator.")] = 1,
+    runs: Annotated[int, option("--runs", min=1, help="Runs of each scheme on the emulator.")] = 1,
     programs: Annotated[
         bool,
-        typer.Option(
+        option(
             "--programs",
             help="Compare with programs of others too: quinn, quic-go, libtorrent, pion, Chromium, iperf3.",
         ),
     ] = False,
     update: Annotated[
         bool,
-        typer.Option(
+        option(
             "--update",
             help="Write docs/verification/schemes.md and the status that ships (in a source tree).",
         ),
     ] = False,
-    again: Annotated[
-        bool, typer.Option("--again", help="Start over, whatever the folder holds already.")
-    ] = False,
+    again: Annotated[bool, option("--again", help="Start over, whatever the folder holds already.")] = False,
     output: Annotated[
         Path,
-        typer.Option(
+        option(
             "-o", "--output", help="Folder of all results, which are kept for the next time.", metavar="DIR"
         ),
     ] = Path("results/verify-schemes"),
@@ -94,4 +93,4 @@ def verify_schemes(
         print_outcome(stdout_console(), outcome, paths)
     made = [one for entry in outcome.entries.values() for one in entry["checks"]]
     if any(one["outcome"] != HOLDS for one in made):
-        raise typer.Exit(EXIT_FAILURE)
+        raise Exit(EXIT_FAILURE)

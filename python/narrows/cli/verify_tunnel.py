@@ -5,10 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from click.exceptions import Exit
 
 from narrows.cli.app import command
 from narrows.cli.common import Json
+from narrows.cli.parameters import option
 
 _DEFAULT = "linux:cubic,linux:reno,linux:bbr"
 
@@ -16,23 +17,21 @@ _DEFAULT = "linux:cubic,linux:reno,linux:bbr"
 @command(example="narrows verify-tunnel --runs 6 --seconds 5")
 def verify_tunnel(
     schemes: Annotated[
-        str, typer.Option("--schemes", metavar="A,B", help="Congestion controls of the kernel.")
+        str, option("--schemes", metavar="A,B", help="Congestion controls of the kernel.")
     ] = _DEFAULT,
-    runs: Annotated[int, typer.Option("--runs", min=1, help="Runs of each scheme, inside and outside.")] = 20,
-    seconds: Annotated[float, typer.Option("--seconds", min=0.5, max=600, help="Length of each flow.")] = 8.0,
-    rate: Annotated[str, typer.Option(metavar="RATE", help="Rate of the path.")] = "50 Mbit/s",
+    runs: Annotated[int, option("--runs", min=1, help="Runs of each scheme, inside and outside.")] = 20,
+    seconds: Annotated[float, option("--seconds", min=0.5, max=600, help="Length of each flow.")] = 8.0,
+    rate: Annotated[str, option(metavar="RATE", help="Rate of the path.")] = "50 Mbit/s",
     delay: Annotated[
-        str, typer.Option(metavar="TIME", help="One-way delay; the round-trip time is twice that.")
+        str, option(metavar="TIME", help="One-way delay; the round-trip time is twice that.")
     ] = "10 ms",
-    queue: Annotated[
-        str, typer.Option(metavar="QUEUE", help="Queue in front of the rate.")
-    ] = "droptail 1 bdp",
+    queue: Annotated[str, option(metavar="QUEUE", help="Queue in front of the rate.")] = "droptail 1 bdp",
     loss: Annotated[
-        str | None, typer.Option(metavar="SHARE", help="Share of the data packets lost at random.")
+        str | None, option(metavar="SHARE", help="Share of the data packets lost at random.")
     ] = None,
     longer: Annotated[
         float,
-        typer.Option(
+        option(
             "--longer",
             metavar="US",
             min=0,
@@ -41,19 +40,17 @@ def verify_tunnel(
     ] = 0.0,
     seed: Annotated[
         int,
-        typer.Option("--seed", min=0, help="Seed of the order of runs and of everything random on the path."),
+        option("--seed", min=0, help="Seed of the order of runs and of everything random on the path."),
     ] = 1,
-    again: Annotated[
-        bool, typer.Option("--again", help="Start over, whatever the folder holds already.")
-    ] = False,
+    again: Annotated[bool, option("--again", help="Start over, whatever the folder holds already.")] = False,
     output: Annotated[
         Path,
-        typer.Option(
+        option(
             "-o", "--output", help="Folder of all results, which are kept for the next time.", metavar="DIR"
         ),
     ] = Path("results/verify-tunnel"),
     as_json: Json = False,
-    within: Annotated[bool, typer.Option("--within", hidden=True)] = False,
+    within: Annotated[bool, option("--within", hidden=True)] = False,
 ) -> None:
     """Check that the tunnel changes nothing it measures.
 
@@ -99,4 +96,4 @@ def verify_tunnel(
     else:
         print_outcome(stdout_console(), outcome, paths)
     if any(row.outcome == DIFFERENT and is_main(row) for row in outcome.rows):
-        raise typer.Exit(EXIT_FAILURE)
+        raise Exit(EXIT_FAILURE)
