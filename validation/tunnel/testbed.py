@@ -32,7 +32,7 @@ from narrows.shell import ShellOptions, plan
 from validation.tunnel.exec_in_shell import SHELL_VARIABLE, apply_sysctls
 from validation.tunnel.measure import NoDataError, Numbers, measure
 
-#: Bytes that the tunnel adds to each packet in IPv4 (docs/guide/tunnel.md).
+#: Bytes that the tunnel adds to each packet in IPv4 (docs/guide/real-paths.md).
 OVERHEAD = 56
 #: The tunnel listens here, in a network that is nobody else's.
 _PORT = 7000

@@ -2,7 +2,7 @@
 //! drive the same objects.
 //!
 //! All schemes run at once, each flow between separate hosts and over a separate path: 12 Mbit/s, a round trip of 40
-//! ms, and a buffer of one product. Tolerances are those that `docs/fidelity.md` promises. The verdict guards them: a
+//! ms, and a buffer of one product. Tolerances are those that `docs/verification.md` promises. The verdict guards them: a
 //! run that this machine disturbed is not compared but repeated; an undisturbed one must agree immediately.
 
 use crate::common::{ATTEMPTS, Folder, emulate, run_to_end, undisturbed};
@@ -60,7 +60,7 @@ const PARTS: &[Part] = &[
     Part::with_model("remy", "tao-100x", OTHERS),
     Part::with_model("indigo", "indigo-1-32", OTHERS),
     // On a path without any jitter a pause of two or three milliseconds of a process is enough to drive Copa out of its
-    // cycle for seconds (`docs/fidelity.md`), and every machine has some. With jitter of acknowledgements this happens
+    // cycle for seconds (`docs/verification.md`), and every machine has some. With jitter of acknowledgements this happens
     // all the time, in both planes, so that means of randomly diverging flows are compared.
     Part {
         flows: 4,

@@ -14,7 +14,7 @@ from narrows.scenario.files import Files
 from narrows.scenario.model import Cell, Scenario
 
 #: Bytes of a packet of `record: packets` until the cell is measured, and of one that is under way
-#: (docs/scale.md).
+#: (docs/performance.md).
 PACKET_BYTES, UNDER_WAY_BYTES = 150, 100
 #: Bytes of a full packet; an acknowledgement answers two.
 FULL_PACKET = 1500
