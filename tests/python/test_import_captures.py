@@ -8,6 +8,7 @@ from __future__ import annotations
 import gzip
 import json
 import struct
+import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -258,3 +259,42 @@ def test_one_capture_twice_is_one_run(tmp_path: Path) -> None:
     run = only(tmp_path, file, tmp_path / "b.pcap.gz")
     assert "at the same place" in run.reasons()
     assert run.metrics()["rtt_mean_ns"] == pytest.approx(RTT * 1e9, rel=0.01)
+
+
+def _rotate(file: Path, folder: Path, form: str) -> list[Path]:
+    """Parts of a capture, as editcap makes and names them."""
+    folder.mkdir()
+    plain = folder.parent / "plain.pcap"
+    plain.write_bytes(gzip.decompress(file.read_bytes()))
+    subprocess.run(["editcap", "-F", form, "-c", "200", plain, folder / f"part.{form}"], check=True)
+    return sorted(folder.iterdir())
+
+
+@pytest.mark.parametrize("form", ["pcap", "pcapng"])
+def test_a_rotated_capture_is_read_as_the_whole_one(tmp_path: Path, form: str) -> None:
+    whole = FOLDER / "plain-sender.pcap.gz"
+    parts = _rotate(whole, tmp_path / "parts", form)
+    assert len(parts) == 3
+    (expected,) = imported(tmp_path / "whole", whole)
+    (run,) = imported(tmp_path / "rotated", *reversed(parts))
+    assert run.metrics() == expected.metrics()
+    assert "these 3 files were read as one" in run.reasons()
+    assert all(part.name in run.reasons() for part in parts)
+
+
+def test_a_rotated_capture_of_one_end_meets_the_whole_one_of_the_other(tmp_path: Path) -> None:
+    parts = _rotate(FOLDER / "plain-sender.pcap.gz", tmp_path / "parts", "pcap")
+    # As `tcpdump -C` names them.
+    named = [part.rename(part.with_name(f"x.pcap{place or ''}")) for place, part in enumerate(parts)]
+    receiver = FOLDER / "plain-receiver.pcap.gz"
+    (expected,) = imported(tmp_path / "whole", FOLDER / "plain-sender.pcap.gz", receiver)
+    (run,) = imported(tmp_path / "rotated", *named, receiver)
+    assert run.metrics() == expected.metrics()
+
+
+def test_runs_whose_names_differ_in_digits_alone_stay_apart(tmp_path: Path) -> None:
+    files = []
+    for number, name in ((1, "plain-sender"), (2, "loss-sender")):
+        files.append(tmp_path / f"run{number}.pcap.gz")
+        files[-1].write_bytes((FOLDER / f"{name}.pcap.gz").read_bytes())
+    assert len(imported(tmp_path, *files)) == 2

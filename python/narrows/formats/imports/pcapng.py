@@ -22,7 +22,7 @@ from narrows.formats.runs import MeasuredRun, Unread, note, scheme_of
 if TYPE_CHECKING:
     from narrows._native import CaptureView, Connection
 
-PATTERNS = ("*.pcapng", "*.pcap", "*.cap", "*.pcapng.gz", "*.pcap.gz")
+PATTERNS = ("*.pcapng", "*.pcap", "*.cap", "*.pcap[0-9]*", "*.pcapng.gz", "*.pcap.gz")
 #: Most bytes of a compressed capture, before and after it is decompressed.
 MOST_BYTES = 2_000_000_000
 #: Names that exports give to interfaces: two of one name are not both ends of one run.
@@ -48,7 +48,7 @@ def read(files: list[Path], scheme: str | None = None, choice: Choice | None = N
     """One run per set of captures of the same connections; raises `DataError` where a file is no capture, or
     has none of the connections of `choice`."""
     choice = choice or Choice()
-    left = [capture for file in files for capture in _captures(file)]
+    left, rotated = _joined([capture for file in files for capture in _captures(file)])
     runs = []
     while left:
         first = left.pop(0)
@@ -62,8 +62,33 @@ def read(files: list[Path], scheme: str | None = None, choice: Choice | None = N
                 left.remove(other)
                 if first.view.name in _ENDS and other.view.name in _ENDS:
                     break
-        runs.append(_run(group, scheme or scheme_of(first.file), choice))
+        run = _run(group, scheme or scheme_of(first.file), choice)
+        for capture in group:
+            if parts := rotated.get(capture.file):
+                at = run.files.index(capture.file)
+                run.files[at : at + 1] = parts
+                names = ", ".join(part.name for part in parts)
+                text = f"The capture was rotated; these {len(parts)} files were read as one: {names}."
+                run.reasons.append(note("rotated", text))
+        runs.append(run)
     return runs
+
+
+def _joined(captures: list[Capture]) -> tuple[list[Capture], dict[Path, list[Path]]]:
+    """The captures with those that were rotated as one, and the files of each of these by the first one."""
+    from narrows.formats.imports import _rotation
+
+    whole: list[Capture] = []
+    rotated: dict[Path, list[Path]] = {}
+    for chain in _rotation.chains(captures):
+        files = [capture.file for capture in chain]
+        content = _rotation.join([_content(file) for file in files]) if len(chain) > 1 else None
+        if content is None or len(content) > MOST_BYTES:
+            whole += chain
+        else:
+            rotated[files[0]] = files
+            whole += _captures(files[0], content)
+    return whole, rotated
 
 
 def _likeness(name: str, other: str) -> int:
@@ -114,14 +139,20 @@ def _distance(one: Capture, other: Capture) -> float:
     return total
 
 
-def _captures(file: Path) -> list[Capture]:
-    """The interfaces of a file, each as a capture."""
+def _content(file: Path) -> bytes:
+    from narrows.files import read_decompressed
+
+    return read_decompressed(file, "capture", MOST_BYTES)
+
+
+def _captures(file: Path, content: bytes | None = None) -> list[Capture]:
+    """The interfaces of a file, or of its `content`, each as a capture."""
     from narrows import _native
-    from narrows.files import compression_of, read_decompressed
+    from narrows.files import compression_of
 
     try:
-        compressed = compression_of(file) is not None
-        content = read_decompressed(file, "capture", MOST_BYTES) if compressed else None
+        if content is None and compression_of(file) is not None:
+            content = _content(file)
         views, counts = _native.read_capture(file, content)
     except DataError as error:
         raise DataError(f"{file}: {error}") from None
