@@ -1,7 +1,7 @@
-"""Scenarios: what is asked, over which network, with which flows.
+"""Scenarios: a question, a network, and the flows that cross it.
 
 `load` reads a file in two steps: as written (with positions), then resolved (units, defaults, names).
-Commands that look at results need names and hashes of scenarios only: all else is imported when it is used.
+Commands that read results need only the names and hashes of scenarios; everything else is imported on use.
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ def quantity_of(text: str) -> Quantity | None:
 
 
 def suffix(values: dict[str, str]) -> str:
-    """The end of a row's label that tells the values of the matrix."""
+    """The end of a row's label: the values of the matrix."""
     return f" ({', '.join(f'{name} {value}' for name, value in values.items())})"
 
 

@@ -1,8 +1,8 @@
 """The key `draw`: values of the network that every run draws anew.
 
-`{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}` gives each run a rate of its own. All schemes (and
-all rows of a matrix) of a run meet the same values: they follow from the seed of the run and the address of
-the key alone. Each run is resolved as if its values stood in their places, so amounts in bdp follow them.
+`{path.forward.0.rate: {uniform: [5 Mbit/s, 20 Mbit/s]}}` draws a rate for each run. All schemes (and all
+rows of a matrix) of a run meet the same values, which depend only on the seed of the run and the address of
+the key. Each run is resolved as if its values had been written, so amounts in bdp follow them.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def resolve_all(tree: Mapping, resolve: Callable[[Mapping, bool], Scenario]) -> 
         runs.append(Drawn(shown, overlay))
         scenario.files.contents.update(one.files.contents)
         scenario.files.names.update(one.files.names)
-    # What is drawn makes runs differ.
+    # Drawn values make runs differ.
     warnings = [warning for warning in scenario.warnings if warning.key != "runs"]
     return replace(scenario, draw={law.path: law.text for law in laws}, drawn=runs, warnings=warnings)
 

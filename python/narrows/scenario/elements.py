@@ -43,7 +43,7 @@ class Link:
     origin: str
     target: str
     items: list[Item] = field(default_factory=list)
-    #: The link whose fixed delays this one has too, when its own elements are not written.
+    #: The link whose fixed delays this one copies if its elements are not written.
     mirrors: Link | None = None
     #: Set by `probe`: the sum of the fixed delays, and the constant rates.
     delay_ns: int = 0
@@ -110,7 +110,7 @@ def list_items(value: Node, link: str, problems: Problems, *, shared: bool = Fal
 
 
 def _probe(item: Node, registry: Registry, quiet: Context) -> tuple[int | None, int | None]:
-    """The fixed delay (ns) and the constant rate (bit/s) of an element, as far as they are there."""
+    """The fixed delay (ns) and the constant rate (bit/s) of an element; `None` for each that it lacks."""
     if not isinstance(item, Mapping):
         return None, None
     if "rate" in item.entries:
@@ -196,7 +196,7 @@ def _bottleneck(item: Mapping, registry: Registry, context: Context) -> dict[str
     rate = read_rate(item.entries["rate"], registry, context)
     written: Node = item.entries.get("queue", Scalar(Mark(""), DEFAULT_QUEUE))
     queue = read_entry(written, registry.queues, "queue", context)
-    # What is left at its default is not said, so that a parameter more in the core changes no scenario.
+    # Defaults are left out, so that a new parameter in the core changes no scenario.
     values = {
         key: read_value(item.entries[key], param, context)
         for key, param in own.items()

@@ -100,7 +100,7 @@ def unit_of(value: str) -> tuple[str, str, float]:
 
 
 def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any]:
-    """A question about the states of a sender: what is asked, and its description in place of a metric's."""
+    """A question about the states of a sender, with its description in place of a metric's."""
     written = mapping.entries[what]
     subject = written.text if isinstance(written, Scalar) else ""
     if not subject:

@@ -1,7 +1,7 @@
-"""What a scenario asks for and can't get: packets that never arrive, acknowledgements that never come back.
+"""Impossible combinations: packets that never arrive, acknowledgements that never return.
 
-Each value may be right by itself; what is refused here is that they can't work together. What may be meant
-that way is a warning. Quantities are in base units.
+Each value may be valid by itself; combinations that cannot work are refused, and those that are probably
+unintended are warnings. Quantities are in base units.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _CAPACITIES = ("bytes", "memory")
 
 @dataclass(frozen=True)
 class Findings:
-    """What can't work, and what can and is probably not meant."""
+    """Combinations that cannot work, and those that are probably unintended."""
 
     problems: list[Problem]
     warnings: list[Problem]
@@ -154,7 +154,7 @@ class Check:
                 key, why, remedy = found
                 mark = _mark_of(self._written[name], key)
                 text = f"{why}, so that {outcome}; {remedy}" if "so that" not in why else f"{why}; {remedy}"
-                # What depends on the size may let smaller packets pass.
+                # Loss that depends on the size may let smaller packets pass.
                 small = key in ("queue", "policer", "mtu") and not use.full
                 relative = self.is_combination and _bdp_in(self._written[name]) is not None
                 # Kernels may look for the size that passes.
@@ -196,7 +196,7 @@ class Check:
     # -- words -----------------------------------------------------------------------------------
 
     def _check_bdp(self) -> None:
-        """Says which round-trip time `1 bdp` has where flows have some of their own."""
+        """Names the round-trip time behind `1 bdp` where flows have extra RTTs."""
         if self.flows.extra_rtt_mark is None:
             return
         for link in self.network.links:

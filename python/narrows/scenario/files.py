@@ -45,7 +45,7 @@ class Files:
         return self._keep(named_path(value.text, self._base(value)), "object file")
 
     def _base(self, value: Scalar) -> Path:
-        # What the command line names is meant relative to where the command runs.
+        # Paths on the command line are relative to the working directory.
         return self.base if value.mark.line is not None else Path()
 
     def _keep(self, path: Path, what: str, read: Callable[[Path, str], bytes] = read_whole) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Flows of a scenario, and the background traffic beside them.
 
 `flows: {count: 3, interval: 10 s}` starts flow k at (k-1) x interval and stops all flows together at
-the end, as Pantheon does. A list of flows says all of it one by one, and may give each flow a scheme.
+the end, as Pantheon does. A list describes each flow by itself, optionally with a scheme.
 """
 
 from __future__ import annotations
@@ -59,13 +59,13 @@ class Flow:
     group: str | None = None
     #: By how much the start is off at most, either way, drawn in each run.
     spread_ns: int = 0
-    #: Those of start and stop that the entry gives itself.
+    #: Those of `start` and `stop` that the entry sets.
     says: tuple[str, ...] = ()
     #: Where the entry asks for other traffic than one bulk transfer, by the name of the key.
     special: dict[str, Mark] = field(default_factory=dict)
 
     def to_json(self, number: int, scheme: Scheme, network: Network) -> dict[str, Any]:
-        """The flow as cells have it; what is at its default is left out."""
+        """The flow as cells describe it; defaults are left out."""
         graph = network.kind == "graph"
         return {
             "flow": number,
@@ -190,7 +190,7 @@ class FlowReader:
         if not self._times(mapping, first, stop, count, interval, spread):
             return
         if not self.network.hosts:
-            # What is wrong with it has been told.
+            # Its problem has been reported.
             return
         common = Flow(
             scheme,

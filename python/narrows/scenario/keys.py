@@ -28,8 +28,8 @@ class Key:
 
 
 def by_type(**schemas: dict[str, Any]) -> dict[str, Any]:
-    """The JSON Schema of a value of several types, each with a schema: what is wrong with it is then told of
-    the value, and not of alternatives."""
+    """The JSON Schema of a value of several types, each with a schema, so that validators report problems of
+    the value and not of alternatives."""
     cases = [{"if": {"type": name}, "then": schema} for name, schema in schemas.items() if schema]
     return {"type": list(schemas), **({"allOf": cases} if cases else {})}
 

@@ -1,7 +1,7 @@
 """The key `matrix`: the same experiment for every combination of some values.
 
 `{path.forward.0.rate: [1 Mbit/s, 10 Mbit/s]}` runs every scheme once per rate and run. Each combination is
-resolved as if its values had been written in their places, and gives rows of its own in the results.
+resolved as if its values had been written in their places, and has separate rows in the results.
 
 A key may have a `label` for people (`{label: capacity, values: [...]}`). A name that is no address has an
 expression (narrows.scenario.derived): a value that follows from the others and is told beside them. `paired`

@@ -1,4 +1,4 @@
-"""The key `measure`: which part of a run metrics look at, and which links get numbers of their own."""
+"""The key `measure`: the part of a run that metrics cover, and the links with separate numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SPAN = Param("", "span", (), None, 0, None, False, "", "")
 def read_measure(
     value: Node, duration_ns: int | None, network: Network, problems: Problems
 ) -> dict[str, Any]:
-    """The key in base units; what is not written is left out."""
+    """The key in base units, without what is not written."""
     mapping = problems.expect_mapping(value, EXAMPLE)
     found: dict[str, Any] = {}
     for key, written in problems.known_keys(mapping, MEASURE):

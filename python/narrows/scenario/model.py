@@ -126,7 +126,7 @@ class Scenario:
     matrix: dict[str, str] = field(default_factory=dict)
     #: Contents of the files that the network names.
     files: Files = field(default_factory=Files, compare=False, repr=False)
-    #: What can be run and is probably not meant, for whoever runs it.
+    #: Warnings: what can run but is probably unintended.
     warnings: list[Problem] = field(default_factory=list, compare=False, repr=False)
 
     def to_json(self) -> dict[str, Any]:

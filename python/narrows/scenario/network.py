@@ -21,7 +21,7 @@ FORWARD, BACKWARD = "forward", "backward"
 
 @dataclass
 class Network:
-    """Who is connected to whom. A `dumbbell` is one path with two hosts, anything else a `graph`."""
+    """The topology. A `dumbbell` is one path with two hosts, anything else a `graph`."""
 
     kind: str
     #: Hosts by name, with the place at which they are written.
@@ -30,7 +30,7 @@ class Network:
     links: list[Link] = field(default_factory=list)
     #: The hosts of flows that name none: flow k takes pair k, and they are taken again in turn.
     pairs: list[Pair] = field(default_factory=list)
-    #: Routes that the scenario gives.
+    #: Routes of the scenario.
     given: dict[Pair, list[Link]] = field(default_factory=dict)
     #: Settings of hosts.
     settings: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -60,8 +60,8 @@ class Network:
     # -- routes ----------------------------------------------------------------------------------
 
     def route(self, origin: str, target: str) -> list[Link] | None:
-        """The links from host to host; None if there is no way. From the first call on, links and delays
-        must not change."""
+        """The links from host to host; `None` if there is no route. Links and delays must not change after
+        the first call."""
         return self._routes.find(origin, target)
 
     @cached_property
@@ -76,7 +76,7 @@ class Network:
     def bdps(self, pairs: list[Pair]) -> list[tuple[Fraction | None, str]]:
         """The value of `1 bdp` on each link, in bytes: the slowest constant rate of the link times the
         round-trip time of the flows that pass it (by their data, else by their acknowledgements); or why it
-        is not known. On a link that nobody uses it hardly matters: there the longest round trip counts."""
+        is unknown. On an unused link it hardly matters: there the longest round trip counts."""
         pairs = list(dict.fromkeys(pairs))
         times = {pair: self.rtt_ns(pair) for pair in pairs}
         data, acks = self._passing(times), self._passing({(to, at): ns for (at, to), ns in times.items()})

@@ -79,7 +79,7 @@ def read_settings(
         if name == BACKGROUND_HOSTS and not groups[name]:
             problems.add(mark, "no host is used by background flows alone; remove it")
         found[name] = host_settings(written, registry, problems)
-    # What is said of one host weighs more than what is said of several, in whatever order.
+    # Settings of one host override those of several, in whatever order they are written.
     for name in (ALL_HOSTS, BACKGROUND_HOSTS, *network.hosts):
         for host in groups.get(name, [name]):
             if name in found:

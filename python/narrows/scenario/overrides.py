@@ -13,7 +13,7 @@ from narrows.scenario.keys import KEYS
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, parse_value
 from narrows.text import did_you_mean
 
-#: The index of an item that is not there yet.
+#: The index of an item that does not exist yet.
 MORE = "+"
 MATRIX = "matrix"
 #: The keys whose own keys are addresses.

@@ -32,7 +32,7 @@ def with_two_flows(tree: Mapping) -> Mapping:
 
 
 def check(tree: Mapping, problems: Problems) -> None:
-    """Refuses what can't stand beside pairs, and lists that are too short or too long."""
+    """Refuses keys that exclude pairs, and lists that are too short or too long."""
     written = tree.entries[KEY]
     if "schemes" in tree.entries:
         text = f"the list of {KEY} says which schemes are tested; remove one of the two"

@@ -36,7 +36,7 @@ class Context:
     models: bool = False
 
     def quiet(self) -> Context:
-        """The same without telling anybody of problems."""
+        """The same without reporting problems."""
         return replace(self, problems=Problems())
 
 

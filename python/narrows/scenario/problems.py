@@ -1,4 +1,4 @@
-"""Collects what is wrong in a scenario, so that one run of the program tells all of it."""
+"""Collects the problems of a scenario, so that one run of the program reports them all."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Problems:
         self.found.append(Problem(position, "" if named else key, text, is_of_file))
 
     def noted(self) -> _Noted:
-        """Notes what is wrong with a value; what comes after it is read all the same."""
+        """Notes a problem of a value; reading continues after it."""
         return _Noted(self)
 
     def unknown_key(self, mark: Mark, key: str, known: Iterable[str]) -> None:

@@ -1,5 +1,5 @@
 """Paths in a few words, as on the command line: `--rate "12 Mbit/s" --delay "20 ms" --queue "1 bdp"`, and the
-scenario that such words stand for."""
+scenario that they describe."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence, pa
 _ORDER = ("rate", "queue", "delay", "loss")
 #: The queue that an amount alone is the size of.
 _PLAIN_QUEUE = "droptail"
-#: What a scenario without a file says where no option does.
+#: Defaults of a scenario without a file.
 _DEFAULTS = {"schemes": "[cubic]", "duration": "30 s"}
 _EXAMPLE = 'narrows run --rate "12 Mbit/s" --delay "20 ms" --queue "1 bdp" --schemes cubic,bbr1'
 #: Lines are wrapped nowhere.
@@ -62,7 +62,7 @@ class QuickPath:
 
 def quick_scenario(path: QuickPath, changes: list[Override]) -> Loaded:
     """The scenario of a path over which every scheme sends one flow, with changes from the command line; its
-    text is what the options stand for."""
+    text spells out the options."""
     mark = Mark("the options")
     if not path:
         raise UsageError(

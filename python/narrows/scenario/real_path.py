@@ -1,7 +1,7 @@
 """The key `real_path`: the other host of runs with `where: hosts`, and how the two ends are joined.
 
-Of the network nothing is known there. The key `path` describes what other planes run over; it is read, so
-that mistakes in it are told, and not applied.
+The network between them is unknown. The key `path` describes the path of the other planes: it is read, so
+that its mistakes are reported, but not applied.
 """
 
 from __future__ import annotations

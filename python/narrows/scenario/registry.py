@@ -68,7 +68,7 @@ class Entry:
     media: bool = False
     #: Of real-time schemes: whether it sends frames of an encoder; otherwise there is always more to send.
     frames: bool = False
-    #: Of programs for the kernel: the scheme of ours with the same rules.
+    #: For programs of the kernel: the native scheme with the same rules.
     native: str = ""
 
     @property
@@ -197,7 +197,7 @@ def _program(item: dict[str, Any]) -> Entry:
 
 
 def _setting(item: dict[str, Any]) -> Param:
-    """A setting of hosts, with what our own transport makes of it."""
+    """A setting of hosts, with its meaning for the simulated transport."""
     mirrored = item.get("mirrored")
     note = f" Ours: {mirrored}." if mirrored else " Ours has no such thing." if "mirrored" in item else ""
     return _param({**item, "doc": f"{item.get('doc', '')}{note}"})

@@ -46,7 +46,7 @@ __all__ = ["read_scheme", "resolve"]
 
 #: The key of a space of parameters, which `narrows.sweep` reads.
 SWEEP = "sweep"
-#: More than any network of 2,000 hosts has; what is far larger takes minutes to plan.
+#: More than any network of 2,000 hosts has; far larger ones take minutes to plan.
 MOST_ELEMENTS = 10_000
 
 
@@ -328,7 +328,7 @@ def _listed(
         label = " + ".join(labels)
         if not any(one.key.startswith(f"{mark.path}.") for one in problems.found):
             with problems.noted():
-                # Names of files and values of parameters may be part of it; what is wrong with one of them
+                # Names of files and values of parameters may be part of it; a problem of one of them
                 # has been noted at its place.
                 check_visible(mark, label)
         slug = slugs.add("+".join(slug_of(one) for one in labels))

@@ -33,7 +33,7 @@ class Routes:
         self._found: dict[Pair, list[Link] | None] = {}
 
     def find(self, origin: str, target: str) -> list[Link] | None:
-        """The links from host to host; None if there is no way."""
+        """The links from host to host; `None` if there is no route."""
         pair = (origin, target)
         if pair in self._given:
             return self._given[pair]
@@ -42,7 +42,7 @@ class Routes:
         return self._found[pair]
 
     def _search(self, origin: str, target: str) -> list[Link] | None:
-        # Names come before links: equal ways are told apart before links would be compared.
+        # Names come before links: equal routes are distinguished before links would be compared.
         queue: list[tuple[int, int, tuple[str, ...], tuple[str, ...], tuple[Link, ...]]]
         queue = [(0, 0, (origin,), (), ())]
         done: set[str] = set()

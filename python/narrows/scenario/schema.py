@@ -87,7 +87,7 @@ def _key(key: Key, registry: Registry) -> Schema:
 def key_schema(key: Key) -> Schema:
     """The value of a key, described; of a key without a schema by its parameter."""
     content = key.schema if key.schema or key.param is None else _param(key.param)
-    if "$ref" in content:  # draft-07 ignores whatever stands beside a reference
+    if "$ref" in content:  # draft-07 ignores the siblings of a reference
         content = {"allOf": [content]}
     return {"description": key.doc, **content}
 
@@ -232,7 +232,7 @@ def _element(registry: Registry) -> Schema:
 
 
 def _by_key(forms: dict[str, Schema], otherwise: Schema) -> list[Schema]:
-    """Forms of a mapping by the key that each is known by; the first that is there counts."""
+    """Forms of a mapping by the key that identifies each; the first one present counts."""
     cases: list[Schema] = []
     before: list[Schema] = []
     for key, form in forms.items():
@@ -292,7 +292,7 @@ def _scheme(registry: Registry) -> Schema:
         named.append({"if": {"properties": {"scheme": {"const": name}}}, "then": form})
     kernel = {"scheme": {"type": "string", "pattern": f"^{KERNEL_PREFIX}"}}
     named.append({"if": {"properties": kernel}, "then": object_schema({**kernel, **_NAMED})})
-    # What a program takes, its manifest says.
+    # The parameters of a program are in its manifest.
     parameters = {"additionalProperties": {"type": ["string", "number"]}}
     ours = {"scheme": _PROGRAM_NAME}
     named.append({"if": {"properties": ours}, "then": {**object_schema({**ours, **_NAMED}), **parameters}})

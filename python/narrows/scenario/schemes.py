@@ -27,7 +27,7 @@ PROFILE, TRANSPORT = "profile", "transport"
 #: The key of the name that a scheme with these settings has in results.
 NAME = "name"
 LONGEST_NAME = 40
-#: Settings of our transport that real-time schemes take, which have one of their own.
+#: Settings of the bulk transport that real-time schemes take; these have their own transport.
 FOR_MEDIA = ("packet_size",)
 
 _KERNEL_NAME = re.compile(r"[a-z0-9_-]{1,15}")
@@ -44,7 +44,7 @@ class Scheme:
     object: dict[str, str] | None = None
     #: Settings of the transport for its flows alone, in base units.
     transport: dict[str, Any] = field(default_factory=dict)
-    #: Those of its profile, which give way to what the scenario says for all.
+    #: Settings of its profile; those of the scenario override them.
     profile: dict[str, Any] = field(default_factory=dict)
     #: Labels for when another model has the same name: with its folder, and with the hash of its content.
     longer: tuple[str, ...] = ()
@@ -128,7 +128,7 @@ def _scheme(
 
 
 def _without_scheme(value: Mapping, registry: Registry) -> str:
-    """What is wrong with a scheme with parameters that lacks its name."""
+    """The problem of a scheme with parameters but without a name."""
     kernel = value.entries.get(KERNEL_PREFIX.rstrip(":"))
     if isinstance(kernel, Scalar):
         name = f"{KERNEL_PREFIX}{shorten(kernel.text)}"
@@ -172,8 +172,8 @@ def _check_kernel_name(mark: Mark, name: str, registry: Registry) -> None:
 
 
 def with_settings(scheme: Scheme, written: dict[str, Any], registry: Registry) -> Scheme:
-    """The scheme with all settings of the transport for its flows: its profile's, then what the scenario has
-    `written` for all flows, then its own. So what is written counts before what a name brings along.
+    """The scheme with all settings of the transport for its flows: those of its profile, then those `written`
+    in the scenario for all flows, then its own; later ones override earlier ones.
     """
     entry = registry.schemes.get(scheme.name)
     if entry is None:
@@ -245,7 +245,7 @@ def _read_profile(given: Mapping, entry: Entry | None, problems: Problems) -> Pr
 
 
 def _read_name(given: Mapping, scheme: str, registry: Registry, problems: Problems) -> str | None:
-    """The name that the scheme has in results in place of its own and its parameters."""
+    """The name of the scheme in results, in place of its name and parameters."""
     written = given.entries.get(NAME)
     if written is None:
         return None
@@ -290,7 +290,7 @@ def check_settings(mapping: Mapping, values: dict[str, Any], problems: Problems)
 
 
 def transport_of(entry: Entry, registry: Registry) -> tuple[Param, ...]:
-    """The settings of the transport that mean something to a scheme of ours."""
+    """The settings of the transport that affect a native scheme."""
     every = registry.transport
     return tuple(param for param in every if param.name in FOR_MEDIA) if entry.media else every
 
@@ -361,7 +361,7 @@ def _read_program(value: Node, registry: Registry, problems: Problems, files: Fi
     """A program of others, by `NAME:variant` or by its manifest."""
     from narrows.scenario.programs import scheme as programs
 
-    # What the command line names is meant relative to where the command runs.
+    # Paths on the command line are relative to the working directory.
     base = files.base if value.mark.line is not None else Path()
     program, variant = programs.program_of(value, base)
     name = f"{program.name}:{variant.name}"

@@ -19,7 +19,7 @@ _SPACES = " \t\r\n"
 def read_sentence(value: Node, otherwise: str) -> str:
     """The text of a value on one line, with white space as single spaces.
 
-    Raises `Wrong`: with `otherwise` if it is no text, with the place of a character that can't be seen.
+    Raises `Wrong`: with `otherwise` if it is not text, and with the place of an invisible character.
     """
     return " ".join(_text(value, otherwise, _SPACES).split())
 

@@ -1,7 +1,7 @@
 """Step one: a scenario as it is written, with the position of every key and value.
 
-YAML 1.2 is read into a small tree of our own. Scalars keep their text: what `12 Mbit/s` or `no`
-means is decided later, by the key they stand under, so nothing is ever converted by accident.
+YAML 1.2 is read into a small tree. Scalars keep their text: the key above them decides later what `12 Mbit/s`
+or `no` means, so nothing is ever converted by accident.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MOST_LEVELS = 50
 #: The longest file that is read at all.
 MOST_BYTES = 4_000_000
 
-#: What to do about problems of the library for YAML.
+#: Remedies for problems that the YAML library reports.
 _HINTS = {
     "mapping values are not allowed": "put a text with a colon in it in quotes",
     "cannot start any token": "put a text that begins with such a character in quotes",
@@ -158,7 +158,7 @@ def _in_yaml(value: Node) -> str:
 
 
 def read_file(path: Path) -> tuple[str, Mapping]:
-    """Reads a scenario file; gives its text and its tree."""
+    """Reads a scenario file; returns its text and its tree."""
     try:
         data = read_whole(path, "scenario", MOST_BYTES)
     except DataError as error:

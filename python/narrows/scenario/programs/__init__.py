@@ -1,1 +1,1 @@
-"""Programs of others as schemes: manifests, where they are kept, and what cells are told of them."""
+"""External programs as schemes: manifests, where they are kept, and how cells describe them."""

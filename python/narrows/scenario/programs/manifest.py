@@ -102,9 +102,9 @@ class Program:
     limits: dict[str, int | None]
     #: Metrics that it reports itself.
     reports: tuple[Report, ...] = ()
-    #: File in the folders of both sides in which they tell of frames of video.
+    #: File in the folders of both sides in which they log frames of video.
     frames: str | None = None
-    #: File in the folder of the side that receives in which a player tells of segments of video.
+    #: File in the folder of the receiving side in which a player logs segments of video.
     segments: str | None = None
     #: True if one listener serves all flows.
     shared: bool = False

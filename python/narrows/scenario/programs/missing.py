@@ -1,4 +1,4 @@
-"""What is missing to run a program on this machine, found before anything runs."""
+"""Looks for what a program lacks on this machine, before anything runs."""
 
 from __future__ import annotations
 
@@ -74,6 +74,6 @@ def _libraries(path: str, library_path: str) -> tuple[str, ...]:
             [ldd, path], env=env, capture_output=True, text=True, timeout=_LIMIT_S, check=False
         )
     except (OSError, subprocess.TimeoutExpired, UnicodeDecodeError):
-        # Not knowing it is no reason to refuse the program.
+        # Its absence from the list does not refuse the program.
         return ()
     return tuple(dict.fromkeys(_NOT_FOUND.findall(done.stdout)))

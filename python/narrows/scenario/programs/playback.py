@@ -1,4 +1,4 @@
-"""Metrics of films in players, which tell of their segments (the key `segments` of manifests)."""
+"""Metrics of films in players that log their segments (the key `segments` of manifests)."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from narrows.text import any_of
 CARGO, GO, PIP, NPM, DEBIAN = "cargo", "go", "pip", "npm", "debian"
 #: The key of a command that makes more, beside one of those.
 THEN = "then"
-#: What the folder of sources must hold, with the versions and hashes of everything that is fetched.
+#: The file with the versions and hashes of everything that is fetched, in the folder of sources.
 LOCKED = {
     CARGO: ("Cargo.toml", "Cargo.lock"),
     GO: ("go.mod", "go.sum"),

@@ -16,9 +16,9 @@ from narrows.text import any_of, did_you_mean, shorten
 #: Ways of finding values; each metric has one.
 FINDERS = ("json", "ndjson", "regex")
 BETTER = ("higher", "lower")
-#: What is made of several values of a flow.
+#: How several values of a flow are combined.
 COMBINE = ("last", "first", "mean", "median", "sum", "min", "max")
-#: What is made of the values of several flows.
+#: How values of several flows are combined.
 FLOWS = ("sum", "mean", "median", "min", "max")
 OUTPUT, ERRORS = "output", "errors"
 MOST = 20
@@ -41,7 +41,7 @@ class Report:
     unit: str
     better: str | None
     combine: str
-    #: What is made of the values of all flows; None if there is no value of all.
+    #: How the values of all flows are combined; `None` if they have no total.
     flows: str | None
     what: str
 
@@ -131,7 +131,7 @@ def _text(mapping: Mapping, key: str) -> str:
     text = " ".join(value.text.split())
     if key == "unit" and text not in UNITS:
         hint = did_you_mean(text, UNITS)
-        # Units of others are shown as they stand, unless one of ours was meant.
+        # Unknown units are shown as written, unless one of the known ones was meant.
         if hint and text.lower() in {unit.lower() for unit in UNITS}:
             raise Wrong(value.mark, f'unknown unit "{shorten(text)}"{hint}')
     return text

@@ -106,7 +106,7 @@ def values_of(value: Node, program: Program, variant: Variant, ignore: tuple[str
 
 
 def defaults(program: Program, variant: Variant) -> dict[str, str]:
-    """The values of all parameters of a variant where nobody sets any."""
+    """The defaults of all parameters of a variant."""
     return {name: one.default for name, one in program.parameters.items()} | variant.values
 
 

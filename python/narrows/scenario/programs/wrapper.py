@@ -61,10 +61,10 @@ def find(scheme: str, base: Path) -> Path:
 
 
 def load(path: Path, interpreter: str | None = None) -> Program:
-    """The program that a wrapper is; its first line says what runs it, unless `interpreter` does.
+    """The program of a wrapper; its first line names the interpreter, unless `interpreter` does.
 
-    A wrapper that can't say which side listens, since its Python is not there for example, is a program that
-    is not available. Raises `DataError` for a file that can't be read.
+    A wrapper that cannot say which side listens, for example because its Python does not exist, is an
+    unavailable program. Raises `DataError` for a file that can't be read.
     """
     try:
         content = read_whole(path, "wrapper", _MOST_BYTES)
@@ -141,7 +141,7 @@ def call(path: Path, words: tuple[str, ...], *arguments: str) -> subprocess.Comp
     try:
         out, err = process.communicate(timeout=_LIMIT_S)
     except subprocess.TimeoutExpired:
-        # Whatever it has started keeps the pipes open.
+        # The processes that it has started keep the pipes open.
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
@@ -170,7 +170,7 @@ def _first(path: Path, words: tuple[str, ...]) -> tuple[str, str]:
     if done.returncode == 0:
         return "receiver", f'{path.name} run_first printed "{shorten(said)}", not receiver or sender'
     if done.returncode == 127 and errors:
-        # The name is there, and nothing behind it: a shim of a version manager.
+        # A name without a program behind it: a shim of a version manager.
         return (
             "receiver",
             f"{path.name} is for {words[0]}, which doesn't run here: {shorten(errors[0])}; {another}",
