@@ -112,7 +112,7 @@ def _changed_keys(
     overlay = ((drawn[run - 1] or {}).get("overlay") or {}) if run <= len(drawn) else {}
     said = {**scenario, **(row.get("overlay") or {}), **overlay}
     for key in _REPEATED:
-        # What says nothing is left out.
+        # Empty statements are left out.
         if key in ran and key in said and said[key] != ran[key]:
             yield key.removesuffix("_ns")
     if "flows" in row and "flows" not in overlay:

@@ -1,4 +1,4 @@
-"""What sets the rows of a campaign apart, as columns: keys of the matrix and parameters of schemes.
+"""The columns that distinguish the rows of a campaign: keys of the matrix and parameters of schemes.
 
 Names end in the unit (`rate_bps`, `delay_ns`), values are in base units. A parameter has a column if some
 scheme of the campaign has it at another value than its default, or if two set-ups of one scheme differ in it.
@@ -97,7 +97,7 @@ class Columns:
 
     # -- inside ----------------------------------------------------------------------------------
 
-    #: Of each column the values, by the labels of rows and the numbers of flows; None stands for all flows.
+    #: The values of each column, by the labels of rows and the numbers of flows; `None` means all flows.
     @cached_property
     def _found(self) -> list[tuple[Column, dict[str, dict[int | None, Any]]]]:
         found: list[tuple[Column, dict[str, dict[int | None, Any]]]] = []

@@ -1,4 +1,4 @@
-"""What happens while a campaign runs, as lines of JSON for other programs: `narrows run --events`.
+"""The events of a running campaign, as lines of JSON for other programs: `narrows run --events`.
 
 Each line is an object with `event` and `at` (UTC). The names and what they carry:
 

@@ -34,7 +34,7 @@ _LEAST_FREE_BYTES = 1_000_000
 
 
 class Watcher(Protocol):
-    """Whoever wants to know how the campaign goes (a progress bar, a log)."""
+    """Observes the progress of a campaign (a progress bar, a log)."""
 
     def cell_started(self, cell: Cell) -> None:
         """A cell begins."""
@@ -131,7 +131,7 @@ class Executor:
         if outcome.state == "interrupted":
             entry.update(state="pending", started_at=None, ended_at=None)
             if not self.stopping:
-                # Somebody stopped the agent itself; that is no reason to stop the campaign.
+                # The agent itself was stopped from outside, which is no reason to stop the campaign.
                 self.folder.fail(cell.id, "interrupted", "the agent was stopped by a signal")
         elif outcome.state == "finished":
             try:
@@ -231,7 +231,7 @@ class Executor:
                 outcome = CellOutcome(
                     "failed", "io", f"{error.filename or self.folder.path}: {error.strerror}", 1
                 )
-            except Exception as error:  # a bug of ours must not leave the campaign waiting for ever
+            except Exception as error:  # a bug must not leave the campaign waiting for ever
                 outcome = CellOutcome("failed", "internal", f"{type(error).__name__}: {error}", 1)
             self.any_finished |= outcome.state == "finished"
             # Judged here: when the main thread hears of it, this one may have finished the next cell.
@@ -248,14 +248,14 @@ class Executor:
         """Notes what the machines are like before or after a round."""
         try:
             state = self.plane.around_round(cell.run, when)
-        except Exception as error:  # not knowing it is no reason to end the campaign
+        except Exception as error:  # its absence is no reason to end the campaign
             state = {"round": cell.run, "when": when, "error": f"{type(error).__name__}: {error}"}
         if state is not None:
             self.events.put(_Event("round", cell, state={"at": now(), **state}))
 
     def _put_back(self, cell: Cell, outcome: CellOutcome, hits_all: bool) -> bool:
         """Puts a failed cell at the end of its round, if it may be tried again."""
-        # What is wrong with the cell stays wrong; and if nothing has worked yet, the user is told at once.
+        # Problems of the cell itself stay; and if no cell has worked yet, the user learns it at once.
         hopeless = outcome.kind in ("input", "memory") or hits_all
         with self.lock:
             if hits_all or self.plane.ends_campaign(outcome):

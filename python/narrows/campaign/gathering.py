@@ -1,4 +1,4 @@
-"""Folders of campaigns: what is in them, and what is wrong with each.
+"""Folders of campaigns: their contents, and the problems of each.
 
 A campaign that is damaged, of a newer version or being written at the moment costs one sentence and hides no
 other one.
@@ -35,7 +35,7 @@ class Gathered:
     path: Path
     #: The campaign, unless it can't be read.
     folder: CampaignFolder | None
-    #: What is wrong with it, as one sentence that starts with the folder.
+    #: Its problem, as one sentence that starts with the folder.
     problem: str | None = None
     #: True if a process works on it now.
     busy: bool = False
@@ -54,7 +54,7 @@ class Gathered:
 def gather(places: Iterable[Path]) -> list[Gathered]:
     """All campaigns at and below these folders, the oldest first; those that can't be read come last.
 
-    Raises `DataError` if one of the folders is not there.
+    Raises `DataError` if one of the folders does not exist.
     """
     found: dict[Path, Gathered] = {}
     for place in places:
@@ -97,8 +97,7 @@ def readable(
 
 
 def opened(path: Path) -> Gathered:
-    """The campaign in a folder, with what is wrong with its records as far as that is seen without reading
-    them whole."""
+    """The campaign in a folder, with those problems of its records that show without reading them whole."""
     try:
         folder = CampaignFolder.read(path)
     except NarrowsError as error:
@@ -188,7 +187,7 @@ def _cell_problem(cell: Path) -> str | None:
 
 
 def parquet_problem(path: Path) -> str | None:
-    """The problem of a Parquet file as far as its ends tell, as the end of a sentence; None if they are
+    """The problem of a Parquet file that its ends show, as the end of a sentence; `None` if they are
     right."""
     try:
         with open_regular(path) as file:

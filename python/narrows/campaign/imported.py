@@ -52,8 +52,8 @@ def imported_document(
     cells: list[dict[str, Any]],
     argv: list[str],
 ) -> dict[str, Any]:
-    """campaign.json of an import; what the cells have in common is added when they are there. `file` is where
-    the measurements were, `written` the text that described them, if there was one."""
+    """campaign.json of an import; settings that all cells share are added once they exist. `file` is the
+    source of the measurements, `written` the text that described them, if any."""
     resolved = {
         "name": name,
         "question": question,
@@ -81,7 +81,7 @@ def fill_campaign(
     target: Path, document: dict[str, Any], read_all: Callable[[CampaignFolder], None]
 ) -> Imported:
     """Makes the folder of an import: `read_all` writes the records of its cells and notes how each ended. The
-    folder is there when all is complete. Refuses what could not be read again."""
+    folder appears when it is complete. Refuses documents that could not be read back."""
     if problem := problem_of_members(document):
         raise DataError(f"{target}: the campaign could not be read again: {problem}")
     with filled(target, last="campaign.json") as partial:
@@ -97,8 +97,7 @@ def fill_campaign(
 
 
 def _settings(folder: CampaignFolder) -> dict[str, Any]:
-    """The settings that the cells have in common, from the first that is there, as resolved scenarios have
-    it."""
+    """The settings that the cells share, from the first one that exists, as in resolved scenarios."""
     first = next(entry for entry in folder.cells if entry["state"] == "finished")
     cell = read_json(folder.cell_dir(first["id"]) / "run.json", "narrows/run/1")["cell"]
     return {"duration_ns": cell["duration_ns"], "network": cell["network"]}

@@ -1,8 +1,8 @@
 """Integrity of a campaign's folder: is it what its campaign.json says?
 
-Folders of results travel: they are mailed, shared and unpacked. So nothing that such a file says leads out of
-its folder, and each finished cell has a digest over all its files, by which exchanged or edited ones are
-told. The digests detect accidents and mixtures; whoever rewrites campaign.json as well can make them fit.
+Folders of results travel: they are mailed, shared and unpacked. So no path in such a file leads out of
+its folder, and each finished cell has a digest over all its files, which reveals exchanged or edited ones.
+The digests detect accidents and mixtures; whoever rewrites campaign.json as well can make them fit.
 """
 
 from __future__ import annotations
@@ -129,9 +129,9 @@ def difference(cell: Path, entry: dict[str, Any], run: dict[str, Any]) -> str | 
 
 
 def changed_files(folder: Path, document: dict[str, Any]) -> Iterator[str]:
-    """What is wrong with the files that the cells of a campaign name, such as traces: each is known by the
-    SHA-256 that the resolved scenario has."""
-    # What reads scenarios takes long to import.
+    """The problems of the files that the cells of a campaign name, such as traces, each identified by its
+    SHA-256 in the resolved scenario."""
+    # The readers of scenarios take long to import.
     from narrows.scenario.files import stored_name
 
     named = {stored_name(name, sha256): sha256 for name, sha256 in _named_files(document.get("scenario"))}

@@ -85,7 +85,7 @@ class Journal:
             while written < len(whole):
                 written += os.write(self._handle, whole[written:])
         except OSError:
-            # What follows must not be read as the end of half a line.
+            # The next line must not be read as the end of half a line.
             os.ftruncate(self._handle, self._size)
             os.lseek(self._handle, self._size, os.SEEK_SET)
             raise

@@ -18,7 +18,7 @@ from narrows.scenario.model import Cell, Scenario
 PACKET_BYTES, UNDER_WAY_BYTES = 150, 100
 #: Bytes of a full packet; an acknowledgement answers two.
 FULL_PACKET = 1500
-#: More than this is told.
+#: A plan that may need more says so.
 TOLD_BYTES = 1_000_000_000
 
 Json = dict[str, Any]

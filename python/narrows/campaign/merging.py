@@ -50,8 +50,8 @@ class _Copy:
 
 
 def merge(paths: list[Path], output: Path, argv: list[str], step: Callable[[int, int], None]) -> Merged:
-    """Merges campaigns into a new folder, and measures it. `step` is told how many runs of how many are
-    copied.
+    """Merges campaigns into a new folder, and measures it. `step` gets the number of runs that are
+    copied, and of all.
 
     Raises `UsageError` or `DataError` with one sentence, and then leaves no folder.
     """
@@ -167,7 +167,7 @@ def _planned(folders: list[CampaignFolder], argv: list[str]) -> tuple[dict[str, 
     time = now()
     own = hash_of(resolved)
     if any(one.renumbered for one in copies):
-        # No scenario gives these runs, so nothing can be resumed in the folder.
+        # No scenario describes these runs, so nothing can be resumed in the folder.
         own = content_hash({"scenario": own, "merged": [[one["hash"], one["runs"]] for one in merged]})
     document = {
         **{key: first.get(key) for key in ("name", "where", "versions", "host") if key in first},

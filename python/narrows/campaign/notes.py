@@ -72,7 +72,7 @@ def remove_note(campaign: Path, number: int) -> Notes:
 
 
 def add_tags(campaign: Path, tags: list[str]) -> Notes:
-    """Adds tags that are not there yet. Raises `UsageError` for what can be none."""
+    """Adds missing tags. Raises `UsageError` for text that cannot be a tag."""
     for tag in tags:
         if not _TAG.fullmatch(tag):
             raise UsageError(

@@ -1,4 +1,4 @@
-"""Metrics of the user's own: plain functions of one run, marked with `@narrows.metric`.
+"""Custom metrics: plain functions of one run, marked with `@narrows.metric`.
 
 They come from files: those that `--metrics FILE` names, and all in the folder `metrics` of the configuration
 folder (`~/.config/narrows/metrics/*.py`, or below `XDG_CONFIG_HOME`). In a program or notebook the decorator
@@ -48,7 +48,7 @@ SHOWN_UNITS = {
 #: Why flows lack a metric that other programs report: no news to readers of a table.
 NOT_REPORTED = "the program of this flow does not report it"
 _BETTER = ("higher", "lower")
-#: Seconds after which a person wants to see that something goes on.
+#: Seconds after which a person wants to see progress.
 _PATIENCE_S = 1.0
 
 
@@ -161,8 +161,8 @@ def read_files(files: Iterable[Path], say: Callable[[str], None]) -> None:
 
 
 def read_file(path: Path) -> None:
-    """Reads the metrics of one file. Raises `DataError` with one sentence if it is no program that defines
-    any."""
+    """Reads the metrics of one file. Raises `DataError` with one sentence if it is not a program that
+    defines any."""
     try:
         content = read_whole(path, "file of metrics", MOST_BYTES)
     except DataError as error:
@@ -193,7 +193,7 @@ def _reading_of(path: Path, fingerprint: str) -> Iterator[None]:
 
 
 def _execute(path: Path, content: bytes, fingerprint: str) -> None:
-    """Runs the file as a module of its own, so that tracebacks and data classes find it."""
+    """Runs the file as a separate module, so that tracebacks and data classes find it."""
     name = f"narrows_metrics_{fingerprint[:16]}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None:

@@ -48,7 +48,7 @@ _LOG = "arrived.ntl"
 
 @dataclass(frozen=True)
 class Limits:
-    """What a recording may cost."""
+    """Limits of a recording."""
 
     data_bytes: int
     time_ns: int
@@ -69,7 +69,7 @@ class _RecordingRun(RealPathRun):
         except Stopped:
             self.ended = "it was interrupted"
             with self._lock:
-                # What is asked for from now on is to be gone at once.
+                # Requests from now on are to be dropped at once.
                 self._stopped = False
         except PeerFailure as error:
             self.ended = error.message
@@ -107,8 +107,8 @@ def record(
     say: Callable[[str], None],
     console: Console,
 ) -> Iterator[Ended]:
-    """Keeps the path to a host full, in one direction after the other, until a limit is reached, somebody
-    asks to stop, or the other host is gone; yields what was recorded of each."""
+    """Keeps the path to a host full, in one direction after the other, until a limit is reached, a stop
+    is requested, or the other host is gone; yields the recording of each."""
     scenarios = {direction: _scenario(host, direction, limits, changes) for direction in directions}
     agent = this_machine()
     first = scenarios[directions[0]]
@@ -156,7 +156,7 @@ def _scenario(host: str, direction: str, limits: Limits, changes: list[Override]
 
 
 def _read(log: Path) -> Recorded:
-    """The trace in a log, as far as that goes: a killed agent leaves the last block incomplete."""
+    """The trace in a log, up to its last whole block: a killed agent leaves the last one incomplete."""
     sent, arrived, sizes, problem = _native.tunnel_arrivals(str(log))
     if not len(sent) and problem:
         raise DataError(f"the receiver's log of arrivals can't be read: {problem}")
@@ -171,7 +171,7 @@ def _stopping(run: _RecordingRun) -> Iterator[list[int]]:
 
     def stop(number: int, _frame: FrameType | None) -> None:
         heard.append(number)
-        # A thread of its own, because this one may hold the lock.
+        # A separate thread, because this one may hold the lock.
         threading.Thread(target=run.stop, args=(len(heard) > 1,), daemon=True).start()
 
     before = {number: signal.signal(number, stop) for number in STOPS}

@@ -28,9 +28,9 @@ ARGUMENTS = ("side", "--plan", "-")
 #: Agents that both say nothing for this long are taken for hung; the longest wait of theirs is that of
 #: starting programs.
 _SILENCE_S = 120.0
-#: Time for an agent that was told to stop to end its processes and to write the rest.
+#: Time for a stopping agent to end its processes and to write the rest.
 _GRACE_S = 15.0
-#: When one end has failed the other one fails soon; which of them tells more is known then.
+#: When one end has failed the other fails soon; then the more informative error is known.
 _OTHER_S = 3.0
 #: Bytes of a line of standard error that are waited for until its end.
 _LONGEST_LINE = 1 << 16
@@ -107,7 +107,7 @@ class Peer(Session):
         except BlockingIOError:
             return
         except OSError:
-            # It has ended; its output tells why.
+            # It has ended; its output says why.
             self.close_input()
             return
         self._unsent = self._unsent[written:]
@@ -202,7 +202,7 @@ class PeerPair:
         for peer in self.both:
             peer.close_input()
         limit = time.monotonic() + _GRACE_S
-        # What they still say is heard, so that none waits for us.
+        # Their last output is read, so that neither blocks.
         while not all(peer.ended for peer in self.both) and time.monotonic() < limit:
             self._turn()
         for peer in self.both:

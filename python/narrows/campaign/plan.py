@@ -224,7 +224,7 @@ def _missing_programs(row: SchemeRow, scenario: Scenario, cell: dict[str, Any]) 
 
 
 def _order(seed: int, cell: Cell) -> tuple[int, bytes]:
-    """Rounds one after the other, each in an order of its own that follows from the seed.
+    """Rounds one after the other, each in a separate order that follows from the seed.
 
     Shuffling keeps a drift of the machine (heat, other load) from hitting always the same scheme.
     """

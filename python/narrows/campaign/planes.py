@@ -49,7 +49,7 @@ class Plane(Protocol):
 
 @dataclass(frozen=True)
 class Means:
-    """What a run on this machine may take; nothing leaves that to the agent."""
+    """The resources that a run on this machine may take; `None` leaves them to the agent."""
 
     #: Bytes of memory of a simulated run.
     memory: int | None = None

@@ -1,4 +1,4 @@
-"""How films played in programs that tell of their segments: metrics beside our own.
+"""Metrics of films in programs that log their segments, beside the built-in ones.
 
 A player writes when the picture moves and stands, and what it fetched (the key `segments` of its manifest).
 Only differences of its times count, and nothing after the stop of its flow.
@@ -29,7 +29,7 @@ NEVER = "the picture never moved"
 
 @dataclass
 class Playback:
-    """What a player told, in ns since it was told to play; nothing after `end_ns`."""
+    """The log of a player, in ns since it was asked to play; nothing after `end_ns`."""
 
     end_ns: int
     #: When the picture first moved; None if it never did.
@@ -121,7 +121,7 @@ def _values(one: Playback | str) -> dict[str, float | str]:
 
 
 def _read(path: Path, span_ns: int) -> Playback | str:
-    """What a player wrote until its flow stopped, `span_ns` after it began."""
+    """The lines of a player until its flow stopped, `span_ns` after it began."""
     name = f"the file {path.name} of the player"
     try:
         lines = read_whole(path, "file", MOST_BYTES).decode(errors="replace").splitlines()

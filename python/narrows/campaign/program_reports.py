@@ -1,7 +1,7 @@
-"""What programs report themselves, read from their output in the records: metrics beside our own.
+"""Metrics that programs report themselves, read from their output in the records.
 
 A metric called `throughput_bps` in a manifest is the column `reported_throughput_bps`, whichever program
-reports it. A value that is missing, or is no number, is not available, and the reason is one sentence.
+reports it. A value that is missing or not a number is not available, and the reason is one sentence.
 """
 
 from __future__ import annotations

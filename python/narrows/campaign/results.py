@@ -151,7 +151,7 @@ def _scheme_order(document: dict[str, Any]) -> list[str]:
 
 
 def _run_of(cell: dict[str, Any], document: dict[str, Any], columns: Columns) -> dict[str, Any]:
-    """What all rows of a run have in common."""
+    """The columns that all rows of a run share."""
     return {
         "scenario": document["name"],
         "plane": document.get("where"),
@@ -349,8 +349,7 @@ def read(path: Path, folder: CampaignFolder | None = None) -> dict[str, Any]:
 
 
 def remade(folder: CampaignFolder) -> dict[str, Any]:
-    """The results for writing: those that are there, or measured anew where they are not those of the
-    records."""
+    """The results for writing: the stored ones, or measured anew where those do not match the records."""
     try:
         return read(folder.path, folder)
     except DataError:

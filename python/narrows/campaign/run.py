@@ -198,7 +198,7 @@ def run_campaign(
 ) -> Finished:
     """Runs (or completes) a campaign and writes its results; with `wanted` only these cells, and the others
     stay pending. Another host is reached as `reach` says; runs on
-    this machine may take `means`, and `runner` runs them in place of the agent. `tell` is told events."""
+    this machine may take `means`, and `runner` runs them in place of the agent. `tell` receives events."""
 
     def say(text: str) -> None:
         if not quiet:

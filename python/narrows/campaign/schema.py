@@ -1,6 +1,6 @@
-"""The members of a campaign's files that we read, and what they must be.
+"""The members of a campaign's files that Narrows reads, and their types.
 
-The files are plain text, and whoever changes them by hand is told what does not fit.
+The files are plain text, and a change by hand that does not fit is refused with the member.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def check_members(path: Path, document: dict[str, Any]) -> None:
 
 
 def problem_of_members(document: dict[str, Any]) -> str | None:
-    """What is not as it should be of what we read of a document; None if it is, or the format is unknown."""
+    """The problem of the members that Narrows reads; `None` if they fit, or if the format is unknown."""
     shape = _SHAPES.get(str(document.get("format")).rsplit("/", 1)[0])
     try:
         if shape is not None:

@@ -25,7 +25,7 @@ class Signalled(BaseException):
 
 @contextlib.contextmanager
 def interruptible(sentence: str, numbers: Sequence[signal.Signals] = STOPS) -> Iterator[None]:
-    """Signals that come meanwhile are told with a sentence."""
+    """Answers signals with a sentence while it lasts."""
     try:
         with _raised(numbers):
             yield
@@ -39,7 +39,7 @@ def _raised(numbers: Sequence[signal.Signals]) -> Iterator[None]:
         yield
         return
     before = {number: signal.getsignal(number) for number in numbers}
-    # Who started us may want that one is ignored, as nohup does.
+    # The parent may want a signal ignored, as nohup does.
     heard = {number: handler for number, handler in before.items() if handler not in (signal.SIG_IGN, None)}
     for number in heard:
         signal.signal(number, _raise)

@@ -2,7 +2,7 @@
 
 `campaign.json` is replaced atomically at both ends of a session, cells that end in between are lines of the
 journal beside it (narrows.campaign.journal), and the agent renames a cell's folder into place when it is
-complete. So whatever happens, what is there is intact and what is missing is run again.
+complete. So whatever happens, existing cells are intact and missing ones are run again.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ def read_json(path: Path, expected: str, older: Collection[str] = ()) -> dict[st
 
 
 def no_folder(path: Path) -> DataError:
-    """What is said where the folder of a campaign is wanted."""
+    """The refusal of a path that is not the folder of a campaign."""
     if not path.is_file():
         return DataError(f"{path}: there is no such folder")
     hint = f"; 'narrows run {path} --dry-run' checks a scenario" if path.suffix in (".yaml", ".yml") else ""
@@ -314,11 +314,11 @@ class CampaignFolder:
         self._lock = FolderLock(self.path, "campaign")
 
     def _continue(self, plan: Plan, argv: list[str], remove: Callable[[Path], None]) -> None:
-        """Brings what was read and what is there to what is planned."""
+        """Merges the stored cells into the plan."""
         document = self.document
         self._sweep(remove)
         self._keep_files(plan.scenario.files)
-        # What is expected may change; it is judged anew.
+        # Expectations may change; they are judged anew.
         resolved = document["scenario"]["resolved"]
         if plan.scenario.expect != resolved.get("expect", []):
             resolved["expect"] = plan.scenario.expect
@@ -363,7 +363,7 @@ class CampaignFolder:
         scratch.remove_left(self.files_dir)
 
     def _adopt(self, entry: dict[str, Any], content: dict[str, Any], remove: Callable[[Path], None]) -> None:
-        """Compares what campaign.json says about a cell with what is there."""
+        """Compares the entry of a cell in campaign.json with its folder."""
         folder = self.cell_dir(entry["id"])
         from narrows.campaign.gathering import is_torn
 
@@ -372,7 +372,7 @@ class CampaignFolder:
             remove(folder)
         if not folder.exists():
             if entry.get("error"):
-                # The cell is made again: how it failed is still told.
+                # The cell runs again, and its failure stays on record.
                 entry.setdefault("failures", []).append({"at": entry["ended_at"], **entry["error"]})
             entry.update(state="pending", verdict=None, reasons=[], error=None)
             entry.pop("digest", None)
@@ -446,8 +446,8 @@ def _make_folder(path: Path) -> None:
 
 
 def _check_vacant(path: Path) -> None:
-    """Refuses a folder with anything but what `create` leaves if it is killed before campaign.json is there:
-    a folder of cells without any, the files that they name, and a half-written campaign.json."""
+    """Refuses a folder with more than a killed `create` leaves before campaign.json exists: a folder of cells
+    without any, the files that they name, and a half-written campaign.json."""
     cells = path / "cells"
     ours = {"cells", "files"} if cells.is_dir() and not any(cells.iterdir()) else set()
     for entry in path.iterdir():

@@ -19,7 +19,7 @@ _SILENCE_S = 60.0
 
 
 class Watch:
-    """Kills a program that says nothing for too long, or that nobody wants any more."""
+    """Kills a program that is silent for too long, or no longer needed."""
 
     def __init__(self, process: subprocess.Popen[bytes], unwanted: Callable[[], bool]) -> None:
         self._process = process
@@ -88,7 +88,7 @@ def _extract(archive: tarfile.TarFile, member: tarfile.TarInfo, target: Path) ->
 
 
 def unpack(process: subprocess.Popen[bytes], target: Path, beat: Callable[[], None]) -> tuple[int, str]:
-    """Unpacks what a program sends; gives its exit code and why it failed."""
+    """Unpacks the output of a program; returns its exit code and why it failed."""
     assert process.stdin and process.stdout and process.stderr
     wrong = ""
     try:

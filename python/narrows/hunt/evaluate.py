@@ -1,8 +1,7 @@
 """From points of a hunt to numbers: scenarios, cells simulated in memory, and the data set that keeps them.
 
-Every evaluation is a cell of a sweep's folder (`evaluations/`), known by the hash of its content. What is
-there is never simulated again, so a hunt that was interrupted goes on by being run again: the same seed asks
-for the same points.
+Every evaluation is a cell of a sweep's folder (`evaluations/`), known by the hash of its content. No cell
+is simulated twice, so an interrupted hunt resumes by running again: the same seed asks for the same points.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z0-9][\w.:-]*")
 
 @dataclass(frozen=True)
 class Question:
-    """What is hunted."""
+    """The scheme, the objective and the space of a hunt."""
 
     scheme: str
     objective: Objective
@@ -114,7 +113,7 @@ class Evaluator:
 
     @classmethod
     def open(cls, path: Path, question: Question, engine: Engine, memory: int) -> Evaluator:
-        """The evaluations of a hunt: a new data set, or that which is there."""
+        """The evaluations of a hunt: a new data set, or the existing one."""
         place, version = path / EVALUATIONS, this_version()
         there = (place / "sweep.json").is_file()
         if there and read_document(place)["hash"] != question.hash:

@@ -15,12 +15,12 @@ from narrows.statistics.runs import median_over_runs
 
 #: Runs of the scenario, with seeds that the search has not seen.
 FRESH = 6
-#: Of the gap between two schemes each may give away this share before the scenario's expectations fail.
+#: The share of the gap between two schemes that each may lose before the scenario's expectations fail.
 GIVEN_AWAY = 0.15
 
 
 def expectations(question: Question, evaluator: Evaluator, values: Values, promised: float) -> list[str]:
-    """What the minimal scenario shows, as entries of `expect`."""
+    """The results of the minimal scenario, as entries of `expect`."""
     objective, scheme = question.objective, question.scheme
     if objective.beside:
         ratio = promised / (1 - promised) if promised < 1 else math.inf
@@ -93,7 +93,7 @@ def scenario(
 
 
 def asked(question: Question) -> str:
-    """What was hunted, as a question."""
+    """The hunt as a question."""
     objective, scheme, other = question.objective, question.scheme, question.against
     if objective.name == "share":
         return f"On which path does {scheme} starve beside {other}?"
@@ -106,7 +106,7 @@ def asked(question: Question) -> str:
 
 
 def claim(question: Question, value: float) -> str:
-    """What a point shows, as a sentence without its end."""
+    """The result of a point, as a sentence without its end."""
     objective, scheme = question.objective, question.scheme
     words = objective.words(abs(value))
     if objective.beside:
@@ -119,13 +119,13 @@ def claim(question: Question, value: float) -> str:
 
 
 def outcome(question: Question, results: dict[str, Any]) -> dict[str, Any]:
-    """What runs of a campaign show: value and verdict of each, the median of the valid ones, and whether all
+    """The results of a campaign: value and verdict of each run, the median of the valid ones, and whether all
     expectations hold."""
     order = [question.scheme, *([question.against] if question.compared and question.against else [])]
     by_run: dict[int, dict[str, dict[str, Any]]] = {}
     verdicts: dict[int, str] = {}
     for row in results["rows"]:
-        # Beside each other the two are one row of the scenario, with a name of its own.
+        # Together the two are one row of the scenario, with a separate name.
         scheme = question.scheme if question.objective.beside else row["scheme"]
         if scheme not in order:
             continue

@@ -33,7 +33,7 @@ from narrows.sweep.engines import Engine
 FORMAT = "narrows/hunt/1"
 DOCUMENT, FOUND, MINIMAL, WORDS = "hunt.json", "found.yaml", "minimal.yaml", "hunt.md"
 SIMULATED, EMULATED = "simulated", "emulated"
-#: Schemes that show by comparison whether a path is hard for anybody.
+#: Schemes that show by comparison whether a path is hard for every scheme.
 BESIDE = ("cubic", "reno")
 
 Json = dict[str, Any]
@@ -41,7 +41,7 @@ Json = dict[str, Any]
 
 @dataclass
 class Watch:
-    """What hears how a hunt goes."""
+    """Receives the progress of a hunt."""
 
     search: Callable[[Search], None] = lambda _: None
     minimise: Callable[[Minimal], None] = lambda _: None
@@ -141,7 +141,7 @@ class Hunt:
         question, objective = self.question, self.question.objective
         goal = question.goal if search.reached else None
         kept = objective.kept(worst.value, goal, question.compared)
-        # What shares its value with others in no run can't give any of it away.
+        # The limit has to be milder than the value of the worst path.
         kept = kept if objective.worse(worst.value, kept) else worst.value
         small = minimise(evaluator, worst.values, kept, self.watch.minimise)
         promised = objective.promised(kept)

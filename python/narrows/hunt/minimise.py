@@ -1,7 +1,7 @@
-"""Makes what was found small: leaves out what is not needed, and rounds what is left.
+"""Minimises a path: leaves out elements that are not needed, and rounds the remaining values.
 
-A change stays if the objective still holds in every one of several runs. What is left is tried once more
-whenever something was left out, since two things may stand for each other.
+A change stays if the objective still holds in each of several runs. After every omission the rest is tried
+again, since two elements may substitute for each other.
 """
 
 from __future__ import annotations

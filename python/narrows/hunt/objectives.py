@@ -1,4 +1,4 @@
-"""What "worst" means: one number of a path, computed from the metrics of its runs.
+"""Objectives of a hunt: one number of a path, computed from the metrics of its runs.
 
 Without a competitor, or with one that shares the path (`share`, `rival`), it is a number of one run. Against
 another scheme it is the difference between two runs of the same seed, each scheme alone on the path.
@@ -84,7 +84,7 @@ class Objective:
         return worst * KEPT_HIGH if self.high or compared else max(worst * KEPT_LOW, LEAST_KEPT)
 
     def promised(self, kept: float) -> float:
-        """What the minimal scenario says that it reaches: less than it does, with some to spare."""
+        """The value that the minimal scenario promises: less than it reaches, with a margin."""
         return kept / (1 + SPARE if self.high == (kept > 0) else 1 - SPARE)
 
     @property
@@ -120,7 +120,7 @@ OBJECTIVES = {
             "loss", "most of the scheme's packets lost",
         ),
         Objective(
-            # Nobody can tell jitter from queueing.
+            # Jitter cannot be distinguished from queueing.
             "delay", "queueing_delay_p95_ns", "all", True, (*PATH, *TRAFFIC, "flows"),
             "p95 queueing delay", "longest queueing delay (95th percentile)",
         ),

@@ -1,4 +1,4 @@
-"""What a hunt has found, as tables for a terminal and as a page of Markdown."""
+"""The findings of a hunt, as tables for a terminal and as a page of Markdown."""
 
 from __future__ import annotations
 

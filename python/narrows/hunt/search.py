@@ -51,7 +51,7 @@ class Best:
 
 @dataclass
 class Search:
-    """One search; `told` hears of every generation."""
+    """One search; `told` is called after every generation."""
 
     evaluator: Evaluator
     budget: Budget
@@ -181,7 +181,7 @@ def confirmed(evaluator: Evaluator, search: Search) -> Best | None:
 
 
 def library() -> Any:
-    """What searches; raises `UnavailableError` where it is not installed."""
+    """The library that searches; raises `UnavailableError` where it is not installed."""
     try:
         from scipy import optimize
     except ImportError:

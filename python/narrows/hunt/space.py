@@ -1,8 +1,8 @@
-"""The space that is searched: genes of a path and its traffic, with bounds, and the scenario they make.
+"""The search space: genes of a path and its traffic, with bounds, and the scenario they make.
 
 A point of the search is a list of numbers from 0 to 1, one for each gene. A gene that is optional is absent
-below one half, so that half of all points have nothing of each kind, and what is not needed can be left out.
-Values have three digits, so that what is told is what was simulated.
+below one half, so that half of all points lack each kind of element, and unneeded ones can be left out.
+Values have three digits, so that the printed path is the simulated one.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Gene:
     of: str | None = None
     #: True if there is one value only.
     fixed: bool = False
-    #: The value that absence stands for.
+    #: The value that absence means.
     absent: float = 0.0
 
     def at(self, place: float) -> float | None:
@@ -64,7 +64,7 @@ class Gene:
         return float(round(value)) if self.kind in ("packets", "number", "span", "rate") else value
 
     def words(self, value: float | None) -> str:
-        """The value as people write it; what absence stands for where it is absent."""
+        """The value as people write it; the meaning of absence where it is absent."""
         return written(self.kind, self.absent if value is None else value)
 
     @property
@@ -74,12 +74,12 @@ class Gene:
 
     @property
     def searched(self) -> str:
-        """The bounds, and what absence stands for where the gene may be absent."""
+        """The bounds, and the meaning of absence where the gene may be absent."""
         absent = f"{self.words(None) if self.absent else 'none'}, or " if self.optional else ""
         return absent + self.law
 
 
-#: What is searched unless `--bound` says otherwise: paths as they are met, with nothing on them that would
+#: The default bounds: realistic paths, with nothing on them that would
 #: stop any scheme.
 GENES = (
     Gene("rate", "rate", 2e6, 50e6, "rate of the bottleneck", optional=False),
@@ -144,7 +144,7 @@ class Space:
         return {gene.name: gene.words(values.get(gene.name)) for gene in self.genes}
 
     def plain(self) -> Values:
-        """A path with nothing on it: 20 Mbit/s, 20 ms and a queue of 1 bdp, as far as the bounds allow."""
+        """A path with nothing on it: 20 Mbit/s, 20 ms and a queue of 1 bdp, within the bounds."""
         values: Values = {gene.name: None for gene in self.genes}
         for name, value in (("rate", 20e6), ("delay", 20e6), ("queue", 1.0)):
             values[name] = self.gene(name).fit(value)
@@ -248,7 +248,7 @@ def elements(values: Values) -> list[str]:
 
 def background(values: Values) -> list[str]:
     """The entries of cross traffic as they are written in a scenario."""
-    # What does not yield to congestion leaves room also while the rate is low.
+    # Traffic that does not yield to congestion leaves room even at low rates.
     rate = float(values["rate"] or 0) * (values.get("low") or 1.0)
     found = []
     if (share := values.get("datagrams")) is not None:

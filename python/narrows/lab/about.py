@@ -1,4 +1,4 @@
-"""What a family is, before anything is run: its page, experiments, columns and published table."""
+"""The description of a family before anything is run: its page, experiments, columns and published table."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from narrows.text import plural
 
 Json = Mapping[str, Any]
 
-#: By the share of pairs of schemes in the published order, what is said of the order as a whole.
+#: Sentences on the order as a whole, by the share of pairs of schemes in the published order.
 _ORDER = (
     (0.9, "The published order of the schemes is found again"),
     (0.75, "The published order of the schemes is found again for the most part"),

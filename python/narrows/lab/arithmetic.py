@@ -1,4 +1,4 @@
-"""What is made of several values: of flows in a run, of lines of a table."""
+"""Combinations of several values: of flows in a run, of lines of a table."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from narrows.statistics.agreement import Agreement, agreement, total
 FORMAT = "narrows/lab-report/1"
 Json = dict[str, Any]
 
-#: What became of a cell of the table.
+#: Outcomes of a cell of the table.
 COMPARED, ARTEFACT, ONLY_OURS, ONLY_THEIRS, NEITHER = (
     "compared",
     "artefact",
@@ -33,12 +33,12 @@ HOLDS, FAILS, OPEN = "holds", "does not hold", "can't be told"
 
 
 def compare(run: LabRun) -> Json:
-    """The document of a laboratory that has been run; of one that was interrupted, of what is there."""
+    """The document of a laboratory that has been run; of an interrupted one, that of the runs so far."""
     lab = run.lab
     done = {name: measured(run, lab.experiments[name]) for name in run.done()}
     columns = [_column(run, column, done) for column in lab.columns.values()]
     columns = [column for column in columns if column["cells"]]
-    # What a family promises, it promises of whole runs.
+    # The promises of a family are about whole runs.
     limits = [] if run.quick else lab.expect
     by_name = {column["name"]: column for column in columns}
     document: Json = {
@@ -68,8 +68,8 @@ def compare(run: LabRun) -> Json:
 
 
 def _answer(folder: Path) -> list[str]:
-    """What the runs of an experiment show, as the report of its campaign says it; empty where the campaign
-    can't be read."""
+    """The findings of an experiment, in the words of its campaign's report; empty where the campaign can't be
+    read."""
     from narrows.report import answers
     from narrows.report.data import load
 
@@ -142,7 +142,7 @@ def _is_published(cells: Sequence[Json], cell: Json) -> bool:
 
 
 def _in_words(column: Column, metric: Json) -> str:
-    """What a value of ours is."""
+    """Describes one of our values."""
     flow = "all flows together" if column.flow == "all" else f"flow {column.flow}"
     if "*" in column.flow:
         flow = f"flows {column.flow}: {column.across}"
@@ -188,7 +188,7 @@ def _state(ours: float | None, theirs: Value | None, artefact: str | None) -> st
 def _theirs(
     lab: Lab, column: Column, experiment: Experiment, scheme: str, case: Case
 ) -> tuple[Value | None, str | None]:
-    """The published value of a cell, and why it is no measurement if it is none."""
+    """The published value of a cell, and the reason if it is not a measurement."""
     if lab.published is None or column.published is None:
         return None, None
     of = column.published
@@ -206,7 +206,7 @@ def _theirs(
 
 
 def _errors(ours: float, theirs: float) -> Json:
-    """The error of ours: in the unit, as a share of theirs, and as |ln(ours/theirs)| where both are
+    """The error of our value: in the unit, as a share of theirs, and as |ln(ours/theirs)| where both are
     positive."""
     relative = (ours - theirs) / theirs if theirs > 0 else None
     log = abs(math.log(ours / theirs)) if ours > 0 and theirs > 0 else None
@@ -218,7 +218,7 @@ def _cases(cells: Iterable[Json]) -> list[str]:
 
 
 def statistics(cells: Sequence[Json]) -> Json:
-    """What the compared ones of these cells say together; order counts within a case of an experiment."""
+    """The summary of the cells that were compared; order counts within a case of an experiment."""
     compared = [cell for cell in cells if cell["state"] == COMPARED]
     groups: dict[tuple[str, str], list[Json]] = {}
     for cell in compared:
@@ -252,8 +252,8 @@ def _mean(values: Iterable[float]) -> float | None:
 
 
 def _reversed(cells: Sequence[Json]) -> list[Json]:
-    """The pairs of schemes with opposite orders; `within_runs` if the runs of ours overlap, so that ours
-    has no order to speak of."""
+    """The pairs of schemes with opposite orders; `within_runs` if our runs overlap, so that they show no
+    order."""
     found = []
     compared = [cell for cell in cells if cell["state"] == COMPARED]
     for number, one in enumerate(compared):

@@ -1,7 +1,7 @@
 """A contest: submitted schemes ranked over paths that their authors do not know.
 
-Every submission runs on every scenario of the paths, each as a campaign of its own, so that whoever crashes,
-hangs or can't be loaded harms nobody else. What counts:
+Every submission runs on every scenario of the paths, each as a separate campaign, so that a submission that
+crashes, hangs or can't be loaded harms no other. The score:
 
 - the value of a submission on a path is the median over its runs of the power of its own flows: the sum of
   their throughputs over the largest of their 95th percentiles of one-way delay;
@@ -40,7 +40,7 @@ _ANOTHER = "reno"
 _CPU = "SIGXCPU"
 _TOO_LONG = "a run took more than {} s of processor time"
 #: Times that a submission is run on an emulated path until a run is valid: the machine may have been busy,
-#: and that is not to cost anybody a path.
+#: and that must not cost a submission its path.
 _ATTEMPTS = 3
 
 
@@ -82,7 +82,7 @@ def run(
     tell: Callable[[str], object],
 ) -> dict[str, Any]:
     """Runs what is missing in a contest's folder, and ranks. Raises `DataError` for scenarios that can't be
-    read and `Interrupted`; what is wrong with a submission is in the document."""
+    read and `Interrupted`; problems of a submission are in the document."""
     courses = [_course(file, rules) for file in scenarios_in(paths)]
     entrants = [Entrant(one) for one in submissions_in(submitted)]
     for number, entrant in enumerate(entrants, 1):
@@ -163,8 +163,8 @@ def _loaded(file: Path, change: Any, rules: Rules) -> Loaded:
 
 
 def _runner(one: Submission, folder: Path, rules: Rules) -> Location | None:
-    """What simulates a submission: its own program or the agent, with a limit of processor time and memory.
-    None where the agent emulates, which has its own limits."""
+    """The program that simulates a submission, its own or the agent, with limits of time and memory;
+    `None` where the agent emulates, which has its own limits."""
     import shutil
 
     if rules.where != "simulate":

@@ -23,7 +23,8 @@ Json = Mapping[str, Any]
 
 
 def write(folder: Path, document: Json, shown: Json) -> list[Path]:
-    """Writes everything for the teacher, and what may be shown; gives the files, the page first."""
+    """Writes everything for the teacher, and the part that students may see; returns the files, the page
+    first."""
     texts = {
         "ranking.html": page(shown),
         "ranking.csv": csv_text(shown),
@@ -87,7 +88,7 @@ def print_ranking(console: Console, shown: Json) -> None:
 
 
 def remarks(shown: Json) -> list[str]:
-    """What the numbers mean, and what went wrong."""
+    """Explains the numbers, and lists problems."""
     count = plural(len(shown["paths"]), "path")
     said = [
         f"mean rank by power (Mbit/s per s of p95 delay) over {count}, {shown['where']}d; places in brackets:"

@@ -1,6 +1,6 @@
-"""What a table of values shows, in sentences: who is highest and lowest, how ranks change between
-conditions, and what holds in all of them. Ties share a place; values that are missing, or negative where
-nothing can be, are named and left out of all order."""
+"""The findings in a table of values, as sentences: the highest and the lowest, changes of rank between
+conditions, and orders that hold in all of them. Ties share a place; values that are missing, or negative
+without reason, are named and not ranked."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def findings(label: str, table: Table, show: Callable[[float], str]) -> list[str
     }
     ranked = {case: _in_order(row) for case, row in usable.items() if len(row) > 1}
     found = []
-    # Where all have the same value nobody is first or last.
+    # Where all have the same value there is no first or last.
     differing = {case: order for case, order in ranked.items() if len(order) > 1}
     if differing:
         found.append(_ends(f"Highest {label}", differing, usable, 0, show))
@@ -83,7 +83,7 @@ def _ends(
     place: int,
     show: Callable[[float], str],
 ) -> str:
-    """Who is first or last, case by case or in all of them."""
+    """Names the first or last, case by case or in all of them."""
     cases: dict[str, list[str]] = {}
     for case, order in ranked.items():
         cases.setdefault(_listed(order[place]), []).append(case)

@@ -1,4 +1,4 @@
-"""Marks the answers of students: against fixed answers, or against what their own runs gave."""
+"""Marks the answers of students: against fixed answers, or against the results of their own runs."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Student:
     points: float = 0.0
     of: float | None = None
     answers: tuple[Mark, ...] = ()
-    #: What the student expected, by the names of the tasks; not marked.
+    #: The predictions of the student, by the names of the tasks; not marked.
     predictions: Mapping[str, str] = field(default_factory=dict)
     problem: str | None = None
 

@@ -14,7 +14,7 @@ _FILES = (FILE, "scenario.yaml", "published.csv", "page.md")
 
 
 def make(folder: Path, lesson: bool) -> list[str]:
-    """Makes the folder with its files, and gives their names. Raises `UsageError` if it is there already."""
+    """Makes the folder with its files, and returns their names. Raises `UsageError` if it exists."""
     if folder.exists():
         raise UsageError(f"{folder} is there already; name another folder, or remove it")
     source = files("narrows.lab").joinpath("templates", "new")

@@ -1,4 +1,4 @@
-"""The values of a laboratory's columns in its own campaigns."""
+"""The values of a laboratory's columns in our campaigns."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Row = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Ours:
-    """A value of ours: what the runs of one scheme in one case gave, or why there is none."""
+    """One of our values: the result of the runs of a scheme in a case, or the reason why it has none."""
 
     value: float | None
     #: The values of the runs, by their numbers.
@@ -35,7 +35,7 @@ class Measured:
 
     values: dict[tuple[str, str, str], Ours]
     metrics: dict[str, dict[str, Any]]
-    #: What the campaign says of itself: runs, duration, verdicts.
+    #: The campaign's own description: runs, duration, verdicts.
     facts: dict[str, Any]
 
 

@@ -19,7 +19,7 @@ MOST_BYTES = 20_000_000
 
 @dataclass(frozen=True)
 class Value:
-    """A published value: one line, or what several lines give together."""
+    """A published value: one line, or several combined."""
 
     value: float
     #: The number of lines, and the least and the largest of them.
@@ -80,8 +80,8 @@ class Published:
         ]
 
     def value(self, lines: Sequence[Mapping[str, str]], column: str, of: str, factor: float) -> Value | None:
-        """What lines give together; None if none of them has a number. Raises `DataError` for what is no
-        number."""
+        """The combined value of lines; `None` if none of them has a number. Raises `DataError` for text that
+        is not a number."""
         found = []
         for row in lines:
             text = row[column]

@@ -58,7 +58,7 @@ class ValuesOf:
 
 @dataclass(frozen=True)
 class Column:
-    """A column: a metric of ours, and the published values that it is compared with."""
+    """A column: one of our metrics, and the published values that it is compared with."""
 
     name: str
     label: str | None
@@ -139,7 +139,7 @@ class Lab:
     cases: tuple[str, ...]
 
     def scheme_of(self, published: str, where: str) -> str:
-        """The scheme that stands for a published one on a plane, as a scenario names it."""
+        """The scheme that represents a published one on a plane, as a scenario names it."""
         own = self.emulated if where == "emulate" else {}
         return own.get(published) or self.schemes[published]
 

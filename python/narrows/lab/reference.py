@@ -11,7 +11,7 @@ from narrows.scenario.reference import cell, filled
 from narrows.text import markdown_table
 
 _TEMPLATE = Path(__file__).with_name("reference.md.in")
-#: What a value of each type is.
+#: Descriptions of the types of values.
 _TYPES = {
     "text": "text",
     "texts": "list of texts",

@@ -1,5 +1,5 @@
-"""Runs the experiments of a laboratory, each as a campaign in a folder of its own, below a folder with a
-note of what was run (`lab.json`)."""
+"""Runs the experiments of a laboratory, each as a campaign in a separate folder, below a folder whose
+`lab.json` names the laboratory."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NOTE = "lab.json"
 
 @dataclass(frozen=True)
 class LabRun:
-    """What was run of a laboratory, and where it is."""
+    """A run of a laboratory: the experiments, and the folder."""
 
     folder: Path
     lab: Lab
@@ -109,7 +109,7 @@ def columns_of(run: LabRun, experiment: str) -> list[Column]:
 
 def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loaded]:
     """The scenarios of these experiments (all if none is named), read before the first one runs. Raises
-    `UsageError` for an experiment that is not there, `DataError` for what does not fit together."""
+    `UsageError` for an unknown experiment, `DataError` for parts that do not fit together."""
     from narrows.campaign.results import metric_list
 
     for name in only:
@@ -165,7 +165,7 @@ def _called(run: LabRun) -> str:
 
 
 def open_run(folder: Path) -> LabRun:
-    """What was run in a folder. Raises `DataError` if there is no laboratory in it, or its family is gone."""
+    """The run in a folder. Raises `DataError` if the folder has no laboratory, or its family is gone."""
     from narrows.campaign.store import read_json
 
     if not (folder / NOTE).is_file():

@@ -19,7 +19,7 @@ from narrows.text import any_of, did_you_mean, shorten
 MOST_BYTES = 1_000_000
 #: Names of experiments, columns and tasks are parts of paths and of `TASK.QUESTION`.
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,39}$")
-#: What sections of these kinds may be called; all others have names.
+#: Names that sections of these kinds may have; all others are named freely.
 _FREE = ("case", "answer")
 
 
@@ -51,7 +51,7 @@ class Reader:
         self.folder = folder
 
     def section(self, mapping: Mapping, name: str) -> dict[str, Any]:
-        """A section as plain data, with the default of each key that is not there."""
+        """A section as plain data, with the default of each missing key."""
         keys = sections()[name]
         found: dict[str, Any] = {key.name: self._default(key) for key in keys.values()}
         for key, value in self.problems.known_keys(mapping, keys):

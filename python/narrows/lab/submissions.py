@@ -1,4 +1,4 @@
-"""What takes part in a contest: files and folders in one place, each a scheme under the name of its file.
+"""The submissions of a contest: files and folders in one place, each a scheme under the name of its file.
 
 mine.yaml       a scheme as scenarios write it: {scheme: exp, beta: 0.8}
 mine.bpf.o      a congestion control for the kernel, a BPF object file
@@ -22,7 +22,7 @@ from narrows.files import read_whole
 from narrows.scenario.overrides import Override
 from narrows.text import shorten
 
-#: A scheme of ours whose flows a crate's program takes over; its scenarios name it.
+#: The native scheme whose flows a crate's program takes over; its scenarios name it.
 PLACEHOLDER = "exp"
 _OBJECT, _ENTRY, _CRATE = ".bpf.o", ".yaml", "Cargo.toml"
 #: Longest time to build a crate.
@@ -39,7 +39,7 @@ class Submission:
 
     @property
     def is_crate(self) -> bool:
-        """True if a program of its own simulates it."""
+        """True if it brings the program that simulates it."""
         return self.path.is_dir()
 
     def change(self) -> Override:

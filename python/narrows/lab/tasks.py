@@ -53,7 +53,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Lesson:
-    """What makes a laboratory a lesson; `minutes` is how long it takes."""
+    """The tasks that make a laboratory a lesson; `minutes` is its duration."""
 
     number: int | None
     minutes: float

@@ -187,7 +187,7 @@ def runs_of(cell: Json, metric: Json) -> str:
 
 
 def error_of(cell: Json, metric: Json) -> str:
-    """The error of ours: a share, or the difference where theirs is zero or negative."""
+    """The error of our value: a share, or the difference where theirs is zero or negative."""
     if cell["relative"] is not None:
         return f"{cell['relative'] * 100:+.{0 if abs(cell['relative']) >= 0.1 else 1}f} %"
     if cell["absolute"] is not None:
@@ -197,7 +197,7 @@ def error_of(cell: Json, metric: Json) -> str:
 
 
 def note_of(cell: Json) -> str:
-    """What is to be known about a cell."""
+    """Remarks about a cell."""
     parts = []
     if cell["artefact"]:
         parts.append("artefact")

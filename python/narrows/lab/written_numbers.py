@@ -14,7 +14,7 @@ _TIMES = re.compile(r"\s*(x|×|times|fold|-fold)$", re.IGNORECASE)
 
 
 def read_number(text: str, unit: str | None) -> list[float]:
-    """The values that a written number may mean, in `unit`; an empty list for a text that is no number.
+    """The values that a written number may mean, in `unit`; an empty list for text that is not a number.
 
     Without a percent sign `0.5` is ambiguous where per cent are asked for: both 0.5 % and 50 % are returned.
     """

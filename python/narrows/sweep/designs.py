@@ -1,8 +1,8 @@
-"""Designs of experiments: which shares of the laws of a sweep the points of a design have.
+"""Designs of experiments: the points of a sweep as shares of its laws.
 
-A design gives `points x keys` shares in [0, 1). All chance is SHA-256 of `narrows/sweep/1:SEED:KEY:...`, so
+A design returns `points x keys` shares in [0, 1). All chance is SHA-256 of `narrows/sweep/1:SEED:KEY:...`, so
 the same sweep has the same points with every version of every library, and more points of `random` and
-`sobol` only add to those that there were.
+`sobol` only add to the earlier ones.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What matters in a sweep: main effects of its parameters on a metric, and interactions of pairs.
+"""Effects in a sweep: main effects of its parameters on a metric, and interactions of pairs.
 
 The main effect of a parameter is the share of a metric's variance over the points that the parameter alone
 explains, Var(E[Y | X]) / Var(Y): the first-order index of Sobol (1993), estimated from means over classes of

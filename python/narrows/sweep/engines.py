@@ -1,7 +1,8 @@
-"""Where the cells of a sweep are simulated: threads of this process, processes of this machine, or Dask.
+"""The workers that simulate the cells of a sweep: threads of this process, processes of this machine, or
+Dask.
 
-All are `concurrent.futures` executors. A worker that dies takes only what it was working on with it: on a
-pool of processes this is handed in again here, on Dask the scheduler gives it to another worker.
+All are `concurrent.futures` executors. A worker that dies loses only its current work: a pool of processes
+submits it again, and on Dask the scheduler hands it to another worker.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ class Engine:
     name: str
     workers: int
     make: Callable[[], Executor]
-    #: What dies with a worker, besides its work.
+    #: Exceptions of a worker that died.
     broken: tuple[type[BaseException], ...] = ()
     #: Threads of this process look here whether they are to stop.
     stopping: threading.Event = field(default_factory=threading.Event)
@@ -112,7 +113,7 @@ def engine(on: str | None) -> Engine:
 
 
 def processes(count: int) -> Executor:
-    """Processes of this machine, each a Python of its own."""
+    """Processes of this machine, each with its own interpreter."""
     import multiprocessing
 
     # Workers know nothing of this process, and leave signals of the terminal to it.
@@ -150,5 +151,5 @@ def _short(error: BaseException) -> str:
 
 
 def failure(error: BaseException) -> NarrowsError:
-    """What is told when a worker can't work at all."""
+    """The sentence for a worker that cannot work at all."""
     return NarrowsError(f"a worker failed: {_short(error)}")

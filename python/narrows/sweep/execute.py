@@ -103,7 +103,7 @@ class SweepRun:
         while True:
             while len(self.running) < self.engine.workers * _AHEAD:
                 size = max(1, min(_MOST_CELLS, int(_SHARE_S / self.per_cell_s)))
-                # What the stopping rule asks for comes first, so that few points are open at a time.
+                # Runs that the stopping rule asks for come first, so that few points are open at a time.
                 taken = list(itertools.islice(itertools.chain(self._asked_for(), points), size))
                 if not taken:
                     break
@@ -147,7 +147,7 @@ class SweepRun:
             yield cell
 
     def _earlier(self) -> dict[str, float | None]:
-        """The metric of the stopping rule of the cells that are there."""
+        """The metric of the stopping rule, for the cells so far."""
         until = self.loaded.sweep.until
         assert until is not None
         table = self.folder.table(["cell", "flow", "verdict", until.metric])
@@ -240,8 +240,8 @@ class SweepRun:
 
 
 def _is_narrow(values: list[float | None], within: float) -> bool:
-    """True if half the 95 % interval of the median is no more than this share of the median, or all runs gave
-    the same; also if there is nothing to measure, which more runs would not change."""
+    """True if half the 95 % interval of the median is no more than this share of the median, or all runs are
+    equal; also if there is nothing to measure, which more runs would not change."""
     found = [value for value in values if value is not None]
     if not found:
         return True
@@ -255,7 +255,7 @@ def _is_narrow(values: list[float | None], within: float) -> bool:
 
 
 def interrupted(folder: SweepFolder, number: int) -> Interrupted:
-    """What a user is told who has stopped a sweep."""
+    """The sentence for a user who has stopped a sweep."""
     return Interrupted(
         f"interrupted; {len(folder.done)} cells are finished and kept in {folder.path}; run the same command"
         f" with -o {folder.path} to complete the sweep",

@@ -32,7 +32,7 @@ def judged(folder: SweepFolder, expectations: list[Json]) -> list[Json]:
         return []
     metrics = metric_list()
     names = list(dict.fromkeys(one["metric"] for one in expectations))
-    # What happened not at all counts as never, by a metric of its own.
+    # An event that did not happen counts as never, by a separate metric.
     happened = [one["happened"] for one in metrics if one["name"] in names and one.get("happened")]
     wanted = list(dict.fromkeys([*names, *happened]))
     columns = [one["name"] for one in folder.parameters]

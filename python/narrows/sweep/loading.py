@@ -30,7 +30,7 @@ _DIGITS = 24
 class SweepCell:
     """One run of one scheme at one point."""
 
-    #: The hash of its content and of the version that simulates it: what has the same one gives the same.
+    #: The hash of its content and of the version that simulates it: equal hashes mean equal results.
     address: str
     text: str
     point: Point
@@ -67,7 +67,7 @@ class LoadedSweep:
         return content_hash({**kept, "files": sorted(self.files)})
 
     def scenario_at(self, point: Point) -> Scenario:
-        """What the scenario resolves to at a point; raises `ScenarioError` that names it."""
+        """The resolved scenario of a point; raises `ScenarioError` that names it."""
         try:
             found = self._resolve(point)
         except ScenarioError as error:
@@ -132,7 +132,7 @@ def load_sweep(name: str, changes: list[Override]) -> LoadedSweep:
                 [Problem(str(mark), other, "a sweep has its own points; write the key there")]
             )
     base = Mapping(tree.mark, {key: node for key, node in tree.entries.items() if key != KEY}, tree.key_marks)
-    # Seed and runs are needed before there is any point, and mistakes elsewhere are told at once.
+    # Seed and runs are needed before the first point, and mistakes elsewhere are reported at once.
     seed, runs = _single(base)
     sweep = read(tree, seed, runs)
     empty = Scenario.__new__(Scenario)

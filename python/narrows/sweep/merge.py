@@ -13,7 +13,7 @@ from narrows.sweep.store import DOCUMENT, SweepFolder
 
 @dataclass(frozen=True)
 class Merged:
-    """What merging did: cells that came in, cells that were there already, and failures that were told."""
+    """The outcome of a merge: cells adopted, cells already present, and failures reported."""
 
     added: int
     known: int
@@ -21,8 +21,8 @@ class Merged:
 
 
 def merge(into: Path, others: Sequence[Path]) -> Merged:
-    """Adopts the cells of other folders of the same sweep; each cell is kept once. `into` is made if it is
-    not there. Raises `DataError` for a folder that is no sweep, is another one, or is damaged."""
+    """Adopts the cells of other folders of the same sweep; each cell is kept once. `into` is made if it does
+    not exist. Raises `DataError` for a folder that is not a sweep, is another one, or is damaged."""
     read = [SweepFolder.read(path) for path in others if path.resolve() != into.resolve()]
     if not read:
         raise DataError("name the folders whose cells are to be adopted")

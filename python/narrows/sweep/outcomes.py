@@ -1,4 +1,4 @@
-"""What became of the cells of a sweep: verdicts by scheme, and the points that have no valid cell."""
+"""Outcomes of the cells of a sweep: verdicts by scheme, and the points without a valid cell."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from narrows.sweep.store import SweepFolder
 from narrows.text import plural
 
-#: The order in which outcomes are told.
+#: The order in which outcomes are listed.
 _ORDER = ("ok", "degraded", "invalid", "failed")
 INVALID, FAILED = "invalid", "failed"
 

@@ -48,7 +48,7 @@ def files(data: Path) -> list[Path]:
 
 
 def problem(folder: Path, document: dict[str, Any]) -> str | None:
-    """What a folder has lost of the parts in sweep.json, or has besides them, in a sentence. Raises
+    """The parts of sweep.json that a folder has lost, or has besides them, in a sentence. Raises
     `DataError` for a part that has changed."""
     known = document.get(PARTS)
     if known is None:

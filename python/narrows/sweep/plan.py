@@ -74,8 +74,8 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Until:
-    """When no more runs of a point are needed: half the 95 % interval of the median of a metric over its runs
-    is no more than a share of the median, or there have been `most` runs."""
+    """The stopping rule: a point needs no more runs when half the 95 % interval of the median of a
+    metric over its runs is at most a share of the median, or after `most` runs."""
 
     metric: str
     flow: str

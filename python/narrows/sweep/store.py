@@ -1,6 +1,6 @@
 """The folder of a sweep: `sweep.json`, and one Parquet data set that grows while the sweep runs.
 
-    sweep.json                      format narrows/sweep/1: what is swept, how far it is
+    sweep.json                      format narrows/sweep/1: the keys and the progress
     data/slug=cubic/part-000001-5d41402a.parquet ...
 
 A row is one flow of one cell, or all flows together (`flow` is null). Parts appear whole, by renaming, so
@@ -45,21 +45,21 @@ class SweepFolder:
 
     path: Path
     document: dict[str, Any]
-    #: Addresses of the cells that are there.
+    #: Addresses of the cells so far.
     done: set[str] = field(default_factory=set)
     _lock: FolderLock | None = field(default=None, repr=False)
     _rows: list[dict[str, Any]] = field(default_factory=list, repr=False)
     _began: float = field(default_factory=time.monotonic, repr=False)
     _written: float = field(default_factory=time.monotonic, repr=False)
     _part: int = 0
-    #: Digests of the parts that are there.
+    #: Digests of the parts so far.
     _digests: dict[str, str] = field(default_factory=dict, repr=False)
 
     # -- opening ---------------------------------------------------------------------------------
 
     @classmethod
     def open(cls, path: Path, loaded: LoadedSweep) -> SweepFolder:
-        """The folder of this sweep: made, or continued if it is there."""
+        """The folder of this sweep: made, or continued if it exists."""
         there = (path / DOCUMENT).exists()
         if there and read_document(path)["hash"] != loaded.hash:
             raise UsageError(f"{path} holds another sweep; choose another folder with -o")
@@ -67,7 +67,7 @@ class SweepFolder:
 
     @classmethod
     def adopting(cls, path: Path, document: dict[str, Any] | None, version: str = "") -> SweepFolder:
-        """The folder for writing: made with this document, or as it is there."""
+        """The folder for writing: made with this document, or as found."""
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -83,7 +83,7 @@ class SweepFolder:
                     raise UsageError(f"{path} is not empty and holds no sweep; choose another folder with -o")
                 folder.document = document
             folder._sweep_up()
-            # What is missing is run again.
+            # Missing cells run again.
             folder._digests = parts.digests(path / DATA, folder.document.get(parts.PARTS) or {})
             folder.document["sessions"].append({"started_at": now(), "version": version})
             folder.done = set(folder.column("cell"))
@@ -190,7 +190,7 @@ class SweepFolder:
         self._write_if_due()
 
     def adopt(self, rows: list[dict[str, Any]]) -> int:
-        """Keeps the rows of another folder of the same sweep whose cells are not there; how many cells."""
+        """Adopts rows of another folder of the same sweep for cells that this one lacks; returns how many."""
         new = [row for row in rows if row["cell"] not in self.done]
         added = {row["cell"] for row in new}
         self.done |= added
@@ -269,8 +269,8 @@ class SweepFolder:
         write_atomically(self.path / DOCUMENT, sealing.seal(self.document, FORMAT))
 
     def end(self, outcome: str, failed: list[dict[str, Any]]) -> None:
-        """Writes everything, and notes how the work ended and which cells are there: what was kept may have
-        been removed since. Raises `NarrowsError` if that is so and the sweep was thought to be complete."""
+        """Writes everything, and notes how the work ended and which cells exist, since parts may have been
+        removed. Raises `NarrowsError` if some were and the sweep was thought to be complete."""
         self.flush()
         kept = self.done
         self._digests = parts.digests(self.path / DATA, self._digests)
@@ -290,7 +290,7 @@ class SweepFolder:
             )
 
     def _lost_cells(self) -> str | None:
-        """What sweeps without digests of parts have lost, by the number of their cells."""
+        """The loss of sweeps without digests of parts, by the number of their cells."""
         sessions = self.document.get("sessions") or []
         if parts.PARTS in self.document or not sessions or not sessions[-1].get("ended_at"):
             return None

@@ -1,4 +1,4 @@
-"""What a worker does, wherever it is: simulate some cells and give back what remains of them."""
+"""The work of a worker, wherever it runs: simulating some cells and returning their summaries."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def simulate(
     memory: int = DEFAULT_MEMORY,
     stop: Callable[[], bool] | None = None,
 ) -> list[str | None]:
-    """What remains of each cell as a JSON text (see `narrows._native.simulate_summaries`); None of those that
+    """The summary of each cell as JSON text (see `narrows._native.simulate_summaries`); `None` for those that
     `stop` left out. `files` are those that cells name. Raises `RuntimeError` on a worker of another version,
     whose numbers might differ.
     """
