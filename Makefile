@@ -35,7 +35,7 @@ SEED := 1
 ROUNDS ?= 10
 MINUTES ?= 1
 
-.PHONY: help demo test slurm mutants fuzz explore check portable arm bench profile golden build generated wheel lock clean
+.PHONY: help demo test slurm mutants fuzz explore check portable arm bench profile golden build generated site wheel lock clean
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -140,6 +140,9 @@ generated: build ## rewrite the JSON Schema, the scenario reference, the referen
 	$(BIN)/narrows schema --lab > labs/lab.schema.json
 	COLUMNS=80 $(BIN)/python -c "from narrows.cli.all_commands import app; app(['--help'], prog_name='narrows')" > build/help.txt
 	mv build/help.txt python/narrows/cli/help.txt
+
+site: $(STAMPS)/venv ## build the documents as a web site with search into build/site
+	@$(BIN)/python .ci/site
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
 	@rm -rf python/narrows/_scenarios && cp -R scenarios python/narrows/_scenarios
