@@ -1,5 +1,5 @@
-"""Checks of the laboratory itself, run from the source tree by `narrows verify-schemes` and `verify-tunnel`.
+"""Checks of the laboratory itself: `python -m validation schemes` and `python -m validation tunnel`.
 
-Both are campaigns of the ordinary executor (`campaign`), whose records are held against closed forms, against
-other implementations (`schemes`), and against the same path without a tunnel (`tunnel`).
+Both are campaigns of the ordinary executor (`campaign`). Their records are compared with closed forms and
+other implementations (`schemes`), and with the same path without a tunnel (`tunnel`).
 """

@@ -22,6 +22,7 @@ from narrows.scenario import load, shipped
 from narrows.scenario.quick import QuickPath
 from narrows.schemes.listing import list_schemes
 from narrows.sweep.loading import load_sweep
+from validation.program import program as validation
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Built or measured, not written by us.
@@ -48,7 +49,9 @@ FORBIDDEN = ["../" + "shared", "." + "library", "/work" + "/", "/tmp" + "/", "su
 
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-INLINE = re.compile(r"`(narrows [^`]+)`")
+#: Programs whose command lines documents show.
+PROGRAMS = {"narrows ": app, "python -m validation ": validation}
+INLINE = re.compile(rf"`((?:{'|'.join(PROGRAMS)})[^`]+)`")
 #: As in `narrows report DIR`.
 PLACEHOLDER = re.compile(r"\b[A-Z]{3,}\b|\|")
 
@@ -116,7 +119,7 @@ def _shown() -> Iterator[Shown]:
         for language, block in FENCE.findall(text):
             if language == "sh":
                 for line in block.splitlines():
-                    if line.startswith("narrows "):
+                    if line.startswith(tuple(PROGRAMS)):
                         yield Shown(path, line)
         for line in (" ".join(found.split()) for found in INLINE.findall(_without_fences(text))):
             if not PLACEHOLDER.search(line):
@@ -129,7 +132,8 @@ SHOWN = sorted(set(_shown()), key=str)
 def _words(line: str) -> list[str]:
     words = shlex.split(line, comments=True)
     ends = [words.index(mark) for mark in (">", "|") if mark in words]
-    return words[1 : min(ends, default=len(words))]
+    first = words.index("validation") if words[0] == "python" else 0
+    return words[first + 1 : min(ends, default=len(words))]
 
 
 def test_documents_show_commands() -> None:
@@ -140,7 +144,7 @@ def test_documents_show_commands() -> None:
 def test_every_command_shown_parses(shown: Shown) -> None:
     """The command and its options exist, and a shipped scenario takes the changes that are shown."""
     words = _words(shown.line)
-    program: Any = app
+    program: Any = next(PROGRAMS[start] for start in PROGRAMS if shown.line.startswith(start))
     root = program.make_context("narrows", [], resilient_parsing=True)
     if words[0].startswith("-"):
         known = {name for parameter in program.get_params(root) for name in parameter.opts}

@@ -143,7 +143,7 @@ def test_the_status_comes_from_the_shipped_file(tmp_path: Path) -> None:
     assert status.status_of("reno", other).word == status.VERIFIED
     assert status.status_of("cubic", other).reason == "too slow"
     assert status.status_of("linux:cubic", other).word == status.REFERENCE
-    assert status.status_of("foo", other).reason.startswith("narrows verify-schemes has not")
+    assert status.status_of("foo", other).reason.startswith("it has not been checked")
     strange = tmp_path / "strange.json"
     strange.write_text(json.dumps({"format": "narrows/verification/2", "schemes": entries}))
     assert status.status_of("reno", strange).word == status.UNVERIFIED

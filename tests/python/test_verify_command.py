@@ -1,4 +1,4 @@
-"""`narrows verify-schemes` as it is called."""
+"""`python -m validation schemes` as it is called."""
 
 from __future__ import annotations
 
@@ -11,13 +11,15 @@ from pathlib import Path
 
 import processes
 
+ROOT = Path(__file__).resolve().parent.parent.parent
+
 
 def call(*arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
     return processes.run(
-        [sys.executable, "-m", "narrows", "verify-schemes", *arguments],
+        [sys.executable, "-m", "validation", "schemes", *arguments],
         seconds=240,
         cwd=cwd,
-        env={**os.environ, "NO_COLOR": "1"},
+        env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
     )
 
 

@@ -1,4 +1,4 @@
-"""`narrows verify-tunnel`: the statistics, the numbers of a list of packets, and the command as it is
+"""`python -m validation tunnel`: the statistics, the numbers of a list of packets, and the command as it is
 called."""
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ from validation.tunnel.testbed import INSIDE, OUTSIDE, EmulatedPath
 from validation.tunnel.work import Options, chosen, jobs
 
 # -- the test of Kolmogorov and Smirnov ------------------------------------------------------------
+
+ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def test_the_distance_is_that_of_the_distributions() -> None:
@@ -197,10 +199,10 @@ def test_names_of_schemes() -> None:
 
 def call(*arguments: str, cwd: Path) -> Any:
     return processes.run(
-        [sys.executable, "-m", "narrows", "verify-tunnel", *arguments],
+        [sys.executable, "-m", "validation", "tunnel", *arguments],
         seconds=240,
         cwd=cwd,
-        env={**os.environ, "NO_COLOR": "1"},
+        env={**os.environ, "NO_COLOR": "1", "PYTHONPATH": str(ROOT)},
     )
 
 

@@ -1,4 +1,4 @@
-"""Verification of the schemes: `narrows verify-schemes`.
+"""Verification of the schemes: `python -m validation schemes`.
 
 Two kinds of checks. *Theory*: simulated cells against what the rules of a scheme say on paper (`fluid` and
 `laws` say it without a line of the schemes' code). *Comparison*: the same emulated paths for a scheme of

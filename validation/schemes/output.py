@@ -1,4 +1,4 @@
-"""Output of `narrows verify-schemes`."""
+"""Output of `python -m validation schemes`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The work of `narrows verify-schemes`: two campaigns, whose missing cells are run, and verdicts."""
+"""The work of `python -m validation schemes`: two campaigns, whose missing cells are run, and verdicts."""
 
 from __future__ import annotations
 

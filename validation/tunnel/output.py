@@ -1,4 +1,4 @@
-"""Output of `narrows verify-tunnel`."""
+"""Output of `python -m validation tunnel`."""
 
 from __future__ import annotations
 

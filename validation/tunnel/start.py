@@ -17,6 +17,6 @@ WITHIN = "--within"
 
 
 def enter(agent: Path, words: list[str]) -> NoReturn:
-    """Starts the command with these words again inside; does not come back."""
-    program = [sys.executable, "-m", "narrows", "verify-tunnel", WITHIN, *words]
+    """Starts the command again inside, with these words; does not return."""
+    program = [sys.executable, "-m", "validation", "tunnel", WITHIN, *words]
     run(agent, ShellOptions(up="[]", down="[]", quiet=True), program)

@@ -113,7 +113,7 @@ class Testbed:
         self._network = emulated_path.network()
         own = os.environ.get(SHELL_VARIABLE, "")
         if not own:
-            raise UnavailableError("this part runs in a shell of narrows only; start narrows verify-tunnel")
+            raise UnavailableError("this runs only in a shell of narrows; start python -m validation tunnel")
         self._own = IPv4Network(own)
         #: Kernel, processor and memory of this machine.
         self.machine: dict[str, Any] = {}

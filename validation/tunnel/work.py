@@ -1,4 +1,4 @@
-"""The work of `narrows verify-tunnel`: runs in random order; those that the machine spoils are repeated."""
+"""The work of `python -m validation tunnel`: runs in random order; spoiled ones are repeated."""
 
 from __future__ import annotations
 

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import TYPE_CHECKING
 
-__all__ = ["main"]
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import NoReturn
+
+__all__ = ["main", "run_program"]
 
 #: Columns of the help; it is folded where a terminal has fewer.
 WIDTH_OF_HELP = 80
@@ -13,12 +18,17 @@ WIDTH_OF_HELP = 80
 
 def main() -> None:
     """Entry point of the program `narrows`."""
+    run_program(lambda: _run(sys.argv[1:]))
+
+
+def run_program(call: Callable[[], None]) -> NoReturn:
+    """Runs a program of the laboratory, prints why it fails in one sentence, and exits with its code."""
     from narrows import streams
 
     streams.prepare()
     code = 0
     try:
-        _run(sys.argv[1:])
+        call()
     except SystemExit as error:
         if isinstance(error.code, str):
             print(error.code, file=sys.stderr)
@@ -26,7 +36,7 @@ def main() -> None:
     except BaseException as error:
         if os.environ.get("NARROWS_TRACEBACK") and isinstance(error, Exception):
             raise
-        code = _tell(error)
+        code = _report_error(error)
     if (failed := streams.flush_output()) is not None:
         print(f"narrows: {failed}", file=sys.stderr)
         code = code or failed.exit_code
@@ -48,13 +58,13 @@ def _run(words: list[str]) -> None:
     app()
 
 
-def _tell(error: BaseException) -> int:
-    """Tells in one sentence why the program ends; returns its exit code."""
+def _report_error(error: BaseException) -> int:
+    """Prints in one sentence why the program ends; returns its exit code."""
     from narrows.errors import EXIT_FAILURE, EXIT_INTERRUPTED, NarrowsError, ScenarioError, refused_path
     from narrows.extras import missing_library
 
     if isinstance(error, BrokenPipeError):
-        # The reader of our output (head, less) went away: that is its right.
+        # The reader of our output (head, less) has ended, as it may.
         return EXIT_FAILURE
     if isinstance(error, KeyboardInterrupt):
         print("narrows: interrupted", file=sys.stderr)
@@ -74,8 +84,8 @@ def _tell(error: BaseException) -> int:
 
 
 def _whole_help() -> str | None:
-    """The list of commands, made beforehand (`make generated`) for the width that it has everywhere but on
-    narrow terminals: to make it takes ten times as long as to read it."""
+    """The list of commands as `make generated` has written it, for terminals that are not narrower than that.
+    To compose it takes ten times as long as to read it."""
     import shutil
     from pathlib import Path
 

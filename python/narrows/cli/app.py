@@ -17,6 +17,9 @@ from narrows.cli import completion
 from narrows.cli.parameters import build, option
 from narrows.errors import Interrupted
 
+#: Of every program of the laboratory.
+CONTEXT_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True}
+
 
 class _ExampleFirst:
     """Writes the example before the usage line."""
@@ -192,7 +195,7 @@ app = build(
     no_args_is_help=True,
     invoke_without_command=True,
     subcommand_metavar="COMMAND [ARGS]...",
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    context_settings=CONTEXT_SETTINGS,
 )
 
 
@@ -228,8 +231,6 @@ _MODULES: dict[str, dict[str, tuple[str, ...]]] = {
     "System": {
         "doctor": ("doctor",),
         "hosts": ("hosts",),
-        "verify_schemes": ("verify-schemes",),
-        "verify_tunnel": ("verify-tunnel",),
         "manual": ("man",),
     },
 }

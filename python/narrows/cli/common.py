@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -106,16 +105,6 @@ def read_metrics(files: list[Path] | None) -> None:
     from narrows.console import say
 
     read_files(files or [], say)
-
-
-def find_validation() -> None:
-    """Makes the package `validation` importable, which is part of the source tree and not of this package."""
-    from narrows.errors import UnavailableError
-
-    root = Path(__file__).resolve().parents[3]
-    if not (root / "validation" / "__init__.py").is_file():
-        raise UnavailableError("this command needs the source tree of Narrows; run it from a checkout")
-    sys.path.append(str(root))
 
 
 def positive(text: str, kind: str, option: str) -> int:

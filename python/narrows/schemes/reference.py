@@ -19,7 +19,7 @@ _HEAD = """\
 Every congestion control that is part of Narrows. The first table says where the rules come from and where
 the code differs from it; then each scheme is explained, with its parameters. `narrows schemes NAME` prints
 the same, with what is missing to run it on your machine. How far each one is verified is the matter of
-`narrows verify-schemes`.
+`python -m validation schemes`.
 """
 
 _NATIVE = """

@@ -1,4 +1,4 @@
-"""The findings of `narrows verify-schemes`, as they ship with the package.
+"""The findings of `python -m validation schemes`, as they ship with the package.
 
 `verification.json` names for each scheme the checks that were made, with their numbers. A scheme without an
 entry has not been checked: it is `unverified`. The kernel's schemes are what ours are compared with.
@@ -32,7 +32,7 @@ MEANINGS = {
 }
 #: Why a scheme is not, that is with its defaults.
 DEFAULTS_ONLY = "verified with its defaults only"
-_NEVER = "narrows verify-schemes has not checked it yet"
+_NEVER = "it has not been checked yet"
 
 
 @dataclass(frozen=True)

@@ -1,21 +1,29 @@
-"""`narrows verify-tunnel`."""
+"""`python -m validation tunnel`."""
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 from click.exceptions import Exit
 
-from narrows.cli.app import command
-from narrows.cli.common import Json
+from narrows.agent.location import this_machine
+from narrows.cli.app import Group, subcommand
+from narrows.cli.common import Json, print_json
 from narrows.cli.parameters import option
+from narrows.console import stderr_console, stdout_console
+from narrows.errors import EXIT_FAILURE
+from validation.tunnel.compare import DIFFERENT, is_main
+from validation.tunnel.output import document, print_outcome, write
+from validation.tunnel.start import enter
+from validation.tunnel.testbed import EmulatedPath
+from validation.tunnel.work import Options, chosen, work
 
 _DEFAULT = "linux:cubic,linux:reno,linux:bbr"
 
 
-@command(example="narrows verify-tunnel --runs 6 --seconds 5")
-def verify_tunnel(
+def run(
     schemes: Annotated[
         str, option("--schemes", metavar="A,B", help="Congestion controls of the kernel.")
     ] = _DEFAULT,
@@ -62,20 +70,6 @@ def verify_tunnel(
 
     Exit codes: 0 nothing differs, 1 something does by more than 2 %, 4 nothing could be run here.
     """
-    import sys
-
-    from narrows.agent.location import this_machine
-    from narrows.cli.common import find_validation, print_json
-    from narrows.console import stderr_console, stdout_console
-    from narrows.errors import EXIT_FAILURE
-
-    find_validation()
-    from validation.tunnel.compare import DIFFERENT, is_main
-    from validation.tunnel.output import document, print_outcome, write
-    from validation.tunnel.start import enter
-    from validation.tunnel.testbed import EmulatedPath
-    from validation.tunnel.work import Options, chosen, work
-
     options = Options(
         emulated_path=EmulatedPath(rate, delay, queue, loss, round(seconds * 1000) * 1_000_000),
         schemes=chosen(schemes),
@@ -97,3 +91,8 @@ def verify_tunnel(
         print_outcome(stdout_console(), outcome, paths)
     if any(row.outcome == DIFFERENT and is_main(row) for row in outcome.rows):
         raise Exit(EXIT_FAILURE)
+
+
+def register(program: Group) -> None:
+    """Adds the command to the program."""
+    subcommand(program, "tunnel", example="python -m validation tunnel --runs 6 --seconds 5")(run)

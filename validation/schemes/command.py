@@ -1,4 +1,4 @@
-"""`narrows verify-schemes`."""
+"""`python -m validation schemes`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from typing import Annotated
 
 from click.exceptions import Exit
 
-from narrows.cli.app import command
-from narrows.cli.common import Json
+from narrows.cli.app import Group, subcommand
+from narrows.cli.common import Json, print_json
 from narrows.cli.parameters import argument, option
+from narrows.console import stderr_console, stdout_console
+from narrows.errors import EXIT_FAILURE, UsageError
+from validation.schemes.check import HOLDS
+from validation.schemes.output import print_outcome, write
+from validation.schemes.verdict import document
+from validation.schemes.work import Options, work
 
 
-@command(example="narrows verify-schemes reno --quick --simulate-only")
-def verify_schemes(
+def run(
     names: Annotated[list[str] | None, argument(help="Only these; all if none is named.")] = None,
     simulate_only: Annotated[
         bool, option("--simulate-only", help="Only the checks against theory; needs no rights.")
@@ -37,7 +42,7 @@ def verify_schemes(
         bool,
         option(
             "--update",
-            help="Write docs/verification/schemes.md and the status that ships (in a source tree).",
+            help="Write docs/verification/schemes.md and the status that ships.",
         ),
     ] = False,
     again: Annotated[bool, option("--again", help="Start over, whatever the folder holds already.")] = False,
@@ -62,15 +67,6 @@ def verify_schemes(
 
     Exit codes: 0 every check that was made holds, 1 one does not, 4 nothing could be run here.
     """
-    from narrows.cli.common import find_validation, print_json
-    from narrows.console import stderr_console, stdout_console
-    from narrows.errors import EXIT_FAILURE, UsageError
-
-    find_validation()
-    from validation.schemes.check import HOLDS
-    from validation.schemes.output import print_outcome, write
-    from validation.schemes.verdict import document
-    from validation.schemes.work import Options, work
 
     if simulate_only and emulate_only:
         raise UsageError("--simulate-only and --emulate-only leave nothing to do; use one of them")
@@ -94,3 +90,8 @@ def verify_schemes(
     made = [one for entry in outcome.entries.values() for one in entry["checks"]]
     if any(one["outcome"] != HOLDS for one in made):
         raise Exit(EXIT_FAILURE)
+
+
+def register(program: Group) -> None:
+    """Adds the command to the program."""
+    subcommand(program, "schemes", example="python -m validation schemes reno --quick --simulate-only")(run)
