@@ -1,6 +1,6 @@
-"""Where an agent runs, and how it is started and asked there.
+"""The place of an agent, and how it is started and queried there.
 
-An agent gets a session of its own and a pipe on its standard input. When this process dies, however it dies,
+An agent gets a separate session and a pipe on its standard input. When this process dies, however it dies,
 the pipe closes and the agent stops and cleans up.
 """
 
@@ -84,7 +84,7 @@ class Location:
             "stdin": subprocess.PIPE,
             "stdout": subprocess.PIPE,
             "stderr": stderr,
-            # A session of its own: the kernel's scheduler gives the emulator its fair share, however busy the
+            # A separate session: the kernel's scheduler gives the emulator its fair share, however busy the
             # terminal that we run in.
             "start_new_session": True,
         }

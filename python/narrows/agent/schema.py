@@ -48,7 +48,7 @@ def parse(text: bytes) -> dict[str, Any] | None:
 
 
 def complaint(document: dict[str, Any]) -> str | None:
-    """The failure that a document tells of, if it does."""
+    """The failure that a document reports, if any."""
     if document.get("event") == "error":
         message = document.get("message")
     elif "error" in document:

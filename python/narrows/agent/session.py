@@ -71,7 +71,7 @@ class Session:
         self._lines = Lines(self.process.stdout, longest)
 
     def write(self, line: bytes) -> None:
-        """Writes a line; that the agent has ended, the missing answer tells."""
+        """Writes a line; if the agent has ended, the missing answer shows it."""
         assert self.process.stdin
         with contextlib.suppress(OSError, ValueError):
             self.process.stdin.write(line + b"\n")

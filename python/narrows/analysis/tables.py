@@ -34,7 +34,7 @@ from narrows.text import distinct_names
 
 #: Metrics that say how several flows share: without a value nobody misses them.
 _OF_SEVERAL = ("jain_index",)
-#: What is left out first where there is no room.
+#: Left out first where there is no room.
 _RANKS = {"jain_index": 2, "utilization_ratio": 3, "retransmitted_ratio": 3, "goodput_bps": 4, "cov_10s": 4}
 #: The spread stands beside as many of the first metrics as there is room for.
 _STATUS, _STATUS_RANK = "status", 9
@@ -89,7 +89,7 @@ def _schemes(campaigns: Sequence[Campaign]) -> list[str]:
 
 
 def _scenarios(campaigns: Sequence[Campaign]) -> list[dict[str, Any]]:
-    """The resolved scenarios of campaigns, as far as they can be read."""
+    """The resolved scenarios of the campaigns whose scenarios can be read."""
     found = []
     for path, _ in campaigns:
         try:
@@ -102,7 +102,7 @@ def _scenarios(campaigns: Sequence[Campaign]) -> list[dict[str, Any]]:
 
 
 def _flows(scenarios: Sequence[Mapping[str, Any]]) -> dict[str, list[dict[str, Any]]]:
-    """The flows under test of each row, as far as the scenarios tell them."""
+    """The flows under test of each row that a scenario describes."""
     found: dict[str, list[dict[str, Any]]] = {}
     for scenario in scenarios:
         for row in scenario["schemes"]:
@@ -159,7 +159,7 @@ def print_summary(
     for scheme in schemes:
         found = [_notes(results, scheme, metrics) for _, results in campaigns]
         for name, mine in zip(names, found, strict=True):
-            # What holds in all campaigns is said once.
+            # Statements about all campaigns appear once.
             notes += [
                 (scheme, note if all(note in other for other in found) else f" ({name}){note}")
                 for note in mine
@@ -202,7 +202,7 @@ def _table(
         *(column_of(metric) for metric in metrics),
         Column(_STATUS, "left", rank=_STATUS_RANK),
     )
-    # What is skipped everywhere has no row: a note says why.
+    # Schemes that are skipped everywhere have no row: a note says why.
     shown = [scheme for scheme in schemes if any(_line(results, scheme) for _, results in campaigns)]
     lines = [_line(results, scheme) for scheme in shown for _, results in campaigns]
     columns = [beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
@@ -237,7 +237,7 @@ def name_cells(called: RowNames, label: str) -> list[str]:
 
 
 def _print_shared(console: Console, called: RowNames) -> None:
-    """What all rows share, once above their table."""
+    """The values that all rows share, once above their table."""
     if called.sentence:
         for text in fold(called.sentence, width(console.file)):
             console.print(text, soft_wrap=True)
@@ -321,7 +321,7 @@ def _line(results: Mapping[str, Any], scheme: str) -> dict[str, Any] | None:
 def _runs(results: Mapping[str, Any], scheme: str, line: Mapping[str, Any] | None) -> Text:
     """`2 ok`, `2, 1 degraded`, `1 of 2, 1 invalid`."""
     if line is None:
-        # A scheme that nobody asked for in this campaign was not skipped.
+        # A scheme that this campaign did not ask for was not skipped.
         skipped = any(one["scheme"] == scheme for one in results["skipped"])
         return Text("skipped" if skipped else "-")
     degraded = {

@@ -1,7 +1,7 @@
 """Tables that fit the terminal they are in, and never cut a number or a name.
 
-A column has a short head and a rank. What does not fit is left out, the column of the highest rank first, and
-a line below the table says which and how to get them. Where the first column, usually a name, is what takes
+A column has a short head and a rank. Columns that do not fit are left out, the highest rank first, and a line
+below the table names them and says how to get them. Where the first column, usually a name, is what takes
 the room, it stands on a line of its own and the other columns below it; a last column of sentences is folded
 between words. Columns are aligned in all rows.
 """

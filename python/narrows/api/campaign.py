@@ -1,4 +1,4 @@
-"""A campaign to compute with: what `narrows.load` and `narrows.run` give."""
+"""A campaign to compute with, as `narrows.load` and `narrows.run` return it."""
 
 from __future__ import annotations
 
@@ -338,7 +338,7 @@ class Campaign:
 
 
 class _RunOf(Run):
-    """A run of an opened campaign, whose results tell its numbers."""
+    """A run of an opened campaign, with its numbers from the results."""
 
     def __init__(self, campaign: Campaign, path: Path, entry: Mapping[str, Any]) -> None:
         super().__init__(path, entry)

@@ -18,7 +18,7 @@ def _folder(place: Place) -> Path:
 
 
 class Comparison:
-    """What campaigns, or the schemes of one, show about each other; prints as `narrows compare` does."""
+    """A comparison of campaigns, or of the schemes of one; prints as `narrows compare` does."""
 
     def __init__(self, document: dict[str, Any]) -> None:
         #: The whole of it, as `narrows compare --json` prints it.

@@ -66,7 +66,7 @@ def query(
     scheme`
 
     The views are `results`, `packets`, `states`, `queues` and the other files of records; columns and units
-    are those of the files. What can't be read costs a warning with one sentence and is left out. With
+    are those of the files. Unreadable folders cost a warning with one sentence and is left out. With
     `unrestricted` the query may do everything that DuckDB can with your rights: write files, read others,
     attach databases, load extensions. Raises `UsageError` for a query that is wrong, `DataError` if a folder
     is not there or nothing in it has what the query names.
@@ -91,7 +91,7 @@ def ask(
     *,
     unrestricted: bool = False,
 ) -> pyarrow.Table:
-    """The same as an Arrow table; `say` is told what is left out, and `execute` runs the query."""
+    """The same as an Arrow table; `say` receives a sentence per omission, `execute` runs the query."""
     return _Database(list(places), say, unrestricted).ask(sql, execute or answer_of)
 
 
@@ -124,7 +124,7 @@ class _Database:
 
     def __post_init__(self) -> None:
         for one in gather(self.places):
-            # Damaged records are told where a query would read them.
+            # Damaged records are reported where a query would read them.
             if one.note and (one.busy or one.folder is None):
                 self.say(one.note)
             if one.folder is not None:

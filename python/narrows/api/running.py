@@ -28,7 +28,7 @@ def run(
     report: bool = False,
     progress: bool = True,
 ) -> Campaign:
-    """Runs a scenario, or what is missing of it, and gives the campaign.
+    """Runs a scenario, or the missing part of it, and returns the campaign.
 
     `scenario` is a file, the name of a shipped scenario, the text of one, or the same as a dictionary. The
     other arguments are those of `narrows run`: the folder of the results (a new one below `results/` if it is

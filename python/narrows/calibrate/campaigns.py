@@ -57,7 +57,7 @@ def _facts(scenario: dict[str, Any], document: dict[str, Any]) -> dict[str, str]
 
 
 def _metadata(document: dict[str, Any]) -> dict[str, Any]:
-    """What Pantheon noted of a test that was imported: plans, where the logs have what came of them."""
+    """Pantheon's metadata of an imported test: the plan, where the logs have the outcome."""
     try:
         written = json.loads(document["scenario"].get("written") or "")
     except ValueError:

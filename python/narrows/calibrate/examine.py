@@ -1,5 +1,5 @@
-"""The examination of a path that was found: how it does on fresh seeds, what each scheme gives on a path that
-was fitted without it, whether any path explains it, and at which rate it would fit.
+"""The examination of a fitted path: its error on fresh seeds, the error of each scheme on a path fitted
+without it, whether any path explains it, and the rate at which it would fit.
 
 Schemes of a table mostly ran one after the other, and a path that carried more or less while one of them ran
 is no other path. A rate of its own for each scheme tells how much of the error that would explain. It is no
@@ -66,8 +66,8 @@ class OwnRate:
 
 
 class Examination:
-    """Of what a search has found. `seed` gives the seeds of a purpose, and `check` simulates outside of the
-    budget of the search."""
+    """Examines the result of a search. `seed` returns the seeds of a purpose, and `check` simulates outside
+    the budget of the search."""
 
     def __init__(
         self,

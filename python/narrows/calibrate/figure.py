@@ -53,7 +53,7 @@ def write(pairs: Sequence[Pair], folder: Path, title: str) -> list[Path]:
 
 
 def numbers(pairs: Sequence[Pair]) -> Numbers:
-    """What the figure shows."""
+    """The points of the figure."""
     return {
         "scheme": [one.scheme for one in pairs],
         "measured_delay_p95_ms": [one.measured[0] for one in pairs],
@@ -64,7 +64,7 @@ def numbers(pairs: Sequence[Pair]) -> Numbers:
 
 
 def figure(pairs: Sequence[Pair], options: Options) -> Figure:
-    """Hollow marks are what was measured, full ones what the path gives."""
+    """Hollow marks are measurements, full ones results of the path."""
     named = _drawn(pairs, options, numbered=False) if len(pairs) <= _MOST_NAMES else None
     return named or _drawn(pairs, options, numbered=True) or new_figure(options, _HEIGHT_MM)
 

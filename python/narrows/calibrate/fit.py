@@ -92,7 +92,7 @@ class Trial:
 
 @dataclass
 class Fit:
-    """What a calibration has found."""
+    """The result of a calibration."""
 
     path: Path
     fresh: Evaluation

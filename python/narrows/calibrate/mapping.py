@@ -1,4 +1,4 @@
-"""What the names of a table are here: which scheme, and how many flows ran for how long.
+"""The meaning of the names in a table: their schemes, the number of flows and the duration.
 
     schemes:
       TCP BBR: bbr1
@@ -7,7 +7,7 @@
     flows: 3
     interval: 10 s
     duration: 30 s
-    loss: loss_ratio             # which of our metrics its losses are
+    loss: loss_ratio             # the metric of its losses
     columns: {delay: "latency 95 (ms)"}
 
 The `lab.yaml` of a laboratory is a map too: its schemes are taken.
@@ -109,7 +109,7 @@ def checked_flows(text: str, what: str) -> int:
 
 
 def checked_metric(quantity: str, text: str, what: str) -> str:
-    """The name of a metric that may stand for a quantity. Raises `DataError`."""
+    """The name of a metric that may represent a quantity. Raises `DataError`."""
     if text not in METRICS[quantity]:
         raise DataError(f'{what}: "{shorten(text)}" must be {any_of(METRICS[quantity])}')
     return text
@@ -154,9 +154,9 @@ def _quoted(text: str) -> str:
 def entries_of(table: Table, chosen: Mapping[str, str | None]) -> tuple[dict[str, str], dict[str, str]]:
     """The schemes of a table as scenarios write them, and why others are left out.
 
-    A name is what the map says, or a scheme of ours by its name or label (`copa profile=pantheon`). Raises
-    `DataError` for a name that is neither, a map with names that the table has not, a scheme that can't be
-    simulated, and a table of which nothing is left.
+    A name has an entry in the map, or is the name or label of a native scheme (`copa profile=pantheon`).
+    Raises `DataError` for a name that has neither, a map with names that the table lacks, a scheme that
+    cannot be simulated, and a table without any scheme left.
     """
     from narrows.scenario.registry import load
 
@@ -210,7 +210,7 @@ def _base(name: str) -> str:
 
 
 def _of_label(name: str) -> str | None:
-    """A label of ours as scenarios write it; None if it is none."""
+    """A label as scenarios write it; `None` if the text is not a label."""
     first, *settings = name.split(" ")
     parts = [one.partition("=") for one in settings]
     if not all(middle and key and value for key, middle, value in parts):
@@ -226,7 +226,7 @@ def _of_label(name: str) -> str | None:
 
 def _why_not(name: str, entry: str) -> str | None:
     """Why a scheme can't be simulated here: its model is missing, it is a kernel's, it is a program. Raises
-    `DataError` for what is no scheme at all."""
+    `DataError` for text that names no scheme."""
     from narrows.campaign.plan import make_plan
     from narrows.errors import ScenarioError, UnavailableError
     from narrows.scenario.loading import load_text

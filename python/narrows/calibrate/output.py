@@ -1,10 +1,10 @@
-"""What a calibration leaves in its folder.
+"""The files of a calibration.
 
 scenario.yaml       the path with the schemes of the table; narrows run scenario.yaml
 errors.csv          ours and theirs of every scheme
 results.json        everything (narrows/calibration/1)
 points.svg, .png    measured and reproduced points, with their numbers in points.csv
-evaluations.jsonl   what was simulated
+evaluations.jsonl   the simulations
 calibration.json    what the folder is a calibration of
 """
 
@@ -137,7 +137,7 @@ def _path(path: Path) -> dict[str, Any]:
 
 
 def write(report: Report, folder: File) -> dict[str, Any]:
-    """Writes all files; gives results.json."""
+    """Writes all files; returns the content of results.json."""
     found = document(report)
     errors = found["errors"]
     head = [
@@ -259,13 +259,13 @@ def answer(found: Mapping[str, Any]) -> list[str]:
 
 
 def _own_rates(found: Mapping[str, Any]) -> list[str]:
-    """How much of the error a rate of its own for each scheme would explain."""
+    """The part of the error that a separate rate for each scheme would explain."""
     error = found["errors"]["own_rates"]
     if error is None:
         return []
     factors = {one["name"]: one["own_rate_factor"] for one in found["schemes"] if one["own_rate_factor"]}
     away = sorted((factor, name) for name, factor in factors.items() if abs(factor - 1) > _OWN_RATE)
-    # At the end of the range nothing is told but that the rate is not what differs.
+    # The end of the range only shows that the rate is not the difference.
     listed = ", ".join(f"{name} {factor:g}" for factor, name in away if factor not in (RATES[0], RATES[-1]))
     return [
         f"if the path had carried more or less while each scheme ran: {_percent(error)}"

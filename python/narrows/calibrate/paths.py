@@ -1,4 +1,4 @@
-"""Parameters of a path: their ranges, the values to begin with, and the scenario that they make.
+"""Parameters of a path: ranges, initial values, and the scenario that they make.
 
 The path is Pantheon's (Yan et al., USENIX ATC 2018, section 4): a drop-tail queue before a link of constant
 rate, or one that serves packets as a Poisson process; then random loss and a delay, which is the same both
@@ -189,7 +189,7 @@ class Path:
 
 @dataclass(frozen=True)
 class Workload:
-    """What runs on the path: schemes as scenarios write them, flows, and how long."""
+    """The workload of the path: schemes as scenarios write them, flows, and the duration."""
 
     schemes: tuple[str, ...]
     flows: int = 1

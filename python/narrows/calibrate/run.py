@@ -29,7 +29,7 @@ INPUT_FORMAT = "narrows/calibration-input/1"
 
 @dataclass(frozen=True)
 class Asked:
-    """What was asked for."""
+    """The request for a calibration."""
 
     source: Path
     map: Map
@@ -54,8 +54,8 @@ def merged(path: Path | None, written: Mapping[str, str | None], others: Map) ->
 
 
 def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object]) -> dict[str, Any]:
-    """Calibrates, or completes what was interrupted; gives results.json. `watch` hears what is being done and
-    the share of the budget that is used."""
+    """Calibrates, or completes an interrupted calibration; returns the content of results.json. `watch`
+    receives the current step and the share of the budget that is used."""
     _need_scipy()
     table = read(asked.source, asked.map.columns)
     entries, left = entries_of(table, asked.map.schemes)
@@ -78,7 +78,7 @@ def calibrate(asked: Asked, folder: Path, watch: Callable[[str, float], object])
 
 @dataclass(frozen=True)
 class Known:
-    """What is known before the fit."""
+    """The facts before the fit."""
 
     table: Table
     entries: dict[str, str]

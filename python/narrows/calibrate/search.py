@@ -1,4 +1,4 @@
-"""Which path to simulate next.
+"""The choice of the path to simulate next.
 
 Some paths of a Latin hypercube are simulated first. Then, again and again, Gaussian processes learn from all
 results so far, and a few paths are chosen: the one at which the expected results come nearest to the table,
@@ -154,7 +154,7 @@ class Search:
         return surrogate
 
     def expected(self, space: Space, paths: Sequence[Path]) -> Floats:
-        """What the processes expect on some paths (paths x targets)."""
+        """The expectation of the processes on some paths (paths x targets)."""
         return self.surrogate(space).means(np.array([space.shares(path) for path in paths]))
 
     def best(self, space: Space, chosen: NDArray[np.bool_] | None = None) -> Path:

@@ -1,4 +1,4 @@
-"""What schemes give on paths: simulated in memory on several threads, and kept on disk.
+"""Results of schemes on paths: simulated in memory on several threads, and kept on disk.
 
     evaluations.jsonl    a line for each evaluation, written when it is finished: the path, what was
                          simulated, and the values of every scheme, flow and run
@@ -113,8 +113,8 @@ class Simulator:
             )
 
     def evaluate(self, wanted: Sequence[Wanted]) -> list[Evaluation]:
-        """The results of some evaluations; what is not known is simulated, one cell on each thread. Raises
-        `DataError` where a scheme can't be simulated."""
+        """The results of some evaluations; unknown ones are simulated, one cell on each thread. Raises
+        `DataError` where a scheme cannot be simulated."""
         keys, cells, missing = [], [], []
         for one in wanted:
             text = self._text(one)

@@ -1,6 +1,6 @@
-"""Gaussian processes: what each scheme gives on paths that have not been simulated.
+"""Gaussian processes: predictions for each scheme on paths that have not been simulated.
 
-Each target (a value of one scheme) has a process of its own over the parameters on their axes: a linear trend
+Each target (a value of one scheme) has a separate process over the parameters on their axes: a linear trend
 and a Matérn-5/2 kernel with a length for each axis, whose lengths, height and noise have the largest
 likelihood (Rasmussen and Williams, Gaussian Processes for Machine Learning, 2006, chapters 2 and 5).
 Modelling values and not the objective has two advantages: it is easier to learn, and the objective of any
@@ -151,7 +151,7 @@ class Surrogate:
             self.settings[at], self.known[at] = process.settings, process
 
     def means(self, points: Floats) -> Floats:
-        """What is expected at points (points x targets)."""
+        """The expectation at points (points x targets)."""
         found = np.full((len(points), len(self.known)), np.nan)
         for at, process in enumerate(self.known):
             if process is not None:

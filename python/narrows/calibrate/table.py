@@ -1,4 +1,4 @@
-"""Measured values: who (scheme, run, flow) had which throughput, 95th percentile of delay, and loss.
+"""Measured values: throughput, 95th percentile of delay, and loss by scheme, run and flow.
 
 A table is a CSV file with a line for each flow of each run, `all` being all flows together. Headings name
 the quantity and the unit (`throughput_mbps`, `p95 delay (ms)`, `loss [%]`); those of our results.csv are
@@ -68,7 +68,7 @@ class Table:
     metrics: dict[str, str] = field(default_factory=dict)
     #: Things about the runs that a campaign knows: keys `flows`, `interval`, `duration`, in words.
     facts: dict[str, str] = field(default_factory=dict)
-    #: What was read otherwise than it is written.
+    #: Remarks on values that are not read literally.
     notes: tuple[str, ...] = ()
 
     @property
@@ -83,8 +83,8 @@ class Table:
 
 
 def read(path: Path, columns: Mapping[str, str] | None = None) -> Table:
-    """The table of a CSV file or of the folder of a campaign; `columns` names headings that can't be told.
-    Raises `DataError` in one sentence with the place."""
+    """The table of a CSV file or of the folder of a campaign; `columns` names headings that are not
+    recognised. Raises `DataError` in one sentence with the place."""
     if path.is_dir():
         from narrows.calibrate.campaigns import read_campaign
 

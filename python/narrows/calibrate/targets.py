@@ -1,7 +1,7 @@
-"""How far the results on a path are from a table.
+"""The distance between the results on a path and a table.
 
 Every scheme has a throughput, a 95th percentile of delay and a loss; a target is the mean of one of them over
-the runs of the table. The error that is told is that of Pantheon: the mean over schemes and both of
+the runs of the table. The reported error is that of Pantheon: the mean over schemes and both of
 throughput and delay of |ours / theirs - 1|. The search goes by more: by differences of logarithms, each in
 units of its own noise together with the common misfit of its quantity, with losses besides, and large
 differences counting less than their squares. So a table that a path can reproduce exactly is met as exactly
@@ -75,7 +75,7 @@ class Targets:
 
     def of_runs(self, one: Target) -> list[float]:
         """The scaled values of the runs of the table."""
-        # A run that all but failed would be all that the mean of logarithms tells of.
+        # A run that all but failed would dominate the mean of logarithms.
         least = 0.0 if one.quantity == LOSS else 0.05 * one.value
         return [self.scaled(one.quantity, max(value, least)) for value in one.runs]
 
@@ -136,8 +136,8 @@ class Targets:
 
 @dataclass(frozen=True)
 class Floor:
-    """What chance alone makes of the table: one run against the mean of the others, and the error that means
-    of all its runs are expected to have by it."""
+    """The noise of the table: the error of one run against the mean of the others, and the expected error of
+    means over all its runs."""
 
     single: float
     mean: float
@@ -203,7 +203,7 @@ def floor_of(targets: Targets) -> Floor | None:
 
 @dataclass(frozen=True)
 class Objective:
-    """What is made small: the mean over targets of sqrt(1 + (difference / scale)^2) - 1."""
+    """The objective: the mean over targets of sqrt(1 + (difference / scale)^2) - 1."""
 
     targets: Targets
     #: The common misfit of each quantity.
@@ -245,7 +245,7 @@ class Objective:
         if chosen is not None:
             weights = weights * chosen
         away = np.atleast_2d(rows) - targets.theirs
-        # Of throughput and delay what is told is the ratio: too much counts more than too little.
+        # For throughput and delay the ratio is reported: too much counts more than too little.
         ratios = np.array([one.quantity != LOSS for one in targets.all])
         away = np.where(ratios, np.expm1(np.minimum(away, 3.0)), away)
         scaled = away / np.sqrt(self.noise**2 + (_INNER * common) ** 2)

@@ -87,10 +87,10 @@ def _header(path: Path, head: bytes) -> tuple[int, bool]:
 
 
 def lightened(original: Program) -> Program:
-    """A program without symbols and tables for debuggers, which are most of a fresh build; kept in our own
-    cache folder.
+    """A program without symbols and tables for debuggers, which are most of a fresh build; kept in the
+    cache folder of Narrows.
 
-    Where no program `strip` is, or others may write into that folder, the program itself.
+    The program itself, if `strip` does not exist or others may write into that folder.
     """
     strip = shutil.which("strip") or shutil.which("llvm-strip")
     if strip is None:
@@ -123,7 +123,7 @@ def lightened(original: Program) -> Program:
 
 
 def _is_private(folder: Path) -> bool:
-    """True if nobody but root and we may write into a folder here: what `private_script` asks there."""
+    """True if only root and this user may write into a local folder, as `private_script` checks remotely."""
     folder = folder.resolve()
     for place in (folder, *folder.parents):
         facts = place.stat()

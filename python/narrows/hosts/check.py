@@ -25,7 +25,7 @@ OK, NOTE, NO = "ok", "note", "no"
 #: A tunnel adds its own header to packets of 1500 bytes, but video and TCP live with less: RFC 8200's
 #: minimum.
 _SMALL_MTU = 1280
-#: A clock that its own keeper trusts less than this is not worth a remark about one-way delays.
+#: A clock with a larger estimated error deserves a remark about one-way delays.
 _GOOD_CLOCK_NS = 10_000_000
 _GOOD_SOURCES = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 _RIGHTS = {ROOT: "root", SUDO: "root by sudo without a password"}
@@ -81,10 +81,10 @@ class Report:
 
 
 def check(host: str, options: CheckOptions, ssh: list[str], say: Callable[[str], None]) -> Report:
-    """Examines a host. `say` is told what is being done.
+    """Examines a host. `say` receives the current step.
 
-    What stands in the way of everything else (no login, another architecture) is a row too, so that a table
-    of several hosts is complete.
+    An obstacle to all further checks (no login, another architecture) is a row too, so that a table of
+    several hosts is complete.
     """
     report = Report(host)
     if options.agent is not None:
@@ -331,7 +331,7 @@ def _way(
     }
     rows = [_addresses(path), *(_port(one) for one in path.ports), _verdict(report.host, path)]
     if path.rtt_ns is not None and path.offset_ns is not None:
-        # Half of the round trip, because nothing tells how it is divided.
+        # Half of the round trip, because its division between the directions is unknown.
         bound = path.rtt_ns // 2
         rows.append(Row("round trip", OK, "", f"{_duration(path.rtt_ns)} at least"))
         ahead = "ahead of" if path.offset_ns >= 0 else "behind"

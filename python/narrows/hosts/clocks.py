@@ -1,7 +1,7 @@
-"""Facts of two hosts about their own clocks, beside the tunnel's measurement of how they relate.
+"""Facts of two hosts about their clocks, beside the tunnel's measurement of their offset.
 
-Each host's agent prints who keeps its clock (chrony, systemd-timesyncd, whatever else tells the kernel), how
-well by that program's own account, and how the kernel's clock relates to the oscillator. Where both clocks
+Each host's agent prints which program disciplines its clock (chrony, systemd-timesyncd or another), the error
+that the program estimates, and how the kernel's clock relates to the oscillator. Where both clocks
 are kept, that says how far apart the oscillators are, by which the tunnel's answer can be checked.
 """
 
@@ -40,7 +40,7 @@ def against(measured: dict[str, Any]) -> str | None:
 
 
 def keeper(clock: dict[str, Any]) -> str:
-    """Who keeps a clock, in words."""
+    """The program that disciplines a clock, in words."""
     found = clock.get("keeper")
     if not clock.get("synchronized"):
         idle = f" ({found['program']} runs and has no source)" if found else ""

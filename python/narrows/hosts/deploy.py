@@ -2,8 +2,8 @@
 its hash.
 
 Beside it goes the program that loads congestion controls into the kernel, where there is one here. Nothing
-else is installed. Copies are verified each time before they are used, and lie where nobody but root and the
-user may write, so that what was verified is what runs.
+else is installed. Copies are verified each time before they are used, and lie where only root and the user
+may write, so that the verified program is the one that runs.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class _Hello:
 
 
 def deploy(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Deployment:
-    """Brings the agent to the other end of a connection, unless it is there already, and the loader of
-    programs for the kernel beside it."""
+    """Copies the agent to the other end of a connection, unless it has it already, with the loader of
+    programs for the kernel."""
     hello = _hello(ssh, home)
     if agent is None:
         own = agent_binary.examine(find_agent())
@@ -84,7 +84,7 @@ def deploy(ssh: Ssh, agent: Path | None = None, home: str | None = None) -> Depl
 
 
 def clean(ssh: Ssh, folder: str | None = None) -> tuple[str, int]:
-    """Removes all copies of agents there; gives their folder and how many there were."""
+    """Removes all copies of agents there; returns their folder and their number."""
     hello = _hello(ssh, folder)
     _private(ssh, hello.folder, make=False)
     before = "sudo -n " if hello.sudo and not hello.root else ""
@@ -136,7 +136,7 @@ def _private(ssh: Ssh, folder: str, make: bool = True) -> str:
 
 
 def _bring(ssh: Ssh, program: Program, folder: str, name: str) -> bool:
-    """Copies a program into a folder there, unless it is there whole; tells whether it was copied."""
+    """Copies a program into a folder there, unless it has a whole copy; returns whether it copied."""
     if _last_line(ssh.run(seek_script(folder, name)).stdout) == program.sha256:
         return False
     try:
@@ -176,7 +176,7 @@ def _last_line(said: bytes) -> str:
 def named_folder(text: str | None) -> str | None:
     """The argument of `--remote-folder`: absolute, or from the home folder there, with or without `~/`.
 
-    It must be a folder of its own, which goes when it is cleaned.
+    It must be a dedicated folder, which is removed by cleaning.
     """
     if text is None:
         return None

@@ -344,7 +344,7 @@ def _largest(
         sizes = _between(below, above)
         to_end.prober.forget()
         refused = from_end.prober.send(from_index, to, sizes, copies=2, gap_us=2000, answer=False)
-        # What our own interface refuses need not be waited for.
+        # Sizes that the local interface refuses need no waiting.
         above = min([above, *refused])
         largest_sent = max((size for size in sizes if size not in refused), default=0)
 
@@ -352,7 +352,7 @@ def _largest(
             to_end.prober.update()
             return to_end.prober.at(to_index).largest >= largest
 
-        # What is too large never comes; what is not comes about as fast as the small ones.
+        # Packets that are too large never arrive; others arrive about as fast as small ones.
         _wait(arrived, 0.25 + 3 * rtt_ns / 1e9)
         found = to_end.prober.at(to_index).largest
         above = min([above, *(size for size in sizes if size > found)])

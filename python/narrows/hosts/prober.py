@@ -127,7 +127,7 @@ class Prober:
         gap_us: int = 1000,
         answer: bool = True,
     ) -> dict[int, str]:
-        """Sends datagrams; gives the sizes that our own side refused, and why."""
+        """Sends datagrams; returns the sizes that the local side refused, and why."""
         sent = self._command(
             schema.SENT,
             do="send",

@@ -56,7 +56,7 @@ class RemoteOptions:
 
 @dataclass(frozen=True)
 class Rendezvous:
-    """Who waits for whom, and where."""
+    """The listening side, and its address."""
 
     #: `here` or `there`.
     listener: str
@@ -135,7 +135,7 @@ class RemoteHost:
 
     @property
     def alive(self) -> bool:
-        """True if the connection stands, as far as is known."""
+        """True if the connection is up, as far as this side knows."""
         return self._deployment is not None and self.connection.is_open
 
     @property
@@ -215,7 +215,7 @@ class RemoteHost:
         return f"{self.runs}/{self._token}-{name}-{secrets.token_hex(4)}"
 
     def remove(self, folder: str) -> None:
-        """Removes a folder of ours there."""
+        """Removes one of our folders there."""
         self.connection.run(f"{self._sudo}rm -rf {deploy.quoted(folder)}")
 
     def _remove_all(self) -> None:
@@ -255,13 +255,13 @@ class RemoteHost:
         )
 
     def rendezvous(self) -> Rendezvous:
-        """Who waits for whom; raises `UnavailableError` if nothing passes."""
+        """The listening side; raises `UnavailableError` if nothing passes."""
         assert self.path is not None
         return rendezvous_of(self.path, self.name, self.settings)
 
     @property
     def rtt_ns(self) -> int:
-        """The smallest round-trip time that was seen, as far as it is known."""
+        """The smallest round-trip time so far; `None` before the first."""
         return (self.path.rtt_ns if self.path is not None else None) or 0
 
     def clock_offset(self) -> path_probe.ClockOffset:
@@ -327,7 +327,7 @@ class RemoteHost:
             self.say(f"{location.name}: {change} for the time of the campaign")
 
     def _put_back(self, name: str, override: sysctls.SysctlOverride) -> None:
-        """Lets settings go, and tells what could not be put back."""
+        """Releases settings, and reports those that could not be restored."""
         override.__exit__(None, None, None)
         for change in override.not_restored:
             self.say(
@@ -349,7 +349,7 @@ def _qdiscs(location: Location) -> list[str] | None:
 
 
 def rendezvous_of(path: path_probe.PathFacts, name: str, settings: dict[str, Any]) -> Rendezvous:
-    """Who waits for whom, by what passes and what is wished."""
+    """The listening side, by reachability and preference."""
     able: dict[str, Sequence[int]] = {REMOTE: path.they_may_listen, LOCAL: path.we_may_listen}
     wanted = settings["listener"]
     asked = (REMOTE, LOCAL) if wanted == AUTO else (wanted,)

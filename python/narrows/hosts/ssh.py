@@ -28,7 +28,7 @@ from narrows.errors import UnavailableError, UsageError
 CONNECTION_FAILED = 255
 #: Until a host answers that may have to wake up a modem first.
 _CONNECT_S = 20
-#: Until the login is done; somebody may have to type a password.
+#: Until the login is done; the user may have to type a password.
 _LOGIN_S = 45.0
 _TYPING_S = 300.0
 #: Until a program that was started says its first word.
@@ -45,7 +45,7 @@ _ALWAYS = (
     # A host that has vanished is noticed within a quarter of a minute.
     "ServerAliveInterval=5",
     "ServerAliveCountMax=3",
-    # What a configuration may want of a login by hand is in the way here.
+    # Settings for interactive logins are in the way here.
     "ClearAllForwardings=yes",
     "ForwardAgent=no",
     "ForwardX11=no",
@@ -100,7 +100,7 @@ class Ssh:
 
     @property
     def is_open(self) -> bool:
-        """True if the connection stands, as far as ssh knows."""
+        """True if the connection is up, as far as ssh knows."""
         return self._master is not None and self._master.poll() is None
 
     # -- using it ----------------------------------------------------------------------------------
@@ -108,7 +108,7 @@ class Ssh:
     def run(
         self, script: str, *, given: IO[bytes] | None = None, seconds: float = 60
     ) -> subprocess.CompletedProcess[bytes]:
-        """Runs a line of POSIX shell there to its end; gives what it prints after the login's greeting."""
+        """Runs a line of POSIX shell there to its end; returns its output after the login's greeting."""
         try:
             done = subprocess.run(
                 self._session(f"echo {BEGIN}; sh -c {shlex.quote(script)}"),
@@ -264,7 +264,7 @@ class Ssh:
 
 
 def _place_for_socket() -> Path:
-    """A name that nobody can guess, short enough for a socket. ssh removes the socket when it ends, so that
+    """An unguessable name, short enough for a socket. ssh removes the socket when it ends, so that
     nothing is left also when this process is killed."""
     for parent in (os.environ.get("XDG_RUNTIME_DIR"), tempfile.gettempdir(), "/tmp"):
         if parent and len(parent) <= _MOST_PATH - 25 and os.access(parent, os.W_OK | os.X_OK):

@@ -42,7 +42,7 @@ def prefix_of(path: Path) -> Path | None:
 
 
 def tensors(prefix: Path) -> dict[str, Array]:
-    """All tensors of single precision; raises `DataError` for what is no checkpoint."""
+    """All tensors of single precision; raises `DataError` for files that are not checkpoints."""
     index = _read(prefix.with_name(prefix.name + ".index"))
     shards = 0
     entries: list[tuple[str, dict[int, list[int | bytes]]]] = []

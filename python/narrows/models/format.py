@@ -47,7 +47,7 @@ class Summary:
 
 
 def write(kind: str, arrays: Mapping[str, Array], notes: Mapping[str, str]) -> bytes:
-    """The content of a model file. The same model gives the same bytes."""
+    """The content of a model file. Equal models have equal bytes."""
     from safetensors.numpy import save
 
     plain = {name: np.ascontiguousarray(values) for name, values in arrays.items()}

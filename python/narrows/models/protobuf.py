@@ -1,7 +1,7 @@
 """Protocol buffers as Remy writes its rule tables, binary and as text, without a compiler for them.
 
-A message becomes a dictionary from field numbers to lists of values. Which fields hold what is told by a
-`Shape`; fields that it does not name are skipped.
+A message becomes a dictionary from field numbers to lists of values. A `Shape` names the
+fields; others are skipped.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from narrows.errors import DataError
 
 Message = dict[int, list[Any]]
 
-#: Trees of more levels were not made by anybody.
+#: Deeper trees do not exist.
 MOST_LEVELS = 60
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5

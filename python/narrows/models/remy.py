@@ -42,7 +42,7 @@ SHAPE = Shape(
     },
     signed={"window_increment": _INCREMENT},
 )
-# In the binary form the domain of a leaf has a number of its own.
+# In the binary form the domain of a leaf has a separate number.
 _BINARY = Shape({**SHAPE.messages, "leaf domain": _LEAF_DOMAIN}, SHAPE.doubles, SHAPE.signed)
 
 

@@ -1,1 +1,1 @@
-"""Results of Pantheon: its data folders into campaigns of ours, and campaigns out into such folders."""
+"""Results of Pantheon: imports of its data folders, and exports of campaigns to such folders."""

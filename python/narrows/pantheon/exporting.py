@@ -1,6 +1,6 @@
-"""From a campaign of ours to a data folder as Pantheon leaves one, for whoever has tools for these.
+"""Exports a campaign as a data folder of Pantheon, for the tools that read these.
 
-Pantheon's own analysis wants a run of every scheme for each number from 1 on and a scheme of that name in
+Pantheon's analysis needs a run of every scheme for each number from 1 on and a scheme of that name in
 its configuration; both are the reader's business. A campaign that was imported becomes what it was made of:
 with its own metadata, offsets of clocks and logs as their clocks wrote them.
 """
@@ -31,7 +31,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+-]{0,79}")
 
 
 def export_campaign(folder: CampaignFolder, target: Path, say: Callable[[str], None]) -> int:
-    """Writes the logs of all finished runs; gives how many there were."""
+    """Writes the logs of all finished runs; returns their number."""
     cells = [entry for entry in folder.cells if entry["state"] == "finished"]
     if not cells:
         raise DataError(f"{folder.path}: the campaign has no finished run to export")

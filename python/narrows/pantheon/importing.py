@@ -1,4 +1,4 @@
-"""From a data folder of Pantheon to a campaign of ours, with everything that reads campaigns then at hand."""
+"""Imports a data folder of Pantheon as a campaign, which every command can then read."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _read_all(
 
 
 def _read(source: Source, run: Run, cell: str, target: Path, lenient: bool, raw: bool) -> str | None:
-    """Makes the record of one run; gives the reason why there is none."""
+    """Makes the record of one run; returns the reason if it cannot."""
     from narrows import _native
 
     if not run.data:

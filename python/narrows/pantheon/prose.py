@@ -18,7 +18,7 @@ _DIGITS = 12
 
 
 def question(source: Source) -> str:
-    """The question of the campaign, as far as the metadata tell one."""
+    """The question of the campaign, from the metadata."""
     if source.remote:
         ends = [str(source.metadata.get(key) or key.split("_")[0]) for key in ("local_desc", "remote_desc")]
         here, there = ends[::-1] if source.sender_is_remote else ends
@@ -52,6 +52,6 @@ def clocks(source: Source, run: Run) -> tuple[list[dict[str, str]], dict[str, in
         f"The clocks were corrected by one NTP reading per side (local {local / 1e6:+.3f} ms, remote"
         f" {remote / 1e6:+.3f} ms); how far off that was is not recorded, and drift is not corrected."
     )
-    # What is added to a clock is how far it is behind.
+    # The amount added to a clock is how far it is behind.
     ahead = local - remote if not source.sender_is_remote else remote - local
     return [{"code": "clock", "severity": "note", "text": text}], {"offset_ns": ahead, "error_ns": 0}

@@ -85,7 +85,7 @@ class Source:
 
     @property
     def flows(self) -> int:
-        """Flows of each run; 0 if nobody knows how many there should be."""
+        """Flows of each run; 0 if their intended number is unknown."""
         return _count(self.metadata.get("flows"), 0)
 
     @property
@@ -125,7 +125,7 @@ def read_source(path: Path, raw: Path | None = None, wanted: list[str] | None = 
 
 
 def _count(value: Any, otherwise: int) -> int:
-    """A number of flows or runs, as far as it is one."""
+    """A number of flows or runs; `None` if it is not one."""
     usable = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= MOST_FLOWS
     return int(value) if usable else otherwise
 

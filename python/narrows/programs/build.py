@@ -39,14 +39,14 @@ from narrows.scenario.programs.recipe import (
 FORMAT = "narrows/program-build/1"
 BUILT, THERE = "built", "there"
 
-#: What each kind needs, and where to get it.
+#: The tools that each kind needs, and their sources.
 _TOOLS = {
     CARGO: ("cargo", "install Rust (rustup, or Debian's package cargo)"),
     GO: ("go", "install Go (Debian's package golang, or golang-go of its backports)"),
     NPM: ("npm", "install it (Debian's package npm)"),
     DEBIAN: ("apt-get", "it comes with Debian and Ubuntu; install the program as your system does"),
 }
-#: What the tools say if a registry can't be reached.
+#: Words of the tools if a registry cannot be reached.
 _UNREACHABLE = re.compile(
     r"could ?n[o']t resolve|no such host|name resolution|network is unreachable|connection refused"
     r"|failed to connect|couldn't connect|timed? ?out|no route to host|max retries|failed to establish"
@@ -61,7 +61,7 @@ _LIMIT_S = 1800.0
 #: Beginning of the names of folders in which something is being built.
 _UNFINISHED = ".building-"
 
-#: Is told what the tools print, line by line.
+#: Receives the output of the tools, line by line.
 Tell = Callable[[str], None]
 
 
@@ -126,7 +126,7 @@ def build(program: Program, tell: Tell) -> Build:
 
 
 def in_words(one: Build) -> str:
-    """What was done, in a line."""
+    """The outcome, in a line."""
     if one.folder is None:
         verb = "installed" if one.state == BUILT else "is installed"
         packages = ", ".join(f"{name} {version}" for name, version in one.about["packages"].items())
@@ -171,7 +171,7 @@ def _move(place: Path, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _log(path: Path) -> Iterator[TextIO]:
-    """What the tools print, which is kept if they fail."""
+    """The output of the tools, which is kept if they fail."""
     with path.open("w", encoding="utf-8") as stream:
         yield stream
     path.unlink(missing_ok=True)
@@ -291,7 +291,7 @@ def _version_of(kind: str) -> str:
 
 
 def _packages(name: str, recipe: Recipe, tell: Tell) -> Build:
-    """Installs packages of Debian that are not there."""
+    """Installs missing Debian packages."""
     found = _installed(recipe.packages)
     missing = [one for one in recipe.packages if one not in found]
     state = THERE

@@ -1,4 +1,4 @@
-"""Wrappers of Pantheon before they run: the packages that they need, and their own set-up."""
+"""Prepares wrappers of Pantheon: the packages that they need, and their set-up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from narrows.scenario.programs import wrapper
 from narrows.scenario.programs.manifest import Program
 from narrows.text import shorten
 
-#: What a wrapper does once, and after each start of the machine.
+#: Steps of a wrapper that run once, and after each start of the machine.
 ONCE, AFTER_REBOOT = "setup", "setup_after_reboot"
 _PACKAGE = re.compile(r"[a-z0-9][a-z0-9.+:-]*$")
 

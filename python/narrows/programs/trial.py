@@ -34,7 +34,7 @@ OK, INVALID = "ok", "invalid"
 
 @dataclass(frozen=True)
 class Trial:
-    """What was seen of a program."""
+    """The observations of a program."""
 
     scheme: str
     #: `ok`, `degraded`, `invalid`, or `failed` if there was no run.
@@ -43,7 +43,7 @@ class Trial:
     reasons: tuple[str, ...]
     #: The program in the record of the run: its processes and its traffic.
     seen: dict[str, Any]
-    #: What it reports itself, by metric: in words, or why there is no value.
+    #: Its own reports, by metric: in words, or why there is no value.
     reported: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -80,7 +80,7 @@ def check(program: Program, variant: str, progress: Callable[[float], None]) -> 
 
 
 def _reported(record: Path) -> dict[str, str]:
-    """What the program of flow 1 reports, in words."""
+    """The reports of the program of flow 1, in words."""
     measured: dict[str, Any] = {"flows": [{"flow": "1", "metrics": {}}]}
     described = [*program_reports.add([(record, measured)]), *players.add([(record, measured)])]
     values, absent = measured["flows"][0]["metrics"], measured.get("absent", {}).get("1", {})
@@ -93,7 +93,7 @@ def _reported(record: Path) -> dict[str, str]:
 
 
 def in_words(trial: Trial) -> list[str]:
-    """What was seen, line by line."""
+    """The observations, line by line."""
     lines = [f"{trial.scheme}: {trial.verdict}", *(f"  {reason}" for reason in trial.reasons)]
     if not trial.seen:
         return lines

@@ -124,7 +124,7 @@ def _packets(example: Example, title: str, *, queue: bool) -> str:
 def _means(
     times_ns: NDArray[np.int64], megabits: NDArray[np.floating[Any]], example: Example
 ) -> tuple[list[float], NDArray[np.floating[Any]]]:
-    """Edges of bins (s) and mean rates in them (Mbit/s); what is on an edge belongs to the later bin."""
+    """Edges of bins (s) and mean rates in them (Mbit/s); a packet on an edge belongs to the later bin."""
     import numpy as np
 
     count = round(example.seconds * 1000 / example.bin_ms)

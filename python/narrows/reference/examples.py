@@ -1,4 +1,4 @@
-"""The example of each entry of the registries: how it is written, how it is tried, what is to be seen."""
+"""The example of each entry of the registries: its text, its experiment, and its picture."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Example:
     view: str = "delay"
 
 
-#: What the examples of a family have in common. Queues: flow 1 is thin and steady, flow 2 comes in two bursts
+#: Settings that the examples of a family share. Queues: flow 1 is thin and steady, flow 2 comes in two bursts
 #: of a second, together 16 Mbit/s into 10 Mbit/s.
 _COMMON: dict[str, dict[str, Any]] = {
     "queues": {

@@ -1,4 +1,4 @@
-"""The schemes that can be named in scenarios: what they are, how far they are verified, what is missing here.
+"""The schemes that scenarios can name: descriptions, verification, and what this machine lacks for them.
 
 `listing` lists them, `page` explains one, `header` reads the texts at the head of their sources, `status`
 the results of `python -m validation schemes`, `reference` writes the generated page of the documentation.

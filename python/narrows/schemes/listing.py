@@ -125,7 +125,7 @@ def describe_program(program: Program, variant: str, machine: Machine) -> Scheme
 
 
 def describe(entry: Entry, kind: str, machine: Machine) -> SchemeInfo:
-    """A scheme of ours, or a program of ours for the kernel."""
+    """A native scheme, or one of our programs for the kernel."""
     missing = machine.trouble
     planes: tuple[str, ...] = ("simulate",) if kind == NATIVE else ()
     if kind == BPF:

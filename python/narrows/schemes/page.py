@@ -137,7 +137,7 @@ def _row(param: Param, written: header.Row | None) -> Row:
 
 
 def kernel_name(name: str) -> str:
-    """The kernel's module with the rules of one of ours, if there is one anywhere."""
+    """The kernel's module with the rules of a native scheme, if one exists."""
     return KERNEL_PREFIX + _KERNEL_NAMES.get(name, name.removesuffix(_LINUX_RULES))
 
 

@@ -1,4 +1,4 @@
-"""What two samples of runs say about each other: how far they differ, within which interval, and how surely.
+"""The difference between two samples of runs: its size, its interval, and its significance.
 
 The estimate is that of Hodges and Lehmann ("Estimates of location based on rank tests", 1963), the interval
 that of inverting Wilcoxon's test, so that it excludes 0 exactly where the test of the same row alone rejects

@@ -1,4 +1,4 @@
-"""Many comparisons at once: which differences are shown, with one bound on the chance of any false claim.
+"""Many comparisons at once: the differences that are shown, with one bound on the chance of any false claim.
 
 A campaign of ten schemes and six metrics is sixty comparisons. Tested one by one at 5 %, three of them come
 out by chance alone. The test here is that of Westfall and Young ("Resampling-Based Multiple Testing", 1993),
@@ -83,18 +83,18 @@ def unpaired_p(base: Floats, other: Floats) -> Floats:
 
 
 def least_paired_p(pairs: int) -> float:
-    """The smallest p value that so many pairs of runs can give."""
+    """The smallest p value that so many pairs of runs can reach."""
     return min(1.0, 2.0 ** (1 - pairs))
 
 
 def least_unpaired_p(base: int, other: int) -> float:
-    """The smallest p value that so many runs on each side can give."""
+    """The smallest p value that so many runs on each side can reach."""
     return min(1.0, (2 if base == other else 1) / math.comb(base + other, other))
 
 
 def sign_exchanges(pairs: int) -> Floats:
     """The ways to exchange the sides within pairs, as factors 1 and -1 (shape `(ways, pairs)`), the actual
-    one first. Of two that differ in all signs one is there: they give the same absolute statistics."""
+    one first. Of two that differ in all signs only one is listed: their absolute statistics are equal."""
     if 2 ** max(pairs - 1, 0) <= MOST_EXCHANGES:
         flips = np.arange(2 ** max(pairs - 1, 0))[:, None] >> np.arange(pairs)[None, :] & 1
     else:
@@ -122,7 +122,7 @@ def group_exchanges(base: int, other: int) -> Floats:
 
 
 def _scaled(values: Floats, *, centred: bool = False) -> tuple[Floats, Bools]:
-    """Rows without units and with 0 where there is no value, and where there is one."""
+    """Rows without units, with 0 for missing values, and a mask of the values."""
     there = np.isfinite(values)
     known = np.where(there, values, 0.0)
     if centred:

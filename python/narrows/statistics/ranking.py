@@ -1,4 +1,4 @@
-"""Order among schemes, as far as the runs show one: ranks with ties, and the Pareto frontier."""
+"""The order of schemes that runs show: ranks with ties, and the Pareto frontier."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def on_frontier(points: Floats) -> Bools:
     """True for the points of which no other is at least as good in both coordinates and better in one.
 
     `points` has the shape `(..., m, 2)`, larger coordinates being better, and the answer `(..., m)`; a point
-    with NaN is not on the frontier and keeps nobody from it.
+    with NaN is not on the frontier and dominates no other.
     """
     mine, others = points[..., :, None, :], points[..., None, :, :]
     beaten = ((others >= mine).all(axis=-1) & (others > mine).any(axis=-1)).any(axis=-1)

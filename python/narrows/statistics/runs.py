@@ -150,8 +150,8 @@ def summarise(values: Sequence[float]) -> dict[str, Any]:
 def summarise_happened(times: Sequence[float], outcomes: Sequence[float]) -> dict[str, Any]:
     """Share of the runs in which something happened, and the median of the times that it took there.
 
-    There is no mean: of the other runs all that is known is that it would have taken longer than they
-    lasted, and a mean that leaves them out, or takes their length for it, says how long the runs were.
+    There is no mean: the other runs only show that it would have taken longer than they lasted, and a mean
+    that leaves them out, or counts their length, would measure the length of runs.
     """
     happened = sum(outcome > 0 for outcome in outcomes)
     return {
@@ -166,10 +166,10 @@ def summarise_happened(times: Sequence[float], outcomes: Sequence[float]) -> dic
 
 
 class Spread(NamedTuple):
-    """What is known of how far runs lie apart."""
+    """The spread of runs."""
 
     #: `interval`: of the median, at the level of 95 %. `range`: smallest and largest, of fewer runs.
-    #: `identical`: all runs gave the same. `unknown`: one run, or a summary that does not tell.
+    #: `identical`: all runs are equal. `unknown`: one run, or a summary without a spread.
     kind: Literal["interval", "range", "identical", "unknown"]
     low: float | None = None
     high: float | None = None

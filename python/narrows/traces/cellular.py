@@ -131,7 +131,7 @@ def other_users(model: Cellular, seed: int, steps: int) -> Integers:
     source = Source(seed, "cellular/users")
     length = steps * STEP_NS / NS_PER_S
     changes = np.zeros(steps + 1, dtype=np.int64)
-    # Those who are there at the start: Poisson, counted as arrivals of a unit-rate process up to the mean.
+    # Users that are present at the start: Poisson, counted as arrivals of a unit-rate process up to the mean.
     there, sum_of_gaps = 0, float(source.exponential(1)[0])
     while sum_of_gaps < model.users:
         there += 1

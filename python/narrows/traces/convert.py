@@ -9,13 +9,13 @@ from narrows.text import any_of, shorten
 from narrows.traces.formats import FORMATS, write
 from narrows.traces.trace import NS_PER_MS, AnyTrace, Delays, Opportunities, Rates, binned, opportunities
 
-#: Bins in which opportunities become rates, unless told otherwise.
+#: The default bins in which opportunities become rates.
 DEFAULT_BIN_NS = 100 * NS_PER_MS
 _BY_SUFFIX = {one.suffix: one.name for one in FORMATS.values() if one.writes and one.name != "pensieve"}
 
 
 def format_for(path: Path, wanted: str | None) -> str:
-    """The format to write: the one asked for, or the one that the name of the file stands for."""
+    """The format to write: the one asked for, or the one that the name of the file implies."""
     writable = [one.name for one in FORMATS.values() if one.writes]
     if wanted is None:
         if path.suffix in _BY_SUFFIX:

@@ -1,7 +1,7 @@
-"""Files of traces: what they look like, how they are read and written.
+"""Files of traces: recognising, reading and writing them.
 
 The content decides what a file is, never its name. `docs/guide/traces.md` defines each format. The core has
-a reader of its own for the two formats that scenarios take (mahimahi and CSV; Parquet is handed to it as
+a separate reader for the two formats that scenarios take (mahimahi and CSV; Parquet is handed to it as
 CSV); tests make sure that both accept the same files.
 """
 
@@ -131,7 +131,7 @@ def _text(content: bytes, path: Path) -> str:
 
 
 def _lines(content: bytes, path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers; the newline at the end of the file is no line of its own."""
+    """Lines with their numbers; the newline at the end of the file starts no further line."""
     lines = _text(content, path).split("\n")
     last = lines.pop()
     for number, line in enumerate(lines, 1):

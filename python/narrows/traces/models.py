@@ -8,7 +8,7 @@ from narrows.errors import UsageError
 from narrows.traces.numbers import Source
 from narrows.traces.trace import NS_PER_MS, NS_PER_S, OPPORTUNITY_BITS, Opportunities, Rates
 
-#: More would be a file that nobody wants by accident.
+#: A larger file would hardly be intended.
 MOST_OPPORTUNITIES = 50_000_000
 
 

@@ -1,4 +1,4 @@
-"""Random numbers that stay the same: the stream is pinned, and the laws are our own.
+"""Random numbers that stay the same: the stream is pinned, and the laws are implemented here.
 
 numpy promises the raw output of a bit generator for a given seed, but not the draws of its distributions
 (NEP 19). So only raw 64-bit words are taken, and turned into uniform, exponential and normal numbers here

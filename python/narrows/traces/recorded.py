@@ -1,4 +1,4 @@
-"""A trace out of what arrived while somebody kept a path full."""
+"""A trace from the packets that arrived while a path was kept full."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def binned(trace: Opportunities, bin_ns: int) -> Rates:
     """The mean rate in each bin; up to any bin's end the total is off by half a bit per second at most.
 
     An opportunity on the border of two bins belongs to the earlier one, so that the last line of a trace is
-    inside it. The last bin is shorter when the length is no multiple of the bin.
+    inside it. The last bin is shorter if the length is not a multiple of the bin.
     """
     end = trace.length_ns
     count = -(-end // bin_ns)
@@ -133,7 +133,7 @@ def binned(trace: Opportunities, bin_ns: int) -> Rates:
 def opportunities(trace: Rates) -> Opportunities:
     """An opportunity at the end of each millisecond in which another 1500 bytes could have been sent.
 
-    The remainder of one goes on to the next, so that the total is never off by more than one opportunity.
+    The remainder of one carries over to the next, so the total is never off by more than one opportunity.
     The last opportunity marks the end of a mahimahi trace, so one is added there if none falls there.
     """
     end_ms = -(-trace.end_ns // NS_PER_MS)
