@@ -105,6 +105,10 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	@$(BIN)/narrows programs --reference > build/reference/programs.md
 	$(BIN)/narrows schema --program | diff -u programs/program.schema.json - || { echo "run: make generated"; exit 1; }
 	@$(BIN)/narrows lab list --reference > build/reference/labs.md
+	@cp docs/guide/records.md build/records.md
+	@$(BIN)/python -c "from pathlib import Path; from narrows.documents.reference import write; \
+	    write(Path('build/reference/documents'), Path('build/records.md'))"
+	diff -u docs/guide/records.md build/records.md || { echo "run: make generated"; exit 1; }
 	$(BIN)/narrows schema --lab | diff -u labs/lab.schema.json - || { echo "run: make generated"; exit 1; }
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
 	$(BIN)/python .ci/licences
@@ -138,6 +142,8 @@ generated: build ## rewrite the JSON Schema, the scenario reference, the referen
 	$(BIN)/narrows schema --program > programs/program.schema.json
 	$(BIN)/narrows lab list --reference > docs/reference/labs.md
 	$(BIN)/narrows schema --lab > labs/lab.schema.json
+	$(BIN)/python -c "from pathlib import Path; from narrows.documents.reference import write; \
+	    write(Path('docs/reference/documents'), Path('docs/guide/records.md'))"
 	COLUMNS=80 $(BIN)/python -c "from narrows.cli.all_commands import app; app(['--help'], prog_name='narrows')" > build/help.txt
 	mv build/help.txt python/narrows/cli/help.txt
 

@@ -22,9 +22,11 @@ from click.testing import CliRunner, Result
 from narrows.campaign import results
 from narrows.campaign.columns import Columns
 from narrows.campaign.results import metric_list
-from narrows.campaign.results_file import FORMAT, to_file
 from narrows.cli.all_commands import app
+from narrows.documents.data import to_data
+from narrows.documents.results import FORMAT, Results, Skipped
 from narrows.errors import NarrowsError
+from results_kit import made_row
 
 #: Ten schemes.
 SCHEMES = ("cubic", "reno", "bbr1", "bbr3", "copa", "vegas", "westwood", "htcp", "illinois", "bic")
@@ -83,8 +85,7 @@ def campaign(
             run: dict[str, Any] = {"format": "narrows/run/1", "lateness": late}
             run |= {"verdict": verdict, "reasons": []}
             (folder / "cells" / str(cell["id"]) / "run.json").write_text(json.dumps(run))
-            row = {"scheme": scheme, "run": number, "flow": "all", "verdict": verdict, "cell": cell["id"]}
-            rows.append({**row, "metrics": dict(values), "absent": {}})
+            rows.append(made_row(scheme, dict(values), run=number, verdict=verdict, cell=str(cell["id"])))
     metrics = metric_list()
     listed = [{"scheme": name, "reason": why} for name, why in (skipped or {}).items()]
     resolved = {
@@ -117,17 +118,17 @@ def campaign(
         **(document or {}),
     }
     (folder / "campaign.json").write_text(json.dumps(content))
-    found = {
-        "format": FORMAT,
-        "scenario": "made-up",
-        "hash": content["hash"],
-        "metrics": metrics,
-        "rows": rows,
-    }
-    columns = Columns(content)
-    lines = results._summaries(list(schemes), cells, rows, metrics, columns)
-    found |= {"digests": {}, "summary": lines, "skipped": listed}
-    (folder / "results.json").write_text(json.dumps(to_file(found)))
+    made = Results(
+        format=FORMAT,
+        scenario="made-up",
+        hash=str(content["hash"]),
+        metrics=metrics,
+        rows=rows,
+        digests={},
+        summary=results._summaries(list(schemes), cells, rows, metrics, Columns(content)),
+        skipped=[Skipped(scheme=name, reason=why) for name, why in (skipped or {}).items()],
+    )
+    (folder / "results.json").write_text(json.dumps(to_data(made)))
     return folder
 
 

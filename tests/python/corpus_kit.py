@@ -34,6 +34,7 @@ import pytest
 import yaml
 
 from narrows.campaign import results
+from narrows.documents.results import Results
 from narrows.errors import NarrowsError
 
 CORPUS = Path(__file__).resolve().parent.parent / "imports"
@@ -76,7 +77,7 @@ class Case:
 class ImportedCase:
     """What a case became: its results and the records of its runs."""
 
-    results: dict[str, Any]
+    results: Results
     cells: list[Path] = field(default_factory=list)
     records: list[dict[str, Any]] = field(default_factory=list)
 
@@ -188,11 +189,9 @@ def _quantity(found: ImportedCase, line: Truth) -> Any:
             return _state(cell, int(line.flow), rest)
     scheme, run = record["cell"]["scheme"], record["cell"]["run"]
     row = next(
-        row
-        for row in found.results["rows"]
-        if (row["scheme"], row["run"], row["flow"]) == (scheme, run, line.flow)
+        row for row in found.results.rows if (row.scheme, row.run, row.flow) == (scheme, run, line.flow)
     )
-    return row["metrics"][line.quantity]
+    return row.metrics[line.quantity]
 
 
 def _state(cell: Path, flow: int, quantity: str) -> float | None:

@@ -7,42 +7,37 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 from narrows.campaign import results
 from narrows.cli import main
+from narrows.documents.results import Measured, MeasuredFlow
 from narrows.scenario import registry
+from results_kit import made_metric
 
 HERE = Path(__file__).resolve().parent
 
 METRICS = [
-    {
-        "name": "throughput_bps",
-        "label": "throughput",
-        "unit": "bit/s",
-        "show_unit": "Mbit/s",
-        "show_scale": 1e-6,
-    },
-    {"name": "loss_ratio", "label": "loss", "unit": "ratio", "show_unit": "%", "show_scale": 100.0},
+    made_metric("throughput_bps", label="throughput", unit="bit/s", show_unit="Mbit/s", show_scale=1e-6),
+    made_metric("loss_ratio", label="loss", unit="ratio", show_unit="%", show_scale=100.0),
 ]
 
 
-def measure_cell(path: Path) -> dict[str, Any]:
+def measure_cell(path: Path) -> Measured:
     """Numbers that follow from the cell alone."""
     cell = json.loads((path / "run.json").read_text())["cell"]
     throughput = 1e6 + cell["seed"] % 1000
     flows = [
-        {
-            "flow": str(flow["flow"]),
-            "scheme": flow["scheme"],
-            "metrics": {"throughput_bps": throughput, "loss_ratio": None},
-            **({"background": True} if flow.get("background") else {}),
-        }
+        MeasuredFlow(
+            flow=str(flow["flow"]),
+            scheme=flow["scheme"],
+            metrics={"throughput_bps": throughput, "loss_ratio": None},
+            background=bool(flow.get("background")),
+        )
         for flow in cell["flows"]
     ]
     total = {"throughput_bps": throughput * len(flows), "loss_ratio": 0.01}
-    flows.append({"flow": "all", "scheme": cell["scheme"], "metrics": total})
-    return {"flows": flows, "absent": {"1": {"loss_ratio": "made up"}}}
+    flows.append(MeasuredFlow(flow="all", scheme=cell["scheme"], metrics=total))
+    return Measured(flows=flows, absent={"1": {"loss_ratio": "made up"}})
 
 
 if __name__ == "__main__":

@@ -230,7 +230,7 @@ def merged(place: Path, *names: str, output: str = "both") -> dict[str, Any]:
 
 
 def numbers(folder: Path) -> set[tuple[str, int, int]]:
-    return {(row["scheme"], row["run"], row["seed"]) for row in results.read(folder)["rows"]}
+    return {(row.scheme, row.run, row.seed or 0) for row in results.read(folder).rows}
 
 
 def test_more_runs_and_schemes_of_one_seed(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ def test_more_runs_and_schemes_of_one_seed(tmp_path: Path) -> None:
     }
     assert document["hash"] == json.loads((whole / "campaign.json").read_text())["hash"]
     read, made = results.read(tmp_path / "both"), results.read(whole)
-    assert read["rows"] == made["rows"] and read["summary"] == made["summary"]
+    assert read.rows == made.rows and read.summary == made.summary
     assert [one["folder"] for one in document["merged"]] == ["a", "b"]
     done = narrows(
         "run",
@@ -287,8 +287,8 @@ def test_runs_of_other_seeds_get_numbers_of_their_own(tmp_path: Path) -> None:
     run = json.loads((tmp_path / "both" / "cells" / "reno-r3" / "run.json").read_text())
     assert (run["cell"]["id"], run["cell"]["run"], run["cell"]["seed"]) == ("reno-r3", 3, entry["seed"])
     assert document["scenario"]["resolved"]["runs"] == 4
-    old = {row["seed"]: row["metrics"] for row in results.read(tmp_path / "b")["rows"] if row["flow"] == 1}
-    new = {row["seed"]: row["metrics"] for row in results.read(tmp_path / "both")["rows"] if row["flow"] == 1}
+    old = {row.seed: row.metrics for row in results.read(tmp_path / "b").rows if row.flow == 1}
+    new = {row.seed: row.metrics for row in results.read(tmp_path / "both").rows if row.flow == 1}
     assert all(new[seed] == metrics for seed, metrics in old.items() if seed in new)
     assert narrows("report", tmp_path / "both", "--no-pdf").exit_code == 0
     # Merged ones can be merged again.

@@ -13,6 +13,7 @@ from compare_kit import Values, campaign, run_command
 from narrows.campaign.results import metric_list
 from narrows.comparison.document import Request, compare
 from narrows.comparison.equivalence import BEYOND, UNDECIDED, WITHIN, read_margins
+from narrows.documents.results import NO_RESULTS
 from narrows.errors import UsageError
 
 
@@ -81,7 +82,7 @@ def test_false_statements_are_as_rare_as_promised(tmp_path: Path, paired: bool) 
     from narrows.comparison.sides import Pairing, Run, Sample, Side
 
     chance = np.random.default_rng(20261127)
-    metrics = [one for one in metric_list() if one["name"] in ("throughput_bps", "goodput_bps")]
+    metrics = [one for one in metric_list() if one.name in ("throughput_bps", "goodput_bps")]
     margins = read_margins(["10 %"], metrics)
     runs_of_each = 8 if paired else 6
 
@@ -89,12 +90,12 @@ def test_false_statements_are_as_rare_as_promised(tmp_path: Path, paired: bool) 
         runs = {}
         for number in range(runs_of_each):
             values = {
-                one["name"]: float(1e7 * factor * shared[number] * np.exp(chance.exponential(0.03)))
+                one.name: float(1e7 * factor * shared[number] * np.exp(chance.exponential(0.03)))
                 for one in metrics
             }
             seed = number if paired else None
             runs[number] = Run(number, seed, "", "ok", values)
-        side = Side(name, None, {"rows": []})  # type: ignore[arg-type]
+        side = Side(name, None, NO_RESULTS)  # type: ignore[arg-type]
         side.__dict__.update(settings={})
         made = Sample(side, "cubic", runs, runs_of_each, runs_of_each, 0)
         made.__dict__["lateness_ns"] = 0.0
@@ -112,9 +113,7 @@ def test_false_statements_are_as_rare_as_promised(tmp_path: Path, paired: bool) 
 
 
 def test_margins_of_several_metrics() -> None:
-    metrics = [
-        one for one in metric_list() if one["name"] in ("throughput_bps", "delay_p95_ns", "loss_ratio")
-    ]
+    metrics = [one for one in metric_list() if one.name in ("throughput_bps", "delay_p95_ns", "loss_ratio")]
     found = read_margins(["1 %", "2 ms", "loss 0.5 points"], metrics)
     assert found["throughput_bps"].share and found["throughput_bps"].amount == 0.01
     assert (found["delay_p95_ns"].share, found["delay_p95_ns"].amount) == (False, 2e6)
@@ -134,9 +133,7 @@ def test_margins_of_several_metrics() -> None:
     ],
 )
 def test_margins_that_make_no_sense(tmp_path: Path, margin: str, says: str) -> None:
-    metrics = [
-        one for one in metric_list() if one["name"] in ("throughput_bps", "delay_p95_ns", "loss_ratio")
-    ]
+    metrics = [one for one in metric_list() if one.name in ("throughput_bps", "delay_p95_ns", "loss_ratio")]
     with pytest.raises(UsageError, match=says):
         read_margins([margin], metrics)
 

@@ -220,10 +220,10 @@ def test_flent_would_load_its_file(campaign: Path, tmp_path: Path) -> None:
         assert {f"TCP upload::{k + 1}" for k in range(streams)} | {"Ping (ms) ICMP"} <= series.keys()
         assert any("tcp_rtt" in point for point in document["raw_values"]["TCP upload::1"])
         # What flent shows is what the record says.
-        rows = results.read(campaign)["rows"]
-        metrics = next(row for row in rows if (row["cell"], row["flow"]) == (cell["cell"], "all"))["metrics"]
+        rows = results.read(campaign).rows
+        metrics = next(row.metrics for row in rows if (row.cell, row.flow) == (cell["cell"], "all"))
         mean = sum(series["TCP upload sum"]) / len(series["TCP upload sum"])
-        assert mean == pytest.approx(metrics["throughput_bps"] / 1e6, rel=0.03)
+        assert mean == pytest.approx((metrics["throughput_bps"] or 0.0) / 1e6, rel=0.03)
         pings = [value for value in series["Ping (ms) ICMP"] if value is not None]
         assert min(pings) >= 30 and max(pings) < 100
 

@@ -18,6 +18,7 @@ from click.testing import CliRunner, Result
 from narrows import _native
 from narrows.campaign import results
 from narrows.cli.all_commands import app
+from narrows.documents.results import Results
 from narrows.errors import DataError, NarrowsError
 from narrows.formats import IMPORTS
 from narrows.formats.runs import carried, scheme_of
@@ -41,17 +42,16 @@ def campaign(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def imported(tool: str, target: Path, *files: Path) -> dict[str, Any]:
+def imported(tool: str, target: Path, *files: Path) -> Results:
     result = narrows("import", tool, *files, "-o", target, "--no-report")
     assert result.exit_code == 0, (result.output, result.exception)
     return results.read(target)
 
 
-def metrics_of(found: dict[str, Any], scheme: str, flow: int | str = "all") -> dict[str, Any]:
-    row = next(row for row in found["rows"] if (row["scheme"], row["flow"]) == (scheme, flow))
-    assert row["verdict"] == "ok", row
-    metrics: dict[str, Any] = row["metrics"]
-    return metrics
+def metrics_of(found: Results, scheme: str, flow: int | str = "all") -> dict[str, Any]:
+    row = next(row for row in found.rows if (row.scheme, row.flow) == (scheme, flow))
+    assert row.verdict == "ok", row
+    return row.metrics
 
 
 def test_captures_of_both_ends_give_the_numbers_of_the_record(campaign: Path, tmp_path: Path) -> None:
@@ -82,8 +82,8 @@ def test_a_capture_of_one_end_tells_what_it_can(campaign: Path, tmp_path: Path) 
     assert theirs["rtt_mean_ns"] == pytest.approx(ours["rtt_mean_ns"], rel=0.1)
     for name in ("loss_ratio", "delay_p95_ns", "queueing_delay_p95_ns"):
         assert theirs[name] is None, name
-    row = next(row for row in found["rows"] if row["flow"] == "all")
-    assert "one end" in row["absent"]["loss_ratio"] and "one end" in row["absent"]["delay_p95_ns"]
+    row = next(row for row in found.rows if row.flow == "all")
+    assert "one end" in row.absent["loss_ratio"] and "one end" in row.absent["delay_p95_ns"]
     assert _native.throughput_series(tmp_path / "c" / "cells" / "cubic-r1", 100_000_000)["flows"].keys() == {
         1,
         2,
@@ -93,7 +93,7 @@ def test_a_capture_of_one_end_tells_what_it_can(campaign: Path, tmp_path: Path) 
 def test_runs_with_the_same_addresses_are_not_taken_for_two_ends(campaign: Path, tmp_path: Path) -> None:
     files = [campaign / "pcapng" / f"{scheme}-r1-sender.pcapng" for scheme in ("cubic", "bbr1")]
     found = imported("pcapng", tmp_path / "c", *files)
-    assert {row["scheme"] for row in found["rows"]} == {"pcapng:cubic", "pcapng:bbr1"}
+    assert {row.scheme for row in found.rows} == {"pcapng:cubic", "pcapng:bbr1"}
 
 
 def test_qlog_of_ours_comes_back(campaign: Path, tmp_path: Path) -> None:
@@ -206,8 +206,8 @@ def test_iperf3_documents_are_runs_of_the_scheme_that_they_name(tmp_path: Path) 
     for number in (1, 2):
         (tmp_path / f"{number}.json").write_text(json.dumps(iperf3_document()))
     found = imported("iperf3", tmp_path / "c", tmp_path / "1.json", tmp_path / "2.json")
-    summary = next(line for line in found["summary"] if line["scheme"] == "iperf3:cubic")
-    assert summary["valid"] == 2
+    summary = next(line for line in found.summary if line.scheme == "iperf3:cubic")
+    assert summary.valid == 2
     metrics = metrics_of(found, "iperf3:cubic")
     assert metrics["throughput_bps"] == pytest.approx(9.8e6, rel=0.01)
     assert metrics["goodput_bps"] == pytest.approx(4_900_000 * 8 / 4, rel=0.01)

@@ -175,7 +175,7 @@ def test_a_hunt_finds_a_path_makes_it_minimal_and_shows_it_with_fresh_seeds(tmp_
     # The scenario runs as any other, with what was found as its expectations.
     scenario = load(tmp_path / "one" / "minimal.yaml").scenario
     assert scenario.seed != found["seed"]
-    assert [one["metric"] for one in scenario.expect] == ["throughput_ratio", "throughput_bps"]
+    assert [one.metric for one in scenario.expect] == ["throughput_ratio", "throughput_bps"]
     # All evaluations are there, as a sweep's.
     kept = SweepFolder.read(tmp_path / "one" / "evaluations")
     assert len(set(kept.column("cell"))) >= found["evaluations"]
@@ -201,7 +201,7 @@ def test_without_a_goal_the_minimal_scenario_keeps_most_of_the_worst(tmp_path: P
     assert found["minimal"]["value"] >= 0.8 * found["found"]["value"] - 1e-9
     assert "cubic" in found["simulated"]["schemes"], "others met the same path"
     expect = load(tmp_path / "minimal.yaml").scenario.expect
-    assert [(one["metric"], one["scheme"]) for one in expect] == [("loss_ratio", "bbr1")]
+    assert [(one.metric, one.scheme) for one in expect] == [("loss_ratio", "bbr1")]
 
 
 def test_against_another_scheme_the_difference_counts(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ def test_against_another_scheme_the_difference_counts(tmp_path: Path) -> None:
     assert found["exit"] == 0
     assert "more loss than cubic" in found["minimal"]["claim"]
     expect = load(tmp_path / "minimal.yaml").scenario.expect
-    assert {one["scheme"]: (one["at_least"] is None, one["at_most"] is None) for one in expect} == {
+    assert {one.scheme: (one.at_least is None, one.at_most is None) for one in expect} == {
         "bbr1": (False, True),
         "cubic": (True, False),
     }

@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from narrows import _native
+from narrows.documents.results import Row
 from narrows.errors import DataError
 from narrows.formats import import_files
 from narrows.formats.imports._choice import Choice
@@ -32,11 +33,11 @@ class Run:
     """One imported run."""
 
     document: dict[str, Any]
-    rows: list[dict[str, Any]]
+    rows: list[Row]
     cell: Path
 
     def metrics(self, flow: int | str = "all") -> dict[str, Any]:
-        found: dict[str, Any] = next(row["metrics"] for row in self.rows if row["flow"] == flow)
+        found: dict[str, Any] = next(row.metrics for row in self.rows if row.flow == flow)
         return found
 
     def reasons(self) -> str:
@@ -55,11 +56,7 @@ def imported(tmp_path: Path, *files: Path, choice: Choice | None = None) -> list
     runs = []
     for entry in done.folder.cells:
         cell = done.folder.cell_dir(entry["id"])
-        rows = [
-            row
-            for row in done.results["rows"]
-            if (row["scheme"], row["run"]) == (entry["scheme"], entry["run"])
-        ]
+        rows = [row for row in done.results.rows if (row.scheme, row.run) == (entry["scheme"], entry["run"])]
         runs.append(Run(json.loads((cell / "run.json").read_text()), rows, cell))
     return runs
 

@@ -68,9 +68,9 @@ def test_flows_duration_and_hosts_may_vary() -> None:
 
 def test_expectations_hold_for_all_combinations_of_a_scheme() -> None:
     expect = "expect: [{metric: throughput_bps, scheme: cubic, at_least: 1 Mbit/s}]\n"
-    wanted = [one["scheme"] for one in loads(TEXT + expect).expect]
+    wanted = [one.scheme for one in loads(TEXT + expect).expect]
     assert len(wanted) == 4
-    assert all(label.startswith("cubic (rate") for label in wanted)
+    assert all(str(label).startswith("cubic (rate") for label in wanted)
 
 
 def test_it_can_be_given_and_changed_from_the_command_line(tmp_path: Path) -> None:

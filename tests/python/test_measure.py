@@ -8,10 +8,12 @@ import pytest
 
 from narrows.campaign.expectations import FAILS, HOLDS, judge
 from narrows.campaign.results import over_runs
+from narrows.documents.results import Expectation, Outcome, Row, Statistics
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.model import Scenario, cells_of, start_offset
 from narrows.statistics.runs import summarise_happened
+from results_kit import made_metric, made_row
 
 pytestmark = pytest.mark.usefixtures("fixed_registry")
 
@@ -160,52 +162,37 @@ def test_hosts_of_background_flows_have_one_name() -> None:
 
 
 def test_times_that_did_not_happen_enter_no_mean() -> None:
-    metrics: list[dict[str, Any]] = [
-        {"name": "convergence", "happened": "converged"},
-        {"name": "converged", "happened": None},
-    ]
+    metrics = [made_metric("convergence", happened="converged"), made_metric("converged")]
 
-    def row(time: float | None, verdict: str = "ok") -> dict[str, Any]:
+    def row(time: float | None, verdict: str = "ok") -> Row:
         happened = None if time == 0 else float(time is not None)
-        return {"verdict": verdict, "metrics": {"convergence": time or None, "converged": happened}}
+        return made_row("x", {"convergence": time or None, "converged": happened}, verdict=verdict)
 
     # Two converged, one did not, one could not tell, one is invalid.
     found = over_runs([row(15.0), row(None), row(35.0), row(0), row(5.0, "invalid")], metrics)
-    assert found["convergence"] == {
-        "mean": None,
-        "median": 25.0,
-        "ci95": None,
-        "n": 2,
-        "happened": 2,
-        "of": 3,
-        "share": 2 / 3,
-    }
-    assert found["converged"]["mean"] == pytest.approx(2 / 3)
+    assert found["convergence"] == Statistics(
+        mean=None, median=25.0, ci95=None, n=2, happened=2, of=3, share=2 / 3
+    )
+    assert found["converged"].mean == pytest.approx(2 / 3)
     never = summarise_happened([], [0.0, 0.0])
-    assert (never["median"], never["share"]) == (None, 0.0)
+    assert (never.median, never.share) == (None, 0.0)
     assert "convergence" not in over_runs([row(0)], metrics)
 
 
 def test_expectations_take_what_never_happened_for_late() -> None:
-    metrics: list[dict[str, Any]] = [{"name": "convergence_10s_ns", "unit": "ns", "happened": "converged"}]
+    metrics = [made_metric("convergence_10s_ns", unit="ns", happened="converged")]
 
-    def judged(times: list[float | None], limit: dict[str, float | None]) -> dict[str, Any]:
+    def judged(times: list[float | None], limit: dict[str, float | None]) -> Outcome:
         rows = [
-            {
-                "scheme": "x",
-                "flow": "all",
-                "verdict": "ok",
-                "metrics": {"convergence_10s_ns": time, "converged": float(time is not None)},
-                "absent": {},
-            }
+            made_row("x", {"convergence_10s_ns": time, "converged": float(time is not None)})
             for time in times
         ]
         limits: dict[str, Any] = {"at_least": None, "at_most": None, **limit}
-        one = {"metric": "convergence_10s_ns", "scheme": None, "flow": "all", "of": "median", **limits}
-        return judge([one], ["x"], rows, [], metrics)[0]
+        one = Expectation(metric="convergence_10s_ns", scheme=None, flow="all", statistic="median", **limits)
+        return judge([one], ["x"], rows, {}, metrics)[0]
 
     at_most: dict[str, float | None] = {"at_most": 20e9}
-    assert judged([15e9, 15e9, None], at_most)["outcome"] == HOLDS
+    assert judged([15e9, 15e9, None], at_most).outcome == HOLDS
     found = judged([15e9, None, None], at_most)
-    assert (found["outcome"], found["value"]) == (FAILS, None)
-    assert found["reason"] == "in 2 of 3 runs it did not happen"
+    assert (found.outcome, found.value) == (FAILS, None)
+    assert found.reason == "in 2 of 3 runs it did not happen"

@@ -234,4 +234,4 @@ def test_reports_have_them_in_their_tables(folder: Path, file: Path) -> None:
     assert heads[-3:] == ["packets per flow", "share", "broken"]
     rows = {row[0]["text"]: row for row in run_statistics(campaign, campaign.runs[0])["rows"]}
     assert float(rows["packets per flow"][-1]["text"]) > 100
-    assert {"mine.py"} == {metric["source"] for metric in campaign.metrics if "own" in metric}
+    assert {"mine.py"} == {metric.source for metric in campaign.metrics if metric.is_own}

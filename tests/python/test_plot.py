@@ -96,7 +96,7 @@ def test_fairness_is_drawn_over_the_lengths_of_windows(tmp_path: Path) -> None:
         (m, s, w): v
         for m, s, w, v in zip(*(numbers[k] for k in ("metric", "scheme", "window_s", "median")), strict=True)
     }
-    total = load(made).of_scheme("reno")[0].rows["all"]["metrics"]
+    total = load(made).of_scheme("reno")[0].rows["all"].metrics
     assert found["jain", "reno", 5.0] == total["jain_5s"]
     assert found["cov", "reno", 1.0] == total["cov_1s"]
     for width in (88, 180):
@@ -257,7 +257,7 @@ def test_shares_of_pairs_add_up(tmp_path: Path) -> None:
     }
     assert set(found) == {("cubic", "reno"), ("reno", "cubic"), ("cubic", "vegas"), ("vegas", "cubic")}
     assert found["cubic", "reno"] + found["reno", "cubic"] == pytest.approx(1.0)
-    rates = {n: data.of_scheme("two")[0].rows[n]["metrics"]["throughput_bps"] for n in ("1", "2")}
+    rates = {n: data.of_scheme("two")[0].rows[n].metrics["throughput_bps"] or 0.0 for n in ("1", "2")}
     assert found["cubic", "vegas"] == pytest.approx(rates["1"] / (rates["1"] + rates["2"]))
     assert isinstance(pairs.figure(data, Options()), Figure)
 

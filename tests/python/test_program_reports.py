@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from narrows.campaign import program_reports as reports
+from narrows.documents.results import Measured, MeasuredFlow, Metric
 from narrows.errors import DataError
 from narrows.scenario.programs.manifest import read_text
 from narrows.scenario.programs.reports import steps
@@ -39,7 +41,7 @@ def wrong(line: str, more: str = "") -> str:
 
 def record(
     folder: Path, texts: dict[str, str], plans: list[dict[str, Any]], kept: int | None = None
-) -> dict[str, Any]:
+) -> Measured:
     """A record with the output of flow 1, and of flow 2 if there are two plans; measured and reported."""
     logs = folder / "logs"
     for name, text in texts.items():
@@ -60,19 +62,31 @@ def record(
         flows.append({"flow": number, "program": {"name": "pair", "reports": {"x": one}, **process}})
     run = {"format": "narrows/run/1", "flows": flows}
     (folder / "run.json").write_text(json.dumps(run))
-    rows = [{"flow": str(flow["flow"]), "metrics": {}} for flow in flows]
-    measured: dict[str, Any] = {"flows": [*rows, {"flow": "all", "metrics": {}}]}
-    measured["described"] = reports.add([(folder, measured)])
-    return measured
+    made = measured_flows([*(str(flow["flow"]) for flow in flows), "all"])
+    reports.add([(folder, made)])
+    return made
+
+
+def described(folder: Path, line: str) -> Metric:
+    """The description of the metric that a program reports."""
+    record(folder, {}, [plan(line)])
+    (metric,) = reports.add([(folder, measured_flows(["1", "all"]))])
+    return metric
+
+
+def measured_flows(numbers: Sequence[str]) -> Measured:
+    """Measurements without a metric."""
+    flows = [MeasuredFlow(flow=number, scheme=None, metrics={}) for number in numbers]
+    return Measured(flows=flows, absent={})
 
 
 def value(folder: Path, text: str, line: str, kept: int | None = None) -> float | str:
     """The value of the metric in the standard output of the sender, or why there is none."""
     measured = record(folder, {"flow-1-connector.out": text}, [plan(line)], kept)
-    found = measured["flows"][0]["metrics"]["reported_x"]
+    found = measured.flows[0].metrics["reported_x"]
     if found is None:
-        return str(measured["absent"]["1"]["reported_x"])
-    assert measured["flows"][1]["metrics"]["reported_x"] == found, "a single flow is all flows"
+        return str(measured.absent["1"]["reported_x"])
+    assert measured.flows[1].metrics["reported_x"] == found, "a single flow is all flows"
     return float(found)
 
 
@@ -116,11 +130,11 @@ def test_files_and_standard_error_and_the_other_side(tmp_path: Path) -> None:
         ("{ndjson: rtt, in: '{log}/deep/stats.ndjson'}", 2),
     ):
         measured = record(tmp_path, texts, [plan(line)])
-        assert measured["flows"][0]["metrics"]["reported_x"] == expected
+        assert measured.flows[0].metrics["reported_x"] == expected
     # Nothing outside of the folder is read.
     (tmp_path / "logs" / "flow-1-connector" / "link").symlink_to("/etc/passwd")
     measured = record(tmp_path, texts, [plan("{regex: '(0)', in: link}")])
-    assert "is not in its folder" in measured["absent"]["1"]["reported_x"]
+    assert "is not in its folder" in measured.absent["1"]["reported_x"]
 
 
 def test_files_that_are_too_large_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,31 +146,30 @@ def test_flows_together(tmp_path: Path) -> None:
     texts = {"flow-1-connector.out": '{"a": 1}', "flow-2-connector.out": '{"a": 3}'}
     for how, expected in (("sum", 4), ("mean", 2), ("max", 3)):
         line = plan(f"{{json: a, flows: {how}}}")
-        assert record(tmp_path, texts, [line, line])["flows"][2]["metrics"]["reported_x"] == expected
+        assert record(tmp_path, texts, [line, line]).flows[2].metrics["reported_x"] == expected
     line = plan("{json: a}")
     measured = record(tmp_path, texts, [line, line])
-    assert measured["absent"]["all"]["reported_x"] == "it is reported per flow"
+    assert measured.absent["all"]["reported_x"] == "it is reported per flow"
     # A flow that reports nothing is no part of a sum.
     run = json.loads((tmp_path / "run.json").read_text())
     run["flows"].append({"flow": 3})
     (tmp_path / "run.json").write_text(json.dumps(run))
-    measured = {"flows": [{"flow": number, "metrics": {}} for number in ("1", "2", "3", "all")]}
+    measured = measured_flows(["1", "2", "3", "all"])
     reports.add([(tmp_path, measured)])
-    assert measured["absent"]["all"]["reported_x"] == "only some of the flows report it"
-    assert measured["absent"]["3"]["reported_x"] == "the program of this flow does not report it"
+    assert measured.absent["all"]["reported_x"] == "only some of the flows report it"
+    assert measured.absent["3"]["reported_x"] == "the program of this flow does not report it"
     other = plan("{json: a, unit: ms}")
     measured = record(tmp_path, texts, [line, other])
-    assert measured["absent"]["2"]["reported_x"] == "it is in ns here, elsewhere in none"
+    assert measured.absent["2"]["reported_x"] == "it is in ns here, elsewhere in none"
 
 
 def test_metrics_are_described(tmp_path: Path) -> None:
-    line = plan("{json: a, unit: Mbit/s, better: higher, what: Its own.}")
-    (described,) = record(tmp_path, {}, [line])["described"]
-    assert (described["name"], described["label"]) == ("reported_x", "x (reported)")
-    assert (described["unit"], described["show_unit"], described["show_scale"]) == ("bit/s", "Mbit/s", 1e-6)
-    assert (described["better"], described["definition"]) == ("higher", "Its own.")
-    (described,) = record(tmp_path, {}, [plan("{json: a, unit: frames}")])["described"]
-    assert (described["unit"], described["show_scale"]) == ("frames", 1.0)
+    metric = described(tmp_path, "{json: a, unit: Mbit/s, better: higher, what: Its own.}")
+    assert (metric.name, metric.label) == ("reported_x", "x (reported)")
+    assert (metric.unit, metric.show_unit, metric.show_scale) == ("bit/s", "Mbit/s", 1e-6)
+    assert (metric.better, metric.definition) == ("higher", "Its own.")
+    metric = described(tmp_path, "{json: a, unit: frames}")
+    assert (metric.unit, metric.show_scale) == ("frames", 1.0)
 
 
 def test_paths() -> None:

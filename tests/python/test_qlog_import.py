@@ -55,7 +55,7 @@ class Imported:
         self.said: list[str] = []
         done = import_files("qlog", list(files), folder / "campaign", say=self.said.append)
         found = results.read(folder / "campaign")
-        self.rows = found["rows"]
+        self.rows = found.rows
         self.records = [
             json.loads((cell / "run.json").read_text(encoding="utf-8"))
             for cell in sorted((folder / "campaign" / "cells").iterdir())
@@ -63,7 +63,7 @@ class Imported:
         self.unread = {part.kind: part.count for part in done.unread}
 
     def rate(self, flow: int | str = "all") -> float:
-        value = next(row for row in self.rows if row["flow"] == flow)["metrics"]["throughput_bps"]
+        value = next(row.metrics for row in self.rows if row.flow == flow)["throughput_bps"]
         assert value is not None
         return float(value) / 1e6
 
@@ -147,7 +147,7 @@ def test_a_log_without_sizes_is_not_taken_for_that_of_a_receiver(tmp_path: Path)
         if event["name"].endswith("sent"):
             event["data"]["raw"] = None
     found = import_text(tmp_path, sequence(events))
-    assert found.rows[0]["metrics"]["throughput_bps"] is None
+    assert found.rows[0].metrics["throughput_bps"] is None
     assert found.unread == {"packets without a size": 500}
     assert found.verdict == "degraded"
 
@@ -227,7 +227,7 @@ def test_a_connection_that_migrates_is_one_flow(tmp_path: Path) -> None:
     for event in later[600:]:
         event["data"]["header"]["dcid"] += "-new"
     found = import_text(tmp_path, sequence(events + later))
-    assert {row["flow"] for row in found.rows} == {1, "all"}
+    assert {row.flow for row in found.rows} == {1, "all"}
     assert found.rate() == pytest.approx(9.6, rel=0.01)
 
 
@@ -268,7 +268,7 @@ def write_views(folder: Path, texts: dict[str, str], name: str = "run") -> list[
 def test_both_ends_of_a_connection_are_one_run_with_its_delays(tmp_path: Path, group: str) -> None:
     found = Imported(tmp_path, *write_views(tmp_path, views(group=group)))
     assert len(found.records) == 1
-    metrics = next(row for row in found.rows if row["flow"] == 1)["metrics"]
+    metrics = next(row.metrics for row in found.rows if row.flow == 1)
     assert metrics["delay_mean_ns"] == pytest.approx(15e6, rel=1e-3)
     # The last packet that is lost was followed by none that arrived.
     assert metrics["loss_ratio"] == pytest.approx(9 / 499, rel=1e-3)
@@ -279,7 +279,7 @@ def test_both_ends_in_one_file_are_one_run(tmp_path: Path) -> None:
     text = "".join(views().values())
     found = import_text(tmp_path, text)
     assert len(found.records) == 1
-    assert found.rows[0]["metrics"]["delay_mean_ns"] == pytest.approx(15e6, rel=1e-3)
+    assert found.rows[0].metrics["delay_mean_ns"] == pytest.approx(15e6, rel=1e-3)
 
 
 def test_both_ends_without_a_common_clock_are_one_run_of_the_senders_numbers(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ def test_harm_is_what_is_lost_beside_another(tmp_path: Path) -> None:
     specs = [Spec("cubic", 1, ("cubic",)), Spec("cubic", 2, CUBIC), Spec("mix", 1, ("cubic", "reno"))]
     made = load(write_campaign(tmp_path / "campaign", specs, duration_s=3.0))
     rates = {
-        (run.cell, flow.number): float(run.rows[str(flow.number)]["metrics"]["throughput_bps"])
+        (run.cell, flow.number): run.value(str(flow.number), "throughput_bps") or 0.0
         for run in made.runs
         for flow in run.tested
     }

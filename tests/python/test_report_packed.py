@@ -53,10 +53,9 @@ def test_the_run_nearest_to_the_medians_is_chosen(folder: Path) -> None:
     campaign = load(folder)
     runs = campaign.of_scheme("cubic")
     for number, run in enumerate(runs):
-        run.rows["all"]["metrics"] |= {
-            "throughput_bps": 1e6 * (number % 11) ** 2,
-            "delay_p95_ns": 1e6 * ((number + 3) % 11),
-        }
+        run.rows["all"].metrics.update(
+            throughput_bps=1e6 * (number % 11) ** 2, delay_p95_ns=1e6 * ((number + 3) % 11)
+        )
     middle = choice.representative(runs)
     # Its delay is the median, and its throughput a fifth of the range from it; of the next one these are a
     # tenth and a sixth.

@@ -16,8 +16,10 @@ import processes
 from campaign_kit import SCENARIO, narrows, simulate
 from narrows.campaign import results
 from narrows.campaign.columns import Columns, typed
-from narrows.campaign.results_file import _array, from_file, table, to_file
+from narrows.campaign.results_file import _array, table
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.data import to_data
+from narrows.documents.results import read_results
 
 MATRIX = """\
 schema: narrows/scenario/1
@@ -134,13 +136,13 @@ def test_columns_are_described(swept: Path) -> None:
 
 def test_in_memory_rows_are_joined_by_their_label_as_before(swept: Path) -> None:
     read = results.read(swept)
-    labels = {line["scheme"] for line in read["summary"]}
-    assert {row["scheme"] for row in read["rows"]} == labels
+    labels = {line.scheme for line in read.summary}
+    assert {row.scheme for row in read.rows} == labels
     assert "reno (capacity 2 Mbit/s, delay 10 ms, loss 0 %, queue droptail 1 bdp)" in labels
-    assert {row["flow"] for row in read["rows"]} == {1, "all"}
-    assert from_file(to_file(read)) == read
+    assert {row.flow for row in read.rows} == {1, "all"}
+    assert read_results(to_data(read)) == read
     summary = json.loads((swept / "results.json").read_text())["summary"][0]
-    assert (summary["scheme"], summary["row"]) == ("reno", read["summary"][0]["scheme"])
+    assert (summary["scheme"], summary["row"]) == ("reno", read.summary[0].scheme)
     assert summary["values"]["capacity_bps"] == 2_000_000
 
 

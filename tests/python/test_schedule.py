@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from narrows.campaign.expectations import add_answers, judge
+from narrows.documents.data import to_data
+from narrows.documents.results import Answer, Expectation, Outcome
 from narrows.errors import ScenarioError
 from narrows.scenario import loads
 from narrows.scenario.model import Scenario, cells_of
+from results_kit import made_metric, made_row
 
 pytestmark = pytest.mark.usefixtures("fixed_registry")
 
@@ -249,7 +252,7 @@ def test_expectations_are_resolved_and_change_no_identity() -> None:
         "  - {metric: loss_ratio, at_least: 0 %, at_most: 0.5}\n"
     )
     scenario = scenario_of(expect)
-    assert scenario.expect == [
+    assert to_data(scenario.expect) == [
         {
             "metric": "throughput_bps",
             "scheme": None,
@@ -307,21 +310,21 @@ def test_expectations_of_modes_and_values() -> None:
         "  - {mode: probe_bw, measure: share, at_most: 99 %}\n"
         "  - {value: bandwidth_bps, measure: max, until: 1 s, at_least: 10 Mbit/s}\n"
     )
-    questions = [(one["flow"], one["question"], one["at_least"], one["at_most"]) for one in scenario.expect]
+    questions = [(one.flow, one.question, one.at_least, one.at_most) for one in scenario.expect]
     assert questions == [
         (1, {"mode": "probe_rtt", "measure": "interval", "from_ns": 2_000_000_000}, 5_000_000_000, None),
         (1, {"mode": "probe_bw", "measure": "share"}, None, 0.99),
         (1, {"value": "bandwidth_bps", "measure": "max", "until_ns": 1_000_000_000}, 10_000_000, None),
     ]
     first = scenario.expect[0]
-    row = {"scheme": "reno", "flow": 1, "verdict": "ok", "metrics": {}, "absent": {}}
-    add_answers([row], [first], [{"value": 4e9}])
-    found = judge([first], ["reno"], [row], [], [])[0]
-    assert found["outcome"] == "fails"
+    row = made_row("reno", {}, number=1)
+    add_answers([row], [first], [Answer(value=4e9)])
+    found = judge([first], ["reno"], [row], {}, [])[0]
+    assert found.outcome == "fails"
     wanted = "reno, flow 1: median mean time between visits to probe_rtt (from 2 s) at least 5 s"
-    assert found["text"] == wanted
-    add_answers([row], [first], [{"absent": "the sender was never in probe_rtt"}])
-    assert judge([first], ["reno"], [row], [], [])[0]["reason"] == "the sender was never in probe_rtt"
+    assert found.text == wanted
+    add_answers([row], [first], [Answer(absent="the sender was never in probe_rtt")])
+    assert judge([first], ["reno"], [row], {}, [])[0].reason == "the sender was never in probe_rtt"
 
 
 @pytest.mark.parametrize(
@@ -342,43 +345,44 @@ def test_refused_questions(expect: str, words: str) -> None:
     assert any(words in problem for problem in found), found
 
 
-METRICS = [{"name": "throughput_bps", "label": "throughput", "unit": "bit/s"}]
+METRICS = [made_metric("throughput_bps", label="throughput", unit="bit/s")]
 
 
-def _judged(values: list[float | None], **expectation: Any) -> dict[str, Any]:
-    wanted = {
+def _judged(values: list[float | None], **expectation: Any) -> Outcome:
+    wanted: dict[str, Any] = {
         "metric": "throughput_bps",
         "scheme": None,
         "flow": "all",
-        "of": "median",
+        "statistic": "median",
         "at_least": None,
         "at_most": None,
     }
     rows = [
-        {
-            "scheme": "reno",
-            "flow": "all",
-            "verdict": "ok" if value != 99 else "invalid",
-            "metrics": {"throughput_bps": value},
-            "absent": {"throughput_bps": "nothing arrived"} if value is None else {},
-        }
+        made_row(
+            "reno",
+            {"throughput_bps": value},
+            verdict="ok" if value != 99 else "invalid",
+            absent={"throughput_bps": "nothing arrived"} if value is None else {},
+        )
         for value in values
     ]
-    skipped = [{"scheme": "linux:cubic", "reason": "no kernel"}]
+    skipped = {"linux:cubic": "no kernel"}
     labels = [expectation["scheme"]] if expectation.get("scheme") else ["reno"]
-    return judge([wanted | expectation], labels, rows, skipped, METRICS)[0]
+    return judge([Expectation(**wanted | expectation)], labels, rows, skipped, METRICS)[0]
 
 
 def test_judging() -> None:
-    assert _judged([1e6, 5e6, 2e6], at_least=2_000_000)["outcome"] == "holds"
-    assert _judged([1e6, 5e6, 2e6], at_least=2_000_001)["outcome"] == "fails"
-    assert _judged([1e6, 5e6, 3e6], of="mean", at_least=3_000_000, at_most=3_000_000)["outcome"] == "holds"
-    assert _judged([1e6, 5e6], of="max", at_most=4_000_000)["value"] == 5e6
+    assert _judged([1e6, 5e6, 2e6], at_least=2_000_000).outcome == "holds"
+    assert _judged([1e6, 5e6, 2e6], at_least=2_000_001).outcome == "fails"
+    assert (
+        _judged([1e6, 5e6, 3e6], statistic="mean", at_least=3_000_000, at_most=3_000_000).outcome == "holds"
+    )
+    assert _judged([1e6, 5e6], statistic="max", at_most=4_000_000).value == 5e6
     # Invalid runs count for nothing, and no value at all is a failure.
-    assert _judged([1e6, 99], of="min", at_least=1_000_000)["outcome"] == "holds"
+    assert _judged([1e6, 99], statistic="min", at_least=1_000_000).outcome == "holds"
     none = _judged([None], at_least=1)
-    assert (none["outcome"], none["reason"]) == ("fails", "nothing arrived")
+    assert (none.outcome, none.reason) == ("fails", "nothing arrived")
     skipped = _judged([1e6], scheme="linux:cubic", at_least=1)
-    assert (skipped["outcome"], skipped["reason"]) == ("skipped", "no kernel")
+    assert (skipped.outcome, skipped.reason) == ("skipped", "no kernel")
     found = _judged([1e6], at_least=2_500_000)
-    assert found["text"] == "reno, all flows: median throughput at least 2.5 Mbit/s"
+    assert found.text == "reno, all flows: median throughput at least 2.5 Mbit/s"

@@ -12,6 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from narrows.documents.data import to_data
+from narrows.documents.results import Statistics
 from narrows.statistics import differences, permutation, ranking
 from narrows.statistics.runs import (
     RESAMPLES,
@@ -34,33 +36,33 @@ EARLY = np.array([1.15, 0.88, 0.90, 0.74, 1.21])
 
 
 def test_median_and_mean() -> None:
-    assert summarise([3.0, 1.0, 2.0])["median"] == 2
-    assert summarise([4.0, 1.0, 2.0, 3.0])["median"] == 2.5
-    assert summarise([0.1] * 10)["mean"] == pytest.approx(0.1, abs=0)
+    assert summarise([3.0, 1.0, 2.0]).median == 2
+    assert summarise([4.0, 1.0, 2.0, 3.0]).median == 2.5
+    assert summarise([0.1] * 10).mean == pytest.approx(0.1, abs=0)
 
 
 def test_no_interval_below_six_runs() -> None:
     five = summarise([1.0, 2.0, 3.0, 4.0, 5.0])
-    assert (five["ci95"], five["min"], five["max"]) == (None, 1.0, 5.0)
+    assert (five.ci95, five.min, five.max) == (None, 1.0, 5.0)
     assert spread_of(five) == Spread("range", 1.0, 5.0)
     six = summarise([1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    assert six["ci95"] is not None
+    assert six.ci95 is not None
     assert spread_of(six).kind == "interval"
     assert spread_of(summarise([1.0])).kind == "unknown"
 
 
 def test_identical_runs_have_no_interval() -> None:
     same = summarise([5.0] * 8)
-    assert (same["identical"], same["ci95"]) == (True, None)
+    assert (same.identical, same.ci95) == (True, None)
     assert spread_of(same).kind == "identical"
     assert spread_of(summarise([5.0, 5.0])).kind == "identical"
-    assert not summarise([5.0])["identical"]
-    assert json.dumps(summarise([np.float64(1.0)] * 3))
+    assert not summarise([5.0]).identical
+    assert json.dumps(to_data(summarise([np.float64(1.0)] * 3)))
 
 
 def test_summaries_of_an_older_version_tell_what_they_know() -> None:
-    assert spread_of({"median": 1.0, "ci95": [0.5, 1.5], "n": 7}) == Spread("interval", 0.5, 1.5)
-    assert spread_of({"median": 1.0, "ci95": None, "n": 3}).kind == "unknown"
+    assert spread_of(Statistics(mean=1.0, median=1.0, ci95=(0.5, 1.5), n=7)) == Spread("interval", 0.5, 1.5)
+    assert spread_of(Statistics(mean=1.0, median=1.0, ci95=None, n=3)).kind == "unknown"
 
 
 def test_interval_is_repeatable_and_ignores_the_order() -> None:

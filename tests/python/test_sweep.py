@@ -344,8 +344,8 @@ def test_points_get_runs_until_the_interval_is_narrow(tmp_path: Path) -> None:
     for values in by.values():
         if len(values) < 20:
             summary = summarise(values)
-            low, high = summary["ci95"] or (0, 0)
-            assert (high - low) / 2 <= 0.04 * summary["median"]
+            low, high = summary.ci95 or (0, 0)
+            assert (high - low) / 2 <= 0.04 * (summary.median or 0.0)
     # Interrupted at any point, it ends the same.
     some = rows(tmp_path / "out")
     folder = SweepFolder.open(tmp_path / "again", sweep)

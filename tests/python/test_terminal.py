@@ -19,7 +19,7 @@ from narrows.console import WIDTH_OF_FILES
 from narrows.errors import UsageError
 from narrows.statistics.runs import summarise
 
-METRICS = {metric["name"]: metric for metric in metric_list()}
+METRICS = {metric.name: metric for metric in metric_list()}
 
 
 def table(names: list[str], columns: int = 5, why: str = "") -> FittedTable:
@@ -141,7 +141,7 @@ def test_words_of_metrics() -> None:
         "0", "0.123", "1.234", "123.5", "123457", "-12.35",
     ]  # fmt: skip
     for name in ("p95 OWD", "delay_p95_ns", "95th percentile one-way delay", "P95  owd", "p95 delay"):
-        assert find(METRICS.values(), name)["name"] == "delay_p95_ns"
+        assert find(METRICS.values(), name).name == "delay_p95_ns"
     with pytest.raises(UsageError, match='did you mean "throughput"'):
         find(METRICS.values(), "througput")
 
@@ -156,7 +156,7 @@ def test_words_of_spread() -> None:
 
 def test_words_of_runs() -> None:
     def words(started: int, finished: int, valid: int, degraded: int) -> str:
-        return runs_in_words({"started": started, "finished": finished, "valid": valid, "degraded": degraded})
+        return runs_in_words(started, finished, valid, degraded)
 
     assert words(2, 2, 2, 0) == "2 ok"
     assert words(2, 2, 2, 1) == "2, 1 degraded"

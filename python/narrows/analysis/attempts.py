@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from narrows.campaign.results_file import to_file
+from narrows.documents.data import to_data
+from narrows.documents.results import Results
 from narrows.text import distinct_names
 
 if TYPE_CHECKING:
@@ -33,12 +34,12 @@ def failed(cells: Iterable[Entry]) -> list[dict[str, Any]]:
     ]
 
 
-def with_failed(results: dict[str, Any], cells: Iterable[Entry]) -> dict[str, Any]:
+def with_failed(results: Results, cells: Iterable[Entry]) -> dict[str, Any]:
     """Results as `results.json` has them, with these attempts, which are not of the records and so not in
     it."""
-    results = to_file(results)
-    found = failed(cells)
-    return {**results, "failed_attempts": found} if found else results
+    attempts = failed(cells)
+    plain: dict[str, Any] = to_data(results)
+    return plain | ({"failed_attempts": attempts} if attempts else {})
 
 
 def count(cells: Iterable[Entry]) -> int:
@@ -56,14 +57,12 @@ def sentences(cells: Iterable[Entry], schemes: Sequence[str]) -> list[str]:
     return [_sentence(scheme, waits, found) for (scheme, waits), found in grouped.items()]
 
 
-def print_attempts(
-    console: Console, campaigns: Sequence[tuple[Path, Mapping[str, Any], Iterable[Entry]]]
-) -> None:
+def print_attempts(console: Console, campaigns: Sequence[tuple[Path, Results, Iterable[Entry]]]) -> None:
     """These sentences for campaigns, each with its folder, its results and its cells."""
     names = distinct_names([path.resolve() for path, _, _ in campaigns])
     for name, (_, results, cells) in zip(names, campaigns, strict=True):
         before = f"{name}: " if len(campaigns) > 1 else ""
-        schemes = list(dict.fromkeys(line["scheme"] for line in results["summary"]))
+        schemes = list(dict.fromkeys(line.scheme for line in results.summary))
         for sentence in sentences(cells, schemes):
             console.print(f"{before}{sentence}", soft_wrap=True)
 

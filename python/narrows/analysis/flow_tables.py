@@ -20,6 +20,7 @@ from narrows.analysis.tables import (
 )
 from narrows.analysis.terminal import Column, FittedTable
 from narrows.campaign import own_metrics
+from narrows.documents.results import LinkSummary, Results, SummaryLine
 
 #: Metrics of a single flow.
 PER_FLOW = (
@@ -58,122 +59,116 @@ PER_LINK = ("throughput_bps", "utilization_ratio", "bottleneck_drop_ratio", "cov
 def _print_lines(
     console: Console,
     heads: Sequence[Column],
-    rows: Sequence[tuple[Sequence[str], Mapping[str, Any]]],
+    rows: Sequence[tuple[Sequence[str], SummaryLine | LinkSummary]],
     metrics: Metrics,
-    more: Sequence[Column] = (),
+    more: Sequence[tuple[Column, Sequence[str]]] = (),
 ) -> None:
     """A table with the first cells of each row, its metrics with their spread where there is room, and more
-    cells that the row has as `more`."""
+    columns with their cells."""
 
     def make(spreads: int) -> FittedTable:
-        made = FittedTable(*heads, *(column_of(metric) for metric in metrics), *more)
+        made = FittedTable(
+            *heads, *(column_of(metric) for metric in metrics), *(column for column, _ in more)
+        )
         lines = [line for _, line in rows]
         columns = [beside(lines, metric, spread=place < spreads) for place, metric in enumerate(metrics)]
-        for (first, line), *values in zip(rows, *columns, strict=True):
-            made.add(*first, *values, *line.get("more", ()))
+        for (first, _), *values in zip(rows, *columns, *(cells for _, cells in more), strict=True):
+            made.add(*first, *values)
         return made
 
     fitted(console, len(metrics), make)[0].print(console)
 
 
-def print_flows(
-    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
-) -> None:
+def print_flows(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
     """The table per scheme and flow; the resolved scenario tells the values of a matrix apart."""
-    lines = [line for line in results["summary"] if line["flow"] != "all"]
-    if not lines or all(line["flow"] == 1 for line in lines):
+    lines = [line for line in results.summary if line.flow != "all"]
+    if not lines or all(line.flow == 1 for line in lines):
         return
     console.print()
-    metrics = of_names(results, PER_FLOW if has_packets(results) else ENDS)
+    metrics = of_names(results.metrics, PER_FLOW if has_packets(results) else ENDS)
     metrics += [
         metric
-        for metric in of_names(results, own_metrics.names(results))
-        if any(metric["name"] in line["metrics"] for line in lines)
+        for metric in of_names(results.metrics, own_metrics.names(results.metrics))
+        if any(metric.name in line.metrics for line in lines)
     ]
-    rows: list[tuple[Sequence[str], Mapping[str, Any]]] = []
-    called = RowNames(rows_by_label(scenarios), [line["scheme"] for line in lines])
+    rows: list[tuple[Sequence[str], SummaryLine]] = []
+    called = RowNames(rows_by_label(scenarios), [line.scheme for line in lines])
     before = None
     for line in lines:
-        flow = f"{line['flow']} ({line['label']})" if line.get("label") else str(line["flow"])
-        label = "" if line["scheme"] == before else line["scheme"]
+        flow = f"{line.flow} ({line.label})" if line.label else str(line.flow)
+        label = "" if line.scheme == before else line.scheme
         rows.append(((*name_cells(called, label), flow), line))
-        before = line["scheme"]
+        before = line.scheme
     _print_lines(console, (*name_columns(called), Column("flow", "left")), rows, metrics)
 
 
-def print_sharing(
-    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
-) -> None:
+def print_sharing(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
     """The table of several flows under test together; nothing where there is one."""
-    lines = [line for line in results["summary"] if line["flow"] == "all"]
-    lines = [line for line in lines if line["metrics"].get(SHARING[0])]
+    lines = [line for line in results.summary if line.flow == "all"]
+    lines = [line for line in lines if line.metrics.get(SHARING[0])]
     if not lines:
         return
     console.print()
-    metrics = of_names(results, SHARING)
-    times = [one for one in of_names(results, CONVERGENCE) if any(one["name"] in x["metrics"] for x in lines)]
+    metrics = of_names(results.metrics, SHARING)
+    times = [
+        one
+        for one in of_names(results.metrics, CONVERGENCE)
+        if any(one.name in line.metrics for line in lines)
+    ]
     metrics += times[:1]
-    called = RowNames(rows_by_label(scenarios), [line["scheme"] for line in lines])
-    rows: list[tuple[Sequence[str], Mapping[str, Any]]] = []
+    called = RowNames(rows_by_label(scenarios), [line.scheme for line in lines])
+    rows: list[tuple[Sequence[str], SummaryLine]] = []
+    converged = []
     for line in lines:
-        found = line["metrics"].get(times[0]["name"]) if times else None
-        converged = [f"{found['happened']} of {found['of']}" if found else ""] if times else []
-        rows.append((name_cells(called, line["scheme"]), {**line, "more": converged}))
-    more = [Column("runs\nconverged", rank=1)] if times else []
+        time = line.metrics.get(times[0].name) if times else None
+        converged.append(f"{time.happened} of {time.of}" if time else "")
+        rows.append((name_cells(called, line.scheme), line))
+    more = [(Column("runs\nconverged", rank=1), converged)] if times else []
     _print_lines(console, name_columns(called), rows, metrics, more)
 
 
-def print_frames(
-    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
-) -> None:
+def print_frames(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
     """The table of frames of video by scheme, and by flow where several are tested; nothing where none was
     sent."""
     _print_some(console, results, scenarios, OF_FRAMES, "freezes")
 
 
-def print_playback(
-    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
-) -> None:
+def print_playback(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
     """The same of films in players."""
     _print_some(console, results, scenarios, OF_PLAYBACK, OF_PLAYBACK[0])
 
 
 def _print_some(
     console: Console,
-    results: dict[str, Any],
+    results: Results,
     scenarios: Sequence[Mapping[str, Any]],
     names: Sequence[str],
     of: str,
 ) -> None:
     """A table of flows that have the metric `of`."""
-    lines = [line for line in results["summary"] if of in line["metrics"]]
-    flows = [line for line in lines if line["flow"] != "all"]
-    schemes = {line["scheme"] for line in lines}
+    lines = [line for line in results.summary if of in line.metrics]
+    flows = [line for line in lines if line.flow != "all"]
+    schemes = {line.scheme for line in lines}
     if not lines:
         return
     console.print()
-    metrics = of_names(results, names)
+    metrics = of_names(results.metrics, names)
     called = RowNames(rows_by_label(scenarios), schemes)
     if len(flows) <= len(schemes):
-        rows = [(name_cells(called, line["scheme"]), line) for line in lines if line["flow"] == "all"]
+        rows = [(name_cells(called, line.scheme), line) for line in lines if line.flow == "all"]
         _print_lines(console, name_columns(called), rows, metrics)
         return
-    named = [
-        ((*name_cells(called, line["scheme"]), line.get("label") or str(line["flow"])), line)
-        for line in flows
-    ]
+    named = [((*name_cells(called, line.scheme), line.label or str(line.flow)), line) for line in flows]
     _print_lines(console, (*name_columns(called), Column("flow", "left")), named, metrics)
 
 
-def print_links(
-    console: Console, results: dict[str, Any], scenarios: Sequence[Mapping[str, Any]] = ()
-) -> None:
+def print_links(console: Console, results: Results, scenarios: Sequence[Mapping[str, Any]] = ()) -> None:
     """The table per scheme and link, where the scenario asks for links."""
-    lines = results.get("link_summary", [])
+    lines = results.link_summary
     if not lines:
         return
     console.print()
-    called = RowNames(rows_by_label(scenarios), [line["scheme"] for line in lines])
-    rows = [((*name_cells(called, line["scheme"]), line["link"]), line) for line in lines]
+    called = RowNames(rows_by_label(scenarios), [line.scheme for line in lines])
+    rows = [((*name_cells(called, line.scheme), line.link), line) for line in lines]
     heads = (*name_columns(called), Column("link", "left"))
-    _print_lines(console, heads, rows, of_names(results, PER_LINK))
+    _print_lines(console, heads, rows, of_names(results.metrics, PER_LINK))

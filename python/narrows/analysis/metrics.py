@@ -3,14 +3,12 @@ which a metric may be called on the command line."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
+from narrows.documents.results import Metric, Quantity, Results, Statistics
 from narrows.errors import UsageError
 from narrows.statistics.runs import spread_of
 from narrows.text import did_you_mean, shorten
-
-Metric = Mapping[str, Any]
 
 #: The metrics of the summary, in the order of the columns; those that the core does not know are left out.
 SUMMARY = (
@@ -77,20 +75,19 @@ _ALSO = {
 }
 
 
-def head_of(metric: Metric) -> str:
+def head_of(metric: Quantity) -> str:
     """The short head of a column: `thr`, `p95 OWD`."""
-    return _HEADS.get(str(metric["name"])) or str(metric.get("label") or metric["name"])
+    return _HEADS.get(metric.name) or metric.label or metric.name
 
 
-def unit_of(metric: Metric) -> str:
+def unit_of(metric: Quantity) -> str:
     """The unit for people, empty for plain numbers."""
-    unit = str(metric.get("show_unit") or "")
-    return "" if unit == "1" else unit
+    return "" if metric.show_unit == "1" else metric.show_unit
 
 
-def has_packets(results: Mapping[str, Any]) -> bool:
+def has_packets(results: Results) -> bool:
     """True if packets were seen in any run, or nothing tells that they were not."""
-    found = [row["metrics"] for row in results["rows"]]
+    found = [row.metrics for row in results.rows]
     return not found or any(
         row.get("throughput_bps") is not None or row.get("goodput_bps") is None for row in found
     )
@@ -99,10 +96,10 @@ def has_packets(results: Mapping[str, Any]) -> bool:
 def find(metrics: Iterable[Metric], called: str) -> Metric:
     """The metric that is called so: by name, label, head or a usual word. Raises `UsageError` with what was
     meant."""
-    known = {str(metric["name"]): metric for metric in metrics}
+    known = {metric.name: metric for metric in metrics}
     words = {word: known[name] for word, name in _ALSO.items() if name in known}
     for name, metric in known.items():
-        for word in (str(metric.get("label") or name), _HEADS.get(name, name), name):
+        for word in (metric.label or name, _HEADS.get(name, name), name):
             words[word.lower()] = metric
     wanted = " ".join(called.lower().split())
     if wanted not in words:
@@ -111,20 +108,20 @@ def find(metrics: Iterable[Metric], called: str) -> Metric:
     return words[wanted]
 
 
-def show_number(value: float | None, metric: Metric) -> str:
+def show_number(value: float | None, metric: Quantity) -> str:
     """A value in the unit for people, with four significant digits."""
     if value is None:
         return NOT_AVAILABLE
-    return four_digits(value * float(metric.get("show_scale") or 1))
+    return four_digits(value * metric.show_scale)
 
 
-def show_amount(value: float | None, metric: Metric) -> str:
+def show_amount(value: float | None, metric: Quantity) -> str:
     """The same with its unit: `11.43 Mbit/s`."""
     unit = unit_of(metric) if value is not None else ""
     return f"{show_number(value, metric)} {unit}".rstrip()
 
 
-def show_spread(summary: Mapping[str, Any], metric: Metric) -> str:
+def show_spread(summary: Statistics, metric: Quantity) -> str:
     """What is known of the spread, for beside the median: `[11.2, 11.6]` is the 95 % interval of the median,
     `11.2 to 11.6` the smallest and the largest of a few runs; empty for a single run."""
     spread = spread_of(summary)
@@ -148,8 +145,8 @@ def four_digits(scaled: float) -> str:
     return f"{scaled:.{digits}f}"
 
 
-def of_names(results: Mapping[str, Any], wanted: Sequence[str]) -> list[dict[str, Any]]:
-    """The metrics of results that have these names, in their order; those that the core does not know are
+def of_names(metrics: Iterable[Metric], wanted: Sequence[str]) -> list[Metric]:
+    """The metrics that have these names, in their order; those that the core does not know are
     left out."""
-    known = {metric["name"]: metric for metric in results["metrics"]}
+    known = {metric.name: metric for metric in metrics}
     return [known[name] for name in wanted if name in known]

@@ -27,6 +27,7 @@ from narrows.campaign import own_metrics
 from narrows.campaign.conditions import Row, rows_of
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder
+from narrows.documents.results import LinkSummary, Metric, Results, Statistics, SummaryLine
 from narrows.errors import NarrowsError
 from narrows.schemes.status import DEFAULTS_ONLY, UNVERIFIED, Status, legend, statuses_of, weakest
 from narrows.statistics.runs import spread_of
@@ -44,18 +45,18 @@ FEW_ROWS = 4
 FEW_CELLS = 12
 _VERDICT_STYLE = {"ok": "green", "degraded": "yellow", "invalid": "red"}
 
-Campaign = tuple[Path, dict[str, Any]]
-Metrics = Sequence[Mapping[str, Any]]
+Campaign = tuple[Path, Results]
+Metrics = Sequence[Metric]
 
 
-def column_of(metric: Mapping[str, Any]) -> Column:
+def column_of(metric: Metric) -> Column:
     """The column of a metric: its short head with the unit below."""
     unit = unit_of(metric)
     head = f"{head_of(metric)}\n{unit}" if unit else head_of(metric)
-    return Column(head, rank=_RANKS.get(str(metric["name"]), 1 if metric["name"] != "throughput_bps" else 0))
+    return Column(head, rank=_RANKS.get(metric.name, 1 if metric.name != "throughput_bps" else 0))
 
 
-def _spread(summary: Mapping[str, Any] | None, metric: Mapping[str, Any]) -> str:
+def _spread(summary: Statistics | None, metric: Metric) -> str:
     """`[11.2, 11.6]` is the interval of the median, `(11.2 to 11.6)` the extremes of a few runs."""
     if summary is None or spread_of(summary).kind not in ("interval", "range"):
         return ""
@@ -63,15 +64,13 @@ def _spread(summary: Mapping[str, Any] | None, metric: Mapping[str, Any]) -> str
     return text if text.startswith("[") else f"({text})"
 
 
-def beside(
-    lines: Sequence[Mapping[str, Any] | None], metric: Mapping[str, Any], *, spread: bool
-) -> list[str]:
+def beside(lines: Sequence[SummaryLine | LinkSummary | None], metric: Metric, *, spread: bool) -> list[str]:
     """The cells of one column: medians below each other, with their spread on the right."""
-    found = [line and line["metrics"].get(metric["name"]) for line in lines]
+    found = [None if line is None else line.metrics.get(metric.name) for line in lines]
     spreads = [_spread(one, metric) if spread else "" for one in found]
     room = max(map(len, spreads), default=0)
     values = [
-        "-" if line is None else NOT_AVAILABLE if one is None else show_number(one["median"], metric)
+        "-" if line is None else NOT_AVAILABLE if one is None else show_number(one.median, metric)
         for line, one in zip(lines, found, strict=True)
     ]
     if not room:
@@ -83,8 +82,8 @@ def beside(
 def _schemes(campaigns: Sequence[Campaign]) -> list[str]:
     names: dict[str, None] = {}
     for _, results in campaigns:
-        names |= dict.fromkeys(line["scheme"] for line in results["summary"])
-        names |= dict.fromkeys(one["scheme"] for one in results["skipped"])
+        names |= dict.fromkeys(line.scheme for line in results.summary)
+        names |= dict.fromkeys(one.scheme for one in results.skipped)
     return list(names)
 
 
@@ -135,11 +134,9 @@ def print_summary(
     names = _names(campaigns, wheres or [""] * len(campaigns))
     seen = any(has_packets(results) for _, results in campaigns)
     usual = SUMMARY if seen else ENDS
-    metrics = of_names(campaigns[0][1], (*usual, *own_metrics.names(campaigns[0][1])))
+    metrics = of_names(campaigns[0][1].metrics, (*usual, *own_metrics.names(campaigns[0][1].metrics)))
     schemes = _schemes(campaigns)
-    metrics = [
-        one for one in metrics if _has_value(one, campaigns, schemes) or one["name"] not in _OF_SEVERAL
-    ]
+    metrics = [one for one in metrics if _has_value(one, campaigns, schemes) or one.name not in _OF_SEVERAL]
     scenarios = _scenarios(campaigns)
     statuses = _statuses(_flows(scenarios), schemes)
     called = RowNames(rows_by_label(scenarios), schemes)
@@ -243,12 +240,12 @@ def _print_shared(console: Console, called: RowNames) -> None:
             console.print(text, soft_wrap=True)
 
 
-def _change(base: Mapping[str, Any], line: Mapping[str, Any], metric: Mapping[str, Any]) -> str:
+def _change(base: SummaryLine, line: SummaryLine, metric: Metric) -> str:
     """The difference of the medians in percent of the first campaign's."""
-    before, after = (one["metrics"].get(metric["name"]) for one in (base, line))
-    if not before or not after or not before["median"] or after["median"] is None:
+    before, after = (one.metrics.get(metric.name) for one in (base, line))
+    if not before or not after or not before.median or after.median is None:
         return ""
-    percent = 100 * (after["median"] / before["median"] - 1)
+    percent = 100 * (after.median / before.median - 1)
     digits = 1 if abs(percent) < 100 else 0
     return f"{percent:+.{digits}f} %"
 
@@ -264,25 +261,25 @@ def _statuses(
     }
 
 
-def _has_value(metric: Mapping[str, Any], campaigns: Sequence[Campaign], schemes: Iterable[str]) -> bool:
+def _has_value(metric: Metric, campaigns: Sequence[Campaign], schemes: Iterable[str]) -> bool:
     lines = [_line(results, scheme) for scheme in schemes for _, results in campaigns]
-    return any(line is not None and line["metrics"].get(metric["name"]) for line in lines)
+    return any(line is not None and line.metrics.get(metric.name) for line in lines)
 
 
 def _reading(campaigns: Sequence[Campaign], metrics: Metrics, spreads: int) -> list[str]:
     """How the numbers are to be read, where one run does not say it all. So many of the metrics have their
     spread beside them."""
     found = [
-        line["metrics"][metric["name"]]
+        line.metrics[metric.name]
         for _, results in campaigns
-        for line in results["summary"]
-        if line["flow"] == "all"
+        for line in results.summary
+        if line.flow == "all"
         for metric in metrics
-        if line["metrics"].get(metric["name"])
+        if line.metrics.get(metric.name)
     ]
-    if not any(one.get("n", 0) > 1 for one in found):
+    if not any(one.n > 1 for one in found):
         return []
-    kinds = {spread_of(one).kind for one in found if one.get("n", 0) > 1}
+    kinds = {spread_of(one).kind for one in found if one.n > 1}
     medians = "Medians over the valid runs, of all flows together"
     if kinds == {"identical"}:
         return [f"{medians}; all runs gave identical numbers."]
@@ -312,53 +309,48 @@ def _grouped(notes: Iterable[tuple[str, str]], rows: int) -> list[str]:
     ]
 
 
-def _line(results: Mapping[str, Any], scheme: str) -> dict[str, Any] | None:
-    return next(
-        (line for line in results["summary"] if line["scheme"] == scheme and line["flow"] == "all"), None
-    )
+def _line(results: Results, scheme: str) -> SummaryLine | None:
+    return next((line for line in results.summary if line.scheme == scheme and line.flow == "all"), None)
 
 
-def _runs(results: Mapping[str, Any], scheme: str, line: Mapping[str, Any] | None) -> Text:
+def _runs(results: Results, scheme: str, line: SummaryLine | None) -> Text:
     """`2 ok`, `2, 1 degraded`, `1 of 2, 1 invalid`."""
     if line is None:
         # A scheme that this campaign did not ask for was not skipped.
-        skipped = any(one["scheme"] == scheme for one in results["skipped"])
+        skipped = any(one.scheme == scheme for one in results.skipped)
         return Text("skipped" if skipped else "-")
-    degraded = {
-        row["run"] for row in results["rows"] if row["scheme"] == scheme and row.get("verdict") == "degraded"
-    }
-    words = runs_in_words({**line, "degraded": len(degraded)})
-    if line["valid"] < line["started"]:
+    degraded = {row.run for row in results.rows if row.scheme == scheme and row.verdict == "degraded"}
+    words = runs_in_words(line.started, line.finished, line.valid, len(degraded))
+    if line.valid < line.started:
         return Text(words, style="red")
     return Text(words, style="yellow" if degraded else "")
 
 
-def _notes(results: Mapping[str, Any], scheme: str, metrics: Metrics) -> list[str]:
+def _notes(results: Results, scheme: str, metrics: Metrics) -> list[str]:
     """Remarks on a row besides its numbers."""
     line = _line(results, scheme)
     if line is None:
-        reasons = [one["reason"] for one in results["skipped"] if one["scheme"] == scheme]
+        reasons = [one.reason for one in results.skipped if one.scheme == scheme]
         return [f" skipped: {reasons[0]}" if reasons else " is not part of it"]
     notes = []
-    if line["valid"] < line["finished"]:
+    if line.valid < line.finished:
         notes.append(
-            f": {line['finished'] - line['valid']} of {line['started']} runs are invalid and enter no"
-            " statistic"
+            f": {line.finished - line.valid} of {line.started} runs are invalid and enter no statistic"
         )
-    if line["finished"] < line["started"]:
-        notes.append(f": {line['started'] - line['finished']} of {line['started']} runs failed")
+    if line.finished < line.started:
+        notes.append(f": {line.started - line.finished} of {line.started} runs failed")
     for metric in metrics:
-        if line["metrics"].get(metric["name"]) is None:
-            reason = _reason(results, scheme, metric["name"])
+        if line.metrics.get(metric.name) is None:
+            reason = _reason(results, scheme, metric.name)
             if reason and reason != own_metrics.NOT_REPORTED:
-                notes.append(f": {metric['label']} is {NOT_AVAILABLE}: {reason}")
+                notes.append(f": {metric.label} is {NOT_AVAILABLE}: {reason}")
     return notes
 
 
-def _reason(results: Mapping[str, Any], scheme: str, name: str) -> str | None:
-    for row in results["rows"]:
-        if row["scheme"] == scheme and row["flow"] == "all" and name in row["absent"]:
-            return str(row["absent"][name])
+def _reason(results: Results, scheme: str, name: str) -> str | None:
+    for row in results.rows:
+        if row.scheme == scheme and row.flow == "all" and name in row.absent:
+            return str(row.absent[name])
     return None
 
 

@@ -6,12 +6,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 
-def runs_in_words(counts: Mapping[str, int | None]) -> str:
+def runs_in_words(started: int, finished: int, valid: int, degraded: int = 0) -> str:
     """`2 ok`, `2, 1 degraded`, `1 of 2, 1 invalid`, `none of 3, 3 failed`, from the counts of runs `started`,
     `finished`, `valid` and, of these, `degraded`."""
-    started, finished, valid, degraded = (
-        int(counts.get(key) or 0) for key in ("started", "finished", "valid", "degraded")
-    )
     if not started:
         return "not run"
     bad = [(degraded, "degraded"), (finished - valid, "invalid"), (started - finished, "failed")]

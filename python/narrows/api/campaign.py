@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 from narrows.campaign.frames import Frame, OtherFrame
 from narrows.campaign.record import Run
+from narrows.documents.data import to_data
 from narrows.errors import DataError
 from narrows.text import any_of, did_you_mean
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
     from narrows.campaign.columns import Columns
     from narrows.campaign.store import CampaignFolder
+    from narrows.documents.results import Results, Row
 
 
 def load(path: str | PathLike[str]) -> Campaign:
@@ -52,8 +54,8 @@ class Campaign:
         self.path = Path(path)
         """The folder."""
         self._folder: CampaignFolder = self._read()
-        self._results: dict[str, Any] | None = None
-        self._by_cell: dict[str, list[dict[str, Any]]] = {}
+        self._results: Results | None = None
+        self._by_cell: dict[str, list[Row]] = {}
         self._metrics_then: tuple[object, ...] = ()
 
     def _read(self) -> CampaignFolder:
@@ -191,7 +193,7 @@ class Campaign:
     # -- results ---------------------------------------------------------------------------------
 
     @property
-    def _computed(self) -> dict[str, Any]:
+    def _computed(self) -> Results:
         """The results; again if metrics were defined since they were made."""
         from narrows.campaign.own_metrics import registered
         from narrows.campaign.results import read
@@ -200,8 +202,8 @@ class Campaign:
         if self._results is None or now != self._metrics_then:
             self._results = read(self.path)
             self._by_cell = {}
-            for row in self._results["rows"]:
-                self._by_cell.setdefault(row["cell"], []).append(row)
+            for row in self._results.rows:
+                self._by_cell.setdefault(row.cell, []).append(row)
             self._metrics_then = now
         return self._results
 
@@ -222,26 +224,24 @@ class Campaign:
         runs on)."""
         import pyarrow
 
-        units = {metric["name"]: metric.get("unit", "") for metric in self.metrics}
+        units = {metric.name: metric.unit for metric in self._computed.metrics}
         lines = [
-            (line.get("base", line["scheme"]), line["scheme"], line["flow"], name, entry)
-            for line in self._computed["summary"]
-            for name, entry in line["metrics"].items()
+            (line.base, line.scheme, line.number, name, entry)
+            for line in self._computed.summary
+            for name, entry in line.metrics.items()
         ]
-        intervals = [entry.get("ci95") or (None, None) for *_, entry in lines]
+        intervals = [entry.ci95 or (None, None) for *_, entry in lines]
         number, text = pyarrow.float64(), pyarrow.string()
         return pyarrow.table(
             {
                 "scheme": pyarrow.array([line[0] for line in lines], text),
                 "row": pyarrow.array([line[1] for line in lines], text),
-                "flow": pyarrow.array(
-                    [None if line[2] == "all" else line[2] for line in lines], pyarrow.int64()
-                ),
+                "flow": pyarrow.array([line[2] for line in lines], pyarrow.int64()),
                 "metric": pyarrow.array([line[3] for line in lines], text),
                 "unit": pyarrow.array([units.get(line[3]) for line in lines], text),
-                "n": pyarrow.array([entry.get("n") for *_, entry in lines], pyarrow.int64()),
-                "median": pyarrow.array([entry.get("median") for *_, entry in lines], number),
-                "mean": pyarrow.array([entry.get("mean") for *_, entry in lines], number),
+                "n": pyarrow.array([entry.n for *_, entry in lines], pyarrow.int64()),
+                "median": pyarrow.array([entry.median for *_, entry in lines], number),
+                "mean": pyarrow.array([entry.mean for *_, entry in lines], number),
                 "low": pyarrow.array([low for low, _ in intervals], number),
                 "high": pyarrow.array([high for _, high in intervals], number),
             }
@@ -250,18 +250,18 @@ class Campaign:
     @property
     def metrics(self) -> list[dict[str, Any]]:
         """The metrics in results: `name`, `label`, `unit`, `definition`, `source`, `better` ...."""
-        return list(self._computed["metrics"])
+        return list(to_data(self._computed.metrics))
 
     @property
     def columns(self) -> list[dict[str, Any]]:
         """The columns of results that set its runs apart, with `name`, `label`, `of` (matrix, derived, scheme
         or transport), `key` and `unit`."""
-        return list(self._computed.get("columns", ()))
+        return list(to_data(self._computed.columns))
 
     @property
     def expectations(self) -> list[dict[str, Any]]:
         """The expectations of the scenario with their `outcome`."""
-        return list(self._computed.get("expect", ()))
+        return list(to_data(self._computed.expect))
 
     def show(self) -> None:
         """Prints the table that `narrows show` prints."""
@@ -353,7 +353,7 @@ class _RunOf(Run):
             self._campaign._folder.record_dir(self.cell)
 
     @property
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> Sequence[Row]:
         self._campaign._computed  # noqa: B018 - sorts the rows by their cells
         return self._campaign._by_cell.get(self.cell, [])
 

@@ -21,8 +21,14 @@ class Comparison:
     """A comparison of campaigns, or of the schemes of one; prints as `narrows compare` does."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        #: The whole of it, as `narrows compare --json` prints it.
-        self.document = document
+        self._document = document
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The whole of it, as `narrows compare --json` prints it."""
+        from narrows.documents.data import to_data
+
+        return dict(to_data(self._document))
 
     @property
     def broken(self) -> list[dict[str, Any]]:
@@ -33,7 +39,7 @@ class Comparison:
         """As a table for a pull request."""
         from narrows.comparison.markdown import markdown
 
-        return markdown(self.document)
+        return markdown(self._document)
 
     def __str__(self) -> str:
         import io
@@ -43,7 +49,7 @@ class Comparison:
         from narrows.comparison.text import print_comparison
 
         text = io.StringIO()
-        print_comparison(Console(file=text, highlight=False, markup=False, emoji=False), self.document)
+        print_comparison(Console(file=text, highlight=False, markup=False, emoji=False), self._document)
         return text.getvalue()
 
     def __repr__(self) -> str:

@@ -22,14 +22,14 @@ def read_campaign(path: Path) -> Table:
     document = CampaignFolder.read(path).document
     results = read(path)
     rows, invalid = [], 0
-    for row in results["rows"]:
-        if row["verdict"] == INVALID:
-            invalid += row["flow"] == ALL
+    for row in results.rows:
+        if row.verdict == INVALID:
+            invalid += row.flow == ALL
             continue
-        if row.get("background"):
+        if row.background:
             continue
-        values = {quantity: row["metrics"].get(METRICS[quantity][0]) for quantity in QUANTITIES}
-        rows.append(Measured(row["scheme"], str(row["run"]), str(row["flow"]), values))
+        values = {quantity: row.metrics.get(METRICS[quantity][0]) for quantity in QUANTITIES}
+        rows.append(Measured(row.scheme, str(row.run), str(row.flow), values))
     if not rows:
         raise DataError(f"{path}: has no valid run")
     metrics = {quantity: METRICS[quantity][0] for quantity in QUANTITIES}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,8 @@ from narrows.campaign import integrity, own_metrics, results, results_file, seal
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, read_json
 from narrows.csv_text import neutralise
+from narrows.documents.data import to_data
+from narrows.documents.results import FORMAT, LinkRow, Results, Row
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import read_bytes
 from narrows.imported import WHERE as IMPORTED
@@ -145,7 +147,7 @@ def _file_problems(folder: CampaignFolder) -> Iterator[str]:
 
 def _results(folder: CampaignFolder) -> Iterator[Check]:
     file = folder.path / "results.json"
-    remedy = sealing.remedy(file, results_file.FORMAT)
+    remedy = sealing.remedy(file, FORMAT)
     try:
         there = results.current(folder)
     except DataError as error:
@@ -165,9 +167,9 @@ def _results(folder: CampaignFolder) -> Iterator[Check]:
     except NarrowsError as error:
         yield _check("results", iter([f"{file}: can't be compared with the records: {error}"]), "")
         return
-    problem = _first_difference(results.as_json(there), results.as_json(measured))
+    problem = _first_difference(there, measured)
     problems = [f"{file}: {problem}; {remedy}"] if problem else []
-    own = own_metrics.names(there)
+    own = own_metrics.names(there.metrics)
     more = f"; not measured again: {', '.join(own)}" if own else ""
     yield _check(
         "results", iter(problems), f"measured again, the records have the numbers of results.json{more}"
@@ -176,21 +178,21 @@ def _results(folder: CampaignFolder) -> Iterator[Check]:
     yield _check("tables", _table_problems(folder.path, there, sealed), "results.csv and results.parquet fit")
 
 
-def _first_difference(there: dict[str, Any], measured: dict[str, Any]) -> str | None:
+def _first_difference(there: Results, measured: Results) -> str | None:
     """The first number of results.json that is not that of the records, in words."""
-    own = set(own_metrics.names(there))
-    known = {metric["name"] for metric in there["metrics"]} - own
-    there, measured = (
+    own = set(own_metrics.names(there.metrics))
+    known = {metric.name for metric in there.metrics} - own
+    plain, again = (
         {name: _of_metrics(part[name], known) for name in _MEASURED if name in part}
-        for part in (there, json.loads(json.dumps(measured)))
+        for part in (to_data(there), to_data(measured))
     )
-    rows = {"rows": there["rows"], "links": there.get("links", [])}
-    for path, ours, theirs in _differences(there, measured, ()):
+    rows: dict[str, Sequence[Row | LinkRow]] = {"rows": there.rows, "links": there.links}
+    for path, ours, theirs in _differences(plain, again, ()):
         named = " ".join(str(part) for part in path)
         if path[0] in rows and len(path) > 1 and isinstance(path[1], int):
             row = rows[str(path[0])][path[1]]
-            of = f"link {row['link']}" if "link" in row else f"flow {row.get('flow') or 'all'}"
-            named = f"{path[-1]} of {row['cell']}, {of}"
+            of = f"flow {row.flow}" if isinstance(row, Row) else f"link {row.link}"
+            named = f"{path[-1]} of {row.cell}, {of}"
         return f"{named} is {_short(ours)}, and {_short(theirs)} by the records"
     return None
 
@@ -233,11 +235,11 @@ def _short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:40]}..."
 
 
-def _table_problems(folder: Path, there: dict[str, Any], sealed: bool) -> Iterator[str]:
+def _table_problems(folder: Path, there: Results, sealed: bool) -> Iterator[str]:
     """Problems of results.csv and results.parquet, which follow from results.json."""
     for name, fits in (("results.csv", _csv_fits), ("results.parquet", _parquet_fits)):
         file = folder / name
-        remedy = sealing.remedy(file, results_file.FORMAT)
+        remedy = sealing.remedy(file, FORMAT)
         try:
             if not fits(read_bytes(file), there, sealed):
                 yield f"{file}: is not the table of results.json; {remedy}"
@@ -245,7 +247,7 @@ def _table_problems(folder: Path, there: dict[str, Any], sealed: bool) -> Iterat
             yield f"{file}: can't be read: {reason(error)}; {remedy}"
 
 
-def _csv_fits(content: bytes, there: dict[str, Any], sealed: bool) -> bool:
+def _csv_fits(content: bytes, there: Results, sealed: bool) -> bool:
     text = results_file.csv_text(there)
     if content == text.encode():
         return True
@@ -260,7 +262,7 @@ def _neutral(text: str) -> list[list[object]]:
     return [[neutralise(value) for value in row] for row in csv.reader(io.StringIO(text))]
 
 
-def _parquet_fits(content: bytes, there: dict[str, Any], sealed: bool) -> bool:
+def _parquet_fits(content: bytes, there: Results, sealed: bool) -> bool:
     import pyarrow as pa
     import pyarrow.parquet as pq
 

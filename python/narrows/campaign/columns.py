@@ -13,6 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from narrows.campaign.schema import resolved as resolved_scenario
+from narrows.documents import results
 from narrows.scenario import registry as registries
 from narrows.scenario.derived import quantity_of, suffix
 from narrows.scenario.quantity import show
@@ -47,10 +48,11 @@ class Column:
     key: str | None
     kind: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_document(self) -> results.Column:
         """The column as results describe it."""
-        key = {"key": self.key} if self.key else {}
-        return {"name": self.name, "label": self.label, "of": self.source, **key, "unit": self.unit}
+        return results.Column(
+            name=self.name, label=self.label, source=self.source, key=self.key or None, unit=self.unit
+        )
 
     @property
     def unit(self) -> str:

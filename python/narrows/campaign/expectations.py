@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from statistics import fmean
-from typing import Any
+from typing import Final, Literal
 
+from narrows.documents.results import Answer, Expectation, Metric, Outcome, Quantity, Row
 from narrows.scenario.expect import ALL, kind_of
 from narrows.scenario.quantity import show
 from narrows.statistics.runs import median_over_runs
 
-HOLDS, FAILS, SKIPPED = "holds", "fails", "skipped"
+HOLDS: Final = "holds"
+FAILS: Final = "fails"
+SKIPPED: Final = "skipped"
 INVALID = "invalid"
 
 _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
@@ -23,92 +26,99 @@ _STATISTICS: dict[str, Callable[[Sequence[float]], float]] = {
 
 
 def judge(
-    expectations: list[dict[str, Any]],
+    expectations: Sequence[Expectation],
     labels: list[str],
-    rows: list[dict[str, Any]],
-    skipped: list[dict[str, Any]],
-    metrics: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
-    """One finding per expectation and scheme that it speaks of.
+    rows: Sequence[Row],
+    skipped: dict[str, str],
+    metrics: Iterable[Metric],
+) -> list[Outcome]:
+    """One finding per expectation and scheme that it speaks of; `skipped` has the reasons by schemes.
 
     A scheme that was skipped can't fail; one that ran and gave no value does.
     """
-    known = {metric["name"]: metric for metric in metrics}
-    reasons = {one["scheme"]: one["reason"] for one in skipped}
-    findings = []
+    known = {metric.name: metric for metric in metrics}
+    outcomes = []
     for expectation in expectations:
-        wanted = [expectation["scheme"]] if expectation["scheme"] is not None else labels
-        for label in wanted:
-            own = [row for row in rows if row["scheme"] == label and row["flow"] == expectation["flow"]]
-            happened = known.get(expectation["metric"], {}).get("happened")
-            found = _judge_one(expectation, own, reasons.get(label), happened)
-            metric = expectation.get("about") or known.get(expectation["metric"], {"unit": ""})
-            name = next((row["label"] for row in own if "label" in row), None)
-            text = in_words({**expectation, "scheme": label}, metric, name)
-            findings.append({**expectation, "scheme": label, "text": text, **found})
-    return findings
+        for label in [expectation.scheme] if expectation.scheme is not None else labels:
+            own = [row for row in rows if row.scheme == label and row.flow == expectation.flow]
+            metric = known.get(expectation.metric)
+            outcome, value, reason = _judge(
+                expectation, own, skipped.get(label), metric.happened if metric else None
+            )
+            name = next((row.label for row in own if row.label), None)
+            outcomes.append(
+                Outcome(
+                    **{key: getattr(expectation, key) for key in Expectation.__struct_fields__}
+                    | {"scheme": label},
+                    text=in_words(expectation, label, _about(expectation, known), name),
+                    outcome=outcome,
+                    value=value,
+                    reason=reason,
+                )
+            )
+    return outcomes
 
 
-def questions(expectations: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _about(expectation: Expectation, known: Mapping[str, Metric]) -> Quantity:
+    """What the limits of an expectation are amounts of."""
+    if expectation.about is not None:
+        return expectation.about
+    return known.get(expectation.metric, Quantity.unknown(expectation.metric))
+
+
+def questions(expectations: Iterable[Expectation]) -> list[Expectation]:
     """The expectations about the states of senders, which no metric answers."""
-    return [one for one in expectations if "question" in one]
+    return [expectation for expectation in expectations if expectation.question is not None]
 
 
-def add_answers(
-    rows: list[dict[str, Any]], asked: list[dict[str, Any]], answers: list[dict[str, Any]]
-) -> None:
+def add_answers(rows: Sequence[Row], asked: Sequence[Expectation], answers: Sequence[Answer]) -> None:
     """Puts the answers for one cell into its rows, beside the metrics."""
-    for one, found in zip(asked, answers, strict=True):
+    for question, answer in zip(asked, answers, strict=True):
         for row in rows:
-            if row["flow"] == one["flow"]:
-                row["metrics"][one["metric"]] = found.get("value")
-                if "absent" in found:
-                    row["absent"][one["metric"]] = found["absent"]
+            if row.flow == question.flow:
+                row.metrics[question.metric] = answer.value
+                if answer.absent is not None:
+                    row.absent[question.metric] = answer.absent
 
 
-def _judge_one(
-    expectation: dict[str, Any], rows: list[dict[str, Any]], skipped: str | None, happened: str | None = None
-) -> dict[str, Any]:
-    """`happened` is the metric that is 0 in runs in which what is timed never happened."""
+def _judge(
+    expectation: Expectation, rows: Sequence[Row], skipped: str | None, happened: str | None
+) -> tuple[Literal["holds", "fails", "skipped"], float | None, str | None]:
+    """The outcome, the value and a reason. `happened` is the metric that is 0 in runs in which what is timed
+    never happened."""
     if skipped is not None:
-        return {"outcome": SKIPPED, "value": None, "reason": skipped}
-    valid = [row for row in rows if row["verdict"] != INVALID]
-    values = [
-        row["metrics"][expectation["metric"]]
-        for row in valid
-        if row["metrics"].get(expectation["metric"]) is not None
-    ]
+        return SKIPPED, None, skipped
+    valid = [row for row in rows if row.verdict != INVALID]
+    values = [value for row in valid if (value := row.metrics.get(expectation.metric)) is not None]
     # It would have taken longer than the run: a scheme gains nothing by never getting there.
-    values += [math.inf for row in valid if happened and row["metrics"].get(happened) == 0]
+    values += [math.inf for row in valid if happened and row.metrics.get(happened) == 0]
     if not values:
-        texts = [row["absent"].get(expectation["metric"]) for row in valid]
+        texts = [row.absent.get(expectation.metric) for row in valid]
         why = next((reason for reason in texts if reason), None)
-        return {"outcome": FAILS, "value": None, "reason": why or "no valid run gave a value"}
-    value = _STATISTICS[expectation["of"]](values)
-    low, high = expectation["at_least"], expectation["at_most"]
+        return FAILS, None, why or "no valid run gave a value"
+    value = _STATISTICS[expectation.statistic](values)
+    low, high = expectation.at_least, expectation.at_most
     holds = (low is None or value >= low) and (high is None or value <= high)
-    outcome = HOLDS if holds else FAILS
+    outcome: Literal["holds", "fails"] = HOLDS if holds else FAILS
     if math.isinf(value):
-        never = sum(math.isinf(one) for one in values)
-        reason = f"in {never} of {len(values)} runs it did not happen"
-        return {"outcome": outcome, "value": None, "reason": reason}
-    return {"outcome": outcome, "value": value, "reason": None}
+        never = sum(map(math.isinf, values))
+        return outcome, None, f"in {never} of {len(values)} runs it did not happen"
+    return outcome, value, None
 
 
-def in_words(expectation: dict[str, Any], metric: dict[str, Any], name: str | None = None) -> str:
+def in_words(expectation: Expectation, scheme: str, about: Quantity, name: str | None = None) -> str:
     """`cubic, flow 2 (web): median throughput at least 5 Mbit/s`."""
-    flow = expectation["flow"]
+    flow = expectation.flow
     where = "all flows" if flow == ALL else f"flow {flow} ({name})" if name else f"flow {flow}"
     limits = [
-        f"{word} {amount(expectation[key], metric)}"
-        for key, word in (("at_least", "at least"), ("at_most", "at most"))
-        if expectation[key] is not None
+        f"{word} {amount(limit, about)}"
+        for limit, word in ((expectation.at_least, "at least"), (expectation.at_most, "at most"))
+        if limit is not None
     ]
-    label = metric.get("label", expectation["metric"])
-    return f"{expectation['scheme']}, {where}: {expectation['of']} {label} {' and '.join(limits)}"
+    return f"{scheme}, {where}: {expectation.statistic} {about.label} {' and '.join(limits)}"
 
 
-def amount(value: float | None, metric: dict[str, Any]) -> str:
+def amount(value: float | None, metric: Quantity) -> str:
     """A value of a metric with its unit."""
     kind = kind_of(metric)
     if value is None:
@@ -124,17 +134,18 @@ def amount(value: float | None, metric: dict[str, Any]) -> str:
     return show(kind, value)
 
 
-def lines(findings: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> list[str]:
-    """The findings as sentences for the terminal."""
-    known = {metric["name"]: metric for metric in metrics}
+def lines(outcomes: Sequence[Outcome], metrics: Iterable[Metric]) -> list[str]:
+    """The outcomes as sentences for the terminal."""
+    known = {metric.name: metric for metric in metrics}
     texts = []
-    left_out = [one["scheme"] for one in findings if one["outcome"] == SKIPPED]
-    for one in findings:
-        if one["outcome"] == SKIPPED:
+    for outcome in outcomes:
+        if outcome.outcome == SKIPPED:
             continue
-        metric = one.get("about") or known.get(one["metric"], {"unit": ""})
-        what = f": {one['reason']}" if one["reason"] else f" ({amount(one['value'], metric)})"
-        texts.append(f"{one['outcome']:7} {one['text']}{what}")
+        what = outcome.reason or amount(outcome.value, _about(outcome, known))
+        texts.append(
+            f"{outcome.outcome:7} {outcome.text}" + (f": {what}" if outcome.reason else f" ({what})")
+        )
+    left_out = [outcome.scheme for outcome in outcomes if outcome.outcome == SKIPPED]
     if left_out:
-        texts.append(f"{SKIPPED} {len(left_out)} about {', '.join(dict.fromkeys(left_out))}")
+        texts.append(f"{SKIPPED} {len(left_out)} about {', '.join(dict.fromkeys(map(str, left_out)))}")
     return texts

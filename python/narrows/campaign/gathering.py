@@ -16,6 +16,7 @@ from typing import Any
 
 from narrows.campaign import integrity
 from narrows.campaign.store import CampaignFolder, no_folder
+from narrows.documents.results import Results
 from narrows.errors import DataError, NarrowsError, reason
 from narrows.files import open_regular, read_whole
 
@@ -65,9 +66,7 @@ def gather(places: Iterable[Path]) -> list[Gathered]:
     return sorted(found.values(), key=lambda one: (one.folder is None, _made_at(one), str(one.path)))
 
 
-def readable(
-    paths: Iterable[Path], say: Callable[[str], None]
-) -> list[tuple[CampaignFolder, dict[str, Any]]]:
+def readable(paths: Iterable[Path], say: Callable[[str], None]) -> list[tuple[CampaignFolder, Results]]:
     """Campaigns with their results. What is wrong with one is said, and those that can't be read are left
     out.
 

@@ -14,6 +14,7 @@ from narrows.campaign import results as result_files
 from narrows.campaign.entries import new_document, new_entry, now
 from narrows.campaign.schema import problem_of_members
 from narrows.campaign.store import CampaignFolder, read_json
+from narrows.documents.results import Results
 from narrows.errors import EXIT_OK, EXIT_SOME_INVALID, DataError
 from narrows.filled import filled
 from narrows.imported import WHERE
@@ -26,7 +27,7 @@ class Imported:
     """A campaign that was made out of what others measured."""
 
     folder: CampaignFolder
-    results: dict[str, Any]
+    results: Results
 
     @property
     def exit_code(self) -> int:

@@ -16,12 +16,15 @@ import math
 import sys
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from msgspec.structs import replace
+
+from narrows.documents.results import ALL, MeasuredFlow, Metric, Results, Row
 from narrows.errors import DataError, UsageError
 from narrows.files import config_folder, read_whole
 from narrows.text import shorten
@@ -32,10 +35,6 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: Member of a metric's description that says that it is of the user's own: the SHA-256 of the file that it
-#: comes from, or nothing if it is of the program that runs.
-OWN = "own"
-ALL = "all"
 MOST_BYTES = 1_000_000
 #: Units by the end of a function's name: in files, for people, and the factor between them.
 SHOWN_UNITS = {
@@ -58,7 +57,7 @@ class OwnMetric:
 
     name: str
     function: Callable[..., Any]
-    description: dict[str, Any]
+    description: Metric
     file: Path | None
     fingerprint: str | None
 
@@ -105,8 +104,8 @@ def metric(
         if better is not None and better not in _BETTER:
             raise UsageError(f'{called}: better is "higher" or "lower", not "{shorten(str(better))}"')
         file, fingerprint = _reading[-1] if _reading else (None, None)
-        described = _description(called, one, label, unit, better)
-        described |= {OWN: fingerprint, "source": file.name if file else "this program"}
+        source = file.name if file else "this program"
+        described = replace(_description(called, one, label, unit, better), own=fingerprint, source=source)
         _registered[called] = OwnMetric(called, one, described, file, fingerprint)
         return one
 
@@ -115,22 +114,23 @@ def metric(
 
 def _description(
     name: str, function: Callable[..., Any], label: str | None, unit: str | None, better: str | None
-) -> dict[str, Any]:
+) -> Metric:
     end = next((end for end in SHOWN_UNITS if name.endswith(end)), "")
     base, shown, scale = ("", unit, 1.0) if unit is not None else SHOWN_UNITS.get(end, ("", "", 1.0))
     text = inspect.getdoc(function) or "A metric of your own, without a definition at its head."
-    return {
-        "name": name,
-        "label": label or name.removesuffix(end).replace("_", " ").strip() or name,
-        "unit": base or shown,
-        "show_unit": shown,
-        "show_scale": scale,
-        "better": better,
-        "scope": "both",
-        "links": False,
-        "happened": None,
-        "definition": " ".join(text.split("\n\n")[0].split()),
-    }
+    return Metric(
+        name=name,
+        label=label or name.removesuffix(end).replace("_", " ").strip() or name,
+        unit=base or shown,
+        show_unit=shown,
+        show_scale=scale,
+        better=better,
+        scope="both",
+        links=False,
+        happened=None,
+        definition=" ".join(text.split("\n\n")[0].split()),
+        source=None,
+    )
 
 
 # -- files ---------------------------------------------------------------------------------------
@@ -235,15 +235,15 @@ def forget() -> None:
     _read.clear()
 
 
-def names(results: Mapping[str, Any]) -> tuple[str, ...]:
-    """The names of the metrics in results that are of the user's own."""
-    return tuple(str(metric["name"]) for metric in results["metrics"] if OWN in metric)
+def names(metrics: Iterable[Metric]) -> tuple[str, ...]:
+    """The names of the metrics that are of the user's own."""
+    return tuple(metric.name for metric in metrics if metric.is_own)
 
 
-def missing(results: Mapping[str, Any]) -> list[OwnMetric]:
+def missing(results: Results) -> list[OwnMetric]:
     """Those that results don't have yet, or have by another version of their file."""
-    known = {metric["name"]: metric for metric in results["metrics"]}
-    taken = [name for name in _registered if name in known and OWN not in known[name]]
+    known = {metric.name: metric for metric in results.metrics}
+    taken = [name for name in _registered if name in known and not known[name].is_own]
     if taken:
         file = _registered[taken[0]].file
         raise DataError(
@@ -253,11 +253,11 @@ def missing(results: Mapping[str, Any]) -> list[OwnMetric]:
     return [
         one
         for one in _registered.values()
-        if one.fingerprint is None or known.get(one.name, {}).get(OWN) != one.fingerprint
+        if one.fingerprint is None or one.name not in known or known[one.name].own != one.fingerprint
     ]
 
 
-def apply(results: dict[str, Any], campaign: CampaignFolder) -> dict[str, Any]:
+def apply(results: Results, campaign: CampaignFolder) -> Results:
     """Results with the values of these metrics; the given ones if nothing is to be added.
 
     A function is called once per finished run.
@@ -266,12 +266,11 @@ def apply(results: dict[str, Any], campaign: CampaignFolder) -> dict[str, Any]:
     if not wanted:
         return results
     from narrows.campaign.record import Run
-    from narrows.campaign.results import over_runs
+    from narrows.campaign.results import over_runs, with_own_values
 
-    of_cell: dict[str, list[dict[str, Any]]] = {}
-    for row in results["rows"]:
-        copied = {**row, "metrics": dict(row["metrics"]), "absent": dict(row.get("absent") or {})}
-        of_cell.setdefault(row["cell"], []).append(copied)
+    of_cell: dict[str, list[Row]] = {}
+    for row in results.rows:
+        of_cell.setdefault(row.cell, []).append(with_own_values(row))
     entries = {entry["id"]: entry for entry in campaign.cells}
     with _told(len(of_cell)) as step:
         for cell, rows in of_cell.items():
@@ -282,28 +281,30 @@ def apply(results: dict[str, Any], campaign: CampaignFolder) -> dict[str, Any]:
     rows = [row for listed in of_cell.values() for row in listed]
     described = [one.description for one in wanted]
     new = {one.name for one in wanted}
-    kept = [metric for metric in results["metrics"] if metric["name"] not in new]
-    groups: dict[tuple[Any, Any], list[dict[str, Any]]] = {}
+    kept = [metric for metric in results.metrics if metric.name not in new]
+    groups: dict[tuple[str, int | str], list[Row]] = {}
     for row in rows:
-        if not row.get("background"):
-            groups.setdefault((row["scheme"], row["flow"]), []).append(row)
+        if not row.background:
+            groups.setdefault((row.scheme, row.flow), []).append(row)
     summary = []
-    for line in results["summary"]:
-        known = {name: value for name, value in line["metrics"].items() if name not in new}
-        own = over_runs(groups.get((line["scheme"], line["flow"]), []), described)
-        summary.append({**line, "metrics": {**known, **own}})
-    return {**results, "metrics": [*kept, *described], "rows": rows, "summary": summary}
+    for line in results.summary:
+        known_values = {name: value for name, value in line.metrics.items() if name not in new}
+        own = over_runs(groups.get((line.scheme, line.flow), []), described)
+        summary.append(replace(line, metrics=known_values | own))
+    return replace(results, metrics=[*kept, *described], rows=rows, summary=summary)
 
 
-def add_values(one: OwnMetric, run: Run, rows: list[dict[str, Any]]) -> None:
+def add_values(one: OwnMetric, run: Run, rows: Sequence[Row | MeasuredFlow]) -> None:
     """Adds the values of one metric to the rows of a run, or the reason why there are none."""
     found, why = _values(one, run)
     for row in rows:
-        value = found.get(row["flow"])
-        row["metrics"][one.name] = value
-        row["absent"].pop(one.name, None)
-        if value is None:
-            row["absent"][one.name] = why or _no_value(row["flow"], found)
+        flow = ALL if row.flow == ALL else int(row.flow)
+        value = found.get(flow)
+        row.metrics[one.name] = value
+        if row.absent is not None:
+            row.absent.pop(one.name, None)
+            if value is None:
+                row.absent[one.name] = why or _no_value(flow, found)
 
 
 def _no_value(flow: int | str, found: Mapping[Any, float | None]) -> str:

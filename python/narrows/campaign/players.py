@@ -16,6 +16,7 @@ from typing import Any
 
 from narrows.campaign.own_metrics import NOT_REPORTED
 from narrows.campaign.store import read_json
+from narrows.documents.results import Measured, Metric
 from narrows.errors import DataError
 from narrows.files import read_whole
 from narrows.scenario.programs.playback import METRICS, described
@@ -60,19 +61,18 @@ def of_run(folder: Path, cell: dict[str, Any]) -> dict[int, Playback | str]:
     return found
 
 
-def add(cells: Iterable[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:
+def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
     """Adds these metrics to measured records, as `program_reports.add` does. Returns their descriptions, none
     if no flow has them."""
     listed = [(measured, _of_run(path)) for path, measured in cells]
     if not any(values for _, values in listed):
         return []
     for measured, values in listed:
-        for row in measured["flows"]:
-            flow = str(row["flow"])
-            reasons = measured.setdefault("absent", {}).setdefault(flow, {})
+        for row in measured.flows:
+            reasons = measured.absent.setdefault(row.flow, {})
             for name, *_ in METRICS:
-                value = values.get(flow, {}).get(name, NOT_REPORTED)
-                row["metrics"][name] = None if isinstance(value, str) else value
+                value = values.get(row.flow, {}).get(name, NOT_REPORTED)
+                row.metrics[name] = None if isinstance(value, str) else value
                 if isinstance(value, str):
                     reasons[name] = value
     return described()

@@ -14,8 +14,9 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from narrows.campaign.own_metrics import NOT_REPORTED, OWN, SHOWN_UNITS
+from narrows.campaign.own_metrics import NOT_REPORTED, SHOWN_UNITS
 from narrows.campaign.store import read_json
+from narrows.documents.results import Measured, Metric
 from narrows.errors import DataError
 from narrows.files import read_whole
 from narrows.scenario.programs.reports import ERRORS, OUTPUT, steps
@@ -48,24 +49,24 @@ class NoValueError(ValueError):
     """Why a value does not exist, as a clause."""
 
 
-def add(cells: Iterable[tuple[Path, dict[str, Any]]]) -> list[dict[str, Any]]:
+def add(cells: Iterable[tuple[Path, Measured]]) -> list[Metric]:
     """Adds what programs report to measured records: pairs of a record's folder and its measurements, whose
     rows `flows` and reasons `absent` get new members. Returns the descriptions of these metrics."""
-    described: dict[str, dict[str, Any]] = {}
+    described: dict[str, Metric] = {}
     listed = list(cells)
     found = [_of_run(path, described) for path, _ in listed]
     for (_, measured), values in zip(listed, found, strict=True):
-        for row in measured["flows"]:
-            reasons = measured.setdefault("absent", {}).setdefault(str(row["flow"]), {})
+        for row in measured.flows:
+            reasons = measured.absent.setdefault(row.flow, {})
             for name in described:
-                value = values.get((str(row["flow"]), name), NOT_REPORTED)
-                row["metrics"][name] = None if isinstance(value, str) else value
+                value = values.get((row.flow, name), NOT_REPORTED)
+                row.metrics[name] = None if isinstance(value, str) else value
                 if isinstance(value, str):
                     reasons[name] = value
     return list(described.values())
 
 
-def _of_run(path: Path, described: dict[str, dict[str, Any]]) -> dict[tuple[str, str], float | str]:
+def _of_run(path: Path, described: dict[str, Metric]) -> dict[tuple[str, str], float | str]:
     """The values of a run by flow and metric, or the reasons why there are none."""
     found: dict[tuple[str, str], float | str] = {}
     flows: dict[str, list[tuple[str | None, float | str]]] = {}
@@ -78,9 +79,9 @@ def _of_run(path: Path, described: dict[str, dict[str, Any]]) -> dict[tuple[str,
             description = _description(short, plan, str(program.get("name")))
             known = described.setdefault(name, description)
             value: float | str
-            if known["unit"] != description["unit"]:
-                here = description["unit"] or "no unit"
-                value = f"it is in {here} here, elsewhere in {known['unit'] or 'none'}"
+            if known.unit != description.unit:
+                here = description.unit or "no unit"
+                value = f"it is in {here} here, elsewhere in {known.unit or 'none'}"
             else:
                 try:
                     value = _value(path / "logs", flow["flow"], program, plan)
@@ -106,7 +107,7 @@ def _of_all(values: list[tuple[str | None, float | str]]) -> float | str:
     return _COMBINED[how]([value for _, value in values if not isinstance(value, str)])
 
 
-def _description(short: str, plan: dict[str, Any], program: str) -> dict[str, Any]:
+def _description(short: str, plan: dict[str, Any], program: str) -> Metric:
     """The metric, as results describe metrics."""
     kind, _ = UNITS.get(plan["unit"], ("", 1))
     ending = _ENDING.get(kind) or next((end for end in SHOWN_UNITS if short.endswith(end)), "")
@@ -114,20 +115,20 @@ def _description(short: str, plan: dict[str, Any], program: str) -> dict[str, An
     if kind or (ending and not plan["unit"]):
         base, shown, scale = SHOWN_UNITS[ending]
     label = short.removesuffix(ending).replace("_", " ").strip() or short
-    return {
-        "name": PREFIX + short,
-        "label": f"{label} (reported)",
-        "unit": base,
-        "show_unit": shown,
-        "show_scale": scale,
-        "better": plan["better"],
-        "scope": "both",
-        "links": False,
-        "happened": None,
-        "definition": plan["what"] or f"What the program reports as {short}.",
-        OWN: None,
-        "source": f"the program {program}",
-    }
+    return Metric(
+        name=PREFIX + short,
+        label=f"{label} (reported)",
+        unit=base,
+        show_unit=shown,
+        show_scale=scale,
+        better=plan["better"],
+        scope="both",
+        links=False,
+        happened=None,
+        definition=plan["what"] or f"What the program reports as {short}.",
+        own=None,
+        source=f"the program {program}",
+    )
 
 
 def _value(logs: Path, flow: int, program: dict[str, Any], plan: dict[str, Any]) -> float:

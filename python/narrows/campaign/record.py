@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from narrows.campaign.frames import Frame, OtherFrame, converted, read_parquet
+from narrows.documents.results import MeasuredFlow, Row
 from narrows.errors import DataError
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Run:
     """
 
     def __init__(
-        self, path: Path, entry: Mapping[str, Any] | None = None, rows: Sequence[Mapping[str, Any]] = ()
+        self, path: Path, entry: Mapping[str, Any] | None = None, rows: Sequence[Row | MeasuredFlow] = ()
     ) -> None:
         self.path = path
         """The folder of the record."""
@@ -69,7 +70,8 @@ class Run:
     @property
     def scheme(self) -> str:
         """The scheme as the scenario lists it, without the values of a matrix."""
-        return str(self._rows[0].get("base") if self._rows and self._rows[0].get("base") else self.row)
+        first = self._rows[0] if self._rows else None
+        return first.base if isinstance(first, Row) else self.row
 
     @property
     def number(self) -> int:
@@ -122,17 +124,19 @@ class Run:
     def values(self) -> dict[str, Any]:
         """The values of the matrix and the parameters that set the runs of this campaign apart, in base
         units, by the names of their columns in results."""
-        return dict(next((row.get("values") or {} for row in self._rows if row["flow"] == "all"), {}))
+        return dict(
+            next((row.values or {} for row in self._rows if isinstance(row, Row) and row.flow == "all"), {})
+        )
 
     # -- numbers ---------------------------------------------------------------------------------
 
     @cached_property
-    def _rows(self) -> list[dict[str, Any]]:
+    def _rows(self) -> Sequence[Row | MeasuredFlow]:
         if self._given:
-            return [dict(row) for row in self._given]
+            return self._given
         from narrows.campaign.results import measure_cell
 
-        return list(measure_cell(self.path)["flows"])
+        return measure_cell(self.path).flows
 
     def metrics(self, flow: int | str = "all") -> dict[str, float | None]:
         """The metrics of one flow or of all flows together, in base units, by name; None where there is none.
@@ -140,9 +144,9 @@ class Run:
         Raises `DataError` if the run has no such flow.
         """
         for row in self._rows:
-            if str(row["flow"]) == str(flow):
-                return dict(row["metrics"])
-        known = ", ".join(str(row["flow"]) for row in self._rows)
+            if str(row.flow) == str(flow):
+                return dict(row.metrics)
+        known = ", ".join(str(row.flow) for row in self._rows)
         raise DataError(f"{self.cell}: there is no flow {flow}; there are {known}")
 
     # -- records ---------------------------------------------------------------------------------

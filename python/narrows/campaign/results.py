@@ -8,14 +8,34 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from narrows.campaign import own_metrics, results_file, sealing
 from narrows.campaign.columns import Columns
-from narrows.campaign.results_file import FORMAT
 from narrows.campaign.schema import resolved as resolved_scenario
 from narrows.campaign.store import CampaignFolder, read_json, write_atomically
+from narrows.documents.data import DamagedError, from_data, to_data
+from narrows.documents.results import (
+    ALL,
+    FORMAT,
+    Answer,
+    Expectation,
+    LinkRow,
+    LinkSummary,
+    Measured,
+    Metric,
+    Outcome,
+    Results,
+    Row,
+    Skipped,
+    Statistics,
+    SummaryLine,
+    read_results,
+)
 from narrows.errors import DataError
 from narrows.statistics.runs import summarise, summarise_happened
 from narrows.threads import in_threads
@@ -24,40 +44,40 @@ from narrows.threads import in_threads
 INVALID = "invalid"
 
 
-def measure_cell(path: Path) -> dict[str, Any]:
+def measure_cell(path: Path) -> Measured:
     """All metrics of one cell's record."""
     from narrows import _native
 
     try:
-        return dict(json.loads(_native.measure(str(path))))
+        return from_data(json.loads(_native.measure(str(path))), Measured)
     except (ValueError, OSError) as error:
         raise DataError(f"{path}: can't be measured: {error}") from None
 
 
-def ask_states(path: Path, asked: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def ask_states(path: Path, asked: list[Expectation]) -> list[Answer]:
     """Answers of one cell's record to the questions of expectations."""
     from narrows import _native
 
-    questions = [{"flow": one["flow"], **one["question"]} for one in asked]
+    questions = [{"flow": one.flow, **(one.question or {})} for one in asked]
     try:
-        return list(json.loads(_native.states(str(path), json.dumps(questions))))
+        return from_data(json.loads(_native.states(str(path), json.dumps(questions))), list[Answer])
     except (ValueError, OSError) as error:
         raise DataError(f"{path}: can't be measured: {error}") from None
 
 
-def metric_list() -> list[dict[str, Any]]:
+def metric_list() -> list[Metric]:
     """The metrics that there are, with unit and definition."""
     from narrows import _native
 
-    return list(json.loads(_native.metrics()))
+    return from_data(json.loads(_native.metrics()), list[Metric])
 
 
-def compute(folder: CampaignFolder) -> dict[str, Any]:
+def compute(folder: CampaignFolder) -> Results:
     """The results of all finished cells of a campaign, metrics of the user's own included."""
     return own_metrics.apply(measure(folder), folder)
 
 
-def measure(folder: CampaignFolder) -> dict[str, Any]:
+def measure(folder: CampaignFolder) -> Results:
     """The same without metrics of the user's own."""
     document = folder.document
     order = _scheme_order(document)
@@ -67,46 +87,46 @@ def measure(folder: CampaignFolder) -> dict[str, Any]:
     # The core measures without holding Python's lock, so threads use all cores.
     measured = in_threads(lambda cell: measure_cell(folder.record_dir(cell["id"])), finished)
     metrics = metric_list() + _reported(document, folder, finished, measured)
-    columns = Columns(document, [metric["name"] for metric in metrics])
+    columns = Columns(document, [metric.name for metric in metrics])
     labels = _flow_labels(document)
     of_cells = [
         _rows(cell, result, document, columns, labels.get(cell["scheme"], {}))
         for cell, result in zip(finished, measured, strict=True)
     ]
     rows = [row for cell_rows in of_cells for row in cell_rows]
-    of_links = [
-        _link_rows(cell, result, document, columns) for cell, result in zip(finished, measured, strict=True)
+    links = [
+        row
+        for cell, result in zip(finished, measured, strict=True)
+        for row in _link_rows(cell, result, document, columns)
     ]
-    links = [row for cell_rows in of_links for row in cell_rows]
-    resolved = resolved_scenario(document)
-    expect = resolved.get("expect", [])
-    expected = _expected(folder, expect, finished, of_cells, metrics) if expect else []
-    return {
-        "format": FORMAT,
-        "scenario": document["name"],
-        "hash": document["hash"],
-        "metrics": metrics,
-        **({"columns": [column.to_json() for column in columns.listed]} if columns.listed else {}),
-        "rows": rows,
-        "digests": {cell["id"]: cell["digest"] for cell in finished if cell.get("digest")},
-        "summary": _summaries(order, cells, rows, metrics, columns),
-        "skipped": document["skipped"],
-        **({"links": links, "link_summary": _link_summary(order, links, metrics, columns)} if links else {}),
-        **({"expect": expected} if expected else {}),
-    }
+    expect = from_data(resolved_scenario(document).get("expect") or [], list[Expectation])
+    return Results(
+        format=FORMAT,
+        scenario=document["name"],
+        hash=document["hash"],
+        metrics=metrics,
+        columns=[column.to_document() for column in columns.listed],
+        rows=rows,
+        digests={cell["id"]: cell["digest"] for cell in finished if cell.get("digest")},
+        summary=_summaries(order, cells, rows, metrics, columns),
+        skipped=from_data(document["skipped"], list[Skipped]),
+        links=links,
+        link_summary=_link_summary(order, links, metrics, columns),
+        expect=_expected(folder, expect, finished, of_cells, metrics) if expect else [],
+    )
 
 
 def _reported(
     document: dict[str, Any],
     folder: CampaignFolder,
     finished: list[dict[str, Any]],
-    measured: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
+    measured: list[Measured],
+) -> list[Metric]:
     """The metrics that programs report themselves, whose values are added to what was measured."""
     rows = resolved_scenario(document)["schemes"]
     told = {key for row in rows for flow in row.get("flows", ()) for key in flow.get("program") or ()}
     paths = [folder.record_dir(cell["id"]) for cell in finished]
-    described = []
+    described: list[Metric] = []
     if "reports" in told:
         # Not before: what manifests are read with takes longer to import than most results take to make.
         from narrows.campaign import program_reports
@@ -121,27 +141,32 @@ def _reported(
 
 def _expected(
     folder: CampaignFolder,
-    expect: list[dict[str, Any]],
+    expect: list[Expectation],
     finished: list[dict[str, Any]],
-    of_cells: list[list[dict[str, Any]]],
-    metrics: list[dict[str, Any]],
-) -> list[dict[str, Any]]:
+    of_cells: list[list[Row]],
+    metrics: list[Metric],
+) -> list[Outcome]:
     """The findings about the expectations. Answers are for them alone; rows of the results stay as they
     are."""
     from narrows.campaign import expectations
 
     asked = expectations.questions(expect)
     if asked:
-        of_cells = [
-            [{**row, "metrics": dict(row["metrics"]), "absent": dict(row["absent"])} for row in cell_rows]
-            for cell_rows in of_cells
-        ]
+        of_cells = [[with_own_values(row) for row in cell_rows] for cell_rows in of_cells]
         for cell, cell_rows in zip(finished, of_cells, strict=True):
             answers = ask_states(folder.record_dir(cell["id"]), asked)
             expectations.add_answers(cell_rows, asked, answers)
     judged = [row for cell_rows in of_cells for row in cell_rows]
     order = _scheme_order(folder.document)
-    return expectations.judge(expect, order, judged, folder.document["skipped"], metrics)
+    skipped = {
+        scheme.scheme: scheme.reason for scheme in from_data(folder.document["skipped"], list[Skipped])
+    }
+    return expectations.judge(expect, order, judged, skipped, metrics)
+
+
+def with_own_values(row: Row) -> Row:
+    """A copy of a row to whose values others can be added."""
+    return replace(row, metrics=dict(row.metrics), absent=dict(row.absent))
 
 
 def _scheme_order(document: dict[str, Any]) -> list[str]:
@@ -150,97 +175,100 @@ def _scheme_order(document: dict[str, Any]) -> list[str]:
     return list(dict.fromkeys([*listed, *(cell["scheme"] for cell in document["cells"])]))
 
 
-def _run_of(cell: dict[str, Any], document: dict[str, Any], columns: Columns) -> dict[str, Any]:
-    """The columns that all rows of a run share."""
-    return {
-        "scenario": document["name"],
-        "plane": document.get("where"),
-        "scheme": cell["scheme"],
-        "base": columns.base(cell["scheme"]),
-        "run": cell["run"],
-        "seed": cell.get("seed"),
-        "duration_ns": columns.duration_ns(cell["scheme"]),
-    }
-
-
-def _valued(columns: Columns, label: str, flow: int | None = None) -> dict[str, Any]:
-    return {"values": columns.values(label, flow)} if columns.listed else {}
-
-
 def _rows(
     cell: dict[str, Any],
-    measured: dict[str, Any],
+    measured: Measured,
     document: dict[str, Any],
     columns: Columns,
     labels: dict[str, str],
-) -> list[dict[str, Any]]:
+) -> list[Row]:
     """The rows of a cell, whose flows have these labels."""
-    absent = measured.get("absent", {})
+    numbers = {flow.flow: None if flow.flow == ALL else int(flow.flow) for flow in measured.flows}
     return [
-        {
-            **_run_of(cell, document, columns),
-            "flow": flow["flow"] if flow["flow"] == "all" else int(flow["flow"]),
-            "flow_scheme": flow.get("scheme"),
-            "verdict": cell["verdict"],
-            "cell": cell["id"],
-            **_valued(columns, cell["scheme"], None if flow["flow"] == "all" else int(flow["flow"])),
-            "metrics": flow["metrics"],
-            "absent": _absent(absent, str(flow["flow"]), flow["metrics"]),
-            **({"label": labels[str(flow["flow"])]} if str(flow["flow"]) in labels else {}),
-            **({"background": True} if flow.get("background") else {}),
-        }
-        for flow in measured["flows"]
+        Row(
+            scenario=document["name"],
+            plane=document.get("where"),
+            base=columns.base(cell["scheme"]),
+            scheme=cell["scheme"],
+            run=cell["run"],
+            seed=cell.get("seed"),
+            duration_ns=columns.duration_ns(cell["scheme"]),
+            number=numbers[flow.flow],
+            flow_scheme=flow.scheme,
+            verdict=cell["verdict"],
+            cell=cell["id"],
+            values=_values(columns, cell["scheme"], numbers[flow.flow]),
+            metrics=flow.metrics,
+            absent=_absent(measured.absent.get(flow.flow, {}), flow.metrics),
+            label=labels.get(flow.flow),
+            background=flow.background,
+        )
+        for flow in measured.flows
     ]
 
 
+def _values(columns: Columns, label: str, flow: int | None = None) -> dict[str, Any] | None:
+    return columns.values(label, flow) if columns.listed else None
+
+
 def _link_rows(
-    cell: dict[str, Any], measured: dict[str, Any], document: dict[str, Any], columns: Columns
-) -> list[dict[str, Any]]:
+    cell: dict[str, Any], measured: Measured, document: dict[str, Any], columns: Columns
+) -> list[LinkRow]:
     """One row per link that the scenario asks for."""
     return [
-        {
-            **_run_of(cell, document, columns),
-            "link": link["link"],
-            "verdict": cell["verdict"],
-            "cell": cell["id"],
-            **_valued(columns, cell["scheme"]),
-            "metrics": link["metrics"],
-            "absent": link["absent"],
-        }
-        for link in measured.get("links", [])
+        LinkRow(
+            scenario=document["name"],
+            plane=document.get("where"),
+            base=columns.base(cell["scheme"]),
+            scheme=cell["scheme"],
+            run=cell["run"],
+            seed=cell.get("seed"),
+            duration_ns=columns.duration_ns(cell["scheme"]),
+            link=link.link,
+            verdict=cell["verdict"],
+            cell=cell["id"],
+            values=_values(columns, cell["scheme"]),
+            metrics=link.metrics,
+            absent=link.absent,
+        )
+        for link in measured.links
     ]
 
 
 def _link_summary(
-    order: list[str], links: list[dict[str, Any]], metrics: list[dict[str, Any]], columns: Columns
-) -> list[dict[str, Any]]:
-    names = list(dict.fromkeys(row["link"] for row in links))
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    order: list[str], links: list[LinkRow], metrics: list[Metric], columns: Columns
+) -> list[LinkSummary]:
+    names = list(dict.fromkeys(row.link for row in links))
+    groups: dict[tuple[str, str], list[LinkRow]] = {}
     for row in links:
-        groups.setdefault((row["scheme"], row["link"]), []).append(row)
-    lines = []
-    for scheme in order:
-        for name in names:
-            if own := groups.get((scheme, name)):
-                named = {"scheme": scheme, "base": columns.base(scheme), "link": name}
-                lines.append({**named, **_valued(columns, scheme), "metrics": over_runs(own, metrics)})
-    return lines
+        groups.setdefault((row.scheme, row.link), []).append(row)
+    return [
+        LinkSummary(
+            base=columns.base(scheme),
+            scheme=scheme,
+            link=name,
+            values=_values(columns, scheme),
+            metrics=over_runs(groups[scheme, name], metrics),
+        )
+        for scheme in order
+        for name in names
+        if (scheme, name) in groups
+    ]
 
 
-def over_runs(rows: list[dict[str, Any]], metrics: list[dict[str, Any]]) -> dict[str, Any]:
+def over_runs(rows: Sequence[Row | LinkRow], metrics: Iterable[Metric]) -> dict[str, Statistics]:
     """The statistics of each metric over the valid ones of these rows."""
-    valid = [row["metrics"] for row in rows if row["verdict"] != INVALID]
-    found: dict[str, Any] = {}
+    valid = [row.metrics for row in rows if row.verdict != INVALID]
+    statistics: dict[str, Statistics] = {}
     for metric in metrics:
-        name, happened = metric["name"], metric.get("happened")
-        values = [one[name] for one in valid if one.get(name) is not None]
-        if happened:
-            outcomes = [one[happened] for one in valid if one.get(happened) is not None]
+        values = [value for run in valid if (value := run.get(metric.name)) is not None]
+        if metric.happened:
+            outcomes = [value for run in valid if (value := run.get(metric.happened)) is not None]
             if outcomes:
-                found[name] = summarise_happened(values, outcomes)
+                statistics[metric.name] = summarise_happened(values, outcomes)
         elif values:
-            found[name] = summarise(values)
-    return found
+            statistics[metric.name] = summarise(values)
+    return statistics
 
 
 def _flow_labels(document: dict[str, Any]) -> dict[str, dict[str, str]]:
@@ -252,27 +280,26 @@ def _flow_labels(document: dict[str, Any]) -> dict[str, dict[str, str]]:
     return found
 
 
-def _absent(absent: dict[str, Any], flow: str, metrics: dict[str, Any]) -> dict[str, str]:
-    reasons = dict(absent.get(flow) or {})
+def _absent(reasons: dict[str, str], metrics: Iterable[str]) -> dict[str, str]:
     return {name: reasons[name] for name in metrics if name in reasons}
 
 
 def _summaries(
     order: list[str],
     cells: list[dict[str, Any]],
-    rows: list[dict[str, Any]],
-    metrics: list[dict[str, Any]],
+    rows: list[Row],
+    metrics: list[Metric],
     columns: Columns,
-) -> list[dict[str, Any]]:
+) -> list[SummaryLine]:
     # Grouped once: a campaign may have thousands of schemes.
     mine: dict[str, list[dict[str, Any]]] = {}
     for cell in cells:
         mine.setdefault(cell["scheme"], []).append(cell)
     # Background is recorded and measured, but it is not what the experiment is about.
-    own: dict[str, list[dict[str, Any]]] = {}
+    own: dict[str, list[Row]] = {}
     for row in rows:
-        if not row.get("background"):
-            own.setdefault(row["scheme"], []).append(row)
+        if not row.background:
+            own.setdefault(row.scheme, []).append(row)
     lines = []
     for scheme in order:
         if scheme in mine:
@@ -283,64 +310,63 @@ def _summaries(
 def _summary(
     scheme: str,
     mine: list[dict[str, Any]],
-    own: list[dict[str, Any]],
-    metrics: list[dict[str, Any]],
+    own: list[Row],
+    metrics: list[Metric],
     columns: Columns,
-) -> list[dict[str, Any]]:
+) -> list[SummaryLine]:
     """The lines of a scheme with these cells and rows."""
-    counts = {
-        "started": sum(cell["state"] != "pending" for cell in mine),
-        "finished": sum(cell["state"] == "finished" for cell in mine),
-        "valid": sum(cell["state"] == "finished" and cell["verdict"] != INVALID for cell in mine),
-    }
     # Grouped once: a run may have thousands of flows.
-    of_flow: dict[Any, list[dict[str, Any]]] = {} if own else {"all": []}
+    of_flow: dict[int | None, list[Row]] = {} if own else {None: []}
     for row in own:
-        of_flow.setdefault(row["flow"], []).append(row)
-    lines = []
-    for flow, rows_of_flow in of_flow.items():
-        found = over_runs(rows_of_flow, metrics)
-        label = next((row["label"] for row in rows_of_flow if "label" in row), None)
-        named = {"label": label} if label else {}
-        values = _valued(columns, scheme, None if flow == "all" else flow)
-        head = {"scheme": scheme, "base": columns.base(scheme), "flow": flow}
-        lines.append({**head, **named, **values, **counts, "metrics": found})
-    return lines
+        of_flow.setdefault(row.number, []).append(row)
+    return [
+        SummaryLine(
+            base=columns.base(scheme),
+            scheme=scheme,
+            number=number,
+            label=next((row.label for row in rows if row.label), None),
+            values=_values(columns, scheme, number),
+            started=sum(cell["state"] != "pending" for cell in mine),
+            finished=sum(cell["state"] == "finished" for cell in mine),
+            valid=sum(cell["state"] == "finished" and cell["verdict"] != INVALID for cell in mine),
+            metrics=over_runs(rows, metrics),
+        )
+        for number, rows in of_flow.items()
+    ]
 
 
-def as_json(results: dict[str, Any]) -> dict[str, Any]:
-    """Results as results.json has them."""
-    return results_file.to_file(results)
-
-
-def write(folder: CampaignFolder, results: dict[str, Any]) -> None:
+def write(folder: CampaignFolder, results: Results) -> None:
     """Writes results.json, results.csv and results.parquet."""
-    text = sealing.seal(as_json(results), FORMAT, allow_nan=False)
+    text = sealing.seal(to_data(results), FORMAT, allow_nan=False)
     write_atomically(folder.path / "results.csv", results_file.csv_text(results))
     write_atomically(folder.path / "results.parquet", results_file.parquet_bytes(results))
     # The last one: whoever finds it finds the others as well.
     write_atomically(folder.path / "results.json", text)
 
 
-def stored(path: Path) -> dict[str, Any] | None:
+def stored(path: Path) -> Results | None:
     """The results beside the records of a campaign, as they were written; None if there are none, or they are
     of an older version and have to be made again. Raises `DataError` if they were changed since."""
     file = path / "results.json"
     if not os.path.lexists(file):
         return None
     document = read_json(file, FORMAT, results_file.OLDER)
-    older = str(document["format"]).partition(".")[0] in results_file.OLDER
-    return None if older else results_file.from_file(document)
+    if str(document["format"]).partition(".")[0] in results_file.OLDER:
+        return None
+    try:
+        return read_results(document)
+    except DamagedError as error:
+        raise DataError(f"{file}: is damaged: {error}") from None
 
 
-def current(folder: CampaignFolder) -> dict[str, Any] | None:
+def current(folder: CampaignFolder) -> Results | None:
     """The results beside the records, if they are of all that are finished. Raises `DataError` for results of
     other records."""
     results = stored(folder.path)
     return results if results is not None and _covers(results, folder) else None
 
 
-def read(path: Path, folder: CampaignFolder | None = None) -> dict[str, Any]:
+def read(path: Path, folder: CampaignFolder | None = None) -> Results:
     """The results of a campaign (which may be open already); of an interrupted one, those of its finished
     cells. Raises `DataError` for results of other records: they are never taken for those of these."""
     folder = folder or CampaignFolder.read(path)
@@ -348,7 +374,7 @@ def read(path: Path, folder: CampaignFolder | None = None) -> dict[str, Any]:
     return compute(folder) if results is None else own_metrics.apply(results, folder)
 
 
-def remade(folder: CampaignFolder) -> dict[str, Any]:
+def remade(folder: CampaignFolder) -> Results:
     """The results for writing: the stored ones, or measured anew where those do not match the records."""
     try:
         return read(folder.path, folder)
@@ -356,18 +382,18 @@ def remade(folder: CampaignFolder) -> dict[str, Any]:
         return compute(folder)
 
 
-def _covers(results: dict[str, Any], folder: CampaignFolder) -> bool:
+def _covers(results: Results, folder: CampaignFolder) -> bool:
     """True if they are of all finished cells, False if they are older than some. Raises `DataError` if they
     are of others."""
     finished = {cell["id"]: cell.get("digest") for cell in folder.cells if cell["state"] == "finished"}
-    there, digests = {row["cell"] for row in results["rows"]}, results.get("digests", {})
+    there, digests = {row.cell for row in results.rows}, results.digests
     others = [
         cell
         for cell in sorted(there)
         if finished.get(cell) and digests.get(cell, finished[cell]) != finished[cell]
     ]
     file = folder.path / "results.json"
-    if results.get("hash") != folder.document.get("hash"):
+    if results.hash != folder.document.get("hash"):
         raise DataError(f"{file}: is of another campaign; {sealing.remedy(file, FORMAT)}")
     if others:
         raise DataError(f"{file}: is of another record of {others[0]}; {sealing.remedy(file, FORMAT)}")

@@ -1,9 +1,4 @@
-"""results.json, results.csv and results.parquet: the same rows in three forms.
-
-In files a row has the scheme without the values of the matrix in `scheme`, the row of the tables that it
-belongs to in `row`, and a number or nothing in `flow`. In memory, `scheme` is that row and `flow` may be
-`all`.
-"""
+"""results.csv and results.parquet: the rows of results.json as tables."""
 
 from __future__ import annotations
 
@@ -12,72 +7,35 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from narrows.csv_text import Rows
+from narrows.documents.data import to_data
+from narrows.documents.results import FORMAT, LinkRow, Results, Row
 
 if TYPE_CHECKING:
     import pyarrow
 
-FORMAT = "narrows/results/2"
 #: Formats whose results are made again from the records.
 OLDER = ("narrows/results/1",)
-ALL = "all"
-#: Parts of results whose rows are of a scheme.
-_PARTS = ("rows", "summary", "links", "link_summary")
 _METADATA = b"narrows"
 
 
-def to_file(results: dict[str, Any]) -> dict[str, Any]:
-    """Results as files have them."""
-    return {name: [_out(row) for row in part] if name in _PARTS else part for name, part in results.items()}
-
-
-def from_file(document: dict[str, Any]) -> dict[str, Any]:
-    """Results as they are used here."""
-    return {name: [_in(row) for row in part] if name in _PARTS else part for name, part in document.items()}
-
-
-def _out(row: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in row.items():
-        if name == "scheme":
-            found |= {"scheme": row.get("base", value), "row": value}
-        elif name == "flow":
-            found[name] = None if value == ALL else value
-        elif name != "base":
-            found[name] = value
-    return found
-
-
-def _in(row: dict[str, Any]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for name, value in row.items():
-        if name == "scheme":
-            found |= {"scheme": row.get("row", value), "base": value}
-        elif name == "flow":
-            found[name] = ALL if value is None else value
-        elif name != "row":
-            found[name] = value
-    return found
-
-
-def as_columns(results: dict[str, Any]) -> dict[str, list[Any]]:
-    """The rows of results (as in memory) as columns of equal length, one for each metric and each value that
-    sets rows apart."""
-    rows = [_out(row) for row in (*results["rows"], *results.get("links", ()))]
-    linked = bool(results.get("links"))
+def as_columns(results: Results) -> dict[str, list[Any]]:
+    """The rows of results as columns of equal length, one for each metric and each value that sets rows
+    apart."""
+    rows: list[Row | LinkRow] = [*results.rows, *results.links]
+    plain = [to_data(row) for row in rows]
+    linked = bool(results.links)
     fixed = ["scenario", "plane", "scheme", "row", "run", "seed", "duration_ns", "flow"]
     fixed += [*(["link"] if linked else []), "flow_scheme", "background", "verdict", "cell"]
-    found: dict[str, list[Any]] = {name: [row.get(name) for row in rows] for name in fixed}
-    found["background"] = [bool(row.get("background")) for row in rows]
-    for column in results.get("columns", ()):
-        name = column["name"]
-        found[name] = [(row.get("values") or {}).get(name) for row in rows]
-    for metric in results["metrics"]:
-        name = metric["name"]
-        found[name] = [row["metrics"].get(name) for row in rows]
-    return found
+    columns: dict[str, list[Any]] = {name: [row.get(name) for row in plain] for name in fixed}
+    columns["background"] = [isinstance(row, Row) and row.background for row in rows]
+    for column in results.columns:
+        columns[column.name] = [(row.values or {}).get(column.name) for row in rows]
+    for metric in results.metrics:
+        columns[metric.name] = [row.metrics.get(metric.name) for row in rows]
+    return columns
 
 
-def csv_text(results: dict[str, Any]) -> str:
+def csv_text(results: Results) -> str:
     """results.csv."""
     columns = as_columns(results)
     out = io.StringIO()
@@ -96,11 +54,11 @@ def cell_text(value: Any) -> str:
     return repr(value) if isinstance(value, float) else str(value)
 
 
-def table(results: dict[str, Any]) -> pyarrow.Table:
+def table(results: Results) -> pyarrow.Table:
     """The rows of results as an Arrow table."""
     import pyarrow as pa
 
-    of_metrics = {metric["name"] for metric in results["metrics"]}
+    of_metrics = {metric.name for metric in results.metrics}
     texts = ("scenario", "plane", "scheme", "row", "link", "flow_scheme", "verdict", "cell")
     types: dict[str, Any] = {name: pa.string() for name in texts}
     types |= {name: pa.int64() for name in ("run", "seed", "duration_ns", "flow")}
@@ -111,7 +69,7 @@ def table(results: dict[str, Any]) -> pyarrow.Table:
         plain = [None if value is None else float(value) for value in values] if floats else values
         arrays.append(_array(plain, types.get(name)))
         names.append(name)
-    described = {"format": FORMAT, "hash": results.get("hash"), "digests": results.get("digests", {})}
+    described = {"format": FORMAT, "hash": results.hash, "digests": results.digests}
     made = pa.table(arrays, names=names)
     return made.replace_schema_metadata({_METADATA: json.dumps(described, sort_keys=True).encode()})
 
@@ -145,7 +103,7 @@ def _array(values: list[Any], kind: Any) -> Any:
     return pa.Array.from_buffers(kind, len(values), [validity, *content])
 
 
-def parquet_bytes(results: dict[str, Any]) -> bytes:
+def parquet_bytes(results: Results) -> bytes:
     """results.parquet."""
     import pyarrow.parquet
 

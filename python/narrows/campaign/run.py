@@ -27,6 +27,7 @@ from narrows.campaign.progress import ProgressView, show_time
 from narrows.campaign.real_path import RealPathPlane
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, check_same
+from narrows.documents.results import Outcome, Results
 from narrows.errors import (
     EXIT_EXPECTATION,
     EXIT_OK,
@@ -53,12 +54,12 @@ class Finished:
     """A campaign that has come to its end."""
 
     folder: CampaignFolder
-    results: dict[str, Any]
+    results: Results
 
     @property
-    def failed(self) -> list[dict[str, Any]]:
+    def failed(self) -> list[Outcome]:
         """The expectations that do not hold."""
-        return [one for one in self.results.get("expect", []) if one["outcome"] == FAILS]
+        return [outcome for outcome in self.results.expect if outcome.outcome == FAILS]
 
     @property
     def exit_code(self) -> int:

@@ -9,16 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from narrows.errors import DataError
-from narrows.json_shapes import KINDS, ShapeError, is_text, read_shapes, scalar
+from narrows.json_shapes import KINDS, ShapeError, read_shapes
 
-
-def _is_name(value: Any) -> bool:
-    return is_text(value) or (isinstance(value, int) and value >= 0)
-
-
-_SHAPES = read_shapes(
-    Path(__file__).with_name("members.toml"), {**KINDS, "flow_name": scalar(_is_name, "a name or number")}
-)
+_SHAPES = read_shapes(Path(__file__).with_name("members.toml"), KINDS)
 
 
 def check_members(path: Path, document: dict[str, Any]) -> None:

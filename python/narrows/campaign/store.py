@@ -21,6 +21,7 @@ from narrows.campaign import entries, integrity, journal, sealing
 from narrows.campaign.entries import now
 from narrows.campaign.journal import Journal
 from narrows.campaign.schema import check_members
+from narrows.documents.data import to_data
 from narrows.errors import DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes, read_whole
 from narrows.locks import FolderLock
@@ -320,8 +321,9 @@ class CampaignFolder:
         self._keep_files(plan.scenario.files)
         # Expectations may change; they are judged anew.
         resolved = document["scenario"]["resolved"]
-        if plan.scenario.expect != resolved.get("expect", []):
-            resolved["expect"] = plan.scenario.expect
+        expect = to_data(plan.scenario.expect)
+        if expect != resolved.get("expect", []):
+            resolved["expect"] = expect
         known = {cell["id"] for cell in document["cells"]}
         planned = {cell.id: cell for cell in plan.cells}
         for entry in document["cells"]:

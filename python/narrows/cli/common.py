@@ -13,6 +13,7 @@ from narrows.cli.parameters import option
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from narrows.documents.results import Results
     from narrows.hosts.remote_host import RemoteOptions
 
 
@@ -135,14 +136,14 @@ def budget_of(text: str, least: int, most: int) -> tuple[int | None, float | Non
     return int(plain), None
 
 
-def print_expectations(console: Console, results: dict[str, Any]) -> None:
+def print_expectations(console: Console, results: Results) -> None:
     """The expectations of the scenario, with their outcomes."""
-    if results.get("expect"):
+    if results.expect:
         from narrows.campaign.expectations import lines
 
         console.print()
         console.print("expected:")
-        for line in lines(results["expect"], results["metrics"]):
+        for line in lines(results.expect, results.metrics):
             console.print(f"  {line}", soft_wrap=True)
 
 

@@ -227,7 +227,9 @@ def _show(
     import json
 
     if as_json:
-        text = json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+        from narrows.documents.data import to_data
+
+        text = json.dumps(to_data(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     elif markdown:
         from narrows.comparison.markdown import markdown as rendered
 

@@ -44,10 +44,10 @@ def pantheon(
 
     Exit codes: 0 every run counts, 3 a log or folder cannot be read, 6 some runs are missing or do not count.
     """
-    from narrows.campaign.results_file import to_file
     from narrows.cli.common import Parts, print_json
     from narrows.cli.report import build_report
     from narrows.console import say
+    from narrows.documents.data import to_data
     from narrows.pantheon.importing import default_folder, import_folder
     from narrows.pantheon.source import read_source
 
@@ -65,7 +65,7 @@ def pantheon(
         for file in build_report(done.folder.path, Parts.ALL):
             say(f"report: {file}")
     if as_json:
-        print_json(to_file(done.results))
+        print_json(to_data(done.results))
     else:
         _print(done)
     say(f"campaign: {done.folder.path}")
@@ -152,6 +152,7 @@ def _import(
     from narrows.cli.common import Parts, print_json
     from narrows.cli.report import build_report
     from narrows.console import say, stdout_console
+    from narrows.documents.data import to_data
     from narrows.formats import import_files
 
     argv = ["narrows", *sys.argv[1:]]
@@ -160,7 +161,7 @@ def _import(
         for file in build_report(done.folder.path, Parts.ALL):
             say(f"report: {file}")
     if as_json:
-        print_json(done.results | {"unread": [asdict(part) for part in done.unread]})
+        print_json(to_data(done.results) | {"unread": [asdict(part) for part in done.unread]})
     else:
         console = stdout_console()
         print_summary(console, [(done.folder.path, done.results)])

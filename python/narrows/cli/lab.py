@@ -184,7 +184,9 @@ def _report(folder: Path, *, cells: bool, as_json: bool, task: Task | None = Non
 
     document, files = write(folder)
     if as_json:
-        print_json(document)
+        from narrows.documents.data import to_data
+
+        print_json(to_data(document))
     elif task is not None:
         print_task(stdout_console(), document, task)
     else:

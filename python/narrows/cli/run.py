@@ -233,7 +233,7 @@ def _print_failures(finished: Finished) -> None:
         path = finished.folder.path
         say(f"{bad} of {len(cells)} cells failed or are invalid; narrows show {path} tells why")
     if finished.failed:
-        say(f"{len(finished.failed)} of {len(finished.results['expect'])} expectations fail")
+        say(f"{len(finished.failed)} of {len(finished.results.expect)} expectations fail")
 
 
 def _real_path(host: str | None, prepare: bool) -> list[Override]:

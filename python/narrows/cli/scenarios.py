@@ -96,6 +96,10 @@ def schema(
         bool, option("--program", help="Print the JSON Schema of manifests of programs.")
     ] = False,
     lab: Annotated[bool, option("--lab", help="Print the JSON Schema of laboratories.")] = False,
+    document: Annotated[
+        str | None,
+        option("--document", metavar="NAME", help="Print the JSON Schema of a document: results."),
+    ] = None,
     elements: Annotated[
         Path | None,
         option("--elements", help="Write the reference of elements with its pictures into this folder."),
@@ -118,6 +122,17 @@ def schema(
         from narrows.lab.schema import schema_text as schema_of_labs
 
         print(schema_of_labs(), end="")
+        return
+    if document is not None:
+        from narrows.documents.reference import FORMATS
+        from narrows.documents.reference import schema_text as schema_of_document
+        from narrows.errors import UsageError
+        from narrows.text import any_of, did_you_mean
+
+        if document not in FORMATS:
+            hint = did_you_mean(document, FORMATS) or f"; there is {any_of(list(FORMATS))}"
+            raise UsageError(f'--document: there is no document "{document}"{hint}')
+        print(schema_of_document(document), end="")
         return
     if schemes:
         from narrows.schemes.reference import markdown as markdown_of_schemes

@@ -14,6 +14,8 @@ from narrows.cli.parameters import argument, option
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from narrows.documents.results import Measured, Results
+
 
 @command(example="narrows show results/20261121T101500Z-first-look-3fa9c1")
 def show(
@@ -127,18 +129,21 @@ def show(
         raise Exit(EXIT_BAD_INPUT)
 
 
-def _rows_of(results: dict[str, Any], labels: list[str] | None) -> dict[str, Any]:
+def _rows_of(results: Results, labels: list[str] | None) -> Results:
     """Results with these rows alone."""
     if labels is None:
         return results
-    return {
-        key: [
-            one for one in value if not (isinstance(one, dict) and "scheme" in one) or one["scheme"] in labels
-        ]
-        if isinstance(value, list)
-        else value
-        for key, value in results.items()
-    }
+    from msgspec.structs import replace
+
+    return replace(
+        results,
+        rows=[row for row in results.rows if row.scheme in labels],
+        summary=[line for line in results.summary if line.scheme in labels],
+        skipped=[skipped for skipped in results.skipped if skipped.scheme in labels],
+        links=[row for row in results.links if row.scheme in labels],
+        link_summary=[line for line in results.link_summary if line.scheme in labels],
+        expect=[outcome for outcome in results.expect if outcome.scheme in labels],
+    )
 
 
 def _show_intervals(folders: list[Path], interval: str, as_json: bool) -> None:
@@ -173,12 +178,13 @@ def _show_cell(console: Console, path: Path, as_json: bool) -> None:
     from narrows.analysis.checks import counted, word
     from narrows.campaign.store import read_json
     from narrows.cli.common import print_json
+    from narrows.documents.data import to_data
 
     _check_cell(path)
     run = read_json(path / "run.json", "narrows/run/1")
     measured = _measured(path)
     if as_json:
-        print_json({"run": run, "measured": measured})
+        print_json({"run": run, "measured": to_data(measured)})
         return
     cell = run["cell"]
     console.print(
@@ -225,17 +231,21 @@ def _check_cell(path: Path) -> None:
         raise DataError(problem)
 
 
-def _measured(path: Path) -> dict[str, Any]:
+def _measured(path: Path) -> Measured:
     """The metrics of a record, the user's own included."""
+    from msgspec.structs import replace
+
     from narrows.campaign import own_metrics
     from narrows.campaign.record import Run
     from narrows.campaign.results import measure_cell
 
     measured = measure_cell(path)
-    rows = [{**row, "absent": {}} for row in measured["flows"]]
+    if not own_metrics.registered():
+        return measured
+    rows = [replace(row, absent={}) for row in measured.flows]
     for one in own_metrics.registered():
         own_metrics.add_values(one, Run(path, rows=rows), rows)
-    return {**measured, "flows": rows} if own_metrics.registered() else measured
+    return replace(measured, flows=rows)
 
 
 def _print_clock(console: Console, clock: dict[str, Any]) -> None:
@@ -253,30 +263,29 @@ def _print_clock(console: Console, clock: dict[str, Any]) -> None:
         console.print(f"the same by NTP: {ntp}")
 
 
-def _print_metrics(console: Console, measured: dict[str, Any]) -> None:
+def _print_metrics(console: Console, measured: Measured) -> None:
     from narrows.analysis.metrics import show_number
     from narrows.analysis.terminal import Column, FittedTable, width
     from narrows.campaign.own_metrics import registered
     from narrows.campaign.results import metric_list
 
     columns = [
-        ("all flows" if flow["flow"] == "all" else f"flow {flow['flow']}", flow["metrics"])
-        for flow in measured["flows"]
+        ("all flows" if flow.flow == "all" else f"flow {flow.flow}", flow.metrics) for flow in measured.flows
     ]
-    columns += [(link["link"], link["metrics"]) for link in measured.get("links", [])]
+    columns += [(link.link, link.metrics) for link in measured.links]
     metrics = [
         metric
         for metric in [*metric_list(), *(one.description for one in registered())]
-        if any(values.get(metric["name"]) is not None for _, values in columns)
+        if any(values.get(metric.name) is not None for _, values in columns)
     ]
 
-    def made(some: list[tuple[str, dict[str, Any]]]) -> FittedTable:
+    def made(some: list[tuple[str, dict[str, float | None]]]) -> FittedTable:
         table = FittedTable(
             Column("metric", "left"), *(Column(head) for head, _ in some), Column("unit", "left")
         )
         for metric in metrics:
-            shown = (show_number(values.get(metric["name"]), metric) for _, values in some)
-            table.add(str(metric["label"]), *shown, str(metric["show_unit"]))
+            shown = (show_number(values.get(metric.name), metric) for _, values in some)
+            table.add(metric.label, *shown, metric.show_unit)
         return table
 
     # As many flows and links as fit, the next ones below.

@@ -243,6 +243,7 @@ def show(
     from narrows.campaign.results import metric_list
     from narrows.cli.common import print_json
     from narrows.console import stdout_console, table
+    from narrows.documents.results import Quantity
     from narrows.sweep.effects import effects, points_of
     from narrows.sweep.outcomes import count_outcomes
     from narrows.sweep.store import SweepFolder
@@ -256,8 +257,8 @@ def show(
     if as_json:
         print_json([{**outcomes[one.scheme].to_json(), **_effects_json(one, metric)} for one in found])
         return
-    described = next((one for one in metric_list() if one["name"] == metric), {"name": metric})
-    scale = float(described.get("show_scale") or 1)
+    described = next((known for known in metric_list() if known.name == metric), Quantity.unknown(metric))
+    scale = described.show_scale
     unit = unit_of(described)
     console = stdout_console()
     labels = {one["name"]: one["label"] for one in opened.parameters}

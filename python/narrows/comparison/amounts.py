@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from narrows.analysis.metrics import head_of
+from narrows.documents.results import Metric
 from narrows.errors import UsageError
 from narrows.scenario.expect import kind_of
 from narrows.scenario.quantity import QuantityError, convert, parse
@@ -15,10 +14,10 @@ _POINTS = re.compile(r"(?P<number>[0-9]*\.?[0-9]+)\s*(?:pp|(?:percentage\s+)?poi
 _NUMBER = re.compile(r"[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]+)?")
 
 
-def read_amount(text: str, metric: Mapping[str, Any], option: str) -> tuple[float, bool]:
+def read_amount(text: str, metric: Metric, option: str) -> tuple[float, bool]:
     """An amount, and whether it is a share of the base; else it is in the unit of the metric. Raises
     `UsageError`, which names the option, for an amount that does not fit the metric."""
-    kind = kind_of(dict(metric))
+    kind = kind_of(metric)
     if points := _POINTS.fullmatch(text):
         if kind != "ratio":
             raise UsageError(

@@ -15,6 +15,7 @@ from narrows.campaign import own_metrics
 from narrows.comparison import envelope, equivalence, gate, setups, sides, traces
 from narrows.comparison.findings import BETTER, CLAIMS, ERROR_RATE, LEVEL, WORSE, Finding, judge
 from narrows.comparison.sides import Pairing, Sample, Side
+from narrows.documents.results import Metric, Statistics
 from narrows.errors import DataError, NarrowsError, UsageError
 from narrows.statistics import ranking
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL, median_over_runs
@@ -79,7 +80,7 @@ def compare(request: Request) -> Json:
     opened, unread = _open(request)
     base = opened[0]
     metrics = _metrics(request, opened)
-    limits = [gate.read(text, base.results["metrics"]) for text in request.fail_on]
+    limits = [gate.read(text, base.results.metrics) for text in request.fail_on]
     metrics += [limit.metric for limit in limits if limit.metric not in metrics]
     _check_times(metrics)
     pairings = sides.pairings(
@@ -151,34 +152,33 @@ def _open(request: Request) -> tuple[list[Side], list[Json]]:
     return opened, unread
 
 
-def _metrics(request: Request, opened: Sequence[Side]) -> list[Any]:
+def _metrics(request: Request, opened: Sequence[Side]) -> list[Metric]:
     """The metrics that all sides have."""
     known = [
         metric
-        for metric in opened[0].results["metrics"]
-        if all(any(metric["name"] == one["name"] for one in side.results["metrics"]) for side in opened[1:])
+        for metric in opened[0].results.metrics
+        if all(any(metric.name == one.name for one in side.results.metrics) for side in opened[1:])
     ]
     if request.metrics:
         return [find(known, name) for name in request.metrics]
     packets = all(has_packets(side.results) for side in opened)
-    own = dict.fromkeys(name for side in opened for name in own_metrics.names(side.results))
-    found = of_names({"metrics": known}, (*(SUMMARY if packets else ENDS), *own))
+    own = dict.fromkeys(name for side in opened for name in own_metrics.names(side.results.metrics))
+    found = of_names(known, (*(SUMMARY if packets else ENDS), *own))
     flow = request.flow
     values = [
-        [row["metrics"] for row in side.results["rows"] if flow in (str(row["flow"]), row.get("label"))]
-        for side in opened
+        [row.metrics for row in side.results.rows if flow in (str(row.flow), row.label)] for side in opened
     ]
     # Without a value anywhere (the fairness of a single flow) there is nothing to say.
-    return [one for one in found if any(row.get(one["name"]) is not None for rows in values for row in rows)]
+    return [one for one in found if any(row.get(one.name) is not None for rows in values for row in rows)]
 
 
-def _check_times(metrics: Sequence[Any]) -> None:
+def _check_times(metrics: Sequence[Metric]) -> None:
     for metric in metrics:
-        if metric.get("happened"):
+        if metric.happened:
             raise UsageError(
-                f"{metric['name']} has no value in runs in which it did not happen, so those that have one"
+                f"{metric.name} has no value in runs in which it did not happen, so those that have one"
                 " are not"
-                f" comparable; compare {metric['happened']}"
+                f" comparable; compare {metric.happened}"
             )
 
 
@@ -234,7 +234,7 @@ def _rows(findings: Sequence[Finding]) -> list[Json]:
                 "runs": len(pairing.common) if pairing.is_paired else None,
                 "metrics": {},
             }
-        row["metrics"][finding.metric["name"]] = finding.to_json()
+        row["metrics"][finding.metric.name] = finding.to_json()
     return list(rows.values())
 
 
@@ -249,11 +249,11 @@ def _sample(one: Sample) -> Json:
     }
 
 
-def _ranks(findings: Sequence[Finding], metrics: Sequence[Any]) -> list[Json]:
+def _ranks(findings: Sequence[Finding], metrics: Sequence[Metric]) -> list[Json]:
     """For each metric and each set of schemes that met the same conditions, the ranks that each may have."""
     found = []
     for metric in metrics:
-        if metric.get("better") not in ("higher", "lower"):
+        if metric.better not in ("higher", "lower"):
             continue
         groups: dict[str, list[Finding]] = {}
         for finding in findings:
@@ -263,7 +263,7 @@ def _ranks(findings: Sequence[Finding], metrics: Sequence[Any]) -> list[Json]:
             conditions = group[0].pairing.base.side.values_of(group[0].pairing.base.scheme)
             found.append(
                 {
-                    "metric": metric["name"],
+                    "metric": metric.name,
                     "values": values,
                     "conditions": conditions,
                     "schemes": _rank(group),
@@ -277,7 +277,7 @@ def _stratum(pairing: Pairing) -> str:
 
 
 def _rank(group: Sequence[Finding]) -> list[Json]:
-    summaries: dict[str, Json | None] = {}
+    summaries: dict[str, Statistics | None] = {}
     for finding in group:
         summaries.setdefault(finding.pairing.base.scheme, finding.base)
         summaries.setdefault(finding.pairing.other.scheme, finding.other)

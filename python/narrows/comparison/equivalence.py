@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from narrows.analysis.metrics import find, head_of
 from narrows.comparison.amounts import read_amount
 from narrows.comparison.findings import ERROR_RATE, LEVEL, MISSING, SAME, Finding, least_p
+from narrows.documents.results import Metric
 from narrows.errors import UsageError
 from narrows.statistics import permutation
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL
@@ -29,7 +30,6 @@ from narrows.text import shorten
 
 Floats = NDArray[np.float64]
 Json = dict[str, Any]
-Metric = Mapping[str, Any]
 
 BEYOND, WITHIN, UNDECIDED = "differs by more than the margin", "equivalent within the margin", "undecided"
 OPTION = "--margin"
@@ -95,7 +95,7 @@ def read_margins(texts: Sequence[str], metrics: Sequence[Metric]) -> dict[str, M
 
 
 def _add(found: dict[str, Margin], metric: Metric, margin: Margin) -> None:
-    name = str(metric["name"])
+    name = metric.name
     if name in found and found[name].share != margin.share:
         # Of "1 %" and "2 ms" the second one is about times alone.
         found[name] = found[name] if margin.share else margin
@@ -120,7 +120,7 @@ def decide(findings: Sequence[Finding], margins: Mapping[str, Margin]) -> None:
     """Gives each finding of a metric with a margin its `equivalence`."""
     tested: dict[tuple[str, str, bool], list[_Test]] = {}
     for finding in findings:
-        margin = margins.get(str(finding.metric["name"]))
+        margin = margins.get(finding.metric.name)
         if margin is None:
             continue
         finding.equivalence = _without_test(finding, margin)
@@ -159,7 +159,7 @@ def _size(finding: Finding, margin: Margin) -> float | None:
     """The margin in the metric's unit; None for a share of nothing."""
     if not margin.share:
         return margin.amount
-    middle = finding.base["median"] if finding.base else 0
+    middle = (finding.base.median or 0) if finding.base else 0
     return margin.amount * middle if middle > 0 else None
 
 
@@ -181,7 +181,7 @@ class _Test:
     @classmethod
     def of(cls, finding: Finding, margin: Margin) -> _Test:
         """Of a finding that has an estimate."""
-        base, other = finding.pairing.values(str(finding.metric["name"]))
+        base, other = finding.pairing.values(finding.metric.name)
         assert finding.absolute is not None
         ends = finding.absolute
         if margin.share and finding.relative and all(v > 0 for side in (base, other) for v in side.values()):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from narrows.analysis.verdicts import resolution
 from narrows.comparison.sides import Pairing
+from narrows.documents.results import Metric, Statistics
 from narrows.statistics import differences, permutation
 from narrows.statistics.runs import FEWEST_FOR_INTERVAL, summarise
 
@@ -47,11 +48,11 @@ class Finding:
     """One metric of one pairing."""
 
     pairing: Pairing
-    metric: Mapping[str, Any]
+    metric: Metric
     outcome: str
     #: Summaries of both sides over all valid runs, as every table has them; None where there is no value.
-    base: Json | None
-    other: Json | None
+    base: Statistics | None
+    other: Statistics | None
     #: Runs that were compared: pairs, or the fewer of both sides.
     runs: int
     #: The difference in the metric's unit: `estimate`, and `low` and `high` of its 95 % interval or, below 6
@@ -78,7 +79,7 @@ class Finding:
     @property
     def is_relative(self) -> bool:
         """True if the difference is best told in per cent of the base."""
-        return self.relative is not None and self.metric.get("unit") in _RATIO_UNITS
+        return self.relative is not None and self.metric.unit in _RATIO_UNITS
 
     def to_json(self) -> Json:
         """As plain data."""
@@ -99,7 +100,7 @@ class Finding:
         }
 
 
-def judge(pairings: Sequence[Pairing], metrics: Sequence[Mapping[str, Any]]) -> list[Finding]:
+def judge(pairings: Sequence[Pairing], metrics: Sequence[Metric]) -> list[Finding]:
     """The findings of all pairings in all metrics, in this order; they are one family of tests."""
     found = [_measured(pairing, metric) for pairing in pairings for metric in metrics]
     groups: dict[tuple[str, str, bool], list[Finding]] = {}
@@ -115,22 +116,22 @@ def judge(pairings: Sequence[Pairing], metrics: Sequence[Mapping[str, Any]]) -> 
     return found
 
 
-def _measured(pairing: Pairing, metric: Mapping[str, Any]) -> Finding:
+def _measured(pairing: Pairing, metric: Metric) -> Finding:
     """A finding with its estimates, not tested yet."""
-    first, second = pairing.values(str(metric["name"]))
+    first, second = pairing.values(metric.name)
     x, y = _array(first), _array(second)
     runs = min(len(x), len(y))
-    name = str(metric["name"])
+    name = metric.name
     base = summarise(pairing.base.values(name)) if len(x) else None
     other = summarise(pairing.other.values(name)) if len(y) else None
     finding = Finding(pairing, metric, NOT_SHOWN, base, other, runs)
     if base is None or other is None:
-        finding.outcome, finding.why = MISSING, _why_missing(pairing, str(metric["name"]), base is None)
+        finding.outcome, finding.why = MISSING, _why_missing(pairing, metric.name, base is None)
         return finding
-    paired = pairing.is_paired
-    finding.resolution = _resolution(pairing, metric, base["median"])
+    paired, middle = pairing.is_paired, base.median or 0.0
+    finding.resolution = _resolution(pairing, metric, middle)
     finding.absolute = _estimate(x, y, paired)
-    finding.relative = _relative(x, y, paired, finding.absolute, base["median"])
+    finding.relative = _relative(x, y, paired, finding.absolute, middle)
     if (paired and np.array_equal(x, y)) or x.min() == x.max() == y.min() == y.max():
         finding.outcome = SAME
     elif pairing.base.is_repeated and pairing.other.is_repeated:
@@ -179,16 +180,16 @@ def _relative(x: Floats, y: Floats, paired: bool, absolute: Json, middle: float)
     return {key: value if key == "kind" else value / middle for key, value in absolute.items()}
 
 
-def _resolution(pairing: Pairing, metric: Mapping[str, Any], middle: float) -> float:
+def _resolution(pairing: Pairing, metric: Metric, middle: float) -> float:
     """The difference that lateness alone can make."""
     late = max(pairing.base.lateness_ns, pairing.other.lateness_ns)
     duration = float(pairing.base.side.settings.get("duration_ns") or 0)
-    return resolution(str(metric.get("unit")), middle, late, duration)
+    return resolution(metric.unit, middle, late, duration)
 
 
 def _way(finding: Finding) -> str:
     """Which way the estimate points."""
-    better = finding.metric.get("better")
+    better = finding.metric.better
     estimate = (finding.absolute or {}).get("estimate", 0.0)
     if estimate == 0:
         return NOT_SHOWN
@@ -227,7 +228,7 @@ def least_p(finding: Finding) -> float:
         return permutation.least_paired_p(finding.runs)
     assert finding.base is not None
     assert finding.other is not None
-    return permutation.least_unpaired_p(int(finding.base["n"]), int(finding.other["n"]))
+    return permutation.least_unpaired_p(int(finding.base.n), int(finding.other.n))
 
 
 def _runs_word(paired: bool, count: int) -> str:
@@ -238,7 +239,7 @@ def _runs_word(paired: bool, count: int) -> str:
 
 def _tested(finding: Finding) -> tuple[dict[int, float], dict[int, float]]:
     """The values by run as they are tested: logarithms where a share is what is told."""
-    found = finding.pairing.values(str(finding.metric["name"]))
+    found = finding.pairing.values(finding.metric.name)
     if finding.is_relative and all(value > 0 for side in found for value in side.values()):
         base, other = ({run: float(np.log(value)) for run, value in side.items()} for side in found)
         return base, other
@@ -272,7 +273,7 @@ def _why_missing(pairing: Pairing, metric: str, in_base: bool) -> str:
         return f"is not part of {name}"
     if not sample.runs:
         return f"no valid run in {name}"
-    for row in sample.side.results["rows"]:
-        if row["scheme"] == sample.scheme and metric in (row.get("absent") or {}):
-            return f"in {name}: {row['absent'][metric]}"
+    for row in sample.side.results.rows:
+        if row.scheme == sample.scheme and metric in row.absent:
+            return f"in {name}: {row.absent[metric]}"
     return f"no value in {name}"

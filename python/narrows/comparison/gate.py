@@ -8,7 +8,7 @@ that.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from narrows.analysis.metrics import find, head_of
 from narrows.comparison.amounts import read_amount
 from narrows.comparison.equivalence import BEYOND, WITHIN, Equivalence
 from narrows.comparison.findings import BETTER, DIFFERENT, MISSING, NOT_SHOWN, SAME, TOO_FEW, WORSE, Finding
+from narrows.documents.results import Metric
 from narrows.errors import DataError, UsageError
 from narrows.text import shorten
 
@@ -37,7 +38,7 @@ class Limit:
     """A difference that is not accepted."""
 
     text: str
-    metric: Mapping[str, Any]
+    metric: Metric
     way: str
     #: The least amount: in the metric's unit, or as a share of the base; 0 for any difference that is shown.
     amount: float
@@ -46,7 +47,7 @@ class Limit:
     scheme: str | None
 
 
-def read(text: str, metrics: Sequence[Mapping[str, Any]]) -> Limit:
+def read(text: str, metrics: Sequence[Metric]) -> Limit:
     """Reads a limit; raises `UsageError` with what is wrong."""
     match = _FORM.fullmatch(text)
     if match is None:
@@ -56,7 +57,7 @@ def read(text: str, metrics: Sequence[Mapping[str, Any]]) -> Limit:
             f" as {EXAMPLE}"
         )
     metric, way = find(metrics, match["metric"]), " ".join(match["way"].split())
-    if way in (WORSE, BETTER) and metric.get("better") not in ("higher", "lower"):
+    if way in (WORSE, BETTER) and metric.better not in ("higher", "lower"):
         raise UsageError(f"--fail-on: of {head_of(metric)} neither more nor less is better; write different")
     if way == NOT_EQUIVALENT and match["amount"]:
         raise UsageError('--fail-on: "not equivalent" takes the amount from --margin')
@@ -78,7 +79,7 @@ def _hold(limit: Limit, findings: Sequence[Finding]) -> Json:
     about = [
         one
         for one in findings
-        if one.metric["name"] == limit.metric["name"]
+        if one.metric.name == limit.metric.name
         and limit.scheme in (None, one.pairing.title, one.pairing.other.scheme, one.pairing.base.scheme)
     ]
     if not about:
@@ -107,7 +108,7 @@ def _hold(limit: Limit, findings: Sequence[Finding]) -> Json:
     undecided = [one.pairing.title for one in about if one not in decided]
     return {
         "limit": limit.text,
-        "metric": limit.metric["name"],
+        "metric": limit.metric.name,
         "broken": bool(by),
         "by": by,
         "undecided": list(dict.fromkeys(undecided)),

@@ -74,9 +74,7 @@ def leaders_of(document: Json, metrics: Sequence[str]) -> list[Leaders]:
                 behind=tuple(entry["scheme"] for entry in judged if entry["from"] > 1),
                 unjudged=tuple(sorted(labels - {entry["scheme"] for entry in judged})),
                 medians={
-                    entry["scheme"]: entry["summary"]["median"]
-                    for entry in ranks["schemes"]
-                    if entry["summary"]
+                    entry["scheme"]: entry["summary"].median for entry in ranks["schemes"] if entry["summary"]
                 },
                 exact=exact,
             )
@@ -113,4 +111,4 @@ def _outcomes(document: Json, metric: str, labels: set[str]) -> tuple[dict[str, 
 
 def _is_repeated(row: Json, metric: str) -> bool:
     finding = row["metrics"][metric]
-    return all(finding[side] and finding[side].get("identical") for side in ("base", "other"))
+    return all(finding[side] and finding[side].identical for side in ("base", "other"))

@@ -7,6 +7,7 @@ from typing import Any
 
 from narrows.analysis.metrics import unit_of
 from narrows.comparison.equivalence import BEYOND, UNDECIDED, WITHIN
+from narrows.documents.results import Metric
 
 Json = Mapping[str, Any]
 
@@ -24,16 +25,16 @@ def method(document: Json) -> str:
     )
 
 
-def _with_margin(document: Json) -> list[tuple[Json, Json, Json]]:
+def _with_margin(document: Json) -> list[tuple[Json, Metric, Json]]:
     return [
-        (row, metric, row["metrics"][metric["name"]])
+        (row, metric, row["metrics"][metric.name])
         for metric in document["metrics"]
         for row in document["rows"]
-        if "margin" in row["metrics"][metric["name"]]
+        if "margin" in row["metrics"][metric.name]
     ]
 
 
-def in_order(document: Json) -> list[tuple[Json, Json, Json]]:
+def in_order(document: Json) -> list[tuple[Json, Metric, Json]]:
     """Row, metric and finding of everything that has a margin: what differs by more comes first, then what is
     equivalent, then what is undecided."""
     order = {BEYOND: 0, WITHIN: 1, UNDECIDED: 2}
@@ -76,10 +77,10 @@ def as_told(finding: Json) -> Json:
     return {**finding, "told_as": form}
 
 
-def amount(margin: Json, metric: Json) -> str:
+def amount(margin: Json, metric: Metric) -> str:
     """`1 %` of the base, `2 ms`, `0.5 pp`."""
     if margin["share"]:
         return f"{margin['amount'] * 100:g} %"
     unit = unit_of(metric)
-    size = f"{margin['amount'] * float(metric.get('show_scale') or 1):g}"
+    size = f"{margin['amount'] * metric.show_scale:g}"
     return f"{size} {'pp' if unit == '%' else unit}".rstrip()

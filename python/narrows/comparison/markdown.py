@@ -129,7 +129,7 @@ def _differences(document: Json) -> str:
             words.runs_of(row["other"]),
         ]
         for metric in document["metrics"]:
-            finding = row["metrics"][metric["name"]]
+            finding = row["metrics"][metric.name]
             text = _plain(words.difference(finding, metric))
             cells.append(
                 f"**{text}** {words.verdict(finding)}" if finding["outcome"] in words.MARKS else text
@@ -139,7 +139,7 @@ def _differences(document: Json) -> str:
 
 
 def _ranks(document: Json) -> str:
-    metrics = {metric["name"]: metric for metric in document["metrics"]}
+    metrics = {metric.name: metric for metric in document["metrics"]}
     counts = words.samples(document)
     _, names = row_names.conditions(document)
     heads = [

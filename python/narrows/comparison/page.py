@@ -11,6 +11,7 @@ from narrows.analysis.metrics import four_digits, head_of
 from narrows.comparison import margins, words
 from narrows.comparison import rows as row_names
 from narrows.comparison.findings import MISSING, SAME
+from narrows.documents.results import Metric, Quantity
 from narrows.policy import locked
 
 Json = Mapping[str, Any]
@@ -39,6 +40,7 @@ def page(document: Json) -> str:
         m=margins,
         names=row_names.conditions(document)[1],
         head_of=head_of,
+        quantity=Quantity.unknown,
         css=Markup(style + own),
         tables=[] if "ranks" in document else [_table(document, metric) for metric in document["metrics"]],
         ranks=_ranks(document) if "ranks" in document else [],
@@ -55,11 +57,11 @@ def page(document: Json) -> str:
     return locked(made)
 
 
-def _table(document: Json, metric: Json) -> dict[str, Any]:
+def _table(document: Json, metric: Metric) -> dict[str, Any]:
     """One metric of all rows, with the pictures of their intervals on a common scale."""
     from markupsafe import Markup
 
-    findings = [(row, row["metrics"][metric["name"]]) for row in document["rows"]]
+    findings = [(row, row["metrics"][metric.name]) for row in document["rows"]]
     _, names = row_names.conditions(document)
     reach = max((_reach(finding) for _, finding in findings), default=0.0)
     rows = [
@@ -78,12 +80,12 @@ def _table(document: Json, metric: Json) -> dict[str, Any]:
         }
         for row, finding in findings
     ]
-    better = {"higher": "more is better", "lower": "less is better"}.get(str(metric.get("better")), "")
+    better = {"higher": "more is better", "lower": "less is better"}.get(metric.better or "", "")
     return {
         "title": words.title_of(metric),
         "better": better,
         "rows": rows,
-        "text": metric.get("definition", ""),
+        "text": metric.definition,
     }
 
 
@@ -118,7 +120,7 @@ def _interval(finding: Json, reach: float) -> str:
 
 def _ranks(document: Json) -> list[dict[str, Any]]:
     """The tables of ranks, one for each set of schemes that met the same conditions."""
-    metrics = {metric["name"]: metric for metric in document["metrics"]}
+    metrics = {metric.name: metric for metric in document["metrics"]}
     counts = words.samples(document)
     _, names = row_names.conditions(document)
     found = []

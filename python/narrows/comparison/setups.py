@@ -330,12 +330,11 @@ def _value(key: str, value: Any) -> str:
 
 def _definitions(base: Side, other: Side) -> Iterator[Difference]:
     """Metrics that two versions define differently; numbers by different definitions are not compared."""
-    first, second = ({m["name"]: m for m in side.results["metrics"]} for side in (base, other))
+    first, second = ({metric.name: metric for metric in side.results.metrics} for side in (base, other))
     changed = [
         name
         for name in first.keys() & second.keys()
-        if (first[name].get("definition"), first[name].get("unit"))
-        != (second[name].get("definition"), second[name].get("unit"))
+        if (first[name].definition, first[name].unit) != (second[name].definition, second[name].unit)
     ]
     if changed:
         names = any_of(sorted(changed)).replace(" or ", " and ")

@@ -10,11 +10,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 from narrows.analysis import verdicts
 from narrows.campaign import integrity, results
 from narrows.campaign.results import INVALID
 from narrows.campaign.schema import resolved
 from narrows.campaign.store import CampaignFolder, read_json
+from narrows.documents.results import Results
 from narrows.errors import DataError, UsageError
 from narrows.scenario.derived import suffix
 from narrows.text import did_you_mean, shorten
@@ -43,7 +46,7 @@ class Side:
 
     name: str
     folder: CampaignFolder
-    results: Json
+    results: Results
     #: The only cell that counts, where one was named in place of its campaign.
     cell: str | None = None
 
@@ -220,8 +223,8 @@ def open_side(path: Path, number: int) -> Side:
     if cell.name not in [one["id"] for one in folder.cells]:
         raise DataError(f"{path}: is no cell of the campaign {folder.path}")
     found = results.read(folder.path, folder)
-    rows = [row for row in found["rows"] if row["cell"] == cell.name]
-    return Side(letter(number), folder, {**found, "rows": rows}, cell.name)
+    rows = [row for row in found.rows if row.cell == cell.name]
+    return Side(letter(number), folder, replace(found, rows=rows), cell.name)
 
 
 def letter(number: int) -> str:
@@ -234,12 +237,12 @@ def sample(side: Side, scheme: str, flow: str) -> Sample:
     """The runs of a scheme, with the metrics of one flow (a number, its label, or `all`)."""
     cells = {cell["id"]: cell for cell in side.cells if cell["scheme"] == scheme}
     runs: dict[int, Run] = {}
-    for row in side.results["rows"]:
-        if row["scheme"] != scheme or flow not in (str(row["flow"]), row.get("label")):
+    for row in side.results.rows:
+        if row.scheme != scheme or flow not in (str(row.flow), row.label):
             continue
-        if row["verdict"] != INVALID:
-            seed = cells.get(row["cell"], {}).get("seed")
-            runs[row["run"]] = Run(row["run"], seed, row["cell"], str(row["verdict"]), row["metrics"])
+        if row.verdict != INVALID:
+            seed = cells.get(row.cell, {}).get("seed")
+            runs[row.run] = Run(row.run, seed, row.cell, str(row.verdict), row.metrics)
     reasons = {one["scheme"]: one["reason"] for one in side.document.get("skipped") or []}
     return Sample(
         side,
@@ -388,12 +391,12 @@ def _named(side: Side, scheme: str) -> str:
 
 
 def _check_flow(side: Side, flow: str) -> None:
-    rows = side.results["rows"]
+    rows = side.results.rows
     if not rows:
         total = len(side.cells)
         raise DataError(f"{side.path}: none of its {total} runs has finished, so there is nothing to compare")
-    known = list(dict.fromkeys(str(row["flow"]) for row in rows))
-    named = [row["label"] for row in rows if row.get("label")]
+    known = list(dict.fromkeys(str(row.flow) for row in rows))
+    named = [row.label for row in rows if row.label]
     if flow not in known and flow not in named:
         hint = did_you_mean(flow, named) or f"; it has {_some(known)}"
         raise UsageError(f'{side.path}: has no flow "{shorten(flow)}"{hint}')

@@ -12,6 +12,7 @@ from narrows.analysis.terminal import Column, FittedTable, fold, no_room, width
 from narrows.comparison import margins, rows, words
 from narrows.comparison.equivalence import UNDECIDED
 from narrows.comparison.findings import BETTER, WORSE
+from narrows.documents.results import Metric, Quantity
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -199,22 +200,22 @@ def _print_differences(console: Console, document: Json) -> None:
             cells.append(words.runs_of(row["base"]))
         cells.append(words.runs_of(row["other"]))
         for metric in document["metrics"]:
-            finding = row["metrics"][metric["name"]]
+            finding = row["metrics"][metric.name]
             cells.append(Text(words.marked(finding, metric), style=_STYLES.get(finding["outcome"], "")))
         table.add(*cells)
     table.print(console, _HOW)
     used = {finding["outcome"] for row in document["rows"] for finding in row["metrics"].values()}
     legend = [f"{mark} {word}" for word, mark in words.MARKS.items() if word in used]
     legend += ["= identical"] if "identical" in used else []
-    if any(metric.get("show_unit") == "%" for metric in document["metrics"]):
+    if any(metric.show_unit == "%" for metric in document["metrics"]):
         legend.append("pp percentage points")
     if legend:
         console.print("; ".join(legend), soft_wrap=True, style="dim")
 
 
-def _rank(document: Json, metric: Json) -> int:
+def _rank(document: Json, metric: Metric) -> int:
     """The first metric stays."""
-    return 0 if metric is document["metrics"][0] else _RANKS.get(metric["name"], 1)
+    return 0 if metric is document["metrics"][0] else _RANKS.get(metric.name, 1)
 
 
 def _print_ranks(console: Console, document: Json) -> None:
@@ -230,7 +231,7 @@ def _print_ranks(console: Console, document: Json) -> None:
         left_out |= dict.fromkeys(missing)
         for line in lines:
             console.print(line, soft_wrap=True)
-    axes = " and ".join(head_of({"name": name}) for name in document["frontiers"][0]["metrics"])
+    axes = " and ".join(head_of(Quantity.unknown(name)) for name in document["frontiers"][0]["metrics"])
     texts = [no_room(list(left_out), _HOW)] if left_out else []
     texts.append(
         "In parentheses: the ranks that the runs leave open; with 1-3 nobody is shown to be better, and"
@@ -246,7 +247,7 @@ def _print_ranks(console: Console, document: Json) -> None:
 
 def _rank_table(document: Json, frontier: Json) -> FittedTable:
     ranks = [one for one in document["ranks"] if one["values"] == frontier["values"]]
-    metrics = {metric["name"]: metric for metric in document["metrics"]}
+    metrics = {metric.name: metric for metric in document["metrics"]}
     table = FittedTable(
         Column("scheme", "left"),
         Column("runs", "left"),
@@ -270,6 +271,6 @@ def _rank_table(document: Json, frontier: Json) -> FittedTable:
     return table
 
 
-def _with_unit(metric: Json) -> str:
+def _with_unit(metric: Metric) -> str:
     unit = unit_of(metric)
     return f"{head_of(metric)}\n{f'[{unit}]' if unit else ''}"

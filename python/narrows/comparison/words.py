@@ -11,6 +11,7 @@ from narrows.analysis.verdicts import runs_in_words
 from narrows.comparison.findings import BETTER, CLAIMS, MISSING, SAME, TOO_FEW, WORSE
 from narrows.comparison.setups import CIRCUMSTANCE, CONDITION, SCHEME
 from narrows.comparison.sides import NO_SEEDS, OTHER_SEEDS
+from narrows.documents.results import Metric, Statistics
 from narrows.scenario.expect import unit_of as unit_of_state
 from narrows.text import any_of
 
@@ -36,15 +37,15 @@ def signed(value: float, scale: float = 1.0, decimals: int = 1, *, exactly: bool
     return text[1:] if float(text) == 0 else text
 
 
-def _form(finding: Json, metric: Json) -> tuple[Json | None, float, str]:
+def _form(finding: Json, metric: Metric) -> tuple[Json | None, float, str]:
     """The estimate that is told, the factor to its unit, and the unit."""
     if finding["told_as"] == "relative":
         return finding["relative"], 100.0, "%"
     unit = unit_of(metric)
-    return finding["absolute"], float(metric.get("show_scale") or 1), "pp" if unit == "%" else unit
+    return finding["absolute"], metric.show_scale, "pp" if unit == "%" else unit
 
 
-def difference(finding: Json, metric: Json) -> str:
+def difference(finding: Json, metric: Metric) -> str:
     """`-5.0 %`, `+0.12 pp` (percentage points), `N/A`; `=` where both sides are identical."""
     if finding["outcome"] == MISSING:
         return NOT_AVAILABLE
@@ -64,7 +65,7 @@ def _decimals(scaled: float) -> int:
     return max(0, len(text.partition(".")[2]) - 1)
 
 
-def interval(finding: Json, metric: Json) -> str:
+def interval(finding: Json, metric: Metric) -> str:
     """`[-5.6, -4.3]` is the 95 % interval of a difference, `-5.6 to -4.3` the smallest and largest of a few
     pairs."""
     estimate, scale, unit = _form(finding, metric)
@@ -86,40 +87,40 @@ def verdict(finding: Json) -> str:
     )
 
 
-def marked(finding: Json, metric: Json) -> str:
+def marked(finding: Json, metric: Metric) -> str:
     """A difference with the mark of what is shown, for a table of all of them."""
     return f"{difference(finding, metric)} {MARKS.get(finding['outcome'], ' ')}"
 
 
-def title_of(metric: Json) -> str:
+def title_of(metric: Metric) -> str:
     """`throughput [Mbit/s]`."""
     unit = unit_of(metric)
-    return f"{metric.get('label') or metric['name']}{f' [{unit}]' if unit else ''}"
+    return f"{metric.label}{f' [{unit}]' if unit else ''}"
 
 
-def value(summary: Json | None, metric: Json) -> str:
+def value(summary: Statistics | None, metric: Metric) -> str:
     """The median of a side."""
-    return show_number(None if summary is None else summary["median"], metric)
+    return show_number(None if summary is None else summary.median, metric)
 
 
-def claims(document: Json) -> list[tuple[Json, Json, Json]]:
+def claims(document: Json) -> list[tuple[Json, Metric, Json]]:
     """Row, metric and finding of everything that is shown: what is worse first, then what is better, the
     largest differences of each metric first."""
     order = {WORSE: 0, BETTER: 1}
     found = [
-        (row, metric, row["metrics"][metric["name"]])
+        (row, metric, row["metrics"][metric.name])
         for metric in document["metrics"]
         for row in document["rows"]
-        if row["metrics"][metric["name"]]["outcome"] in CLAIMS
+        if row["metrics"][metric.name]["outcome"] in CLAIMS
     ]
-    place = {metric["name"]: number for number, metric in enumerate(document["metrics"])}
+    place = {metric.name: number for number, metric in enumerate(document["metrics"])}
 
-    def key(one: tuple[Json, Json, Json]) -> tuple[float, ...]:
+    def key(one: tuple[Json, Metric, Json]) -> tuple[float, ...]:
         _, metric, finding = one
         estimate, scale, _ = _form(finding, metric)
         return (
             order.get(finding["outcome"], 2),
-            place[metric["name"]],
+            place[metric.name],
             -abs((estimate or {"estimate": 0})["estimate"] * scale),
         )
 
@@ -207,7 +208,7 @@ def _span(numbers: Sequence[int]) -> str:
 def notes(document: Json) -> list[str]:
     """Why there is no verdict where there is none, each reason once with the rows that it holds for."""
     grouped: dict[str, dict[str, None]] = {}
-    metrics = {metric["name"]: metric for metric in document["metrics"]}
+    metrics = {metric.name: metric for metric in document["metrics"]}
     for row in document["rows"]:
         whys: dict[str, list[str]] = {}
         for name, finding in row["metrics"].items():
@@ -367,7 +368,11 @@ def on_frontier(entry: Json) -> str:
 
 def runs_of(sample: Json) -> str:
     """`10 ok`, `9 of 10, 1 invalid`, `skipped`."""
-    return "skipped" if sample["skipped"] and not sample["started"] else runs_in_words(sample)
+    return (
+        "skipped"
+        if sample["skipped"] and not sample["started"]
+        else runs_in_words(*(sample[key] for key in ("started", "finished", "valid", "degraded")))
+    )
 
 
 def samples(document: Json) -> dict[str, Json]:

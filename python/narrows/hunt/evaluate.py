@@ -224,7 +224,7 @@ class Evaluator:
 
 def _document(question: Question) -> dict[str, Any]:
     """The evaluations as a sweep whose points a search has chosen."""
-    metrics = [one["name"] for one in metric_list()]
+    metrics = [metric.name for metric in metric_list()]
     taken = {*FIXED, "point", "reasons", "slug", *metrics}
     parameters = []
     for gene in question.space.genes:

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from narrows.documents.results import Results
 from narrows.hunt.evaluate import Evaluator, Question
 from narrows.hunt.search import CONFIRMED
 from narrows.hunt.space import Values
@@ -69,7 +70,7 @@ def _number(value: float) -> str:
 
 
 def _written(question: Question, value: float) -> str:
-    if question.objective.described["unit"] == "ns":
+    if question.objective.described.unit == "ns":
         return show("span", round(value))
     return f"{_number(100 * value)} %"
 
@@ -118,21 +119,22 @@ def claim(question: Question, value: float) -> str:
     return f"{scheme} has {words} {objective.label}"
 
 
-def outcome(question: Question, results: dict[str, Any]) -> dict[str, Any]:
+def outcome(question: Question, results: Results) -> dict[str, Any]:
     """The results of a campaign: value and verdict of each run, the median of the valid ones, and whether all
+
     expectations hold."""
     order = [question.scheme, *([question.against] if question.compared and question.against else [])]
     by_run: dict[int, dict[str, dict[str, Any]]] = {}
     verdicts: dict[int, str] = {}
-    for row in results["rows"]:
+    for row in results.rows:
         # Together the two are one row of the scenario, with a separate name.
-        scheme = question.scheme if question.objective.beside else row["scheme"]
+        scheme = question.scheme if question.objective.beside else row.scheme
         if scheme not in order:
             continue
-        run = int(row["run"])
-        by_run.setdefault(run, {}).setdefault(scheme, {})[str(row["flow"])] = row["metrics"]
+        run = int(row.run)
+        by_run.setdefault(run, {}).setdefault(scheme, {})[str(row.flow)] = row.metrics
         known = verdicts.get(run, "ok")
-        verdicts[run] = max(known, row["verdict"], key=("ok", "degraded", "invalid").index)
+        verdicts[run] = max(known, str(row.verdict), key=("ok", "degraded", "invalid").index)
     runs: list[dict[str, Any]] = []
     for run, found in sorted(by_run.items()):
         whole = all(scheme in found for scheme in order)
@@ -142,7 +144,8 @@ def outcome(question: Question, results: dict[str, Any]) -> dict[str, Any]:
         float(one["value"]) for one in runs if one["verdict"] != "invalid" and one["value"] is not None
     ]
     expect = [
-        {"text": one["text"], "outcome": one["outcome"], "value": one["value"]} for one in results["expect"]
+        {"text": outcome.text, "outcome": outcome.outcome, "value": outcome.value}
+        for outcome in results.expect
     ]
     return {
         "runs": runs,

@@ -21,6 +21,7 @@ from typing import Any
 from narrows.campaign import sealing, signals
 from narrows.campaign.entries import now
 from narrows.campaign.store import read_json, write_atomically
+from narrows.documents.results import Results
 from narrows.errors import DataError, Interrupted, NarrowsError, reason
 from narrows.files import read_text
 from narrows.hunt import found
@@ -250,14 +251,16 @@ class Hunt:
         write_atomically(self.path / WORDS, page(self.document, self.question.objective, told))
 
 
-def _medians(question: Question, results: Json) -> dict[str, float | None]:
+def _medians(question: Question, results: Results) -> dict[str, float | None]:
     """By scheme the median of the metric, of those that met the path."""
     if question.objective.beside:
         return {}
     return {
-        line["scheme"]: (line["metrics"].get(question.objective.metric) or {}).get("median")
-        for line in results["summary"]
-        if str(line["flow"]) == question.objective.flow
+        line.scheme: statistics.median
+        if (statistics := line.metrics.get(question.objective.metric))
+        else None
+        for line in results.summary
+        if str(line.flow) == question.objective.flow
     }
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from narrows.campaign.expectations import amount
+from narrows.documents.results import Metric
 from narrows.scenario import registry
 from narrows.scenario.quantity import QuantityError, convert, parse
 
@@ -88,7 +88,7 @@ class Objective:
         return kept / (1 + SPARE if self.high == (kept > 0) else 1 - SPARE)
 
     @property
-    def described(self) -> dict[str, Any]:
+    def described(self) -> Metric:
         """The metric that values are written like."""
         return registry.metrics()[self.metric] if not self.beside else registry.metrics()["loss_ratio"]
 
@@ -100,7 +100,7 @@ class Objective:
 
     def read(self, text: str) -> float:
         """A value that the user wrote; raises `QuantityError`."""
-        kind = "span" if self.described["unit"] == "ns" else "ratio"
+        kind = "span" if self.described.unit == "ns" else "ratio"
         negative = text.strip().startswith("-")
         value = float(convert(parse(text.strip().removeprefix("-"), kind), kind, None))
         if value <= 0:

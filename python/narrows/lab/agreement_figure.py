@@ -31,7 +31,7 @@ def draw_agreement(
 
     cells = [cell for cell in column["cells"] if cell["state"] == "compared"]
     metric = column["metric"]
-    scale = float(metric.get("show_scale") or 1.0)
+    scale = metric.show_scale
     points = [(cell, cell["theirs"] * scale, cell["ours"] * scale) for cell in cells]
     values = [value for _, theirs, ours in points for value in (theirs, ours)]
     low, high = min(values), max(values)

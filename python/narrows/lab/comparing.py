@@ -8,7 +8,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from msgspec.structs import replace
+
 from narrows.analysis.metrics import show_amount
+from narrows.documents.results import Metric, Quantity
 from narrows.errors import NarrowsError
 from narrows.lab import answer
 from narrows.lab.findings import findings
@@ -95,7 +98,7 @@ def _experiment(run: LabRun, experiment: Experiment, of: Measured) -> Json:
 
 def _column(run: LabRun, column: Column, done: Mapping[str, Measured]) -> Json:
     cells: list[Json] = []
-    metric: Json = {"name": column.metric, "label": column.metric}
+    metric: Quantity = Quantity.unknown(column.metric)
     for name in column.experiments:
         if name not in done or column not in columns_of(run, name):
             continue
@@ -112,10 +115,11 @@ def _column(run: LabRun, column: Column, done: Mapping[str, Measured]) -> Json:
         cells = [cell for cell in cells if _is_published(cells, cell)]
     if all(cell["state"] == NEITHER for cell in cells):
         cells = []
-    label = column.label or str(metric.get("label") or column.metric)
+    label = column.label or metric.label
     if column.across == "jain":
         # An index, whatever it is of.
-        metric = {**metric, "unit": "1", "show_unit": "1", "show_scale": 1.0, "better": "higher"}
+        better = {"better": "higher"} if isinstance(metric, Metric) else {}
+        metric = replace(metric, unit="1", show_unit="1", show_scale=1.0, **better)
     among = [cell for cell in cells if cell["scheme"] in run.lab.ranks]
     return {
         "name": column.name,
@@ -141,7 +145,7 @@ def _is_published(cells: Sequence[Json], cell: Json) -> bool:
     return any(one["theirs"] is not None for one in cells if (one["experiment"], one["case"]) == key)
 
 
-def _in_words(column: Column, metric: Json) -> str:
+def _in_words(column: Column, metric: Quantity) -> str:
     """Describes one of our values."""
     flow = "all flows together" if column.flow == "all" else f"flow {column.flow}"
     if "*" in column.flow:
@@ -275,7 +279,7 @@ def _reversed(cells: Sequence[Json]) -> list[Json]:
     return found
 
 
-def _findings(label: str, cells: Sequence[Json], side: str, metric: Json) -> list[str]:
+def _findings(label: str, cells: Sequence[Json], side: str, metric: Quantity) -> list[str]:
     """Findings about the conditions of all experiments that test the same schemes."""
     schemes: dict[str, dict[str, None]] = {}
     for cell in cells:

@@ -222,11 +222,11 @@ def _play(
         _failed(entrant, f"{entrant.submission.path.name}: is nested too deeply")
         return []
     order = [row["label"] for row in resolved(done.folder.document)["schemes"]]
-    flows: dict[tuple[int, int], list[dict[str, Any]]] = {}
-    for row in done.results["rows"]:
-        at = order.index(row["scheme"])
-        if row["flow"] in course.own[at] and row["verdict"] != INVALID:
-            flows.setdefault((at, row["run"] - 1), []).append(row["metrics"])
+    flows: dict[tuple[int, int], list[dict[str, float | None]]] = {}
+    for row in done.results.rows:
+        at = order.index(row.scheme)
+        if row.flow in course.own[at] and row.verdict != INVALID:
+            flows.setdefault((at, row.run - 1), []).append(row.metrics)
     for (at, run), metrics in flows.items():
         values[at][run] = power(metrics)
     spoilt: list[str] = []

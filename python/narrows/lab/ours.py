@@ -8,11 +8,12 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from narrows.campaign.results import INVALID
+from narrows.documents.results import Metric, Row
 from narrows.lab.arithmetic import combined
 from narrows.lab.reading import Column, Experiment
 from narrows.lab.running import LabRun, columns_of, find_rows
 
-Row = Mapping[str, Any]
+Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ class Measured:
     """The values of one experiment by column, scheme and case, and the metrics that they are of."""
 
     values: dict[tuple[str, str, str], Ours]
-    metrics: dict[str, dict[str, Any]]
+    metrics: dict[str, Metric]
     #: The campaign's own description: runs, duration, verdicts.
     facts: dict[str, Any]
 
@@ -53,16 +54,16 @@ def measured(run: LabRun, experiment: Experiment) -> Measured:
     scenario = resolved(document)
     skipped = {row["scheme"]: str(row["reason"]) for row in document["skipped"]}
     found: dict[tuple[str, str, str], Ours] = {}
-    metrics = {metric["name"]: metric for metric in results["metrics"]}
+    metrics = {metric.name: metric for metric in results.metrics}
     for (name, case), labels in find_rows(run.lab, experiment, run.where, scenario).items():
-        rows = [row for row in results["rows"] if row["scheme"] in labels]
+        rows = [row for row in results.rows if row.scheme in labels]
         why = next((skipped[label] for label in labels if label in skipped), None)
         for column in columns_of(run, experiment.name):
             found[column.name, name, case] = _value(column, rows, metrics, why)
     return Measured(found, metrics, _facts(folder.cells, document, scenario))
 
 
-def _facts(cells: Sequence[Row], document: Row, scenario: Row) -> dict[str, Any]:
+def _facts(cells: Sequence[Json], document: Json, scenario: Json) -> dict[str, Any]:
     words = [str(cell.get("verdict") or cell["state"]) for cell in cells]
     return {
         "scenario": document["name"],
@@ -76,7 +77,7 @@ def _facts(cells: Sequence[Row], document: Row, scenario: Row) -> dict[str, Any]
     }
 
 
-def _value(column: Column, rows: Sequence[Row], metrics: Mapping[str, Any], skipped: str | None) -> Ours:
+def _value(column: Column, rows: Sequence[Row], metrics: Mapping[str, Metric], skipped: str | None) -> Ours:
     if column.metric not in metrics:
         return Ours(None, why=f"there is no metric {column.metric} in the campaign")
     own = [row for row in rows if _is_of(row, column.flow)]
@@ -84,27 +85,27 @@ def _value(column: Column, rows: Sequence[Row], metrics: Mapping[str, Any], skip
         return Ours(
             None, why=skipped or ("no run is finished" if not rows else f"there is no flow {column.flow}")
         )
-    happened = metrics[column.metric].get("happened")
+    happened = metrics[column.metric].happened
     of_runs: list[float] = []
     cells, reasons, never = [], [], 0
     for _, parts in _by_run(own):
-        if parts[0]["verdict"] == INVALID:
+        if parts[0].verdict == INVALID:
             reasons.append("its runs are invalid")
             continue
         values, missing = [], 0
         for row in parts:
-            value = row["metrics"].get(column.metric)
-            if value is None and happened and row["metrics"].get(happened) == 0:
+            value = row.metrics.get(column.metric)
+            if value is None and happened and row.metrics.get(happened) == 0:
                 missing += 1
                 value = column.cap
             if value is not None:
                 values.append(float(value))
             else:
-                reasons.append(str((row.get("absent") or {}).get(column.metric) or "it has no value"))
+                reasons.append(str(row.absent.get(column.metric) or "it has no value"))
         never += bool(missing)
         if values and len(values) == len(parts):
             of_runs.append(combined(values, column.across) * column.factor)
-            cells.append(str(parts[0]["cell"]))
+            cells.append(parts[0].cell)
     if not of_runs:
         if never:
             return Ours(None, why=f"it never happened in {never} of {never} runs", never=never)
@@ -113,16 +114,16 @@ def _value(column: Column, rows: Sequence[Row], metrics: Mapping[str, Any], skip
 
 
 def _is_of(row: Row, flow: str) -> bool:
-    if row.get("background"):
+    if row.background:
         return False
     if flow == "all":
-        return bool(row["flow"] == "all")
-    names = (str(row["flow"]), str(row.get("label", "")))
-    return row["flow"] != "all" and any(fnmatchcase(name, flow) for name in names)
+        return row.flow == "all"
+    names = (str(row.flow), row.label or "")
+    return row.flow != "all" and any(fnmatchcase(name, flow) for name in names)
 
 
 def _by_run(rows: Iterable[Row]) -> list[tuple[int, list[Row]]]:
     found: dict[int, list[Row]] = {}
     for row in rows:
-        found.setdefault(int(row["run"]), []).append(row)
+        found.setdefault(row.run, []).append(row)
     return sorted(found.items())

@@ -10,6 +10,7 @@ from typing import Any
 
 from narrows import __version__
 from narrows.analysis.metrics import four_digits, unit_of
+from narrows.documents.results import Quantity
 from narrows.lab import answer, text
 from narrows.lab.comparing import ARTEFACT
 from narrows.policy import locked
@@ -123,7 +124,7 @@ def _tables(column: Json) -> list[dict[str, Any]]:
     ]
 
 
-def _cell(cell: Json, metric: Json) -> dict[str, Any]:
+def _cell(cell: Json, metric: Quantity) -> dict[str, Any]:
     relative = cell["relative"]
     size = (
         ""

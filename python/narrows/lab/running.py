@@ -116,7 +116,7 @@ def check(lab: Lab, where: str, quick: bool, only: list[str]) -> dict[str, Loade
         if name not in lab.experiments:
             hint = did_you_mean(name, lab.experiments) or f"; there are {', '.join(lab.experiments)}"
             raise UsageError(f'{lab.name} has no experiment "{shorten(name)}"{hint}')
-    metrics = [metric["name"] for metric in metric_list()]
+    metrics = [metric.name for metric in metric_list()]
     for column in lab.columns.values():
         if column.metric not in metrics:
             hint = (

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from narrows.analysis.metrics import four_digits, show_number, unit_of
 from narrows.analysis.terminal import Column, FittedTable, fold, width
+from narrows.documents.results import Quantity
 from narrows.lab.answer import limit, number
 from narrows.text import plural
 
@@ -142,7 +143,7 @@ def pairs_of(statistics: Json) -> str:
     return f"{statistics['same']} of {pairs}" if pairs else "–"
 
 
-def _in_unit(value: float | None, metric: Json) -> str:
+def _in_unit(value: float | None, metric: Quantity) -> str:
     return "–" if value is None else f"{show_number(value, metric)} {unit_of(metric)}".rstrip()
 
 
@@ -174,19 +175,19 @@ def _print_cells(console: Console, column: Json) -> None:
     table.print(console)
 
 
-def value_of(value: float | None, metric: Json) -> str:
+def value_of(value: float | None, metric: Quantity) -> str:
     """A value, or a dash."""
     return "–" if value is None else show_number(value, metric)
 
 
-def runs_of(cell: Json, metric: Json) -> str:
+def runs_of(cell: Json, metric: Quantity) -> str:
     """The least and the largest of the runs."""
     if len(cell["runs"]) < 2:
         return ""
     return f"{show_number(min(cell['runs']), metric)} to {show_number(max(cell['runs']), metric)}"
 
 
-def error_of(cell: Json, metric: Json) -> str:
+def error_of(cell: Json, metric: Quantity) -> str:
     """The error of our value: a share, or the difference where theirs is zero or negative."""
     if cell["relative"] is not None:
         return f"{cell['relative'] * 100:+.{0 if abs(cell['relative']) >= 0.1 else 1}f} %"

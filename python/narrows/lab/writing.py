@@ -10,6 +10,7 @@ from typing import Any
 from rich.console import Console
 
 from narrows.campaign.store import write_atomically
+from narrows.documents.data import to_data
 from narrows.lab.comparing import compare
 from narrows.lab.figures import draw_all
 from narrows.lab.page import page
@@ -28,7 +29,8 @@ def write(folder: Path) -> tuple[dict[str, Any], list[Path]]:
     texts = {
         "report.html": page(document, folder),
         "report.txt": text.getvalue(),
-        "comparison.json": json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n",
+        "comparison.json": json.dumps(to_data(document), indent=1, ensure_ascii=False, allow_nan=False)
+        + "\n",
     }
     for name, content in texts.items():
         write_atomically(folder / name, content)

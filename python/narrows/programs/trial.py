@@ -12,6 +12,7 @@ from typing import Any
 from narrows.agent.cell import CellRun
 from narrows.agent.location import this_machine
 from narrows.campaign import players, program_reports
+from narrows.documents.results import Measured, MeasuredFlow
 from narrows.errors import UnavailableError
 from narrows.scenario.loading import loads
 from narrows.scenario.model import cells_of
@@ -81,14 +82,14 @@ def check(program: Program, variant: str, progress: Callable[[float], None]) -> 
 
 def _reported(record: Path) -> dict[str, str]:
     """The reports of the program of flow 1, in words."""
-    measured: dict[str, Any] = {"flows": [{"flow": "1", "metrics": {}}]}
+    flow = MeasuredFlow(flow="1", scheme=None, metrics={})
+    measured = Measured(flows=[flow], absent={})
     described = [*program_reports.add([(record, measured)]), *players.add([(record, measured)])]
-    values, absent = measured["flows"][0]["metrics"], measured.get("absent", {}).get("1", {})
     found = {}
-    for one in described:
-        name, value = one["name"], values[one["name"]]
-        shown = "" if value is None else f"{value * one['show_scale']:.6g} {one['show_unit']}".strip()
-        found[name] = shown or f"N/A: {absent[name]}"
+    for metric in described:
+        value = flow.metrics[metric.name]
+        shown = "" if value is None else f"{value * metric.show_scale:.6g} {metric.show_unit}".strip()
+        found[metric.name] = shown or f"N/A: {measured.absent['1'][metric.name]}"
     return found
 
 

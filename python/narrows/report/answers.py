@@ -92,22 +92,27 @@ def _medians(campaign: Campaign, metric: str) -> dict[str, float]:
     """The median of each row that has one, as every table has it."""
     found = {}
     for label in campaign.schemes:
-        summary = ((campaign.summary(label, "all") or {}).get("metrics") or {}).get(metric) or {}
-        if summary.get("median") is not None:
-            found[label] = float(summary["median"])
+        median = campaign.median(label, "all", metric)
+        if median is not None:
+            found[label] = float(median)
     return found
 
 
 def _amount(campaign: Campaign, metric: str, value: float) -> str:
-    return show_amount(value, campaign.metric(metric) or {"name": metric})
+    return show_amount(value, campaign.quantity(metric))
 
 
 def _label(campaign: Campaign, metric: str) -> str:
-    return str((campaign.metric(metric) or {}).get("label") or metric)
+    return campaign.quantity(metric).label
+
+
+def _better(campaign: Campaign, metric: str) -> str | None:
+    known = campaign.metric(metric)
+    return None if known is None else known.better
 
 
 def _superlative(campaign: Campaign, metric: str) -> str:
-    word = "Lowest" if (campaign.metric(metric) or {}).get("better") == "lower" else "Highest"
+    word = "Lowest" if _better(campaign, metric) == "lower" else "Highest"
     return f"{word} {_label(campaign, metric)}"
 
 
@@ -173,8 +178,7 @@ def _one_place(campaign: Campaign, metric: str, one: Leaders) -> str:
     if len(one.first) > _MOST_NAMED:
         listed.append(f"{len(one.first) - _MOST_NAMED} more")
     rest = f"the other {len(one.behind)} are" if len(one.behind) > 1 else f"{one.behind[0]} is"
-    better = (campaign.metric(metric) or {}).get("better")
-    word = "higher" if better == "lower" else "lower"
+    word = "higher" if _better(campaign, metric) == "lower" else "lower"
     return f"open among {', '.join(listed[:-1])} and {listed[-1]}; {rest} shown to be {word}"
 
 

@@ -34,7 +34,7 @@ def representative(runs: list[Run]) -> Run | None:
 
 
 def _value(run: Run, name: str) -> float | None:
-    value = ((run.rows.get("all") or {}).get("metrics") or {}).get(name)
+    value = run.value("all", name)
     return None if value is None else float(value)
 
 

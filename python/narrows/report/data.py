@@ -14,9 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from narrows.campaign import integrity
-from narrows.campaign.conditions import Row, rows_of
-from narrows.campaign.results import compute, current
+from narrows.campaign.conditions import Row as Conditions
+from narrows.campaign.conditions import rows_of
+from narrows.campaign.results import compute, current, metric_list
 from narrows.campaign.store import CampaignFolder, read_json
+from narrows.documents.data import to_data
+from narrows.documents.results import NO_RESULTS, Metric, Quantity, Results, Row, Statistics, SummaryLine
 from narrows.errors import DataError
 from narrows.report import ReportError, networks, style
 from narrows.report.style import Style
@@ -82,7 +85,7 @@ class Run:
     reasons: list[Reason]
     folder: Path
     record: Json | None
-    rows: dict[str, Json] = field(default_factory=dict)
+    rows: dict[str, Row] = field(default_factory=dict)
     entry: Json = field(default_factory=dict)
     #: Why its record can't be shown, where it is not what the campaign says.
     problem: str | None = None
@@ -103,6 +106,11 @@ class Run:
     def outcome(self) -> str:
         """One word for tables: the verdict of a finished run, else its state."""
         return (self.verdict or "unjudged") if self.state == "finished" else self.state
+
+    def value(self, flow: str, metric: str) -> float | None:
+        """The value of a metric of a flow (a number, or `all`), in base units; None where there is none."""
+        row = self.rows.get(flow)
+        return None if row is None else row.metrics.get(metric)
 
     @cached_property
     def settings(self) -> Json:
@@ -238,16 +246,16 @@ class Campaign:
 
     folder: Path
     record: Json
-    results: Json
-    metrics: list[Json]
+    results: Results
+    metrics: list[Metric]
     runs: list[Run]
     skipped: list[Json]
     #: Rows and styles of several campaigns in one; else those of the resolved scenario.
-    own_rows: Mapping[str, Row] | None = None
+    own_rows: Mapping[str, Conditions] | None = None
     own_styles: Mapping[str, Style] | None = None
 
     @cached_property
-    def rows(self) -> Mapping[str, Row]:
+    def rows(self) -> Mapping[str, Conditions]:
         """The rows, by label: their schemes and the values that a matrix gave them."""
         return self.own_rows or rows_of(self.resolved, self.schemes)
 
@@ -274,7 +282,7 @@ class Campaign:
         return found
 
     @cached_property
-    def conditions(self) -> dict[str, list[Row]]:
+    def conditions(self) -> dict[str, list[Conditions]]:
         """The rows of each combination of values of the matrix, in words without what all have; a single
         group without a name if there is no matrix."""
         rows = [self.rows[label] for label in self.schemes if label in self.rows]
@@ -282,7 +290,7 @@ class Campaign:
         for row in rows:
             for name, value in row.values:
                 values.setdefault(name, set()).add(value)
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[Conditions]] = {}
         for row in rows:
             varied = [f"{name} {value}" for name, value in row.values if len(values[name]) > 1]
             found.setdefault(", ".join(varied), []).append(row)
@@ -302,14 +310,28 @@ class Campaign:
         present = list(dict.fromkeys(run.scheme for run in self.runs))
         return [s for s in wanted if s in present] + [s for s in present if s not in wanted]
 
-    def metric(self, name: str) -> Json | None:
+    def metric(self, name: str) -> Metric | None:
         """The description of one metric."""
-        return next((m for m in self.metrics if m["name"] == name), None)
+        return next((m for m in self.metrics if m.name == name), None)
 
-    def summary(self, scheme: str, flow: str) -> Json | None:
-        """The summary row of a scheme and flow."""
-        rows = self.results.get("summary") or []
-        return next((r for r in rows if r.get("scheme") == scheme and str(r.get("flow")) == flow), None)
+    def quantity(self, name: str) -> Quantity:
+        """The same, or what its name says where it is unknown."""
+        metric = self.metric(name)
+        return Quantity.unknown(name) if metric is None else metric
+
+    @cached_property
+    def _summary(self) -> dict[tuple[str, str], SummaryLine]:
+        return {(line.scheme, str(line.flow)): line for line in reversed(self.results.summary)}
+
+    def statistics(self, scheme: str, flow: str) -> Mapping[str, Statistics]:
+        """The statistics of a scheme and flow over its valid runs, by metric."""
+        line = self._summary.get((scheme, flow))
+        return {} if line is None else line.metrics
+
+    def median(self, scheme: str, flow: str, metric: str) -> float | None:
+        """The median of a metric over the valid runs; None where there is none."""
+        found = self.statistics(scheme, flow).get(metric)
+        return None if found is None else found.median
 
     def of_scheme(self, scheme: str) -> list[Run]:
         """The runs of a scheme, by number."""
@@ -318,7 +340,7 @@ class Campaign:
     @cached_property
     def measured(self) -> frozenset[str]:
         """The names of all metrics that have a value in any run."""
-        rows = (row.get("metrics") or {} for run in self.runs for row in run.rows.values())
+        rows = (row.metrics for run in self.runs for row in run.rows.values())
         return frozenset(name for row in rows for name, value in row.items() if value is not None)
 
     @cached_property
@@ -346,7 +368,7 @@ class Campaign:
     @property
     def name(self) -> str:
         """The name of the campaign."""
-        names = (self.record.get("name"), self.resolved.get("name"), self.results.get("scenario"))
+        names = (self.record.get("name"), self.resolved.get("name"), self.results.scenario)
         return str(next((name for name in names if name), self.folder.name))
 
 
@@ -360,7 +382,7 @@ def _reasons(record: Json | None, entry: Json) -> list[Reason]:
     return found
 
 
-def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]], checked: bool) -> Run:
+def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Row]], checked: bool) -> Run:
     cell = str(entry.get("id") or entry.get("cell"))
     state, where, record, problem = str(entry.get("state", "pending")), folder / "cells" / cell, None, None
     if (where / "run.json").exists():
@@ -382,40 +404,41 @@ def _run(folder: Path, entry: Json, rows: dict[str, dict[str, Json]], checked: b
     return Run(cell, scheme, number, state, verdict, reasons, where, record, own, entry, problem, checked)
 
 
-def load(folder: Path, measured: Json | None = None, *, checked: bool = False) -> Campaign:
+def load(folder: Path, measured: Results | None = None, *, checked: bool = False) -> Campaign:
     """Read `campaign.json`, `results.json` (unless they are `measured`) and every `run.json`; series are read
     later, when drawn, and then the files of their records are compared with their digests, unless that has
     been `checked`. Raises `DataError` for results that do not belong to the records."""
     if is_sweep(folder):
         # Figures over spaces of parameters read its data set; there are no records that others could show.
-        metrics = json.loads(native().metrics())
-        return Campaign(folder, SweepFolder.read(folder).document, {}, metrics, [], [])
+        return Campaign(folder, SweepFolder.read(folder).document, NO_RESULTS, metric_list(), [], [])
     opened = CampaignFolder.read(folder)
     record = opened.document
-    results: Json = measured or _results(opened)
-    rows: dict[str, dict[str, Json]] = {}
-    for row in results.get("rows") or []:
-        rows.setdefault(str(row.get("cell")), {})[str(row.get("flow"))] = row
+    results = measured or _results(opened)
+    rows: dict[str, dict[str, Row]] = {}
+    for row in results.rows:
+        rows.setdefault(row.cell, {})[str(row.flow)] = row
     runs = [
         _run(folder, entry, rows, checked)
         for entry in record.get("cells") or []
         if entry.get("state") != "skipped"
     ]
-    skipped = {str(s.get("scheme")): s for s in (record.get("skipped") or results.get("skipped") or [])}
+    skipped = {str(s.get("scheme")): s for s in (record.get("skipped") or to_data(results.skipped))}
     for entry in record.get("cells") or []:
         if entry.get("state") == "skipped":
             skipped.setdefault(str(entry.get("scheme")), entry)
-    metrics = results.get("metrics") or json.loads(native().metrics())
+    metrics = results.metrics or metric_list()
     campaign = Campaign(folder, record, results, metrics, runs, list(skipped.values()))
     for run in runs:
         run.base, run.looks = campaign.rows[run.scheme].scheme, campaign.styles
     return campaign
 
 
-def _results(folder: CampaignFolder) -> Json:
+def _results(folder: CampaignFolder) -> Results:
     """The results beside the records; measured where records are newer."""
     found = current(folder)
-    return compute(folder) if found is None and (folder.path / "results.json").is_file() else found or {}
+    return (
+        compute(folder) if found is None and (folder.path / "results.json").is_file() else found or NO_RESULTS
+    )
 
 
 def thin(time: Floats, value: Floats, most: int) -> tuple[Floats, Floats]:

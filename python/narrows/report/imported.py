@@ -58,11 +58,9 @@ def _texts(line: Line) -> tuple[str, str, str]:
 
 def _ours(campaign: Campaign, scheme: str, flow: str) -> list[Cell]:
     cells = []
-    found = (campaign.summary(scheme, flow) or {}).get("metrics") or {}
     for name in MORE["pantheon"]["metrics"]:
-        metric = campaign.metric(name) or {}
-        value = (found.get(name) or {}).get("median")
-        text = "N/A" if value is None else f"{float(value) * float(metric.get('show_scale') or 1):.2f}"
+        value = campaign.median(scheme, flow, name)
+        text = "N/A" if value is None else f"{value * campaign.quantity(name).show_scale:.2f}"
         cells.append(cell(text, align="right", **({"kind": "absent"} if value is None else {})))
     return cells
 

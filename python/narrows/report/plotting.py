@@ -81,7 +81,7 @@ def select(chosen: Choice) -> Campaign:
         if run.problem is not None:
             raise ReportError(run.problem)
         _keep_flows(run, chosen.flows)
-    metrics = list({str(m["name"]): m for campaign in campaigns for m in campaign.metrics}.values())
+    metrics = list({m.name: m for campaign in campaigns for m in campaign.metrics}.values())
     whole = not (chosen.schemes or chosen.only)
     return Campaign(
         campaigns[0].folder,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from narrows.documents.results import Metric, Statistics
 from narrows.report import units
 from narrows.report.cells import cell, name_cells, name_heads, row_names
 from narrows.report.data import Campaign
@@ -15,21 +17,23 @@ Json = dict[str, Any]
 
 def flows(campaign: Campaign) -> Json | None:
     """The table of several flows together, by scheme; nothing where there is one."""
-    lines = [(scheme, campaign.summary(scheme, "all") or {}) for scheme in campaign.schemes]
-    found = [([scheme], line.get("metrics") or {}) for scheme, line in lines]
+    found = [([scheme], campaign.statistics(scheme, "all")) for scheme in campaign.schemes]
     names = MORE["flows"]["metrics"]
     return _table(campaign, [], [one for one in found if names[0] in one[1]], names)
 
 
 def links(campaign: Campaign) -> Json | None:
     """The table of links, by scheme and link; nothing where the scenario asks for none."""
-    lines = campaign.results.get("link_summary") or []
-    found = [([str(line["scheme"]), str(line["link"])], line["metrics"]) for line in lines]
+    lines = campaign.results.link_summary
+    found = [([line.scheme, line.link], line.metrics) for line in lines]
     return _table(campaign, ["link"], found, MORE["links"]["metrics"])
 
 
 def _table(
-    campaign: Campaign, titles: list[str], lines: list[tuple[list[str], Json]], names: list[str]
+    campaign: Campaign,
+    titles: list[str],
+    lines: Sequence[tuple[Sequence[str], Mapping[str, Statistics]]],
+    names: list[str],
 ) -> Json | None:
     """A row per line, a column per metric of which any line has something; `titles` are those of the words of
     a line behind the label of its row."""
@@ -40,19 +44,19 @@ def _table(
     called = row_names(campaign)
     head = [*name_heads(called), *(cell(title) for title in titles)]
     for metric in metrics:
-        head.append(cell(str(metric["label"]), small=str(metric.get("show_unit") or ""), align="right"))
+        head.append(cell(metric.label, small=metric.show_unit, align="right"))
     rows = []
     for words, found in lines:
         row = [*name_cells(called, words[0]), *(cell(word) for word in words[1:])]
-        rows.append(row + [_value(found.get(metric["name"]), metric) for metric in metrics])
+        rows.append(row + [_value(found.get(metric.name), metric) for metric in metrics])
     return {"head": head, "rows": rows, "notes": []}
 
 
-def _value(entry: Json | None, metric: Json) -> Json:
+def _value(entry: Statistics | None, metric: Metric) -> Json:
     if entry is None:
         return cell("N/A", align="right", kind="absent")
-    share = f"{entry['happened']} of {plural(entry['of'], 'run')}" if "happened" in entry else None
-    if entry["median"] is None:
+    share = None if entry.of is None else f"{entry.happened} of {plural(entry.of, 'run')}"
+    if entry.median is None:
         return cell("–", small=share, align="right", kind="absent")
-    value = entry["median"] * float(metric.get("show_scale") or 1)
+    value = entry.median * metric.show_scale
     return cell(units.number(value, units.decimals_for([value])), small=share, align="right")

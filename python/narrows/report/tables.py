@@ -10,10 +10,11 @@ from typing import Any
 
 from narrows.analysis.metrics import ENDS
 from narrows.campaign import own_metrics
+from narrows.documents.results import Metric, Quantity, Statistics
 from narrows.files import packaged
 from narrows.report import prose, real_path, units, verification
 from narrows.report.cells import Cell, Notes, Table, cell, name_cells, name_heads, row_names
-from narrows.report.data import Campaign, Json, Run
+from narrows.report.data import Campaign, Run
 from narrows.scenario.measure import part_in_words
 from narrows.statistics.runs import are_identical, median_over_runs
 from narrows.text import plural
@@ -29,29 +30,28 @@ MOST_BACKGROUND = 4
 """Background flows that get a column of their own."""
 
 
-def meant(campaign: Campaign) -> list[Json]:
+def meant(campaign: Campaign) -> list[Metric]:
     """The metrics that mean something in a campaign."""
 
     def optional(name: str) -> bool:
         return name.startswith(OPTIONAL) and name != "jain_index"
 
-    return [m for m in campaign.metrics if not optional(str(m["name"])) or m["name"] in campaign.measured]
+    return [m for m in campaign.metrics if not optional(m.name) or m.name in campaign.measured]
 
 
-def _unit(metric: Json) -> str:
-    return str(metric.get("show_unit") or "")
+def _unit(metric: Quantity) -> str:
+    return metric.show_unit
 
 
-def _head(metric: Json) -> Cell:
+def _head(metric: Metric) -> Cell:
     unit = _unit(metric)
-    name = str(metric["name"])
-    return cell(_FILE["heads"].get(name) or str(metric.get("label", name)), small=unit, align="right")
+    return cell(_FILE["heads"].get(metric.name) or metric.label, small=unit, align="right")
 
 
-def _is_meant(metric: Json, flow: str) -> bool:
+def _is_meant(metric: Metric, flow: str) -> bool:
     """False if a metric is not about such a row at all: one of all flows in the row of a single one, or the
     other way round."""
-    scope = metric.get("scope")
+    scope = metric.scope
     return scope not in ("all", "flow") or (scope == "all") == (flow == "all")
 
 
@@ -67,7 +67,7 @@ def _not_available(notes: Notes, reasons: list[str]) -> Cell:
 def _values(runs: list[Run], flow: str, name: str) -> list[float]:
     found = []
     for run in runs:
-        value = ((run.rows.get(flow) or {}).get("metrics") or {}).get(name)
+        value = run.value(flow, name)
         if run.valid and value is not None:
             found.append(float(value))
     return found
@@ -83,17 +83,16 @@ def _reasons(runs: list[Run], flow: str, name: str) -> list[str]:
         if row is None:
             found.append(f"run {run.number} has no row for this flow in results.json")
             continue
-        reason = (row.get("absent") or {}).get(name)
-        if (row.get("metrics") or {}).get(name) is None:
-            found.append(str(reason) if reason else "")
+        if row.metrics.get(name) is None:
+            found.append(row.absent.get(name, ""))
     return found
 
 
-def _spread(entry: Json, values: list[float], scale: float, places: int) -> str | None:
+def _spread(entry: Statistics, values: list[float], scale: float, places: int) -> str | None:
     """The interval of the median, or for a few runs their range; of identical runs neither means anything."""
     if are_identical(values):
         return "identical"
-    interval = entry.get("ci95")
+    interval = entry.ci95
     if interval:
         return f"[{units.number(interval[0] * scale, places)}, {units.number(interval[1] * scale, places)}]"
     if len(values) > 1:
@@ -113,7 +112,7 @@ def results(campaign: Campaign) -> Table:
     notes = Notes()
     names = ENDS if real_path.only_ends(campaign) else _FILE["headline"]
     names = [n for n in names if n in campaign.measured or n not in _FILE["if_measured"]]
-    names = (*names, *own_metrics.names({"metrics": campaign.metrics}))
+    names = (*names, *own_metrics.names(campaign.metrics))
     metrics = [m for m in (campaign.metric(name) for name in names) if m is not None]
     called = row_names(campaign)
     head = [*name_heads(called), cell("flow"), cell("runs", align="right"), *map(_head, metrics)]
@@ -128,15 +127,14 @@ def results(campaign: Campaign) -> Table:
     for scheme, _, keys in planned:
         for key in keys:
             for metric in metrics:
-                entry = ((campaign.summary(scheme, key) or {}).get("metrics") or {}).get(metric["name"]) or {}
-                value = entry.get("median")
+                value = campaign.median(scheme, key, metric.name)
                 if value is not None:
-                    centres[scheme, key, metric["name"]] = float(value)
+                    centres[scheme, key, metric.name] = float(value)
     places = {}
     for metric in metrics:
-        scale = float(metric.get("show_scale") or 1)
-        column = [v * scale for (_, _, name), v in centres.items() if name == metric["name"]]
-        places[metric["name"]] = units.decimals_for(column)
+        scale = metric.show_scale
+        column = [v * scale for (_, _, name), v in centres.items() if name == metric.name]
+        places[metric.name] = units.decimals_for(column)
     rows = []
     for scheme, runs, keys in planned:
         valid = sum(1 for r in runs if r.valid)
@@ -151,7 +149,7 @@ def results(campaign: Campaign) -> Table:
                 marks = [notes.mark(f"{scheme}: {', '.join(lost)}, not in these numbers")]
             row.append(cell(f"{valid} of {len(runs)}", align="right", marks=marks))
             for metric in metrics:
-                name, scale = metric["name"], float(metric.get("show_scale") or 1)
+                name, scale = metric.name, metric.show_scale
                 centre = centres.get((scheme, key, name))
                 if centre is None and not _is_meant(metric, key):
                     row.append(_dash())
@@ -159,9 +157,9 @@ def results(campaign: Campaign) -> Table:
                 if centre is None:
                     row.append(_not_available(notes, _reasons(runs, key, name)))
                     continue
-                entry = (campaign.summary(scheme, key) or {})["metrics"][name]
+                entry = campaign.statistics(scheme, key)[name]
                 values = _values(runs, key, name)
-                known = int(entry.get("n") or len(values))
+                known = entry.n or len(values)
                 marks = []
                 if known < valid:
                     why = "; ".join(dict.fromkeys(r for r in _reasons(runs, key, name) if r))
@@ -177,10 +175,10 @@ def results(campaign: Campaign) -> Table:
 def results_words(campaign: Campaign) -> str:
     """The explanation of the main table."""
     counts = [
-        e.get("n") or 0
-        for s in campaign.results.get("summary") or []
-        for e in (s.get("metrics") or {}).values()
-        if "happened" not in e
+        statistics.n
+        for line in campaign.results.summary
+        for statistics in line.metrics.values()
+        if statistics.happened is None
     ]
     if not counts:
         return "No run is valid, so there are no numbers."
@@ -215,7 +213,7 @@ def _repeats(campaign: Campaign) -> bool:
         runs = [r for r in campaign.of_scheme(scheme) if r.valid and r.settings.get("where") == "simulate"]
         if len(runs) < 2 or any(r.elements("loss") for r in runs):
             continue
-        found = [{flow: row.get("metrics") for flow, row in r.rows.items()} for r in runs]
+        found = [{flow: row.metrics for flow, row in r.rows.items()} for r in runs]
         if found[0] and all(one == found[0] for one in found):
             return True
     return False
@@ -234,11 +232,11 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
     rows = []
     without: dict[str, list[str]] = {}
     for metric in meant(campaign):
-        name, scale = metric["name"], float(metric.get("show_scale") or 1)
-        label = str(metric.get("label", name))
+        name, scale = metric.name, metric.show_scale
+        label = metric.label
         found: list[float | None] = []
         for key in keys:
-            value = ((run.rows.get(key) or {}).get("metrics") or {}).get(name)
+            value = run.value(key, name)
             found.append(None if value is None else float(value) * scale)
         if all(value is None for value in found):
             for reason in _why_none(run, metric, keys):
@@ -264,18 +262,14 @@ def run_statistics(campaign: Campaign, run: Run) -> Table:
 def _reason(run: Run, key: str, name: str) -> str:
     """The reason for which a row has no value of a metric, in the core's words."""
     entry = run.rows.get(key)
-    return (
-        "results.json has no row for it"
-        if entry is None
-        else str((entry.get("absent") or {}).get(name) or "")
-    )
+    return "results.json has no row for it" if entry is None else entry.absent.get(name, "")
 
 
-def _why_none(run: Run, metric: Json, keys: list[str]) -> list[str]:
+def _why_none(run: Run, metric: Metric, keys: list[str]) -> list[str]:
     """The reasons for which no row of a run has a value of a metric, each once; none where it is about
     something that the run doesn't have."""
     rows = [key for key in keys if _is_meant(metric, key)]
-    reasons = dict.fromkeys(_reason(run, key, str(metric["name"])) for key in rows)
+    reasons = dict.fromkeys(_reason(run, key, metric.name) for key in rows)
     return [reason for reason in reasons if reason and reason not in _FILE["not_meant"]]
 
 
@@ -303,7 +297,7 @@ def _median_table(campaign: Campaign, names: list[str], flows: bool) -> Table | 
                     )
                 )
             for metric in metrics:
-                name, scale = metric["name"], float(metric.get("show_scale") or 1)
+                name, scale = metric.name, metric.show_scale
                 values = sorted(value * scale for value in _values(runs, key, name))
                 if not values:
                     row.append(_not_available(notes, _reasons(runs, key, name)))
@@ -329,26 +323,22 @@ def medians(campaign: Campaign, name: str) -> Table | None:
 
 def expectations(campaign: Campaign) -> Table | None:
     """The expectations of the scenario, and their outcomes."""
-    found = campaign.results.get("expect") or []
+    found = campaign.results.expect
     if not found:
         return None
     kinds = {"holds": "outcome-ok", "fails": "outcome-invalid", "skipped": "outcome-skipped"}
     rows = []
     for one in found:
-        metric = one.get("about") or campaign.metric(str(one.get("metric"))) or {}
-        outcome = str(one.get("outcome"))
-        value = one.get("value")
+        about = one.about or campaign.quantity(one.metric)
         text = "–"
-        if value is not None:
-            text = (
-                f"{units.number(float(value) * float(metric.get('show_scale') or 1))} {_unit(metric)}".strip()
-            )
+        if one.value is not None:
+            text = f"{units.number(one.value * about.show_scale)} {_unit(about)}".strip()
         rows.append(
             [
-                cell(str(one.get("text", ""))),
+                cell(one.text),
                 cell(text, align="right"),
-                cell(outcome, kind=kinds.get(outcome, "")),
-                cell(str(one.get("reason") or ""), kind="quiet"),
+                cell(one.outcome, kind=kinds[one.outcome]),
+                cell(one.reason or "", kind="quiet"),
             ]
         )
     head = [cell("expectation"), cell("found", align="right"), cell("outcome"), cell("why")]
@@ -429,12 +419,12 @@ def definitions(campaign: Campaign) -> list[dict[str, str]]:
     better = {"higher": "higher is better", "lower": "lower is better"}
     return [
         {
-            "name": str(m["name"]),
-            "label": str(m.get("label", m["name"])),
+            "name": m.name,
+            "label": m.label,
             "unit": _unit(m),
-            "text": str(m.get("definition", "")),
-            "better": better.get(str(m.get("better")), ""),
-            "source": str(m.get("source") or ""),
+            "text": m.definition,
+            "better": better.get(m.better or "", ""),
+            "source": m.source or "",
         }
         for m in meant(campaign)
     ]

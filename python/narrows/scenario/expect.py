@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows.scenario import registry
 from narrows.scenario.keys import EXPECTATION
@@ -14,6 +14,9 @@ from narrows.scenario.quantity import show
 from narrows.scenario.registry import Param
 from narrows.scenario.yaml_tree import Mapping, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
+
+if TYPE_CHECKING:
+    from narrows.documents.results import Expectation, Metric, Quantity
 
 #: Statistics over the values of the valid runs.
 STATISTICS = ("median", "mean", "min", "max")
@@ -35,14 +38,14 @@ _OF = Param("", "choice", STATISTICS, default="median")
 _EXAMPLE = "{metric: throughput_bps, at_least: 10 Mbit/s}"
 
 
-def kind_of(metric: dict[str, Any]) -> str:
+def kind_of(metric: Quantity) -> str:
     """The kind of value that a metric has, for limits with units."""
-    if metric.get("show_unit") == "%":
+    if metric.show_unit == "%":
         return "ratio"
-    return KINDS.get(metric["unit"], "number")
+    return KINDS.get(metric.unit, "number")
 
 
-def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) -> list[dict[str, Any]]:
+def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) -> list[Expectation]:
     """The expectations in base units; the scheme is None where it holds for each."""
     value = tree.entries["expect"]
     if not isinstance(value, Sequence):
@@ -56,12 +59,16 @@ def read_expectations(tree: Mapping, rows: list[SchemeRow], problems: Problems) 
     return found
 
 
-def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> dict[str, Any]:
+def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) -> Expectation:
     asked = [key for key in ("metric", "mode", "value") if key in mapping.entries]
     if len(asked) > 1:
         raise Wrong(mapping.mark, f"has {' and '.join(asked)}; write one of metric, mode and value")
-    question = _question(asked[0], mapping, problems) if asked in (["mode"], ["value"]) else None
-    metric = question["about"] if question else _metric(mapping)
+    question: dict[str, Any] | None = None
+    metric: Quantity
+    if asked in (["mode"], ["value"]):
+        question, metric = _question(asked[0], mapping, problems)
+    else:
+        metric = _metric(mapping)
     kind = kind_of(metric)
     limits: dict[str, Any] = {}
     for key in ("at_least", "at_most"):
@@ -79,11 +86,20 @@ def _expectation(mapping: Mapping, rows: list[SchemeRow], problems: Problems) ->
         statistic = read_value(mapping.entries["of"], _OF, Context(problems))
     scheme = _scheme(mapping, rows, problems)
     flow = _flow(mapping, rows, problems)
-    if question is None:
-        return {"metric": metric["name"], "scheme": scheme, "flow": flow, "of": statistic, **limits}
-    # A sender is one flow: the first unless another is meant.
-    flow = 1 if flow == ALL else flow
-    return {"metric": metric["name"], "scheme": scheme, "flow": flow, "of": statistic, **limits, **question}
+    if question is not None and flow == ALL:
+        # A sender is one flow: the first unless another is meant.
+        flow = 1
+    from narrows.documents.results import Expectation
+
+    return Expectation(
+        metric=metric.name,
+        scheme=scheme,
+        flow=flow,
+        statistic=statistic,
+        **limits,
+        question=question,
+        about=None if question is None else metric,
+    )
 
 
 def unit_of(value: str) -> tuple[str, str, float]:
@@ -99,7 +115,7 @@ def unit_of(value: str) -> tuple[str, str, float]:
     return ("", "", 1.0)
 
 
-def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any]:
+def _question(what: str, mapping: Mapping, problems: Problems) -> tuple[dict[str, Any], Quantity]:
     """A question about the states of a sender, with its description in place of a metric's."""
     written = mapping.entries[what]
     subject = written.text if isinstance(written, Scalar) else ""
@@ -127,12 +143,14 @@ def _question(what: str, mapping: Mapping, problems: Problems) -> dict[str, Any]
         ends = [f"{key[:-3]} {show('span', value)}" for key, value in times.items() if value is not None]
         label += f" ({', '.join(ends)})"
     name = " ".join([what, subject, measure, *(f"{key}={value}" for key, value in times.items())])
-    about = {"name": name, "label": label, "unit": unit, "show_unit": shown[0], "show_scale": shown[1]}
-    return {"question": {what: subject, "measure": measure, **times}, "about": about}
+    from narrows.documents.results import Quantity
+
+    about = Quantity(name=name, label=label, unit=unit, show_unit=shown[0], show_scale=shown[1])
+    return {what: subject, "measure": measure, **times}, about
 
 
-def _metric(mapping: Mapping) -> dict[str, Any]:
-    known: dict[str, dict[str, Any]] = registry.metrics() | {one["name"]: one for one in playback.described()}
+def _metric(mapping: Mapping) -> Metric:
+    known = registry.metrics() | {metric.name: metric for metric in playback.described()}
     written = mapping.entries.get("metric")
     name = written.text if isinstance(written, Scalar) else ""
     if written is None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows.errors import Problem, ScenarioError, UsageError
 from narrows.scenario import overrides, pairs, real_path
@@ -27,6 +27,9 @@ from narrows.scenario.slugs import Slugs, slug_of
 from narrows.scenario.words import check_visible, read_label
 from narrows.scenario.yaml_tree import Mapping, Mark, Node, Scalar, Sequence
 from narrows.text import any_of, did_you_mean, shorten
+
+if TYPE_CHECKING:
+    from narrows.documents.results import Expectation
 
 KEY = "matrix"
 #: Keys of the matrix that are no addresses.
@@ -409,9 +412,12 @@ def _merge(found: list[_Combination], axes: list[Axis]) -> Scenario:
             labels.setdefault(row.label, []).append(label)
         first.files.contents.update(scenario.files.contents)
         first.files.names.update(scenario.files.names)
-    expect: list[dict[str, Any]] = []
+    from msgspec import structs
+
+    expect: list[Expectation] = []
     for wanted in first.expect:
-        expect += [{**wanted, "scheme": label} for label in labels.get(wanted["scheme"], [wanted["scheme"]])]
+        of_schemes = labels.get(wanted.scheme, [wanted.scheme]) if wanted.scheme is not None else [None]
+        expect += [structs.replace(wanted, scheme=label) for label in of_schemes]
     keys = {axis.name: axis.key for axis in axes}
     warnings = list(dict.fromkeys(warning for one in found for warning in one.scenario.warnings))
     return replace(first, schemes=rows, expect=expect, matrix=keys, warnings=warnings)

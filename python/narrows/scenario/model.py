@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, field, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows.errors import Problem
 from narrows.scenario.files import Files
 from narrows.scenario.hashes import content_hash
 from narrows.scenario.real_path import NOT_OF_RESULTS
+
+if TYPE_CHECKING:
+    from narrows.documents.results import Expectation
 
 #: Keys that explain a scenario to people or judge its results; changing them makes no other experiment.
 FOR_PEOPLE = ("name", "title", "question", "report", "expect", "matrix")
@@ -116,7 +119,7 @@ class Scenario:
     measure: dict[str, Any] = field(default_factory=dict)
     transfers: str = "all"
     #: Assertions about the results.
-    expect: list[dict[str, Any]] = field(default_factory=list)
+    expect: list[Expectation] = field(default_factory=list)
     #: Of runs between two hosts: the other one, and how it is reached.
     real_path: dict[str, Any] = field(default_factory=dict)
     #: The laws of what each run draws, in words, and what each has drawn. The network is that of the middle.
@@ -133,6 +136,11 @@ class Scenario:
         """The resolved scenario as it is stored."""
         content = {one.name: getattr(self, one.name) for one in fields(self) if one.name not in _UNSTORED}
         content["schemes"] = [row.to_json() for row in self.schemes]
+        if self.expect:
+            # Not before: lists of schemes do without.
+            from narrows.documents.data import to_data
+
+            content["expect"] = to_data(self.expect)
         content["drawn"] = [one.to_json() for one in self.drawn]
         # Left out where they say nothing, as they are by scenarios that know nothing of them.
         silent = {name for name in _OPTIONAL if not content[name]} | ({"transfers"} - self.kept().keys())

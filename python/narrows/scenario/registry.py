@@ -10,10 +10,13 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from narrows.errors import UnavailableError, refused_path
 from narrows.scenario.quantity import show
+
+if TYPE_CHECKING:
+    from narrows.documents.results import Metric
 
 
 @dataclass(frozen=True)
@@ -162,11 +165,14 @@ def load() -> Registry:
 
 
 @lru_cache(maxsize=1)
-def metrics() -> dict[str, dict[str, Any]]:
+def metrics() -> dict[str, Metric]:
     """The metrics of a run, by name."""
+    # Not before: lists of schemes and elements do without.
     from narrows import _native
+    from narrows.documents.data import from_data
+    from narrows.documents.results import Metric
 
-    return {metric["name"]: metric for metric in json.loads(_native.metrics())}
+    return {metric.name: metric for metric in from_data(json.loads(_native.metrics()), list[Metric])}
 
 
 def _entry(item: dict[str, Any]) -> Entry:

@@ -67,7 +67,7 @@ def write(folder: CampaignFolder, home: Path, mark: str, assets: Mapping[str, st
         contents = json.loads(read_text(home / mark / "contents.json"))
     except OSError as error:
         raise NarrowsError(f"{home}: can't be written: {reason(error)}") from None
-    metrics = of_names(measured, SUMMARY if has_packets(measured) else ENDS)
+    metrics = of_names(measured.metrics, SUMMARY if has_packets(measured) else ENDS)
     compared = answers.compare_rows(folder.path, Side("A", folder, measured))
     whole = document.compose(campaign, {}, (), compared=compared)
     entry = {

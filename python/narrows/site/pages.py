@@ -14,6 +14,7 @@ from typing import Any
 from narrows import __version__
 from narrows.analysis.metrics import head_of, show_number, unit_of
 from narrows.campaign.store import write_atomically
+from narrows.documents.results import Metric
 from narrows.policy import locked
 from narrows.report import choice
 from narrows.report.cells import cell, name_cells, name_heads, row_names
@@ -187,7 +188,12 @@ def _place(outcome: str) -> int:
 
 
 def campaign(
-    doc: Json, data: Campaign, entry: Json, contents: Json, metrics: Sequence[Json], assets: Mapping[str, str]
+    doc: Json,
+    data: Campaign,
+    entry: Json,
+    contents: Json,
+    metrics: Sequence[Metric],
+    assets: Mapping[str, str],
 ) -> str:
     """The page of one campaign."""
     from markupsafe import Markup
@@ -208,7 +214,7 @@ def campaign(
     )
 
 
-def _runs(data: Campaign, contents: Json, metrics: Sequence[Json]) -> Json:
+def _runs(data: Campaign, contents: Json, metrics: Sequence[Metric]) -> Json:
     """The table of all runs; each row knows its cell."""
     names = row_names(data)
     head = [*name_heads(names), cell("run"), cell("verdict")]
@@ -216,10 +222,9 @@ def _runs(data: Campaign, contents: Json, metrics: Sequence[Json]) -> Json:
     rows = []
     for scheme in data.schemes:
         for run in data.of_scheme(scheme):
-            values = (run.rows.get("all") or {}).get("metrics") or {}
             row = [*name_cells(names, scheme), cell(str(run.number), align="right")]
             row.append(cell(run.outcome, kind=f"outcome-{run.outcome}"))
-            row += [cell(show_number(values.get(one["name"]), one), align="right") for one in metrics]
+            row += [cell(show_number(run.value("all", one.name), one), align="right") for one in metrics]
             rows.append({"cell": run.cell, "charted": run.cell in contents["runs"], "cells": row})
             rows[-1]["label"] = f"{names.brief(scheme)}, run {run.number}"
     return {"head": head, "rows": rows}
@@ -251,10 +256,9 @@ def _numbers(data: Campaign, mark: str, contents: Json) -> Json:
             "dark": look.dark,
             "marker": look.marker,
         }
-        found = (data.summary(scheme, "all") or {}).get("metrics") or {}
-        if scheme in drawn and {"throughput_bps", "delay_p95_ns"} <= found.keys():
-            one["x"] = found["delay_p95_ns"]["median"] / 1e6
-            one["y"] = found["throughput_bps"]["median"] / 1e6
+        delay, rate = (data.median(scheme, "all", name) for name in ("delay_p95_ns", "throughput_bps"))
+        if scheme in drawn and delay is not None and rate is not None:
+            one |= {"x": delay / 1e6, "y": rate / 1e6}
         looks.append(one)
     palette = [(look.color, look.dark) for look in (of_flow(number, "") for number in range(_PALETTE))]
     delays = [dot.delay_ms for dot in dots.values()]

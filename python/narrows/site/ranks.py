@@ -25,7 +25,7 @@ def of_campaign(compared: Json | str) -> list[Json]:
     if isinstance(compared, str):
         return []
     counts = words.samples(compared)
-    metrics = {one["name"]: one for one in compared["metrics"]}
+    metrics = {metric.name: metric for metric in compared["metrics"]}
     found = []
     for one in compared.get("ranks", []):
         metric = metrics[one["metric"]]
@@ -38,14 +38,14 @@ def of_campaign(compared: Json | str) -> list[Json]:
             {
                 "scheme": words.without_values(entry["scheme"], one["values"]),
                 "rank": words.rank(entry),
-                "value": show_number(entry["summary"]["median"], metric),
+                "value": show_number(entry["summary"].median, metric),
                 "runs": counts[entry["scheme"]]["valid"],
             }
             for entry in one["schemes"]
             if entry["from"] is not None and is_judged(outcomes[entry["scheme"]])
         ]
-        about = {"name": metric["name"], "label": str(metric.get("label") or metric["name"])}
-        about |= {"unit": unit_of(metric), "better": metric["better"]}
+        about = {"name": metric.name, "label": metric.label}
+        about |= {"unit": unit_of(metric), "better": metric.better}
         found.append({"metric": about, "values": one["values"], "schemes": schemes})
     return found
 

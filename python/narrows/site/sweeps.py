@@ -122,12 +122,12 @@ def _effects(folder: SweepFolder) -> list[Json]:
     """Of each metric a table of what matters, as `narrows sweep show` prints it."""
     from narrows.campaign.results import metric_list
 
-    described = {one["name"]: one for one in metric_list()}
+    described = {metric.name: metric for metric in metric_list()}
     labels = {one["name"]: one["label"] for one in folder.parameters}
     found = []
     for name in METRICS:
         rows = []
-        scale, unit = float(described[name].get("show_scale") or 1), unit_of(described[name])
+        scale, unit = described[name].show_scale, unit_of(described[name])
         with contextlib.suppress(DataError):
             for one in map(effects, points_of(folder, name)):
                 for key in sorted(one.main, key=lambda key: -one.main[key]):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from narrows.documents.results import Statistics
 
 if TYPE_CHECKING:
     from numpy import float64, intp
@@ -129,40 +131,41 @@ def are_identical(values: Sequence[float]) -> bool:
     return len(values) > 1 and bool(min(values) == max(values))
 
 
-def summarise(values: Sequence[float]) -> dict[str, Any]:
+def summarise(values: Sequence[float]) -> Statistics:
     """Mean, median, smallest, largest and number of the runs' values and, for enough runs that are not all
     identical, the interval of the median."""
     identical = are_identical(values)
-    interval = None
+    interval: tuple[float, float] | None = None
     if len(values) >= FEWEST_FOR_INTERVAL and not identical:
-        interval = [float(end) for end in bootstrap_interval(values)]
-    return {
-        "mean": fmean(values),
-        "median": median_over_runs(values),
-        "min": min(values),
-        "max": max(values),
-        "ci95": interval,
-        "identical": identical,
-        "n": len(values),
-    }
+        low, high = bootstrap_interval(values)
+        interval = float(low), float(high)
+    return Statistics(
+        mean=fmean(values),
+        median=median_over_runs(values),
+        min=min(values),
+        max=max(values),
+        ci95=interval,
+        identical=identical,
+        n=len(values),
+    )
 
 
-def summarise_happened(times: Sequence[float], outcomes: Sequence[float]) -> dict[str, Any]:
+def summarise_happened(times: Sequence[float], outcomes: Sequence[float]) -> Statistics:
     """Share of the runs in which something happened, and the median of the times that it took there.
 
     There is no mean: the other runs only show that it would have taken longer than they lasted, and a mean
     that leaves them out, or counts their length, would measure the length of runs.
     """
     happened = sum(outcome > 0 for outcome in outcomes)
-    return {
-        "mean": None,
-        "median": median_over_runs(times) if times else None,
-        "ci95": None,
-        "n": len(times),
-        "happened": happened,
-        "of": len(outcomes),
-        "share": happened / len(outcomes),
-    }
+    return Statistics(
+        mean=None,
+        median=median_over_runs(times) if times else None,
+        ci95=None,
+        n=len(times),
+        happened=happened,
+        of=len(outcomes),
+        share=happened / len(outcomes),
+    )
 
 
 class Spread(NamedTuple):
@@ -175,14 +178,13 @@ class Spread(NamedTuple):
     high: float | None = None
 
 
-def spread_of(summary: Mapping[str, Any]) -> Spread:
+def spread_of(summary: Statistics) -> Spread:
     """The spread that may be shown beside the median of a summary; an older version noted the interval
     alone."""
-    if summary.get("identical"):
+    if summary.identical:
         return Spread("identical")
-    if interval := summary.get("ci95"):
-        return Spread("interval", interval[0], interval[1])
-    low, high = summary.get("min"), summary.get("max")
-    if summary.get("n", 0) > 1 and low is not None and high is not None:
-        return Spread("range", low, high)
+    if summary.ci95:
+        return Spread("interval", *summary.ci95)
+    if summary.n > 1 and summary.min is not None and summary.max is not None:
+        return Spread("range", summary.min, summary.max)
     return Spread("unknown")

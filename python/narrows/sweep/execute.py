@@ -246,12 +246,12 @@ def _is_narrow(values: list[float | None], within: float) -> bool:
     if not found:
         return True
     summary = summarise(found)
-    if summary["identical"]:
+    if summary.identical:
         return True
-    interval = summary["ci95"]
+    interval = summary.ci95
     if interval is None:
         return False
-    return bool((interval[1] - interval[0]) / 2 <= within * abs(summary["median"]))
+    return (interval[1] - interval[0]) / 2 <= within * abs(summary.median or 0.0)
 
 
 def interrupted(folder: SweepFolder, number: int) -> Interrupted:

@@ -5,10 +5,12 @@ An expectation is judged at every point as it is of a campaign, over the valid r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from narrows.campaign.expectations import HOLDS, judge, questions
 from narrows.campaign.results import metric_list
+from narrows.documents.results import Expectation, Row
 from narrows.errors import UsageError
 from narrows.sweep.store import SweepFolder
 
@@ -18,47 +20,55 @@ Json = dict[str, Any]
 MOST_NAMED = 5
 
 
-def check(expectations: list[Json]) -> None:
+def check(expectations: Sequence[Expectation]) -> None:
     """Raises `UsageError` for expectations about states of senders, which a sweep does not keep."""
     if asked := questions(expectations):
         raise UsageError(
-            f"expect: a sweep keeps no states, so that {asked[0]['metric']} can't be asked; expect a metric"
+            f"expect: a sweep keeps no states, so that {asked[0].metric} can't be asked; expect a metric"
         )
 
 
-def judged(folder: SweepFolder, expectations: list[Json]) -> list[Json]:
+def judged(folder: SweepFolder, expectations: Sequence[Expectation]) -> list[Json]:
     """Of each expectation and scheme: at how many points it holds, and the first where it does not."""
     if not expectations:
         return []
     metrics = metric_list()
-    names = list(dict.fromkeys(one["metric"] for one in expectations))
+    names = list(dict.fromkeys(expectation.metric for expectation in expectations))
     # An event that did not happen counts as never, by a separate metric.
-    happened = [one["happened"] for one in metrics if one["name"] in names and one.get("happened")]
+    happened = [metric.happened for metric in metrics if metric.name in names and metric.happened]
     wanted = list(dict.fromkeys([*names, *happened]))
     columns = [one["name"] for one in folder.parameters]
-    points: dict[int, list[Json]] = {}
+    points: dict[int, list[Row]] = {}
     values: dict[int, Json] = {}
     for row in folder.table(["point", "scheme", "flow", "verdict", *wanted, *columns]).to_pylist():
         values.setdefault(row["point"], {name: row[name] for name in columns})
         points.setdefault(row["point"], []).append(
-            {
-                "scheme": row["scheme"],
-                "flow": "all" if row["flow"] is None else row["flow"],
-                "verdict": row["verdict"],
-                "metrics": {name: row[name] for name in wanted},
-                "absent": {},
-            }
+            Row(
+                scenario=None,
+                plane=None,
+                base=row["scheme"],
+                scheme=row["scheme"],
+                run=1,
+                seed=None,
+                duration_ns=None,
+                number=row["flow"],
+                flow_scheme=None,
+                verdict=row["verdict"],
+                cell="",
+                metrics={name: row[name] for name in wanted},
+                absent={},
+            )
         )
     found: dict[str, Json] = {}
     for point, rows in sorted(points.items()):
-        labels = list(dict.fromkeys(row["scheme"] for row in rows))
-        for one in judge(expectations, labels, rows, [], metrics):
-            entry = found.setdefault(one["text"], {"text": one["text"], "points": 0, "holds": 0, "fails": []})
+        labels = list(dict.fromkeys(row.scheme for row in rows))
+        for one in judge(expectations, labels, rows, {}, metrics):
+            entry = found.setdefault(one.text, {"text": one.text, "points": 0, "holds": 0, "fails": []})
             entry["points"] += 1
-            if one["outcome"] == HOLDS:
+            if one.outcome == HOLDS:
                 entry["holds"] += 1
             elif len(entry["fails"]) < MOST_NAMED:
-                told = {"point": point, "value": one["value"], "reason": one["reason"]}
+                told = {"point": point, "value": one.value, "reason": one.reason}
                 entry["fails"].append(told | {"parameters": values[point]})
     return list(found.values())
 

@@ -285,7 +285,7 @@ def _until(mapping: Mapping, runs: int) -> Until | None:
     if "metric" not in found or "within" not in found:
         raise Wrong(node.mark, f"needs metric and within, such as {example}")
     metric = in_words(found["metric"])
-    known = [one["name"] for one in metric_list()]
+    known = [metric.name for metric in metric_list()]
     if metric not in known:
         raise Wrong(
             found["metric"].mark, f'there is no metric "{shorten(metric)}"{did_you_mean(metric, known)}'

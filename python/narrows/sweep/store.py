@@ -308,7 +308,7 @@ def _as(kind: str, value: Any, text: str) -> Any:
 
 
 def _document(loaded: LoadedSweep) -> dict[str, Any]:
-    metrics = [one["name"] for one in metric_list()]
+    metrics = [metric.name for metric in metric_list()]
     taken = {*FIXED, *_ALSO, *metrics}
     parameters = []
     for one in loaded.sweep.parameters:

@@ -75,7 +75,7 @@ class Times:
 
     def has(self, run: Run) -> bool:
         """True if the measured rows of a run tell of such things under test."""
-        return ((run.rows.get("all") or {}).get("metrics") or {}).get(self.metric) is not None
+        return run.value("all", self.metric) is not None
 
     def found(self, data: Campaign) -> dict[str, tuple[list[Any], int]]:
         """Per row: times in ms in order of each run, and how many have no end."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from narrows.documents.results import Metric
 from narrows.report.data import Campaign
 from narrows.report.figures.parameter import METRICS, SHOWN, matrix_rows, numeric
 from narrows.statistics.runs import median_over_runs
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
 _SHOWN = {**SHOWN, "bdp": (1, "bdp")}
 
 
-def spaces(data: Campaign) -> list[tuple[dict[str, Any], list[Points]]]:
+def spaces(data: Campaign) -> list[tuple[Metric, list[Points]]]:
     """Each metric with the points of the schemes, in the units of people; names of parameters have theirs."""
     return data.keep("spaces", lambda: _spaces(data))
 
 
-def _spaces(data: Campaign) -> list[tuple[dict[str, Any], list[Points]]]:
+def _spaces(data: Campaign) -> list[tuple[Metric, list[Points]]]:
     found = []
     for name in METRICS:
         metric = data.metric(name)
@@ -35,10 +36,10 @@ def _spaces(data: Campaign) -> list[tuple[dict[str, Any], list[Points]]]:
     return found
 
 
-def _of_sweep(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
+def _of_sweep(data: Campaign, metric: Metric) -> Iterator[Points]:
     folder = SweepFolder.read(data.folder)
-    scale = float(metric.get("show_scale") or 1)
-    for one in points_of(folder, metric["name"]):
+    scale = metric.show_scale
+    for one in points_of(folder, metric.name):
         values = {}
         for parameter in folder.parameters:
             factor, unit = _SHOWN.get(parameter["kind"], (1, ""))
@@ -49,14 +50,14 @@ def _of_sweep(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
         yield Points(one.scheme, values, one.metric * scale)
 
 
-def _of_matrix(data: Campaign, metric: dict[str, Any]) -> Iterator[Points]:
+def _of_matrix(data: Campaign, metric: Metric) -> Iterator[Points]:
     import numpy as np
 
     rows = matrix_rows(data)
-    scale = float(metric.get("show_scale") or 1)
+    scale = metric.show_scale
     samples: dict[str, list[float]] = {}
     for run in data.runs:
-        value = ((run.rows.get("all") or {}).get("metrics") or {}).get(metric["name"])
+        value = run.value("all", metric.name)
         if run.valid and value is not None and run.scheme in rows:
             samples.setdefault(run.scheme, []).append(float(value) * scale)
     for base in dict.fromkeys(rows[label][0] for label in samples):

@@ -55,7 +55,7 @@ def _styles(run: Run) -> list[tuple[Flow, Style]]:
 
 
 def _label(run: Run, number: int, label: str) -> str:
-    value = ((run.rows.get(str(number)) or {}).get("metrics") or {}).get("delay_p95_ns")
+    value = run.value(str(number), "delay_p95_ns")
     return label if value is None else f"{label} (95th percentile {units.number(value / 1e6)} ms)"
 
 

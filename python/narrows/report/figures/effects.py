@@ -40,10 +40,10 @@ def _rows(data: Campaign) -> list[tuple[str, str, str, float]]:
         for one in points:
             known = effects(one)
             plain = {name: name.partition(" (")[0] for name in known.main}
-            found += [(one.scheme, metric["name"], plain[name], share) for name, share in known.main.items()]
+            found += [(one.scheme, metric.name, plain[name], share) for name, share in known.main.items()]
             pairs = sorted(known.pairs.items(), key=lambda pair: -pair[1])[:MOST_PAIRS]
             found += [
-                (one.scheme, metric["name"], f"{plain[first]} with {plain[second]}", share)
+                (one.scheme, metric.name, f"{plain[first]} with {plain[second]}", share)
                 for (first, second), share in pairs
                 if share >= LEAST
             ]
@@ -87,7 +87,7 @@ def figure(data: Campaign, options: Options) -> Figure:
         folded = dict(zip(every, names, strict=True))
         blocks = []
         for metric in metrics:
-            label = f"share of the variance of {(data.metric(metric) or {}).get('label', metric)} (%)"
+            label = f"share of the variance of {data.quantity(metric).label} (%)"
             high = max(8.0, row_mm * len(orders[metric]))
             blocks.append(Block([""], label, "", high, high))
         panels = Panels(options, blocks, left_mm=width_of(names, options))

@@ -29,7 +29,7 @@ _KINDS = {"jain": "Jain's index", "cov": "coefficient of variation"}
 
 def _scales(data: Campaign, kind: str) -> dict[str, float]:
     """The metrics of a kind by their windows in seconds: `jain_10s` has 10."""
-    names = (str(metric["name"]) for metric in data.metrics)
+    names = (metric.name for metric in data.metrics)
     parts = ((name, name.rpartition("_")) for name in names)
     return {
         name: float(width[:-1])
@@ -48,12 +48,8 @@ def _read(data: Campaign) -> list[tuple[str, str, float, float, float, float, in
     for kind in _KINDS:
         for name, window in _scales(data, kind).items():
             for scheme in data.schemes:
-                rows = [
-                    (run.rows.get("all") or {}).get("metrics") or {}
-                    for run in data.of_scheme(scheme)
-                    if run.valid
-                ]
-                values = [float(row[name]) for row in rows if row.get(name) is not None]
+                of_runs = (run.value("all", name) for run in data.of_scheme(scheme) if run.valid)
+                values = [float(value) for value in of_runs if value is not None]
                 if values:
                     found.append(
                         (

@@ -40,7 +40,7 @@ def _rates(run: Run, names: dict[str, list[str]]) -> dict[str, list[float]] | No
     found: dict[str, list[float]] = {}
     called = names.get(run.scheme) or [flow.scheme for flow in run.tested]
     for flow, scheme in zip(run.tested, called, strict=False):
-        value = ((run.rows.get(str(flow.number)) or {}).get("metrics") or {}).get("throughput_bps")
+        value = run.value(str(flow.number), "throughput_bps")
         if value is None:
             return None
         found.setdefault(scheme, []).append(float(value))

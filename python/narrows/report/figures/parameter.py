@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from narrows.analysis.metrics import unit_of
+from narrows.documents.results import Quantity
 from narrows.report import units
 from narrows.report.data import Campaign
 from narrows.report.drawing import Numbers, Options, limit, paper_style
@@ -58,12 +59,10 @@ def _read(data: Campaign) -> list[Point]:
             continue
         for name in METRICS:
             metric = data.metric(name)
-            measured = [
-                (run.rows.get("all") or {}).get("metrics") or {} for run in data.of_scheme(label) if run.valid
-            ]
-            samples = [float(row[name]) for row in measured if row.get(name) is not None]
+            values_of_runs = (run.value("all", name) for run in data.of_scheme(label) if run.valid)
+            samples = [float(value) for value in values_of_runs if value is not None]
             if metric is not None and samples:
-                scale = float(metric.get("show_scale") or 1)
+                scale = metric.show_scale
                 found.append(Point(base, values, name, tuple(value * scale for value in samples)))
     return found
 
@@ -114,7 +113,7 @@ def numbers(data: Campaign) -> Numbers:
         "scheme": [point.scheme for point in found],
         **{key: [point.values.get(key) for point in found] for key in keys},
         "metric": [point.metric for point in found],
-        "unit": [unit_of(data.metric(point.metric) or {}) for point in found],
+        "unit": [unit_of(data.quantity(point.metric)) for point in found],
         "median": [median_over_runs(point.samples) for point in found],
         "low": [spread.low for spread in spreads],
         "high": [spread.high for spread in spreads],
@@ -150,8 +149,7 @@ def figure(data: Campaign, options: Options) -> Figure:
         high = 42.0 if len(groups) == 1 else 27.0
         blocks = []
         for metric in metrics:
-            described = data.metric(metric) or {}
-            blocks.append(Block(titles, label, named(described), high))
+            blocks.append(Block(titles, label, named(data.quantity(metric)), high))
         panels = Panels(options, blocks, least_mm=20.0, narrowest_mm=17.0)
         for row, metric in zip(panels.axes, metrics, strict=True):
             for axes, group in zip(row, groups, strict=True):
@@ -168,10 +166,10 @@ def figure(data: Campaign, options: Options) -> Figure:
     return panels.figure
 
 
-def named(metric: dict[str, Any]) -> str:
+def named(metric: Quantity) -> str:
     """A metric with its unit, as axes name it."""
     unit = unit_of(metric)
-    return f"{metric.get('label', '')} ({unit})" if unit else str(metric.get("label", ""))
+    return f"{metric.label} ({unit})" if unit else metric.label
 
 
 def _titles(groups: list[tuple[tuple[str, str], ...]]) -> list[str]:

@@ -77,8 +77,7 @@ def dots(data: Campaign) -> list[Dot]:
 def _read(data: Campaign) -> list[Dot]:
     found = []
     for run in data.runs:
-        metrics = (run.rows.get("all") or {}).get("metrics") or {}
-        throughput, delay = metrics.get("throughput_bps"), metrics.get("delay_p95_ns")
+        throughput, delay = run.value("all", "throughput_bps"), run.value("all", "delay_p95_ns")
         if run.valid and throughput is not None and delay is not None:
             found.append(Dot(run, delay / 1e6, throughput / 1e6))
     return found

@@ -92,7 +92,7 @@ def numbers(data: Campaign) -> Numbers:
             for (row, column), value in np.ndenumerate(table):
                 if np.isfinite(value):
                     where = (axes[0], across[column], axes[1], up[row])
-                    rows.append((one.scheme, metric["name"], unit_of(metric), *where, value))
+                    rows.append((one.scheme, metric.name, unit_of(metric), *where, value))
     names = ("scheme", "metric", "unit", "x", "x_value", "y", "y_value", "median")
     return {name: [row[at] for row in rows] for at, name in enumerate(names)}
 
@@ -100,7 +100,7 @@ def numbers(data: Campaign) -> Numbers:
 def caption(data: Campaign) -> str:
     """The caption."""
     named = [
-        f"{metric['label']} over {axes[0]} and {axes[1]}"
+        f"{metric.label} over {axes[0]} and {axes[1]}"
         for metric, points in spaces(data)
         if (axes := _axes(points))
     ]

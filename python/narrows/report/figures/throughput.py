@@ -98,7 +98,7 @@ def _label(run: Run, flow: Flow, sent: Any) -> str:
     if (planned.get("traffic") or {}).get("kind", "bulk") != "bulk" and len(active):
         own = own[active[0] : active[-1] + 1]  # an application may have nothing to send long before the end
     parts = [f"sent {units.number(float(np.mean(own)))}"] if len(own) else []
-    value = ((run.rows.get(str(flow.number)) or {}).get("metrics") or {}).get("throughput_bps")
+    value = run.value(str(flow.number), "throughput_bps")
     if value is not None:
         parts.append(f"delivered {units.number(value / 1e6)}")
     return f"{flow.label} ({', '.join(parts)} Mbit/s)" if parts else flow.label

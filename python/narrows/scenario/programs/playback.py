@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from narrows.documents.results import Metric
 
 #: Name, label, unit in files, unit for people and the factor, better, of all flows, definition.
 METRICS: tuple[tuple[str, str, tuple[str, str, float], str, str, str], ...] = (
@@ -30,21 +30,21 @@ METRICS: tuple[tuple[str, str, tuple[str, str, float], str, str, str], ...] = (
 )  # fmt: skip
 
 
-def described() -> list[dict[str, Any]]:
+def described() -> list[Metric]:
     """The metrics, as results describe metrics."""
     return [
-        {
-            "name": name,
-            "label": label,
-            "unit": unit,
-            "show_unit": shown,
-            "show_scale": scale,
-            "better": better,
-            "scope": "both",
-            "links": False,
-            "happened": None,
-            "definition": definition,
-            "source": "what the player wrote of its segments",
-        }
+        Metric(
+            name=name,
+            label=label,
+            unit=unit,
+            show_unit=shown,
+            show_scale=scale,
+            better=better,
+            scope="both",
+            links=False,
+            happened=None,
+            definition=definition,
+            source="what the player wrote of its segments",
+        )
         for name, label, (unit, shown, scale), better, _, definition in METRICS
     ]

@@ -1,0 +1,171 @@
+"""Reading and writing of documents: plain data, as JSON has it, to typed values and back.
+
+A member that a document has and its definition lacks is ignored: a newer minor version may have added it. A
+member at its default is not written. Whole numbers and fractions stay what they are, so that a document that
+is read and written again has the same bytes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, ClassVar, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from narrows.text import has_hidden, is_hidden
+
+#: Numbers beyond these are no measurement; infinities and NaN are no numbers either.
+_LIMIT = 2**63
+Integer = Annotated[int, Meta(ge=-_LIMIT, le=_LIMIT - 1)]
+Count = Annotated[int, Meta(ge=0, le=_LIMIT - 1)]
+#: A whole number or a fraction, written as it was read.
+Number = Integer | Annotated[float, Meta(gt=-float(_LIMIT), lt=float(_LIMIT))]
+#: A value of a table: what a matrix or a parameter sets.
+Value = bool | Integer | Annotated[float, Meta(gt=-float(_LIMIT), lt=float(_LIMIT))] | str | None
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A document, or an object in one."""
+
+    #: Members that are not looked into: text of any kind, or data of other programs.
+    UNCHECKED: ClassVar[frozenset[str]] = frozenset()
+
+
+Kind = TypeVar("Kind")
+
+
+class DamagedError(Exception):
+    """Data that does not fit its definition; the message has no full stop."""
+
+
+def from_data(data: object, kind: type[Kind], root: str = "the file") -> Kind:
+    """The typed value of plain data. Raises `DamagedError` with the path of what does not fit, below `root`,
+    and with what it has to be."""
+    try:
+        value = msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        raise DamagedError(_explain(str(error), data, kind, root)) from None
+    if _may_hide(value):
+        for place in _hidden_texts(value, root):
+            raise DamagedError(f"{place} is not printable text")
+    return value
+
+
+def to_data(value: object) -> Any:
+    """Plain data of a typed value, or of plain data in which there are some."""
+    return msgspec.to_builtins(value, enc_hook=_plain_number)
+
+
+def _plain_number(value: object) -> float:
+    """A number of numpy, which is a float too."""
+    if isinstance(value, float):
+        return float(value)
+    raise TypeError(f"{type(value).__name__} is no plain data")
+
+
+# -- what is wrong -------------------------------------------------------------------------------
+
+_MESSAGE = re.compile(r"(?P<said>.*?)(?: - at `(?:key in )?\$?(?P<path>.*)`)?")
+_MISSING = re.compile(r"Object missing required field `(.*)`")
+#: What msgspec expects, and how it is called; the first that fits.
+_WORDS = (
+    (re.compile(r"Expected `int` >= 0"), "a count"),
+    (re.compile(r"Expected `(?:int \| float|float)\b"), "a number"),
+    (re.compile(r"Expected `(?:int|float)\b.*`"), "a whole number"),
+    (re.compile(r"Expected `str\b"), "printable text"),
+    (re.compile(r"Expected `bool\b"), "a truth value"),
+    (re.compile(r"Expected `array\b"), "a list"),
+    (re.compile(r"Expected `object\b"), "an object"),
+)
+
+
+def _explain(said: str, data: object, kind: type[Any], root: str) -> str:
+    """A message of msgspec as a sentence of ours: `the file.rows[3].metrics.loss_ratio is not a number`."""
+    match = _MESSAGE.fullmatch(said)
+    assert match is not None
+    path = match["path"] or ""
+    while "[...]" in path:
+        # msgspec does not name the member of a mapping that it refuses.
+        before, _, after = path.partition("[...]")
+        path = f"{before}.{_refused_member(data, before, kind)}{after}"
+    place = root + path
+    if missing := _MISSING.fullmatch(match["said"]):
+        return f"{place}.{missing[1]} is missing"
+    for pattern, words in _WORDS:
+        if pattern.match(match["said"]):
+            return f"{place} is not {words}"
+    return f"{place} is wrong: {match['said']}"
+
+
+_STEP = re.compile(r"\.([^.\[]+)|\[(\d+)\]")
+
+
+def _refused_member(data: object, path: str, kind: type[Any]) -> str:
+    """The member of the mapping at a path without which the data has no such fault there."""
+    steps: list[str | int] = [name if name else int(index) for name, index in _STEP.findall(path)]
+    names: list[str] = list(_at(data, steps))
+    while len(names) > 1:
+        half = names[: len(names) // 2]
+        names = half if _fails(_replace(data, steps, half), kind, path) else names[len(half) :]
+    return names[0]
+
+
+def _at(data: Any, steps: list[str | int]) -> Any:
+    for step in steps:
+        data = data[step]
+    return data
+
+
+def _replace(data: Any, steps: list[str | int], names: list[str]) -> Any:
+    """A copy of the data in which the mapping at a path has these members only."""
+    if not steps:
+        return {name: data[name] for name in names}
+    copied: Any = dict(data) if isinstance(data, dict) else list(data)
+    copied[steps[0]] = _replace(data[steps[0]], steps[1:], names)
+    return copied
+
+
+def _fails(data: object, kind: type[Any], path: str) -> bool:
+    try:
+        msgspec.convert(data, kind)
+    except msgspec.ValidationError as error:
+        return f"`${path}[...]" in str(error) or f"`key in ${path}" in str(error)
+    return False
+
+
+#: Characters that JSON escapes, but for the ends of lines.
+_ESCAPES = re.compile(r"\\[bfrtu]")
+
+
+def _may_hide(value: object) -> bool:
+    """False if no text in a value has a hidden character, which takes no look at single texts."""
+    try:
+        text = msgspec.json.encode(value, enc_hook=_plain_number).decode()
+    except UnicodeEncodeError:
+        # Half of a pair of surrogates.
+        return True
+    return _ESCAPES.search(text) is not None or any(map(is_hidden, set(text)))
+
+
+def _hidden_texts(value: object, at: str) -> Iterator[str]:
+    """The paths of texts with characters that a terminal would take for orders; lines may end."""
+    if isinstance(value, str):
+        if any(map(has_hidden, re.split(r"\r?\n", value))):
+            yield at
+    elif isinstance(value, Part):
+        for name, member in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
+            if name not in value.UNCHECKED:
+                inner = getattr(value, name)
+                if inner is not None and not isinstance(inner, (int, float)):
+                    yield from _hidden_texts(inner, f"{at}.{member}")
+    elif isinstance(value, (list, tuple)):
+        for number, inner in enumerate(value):
+            yield from _hidden_texts(inner, f"{at}[{number}]")
+    elif isinstance(value, Mapping):
+        for name, inner in value.items():
+            if has_hidden(name):
+                yield f"a name in {at}"
+            if inner is not None and not isinstance(inner, (int, float)):
+                yield from _hidden_texts(inner, f"{at}.{name}")

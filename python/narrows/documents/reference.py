@@ -1,0 +1,66 @@
+"""JSON Schemas of public documents, and the table of formats, from the definitions."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from narrows.documents import results
+from narrows.documents.data import Part
+
+#: The table of formats in the guide is between these lines.
+BEGIN, END = "<!-- formats, by make generated -->", "<!-- end of formats -->"
+_DRAFT = "https://json-schema.org/draft/2020-12/schema"
+
+
+@dataclass(frozen=True)
+class Format:
+    """A public document: its format, where it is found, and its definition."""
+
+    name: str
+    found: str
+    definition: type[Part]
+
+
+#: By the names that `narrows schema --document` takes.
+FORMATS = {"results": Format(results.FORMAT, "`results.json`", results.Results)}
+
+
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema of a document."""
+    made = msgspec.json.schema(FORMATS[name].definition)
+    return {"$schema": _DRAFT, "title": FORMATS[name].name, **made}
+
+
+def schema_text(name: str) -> str:
+    """The JSON Schema of a document as a file has it."""
+    return json.dumps(schema(name), indent=1, ensure_ascii=False) + "\n"
+
+
+def formats_table() -> str:
+    """The formats as a table in Markdown."""
+    rows = ["| format | where | what | schema |", "| --- | --- | --- | --- |"]
+    for name, known in FORMATS.items():
+        what = (known.definition.__doc__ or "").splitlines()[0].rstrip(".")
+        link = f"[{name}](../reference/documents/{name}.schema.json)"
+        rows.append(f"| `{known.name}` | {known.found} | {what} | {link} |")
+    return "\n".join(rows)
+
+
+def write(folder: Path, guide: Path) -> None:
+    """Writes the schemas into a folder, and the table of formats into a page of the guide."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FORMATS:
+        (folder / f"{name}.schema.json").write_text(schema_text(name), encoding="utf-8")
+    guide.write_text(with_formats(guide.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+def with_formats(page: str) -> str:
+    """A page with the table of formats as it is now."""
+    before, _, rest = page.partition(BEGIN)
+    _, _, after = rest.partition(END)
+    return f"{before}{BEGIN}\n{formats_table()}\n{END}{after}"
