@@ -36,15 +36,18 @@ ROUNDS ?= 10
 MINUTES ?= 1
 
 .PHONY: help demo test slurm mutants fuzz explore check portable arm bench profile golden build generated site wheel lock clean
+.PHONY: check-rust check-python
 
 help: ## print this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: build ## build everything, run first-look emulated and simulated, print tables and report
 	@rm -rf $(DEMO)
-	@status=0; $(BIN)/narrows run first-look -o $(DEMO)/emulate || status=$$?; \
+	@status=0; .ci/step "first-look, emulated: five schemes in real time" "1 minute" \
+	    $(BIN)/narrows run first-look -o $(DEMO)/emulate || status=$$?; \
 	[[ $$status == 0 || $$status == 4 || $$status == 6 ]] || exit $$status; \
-	$(BIN)/narrows run first-look --where simulate -o $(DEMO)/simulate --no-report >/dev/null; \
+	.ci/step "first-look, simulated" "5 s" \
+	    $(BIN)/narrows run first-look --where simulate -o $(DEMO)/simulate --no-report >/dev/null; \
 	echo; \
 	if [[ $$status == 4 ]]; then \
 	    $(BIN)/narrows report $(DEMO)/simulate; $(BIN)/narrows show $(DEMO)/simulate; \
@@ -54,20 +57,20 @@ demo: build ## build everything, run first-look emulated and simulated, print ta
 	fi; \
 	exit $$status
 
-test: build ## run all tests (Rust and Python), and say what was skipped
+test: build $(STAMPS)/tools ## run all tests (Rust and Python), and say what was skipped
 	@.ci/programs
 	@PROPTEST_RNG_SEED=$(SEED) $(PYTHON) .ci/tests
 
-slurm: build ## run a sweep as a job array of a real SLURM on this machine (root; Debian's slurmctld, slurmd, munge)
+slurm: build $(STAMPS)/tools ## run a sweep as a job array of a real SLURM on this machine (root; Debian's slurmctld, slurmd, munge)
 	$(BIN)/pytest -m slurm tests/python/test_sweep_slurm.py
 
-mutants: build ## break the program in small ways, one after the other, and see that the tests notice
+mutants: build $(STAMPS)/tools ## break the program in small ways, one after the other, and see that the tests notice
 	$(BIN)/python .ci/mutants
 
 fuzz: ## run every fuzz target for MINUTES with a new seed, where a nightly compiler is there
 	@MINUTES=$(MINUTES) .ci/fuzz
 
-explore: build ## draw other cases for the property tests, ROUNDS times; each seed repeats its cases
+explore: build $(STAMPS)/tools ## draw other cases for the property tests, ROUNDS times; each seed repeats its cases
 	@crates=$$(grep -l '^proptest' core/*/Cargo.toml | sed 's,core/\(.*\)/Cargo.toml,-p narrows-\1,'); \
 	properties=$$(grep -l '^@given' tests/python/*.py); \
 	for ((round = 1; round <= $(ROUNDS); round++)); do \
@@ -82,22 +85,32 @@ explore: build ## draw other cases for the property tests, ROUNDS times; each se
 	        tests/python/test_mutated_scenarios.py; \
 	done
 
-check: build ## formatting, lints, lengths, types, generated files, licences, features, the example, additions, studies, kills
+check: build $(STAMPS)/tools ## formatting, lints, lengths, types, generated files, licences, features, the example, additions, studies, kills
+	@.ci/beside check-rust check-python
+	@.ci/step "studies" "2 minutes" $(BIN)/pytest -m study
+
+# What cargo does keeps one processor waiting where it links, and is waited for by nothing beside it.
+check-rust:
 	cargo fmt --all --check
-	cargo clippy --release --quiet --workspace --all-targets -- -D warnings
+	cargo fmt --check --manifest-path examples/own-scheme/Cargo.toml
+	for crate in programs/*/Cargo.toml; do cargo fmt --check --manifest-path $$crate; done
+	@! command -v gofmt >/dev/null || test -z "$$(gofmt -l programs | tee /dev/stderr)"
+	$(BIN)/python .ci/licences
+	$(BIN)/python .ci/built-once
+	@.ci/step "clippy" "2 minutes" cargo clippy --release --quiet --workspace --all-targets -- -D warnings
+	@.ci/step "examples/own-scheme" "1 minute" \
+	    cargo test --release --quiet --locked --manifest-path examples/own-scheme/Cargo.toml
+	@.ci/step "additions to a copy of the workspace" "1 minute" cargo test --release --quiet $(CRATES) --test adding
+	@NARROWS_KILLS=50 .ci/step "killed agents" "1 minute" \
+	    cargo test --release --quiet -p narrows-agent --test all no_process_survives
+
+check-python:
 	$(BIN)/python .ci/lints
 	$(BIN)/python .ci/lengths
 	$(BIN)/python .ci/counts
-	cargo fmt --check --manifest-path examples/own-scheme/Cargo.toml
-	cargo test --release --quiet --manifest-path examples/own-scheme/Cargo.toml
-	for crate in programs/*/Cargo.toml; do cargo fmt --check --manifest-path $$crate; done
-	@! command -v gofmt >/dev/null || test -z "$$(gofmt -l programs | tee /dev/stderr)"
-	cargo test --release --quiet $(CRATES) --test adding
-	NARROWS_KILLS=50 cargo test --release --quiet -p narrows-agent --test all no_process_survives
-	$(BIN)/pytest -m study
 	$(BIN)/ruff format --check --quiet python validation programs tests/python
 	$(BIN)/ruff check python validation programs tests/python
-	$(BIN)/mypy
+	@.ci/step "types" "1 minute" $(BIN)/mypy
 	$(BIN)/narrows schema | diff -u scenarios/scenario.schema.json - || { echo "run: make generated"; exit 1; }
 	$(BIN)/narrows schema --reference | diff -u docs/guide/scenario-reference.md - || { echo "run: make generated"; exit 1; }
 	@rm -rf build/reference && $(BIN)/narrows schema --elements build/reference
@@ -111,8 +124,6 @@ check: build ## formatting, lints, lengths, types, generated files, licences, fe
 	diff -u docs/guide/records.md build/records.md || { echo "run: make generated"; exit 1; }
 	$(BIN)/narrows schema --lab | diff -u labs/lab.schema.json - || { echo "run: make generated"; exit 1; }
 	diff -ru docs/reference build/reference || { echo "run: make generated"; exit 1; }
-	$(BIN)/python .ci/licences
-	$(BIN)/python .ci/built-once
 
 portable: ## check that what simulates, reports and compares compiles for macOS and for Linux on ARM
 	.ci/portable
@@ -147,7 +158,7 @@ generated: build ## rewrite the JSON Schema, the scenario reference, the referen
 	COLUMNS=80 $(BIN)/python -c "from narrows.cli.all_commands import app; app(['--help'], prog_name='narrows')" > build/help.txt
 	mv build/help.txt python/narrows/cli/help.txt
 
-site: $(STAMPS)/venv ## build the documents as a web site with search into build/site
+site: $(STAMPS)/tools ## build the documents as a web site with search into build/site
 	@$(BIN)/python .ci/site
 
 wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/wheels
@@ -160,7 +171,7 @@ wheel: $(STAMPS)/venv $(STAMPS)/agent ## build an installable wheel into build/w
 	    objcopy --only-keep-debug $$built $$symbols; \
 	    objcopy --strip-all --add-gnu-debuglink=$$symbols $$built python/narrows/_bin/$$program; \
 	done
-	$(BIN)/maturin build --release --quiet --out build/wheels
+	$(BIN)/maturin build --release --strip --quiet --out build/wheels
 	@rm -rf python/narrows/_scenarios python/narrows/_programs python/narrows/_labs
 	@$(BIN)/python .ci/wheel build/wheels/*.whl
 
@@ -169,7 +180,9 @@ lock: $(STAMPS)/venv ## choose new versions of the Python dependencies
 	build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
 	    --no-annotate --no-emit-index-url pyproject.toml -o requirements.lock
 	build/lock/bin/uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes --no-header \
-	    --no-annotate --no-emit-index-url --extra dev -c requirements.lock pyproject.toml -o requirements-dev.lock
+	    --no-annotate --no-emit-index-url --extra dev --group build -c requirements.lock pyproject.toml -o requirements-dev.lock
+	build/lock/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header \
+	    --no-annotate --no-emit-index-url --group build -c requirements-dev.lock -o requirements-build.lock
 
 clean: ## remove everything that was built
 	rm -rf $(VENV) build target $(DEMO) python/narrows/_bin python/narrows/_native*.so
@@ -179,28 +192,29 @@ clean: ## remove everything that was built
 $(STAMPS):
 	@mkdir -p $@
 
-$(STAMPS)/venv: requirements-dev.lock .ci/system | $(STAMPS)
+$(STAMPS)/venv: requirements.lock requirements-build.lock .ci/system .ci/packages | $(STAMPS)
 	@PYTHON=$(PYTHON) .ci/system
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --require-hashes -r requirements-dev.lock
+	@test -x $(BIN)/pip || .ci/step "a virtual environment of Python" "5 s" $(PYTHON) -m venv $(VENV)
+	@.ci/step "tools that build: maturin and uv" "5 s" $(BIN)/pip install --quiet --require-hashes -r requirements-build.lock
+	@.ci/step "Python packages" "10 s" .ci/packages $(VENV) requirements.lock
 	@touch $@
 
-# Where the C library can be linked statically, the agent is: it runs on other hosts too, whatever is installed
-# there. Only the last step differs from the programs that are tested, so that nothing is compiled twice.
-$(STAMPS)/agent: $(RUST_FILES) | $(STAMPS)
-	@PYTHON=$(PYTHON) .ci/system
-	@static=; \
-	if [[ $$(cc -print-file-name=libc.a) == */libc.a ]]; then static="-C target-feature=+crt-static"; fi; \
-	set -x; \
-	cargo rustc --release --quiet -p narrows-agent --bin narrows-agent -- $$static
-	cargo build --release --quiet -p narrows-agent --bin narrows-bpf
+# What tests, lints and types need besides.
+$(STAMPS)/tools: requirements-dev.lock $(STAMPS)/venv
+	@.ci/step "Python packages of the tests" "20 s" .ci/packages $(VENV) requirements-dev.lock
+	@touch $@
+
+# The programs and the extension module are compiled by one call of cargo, as what maturin calls (.ci/with-programs).
+$(STAMPS)/extension: $(RUST_FILES) pyproject.toml $(STAMPS)/venv .ci/rustc .ci/with-programs/cargo | $(STAMPS)
 	@mkdir -p python/narrows/_bin
+	@export PATH=$(CURDIR)/.ci/with-programs:$$PATH PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV); \
+	.ci/step "compiling the programs and the extension module" "5 minutes; a minute if only ours has changed" \
+	    .ci/silent $(BIN)/maturin develop --release --quiet
+	@touch $@
+
+$(STAMPS)/agent: $(STAMPS)/extension
 	@for program in narrows-agent narrows-bpf; do \
 	    cp "$$CARGO_TARGET_DIR/release/$$program" python/narrows/_bin/.new; \
 	    mv python/narrows/_bin/.new python/narrows/_bin/$$program; \
 	done
-	@touch $@
-
-$(STAMPS)/extension: $(RUST_FILES) pyproject.toml $(STAMPS)/venv | $(STAMPS)
-	PIP_QUIET=1 VIRTUAL_ENV=$(CURDIR)/$(VENV) $(BIN)/maturin develop --release --quiet
 	@touch $@

@@ -73,6 +73,20 @@ def test_other_compilers_compile_without(called: Called, says: str) -> None:
     assert called(*OURS, says=says) == []
 
 
+@pytest.mark.parametrize("word", ["--crate-type bin", "--crate-type=bin"])
+def test_the_agent_alone_is_linked_statically(called: Called, word: str, tmp_path: Path) -> None:
+    program = word.split()
+    library = subprocess.run(["cc", "-print-file-name=libc.a"], check=True, capture_output=True, text=True)
+    static = ["-Ctarget-feature=+crt-static"] if "/" in library.stdout else []
+    assert called("--crate-name", "narrows_agent", *program)[:-2] == static
+    for others in (
+        ("--crate-name", "narrows_bpf", *program),
+        ("--crate-name", "narrows_agent", "--test"),
+        ("--crate-name", "narrows_agent", "--crate-type", "lib"),
+    ):
+        assert called(*others)[:-2] == []
+
+
 def test_a_profile_is_made(called: Called) -> None:
     assert called(*OURS, into="/some/folder") == ["-Cprofile-generate=/some/folder"]
 
