@@ -215,7 +215,12 @@ def tamper(folder: Path, other: Path, chance: random.Random) -> str:
             (folder / new).parent.mkdir(exist_ok=True)
             shutil.copyfile(next(folder.rglob("run.json")), folder / new)
             return f"{new} added"
-    return f"{inner}: {chance.choice(_OF_FILES)(path, chance)}"
+    before = path.read_bytes()
+    while True:
+        words = chance.choice(_OF_FILES)(path, chance)
+        # A draw may write what was there.
+        if path.read_bytes() != before:
+            return f"{inner}: {words}"
 
 
 def _silent(folder: Path, known: World, looks: dict[str, Callable[[Path], tuple[Any, bool]]]) -> list[str]:
