@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
+import pytest
 import yaml
+
+from browser import PROGRAM, Browser
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -32,19 +36,43 @@ def a_small_tree(folder: Path, text: str) -> Path:
     return folder
 
 
-def test_every_document_is_a_page_of_the_site_and_is_found_by_the_search(tmp_path: Path) -> None:
-    done = build(ROOT, tmp_path / "site")
-    assert done.returncode == 0, done.stderr
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("documents") / "site"
+    done = build(ROOT, folder)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_every_document_is_a_page_of_the_site_and_is_in_the_index_of_the_search(site: Path) -> None:
     documents = sorted((ROOT / "docs").rglob("*.md"))
     for document in documents:
         page = document.relative_to(ROOT).with_suffix(".html")
         page = page.with_name("index.html") if page.name == "README.html" else page
-        assert (tmp_path / "site" / page).is_file(), page
-    index = json.loads((tmp_path / "site" / "search" / "search_index.json").read_text(encoding="utf-8"))
+        assert (site / page).is_file(), page
+    index = json.loads((site / "search" / "search_index.json").read_text(encoding="utf-8"))
     places = {entry["location"] for entry in index["docs"] if "Hodges and Lehmann" in entry["text"]}
     assert any(place.startswith("docs/guide/comparing.html") for place in places), places
-    html = (tmp_path / "site" / "docs" / "guide" / "comparing.html").read_text(encoding="utf-8")
-    assert "fonts.googleapis" not in html
+    for page in site.rglob("*.html"):
+        foreign = re.findall(
+            r'<(?:script|img|iframe)[^>]*src="https?:[^"]*"|<link[^>]*stylesheet[^>]*https?:',
+            page.read_text(),
+        )
+        assert not foreign, f"{page} loads {foreign}"
+
+
+@pytest.mark.skipif(
+    PROGRAM is None and os.environ.get("CI") != "true",
+    reason="no Chromium is installed, so the site is not tried in a browser (Debian package: chromium)",
+)
+def test_pages_opened_as_files_fit_phones_and_load_nothing_from_the_network(
+    site: Path, tmp_path: Path
+) -> None:
+    with Browser(tmp_path / "profile") as browser:
+        for width in (390, 1200):
+            browser.open(site / "docs" / "guide" / "real-paths.html", width=width)
+            assert browser.run("document.documentElement.scrollWidth <= innerWidth"), width
+        assert not [address for address in browser.requests if address.startswith("http")]
 
 
 def test_a_link_to_a_page_that_does_not_exist_fails_the_build(tmp_path: Path) -> None:
