@@ -137,3 +137,29 @@ def test_lists_and_help_do_without_the_library(words: list[str]) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+#: Definitions that no thread has met, read by four threads at once; a crash would end this process too.
+_AT_ONCE = """
+import sys, threading, msgspec
+from narrows.documents.data import Part, from_data
+sys.setswitchinterval(1e-6)
+how = {"bases": (Part,), "frozen": True, "kw_only": True}
+for _ in range(60):
+    fields = [("a", "int"), ("b", "dict[str, float]", {})]
+    parts = [msgspec.defstruct(f"P{n}", fields, **how) for n in range(6)]
+    whole = msgspec.defstruct("W", [(f"m{n}", part) for n, part in enumerate(parts)], **how)
+    gate = threading.Barrier(4)
+    def read():
+        gate.wait()
+        from_data({f"m{n}": {"a": n} for n in range(6)}, whole)
+    threads = [threading.Thread(target=read) for _ in range(4)]
+    for thread in threads: thread.start()
+    for thread in threads: thread.join()
+print("read")
+"""
+
+
+def test_threads_read_documents_of_a_new_definition_at_once() -> None:
+    done = subprocess.run([sys.executable, "-c", _AT_ONCE], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "read\n"), done.stderr

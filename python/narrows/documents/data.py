@@ -8,6 +8,7 @@ is read and written again has the same bytes.
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar
 
@@ -43,6 +44,7 @@ class DamagedError(Exception):
 def from_data(data: object, kind: type[Kind], root: str = "the file") -> Kind:
     """The typed value of plain data. Raises `DamagedError` with the path of what does not fit, below `root`,
     and with what it has to be."""
+    _read_definition(kind)
     try:
         value = msgspec.convert(data, kind)
     except msgspec.ValidationError as error:
@@ -51,6 +53,19 @@ def from_data(data: object, kind: type[Kind], root: str = "the file") -> Kind:
         for place in _hidden_texts(value, root):
             raise DamagedError(f"{place} is not printable text")
     return value
+
+
+_definitions: set[Any] = set()
+_reading = threading.Lock()
+
+
+def _read_definition(kind: Any) -> None:
+    """Lets msgspec read a definition before its first use, in one thread at a time: two that read the same
+    definition at once end the process (msgspec 0.22)."""
+    if kind not in _definitions:
+        with _reading:
+            msgspec.json.Decoder(kind)
+            _definitions.add(kind)
 
 
 def to_data(value: object) -> Any:
