@@ -114,7 +114,7 @@ mod tests {
             if stamped {
                 return;
             }
-            assert!(begun.elapsed() < Duration::from_secs(20), "no stamps");
+            assert!(begun.elapsed() < Duration::from_mins(1), "no stamps");
         }
     }
 

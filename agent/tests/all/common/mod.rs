@@ -343,7 +343,7 @@ pub(crate) fn is_alive(pid: u32) -> bool {
 
 /// Waits until `what` holds.
 pub(crate) fn eventually(what: &str, mut holds: impl FnMut() -> bool) {
-    let limit = Instant::now() + Duration::from_secs(15);
+    let limit = Instant::now() + Duration::from_mins(1);
     while !holds() {
         assert!(Instant::now() < limit, "never: {what}");
         std::thread::sleep(Duration::from_millis(5));

@@ -71,7 +71,7 @@ fn messages_travel_both_ways_as_they_are() {
     // Nine of the first ten frames are sent; without any sleep, so the machine's load only delays it.
     let wanted = 9 * u64::from(PARTS);
     let begun = Instant::now();
-    while near.buffers.received[0] < wanted && begun.elapsed() < Duration::from_secs(20) {
+    while near.buffers.received[0] < wanted && begun.elapsed() < Duration::from_mins(1) {
         let now = clock.now();
         near.transmit(now);
         far.receive(&clock);
@@ -112,7 +112,7 @@ fn what_is_no_message_of_the_peer_is_counted_and_dropped() {
     socket::send(far.link.socket(), b"hello").unwrap();
     let begun = Instant::now();
     while near.buffers.garbage + far.buffers.received[0] < 1 + u64::from(PARTS)
-        && begun.elapsed() < Duration::from_secs(20)
+        && begun.elapsed() < Duration::from_mins(1)
     {
         near.receive(&clock);
         far.receive(&clock);
@@ -130,7 +130,7 @@ fn what_is_no_message_of_the_peer_is_counted_and_dropped() {
     let mut bytes = Vec::new();
     wire::encode(1, &out.header, &near.buffers.body, &mut bytes);
     socket::send(far.link.socket(), &bytes).unwrap();
-    while near.buffers.garbage == before && begun.elapsed() < Duration::from_secs(20) {
+    while near.buffers.garbage == before && begun.elapsed() < Duration::from_mins(1) {
         near.receive(&clock);
     }
     assert_eq!(near.buffers.garbage, before + 1);

@@ -8,7 +8,7 @@ use std::thread;
 
 const TOKEN: &str = "000102030405060708090a0b0c0d0e0f";
 /// Far more than the loopback takes; only a failing test waits this long.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// An end that is controlled through channels instead of pipes.
 struct End {
