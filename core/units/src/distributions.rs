@@ -1,11 +1,11 @@
-//! Laws of chance with their means, distribution functions and quantiles.
+//! Probability distributions with their means, distribution functions and quantiles.
 //!
-//! All are drawn by inversion from one uniform number, except the normal one, so that a law with
-//! another parameter keeps the order of what is drawn.
+//! All except the normal are sampled by inversion of a single uniform number, so that changing a parameter preserves
+//! the order of the samples.
 
 use crate::Stream;
 
-/// A law of a non-negative quantity.
+/// A distribution of a non-negative quantity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Distribution {
     /// Always the same.
@@ -65,7 +65,7 @@ impl Distribution {
         }
     }
 
-    /// The mean; infinite where there is none.
+    /// The mean; infinite if the distribution has none.
     pub fn mean(&self) -> f64 {
         match *self {
             Distribution::Fixed(value) => value,
@@ -105,7 +105,7 @@ impl Distribution {
         }
     }
 
-    /// The value that is not exceeded with probability `p`, which lies in `[0, 1)`.
+    /// The value not exceeded with probability `p`, which lies in `[0, 1)`.
     pub fn quantile(&self, p: f64) -> f64 {
         match *self {
             Distribution::Fixed(value) => value,

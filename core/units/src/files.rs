@@ -1,11 +1,11 @@
-//! Contents of files that parameters name.
+//! Contents of the files named by parameters.
 
 use crate::{FileRef, ParamError};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// File contents by the SHA-256 of the original file. The core reads no files: drivers do, once,
-/// before anything is built.
+/// File contents by the SHA-256 of the original file. The core reads no files; drivers read them once, before anything
+/// is built.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
     contents: BTreeMap<String, Arc<[u8]>>,
@@ -22,10 +22,10 @@ impl Files {
         self.contents.get(&file.sha256).map(|content| &**content)
     }
 
-    /// Like [`Files::get`], with words for who asks in vain.
+    /// Like [`Files::get`], with an error message if the file is missing.
     ///
     /// # Errors
-    /// When nobody has provided it.
+    /// If it was not provided.
     pub fn content(&self, file: &FileRef) -> Result<&[u8], ParamError> {
         self.get(file).ok_or_else(|| {
             ParamError::Conflict(format!(

@@ -1,7 +1,7 @@
-//! Quantities, parameters and chance: what every other crate of the core is written in.
+//! Quantities, parameters and random numbers: the vocabulary of every other crate of the core.
 //!
-//! Nothing here reads a clock. [`Time`] is given to state machines by whoever drives them, and all
-//! randomness comes from a [`Stream`] that is named and derived from the seed of the run.
+//! Nothing here reads a clock. Drivers pass [`Time`] to the state machines, and all randomness comes from a [`Stream`]
+//! that is named and derived from the seed of the run.
 #![forbid(unsafe_code)]
 
 mod direction;

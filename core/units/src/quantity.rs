@@ -25,7 +25,7 @@ const NS_PER_S: u64 = 1_000_000_000;
 impl Time {
     /// The start of the run.
     pub const ZERO: Time = Time(0);
-    /// Later than anything that happens: the wake-up of an endpoint that waits for nothing.
+    /// Later than any event: the wake-up time of an endpoint with no timer armed.
     pub const FAR: Time = Time(u64::MAX);
 
     /// `ns` nanoseconds after the start of the run.
@@ -46,7 +46,7 @@ impl Time {
         self.0 as f64 / NS_PER_S as f64
     }
 
-    /// Time passed since `earlier`; zero if `earlier` is in fact later.
+    /// Time passed since `earlier`; zero if `earlier` is later.
     #[inline]
     pub const fn since(self, earlier: Time) -> Span {
         Span(self.0.saturating_sub(earlier.0))
@@ -54,7 +54,7 @@ impl Time {
 }
 
 impl Span {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Span = Span(0);
     /// Longer than any run.
     pub const MAX: Span = Span(u64::MAX);
@@ -77,8 +77,8 @@ impl Span {
         Span(ms * 1_000_000)
     }
 
-    /// A span of `s` seconds, rounded to the nanosecond; negative and non-finite values give zero
-    /// and the longest span respectively.
+    /// A span of `s` seconds, rounded to the nanosecond; negative values become zero, non-finite values the longest
+    /// span.
     #[inline]
     pub fn from_secs(s: f64) -> Self {
         // `as` saturates: NaN and negatives become 0, overflow becomes the maximum.
@@ -139,7 +139,7 @@ impl Rate {
         if span.is_zero() {
             return Rate(0);
         }
-        // 64 bits do for two gigabytes, and dividing them is many times as fast.
+        // 64 bits suffice for two gigabytes, and 64-bit division is many times as fast.
         match bytes.0.checked_mul(8 * NS_PER_S) {
             Some(bit_ns) => Rate(bit_ns / span.0),
             None => Rate((bytes.0 as u128 * 8 * NS_PER_S as u128 / span.0 as u128) as u64),
@@ -201,15 +201,15 @@ impl Bytes {
     }
 }
 
-/// Serialisation times at a constant rate that never drift: the part of a nanosecond that one
-/// packet does not use up is carried to the next.
+/// Serialisation times at a constant rate without drift: the fraction of a nanosecond left over by a packet is carried
+/// to the next.
 ///
-/// After any number of packets served back to back, the sum of the spans equals the exact time
-/// rounded down, so a million packets are late by less than one nanosecond together.
+/// After any number of packets served back to back, the sum of the spans equals the exact time rounded down, so the
+/// accumulated error of a million packets is less than one nanosecond.
 #[derive(Clone, Debug)]
 pub struct RateClock {
     rate: Rate,
-    /// Remainder in units of 1/rate nanoseconds, always below the rate.
+    /// Remainder in units of 1/rate nanoseconds, always less than the rate.
     carry: u64,
 }
 
@@ -243,7 +243,7 @@ impl RateClock {
         }
     }
 
-    /// Forgets the remainder: the server was idle, so nothing is owed.
+    /// Discards the remainder: the server was idle.
     #[inline]
     pub fn rest(&mut self) {
         self.carry = 0;

@@ -1,9 +1,9 @@
 //! Named streams of random numbers.
 //!
-//! Each user of chance (a lossy link, a jittery link, a source) has its own stream, derived from
-//! the seed of the run and a name. Adding a flow or an element therefore reshuffles nothing else.
-//! The generator is `ChaCha8`; the distributions are ours, because the ones of libraries may change
-//! between versions and with them every recorded result.
+//! Each consumer of random numbers (a lossy link, a jittery link, a source) has its own stream, derived from the seed
+//! of the run and a name. Adding a flow or an element therefore leaves all other random numbers unchanged. The
+//! generator is `ChaCha8`; the distributions are implemented here, because those of libraries may change between
+//! versions and would change every recorded result.
 
 use crate::Span;
 use rand_chacha::ChaCha8Rng;
@@ -18,11 +18,11 @@ pub struct Stream {
 impl Stream {
     /// The stream called `name` of the run with seed `seed`.
     ///
-    /// The same pair always gives the same numbers, on every machine. Names are paths such as
-    /// `"link/forward.2"` or `"flow/3"`.
+    /// The same pair always yields the same numbers, on every machine. Names are paths such as `"link/forward.2"` or
+    /// `"flow/3"`.
     pub fn new(seed: u64, name: &str) -> Self {
-        // FNV-1a of the name, mixed with the seed, expanded to 256 bits by SplitMix64
-        // (Steele, Lea and Flood 2014). Streams need to differ, not to be secret.
+        // FNV-1a of the name, mixed with the seed, expanded to 256 bits by SplitMix64 (Steele, Lea and Flood 2014).
+        // Streams must be distinct, not unpredictable.
         let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
         for byte in name.bytes() {
             hash = (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
@@ -105,8 +105,7 @@ mod tests {
         assert_eq!(take(1, "link/forward.2"), take(1, "link/forward.2"));
         assert_ne!(take(1, "link/forward.2"), take(2, "link/forward.2"));
         assert_ne!(take(1, "link/forward.2"), take(1, "link/forward.3"));
-        // Written down once: a change here changes every recorded result and needs a new major
-        // version of the record.
+        // Fixed here: a change changes every recorded result and needs a new major version of the record.
         assert_eq!(take(1, "flow/1"), FIRST_OF_FLOW_1);
     }
 

@@ -2,7 +2,7 @@
 
 use crate::ParamSpec;
 
-/// One line of a registry: how scenarios name a thing and what it is.
+/// One entry of a registry: its name in scenarios, description and parameters.
 #[derive(Clone, Copy, Debug)]
 pub struct Entry {
     /// Name in scenarios.
@@ -13,7 +13,7 @@ pub struct Entry {
     pub source: &'static str,
     /// Its parameters.
     pub params: &'static [ParamSpec],
-    /// Parameters that a bare value (`{delay: 60 ms}`) may stand for: the first whose kind fits.
+    /// Parameters that a bare value (`{delay: 60 ms}`) may set: the first whose kind fits.
     pub shorthand: &'static [&'static str],
     /// Its use, for the reference.
     pub example: Example,
@@ -22,11 +22,11 @@ pub struct Entry {
 /// An example of an entry, with the picture that the reference shows of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Example {
-    /// As scenarios write it: behind `queue:`, `rate:` or `traffic:`, or the whole link element.
+    /// As written in scenarios: the value of `queue:`, `rate:` or `traffic:`, or the whole link element.
     written: &'static str,
     /// Caption of the picture.
     shows: &'static str,
-    /// Members of a JSON object: how the picture is made, where that differs from the others of its family.
+    /// Members of a JSON object: how the picture is made, if that differs from the rest of its family.
     picture: &'static str,
 }
 
@@ -40,13 +40,13 @@ impl Example {
         }
     }
 
-    /// Makes the picture otherwise; the JSON object may have these members, which `python/narrows/reference/probe.py`
-    /// describes:
+    /// Overrides how the picture is made; the JSON object may have these members, which
+    /// `python/narrows/reference/probe.py` describes:
     ///
-    /// * `load`: the packets that are sent into it, a stream per flow;
+    /// * `load`: the packets sent into it, one stream per flow;
     /// * `seconds`: length of the axis of time; `bin_ms`: width of the bins of rates;
     /// * `changes`: a timeline, as cells have it;
-    /// * `view`: `delay`, a dot per packet, or `rate`, what comes and what leaves.
+    /// * `view`: `delay`, a dot per packet, or `rate`, the arrival and departure rates.
     pub const fn picture(mut self, json: &'static str) -> Self {
         self.picture = json;
         self

@@ -2,7 +2,7 @@
 
 use crate::Time;
 
-/// Up to this many parts are simply looked through.
+/// Up to this many parts a linear scan is used.
 const MAX_LINEAR: usize = 6;
 
 /// A part, and when it wants to act; by time, and on ties by part.
@@ -12,18 +12,16 @@ type Wakeup = (Time, u32);
 /// changing one costs one comparison per level. On ties the part with the lower number wins.
 #[derive(Clone, Debug)]
 pub struct Wakeups {
-    /// Number of leaves, a power of two; 0 when there are so few parts that looking at all of them
-    /// is faster than any tree.
+    /// Number of leaves, a power of two; 0 if there are so few parts that a linear scan is faster than any tree.
     leaves: usize,
-    /// The leaves stand behind the inner nodes. Node `n` has the earlier one of nodes `2 n` and `2 n + 1`; the root is
-    /// node 1.
+    /// The leaves follow the inner nodes. Node `n` holds the earlier of nodes `2 n` and `2 n + 1`; the root is node 1.
     nodes: Vec<Wakeup>,
-    /// The earliest, while there is no tree.
+    /// The earliest wake-up, if no tree is used.
     best: Wakeup,
 }
 
 impl Wakeups {
-    /// A tree of `parts` parts, none of which wants anything.
+    /// A tree of `parts` parts, none of which has a wake-up.
     pub fn new(parts: usize) -> Self {
         let leaves = if parts <= MAX_LINEAR {
             0
@@ -43,7 +41,7 @@ impl Wakeups {
         }
     }
 
-    /// Makes room for at least `parts` parts; the new ones want nothing.
+    /// Makes room for at least `parts` parts; the new parts have no wake-up.
     pub fn grow(&mut self, parts: usize) {
         let known = self.nodes.len() - self.leaves;
         if parts <= known {
@@ -77,13 +75,13 @@ impl Wakeups {
             return;
         }
         while node > 1 {
-            // Without a branch: which of the two is earlier is as good as random.
+            // Branch-free: which of the two is earlier is unpredictable.
             let other = self.nodes[node ^ 1];
             let is_earlier = other.0 < winner.0 || (other.0 == winner.0 && other.1 < winner.1);
             winner.0 = if is_earlier { other.0 } else { winner.0 };
             winner.1 = if is_earlier { other.1 } else { winner.1 };
             node /= 2;
-            // Further up nothing can change.
+            // Nothing can change further up.
             if self.nodes[node] == winner {
                 return;
             }
@@ -91,10 +89,9 @@ impl Wakeups {
         }
     }
 
-    /// Part `part` wants to act at `time`, which counts only if it is earlier than what is known, or
-    /// if that is not after `now`. Timers that are put off again and again (retransmission, delayed
-    /// acknowledgements) then cost nothing: whoever drives the part finds, when it comes to its turn
-    /// too early, that it wants to act later, and [sets](Wakeups::set) that.
+    /// Part `part` wants to act at `time`, which is noted only if it is earlier than the known wake-up, or if that is
+    /// not after `now`. Timers that are postponed repeatedly (retransmission, delayed acknowledgements) then cost
+    /// nothing: a driver that calls the part too early learns the later time and [sets](Wakeups::set) it.
     #[inline]
     pub fn bring_forward(&mut self, part: usize, time: Time, now: Time) {
         let known = self.nodes[self.leaves + part].0;
@@ -103,7 +100,7 @@ impl Wakeups {
         }
     }
 
-    /// Looks at as many as there can be, so that the loop is unrolled: parts that are not there want nothing.
+    /// Scans the maximum number of parts, so that the loop is unrolled: unused entries have no wake-up.
     #[inline]
     fn look_through(&self) -> Wakeup {
         let all: &[Wakeup; MAX_LINEAR] = self.nodes.first_chunk().expect("there is room for all");

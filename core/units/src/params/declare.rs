@@ -4,16 +4,16 @@
 use super::{FileRef, Params, Value};
 use crate::{Bytes, Rate, Span};
 
-/// Declares the parameters of one thing in a registry, each once: its field, kind, range and unit, default, sentence
+/// Declares the parameters of a registry entry, each exactly once: its field, kind, range and unit, default, sentence
 /// and source.
 ///
 /// The sentence is the field's documentation. The kind is the name of a [`Kind`](crate::Kind), or of an enum that
-/// [`choice!`](crate::choice) declares, with the words that are allowed if not all are. The range is in base units (ns,
-/// bit/s, bytes), and a unit is given where the kind has none. The default is written as in scenarios; a parameter
-/// without one is required, unless its kind is an `Option`: then it may be absent. `Packets` are real numbers, as
-/// windows in packets are, and a `PacketCount` is whole; another type may follow the kind (`Bytes as u64`). `#[trial("...")]` gives values for test kits that fit the other
-/// parameters (see [`ParamSpec::trial`](crate::ParamSpec::trial)). The struct has `PARAMS` for the registry and `read`
-/// for the constructor.
+/// [`choice!`](crate::choice) declares, with the allowed words if only some are. The range is in base units (ns, bit/s,
+/// bytes), and a unit is named if the kind has none. The default is written as in scenarios; a parameter without one is
+/// required, unless its kind is an `Option`: then it may be absent. `Packets` are real numbers, as windows in packets
+/// are, and a `PacketCount` is whole; another type may follow the kind (`Bytes as u64`). `#[trial("...")]` gives values
+/// for test kits that fit the other parameters (see [`ParamSpec::trial`](crate::ParamSpec::trial)). The struct has
+/// `PARAMS` for the registry and `read` for the constructor.
 ///
 /// ```
 /// use narrows_units::{Params, Span, choice, params};
@@ -30,7 +30,7 @@ use crate::{Bytes, Rate, Span};
 ///         beta: Ratio(0.05..=0.95) = 0.5, "RFC 5681, equation 4";
 ///         /// Growth per round trip.
 ///         step: Number(0.1..=10.0, "packets") = 1, "RFC 5681, section 3.1";
-///         /// Time for which the smallest RTT counts.
+///         /// Time for which the minimum RTT is valid.
 ///         min_rtt_window: Span = "10 s", "Linux tcp_bbr.c";
 ///         /// Rule by which the window grows.
 ///         growth: Growth = "cubic", "RFC 9438";
@@ -145,12 +145,12 @@ macro_rules! choice {
     )+};
 }
 
-/// A type that holds the value of a parameter.
+/// A type that can represent the value of a parameter.
 pub trait ReadParam: Sized {
     /// The value, if it is of this type.
     fn read_param(value: &Value) -> Option<Self>;
 
-    /// What an absent parameter is, if it may be absent.
+    /// The value of an absent parameter, if it may be absent.
     fn absent() -> Option<Self> {
         None
     }
@@ -196,7 +196,7 @@ impl Params {
     /// The value called `name`.
     ///
     /// # Panics
-    /// Where the parameters were not resolved against a declaration of `name` with this type.
+    /// If the parameters were not resolved against a declaration of `name` with this type.
     pub fn read<T: ReadParam>(&self, name: &str) -> T {
         self.get(name)
             .map_or_else(T::absent, T::read_param)

@@ -1,14 +1,14 @@
-//! Why parameters are refused.
+//! Reasons for which parameters are rejected.
 
-/// Why parameters were refused. Each message is one sentence that names what is allowed.
+/// Reason for which parameters were rejected. Each message is one sentence that names what is allowed.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ParamError {
-    /// A name that the owner does not know.
+    /// A name that the owner does not declare.
     #[error("unknown parameter '{name}'; allowed: {allowed}")]
     Unknown {
-        /// The name found.
+        /// The unknown name.
         name: String,
-        /// The names known.
+        /// The declared names.
         allowed: String,
     },
     /// A mandatory parameter is absent.
@@ -22,9 +22,9 @@ pub enum ParamError {
     Kind {
         /// Parameter.
         name: String,
-        /// Kind wanted.
+        /// Expected kind.
         expected: &'static str,
-        /// Value found.
+        /// Actual value.
         got: String,
     },
     /// A value out of bounds.
@@ -32,11 +32,11 @@ pub enum ParamError {
     Range {
         /// Parameter.
         name: String,
-        /// Value found.
+        /// Actual value.
         got: f64,
-        /// Smallest allowed.
+        /// Minimum allowed.
         low: f64,
-        /// Largest allowed.
+        /// Maximum allowed.
         high: f64,
     },
     /// A word that is not among the choices.
@@ -44,12 +44,12 @@ pub enum ParamError {
     Choice {
         /// Parameter.
         name: String,
-        /// Word found.
+        /// The unknown word.
         got: String,
-        /// Words allowed.
+        /// Allowed words.
         allowed: String,
     },
-    /// A combination that makes no sense; the text says which.
+    /// An inconsistent combination; the text names it.
     #[error("{0}")]
     Conflict(String),
 }

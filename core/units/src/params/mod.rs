@@ -1,8 +1,8 @@
-//! Parameters of whatever is in a registry: schemes, queues, link elements, rate servers and the
-//! transport describe theirs with [`ParamSpec`]s, and read the values from [`Params`].
+//! Parameters of the entries of all registries: schemes, queues, link elements, rate servers and the transport describe
+//! their parameters with [`ParamSpec`]s, and read the values from [`Params`].
 //!
-//! One description serves the validation of scenarios, the command line, the JSON Schema and the
-//! generated reference, so a parameter is written down exactly once.
+//! One description serves the validation of scenarios, the command line, the JSON Schema and the generated reference,
+//! so each parameter is declared exactly once.
 
 mod declare;
 mod error;
@@ -174,11 +174,11 @@ impl Params {
         }
     }
 
-    /// The same with other defaults: `settings` (names and texts) replace values that are those of
+    /// The same with other defaults: `settings` (names and texts) replace the values that equal the defaults of
     /// `specs`.
     ///
     /// # Panics
-    /// With settings that `specs` does not allow: they are written in source code.
+    /// If `specs` does not allow a setting: settings are part of the source code.
     #[must_use]
     pub fn with_defaults(&self, specs: &[ParamSpec], settings: &[(&str, &str)]) -> Self {
         let mut values = self.values.clone();

@@ -15,11 +15,11 @@ pub enum Kind {
     Packets,
     /// A whole number without unit.
     Count,
-    /// A share between 0 and 1.
+    /// A fraction between 0 and 1.
     Ratio,
     /// A number without unit.
     Number,
-    /// Yes or no.
+    /// A boolean.
     Flag,
     /// One of a few words.
     Choice(&'static [&'static str]),
@@ -29,8 +29,7 @@ pub enum Kind {
     RateSteps,
     /// A list of (time in ns, span in ns), with rising times.
     SpanSteps,
-    /// A file, named by what it is called and by the SHA-256 of its content. The content itself
-    /// comes from whoever builds.
+    /// A file, identified by its name and the SHA-256 of its content. The driver provides the content.
     File,
 }
 
@@ -75,20 +74,20 @@ impl Kind {
 pub struct ParamSpec {
     /// Name as written in scenarios.
     pub name: &'static str,
-    /// Its quantity.
+    /// The quantity that it measures.
     pub kind: Kind,
-    /// Value if the scenario says nothing, as text (`"0.7"`, `"40 ms"`, or in base units
-    /// `"40000000"`); `None` means the parameter is simply absent.
+    /// Value if the scenario does not set it, as text (`"0.7"`, `"40 ms"`, or in base units `"40000000"`); `None` means
+    /// the parameter is simply absent.
     pub default: Option<&'static str>,
-    /// Smallest and largest value allowed, in base units (numeric kinds).
+    /// Minimum and maximum allowed value, in base units (numeric kinds).
     pub range: (f64, f64),
     /// Unit of the value, where the kind has none.
     pub unit: &'static str,
-    /// True if the scenario must give it.
+    /// True if the scenario must set it.
     pub required: bool,
     /// Meaning, one sentence.
     pub doc: &'static str,
-    /// Where the default comes from: paper, RFC, kernel.
+    /// Source of the default: paper, RFC, kernel.
     pub source: &'static str,
     /// Values for test kits, in base units as JSON (files: by name): the usual one, then others. Empty where kits can
     /// guess by kind and bounds.
@@ -121,7 +120,7 @@ impl ParamSpec {
         self
     }
 
-    /// Sets the smallest and largest allowed value.
+    /// Sets the minimum and maximum allowed value.
     pub const fn range(mut self, low: f64, high: f64) -> Self {
         self.range = (low, high);
         self
@@ -154,16 +153,16 @@ impl ParamSpec {
     /// The parameters of several lists, one after the other.
     ///
     /// # Panics
-    /// When there are not `N` of them.
+    /// If their number is not `N`.
     pub const fn join<const N: usize>(lists: &[&[ParamSpec]]) -> [ParamSpec; N] {
         join(lists, ParamSpec::new("", Kind::Flag, ""))
     }
 
-    /// Those parameters of `list` that `defaults` names, in its order, each with the default and the source that stand
-    /// there: for a list that several things share.
+    /// Those parameters of `list` that `defaults` names, in its order, each with the default and the source given
+    /// there: for a list shared by several entries.
     ///
     /// # Panics
-    /// When a name is not in the list.
+    /// If a name is not in the list.
     pub const fn with_defaults<const N: usize>(
         list: &[ParamSpec],
         defaults: &[(&str, &'static str, &'static str); N],
@@ -251,7 +250,7 @@ impl ParamSpec {
             | (Kind::Flag | Kind::Choice(_), Value::Integer(_) | Value::Real(_)) => {
                 return Err(kind());
             }
-            // Whole numbers are fine where real ones are wanted, but not the other way round.
+            // Integers are accepted where real numbers are expected, but not vice versa.
             (_, Value::Integer(number)) => *number as f64,
             (Kind::Ratio | Kind::Number, Value::Real(number)) if number.is_finite() => *number,
             (Kind::Choice(words), Value::Word(word)) => {
@@ -300,7 +299,7 @@ impl ParamSpec {
 /// The items of several lists, one after the other, at compile time; `empty` is any item.
 ///
 /// # Panics
-/// When there are not `N` of them.
+/// If their number is not `N`.
 pub const fn join<T: Copy, const N: usize>(lists: &[&[T]], empty: T) -> [T; N] {
     let mut joined = [empty; N];
     let (mut list, mut filled) = (0, 0);

@@ -1,4 +1,4 @@
-//! The values that parameters have.
+//! Values of parameters.
 
 /// A value in base units: bit/s, ns, bytes, packets.
 #[derive(Clone, Debug, PartialEq)]
@@ -22,7 +22,7 @@ pub enum Value {
 /// A file that a parameter names.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FileRef {
-    /// Its name for people.
+    /// Its human-readable name.
     pub name: String,
     /// SHA-256 of its content, in hexadecimal digits.
     pub sha256: String,
@@ -41,7 +41,7 @@ impl Value {
         }
     }
 
-    /// Reads a list or an object; `None` if it is none of ours.
+    /// Reads a list or an object; `None` if it is not the value of a parameter.
     pub(super) fn from_composite(json: &serde_json::Value) -> Option<Self> {
         if let Some(object) = json.as_object() {
             let word = |key: &str| object.get(key)?.as_str().map(str::to_owned);
