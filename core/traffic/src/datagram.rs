@@ -1,4 +1,4 @@
-//! Datagrams: a source that sends what an application asks for.
+//! Datagrams: a source that sends the datagrams requested by an application.
 //!
 //! A datagram is a message of kind [`Media`] whose content is the time at which it was sent, in ns (64 bits, network byte
 //! order). Its number is its position in the flow.
@@ -10,13 +10,13 @@ use std::collections::VecDeque;
 
 pub use narrows_transport::wire::IP_UDP;
 
-/// Bytes of our header; a datagram is at least `IP_UDP + DATAGRAM_HEADER` bytes at the IP layer.
+/// Bytes of the header; a datagram is at least `IP_UDP + DATAGRAM_HEADER` bytes at the IP layer.
 pub const DATAGRAM_HEADER: u32 = MEDIA_HEADER + 8;
 
-/// Sends the datagrams that an application asks for.
+/// Sends the datagrams requested by an application.
 #[derive(Clone, Debug, Default)]
 pub struct DatagramSource {
-    /// IP sizes of those that wait.
+    /// IP sizes of the waiting datagrams.
     waiting: VecDeque<u32>,
     sent_packets: u64,
     sent_bytes: u64,
@@ -90,7 +90,7 @@ mod tests {
         assert_eq!((report.received, report.lost), (3, 0));
         assert_eq!(report.received_bytes, source.sent_bytes());
         assert!(report.jitter_ns.abs() < 1e-9, "all took 8 ns");
-        // What has no time in it is none.
+        // A message without a send time is not a datagram.
         sink.receive(
             Time::FAR,
             Ecn::NotEct,

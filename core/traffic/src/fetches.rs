@@ -1,4 +1,4 @@
-//! Requests for data: what applications of the class pull have in common.
+//! Requests for data, shared by the applications of class pull.
 
 use crate::{TrafficAction, Transfer};
 
@@ -10,8 +10,8 @@ pub(crate) struct Fetches {
 }
 
 impl Fetches {
-    /// Sends `up` bytes that ask for `down` bytes, over `open` if that is a connection, else over a new one, which ends
-    /// with the answer unless it is `kept`. Returns the connection.
+    /// Sends a request of `up` bytes for `down` bytes over the connection `open`, or over a new one if that is `None`,
+    /// which closes after the answer unless it is `kept`. Returns the connection.
     pub(crate) fn ask(
         &mut self,
         open: Option<u32>,

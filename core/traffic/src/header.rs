@@ -1,5 +1,5 @@
-//! Header that the client writes ahead of each transfer over a real connection, as part of the bytes that
-//! go up, so that a generic server knows what is coming and what to answer.
+//! Header that the client writes at the start of each transfer over a real connection, as part of its upstream bytes,
+//! so that a generic server knows what to expect and what to answer.
 //!
 //! ```text
 //! magic:64 up:64 down:64 started_ns:64 connection:32 transfer:32     (network byte order)
@@ -10,17 +10,17 @@ use narrows_units::Time;
 
 const MAGIC: u64 = 0x4e61_7272_6f77_7354;
 
-/// The head of a transfer.
+/// The header of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TransferHeader {
     /// The transfer.
     pub transfer: Transfer,
-    /// When the client asked for it, in the time of the run.
+    /// When the client requested it, relative to the start of the run.
     pub started: Time,
 }
 
 impl TransferHeader {
-    /// Bytes of the header: the least that a transfer sends up.
+    /// Bytes of the header: the minimum that a transfer sends upstream.
     pub const LENGTH: usize = 40;
 
     /// The header as bytes.
@@ -35,7 +35,7 @@ impl TransferHeader {
         bytes
     }
 
-    /// Reads a header; `None` if the bytes are none.
+    /// Reads a header; `None` if the bytes are not a header.
     pub fn decode(bytes: &[u8; TransferHeader::LENGTH]) -> Option<Self> {
         let mut words = [0; 5];
         for (word, chunk) in words.iter_mut().zip(bytes.chunks_exact(8)) {

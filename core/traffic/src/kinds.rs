@@ -5,7 +5,7 @@ use narrows_units::Example;
 
 macro_rules! traffic {
     ($($module:ident),+ $(,)?) => {
-        // All kinds are built alike, those that cannot fail too.
+        // All kinds share one signature, including those that cannot fail.
         $(#[allow(clippy::unnecessary_wraps)] pub mod $module;)+
 
         /// All kinds of traffic, in the order of the reference.

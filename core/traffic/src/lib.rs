@@ -1,14 +1,13 @@
-//! Traffic: what the users of a network want from it.
+//! Traffic: the demand of a network's users.
 //!
-//! An [`Application`] is a sans-IO state machine. A driver tells it the time and what has been
-//! completed, and does what it asks for: open a connection, transfer so many bytes up and down,
-//! close, send a datagram. The same object drives the simulator's transport, the kernel's TCP and
-//! our transport over real sockets, so that a kind of traffic is written once.
+//! An [`Application`] is a sans-IO state machine. A driver passes it the time and completed transfers, and carries out
+//! its requests: open a connection, transfer a number of bytes up and down, close, send a datagram. The same object
+//! drives the simulator's transport, the kernel's TCP and our transport over real sockets, so that each kind of traffic
+//! is implemented once.
 //!
-//! One application runs per flow, at the flow's client: the host that sends the data for kinds that
-//! push ([`Class::Push`], [`Class::Datagrams`]), the host that receives them for kinds that pull
-//! ([`Class::Pull`]). The other end is generic: it takes what comes and answers with as many bytes
-//! as were asked for.
+//! One application runs per flow, at the flow's client: the host that sends the data for kinds that push
+//! ([`Class::Push`], [`Class::Datagrams`]), the host that receives them for kinds that pull ([`Class::Pull`]). The
+//! other end is generic: it accepts any data and answers with the requested number of bytes.
 #![forbid(unsafe_code)]
 
 mod datagram;
@@ -27,14 +26,14 @@ pub use sink::{DatagramReport, DatagramSink};
 
 use narrows_units::{Entry, ParamError, Params, Stream, Time};
 
-/// Who sends, and over what.
+/// The sending side, and what it sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
     /// The client sends data over connections.
     Push,
-    /// The client asks and the server sends data over connections.
+    /// The client sends requests and the server sends data over connections.
     Pull,
-    /// The client sends datagrams, and nobody answers.
+    /// The client sends datagrams, which are not answered.
     Datagrams,
 }
 
@@ -49,15 +48,15 @@ impl Class {
     }
 }
 
-/// An application, or why its parameters make none.
+/// An application, or the reason why its parameters are invalid.
 pub(crate) type Built = Result<Box<dyn Application>, ParamError>;
 
-/// One kind of traffic: a line of the registry.
+/// One kind of traffic: an entry of the registry.
 #[derive(Clone, Copy)]
 pub struct Traffic {
     /// Name, meaning and parameters.
     pub entry: Entry,
-    /// Who sends, and over what.
+    /// The sending side, and what it sends.
     pub class: Class,
     /// True if a flow may have several connections of this kind side by side.
     pub parallel: bool,
@@ -84,7 +83,7 @@ impl Traffic {
     /// Builds the application from checked parameters.
     ///
     /// # Errors
-    /// Parameters that contradict each other, or several connections of a kind that makes its own.
+    /// Contradictory parameters, or several connections of a kind that opens connections itself.
     pub fn build(
         &self,
         params: &Params,
@@ -138,7 +137,7 @@ pub enum TrafficEvent {
         /// Its number.
         transfer: u32,
     },
-    /// A connection broke; nothing more will come of it. Its number is not used again.
+    /// A connection broke; it delivers nothing more. Its number is not reused.
     Failed {
         /// The connection.
         connection: u32,
@@ -172,27 +171,26 @@ impl Transfer {
 /// Requests of an application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TrafficAction {
-    /// Open a connection. Numbers are given by the application, rise from 0 and are never reused.
+    /// Open a connection. The application assigns the numbers, which increase from 0 and are never reused.
     Open {
         /// Its number.
         connection: u32,
     },
-    /// Transfer data over an open connection, after the transfers begun on it before.
+    /// Transfer data over an open connection, after the transfers begun on it earlier.
     Transfer(Transfer),
-    /// So many more bytes of the connection's open transfer may be sent; `u64::MAX` means without
-    /// limit.
+    /// This many more bytes of the connection's open transfer may be sent; `u64::MAX` means without limit.
     Grant {
         /// The connection.
         connection: u32,
         /// Bytes in addition to those granted before.
         bytes: u64,
     },
-    /// Withdraws what has been granted and not yet been sent.
+    /// Withdraws bytes that were granted and have not been sent.
     Hold {
         /// The connection.
         connection: u32,
     },
-    /// No more transfers come over this connection: it ends when those begun are through.
+    /// No more transfers follow on this connection: it closes when those begun are complete.
     Close {
         /// The connection.
         connection: u32,
@@ -205,7 +203,7 @@ pub enum TrafficAction {
 }
 
 impl TrafficAction {
-    /// The only transfer of a connection, with its number: so many bytes up, none down.
+    /// The only transfer of a connection, with its number: a number of bytes up, none down.
     pub(crate) fn upload(connection: u32, bytes: u64) -> Self {
         TrafficAction::Transfer(Transfer {
             connection,
@@ -218,16 +216,15 @@ impl TrafficAction {
 
 /// A source of traffic.
 ///
-/// Times never decrease. After the stop of its flow an application is not called any more.
+/// Times never decrease. An application is not called after its flow has stopped.
 pub trait Application: Send {
-    /// Something happened at `now`; what is to be done at once is appended to `actions`.
+    /// Handles an event at `now`; actions to take at once are appended to `actions`.
     fn on(&mut self, now: Time, event: TrafficEvent, actions: &mut Vec<TrafficAction>);
 
     /// When [`TrafficEvent::Wakeup`] is wanted next; [`Time::FAR`] if never. Asked after each event.
     fn next_wakeup(&self) -> Time;
 
-    /// Facts about the source that the record of a run should show, such as the number of users
-    /// that was worked out.
+    /// Facts about the source for the record of a run, such as the computed number of users.
     fn facts(&self) -> Vec<(&'static str, f64)> {
         Vec::new()
     }

@@ -1,8 +1,8 @@
-//! Load that an application has offered.
+//! Load offered by an application.
 
 use crate::{TrafficAction, Transfer};
 
-/// Counts what an application asks for, for the record: the load that was really offered.
+/// Counts the requests of an application, for the record: the load actually offered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offered {
     /// Bytes: payload of transfers (of the answers, where the server answers), IP bytes of datagrams.
@@ -13,12 +13,12 @@ pub struct Offered {
     pub connections: u64,
     /// Datagrams sent.
     pub datagrams: u64,
-    /// True if supply without limit was granted, so that the load has no number.
+    /// True if an unlimited supply was granted, so that the load is undefined.
     pub unlimited: bool,
 }
 
 impl Offered {
-    /// Notes what an action asks for.
+    /// Counts an action.
     #[inline]
     pub fn note(&mut self, action: &TrafficAction) {
         match *action {
@@ -39,7 +39,7 @@ impl Offered {
         }
     }
 
-    /// The bytes and their mean rate over `seconds`; `None` for supply without limit.
+    /// The bytes and their mean rate over `seconds`; `None` for an unlimited supply.
     pub fn load(&self, seconds: f64) -> Option<(u64, f64)> {
         let bps = self.bytes as f64 * 8.0 / seconds;
         (!self.unlimited && seconds > 0.0).then_some((self.bytes, bps))

@@ -1,4 +1,4 @@
-//! The receiver of datagrams and its report, as users of iperf know it.
+//! The receiver of datagrams and its report, in the terms of iperf.
 //!
 //! Jitter is the interarrival jitter of RFC 3550, section 6.4.1 and appendix A.8: the change of the
 //! transit time from packet to packet, smoothed with a gain of 1/16, over the packets in the order
@@ -6,15 +6,15 @@
 //! datagram is out of order if its number lies below the highest one seen (RFC 4737, section 3.3:
 //! a smaller number than expected), and a duplicate if its number has arrived before.
 //!
-//! Deviation: which numbers have arrived is remembered for the last 65536 only. What arrives later
-//! than that counts as out of order, and cannot be told from a duplicate.
+//! Deviation: only the last 65536 numbers are remembered. Later arrivals count as out of order and cannot be
+//! distinguished from duplicates.
 
 use crate::IP_UDP;
 use narrows_transport::wire::MEDIA_HEADER;
 use narrows_transport::{Body, Endpoint, Header, Outgoing};
 use narrows_units::{Ecn, Time};
 
-/// Numbers that are remembered.
+/// Size of the window of remembered numbers.
 const WINDOW: u64 = 1 << 16;
 
 /// Counters of the receiver of datagrams.
@@ -28,7 +28,7 @@ pub struct DatagramReport {
     pub received: u64,
     /// Their IP bytes.
     pub received_bytes: u64,
-    /// Numbers up to the highest one that arrived.
+    /// Numbers up to the highest that arrived.
     pub total: u64,
     /// Numbers among them that did not arrive.
     pub lost: u64,
@@ -40,7 +40,7 @@ pub struct DatagramReport {
     pub jitter_ns: f64,
 }
 
-/// Receives datagrams and judges them.
+/// Receives and classifies datagrams.
 #[derive(Clone, Debug)]
 pub struct DatagramSink {
     report: DatagramReport,
@@ -69,7 +69,7 @@ impl DatagramSink {
         report.arrived_bytes += u64::from(size);
         let bit = |number: u64| ((number % WINDOW / 64) as usize, 1u64 << (number % 64));
         if number >= report.total {
-            // Numbers that are skipped have not been seen; of a long gap only the window counts.
+            // Skipped numbers have not been seen; of a long gap only the window matters.
             for skipped in report.total.max((number + 1).saturating_sub(WINDOW))..number {
                 let (word, mask) = bit(skipped);
                 self.seen[word] &= !mask;

@@ -1,10 +1,10 @@
-//! Sizes of transfers: a mean and a law.
+//! Sizes of transfers: a mean and a distribution.
 
 use crate::TransferHeader;
 use narrows_units::{Distribution, ParamError, Params, Stream, choice, params};
 
 choice! {
-    /// Laws of sizes.
+    /// Distributions of sizes.
     pub(crate) enum SizeLaw {
         Fixed = "fixed",
         Uniform = "uniform",
@@ -17,7 +17,7 @@ choice! {
 params! {
     /// Parameters of the sizes besides their mean.
     pub(crate) struct SizeParams {
-        /// Law of the sizes around their mean.
+        /// Distribution of the sizes around their mean.
         law: SizeLaw = "fixed";
         /// Lognormal: standard deviation of the natural logarithm of the size.
         sigma: Number(0.01..=10.0) = 1.318, "body of web files, Barford and Crovella 1998";
@@ -30,7 +30,7 @@ params! {
     }
 }
 
-/// The law of sizes with the mean `mean`, by [`SizeParams`].
+/// The size distribution with mean `mean`, by [`SizeParams`].
 ///
 /// # Errors
 /// A mean that the bounds do not allow.
@@ -60,7 +60,7 @@ pub(crate) fn law(params: &Params, mean: f64) -> Result<Distribution, ParamError
     Ok(law)
 }
 
-/// The bounded Pareto law with this mean: its smallest value is searched for.
+/// The bounded Pareto distribution with this mean; its minimum is found by search.
 fn bounded(mean: f64, high: f64, shape: f64) -> Result<Distribution, ParamError> {
     if mean * 1.01 >= high {
         return Err(ParamError::Conflict(
@@ -80,7 +80,7 @@ fn bounded(mean: f64, high: f64, shape: f64) -> Result<Distribution, ParamError>
     Ok(with(largest))
 }
 
-/// Draws a size in whole bytes, at least what the head of a transfer needs.
+/// Draws a size in whole bytes, no smaller than the header of a transfer.
 pub(crate) fn draw(law: &Distribution, stream: &mut Stream) -> u64 {
     (law.sample(stream).round() as u64).max(TransferHeader::LENGTH as u64)
 }

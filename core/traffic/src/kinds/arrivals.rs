@@ -1,4 +1,4 @@
-//! Short flows that arrive as a Poisson process, each over a connection of its own.
+//! Short flows that arrive as a Poisson process, each over a separate connection.
 
 use crate::sizes::{self, SizeParams};
 use crate::{TrafficAction, Application, Built, Class, TrafficEvent, TrafficSetup, Traffic};
@@ -8,7 +8,7 @@ use narrows_units::{Entry, Example, Distribution, ParamError, ParamSpec, Params,
 pub const TRAFFIC: Traffic = Traffic {
     entry: Entry {
         name: "arrivals",
-        summary: "Short flows arrive as a Poisson process, each over a new connection, whatever became of those before",
+        summary: "Short flows arrive as a Poisson process, each over a new connection, independent of earlier ones",
         source: "open-loop traffic, as in the evaluation of RCP (Dukkipati and McKeown 2006)",
         params: &PARAMS,
         shorthand: &["load"],
@@ -25,7 +25,7 @@ pub const TRAFFIC: Traffic = Traffic {
 };
 
 params! {
-    /// Parameters besides those of the law of sizes.
+    /// Parameters besides those of the size distribution.
     struct ArrivalParams {
         /// Mean size of a flow.
         size: Bytes(40.0..=1e12);
@@ -79,7 +79,7 @@ impl Application for Arrivals {
             actions.push(TrafficAction::Open { connection });
             actions.push(TrafficAction::upload(connection, sizes::draw(&self.size, &mut self.stream)));
             actions.push(TrafficAction::Close { connection });
-            // Time must go on.
+            // Time must advance.
             let distance = Span::from_secs(self.stream.exponential(self.distance));
             self.next += distance.max(Span::from_ns(1));
         }
@@ -117,7 +117,7 @@ mod tests {
         for action in &actions {
             offered.note(action);
         }
-        // 50 000 exponential sizes: five standard errors are 3.2 % with the chance of the arrivals.
+        // 50 000 exponential sizes: five standard errors are 3.2 % including the randomness of the arrivals.
         let (_, bps) = offered.load(1000.0).unwrap();
         assert!((bps / 8e6 - 1.0).abs() < 0.032, "{bps}");
         assert_eq!(offered.connections, offered.transfers);

@@ -61,7 +61,7 @@ impl Application for Cbr {
         while self.next <= now {
             actions.push(TrafficAction::Datagram { size: self.packet });
             self.sent += 1;
-            // Counted from the start, so that rounding adds up to nothing.
+            // Counted from the start, so that rounding errors do not accumulate.
             let bytes = Bytes::new(u64::from(self.packet) * self.sent);
             self.next = self.start + self.rate.time_for(bytes);
         }

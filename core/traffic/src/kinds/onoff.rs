@@ -1,5 +1,4 @@
-//! On-off traffic: times in which data is sent, and times of silence, over one connection that
-//! stays open.
+//! On-off traffic: periods of sending alternate with periods of silence, over one connection that stays open.
 
 use super::ten_seconds;
 use crate::{TrafficAction, Application, Built, TrafficEvent, TrafficSetup, Traffic, Transfer};
@@ -23,22 +22,22 @@ pub const TRAFFIC: Traffic = Traffic {
 };
 
 choice! {
-    /// Laws of the lengths of times.
+    /// Distributions of the lengths of the periods.
     pub(super) enum TimeLaw { Fixed = "fixed", Exponential = "exponential" }
 }
 
 params! {
     /// Parameters.
     struct OnOffParams {
-        /// Length, or mean length, of the times of sending.
+        /// Length, or mean length, of the on periods.
         on: Span(1e3..=1e15);
-        /// Length, or mean length, of the times of silence.
+        /// Length, or mean length, of the off periods.
         off: Span(1e3..=1e15);
         /// Whether the lengths are fixed or exponentially distributed.
         law: TimeLaw = "fixed";
         /// Payload rate of each connection while it is on; without it, as fast as the scheme allows.
         rate: Option<Rate>(1e3..=1e12);
-        /// Bytes handed to the transport at a time when there is a rate.
+        /// Bytes handed to the transport at once if a rate is set.
         write: Bytes(1.0..=1e9) = 1448, "one full packet";
     }
 }
@@ -47,7 +46,7 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
     let base = setup.stream();
     let connections = (0..setup.connections)
         .map(|connection| OnOffConnection {
-            // Each connection has its own chance, so that one more reshuffles nothing.
+            // Each connection has a separate random stream, so that adding one leaves the others unchanged.
             stream: if connection == 0 {
                 base.clone()
             } else {
@@ -73,7 +72,7 @@ impl OnOffParams {
     fn draw(&self, mean: Span, stream: &mut Stream) -> Span {
         match self.law {
             TimeLaw::Fixed => mean,
-            // Never nothing, so that time goes on.
+            // Never zero, so that time advances.
             TimeLaw::Exponential => Span::from_secs(stream.exponential(mean.secs())).max(Span::from_ns(1)),
         }
     }
@@ -84,9 +83,9 @@ struct OnOffConnection {
     is_on: bool,
     /// When it is switched on or off next.
     change: Time,
-    /// When it writes next, if there is a rate.
+    /// When it writes next, if a rate is set.
     write: Time,
-    /// Start of the time of sending, and writes since then.
+    /// Start of the on period, and writes since then.
     began: Time,
     written: u64,
 }
@@ -128,7 +127,7 @@ impl OnOffConnection {
                     bytes: source.write.get(),
                 });
                 self.written += 1;
-                // Counted from the start of the time of sending, so that rounding adds up to nothing.
+                // Counted from the start of the on period, so that rounding errors do not accumulate.
                 let bytes = Bytes::new(source.write.get() * self.written);
                 self.write = self.began + rate.time_for(bytes);
             } else {
@@ -210,8 +209,7 @@ mod tests {
 
     #[test]
     fn a_rate_is_kept_while_on() {
-        // 8 Mbit/s for 100 ms of each 200 ms: 100 kB in each time of sending, first and last write
-        // included.
+        // 8 Mbit/s for 100 ms of each 200 ms: 100 kB in each on period, first and last write included.
         let json = serde_json::json!({"on": 100_000_000, "off": 100_000_000, "rate": 8_000_000,
                                       "write": 1000});
         let all = run(&mut *build(&json, 1), Time::from_ns(2_000_000_000));

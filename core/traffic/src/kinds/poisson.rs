@@ -1,4 +1,4 @@
-//! Datagrams at times of a Poisson process.
+//! Datagrams sent as a Poisson process.
 
 use super::ten_seconds;
 use super::cbr::DatagramParams;
@@ -32,7 +32,7 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
 }
 
 struct Poisson {
-    /// Mean distance in seconds.
+    /// Mean interval in seconds.
     mean: f64,
     packet: u32,
     stream: Stream,
@@ -41,7 +41,7 @@ struct Poisson {
 
 impl Poisson {
     fn draw(&mut self, from: Time) {
-        // Two datagrams never leave at one instant: time must go on.
+        // Two datagrams never leave at the same instant: time must advance.
         let distance = Span::from_secs(self.stream.exponential(self.mean));
         self.next = from + distance.max(Span::from_ns(1));
     }

@@ -27,7 +27,7 @@ pub const TRAFFIC: Traffic = Traffic {
 };
 
 params! {
-    /// Parameters besides those of the law of sizes.
+    /// Parameters besides those of the size distribution.
     struct RequestParams {
         /// Mean size of an answer.
         response: Bytes(1.0..=1e12);
@@ -35,9 +35,9 @@ params! {
         request: Bytes(TransferHeader::LENGTH as f64..=1e9) = 200;
         /// Mean time between the end of an answer and the next request.
         think: Span = 0;
-        /// Law of that time.
+        /// Distribution of that time.
         think_law: TimeLaw = "exponential";
-        /// Whether the connection stays open between requests, or each has its own.
+        /// Whether the connection stays open between requests, instead of one connection per request.
         persistent: Flag = true;
     }
 }
@@ -60,7 +60,7 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
         persistent: set.persistent,
     };
     let askers = (0..setup.connections).map(|number| Asker {
-        // Each asker has its own chance, so that one more reshuffles nothing.
+        // Each client has a separate random stream, so that adding one leaves the others unchanged.
         stream: Stream::new(setup.seed, &format!("traffic/{}/{number}", setup.flow)),
         connection: None,
         next: Time::FAR,
@@ -82,7 +82,7 @@ struct RequestSource {
 struct Asker {
     stream: Stream,
     connection: Option<u32>,
-    /// When it asks next.
+    /// When it sends the next request.
     next: Time,
 }
 

@@ -1,4 +1,4 @@
-//! Sized transfer: so many bytes over each connection, and then nothing more.
+//! Sized transfer: a fixed number of bytes over each connection.
 
 use super::ten_seconds;
 use crate::{TrafficAction, Application, Built, TrafficEvent, TrafficSetup, Traffic, TransferHeader};

@@ -1,12 +1,11 @@
 //! Web traffic after SURGE: Barford and Crovella, "Generating Representative Web Workloads for
 //! Network and Server Performance Evaluation", SIGMETRICS 1998.
 //!
-//! A number of user equivalents ask for pages. A page is one object and the objects that it embeds,
-//! fetched one after the other with short pauses (active OFF) in between; after the page the user
-//! reads (inactive OFF). All users draw the objects from one sequence of requests to a finite set of
-//! files. The parts and their laws:
+//! A number of user equivalents request pages. A page is one object and the objects that it embeds, fetched one after
+//! the other with short pauses (active OFF) in between; after the page the user reads (inactive OFF). All users draw
+//! the objects from a single sequence of requests to a finite set of files. The components and their distributions:
 //!
-//! | part | law | parameters |
+//! | component | distribution | parameters |
 //! | --- | --- | --- |
 //! | file sizes, body | log-normal | mu 9.357, sigma 1.318 |
 //! | file sizes, tail | Pareto | k 133 kB, alpha 1.1 |
@@ -18,31 +17,30 @@
 //! | inactive OFF | Pareto | k 1 s, alpha 1.5 |
 //!
 //! Deviations and choices (numbers of the paper as they are usually cited):
-//! - The set of files is not drawn but laid out: file i of n has the size of quantile (i - 1/2)/n.
-//!   The tail has no variance, so drawn sets would differ by factors in their mean; a laid-out one
-//!   has a known mean, and its largest file is the cap of the tail (22 MB with 2000 files).
-//! - Body and tail meet at k = 133 kB: 93 % of the files follow the log-normal law given that it is
-//!   below k (the uncut law has 3.2 % above), 7 % the Pareto law.
-//! - Request sizes follow from giving each file a rank of popularity such that requests, weighted by
-//!   Zipf, come close to their law. The law has no mean, which the largest file cuts off, and it can be
-//!   met no finer than the share of the most popular file, 12 %.
-//! - Temporal locality is made by picking, among the next 4096 requests of a shuffled sequence with exact
-//!   Zipf counts, one whose place in the stack of recently used files lies next to a drawn distance;
-//!   none waits for more than 8192 turns. Popularity stays exact over the run, locality is
-//!   approximate: files that are asked for once in a long while cannot be close to the top.
-//! - Embedded references are whole numbers, the drawn value without its fraction, besides the page's
-//!   own object; embedded objects come from the same sequence as pages.
-//! - Users begin as if they had always been there: at a random moment of their cycle, with the pages and
-//!   times off that one meets at a random moment. The load is that of the calibration from the start,
-//!   not higher at first, as with users who all begin a page.
+//! - The set of files is not sampled but constructed: file i of n has the size of quantile (i - 1/2)/n. The tail has
+//!   infinite variance, so sampled sets would differ by factors in their mean; a constructed set has a known mean, and
+//!   its largest file is the cap of the tail (22 MB with 2000 files).
+//! - Body and tail meet at k = 133 kB: 93 % of the files follow the log-normal distribution truncated at k (the
+//!   untruncated one has 3.2 % above), 7 % the Pareto distribution.
+//! - Request sizes follow from assigning each file a popularity rank such that requests, weighted by Zipf, approximate
+//!   their distribution. That distribution has no mean (the largest file truncates it), and it can be matched no finer
+//!   than the share of the most popular file, 12 %.
+//! - Temporal locality is produced by picking, among the next 4096 requests of a shuffled sequence with exact Zipf
+//!   counts, one whose position in the stack of recently used files is closest to a sampled distance; no request waits
+//!   for more than 8192 turns. Popularity stays exact over the run, locality is approximate: rarely requested files
+//!   cannot be close to the top.
+//! - Embedded references are the sampled value rounded down, in addition to the page's own object; embedded objects
+//!   come from the same sequence as pages.
+//! - Users start in the stationary state: at a random point of their cycle, with the pages and OFF times that an
+//!   observer meets at a random moment. The load equals the calibrated load from the start, instead of being higher at
+//!   first, as it would be if all users began a page.
 //! - The paper's users run HTTP/1.0 with a connection per object, as here by default; `persistent`
 //!   keeps one connection per page.
 //!
-//! The load of one user equivalent without network follows from the means of all laws: objects per
-//! page times mean object over the mean length of a cycle. `load` is divided by it to find the number
-//! of users. Users wait for their objects, so a slow network makes them slower: `object_time` is the
-//! time that an object is expected to take, and enters the calculation. What was really offered is
-//! counted in each run.
+//! The load of one user equivalent on an ideal network follows from the means of all distributions: objects per page
+//! times mean object over the mean length of a cycle. `load` is divided by it to find the number of users. Users wait
+//! for their objects, so a slow network makes them slower: `object_time` is the time that an object is expected to
+//! take, and enters the calculation. The load actually offered is counted in each run.
 
 mod files;
 mod locality;
@@ -81,19 +79,19 @@ pub const TRAFFIC: Traffic = Traffic {
 params! {
     /// Parameters.
     struct WebParams {
-        /// Wanted mean rate of the objects' payload; the number of users follows from it.
+        /// Target mean rate of the objects' payload; the number of users follows from it.
         load: Option<Rate>(1e3..=1e12);
-        /// Number of user equivalents, in place of load.
+        /// Number of user equivalents, instead of load.
         users: Option<Count>(1.0..=1e6);
         /// Time that an object is expected to take, for the number of users.
         object_time: Span = 0;
         /// Number of files on the server.
         files: Count(100.0..=100_000.0) = 2000, SURGE;
-        /// Share of the files in the tail of the sizes.
+        /// Fraction of the files in the tail of the size distribution.
         tail: Ratio(0.0..=0.5) = 0.07, SURGE;
         /// Size of a request.
         request: Bytes(TransferHeader::LENGTH as f64..=1e6) = 300, "a GET with common headers";
-        /// One connection per page, in place of one per object.
+        /// One connection per page, instead of one per object.
         persistent: Flag = false, "HTTP/1.0, as in the paper";
     }
 }
@@ -108,13 +106,13 @@ const INACTIVE_OFF: Distribution = Distribution::Pareto {
     scale: 1.0,
     shape: 1.5,
 };
-/// References that a page embeds, before the fraction is cut off.
+/// References that a page embeds, before rounding down.
 const EMBEDDED: Distribution = Distribution::Pareto {
     scale: 1.0,
     shape: 2.43,
 };
 
-/// The mean of the whole part of [`EMBEDDED`]: the sum of the probabilities of at least 1, 2, 3 ...
+/// The mean of [`EMBEDDED`] rounded down: the sum of the probabilities of at least 1, 2, 3 ...
 fn mean_embedded() -> f64 {
     let last = 100_000;
     let sum: f64 = (1..=last).map(|n| 1.0 - EMBEDDED.cdf(f64::from(n))).sum();
@@ -128,8 +126,8 @@ fn mean_cycle(object: f64) -> f64 {
     INACTIVE_OFF.mean() + embedded * ACTIVE_OFF.mean() + (1.0 + embedded) * object
 }
 
-/// Rest, at a random moment, of the inactive OFF time that is running then: its distribution is
-/// the integral of the tail over the mean, x / 3 up to 1 s and 1 - 2/3 x^-1/2 beyond.
+/// Residual inactive OFF time at a random moment: its distribution is the integral of the tail over the mean, x / 3 up
+/// to 1 s and 1 - 2/3 x^-1/2 beyond.
 fn remaining_inactive(stream: &mut Stream) -> f64 {
     let u = stream.uniform();
     if u < 1.0 / 3.0 {
@@ -139,9 +137,8 @@ fn remaining_inactive(stream: &mut Stream) -> f64 {
     }
 }
 
-/// Rest of the active OFF time that is running: a random share of a time that is met in
-/// proportion to its length. With shape k, the k-th power of such a time is gamma distributed with
-/// 1 + 1/k, which the method of Marsaglia and Tsang (2000) draws.
+/// Residual active OFF time: a uniform fraction of a period sampled in proportion to its length. With shape k, the k-th
+/// power of such a time is gamma distributed with 1 + 1/k, which the method of Marsaglia and Tsang (2000) draws.
 fn remaining_active(stream: &mut Stream) -> f64 {
     let Distribution::Weibull { scale, shape } = ACTIVE_OFF else {
         return 0.0;
@@ -203,7 +200,7 @@ fn build(params: &Params, setup: &TrafficSetup) -> Built {
 
 #[derive(Clone, Copy, Debug, Default)]
 struct User {
-    /// Objects of the page still to fetch, the one under way included.
+    /// Objects of the page still to fetch, including the one in progress.
     left: u32,
     /// The page's connection, if it is kept.
     connection: Option<u32>,
@@ -217,13 +214,13 @@ struct Web {
     persistent: bool,
     cycle: f64,
     mean_embedded: f64,
-    /// Law of the place of an embedded object in its page.
+    /// Distribution of the position of an embedded object in its page.
     embedded: Zipf,
     stream: Stream,
     users: Vec<User>,
     /// When users act next.
     awake: BinaryHeap<Reverse<(Time, u32)>>,
-    /// Users that wait for an object, by its connection.
+    /// Users waiting for an object, by its connection.
     waiting: BTreeMap<u32, u32>,
     fetches: Fetches,
 }
@@ -233,8 +230,7 @@ impl Web {
         self.awake.push(Reverse((at, user)));
     }
 
-    /// Puts a user into the state in which one meets it at a random moment, and returns the seconds
-    /// until it acts.
+    /// Puts a user into a state sampled from the stationary distribution, and returns the seconds until it acts.
     fn meet(&mut self, number: u32) -> f64 {
         let stream = &mut self.stream;
         let moment = stream.uniform() * self.cycle;
@@ -247,7 +243,7 @@ impl Web {
         if fetching && stream.chance(1.0 / (1.0 + self.mean_embedded)) {
             return 0.0;
         }
-        // Before the k-th embedded object of a page: met as often as pages have so many.
+        // Before the k-th embedded object of a page: as likely as a page with at least k objects.
         let before = self.embedded.sample(stream);
         let embedded = before as f64 * EMBEDDED.sample(stream);
         self.users[number as usize].left = 1 + embedded.min(1e6) as u32 - before as u32;
@@ -258,7 +254,7 @@ impl Web {
         }
     }
 
-    /// A user asks for the next object, of a new page if the last one is complete.
+    /// A user requests the next object, of a new page if the last one is complete.
     fn ask(&mut self, number: u32, actions: &mut Vec<TrafficAction>) {
         let user = &mut self.users[number as usize];
         if user.left == 0 {
@@ -271,7 +267,7 @@ impl Web {
         self.waiting.insert(connection, number);
     }
 
-    /// An object has arrived, or never will.
+    /// An object has arrived, or its connection broke.
     fn finish(&mut self, now: Time, connection: u32, failed: bool, actions: &mut Vec<TrafficAction>) {
         let Some(number) = self.waiting.remove(&connection) else {
             return;

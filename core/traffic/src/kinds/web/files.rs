@@ -1,4 +1,4 @@
-//! The files of the server: their sizes, and how often each is asked for.
+//! The files of the server: their sizes and popularity.
 
 use narrows_units::{Distribution, Zipf};
 use std::collections::VecDeque;
@@ -13,10 +13,10 @@ const TAIL: Distribution = Distribution::Pareto {
 };
 /// Where the body ends and the tail begins.
 const CUT: f64 = 133_000.0;
-/// Groups of sizes, equally likely to be asked for, in which popularity is matched to the law of
-/// request sizes.
+/// Groups of sizes, equally likely to be requested, in which popularity is matched to the distribution of request
+/// sizes.
 const GROUPS: usize = 16;
-/// The law of request sizes.
+/// The distribution of request sizes.
 const REQUESTS: Distribution = Distribution::Pareto {
     scale: 1000.0,
     shape: 1.0,
@@ -27,11 +27,11 @@ const REQUESTS: Distribution = Distribution::Pareto {
 pub(super) struct WebFiles {
     /// Size of each file in bytes.
     pub(super) sizes: Vec<u64>,
-    /// Requests to each file in one block of requests: Zipf's law in whole numbers.
+    /// Requests to each file in one block of requests: Zipf's law in integers.
     pub(super) requests: Vec<u32>,
 }
 
-/// The size that a share `p` of the files does not exceed, if a share `tail` is in the tail.
+/// The size that a fraction `p` of the files does not exceed, if a fraction `tail` is in the tail.
 pub(super) fn size(p: f64, tail: f64) -> f64 {
     let body = 1.0 - tail;
     if p < body {
@@ -41,7 +41,7 @@ pub(super) fn size(p: f64, tail: f64) -> f64 {
     }
 }
 
-/// The share of files of at most `x` bytes.
+/// The fraction of files of at most `x` bytes.
 #[cfg(test)]
 pub(super) fn cdf(x: f64, tail: f64) -> f64 {
     let below = BODY.cdf(x.min(CUT)) / BODY.cdf(CUT);
@@ -57,7 +57,7 @@ impl WebFiles {
         WebFiles { sizes, requests }
     }
 
-    /// Mean size of what is asked for.
+    /// Mean size of the requested files.
     pub(super) fn mean_request(&self) -> f64 {
         let weighted: f64 = self
             .sizes
@@ -70,14 +70,14 @@ impl WebFiles {
     }
 }
 
-/// Gives each file a rank of popularity so that the sizes of requests follow their law as closely as
-/// whole files allow. The least popular file is asked for once in a block, rank r n/r times.
+/// Assigns each file a popularity rank so that the request sizes follow their distribution as closely as whole files
+/// allow. The least popular file is requested once per block, rank r n/r times.
 ///
-/// The sizes are cut into groups that are equally likely by the law. Ranks are given out from the most
-/// popular one on, each to the group that lacks most of its share, where what the group's other
-/// files will get at least counts as given. A rank that is worth more than a group goes into the third
-/// one, and half of what is too much is taken from the groups on either side, so that the error lies
-/// on both sides of the law. Within a group, smaller files are more popular.
+/// The sizes are divided into groups of equal probability. Ranks are assigned from the most popular one on, each to the
+/// group with the largest deficit, where the minimum that the group's other files will receive counts as assigned. A
+/// rank that exceeds the share of a whole group goes into the third one, and half of the excess is taken from the
+/// groups on either side, so that the error lies on both sides of the distribution. Within a group, smaller files are
+/// more popular.
 fn matched(sizes: &[u64]) -> Vec<u32> {
     let count = sizes.len();
     let zipf = Zipf::new(count, 1.0);
@@ -85,7 +85,7 @@ fn matched(sizes: &[u64]) -> Vec<u32> {
     let mut groups: Vec<VecDeque<usize>> = vec![VecDeque::new(); GROUPS + 1];
     for (index, &size) in sizes.iter().enumerate() {
         let share = REQUESTS.cdf(size as f64);
-        // Group 0: files that the law of requests does not know.
+        // Group 0: files outside the support of the request distribution.
         let group = if share > 0.0 {
             1 + ((share * GROUPS as f64) as usize).min(GROUPS - 1)
         } else {
@@ -93,7 +93,7 @@ fn matched(sizes: &[u64]) -> Vec<u32> {
         };
         groups[group].push_back(index);
     }
-    // What each group lacks if all its files get the least.
+    // The deficit of each group if all its files get the minimum.
     let mut lacking: Vec<f64> = groups
         .iter()
         .enumerate()

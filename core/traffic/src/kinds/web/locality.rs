@@ -9,22 +9,22 @@ pub(super) const DISTANCE: Distribution = Distribution::Lognormal {
     mu: 1.5,
     sigma: 0.80,
 };
-/// Requests among which the next one is chosen.
+/// Number of pending requests among which the next one is chosen.
 const AHEAD: usize = 4096;
-/// Turns after which a request is chosen in any case.
+/// Turns after which a request is chosen unconditionally.
 const PATIENCE: u64 = 2 * AHEAD as u64;
 
 /// An endless sequence of requests, as indices of files.
 #[derive(Clone, Debug)]
 pub(super) struct Sequence {
-    /// One block of requests: each file as often as it is popular. Shuffled anew for each use.
+    /// One block of requests: each file in proportion to its popularity. Reshuffled for each use.
     block: Vec<u32>,
     used: usize,
-    /// Number of the next requests that ask for each file, and how many they are.
+    /// Number of pending requests for each file, and their total.
     wanted: Vec<u32>,
     ahead: usize,
-    /// The next requests, oldest first, with the turn in which they came here; those that have been
-    /// chosen since are still in here, as many as `chosen` says.
+    /// The pending requests, oldest first, with the turn in which they were added; those chosen since are still in the
+    /// list, as counted by `chosen`.
     order: VecDeque<(u32, u64)>,
     chosen: Vec<u32>,
     turn: u64,
@@ -56,7 +56,7 @@ impl Sequence {
         }
     }
 
-    /// The file that is asked for next.
+    /// The file requested next.
     pub(super) fn next(&mut self) -> usize {
         self.turn += 1;
         while self.ahead < AHEAD {
@@ -70,7 +70,7 @@ impl Sequence {
             self.wanted[file as usize] += 1;
             self.order.push_back((file, self.turn));
         }
-        // Drawn in any case, so that the draws do not depend on who is impatient.
+        // Drawn unconditionally, so that the draws do not depend on which requests are overdue.
         let drawn = DISTANCE.sample(&mut self.stream) as usize;
         while let Some(&(oldest, _)) = self.order.front()
             && self.chosen[oldest as usize] > 0
@@ -93,7 +93,7 @@ impl Sequence {
         file
     }
 
-    /// The place in the stack next to `depth` whose file is among the next requests.
+    /// The position in the stack closest to `depth` whose file is among the pending requests.
     fn nearest(&self, depth: usize) -> usize {
         let depth = depth.min(self.stack.len() - 1);
         let wanted = |place: usize| self.wanted[self.stack[place] as usize] > 0;
@@ -109,7 +109,7 @@ impl Sequence {
     }
 }
 
-/// Fisher and Yates.
+/// Fisher-Yates shuffle.
 fn shuffle(list: &mut [u32], stream: &mut Stream) {
     for last in (1..list.len()).rev() {
         list.swap(last, stream.below(last as u64 + 1) as usize);

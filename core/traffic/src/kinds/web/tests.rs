@@ -1,4 +1,4 @@
-//! Goodness of fit of each part, and the calibration. Significance 1 % throughout, fixed seeds.
+//! Goodness of fit of each component, and the calibration. Significance level 1 % throughout, fixed seeds.
 
 use super::*;
 use crate::Offered;
@@ -18,7 +18,7 @@ fn build(json: &serde_json::Value, seed: u64) -> Box<dyn Application> {
     TRAFFIC.build(&params, &setup(seed)).unwrap()
 }
 
-/// The largest distance between the distribution of the samples and a law.
+/// The largest distance between the empirical distribution of the samples and a distribution.
 fn kolmogorov(mut samples: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     samples.sort_by(f64::total_cmp);
     let n = samples.len() as f64;
@@ -29,8 +29,7 @@ fn kolmogorov(mut samples: Vec<f64>, cdf: impl Fn(f64) -> f64) -> f64 {
     samples.iter().enumerate().map(distance).fold(0.0, f64::max)
 }
 
-/// Runs an application as if the network took `object` for each answer; all that it asks for, with the
-/// times.
+/// Runs an application as if the network took `object` for each answer; returns all its requests with their times.
 fn without_network(
     source: &mut dyn Application,
     seconds: f64,
@@ -70,14 +69,14 @@ fn without_network(
 fn file_sizes_follow_their_law() {
     let files = WebFiles::new(2000, TAIL);
     let samples: Vec<f64> = files.sizes.iter().map(|&size| size as f64).collect();
-    // 1.63 / sqrt(2000) would pass; a laid-out set must be within half a step and rounding.
+    // 1.63 / sqrt(2000) would pass; a constructed set must be within half a step and rounding.
     let distance = kolmogorov(samples, |x| files::cdf(x, TAIL));
     assert!(distance < 0.000_6, "{distance}");
     let largest = *files.sizes.last().unwrap() as f64;
     assert!((2.0e7..2.5e7).contains(&largest), "{largest}");
     let in_tail = files.sizes.iter().filter(|&&size| size > 133_000).count();
     assert_eq!(in_tail, 140);
-    // A sample of the law itself, by its quantiles.
+    // A sample of the distribution itself, by its quantiles.
     let mut stream = Stream::new(1, "files");
     let samples: Vec<f64> = (0..20_000).map(|_| files::size(stream.uniform(), TAIL)).collect();
     let distance = kolmogorov(samples, |x| files::cdf(x, TAIL));
@@ -99,9 +98,9 @@ fn request_sizes_come_close_to_their_law() {
         below += f64::from(times);
         worst = worst.max((value - below / total).abs());
     }
-    // The most popular file alone stands for 12 %.
+    // The most popular file alone accounts for 12 %.
     assert!(worst < 0.10, "{worst}");
-    // The tail, where the load is: requests for more than 100 kB are 1 % by the law.
+    // The tail, where the load is: requests for more than 100 kB are 1 % by the distribution.
     let large: f64 = files
         .sizes
         .iter()
@@ -123,8 +122,8 @@ fn popularity_is_zipfs() {
     }
     let zipf = narrows_units::Zipf::new(2000, 1.0);
     counts.sort_unstable_by_key(|&count| Reverse(count));
-    // The first 100 ranks, and the others together: chi-square with 100 degrees of freedom at the 1 %
-    // level is 135.8. Sorting makes the fit only look better where ranks are equal, which the first are not.
+    // The first 100 ranks, and the others together: chi-square with 100 degrees of freedom at the 1 % level is 135.8.
+    // Sorting flatters the fit only where counts are equal, and those of the first ranks are not.
     let mut chi = 0.0;
     let mut rest = (0.0, 0.0);
     for (index, &count) in counts.iter().enumerate() {
@@ -160,7 +159,7 @@ fn requests_are_local_in_time() {
     let zipf = narrows_units::Zipf::new(2000, 1.0);
     let independent = distances(Box::new(move || zipf.sample(&mut stream) - 1));
     let median = |list: &[f64]| list[list.len() / 2];
-    // e^1.5 = 4.5 is the law's median; popularity alone gives far more.
+    // e^1.5 = 4.5 is the median of the distribution; popularity alone would yield far more.
     assert!(median(&local) < 12.0, "{}", median(&local));
     assert!(median(&independent) > 5.0 * median(&local), "{}", median(&independent));
 }
@@ -175,7 +174,7 @@ fn off_times_and_pages_follow_their_laws() {
     without_network(&mut *source, 600.0, object, |now, action| {
         if let TrafficAction::Transfer(transfer) = action {
             let page = pages.entry(transfer.connection).or_insert((0u32, now));
-            // Of pages that began early enough to be complete: else long times would be missing.
+            // Only pages that began early enough to be complete: otherwise long times would be missing.
             if page.0 > 0 && transfer.connection < 5000 {
                 active.push((now - page.1).secs() - object.secs());
             }
@@ -240,12 +239,12 @@ fn the_calibrated_load_is_offered() {
 
 #[test]
 fn short_runs_offer_the_same_load() {
-    // Five seconds, where users that all began a page would ask for half as much again.
+    // Five seconds, in which users that all began a page would request half as much again.
     let loads = (1..=30).map(|seed| {
         let mut source = build(&serde_json::json!({"load": 100_000_000}), seed);
         let mut offered = Offered::default();
         without_network(&mut *source, 5.0, Span::ZERO, |_, action| offered.note(action));
-        // Objects, as their sizes would need far longer.
+        // Count objects, as sizes would need far longer to converge.
         offered.transfers as f64 / 5.0
     });
     let mean = loads.sum::<f64>() / 30.0;
