@@ -1,15 +1,15 @@
-//! The traffic class of packets (DSCP and ECN), which the tunnel carries outwards and back.
+//! The traffic class of packets (DSCP and ECN), which the tunnel copies to the outer header and back.
 //!
-//! Outside, a datagram has the traffic class of the packet in it, so that the path treats it as it would treat
-//! the packet. What the path does to it is written back into the packet: congestion marks by the
-//! rules of RFC 6040 (section 4.2), the DSCP as it arrived (the uniform model of RFC 2983).
+//! A datagram has the traffic class of the packet that it carries, so that the path treats it as it would treat the
+//! packet. Changes made by the path are written back into the packet: congestion marks by the rules of RFC 6040
+//! (section 4.2), the DSCP as it arrived (the uniform model of RFC 2983).
 
-/// True if the packet may go on after it left the tunnel.
+/// The treatment of a packet that leaves the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decapsulation {
     /// Deliver it.
     Deliver,
-    /// Its sender does not understand marks and the path marked it in place of dropping it: drop it.
+    /// Its sender does not support ECN and the path marked it instead of dropping it: drop it.
     Drop,
     /// Not an IP packet.
     NotIp,
@@ -29,7 +29,7 @@ pub fn traffic_class(packet: &[u8]) -> Option<u8> {
     }
 }
 
-/// Writes back what happened to the datagram in which the packet travelled.
+/// Writes the changes to the outer header back into the packet.
 #[inline]
 pub fn decapsulate(packet: &mut [u8], outer: u8) -> Decapsulation {
     let Some(inner) = traffic_class(packet) else {
@@ -49,7 +49,7 @@ pub fn decapsulate(packet: &mut [u8], outer: u8) -> Decapsulation {
     Decapsulation::Deliver
 }
 
-/// The packet has been recognised by [`traffic_class`].
+/// [`traffic_class`] has recognised the packet.
 fn set_tos(packet: &mut [u8], tos: u8) {
     if packet[0] >> 4 == 6 {
         packet[0] = 0x60 | (tos >> 4);
@@ -99,8 +99,8 @@ mod tests {
         packet
     }
 
-    /// RFC 6040, figure 4, without the rows that only raise alarms: what goes on for each inner
-    /// (rows: not-ECT, ECT(1), ECT(0), CE) and outer field (columns: the same).
+    /// RFC 6040, figure 4, without the cases that only raise alarms: what is forwarded for each inner (rows: not-ECT,
+    /// ECT(1), ECT(0), CE) and outer field (columns: the same).
     const TABLE: [[Option<u8>; 4]; 4] = [
         [Some(0), Some(0), Some(0), None],
         [Some(1), Some(1), Some(1), Some(3)],

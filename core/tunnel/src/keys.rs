@@ -1,12 +1,12 @@
-//! Keys: a secret that both ends know, and what is derived from it.
+//! Keys: a secret shared by both ends, and the keys derived from it.
 //!
 //! The tag of a datagram is `SipHash-2-4` (Aumasson and Bernstein, "SipHash: a fast short-input PRF",
 //! 2012) of all its other bytes: a keyed pseudo-random function with a key of 128 bits and a tag of
-//! 64. It is made for being computed for every packet, and a nonce cannot be used twice, because
-//! it needs none. Contents are not encrypted: what a laboratory sends is no secret.
+//! 64. It is cheap enough for every packet, and a nonce cannot be reused, because it needs none. Contents are not
+//!     encrypted: the traffic of a laboratory is not secret.
 //!
-//! Keys are SHA-256 of the secret, a label and the nonces of the session. Each direction has its
-//! own, so that nothing can be sent back to where it came from.
+//! Keys are SHA-256 of the secret, a label and the nonces of the session. Each direction has a separate key, so that a
+//! datagram cannot be reflected to its sender.
 
 use sha2::{Digest, Sha256};
 use siphasher::sip::SipHasher24;
@@ -19,14 +19,14 @@ pub const TAG: usize = 8;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret([u8; 32]);
 
-/// Why text is not a secret.
+/// Reason why a text is not a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the secret of a tunnel is 64 hexadecimal digits; make one with 32 bytes of /dev/urandom")]
 pub struct BadSecret;
 
 impl fmt::Debug for Secret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // Secrets do not belong into messages.
+        // Secrets must not appear in messages.
         f.write_str("Secret")
     }
 }
@@ -40,7 +40,7 @@ impl Secret {
     /// Reads 64 hexadecimal digits; blanks around them are ignored.
     ///
     /// # Errors
-    /// When the text is anything else.
+    /// If the text has any other form.
     pub fn parse(text: &str) -> Result<Self, BadSecret> {
         let digits = text.trim().as_bytes();
         if digits.len() != 64 {
@@ -55,12 +55,12 @@ impl Secret {
     }
 }
 
-/// Who sends: the two directions of a tunnel have different keys.
+/// The sending end: the two directions of a tunnel have different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
     /// The end that calls.
     Dialer,
-    /// The end that waits for the call.
+    /// The end that listens.
     Listener,
 }
 
@@ -85,13 +85,13 @@ impl fmt::Debug for Key {
 }
 
 impl Key {
-    /// For the messages of the handshake, which agree on the nonces.
+    /// The key of handshake messages, which exchange the nonces.
     pub fn of_handshake(secret: &Secret, sender: Sender) -> Key {
         Key::derive(secret, "handshake", sender, &[])
     }
 
-    /// For all others. Both ends contribute a nonce that they have never used before, so what was
-    /// recorded in another session is worth nothing in this one.
+    /// The key of all other messages. Both ends contribute a fresh nonce, so datagrams recorded in another session are
+    /// invalid in this one.
     pub fn of_session(
         secret: &Secret,
         sender: Sender,
@@ -104,15 +104,15 @@ impl Key {
         Key::derive(secret, "session", sender, &nonces)
     }
 
-    /// For what one process gives out to have it back.
+    /// The key of tokens that a process issues and verifies itself.
     pub(crate) fn of_cookies(secret: &Secret, salt: u64) -> Key {
         Key::derive(secret, "cookie", Sender::Listener, &salt.to_be_bytes())
     }
 
     fn derive(secret: &Secret, label: &str, sender: Sender, context: &[u8]) -> Key {
         let mut hash = Sha256::new();
-        // All parts but the last have a fixed length or an end that is told apart by the byte
-        // behind it, so that no two inputs are the same bytes.
+        // All parts but the last have a fixed length or an unambiguous terminator, so that no two inputs produce the
+        // same bytes.
         hash.update(b"narrows tunnel 1 ");
         hash.update(label.as_bytes());
         hash.update([0, sender as u8]);
@@ -129,13 +129,13 @@ impl Key {
         self.0.hash(bytes).to_be_bytes()
     }
 
-    /// True if `bytes` end in the tag of what stands before it.
+    /// True if `bytes` end in the tag of the preceding bytes.
     #[inline]
     pub fn is_authentic(&self, bytes: &[u8]) -> bool {
         let Some((content, tag)) = bytes.split_last_chunk::<TAG>() else {
             return false;
         };
-        // One comparison of 64 bits: it takes the same time wherever the difference is.
+        // One comparison of 64 bits: it takes constant time.
         u64::from_be_bytes(self.tag(content)) == u64::from_be_bytes(*tag)
     }
 }

@@ -1,5 +1,5 @@
-//! The measuring tunnel as state machines: what its datagrams look like, whom it believes, what it
-//! logs, and what it knows about the clocks at its two ends.
+//! The measuring tunnel as state machines: the format of its datagrams, authentication, logs, and the relation of the
+//! clocks at its two ends.
 //!
 //! ```text
 //!   namespace of one host                                              namespace of the other
@@ -9,14 +9,13 @@
 //!                   log: sent                                         log: arrived
 //! ```
 //!
-//! Each IP packet gets a 64-bit id and the time at which it was sent, and travels in one UDP
-//! datagram with an authentication tag ([`wire`], [`keys`]). Both ends keep columnar logs
-//! ([`log`]). The two ends share no clock: [`clock`] finds offset and drift from the stamps
-//! of what was exchanged, with a bound of the error, and [`merge`] makes one table of one-way
-//! delays out of two logs.
+//! Each IP packet gets a 64-bit id and the time at which it was sent, and travels in one UDP datagram with an
+//! authentication tag ([`wire`], [`keys`]). Both ends keep columnar logs ([`log`]). The two ends share no clock:
+//! [`clock`] estimates offset and drift from the stamps of exchanged datagrams, with a bound of the error, and
+//! [`merge`] joins two logs into one table of one-way delays.
 //!
-//! Like everything under `core/`, nothing here opens a socket or reads a clock. A [`Time`] is a
-//! reading of the clock of the end at hand, or of its peer where that is said.
+//! Like everything under `core/`, nothing here opens a socket or reads a clock. A [`Time`] is a reading of the local
+//! clock, or of the peer's clock where stated.
 //!
 //! [`Time`]: narrows_units::Time
 #![forbid(unsafe_code)]

@@ -1,4 +1,4 @@
-//! Logs of one end: what it sent and what arrived, in blocks of columns.
+//! Logs of one end: sent and received datagrams, in columnar blocks.
 //!
 //! ```text
 //! block  magic:32 kind:8 zero:24 rows:32 bytes:32 checksum:64 body    (little-endian)
@@ -11,13 +11,12 @@
 //!        what       kind of datagram, DSCP and ECN outside
 //! ```
 //!
-//! Only the log of what was sent tells flows apart: who joins two logs knows a packet by its number. Blocks of
-//! the first version (magic `NTL1`) have no flows and can still be read.
+//! Only the log of sent datagrams records flows: joining two logs identifies a packet by its number. Blocks of the
+//! first version (magic `NTL1`) have no flows and can still be read.
 //!
-//! A row takes about eight bytes. A block stands for itself: what a process that was killed has
-//! written up to its last block can be read. That, and its price per packet, is why this is no Parquet
-//! file; records are made from it when a run is over. The checksum is the 64-bit xxHash (Collet) of
-//! the body.
+//! A row takes about eight bytes. Blocks are self-contained: the log of a killed process can be read up to its last
+//! block. For this reason, and for its cost per packet, it is not a Parquet file; records are made from it after a run.
+//! The checksum is the 64-bit xxHash (Collet) of the body.
 
 use narrows_units::Time;
 
@@ -27,13 +26,13 @@ const FIRST_MAGIC: [u8; 4] = *b"NTL1";
 const HEAD: usize = 24;
 /// Rows of a full block: at 100 000 packets per second, ten blocks per second.
 pub const BLOCK: usize = 10_000;
-/// No block is larger, whatever a file says: ten bytes for each number.
+/// Upper bound of a block's size, whatever a file claims: ten bytes for each number.
 const MAX_BODY: usize = BLOCK * 6 * 10;
 
-/// Which of its two logs of an end this is.
+/// Which of an end's two logs this is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogKind {
-    /// Datagrams it sent.
+    /// Sent datagrams.
     Sent,
     /// Arrivals.
     Arrived,
@@ -61,7 +60,7 @@ pub struct TunnelLogRow {
     pub id: u64,
     /// When it was sent, by the sender's clock.
     pub sent: Time,
-    /// When it arrived, by the receiver's; of what was sent, the same as `sent`.
+    /// When it arrived, by the receiver's; in the log of sent datagrams, the same as `sent`.
     pub arrived: Time,
     /// Size of the IP packet that carried it, in bytes.
     pub size: u32,
@@ -69,24 +68,22 @@ pub struct TunnelLogRow {
     pub content: Content,
     /// DSCP and ECN of the IP packet that carried it.
     pub tos: u8,
-    /// Flow of the packet in it; 0 of packets of no flow, and of what arrived.
+    /// Flow of the packet that it carries; 0 without a flow, and for arrivals.
     pub flow: u16,
 }
 
-/// Collects rows and makes blocks of them. One allocation per block, none per row.
+/// Collects rows and encodes them as blocks. One allocation per block, none per row.
 #[derive(Clone, Debug)]
 pub struct Columns {
     kind: LogKind,
     rows: Vec<TunnelLogRow>,
 }
 
-/// Why a log ends early.
+/// Reason why a log ends early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LogError {
     /// Not the start of a block.
-    #[error(
-        "at byte {0} there is no block of a tunnel's log; the file is damaged or something else"
-    )]
+    #[error("no block of a tunnel's log begins at byte {0}; the file is damaged or not such a log")]
     NotABlock(usize),
     /// The file ends within a block.
     #[error("the block at byte {0} is incomplete; its writer was killed, or the file was cut")]
@@ -96,7 +93,7 @@ pub enum LogError {
     Damaged(usize),
     /// The two logs of an end were confused.
     #[error(
-        "the block at byte {0} belongs to the other log of this end; what was sent and what arrived are two files"
+        "the block at byte {0} belongs to the other log of this end; sent datagrams and arrivals are in separate files"
     )]
     OtherLog(usize),
 }
@@ -127,7 +124,7 @@ impl Columns {
         self.rows.is_empty()
     }
 
-    /// Appends the rows to `out` as blocks and forgets them.
+    /// Appends the rows to `out` as blocks and clears them.
     pub fn drain_into(&mut self, out: &mut Vec<u8>) {
         for rows in self.rows.chunks(BLOCK) {
             encode(self.kind, rows, out);
@@ -176,7 +173,7 @@ fn encode(kind: LogKind, rows: &[TunnelLogRow], out: &mut Vec<u8>) {
 /// Appends the rows of a log to `rows`, block by block.
 ///
 /// # Errors
-/// With the first block that cannot be read; `rows` then has everything before it.
+/// At the first unreadable block; `rows` then has all rows before it.
 pub fn decode(kind: LogKind, bytes: &[u8], rows: &mut Vec<TunnelLogRow>) -> Result<(), LogError> {
     let mut at = 0;
     while at < bytes.len() {
@@ -333,7 +330,7 @@ mod tests {
         )
     }
 
-    /// The part of a row that the log of a side keeps.
+    /// The part of a row stored in the log of a side.
     fn kept(kind: LogKind, row: TunnelLogRow) -> TunnelLogRow {
         match kind {
             LogKind::Sent => TunnelLogRow {
@@ -378,7 +375,7 @@ mod tests {
             prop_assert!(back.len() % 10 == 0 || back.len() == rows.len());
             let expected: Vec<TunnelLogRow> = rows.iter().map(|&row| kept(LogKind::Arrived, row)).collect();
             prop_assert_eq!(&expected[..back.len()], &back[..]);
-            // The cut is noticed unless it lies between two blocks.
+            // The truncation is detected unless it lies between two blocks.
             let whole = blocks(LogKind::Arrived, &back, 10).len() == length;
             prop_assert_eq!(result.is_ok(), whole);
             prop_assert!(matches!(result, Ok(()) | Err(LogError::Truncated(_))));
@@ -388,7 +385,7 @@ mod tests {
         fn damage_is_found(rows in prop::collection::vec(row(), 1..40), place: prop::sample::Index, change in 1u8..) {
             let mut bytes = blocks(LogKind::Sent, &rows, 10);
             let at = place.index(bytes.len());
-            // Bytes 5 to 7 of each head mean nothing.
+            // Bytes 5 to 7 of each block header are unused.
             bytes[at] ^= change;
             let mut back = Vec::new();
             if decode(LogKind::Sent, &bytes, &mut back).is_ok() {
@@ -403,7 +400,7 @@ mod tests {
         #[test]
         fn any_bytes_are_read_or_refused(mut bytes in prop::collection::vec(any::<u8>(), 0..200), is_headed: bool) {
             if is_headed {
-                // A head that is right makes the body be read.
+                // A correct block header makes the body be read.
                 let body = bytes.clone();
                 bytes = Vec::from(MAGIC);
                 bytes.extend([LogKind::Arrived as u8, 0, 0, 0]);
@@ -444,7 +441,7 @@ mod tests {
         ];
         assert_eq!(rows, expected);
         rows.clear();
-        // Of both versions in one file, too.
+        // Both versions in one file, too.
         let mut both = sent.to_vec();
         both.extend(blocks(
             LogKind::Sent,

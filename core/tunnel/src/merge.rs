@@ -1,19 +1,18 @@
-//! From the logs of two ends to one table: what was sent, what became of it, and how long it took.
+//! Joins the logs of two ends into one table: the fate and the delay of each sent datagram.
 //!
-//! One end's clock is the *reference*; the other one's stamps are converted by a [`Fit`]. A
-//! datagram that is in the log of what was sent and not in that of what arrived is lost, unless
-//! it was still on its way when the logs ended.
+//! One end's clock is the *reference*; the other one's stamps are converted by a [`Fit`]. A datagram that is in the
+//! sender's log but not in the receiver's is lost, unless it was still in flight when the logs ended.
 
 use crate::clock::{ClockConfig, Clocks, Fit};
 use crate::log::{Content, TunnelLogRow};
 use narrows_units::{Span, Time};
 
-/// Which way, seen from the end whose clock is the reference.
+/// Direction, seen from the end whose clock is the reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogDirection {
-    /// From there to the other end.
+    /// From the reference to the other end.
     Forward,
-    /// From the other end.
+    /// From the other end to the reference.
     Reverse,
 }
 
@@ -30,7 +29,7 @@ pub struct MergedPacket {
     pub size: u32,
     /// Its content.
     pub content: Content,
-    /// Flow of the packet in it; 0 of packets of no flow.
+    /// Flow of the packet that it carries; 0 without a flow.
     pub flow: u16,
     /// DSCP and ECN when it was sent, and when it arrived if it did.
     pub tos: (u8, Option<u8>),
@@ -39,23 +38,22 @@ pub struct MergedPacket {
 /// One direction of a tunnel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MergedLogs {
-    /// In the order in which they were sent.
+    /// In sending order.
     pub packets: Vec<MergedPacket>,
-    /// Arrivals of what is not in the log of the sender: that log is incomplete.
+    /// Arrivals that are not in the sender's log: that log is incomplete.
     pub unknown: u64,
     /// Arrivals whose number had arrived before.
     pub again: u64,
-    /// Arrivals with another send time or size than the sender noted: the logs do not belong
-    /// together.
+    /// Arrivals whose send time or size differs from the sender's log: the logs do not belong together.
     pub contradicting: u64,
 }
 
-/// Why two logs are not one tunnel's.
+/// Reason why two logs do not belong to the same tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
-    /// Numbers do not count up.
+    /// Numbers do not increase.
     #[error(
-        "row {0} of the log of what was sent has a number that is not above the one before; the log is damaged or of several runs"
+        "row {0} of the log of sent datagrams has a number that does not exceed the previous one; the log is damaged or of several runs"
     )]
     Order(usize),
 }
@@ -80,7 +78,7 @@ pub fn clocks(
 /// Joins the two logs of one direction.
 ///
 /// # Errors
-/// When the log of what was sent is not in order. Arrivals may be in any order.
+/// If the log of sent datagrams is not in order. Arrivals may be in any order.
 pub fn merge_logs(
     direction: LogDirection,
     sent: &[TunnelLogRow],
@@ -131,7 +129,7 @@ pub fn merge_logs(
     Ok(merged)
 }
 
-/// The numbers of one direction. Sizes are those of the IP packets that carried the tunnel.
+/// The statistics of one direction. Sizes are those of the tunnel's outer IP packets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct DirectionSummary {
     /// Datagrams with a packet that were sent.
@@ -140,9 +138,9 @@ pub struct DirectionSummary {
     pub arrived: u64,
     /// Bytes of those that arrived.
     pub arrived_bytes: u64,
-    /// Number of those sent no later than the last one that arrived, and not arrived.
+    /// Number of those sent no later than the last arrival that did not arrive.
     pub lost: u64,
-    /// Number of those sent after the last one that arrived: lost or still on their way, nobody knows.
+    /// Number of those sent after the last one that arrived: lost or still in flight, which cannot be determined.
     pub undecided: u64,
     /// One-way delays in ns: smallest, median, 95th and 99th percentile (nearest rank), largest.
     pub delay_ns: Option<[i64; 5]>,
@@ -192,16 +190,15 @@ pub fn summarise(packets: &[MergedPacket]) -> DirectionSummary {
     summary
 }
 
-/// True if one-way delays mean something: the bound of the clocks' error is at most the smallest
-/// queueing delay that one wants to see, taken as the spread between the smallest and the 95th
-/// percentile of the delays.
+/// True if one-way delays are meaningful: the bound of the clocks' error is at most the smallest queueing delay of
+/// interest, taken as the spread between the smallest and the 95th percentile of the delays.
 pub fn is_resolved(summary: &DirectionSummary, error: Span) -> bool {
     summary.delay_ns.is_some_and(|[least, _, p95, ..]| {
         i64::try_from(error.ns()).is_ok_and(|error| error <= p95.saturating_sub(least))
     })
 }
 
-/// Readings beyond are no readings of clocks.
+/// Values beyond this are not clock readings.
 fn clamp(time: Time) -> i64 {
     i64::try_from(time.ns()).unwrap_or(i64::MAX)
 }
@@ -224,8 +221,8 @@ mod tests {
         }
     }
 
-    /// One packet per ms each way, 3 ms there and 5 ms back; every tenth does not arrive there, and
-    /// numbers 40 and 41 overtake each other. The other clock is 5 s ahead.
+    /// One packet per ms each way, 3 ms forward and 5 ms back; every tenth is lost on the forward path, and numbers 40
+    /// and 41 overtake each other. The other clock is 5 s ahead.
     fn logs() -> [Vec<TunnelLogRow>; 4] {
         let ms = 1_000_000;
         let mut logs: [Vec<TunnelLogRow>; 4] = Default::default();
@@ -262,20 +259,20 @@ mod tests {
             (100, 90, 9, 1)
         );
         assert_eq!(sum.arrived_bytes, 90 * 1500);
-        // Half of 3 + 5 ms each way, because nothing tells the two apart.
+        // Half of 3 + 5 ms each way, because the asymmetry is unobservable.
         for summary in [sum, summarise(&back.packets)] {
             for delay in summary.delay_ns.unwrap() {
                 assert!((delay - 4_000_000).abs() < 1_000, "{delay}");
             }
         }
-        // Exactly what goes round: the offset cancels.
+        // The exact round-trip time: the offset cancels.
         for (a, b) in there.packets.iter().zip(&back.packets) {
             if let (Some(a), Some(b)) = (a.delay_ns, b.delay_ns) {
                 assert!((a + b - 8_000_000).abs() <= 2);
             }
         }
         assert!((back.packets[0].sent_ns - 1_001_000_000).abs() < 1_000);
-        // Whoever sent a packet says what flow it is of.
+        // The flow of a packet comes from its sender's log.
         for packet in &mut logs[1] {
             packet.flow = 0;
         }
@@ -314,7 +311,7 @@ mod tests {
             row.tos = 2 | (10 << 2);
         }
         for (index, row) in logs[1].iter_mut().enumerate() {
-            // Congestion experienced by half, DSCP bleached on all.
+            // Half are marked CE, the DSCP is bleached on all.
             row.tos = if index % 2 == 0 { 3 } else { 2 };
             row.arrived += Span::from_us(index as u64 * 100);
         }

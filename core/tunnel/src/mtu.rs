@@ -1,8 +1,8 @@
-//! Sizes: how large a packet inside may be, and how large the path lets datagrams be.
+//! Sizes: the largest inner packet, and the largest datagram that the path carries.
 //!
-//! The path's limit is found as in RFC 8899 (packetization layer path MTU discovery for datagrams):
-//! padded clock messages of the sizes that occur in practice are sent, largest first, none of which
-//! may be fragmented, and the other end says which one arrived.
+//! The path's limit is found as in RFC 8899 (packetization layer path MTU discovery for datagrams): padded clock
+//! messages of the sizes that occur in practice are sent, largest first, none of which may be fragmented, and the other
+//! end reports which arrived.
 
 use crate::wire::OVERHEAD;
 use std::net::IpAddr;
@@ -15,12 +15,12 @@ const UDP: u32 = 8;
 const SIZES: [u32; 12] = [
     9000, 4352, 1500, 1492, 1480, 1460, 1440, 1420, 1400, 1380, 1320, MIN_MTU,
 ];
-/// Every path can carry this much in one piece, or is no path for us.
+/// Every usable path carries this size unfragmented.
 pub const MIN_MTU: u32 = 1280;
-/// Tries per size: with three, one in a million is missed at 1 % loss.
+/// Attempts per size: with three, one size in a million is missed at 1 % loss.
 const TRIES: u32 = 3;
 
-/// Bytes that the tunnel adds to a packet, on the way to this address: IP, UDP, our header and tag.
+/// Bytes that the tunnel adds to a packet sent to this address: IP, UDP, tunnel header and tag.
 pub const fn overhead(to: IpAddr) -> u32 {
     let ip = match to {
         IpAddr::V4(_) => 20,
@@ -34,9 +34,9 @@ pub const fn overhead(to: IpAddr) -> u32 {
 pub struct MtuSearch {
     /// Headers of IP and UDP.
     around: u32,
-    /// Largest that the local interface can send.
+    /// Largest IP packet that the local interface can send.
     limit: u32,
-    /// Next place in the list, and how often that size was tried.
+    /// Next index in the list, and how often that size was tried.
     at: usize,
     tries: u32,
     /// Confirmed by the other end.
@@ -44,7 +44,7 @@ pub struct MtuSearch {
 }
 
 impl MtuSearch {
-    /// A search on the way to `to`, for an interface that sends IP packets of at most `limit` bytes.
+    /// A search towards `to`, for an interface that sends IP packets of at most `limit` bytes.
     pub const fn new(to: IpAddr, limit: u32) -> Self {
         MtuSearch {
             around: overhead(to) - OVERHEAD as u32,
@@ -72,8 +72,7 @@ impl MtuSearch {
         }
     }
 
-    /// The other end has seen a datagram with this much payload. What is larger than the
-    /// interface can send is not believed.
+    /// The other end has seen a datagram with this much payload. Sizes larger than the interface can send are ignored.
     pub fn confirm(&mut self, payload: u32) {
         let size = payload.saturating_add(self.around);
         if size <= self.limit {
@@ -88,7 +87,7 @@ impl MtuSearch {
             .all(|&size| size <= self.found || size > self.limit)
     }
 
-    /// The largest IP packet that is known to arrive, if any of the sizes was.
+    /// The largest IP packet size known to arrive, if any.
     pub fn found(&self) -> Option<u32> {
         SIZES.iter().copied().find(|&size| size <= self.found)
     }
@@ -102,8 +101,8 @@ mod tests {
     const V4: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
     const V6: IpAddr = IpAddr::V6(Ipv6Addr::LOCALHOST);
 
-    /// Sizes tried, and what was found, on a path that carries IP packets up to `path`; the first
-    /// `lost` tries of each size get lost.
+    /// Sizes tried, and the result, on a path that carries IP packets up to `path`; the first `lost` tries of each size
+    /// get lost.
     fn search(to: IpAddr, interface: u32, path: u32, lost: u32) -> (Vec<u32>, Option<u32>) {
         let around = overhead(to) - OVERHEAD as u32;
         let mut search = MtuSearch::new(to, interface);

@@ -1,14 +1,13 @@
-//! Which ids have been seen: no datagram is taken twice.
+//! Tracks the ids seen so far: no datagram is accepted twice.
 //!
-//! A bitmap over the newest ids slides along with the largest one (RFC 6479 describes such a
-//! window for IPsec). Real paths reorder; what is older than the window cannot be told from a
-//! replay and is refused.
+//! A bitmap over the newest ids slides with the largest id (RFC 6479 describes such a window for IPsec). Real paths
+//! reorder; an id older than the window cannot be distinguished from a replay and is rejected.
 
-/// Ids that are remembered: at 100 000 packets per second, two thirds of a second of reordering.
+/// Width of the window in ids: at 100 000 packets per second, two thirds of a second of reordering.
 const WIDTH: u64 = 1 << 16;
 const WORDS: u64 = WIDTH / 64;
 
-/// Verdict of the window about an id.
+/// Result of checking an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReplayVerdict {
     /// Not seen before; it is noted now.
@@ -22,7 +21,7 @@ pub enum ReplayVerdict {
 /// The ids that one end has seen from the other in one session.
 #[derive(Clone, Debug)]
 pub struct ReplayWindow {
-    /// One bit per id, at its place modulo the width.
+    /// One bit per id, at its position modulo the width.
     bits: Box<[u64]>,
     /// The id after the largest one; 0 before the first.
     next: u64,
@@ -38,8 +37,8 @@ impl Default for ReplayWindow {
 }
 
 impl ReplayWindow {
-    /// Notes an id (below 2^64 - 1) and says whether it is new. Call it for authentic datagrams
-    /// only, or a stranger could push the window away.
+    /// Records an id (below 2^64 - 1) and returns whether it is new. Call it for authentic datagrams only, or a
+    /// stranger could shift the window.
     #[inline]
     pub fn check_and_mark(&mut self, id: u64) -> ReplayVerdict {
         if id >= self.next {
@@ -56,18 +55,18 @@ impl ReplayWindow {
         ReplayVerdict::New
     }
 
-    /// True if nothing was noted.
+    /// True if no id was recorded.
     pub fn is_empty(&self) -> bool {
         self.next == 0
     }
 
-    /// True if `id` is larger than all that were noted.
+    /// True if `id` is larger than all recorded ids.
     #[inline]
     pub fn is_newest(&self, id: u64) -> bool {
         id >= self.next
     }
 
-    /// Forgets what the places from `next` to `id` said about ids one width ago.
+    /// Clears the positions from `next` to `id`, which referred to ids one width earlier.
     #[inline]
     fn clear_up_to(&mut self, id: u64) {
         if id - self.next >= WIDTH {
@@ -105,7 +104,7 @@ mod tests {
         assert_eq!(window.check_and_mark(u64::MAX - 1), ReplayVerdict::Again);
     }
 
-    /// Steps of all sizes, also back and over the whole window.
+    /// Steps of all sizes, including backwards and across the whole window.
     fn step() -> impl Strategy<Value = i64> {
         prop_oneof![
             4 => -3i64..6,

@@ -14,23 +14,22 @@
 //! response   kind=9  cookie:128
 //! ```
 //!
-//! `id` is counted up by the sender over everything that it sends, and never repeated. `sent_ns` is
-//! a reading of the sender's clock. A clock message returns the send time of the latest datagram
-//! that has arrived from the other end and when that was, which makes four stamps; and the largest
-//! datagram that has arrived. All messages of the handshake have the same length, and a challenge is shorter than what
-//! causes it: nobody can use an end to multiply what he sends to a third party. Hello and welcome are the same in
-//! all versions, so that each end can tell what the other one speaks.
+//! The sender increments `id` for every datagram, and never repeats one. `sent_ns` is a reading of the sender's clock.
+//! A clock message returns the send and arrival times of the latest datagram from the other end, which yields four
+//! stamps, and the size of the largest datagram that has arrived. All messages of the handshake have the same length,
+//! and a challenge is shorter than the datagram that causes it, so an end cannot be abused to amplify traffic towards a
+//! third party. Hello and welcome are the same in all versions, so that each end can report the version of the other.
 
 use crate::keys::{Key, TAG};
 use narrows_units::Time;
 
-/// Version of all this; ends of different versions do not talk.
+/// Version of the protocol; ends of different versions do not communicate.
 pub const VERSION: u8 = 2;
 /// Bytes before the body.
 pub const HEADER: usize = 20;
 /// Bytes around the body.
 pub const OVERHEAD: usize = HEADER + TAG;
-/// Largest id (as in our transport): counting on cannot overflow.
+/// Largest id (as in the transport): incrementing it cannot overflow.
 pub const MAX_ID: u64 = (1 << 62) - 1;
 /// Bytes of the body of messages of the handshake.
 pub const HANDSHAKE: usize = 40;
@@ -49,13 +48,13 @@ const KIND_BYE: u8 = 7;
 const KIND_CHALLENGE: u8 = 8;
 const KIND_RESPONSE: u8 = 9;
 
-/// A number that no end ever uses twice, or a cookie.
+/// A number that is never used twice, or a cookie.
 pub type Nonce = [u8; 16];
 
 /// First bytes of every datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Low bits of the session's number; 0 in the handshake.
+    /// Low bits of the session number; 0 in the handshake.
     pub session: u32,
     /// Number of the datagram.
     pub id: u64,
@@ -68,32 +67,32 @@ pub struct Header {
 pub enum Body<'a> {
     /// The dialer calls.
     Hello {
-        /// Its protocol.
+        /// Its protocol version.
         version: u8,
-        /// Its part of the session.
+        /// Its nonce.
         dialer: Nonce,
     },
     /// The listener answers.
     Welcome {
-        /// Its protocol.
+        /// Its protocol version.
         version: u8,
         /// The nonce of the hello.
         dialer: Nonce,
-        /// The listener's part of the session.
+        /// The listener's nonce.
         listener: Nonce,
     },
-    /// The dialer has got the welcome with these nonces.
+    /// The dialer has received the welcome with these nonces.
     Confirm {
-        /// Of the hello.
+        /// The nonce of the hello.
         dialer: Nonce,
-        /// Of the welcome.
+        /// The nonce of the welcome.
         listener: Nonce,
     },
     /// The listener has opened the session of these nonces.
     Accept {
-        /// Of the hello.
+        /// The nonce of the hello.
         dialer: Nonce,
-        /// Of the welcome.
+        /// The nonce of the welcome.
         listener: Nonce,
     },
     /// An IP packet, as it was.
@@ -102,7 +101,7 @@ pub enum Body<'a> {
     Clock(ClockBody),
     /// The sender ends the session.
     Bye,
-    /// The listener wants to have this back from where it arrives.
+    /// The listener asks the receiver to return this from its address.
     Challenge(Nonce),
     /// The dialer returns it.
     Response(Nonce),
@@ -114,27 +113,27 @@ pub struct ClockBody {
     /// Of the latest datagram from the other end: when it was sent, by the other end's clock, and
     /// when it arrived, by this end's.
     pub echo: Option<(Time, Time)>,
-    /// Size in bytes of the largest datagram that has arrived, with our header and tag but without those of
+    /// Size in bytes of the largest datagram that has arrived, including the tunnel's header and tag but not those of
     /// UDP and IP.
     pub largest: u32,
 }
 
-/// Why bytes are not a datagram of ours.
+/// Reason why bytes are not a datagram of the tunnel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// They end too early.
+    /// They are truncated.
     #[error("the datagram is too short")]
     Short,
-    /// The first byte names no kind.
+    /// The first byte is not a known kind.
     #[error("the datagram has the unknown kind {0}")]
     Kind(u8),
-    /// A field has a value that no sender writes.
+    /// A field has an invalid value.
     #[error("the datagram contradicts itself")]
     Inconsistent,
 }
 
-/// The session that a datagram claims to belong to, and whether it is of the handshake. Nothing
-/// has been verified at this point.
+/// The session that a datagram claims to belong to, and whether it is part of the handshake. Nothing has been verified
+/// at this point.
 #[inline]
 pub fn claim(bytes: &[u8]) -> Result<(u32, bool), WireError> {
     if bytes.len() < OVERHEAD {
@@ -151,7 +150,7 @@ pub fn claim(bytes: &[u8]) -> Result<(u32, bool), WireError> {
 /// Reads a datagram whose tag has been verified.
 ///
 /// # Errors
-/// When the bytes are not a datagram. Any bytes may be given.
+/// If the bytes are not a datagram. Arbitrary bytes are safe.
 #[inline]
 pub fn decode(bytes: &[u8]) -> Result<(Header, Body<'_>), WireError> {
     let (session, _) = claim(bytes)?;
@@ -170,7 +169,7 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, Body<'_>), WireError> {
             }
             let (sent, arrived) = (word(body, 0), word(body, 8));
             let largest = u32::from_be_bytes([body[16], body[17], body[18], body[19]]);
-            // Clocks count from the start of a machine and are never at zero.
+            // Clocks count from the start of a machine and never read zero.
             let echo = (sent != 0 || arrived != 0)
                 .then_some((Time::from_ns(sent), Time::from_ns(arrived)));
             Body::Clock(ClockBody { echo, largest })
@@ -206,8 +205,8 @@ pub fn decode(bytes: &[u8]) -> Result<(Header, Body<'_>), WireError> {
     Ok((header, body))
 }
 
-/// Writes a datagram into `out` (cleared first). A clock message is made at least `size` bytes
-/// long; `size` means nothing to the others.
+/// Writes a datagram into `out` (cleared first). A clock message is made at least `size` bytes long; `size` is ignored
+/// for the others.
 pub fn encode(header: Header, body: &Body<'_>, size: usize, key: &Key, out: &mut Vec<u8>) {
     out.clear();
     out.resize(HEADER, 0);
@@ -253,7 +252,7 @@ pub fn encode(header: Header, body: &Body<'_>, size: usize, key: &Key, out: &mut
     out.extend(tag);
 }
 
-/// Appends the body that all messages of the handshake have; returns their kind.
+/// Appends the body common to all handshake messages; returns the kind.
 fn put_handshake(out: &mut Vec<u8>, kind: u8, version: u8, dialer: &Nonce, listener: &Nonce) -> u8 {
     out.extend([version, 0, 0, 0, 0, 0, 0, 0]);
     out.extend(dialer);
@@ -261,11 +260,11 @@ fn put_handshake(out: &mut Vec<u8>, kind: u8, version: u8, dialer: &Nonce, liste
     kind
 }
 
-/// Turns a buffer that holds an IP packet between room for the header and room for the tag into a
-/// datagram, without copying the packet.
+/// Turns a buffer that holds an IP packet between space for the header and the tag into a datagram, without copying the
+/// packet.
 ///
 /// # Panics
-/// When the buffer is shorter than header and tag.
+/// If the buffer is shorter than header and tag.
 #[inline]
 pub fn seal_packet(header: Header, key: &Key, buffer: &mut [u8]) {
     write_header(&mut buffer[..HEADER], KIND_PACKET, header);

@@ -1,31 +1,30 @@
-//! Which of the drifts that are possible is the likeliest.
+//! Chooses the most likely of the feasible drifts.
 //!
-//! With the right drift taken away, the smallest delay of a path is the same in most seconds: in all those
-//! in which its queues were empty for a moment, and also in all those in which a sender kept a queue
-//! standing. With any other drift it seems to grow or to shrink steadily. So the drift is chosen that leaves
-//! least to be explained: the sum of ln(1 + distance / scale) over all seconds and both directions,
-//! where the distances of a second are those of its smallest delay from the smallest and from the median
-//! of all seconds. The logarithm makes a second that is 10 ms away cost little more than one that is 1 ms away.
-//! With a sum of the distances themselves, a queue that grows in one direction and a slope in both
-//! would be the same.
+//! With the correct drift removed, the minimum delay of a path is the same in most seconds: in all those in which its
+//! queues were empty for a moment, and also in all those in which a sender maintained a standing queue. With any other
+//! drift it seems to grow or shrink steadily. The drift is therefore chosen that minimises the residual: the sum of
+//! ln(1 + distance / scale) over all seconds and both directions, where the distances of a second are those of its
+//! smallest delay from the smallest and from the median of all seconds. The logarithm makes a second that is 10 ms off
+//! cost little more than one that is 1 ms off. A sum of the distances themselves could not distinguish a queue that
+//! grows in one direction from a slope in both.
 //!
-//! Drifts that are tried are those between seconds that lie half a run apart, and those of lines through
-//! two points of an envelope, on which the best one lies if queues are empty now and then.
+//! The candidates are the slopes between seconds that lie half a run apart, and those of lines through two points of an
+//! envelope, which include the best one if queues are occasionally empty.
 
 use super::envelope::Envelope;
 use super::{Block, LimitKind, NS_PER_S};
 
-/// Distance in ns that is next to nothing: what interrupts and schedulers add to most stamps.
+/// Negligible distance in ns: the delay that interrupts and schedulers add to most stamps.
 const SCALE_NS: f64 = 20_000.0;
-/// Difference of two quartz oscillators, in 10^-9, that surprises nobody. It decides between drifts that
-/// explain everything else equally well, such as when one queue grows during all of a run.
+/// Typical difference of two quartz oscillators, in 10^-9. It decides between drifts that explain everything else
+/// equally well, such as when one queue grows during all of a run.
 const USUAL_PPB: f64 = 20_000.0;
-/// A drift counts like one of so many seconds.
+/// Weight of this prior, in seconds of data.
 const PRIOR: f64 = 16.0;
-/// Pairs of seconds that are tried in each direction.
+/// Pairs of seconds tried in each direction.
 const PAIRS: usize = 48;
 
-/// The likeliest drift between two limits, in 10^-9; `None` where there is nothing to choose.
+/// The most likely drift between two limits, in 10^-9; `None` if there is no candidate.
 pub(super) fn likeliest(blocks: &[Block], (least, most): (f64, f64)) -> Option<f64> {
     let mut candidates: Vec<f64> = Vec::new();
     for kind in LimitKind::BOTH {
@@ -87,7 +86,7 @@ fn cost(blocks: &[Block], slope_ppb: f64, levels: &mut Vec<f64>) -> f64 {
         levels.clear();
         for block in blocks {
             let level = |(x, y): (i64, i64)| {
-                // Relative to the first time, so that products keep the digits that matter.
+                // Relative to the first time, so that products keep the significant digits.
                 y as f64 - slope * (x - *base.get_or_insert(x)) as f64
             };
             let points = block.envelopes[kind as usize].points().map(level);

@@ -1,7 +1,7 @@
-//! The lower convex envelope of points that come one by one.
+//! The lower convex envelope of points added one by one.
 
-/// Points that are kept at most. Envelopes of real delays have dozens; a peer that makes up delays
-/// can make every point count.
+/// Maximum number of points kept. Envelopes of real delays have dozens; a peer that invents delays can put every point
+/// on the envelope.
 const MAX_POINTS: usize = 4096;
 
 /// Points of which each lies strictly below the line through its neighbours, in order of `x`.
@@ -10,8 +10,8 @@ pub(super) struct Envelope {
     points: Vec<(i64, i64)>,
 }
 
-/// Twice the area to the left of the way from `a` over `b` to `c`: positive when `b` lies below the
-/// line from `a` to `c`.
+/// Twice the signed area to the left of the path from `a` over `b` to `c`: positive when `b` lies below the line from
+/// `a` to `c`.
 #[inline]
 fn turn(a: (i64, i64), b: (i64, i64), c: (i64, i64)) -> i128 {
     // Coordinates are below 2^61 in magnitude, so the products are below 2^124.
@@ -48,7 +48,7 @@ impl Envelope {
             at -= 1;
         }
         if points.len() > MAX_POINTS {
-            // Every other limit is still true, and the rest bounds a little less.
+            // Every other limit remains valid, and those left bound slightly less tightly.
             let mut keep = false;
             points.retain(|_| {
                 keep = !keep;
@@ -74,7 +74,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// A point belongs to the envelope exactly if no pair of others has it on or above its line.
+        /// A point belongs to the envelope exactly if it lies on or above the line through no pair of others.
         #[test]
         fn it_is_the_envelope_of_all_points(points in prop::collection::vec((0i64..40, -50i64..50), 1..60)) {
             let mut envelope = Envelope::default();

@@ -1,4 +1,4 @@
-//! Two clocks: what one reads when the other reads something else, and how sure that is.
+//! The relation between the readings of two clocks, and a bound of its error.
 //!
 //! Every datagram that carries its send time bounds the *offset* (reading of the remote clock less
 //! that of the local one), because no delay is negative:
@@ -7,26 +7,25 @@
 //!   sent locally at L, arrived there at R:   offset at L  <=  R - L       (the delay is in it)
 //!   sent there at R, arrived locally at L:   offset at L  >=  R - L
 //!
-//!   offset                                   .   ______ .  <- smallest of what came there: a lower envelope
+//!   offset                                   .   ______ .  <- smallest of the outbound differences: a lower envelope
 //!     |      .      ______.________----------
-//!     |  ._____------                        <- between the two: every line that is possible
+//!     |  ._____------                        <- between the two: every feasible line
 //!     |         ______'________------'----
-//!     |  '______                   '         '   <- largest of what came back: an upper envelope
+//!     |  '______                   '         '   <- largest of the return differences: an upper envelope
 //!     +--------------------------------------> local time
 //! ```
 //!
-//! As long as both clocks run at constant rates, the offset is a line between the two sets of points.
-//! The lines that fit form a convex polygon of (offset, drift); its extent at some instant is the
-//! bound of the error there, at best half the smallest round-trip time, which is what asymmetry can
-//! hide (Duda, Harrus, Haddad and Bernard, "Estimating global time in distributed systems", 1987;
-//! Zhang, Liu and Xia, "Clock synchronization algorithms for network measurements", 2002, use convex
-//! hulls in the same way). The estimate is the middle of the strip between two parallel lines, one
-//! touching each set. Its drift is the one that makes the smallest delays of most seconds the same
-//! ([`drift`]): those of a path are constant, and queues come and go.
+//! As long as both clocks run at constant rates, the offset is a line between the two sets of points. The lines that
+//! fit form a convex polygon of (offset, drift); its extent at some instant is the bound of the error there, at best
+//! half the smallest round-trip time, the uncertainty due to asymmetry (Duda, Harrus, Haddad and Bernard, "Estimating
+//! global time in distributed systems", 1987; Zhang, Liu and Xia, "Clock synchronization algorithms for network
+//! measurements", 2002, use convex hulls in the same way). The estimate is the middle of the strip between two parallel
+//! lines, one touching each set. Its drift is the one for which most seconds have the same minimum delay ([`drift`]):
+//! the base delay of a path is constant, while queues grow and drain.
 //!
-//! Points off the envelopes bound nothing and are forgotten at once; what is kept is small however
-//! long a run is. Where no line fits, because a clock was set or its rate was changed, another line
-//! begins. Read clocks that nobody disciplines (`CLOCK_MONOTONIC_RAW`), and this will be rare.
+//! Points off the envelopes bound nothing and are discarded at once; the state remains small however long a run is.
+//! Where no line fits, because a clock was set or its rate was changed, a new line begins. With undisciplined clocks
+//! (`CLOCK_MONOTONIC_RAW`) this is rare.
 
 mod drift;
 mod envelope;
@@ -42,20 +41,19 @@ use polygon::{Area, Polygon};
 /// Largest difference from the first sample (seventy years), so that no arithmetic overflows.
 const FARTHEST: i64 = 1 << 61;
 const NS_PER_S: f64 = 1e9;
-/// Shorter pieces of a run say nothing about the drift: queues of a few ms would look like
-/// thousands of ppm.
+/// Shorter pieces of a run do not determine the drift: queues of a few ms would look like thousands of ppm.
 const MIN_SPAN_NS: i64 = 1_000_000_000;
 
 /// Assumptions about the clocks and the stamps.
 #[derive(Clone, Copy, Debug)]
 pub struct ClockConfig {
-    /// Length of the parts of time of which a line consists. A clock that is set spoils its part, and
-    /// the smallest delays of parts are compared to find the drift.
+    /// Length of the blocks of time that make up a line. Setting a clock spoils its block, and the minimum delays of
+    /// blocks are compared to find the drift.
     pub block: Span,
-    /// Longest time for which one line may hold. Up to the Allan intercept, about 2^11 s in RFC 5905
-    /// (appendix A), noise of the stamps matters more than the oscillators' wander.
+    /// Longest time that a single line may cover. Up to the Allan intercept, about 2^11 s in RFC 5905 (appendix A),
+    /// noise of the stamps dominates the oscillators' wander.
     pub longest: Span,
-    /// Largest error of a stamp, beyond being late.
+    /// Largest error of a stamp, apart from lateness.
     pub precision: Span,
     /// Largest difference of the clocks' rates, in 10^-9. Quartz is better than 100 ppm; kernels
     /// correct by at most 500 ppm each.
@@ -73,16 +71,16 @@ impl Default for ClockConfig {
     }
 }
 
-/// The envelopes of one part of time.
+/// The envelopes of one block of time.
 #[derive(Clone, Debug)]
 struct Block {
     /// Local time divided by the length of a block.
     index: i64,
-    /// Limits from above, and those from below negated.
+    /// Upper limits, and negated lower limits.
     envelopes: [Envelope; 2],
 }
 
-/// From where a limit bounds the offset.
+/// The side from which a limit bounds the offset.
 #[derive(Clone, Copy, Debug)]
 enum LimitKind {
     Above,
@@ -92,7 +90,7 @@ enum LimitKind {
 impl LimitKind {
     const BOTH: [LimitKind; 2] = [LimitKind::Above, LimitKind::Below];
 
-    /// Sign by which values are multiplied so that both kinds look like limits from above.
+    /// Sign that turns limits of either kind into upper limits.
     const fn sign(self) -> f64 {
         match self {
             LimitKind::Above => 1.0,
@@ -101,18 +99,18 @@ impl LimitKind {
     }
 }
 
-/// Collects what bounds the offset of a remote clock.
+/// Collects bounds on the offset of a remote clock.
 #[derive(Clone, Debug)]
 pub struct Clocks {
     config: ClockConfig,
-    /// The first difference; all others are kept relative to it.
+    /// The first difference; all others are stored relative to it.
     base: Option<i64>,
     blocks: Vec<Block>,
     implausible: u64,
 }
 
 impl Clocks {
-    /// Nothing is known yet.
+    /// Without samples.
     pub fn new(config: ClockConfig) -> Self {
         Clocks {
             config,
@@ -122,32 +120,32 @@ impl Clocks {
         }
     }
 
-    /// Something sent locally has arrived there.
+    /// Adds a sample of a datagram sent locally that arrived at the remote end.
     #[inline]
     pub fn add_forward(&mut self, sent: Time, arrived_there: Time) {
         self.bound(sent, arrived_there, LimitKind::Above);
     }
 
-    /// Something sent there has arrived locally.
+    /// Adds a sample of a datagram sent by the remote end that arrived locally.
     #[inline]
     pub fn add_reverse(&mut self, sent_there: Time, arrived: Time) {
         self.bound(arrived, sent_there, LimitKind::Below);
     }
 
-    /// Both at once.
+    /// Adds a sample of each kind.
     pub fn exchange(&mut self, exchange: &ClockExchange) {
         self.add_forward(exchange.sent, exchange.arrived_there);
         self.add_reverse(exchange.sent_there, exchange.arrived);
     }
 
-    /// Samples that were left out because no clocks differ by so much.
+    /// Samples ignored because no clocks differ by that much.
     pub fn implausible(&self) -> u64 {
         self.implausible
     }
 
     #[inline]
     fn bound(&mut self, local: Time, remote: Time, kind: LimitKind) {
-        // A peer may say anything, so nothing here may overflow.
+        // A peer may send any values, so nothing here may overflow.
         let difference = remote.ns().wrapping_sub(local.ns()) as i64;
         let base = *self.base.get_or_insert(difference);
         let y = difference
@@ -185,7 +183,7 @@ impl Clocks {
         &mut self.blocks[at]
     }
 
-    /// The lines that fit. `None` until something has gone there and something has come back.
+    /// The lines that fit. `None` until there are samples in both directions.
     pub fn fit(&self) -> Option<Fit> {
         let mut pieces = Vec::new();
         let (mut jumps, mut first, mut at) = (0, 0, 0);
@@ -204,7 +202,7 @@ impl Clocks {
                 ),
             };
             match area {
-                // So far only one direction is known.
+                // So far samples exist for only one direction.
                 Area::Unbounded => at += 1,
                 Area::Polygon(polygon) => {
                     open = Some(polygon);
@@ -216,10 +214,10 @@ impl Clocks {
                         pieces.push(self.piece(first, at - 1, polygon));
                         first = at;
                     } else if first < at {
-                        // What knows one direction only is of no use to it.
+                        // Blocks with only one direction do not constrain it.
                         first = at;
                     } else {
-                        // No line at all: a clock was set within.
+                        // No line fits: a clock was set within the block.
                         jumps += 1;
                         at += 1;
                         first = at;
@@ -277,7 +275,7 @@ impl Clocks {
             .flat_map(|block| block.envelopes.iter().filter_map(Envelope::ends));
         let from = ends.clone().map(|(start, _)| start).min().unwrap_or(0);
         let to = ends.map(|(_, end)| end).max().unwrap_or(0);
-        // A drift that shows in less time than this is an accident.
+        // A drift measured over less time than this is meaningless.
         let slope = (to - from >= MIN_SPAN_NS)
             .then(|| drift::likeliest(blocks, polygon.slopes()))
             .flatten();
@@ -297,7 +295,7 @@ impl Clocks {
     }
 }
 
-/// One line and how far others that fit are from it.
+/// A line and its distance from the other lines that fit.
 #[derive(Clone, Debug)]
 struct ClockPiece {
     /// Local time of the first and the last limit.
@@ -365,19 +363,18 @@ impl Fit {
         self.at(clamp(local)).drift_ppb
     }
 
-    /// Lines of which the relation consists; more than one says that a clock was disturbed or that
-    /// the run was long.
+    /// Number of lines in the relation; more than one means that a clock was disturbed or that the run was long.
     pub fn lines(&self) -> usize {
         self.pieces.len()
     }
 
-    /// Parts of time in which no line fits at all.
+    /// Blocks of time in which no line fits.
     pub fn jumps(&self) -> u32 {
         self.jumps
     }
 
-    /// The local reading, in ns, at the instant when the remote clock reads `remote`. It may be
-    /// negative: the local clock had not started then.
+    /// The local reading, in ns, at the instant when the remote clock reads `remote`. It is negative if the local clock
+    /// had not started then.
     pub fn local_ns(&self, remote: Time) -> i64 {
         let shifted = (remote.ns() as i64).wrapping_sub(self.base);
         let near = shifted.clamp(0, FARTHEST);
@@ -387,17 +384,17 @@ impl Fit {
         piece.origin.saturating_add(local.round() as i64)
     }
 
-    /// One-way delay of something sent locally, in ns by the local clock.
+    /// One-way delay of a datagram sent locally, in ns by the local clock.
     pub fn forward_delay_ns(&self, sent: Time, arrived_there: Time) -> i64 {
         self.local_ns(arrived_there).saturating_sub(clamp(sent))
     }
 
-    /// One-way delay of something sent there, in ns by the local clock.
+    /// One-way delay of a datagram sent by the remote end, in ns by the local clock.
     pub fn reverse_delay_ns(&self, sent_there: Time, arrived: Time) -> i64 {
         clamp(arrived).saturating_sub(self.local_ns(sent_there))
     }
 
-    /// The line that holds at a time, or the nearest.
+    /// The line that covers a time, or the nearest one.
     fn at(&self, local: i64) -> &ClockPiece {
         let after = self.pieces.partition_point(|piece| piece.from <= local);
         let before = after.saturating_sub(1);
@@ -409,7 +406,7 @@ impl Fit {
     }
 }
 
-/// Times beyond this are no readings of clocks.
+/// Times beyond this are not clock readings.
 fn clamp(time: Time) -> i64 {
     time.ns().min(FARTHEST as u64) as i64
 }

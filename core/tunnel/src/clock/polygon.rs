@@ -1,10 +1,9 @@
-//! The set of lines between points that they may not exceed and points that they may not fall
-//! short of, as a polygon of (value at 0, slope).
+//! The set of lines bounded above by some points and below by others, as a polygon of (value at 0, slope).
 
-/// The region that limits leave over.
+/// The region that satisfies the limits.
 #[derive(Clone, Debug)]
 pub(super) enum Area<T> {
-    /// There are limits on one side only, or none.
+    /// Limits exist on one side only, or not at all.
     Unbounded,
     /// Nothing.
     Empty,
@@ -19,7 +18,7 @@ pub(super) struct Polygon {
 }
 
 impl Area<Polygon> {
-    fn of(corners: Vec<(f64, f64)>) -> Self {
+    fn from_corners(corners: Vec<(f64, f64)>) -> Self {
         if corners.is_empty() {
             Area::Empty
         } else {
@@ -36,8 +35,7 @@ impl Polygon {
         below: impl Iterator<Item = (f64, f64)> + Clone,
         steepest: f64,
     ) -> Area<Polygon> {
-        // The first limits give a box that is not larger than needed: corners far away would cost
-        // the digits that matter.
+        // The first limits define a box no larger than needed: distant corners would cost significant digits.
         let (Some(high), Some(low)) = (above.clone().next(), below.clone().next()) else {
             return Area::Unbounded;
         };
@@ -53,10 +51,10 @@ impl Polygon {
             (bottom, steepest),
         ];
         reduce(&mut corners, above, below);
-        Area::of(corners)
+        Area::from_corners(corners)
     }
 
-    /// The part of it that further limits leave over.
+    /// The part of it that satisfies further limits.
     pub(super) fn narrowed(
         &self,
         above: impl Iterator<Item = (f64, f64)>,
@@ -64,7 +62,7 @@ impl Polygon {
     ) -> Area<Polygon> {
         let mut corners = self.corners.clone();
         reduce(&mut corners, above, below);
-        Area::of(corners)
+        Area::from_corners(corners)
     }
 
     /// The flattest and the steepest slope.
@@ -72,8 +70,8 @@ impl Polygon {
         range(self.corners.iter().map(|corner| corner.1))
     }
 
-    /// The line in the middle of the strip with this slope (value at 0, slope); without one, of the
-    /// slope nearest to zero that fits.
+    /// The line in the middle of the strip with this slope (value at 0, slope); without a given slope, with the
+    /// feasible slope nearest to zero.
     pub(super) fn middle(
         &self,
         slope: Option<f64>,
@@ -113,7 +111,7 @@ fn strip(
     (low, high)
 }
 
-/// Cuts away what lies beyond any of the limits.
+/// Clips the region to the limits.
 fn reduce(
     corners: &mut Vec<(f64, f64)>,
     above: impl Iterator<Item = (f64, f64)>,

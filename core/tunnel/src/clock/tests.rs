@@ -96,7 +96,7 @@ proptest! {
             let bound = fit.error(Time::from_ns(at)).ns() + 2;
             prop_assert!(error <= bound, "off by {} at {} s, stated {}", error, second, bound);
         }
-        // The precision that is assumed, 1 us, and rounding: lines may lie that far beyond a limit.
+        // The assumed precision, 1 us, and rounding: lines may lie that far beyond a limit.
         let least = -1_002;
         for &(sent, arrived_there) in &samples[0] {
             prop_assert!(fit.forward_delay_ns(sent, arrived_there) >= least);
@@ -123,10 +123,10 @@ fn offset_and_drift_are_found_on_a_path_with_queues() {
     for second in [0, 15, 30, 45, 60] {
         let at = START + second * SECOND;
         let error = (fit.offset_ns(Time::from_ns(at)) - world.offset(at)).abs();
-        // The least queueing of 600 packets is 2 ms / 600 = 3 us on average, and the drift leans on a few such
+        // The minimum queueing delay of 600 packets is 2 ms / 600 = 3 us on average, and the drift leans on a few such
         // packets far apart: ten times that is ample.
         assert!(error < 30_000, "off by {error} ns at {second} s");
-        // Half of the round trip, and what queues add to it, mostly at the ends.
+        // Half of the round trip, and the queueing delay, mostly at the ends.
         let bound = fit.error(Time::from_ns(at)).ns();
         assert!(
             (10_000_000..12_000_000).contains(&bound),
@@ -155,7 +155,7 @@ fn asymmetry_is_inside_the_bound() {
     };
     let fit = collect(&world.samples(20, 500, 2)).fit().unwrap();
     let at = Time::from_ns(START + 10 * SECOND);
-    // Nothing that is measured can tell this from a clock that is 10 ms off.
+    // No measurement can distinguish this from a clock that is 10 ms off.
     assert!((fit.offset_ns(at) + 10_000_000).abs() < 50_000);
     assert!((fit.error(at).ns() as i64 - 11_000_000).abs() < 50_000);
 }
@@ -168,7 +168,7 @@ fn a_clock_that_is_set_begins_another_line() {
         there_ns: 2_000_000,
         back_ns: 2_000_000,
         queue_ns: 100_000.0,
-        // In the middle of a part of time, which it spoils.
+        // In the middle of a block, which it spoils.
         step_at: START + 45 * SECOND + SECOND / 2,
         step_ns: 500_000_000,
     };
@@ -200,9 +200,9 @@ fn one_direction_alone_says_nothing() {
 /// Load that senders put on the queues of a path in 30 s.
 #[derive(Clone, Copy, Debug)]
 enum Load {
-    /// A loss-based scheme keeps the queue there standing from the first second to the last.
+    /// A loss-based scheme maintains a standing queue on the forward path throughout.
     There,
-    /// The same on the way back.
+    /// The same on the return path.
     Back,
     /// Both at once.
     Both,
@@ -215,7 +215,7 @@ enum Load {
 }
 
 impl Load {
-    /// Delay in queues in ns, `seconds` after the start, there and back.
+    /// Queueing delay in ns, `seconds` after the start, forward and return.
     fn queues(self, seconds: f64) -> [f64; 2] {
         let saw = |period: f64, most_ms: f64| (seconds % period) / period * most_ms * 1e6;
         let (high, low) = (8e6 + saw(3.0, 4.0), 5e6 + saw(2.0, 2.0));
@@ -257,7 +257,7 @@ fn queues_that_stand_or_grow_are_not_taken_for_drift() {
         };
         let mut chance = Stream::new(seed, "load");
         let mut clocks = Clocks::new(ClockConfig::default());
-        // Two hundred packets per second each way, with 30 us of what machines add.
+        // Two hundred packets per second each way, with 30 us of noise of the hosts.
         for _ in 0..6_000 {
             let mut sent = || {
                 let seconds = chance.uniform() * 30.0;
@@ -274,8 +274,7 @@ fn queues_that_stand_or_grow_are_not_taken_for_drift() {
         for second in 0..=30 {
             let at = START + second * SECOND;
             let error = (fit.offset_ns(Time::from_ns(at)) - world.offset(at)).abs();
-            // The smallest noise of a second is far below 30 us; a queue that was taken for drift would be
-            // several ms.
+            // The minimum noise of a second is far below 30 us; a queue mistaken for drift would be several ms.
             assert!(
                 error < 30_000,
                 "{load:?}: off by {error} ns at {second} s of {drift_ppb}"
@@ -288,7 +287,7 @@ fn queues_that_stand_or_grow_are_not_taken_for_drift() {
 fn the_largest_difference_that_can_be_said_is_implausible() {
     let mut clocks = Clocks::new(ClockConfig::default());
     clocks.add_forward(Time::from_ns(5), Time::from_ns(5));
-    // Its magnitude is the one that is no number of 64 bits with a sign.
+    // Its magnitude is the only one that a signed 64-bit integer cannot represent.
     clocks.add_reverse(Time::from_ns(1 << 63), Time::ZERO);
     assert_eq!((clocks.implausible(), clocks.fit().is_none()), (1, true));
 }

@@ -1,12 +1,12 @@
-//! Cookies: tokens that an end gives to an address to have them back from there, without remembering it.
+//! Cookies: tokens that an end sends to an address and expects back from it, without keeping state.
 //!
 //! ```text
 //! cookie   issued_ns:64 tag:64
 //! ```
 //!
-//! The tag is made of when and for what the cookie was issued, of the address and of the session, by a key that
-//! nobody else has. Whoever returns it receives what is sent to that address, and has lately. (The stateless
-//! tokens of RFC 9000, section 8.1.2, are made like this.)
+//! The tag covers the time and purpose of the cookie, the address and the session, with a key that only the issuer has.
+//! A peer that returns it receives datagrams at that address, or did so recently. (The stateless tokens of RFC 9000,
+//! section 8.1.2, are made like this.)
 
 use super::types::PeerConfig;
 use crate::keys::Key;
@@ -17,16 +17,16 @@ use std::net::{IpAddr, SocketAddr};
 /// Purpose of a cookie.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// Opening a session. Each session that is opened ends the validity of all that were issued before it.
+    /// Opening a session. Each session that is opened invalidates all cookies issued before it.
     TunnelSession(u64),
-    /// Being followed to another address.
+    /// Following the dialer to another address.
     Path,
 }
 
-/// Bytes under the tag: purpose, count, when, what for, address and port.
+/// Bytes covered by the tag: purpose, count, when, what for, address and port.
 const CONTENT: usize = 1 + 8 + 8 + 16 + 16 + 2;
 
-/// Who issues cookies and knows them again.
+/// Issues and verifies cookies.
 #[derive(Clone, Debug)]
 pub(super) struct Cookies(Key);
 
@@ -35,7 +35,7 @@ impl Cookies {
         Cookies(Key::of_cookies(&config.secret, config.salt))
     }
 
-    /// A cookie for an address; `about` is the nonce that it goes with.
+    /// A cookie for an address; `about` is the associated nonce.
     pub(super) fn issue(
         &self,
         purpose: Purpose,
@@ -64,7 +64,7 @@ impl Cookies {
         cookie
     }
 
-    /// When a cookie was issued, if it was, to that address and not longer ago than `life`.
+    /// When a cookie was issued, if it was issued to that address no longer than `life` ago.
     pub(super) fn issued(
         &self,
         purpose: Purpose,
@@ -112,7 +112,7 @@ mod tests {
         let check = |cookies: &Cookies, purpose, now, from, about: &Nonce, cookie: &Nonce| {
             cookies.issued(purpose, now, life, from, about, cookie)
         };
-        // Also by a stamp that is a little too early.
+        // Also with a stamp that is slightly too early.
         for now in [at, at + life, Time::ZERO] {
             assert_eq!(check(&ours, opens, now, home, &about, &cookie), Some(at));
         }

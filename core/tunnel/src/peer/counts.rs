@@ -1,26 +1,26 @@
 //! Counters of one end.
 
-/// Why a datagram was not believed.
+/// Reason why a datagram was rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DatagramRefusal {
-    /// Not a datagram of ours, or one that contradicts itself.
+    /// Not a datagram of the tunnel, or an inconsistent one.
     Malformed,
-    /// The tag is not one that the other end has made.
+    /// The tag is invalid.
     Forged,
-    /// It names a session that is not ours.
+    /// It belongs to an unknown session.
     UnknownSession,
-    /// It has been here before.
+    /// A duplicate.
     Replayed,
     /// Too old to be distinguished from a replay.
     TooOld,
     /// The other end speaks another version.
     Incompatible,
-    /// Authentic, but it says what cannot be.
+    /// Authentic, but its content is impossible.
     Implausible,
 }
 
 impl DatagramRefusal {
-    /// All of them, in the order of [`PeerCounts::refused`].
+    /// All reasons, in the order of [`PeerCounts::refused`].
     pub const ALL: [DatagramRefusal; 7] = [
         DatagramRefusal::Malformed,
         DatagramRefusal::Forged,
@@ -48,7 +48,7 @@ impl DatagramRefusal {
 /// Everything that has arrived at one end is in exactly one of `packets`, `messages` and `refused`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PeerCounts {
-    /// IP packets that were taken, each once.
+    /// IP packets accepted, each once.
     pub packets: u64,
     /// Bytes of these packets.
     pub bytes: u64,
@@ -58,7 +58,7 @@ pub struct PeerCounts {
     pub sessions: u64,
     /// Number of times the other end was followed to another address.
     pub moves: u64,
-    /// Number of times datagrams of the other end came from another address at which it was not, or not alone.
+    /// Number of times datagrams of the other end came from an address that it had not moved to.
     pub moves_refused: u64,
     refused: [u64; DatagramRefusal::ALL.len()],
 }

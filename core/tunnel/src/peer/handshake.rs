@@ -1,4 +1,4 @@
-//! The handshake by which two ends come to a session: hello, welcome, confirm, accept.
+//! The handshake that opens a session: hello, welcome, confirm, accept.
 
 use super::cookie::Purpose;
 use super::{DatagramRefusal, OutgoingDatagram, Peer, ReceivedDatagram, Role};
@@ -8,13 +8,13 @@ use crate::wire::{self, Body, Nonce, VERSION};
 use narrows_units::{Span, Stream, Time};
 use std::net::SocketAddr;
 
-/// Longest time in which a dialer returns what a welcome has brought. Round trips are shorter; and what somebody has
-/// held back on the way is soon worth nothing.
+/// Longest time in which a dialer returns the cookie of a welcome. Round trips are shorter, and a datagram held back by
+/// an attacker soon becomes worthless.
 const LIFE: Span = Span::from_ms(10_000);
-/// Answers that wait to be sent. More calls than that in one turn are from somebody who floods us.
+/// Answers that may wait to be sent. More calls than that in one turn are a flood.
 const WAITING: usize = 16;
 
-/// State that two ends share after a handshake.
+/// State shared by two ends after a handshake.
 #[derive(Clone, Debug)]
 pub(super) struct TunnelSession {
     pub(super) number: u32,
@@ -29,7 +29,7 @@ impl TunnelSession {
     fn new(secret: &Secret, us: Sender, dialer: Nonce, listener: Nonce) -> TunnelSession {
         let send = Key::of_session(secret, us, &dialer, &listener);
         let receive = Key::of_session(secret, us.other(), &dialer, &listener);
-        // Any number that both ends find; it only tells sessions apart.
+        // A number computed by both ends; it only distinguishes sessions.
         let both = Key::of_session(secret, Sender::Dialer, &dialer, &listener);
         let number = u64::from_be_bytes(both.tag(b"number")) as u32 & 0x00ff_ffff;
         TunnelSession {
@@ -52,7 +52,7 @@ impl TunnelSession {
 #[derive(Clone, Debug)]
 pub(super) struct HandshakeAnswers {
     waiting: Vec<(SocketAddr, Body<'static>)>,
-    /// Of this turn, with those that had to give way.
+    /// Calls of this turn, including those displaced.
     count: u64,
     chance: Stream,
 }
@@ -66,8 +66,8 @@ impl HandshakeAnswers {
         }
     }
 
-    /// When there are more than can wait, each has the same chance: a flood of calls delays an honest one, and
-    /// does not shut it out.
+    /// If there are more than can wait, each has the same chance: a flood of calls delays an honest one, and does not
+    /// shut it out.
     fn add(&mut self, to: SocketAddr, body: Body<'static>) {
         self.count += 1;
         if self.waiting.len() < WAITING {
@@ -133,8 +133,8 @@ impl Peer {
         }
     }
 
-    /// A hello may be a copy of an old one. Nothing is remembered of it: all that a session needs is in the cookie
-    /// that the caller gets, as the listener's nonce.
+    /// A hello may be a copy of an old one. No state is kept for it: all that a session needs is in the cookie sent to
+    /// the caller as the listener's nonce.
     fn greet(
         &mut self,
         now: Time,
@@ -162,7 +162,8 @@ impl Peer {
         Ok(())
     }
 
-    /// Somebody has the secret, has seen our fresh nonce and is where we have sent it: this opens a session.
+    /// The peer has the secret, has seen our fresh nonce and is at the address to which we sent it: this opens a
+    /// session.
     fn confirm(
         &mut self,
         now: Time,
@@ -185,8 +186,8 @@ impl Peer {
         Ok(())
     }
 
-    /// The call that has led to the present session comes again. As long as nothing came in the session, the dialer
-    /// may not know of it. Afterwards the call is old.
+    /// The call that opened the present session is repeated. Until something arrives in the session, the dialer may not
+    /// know of it. After that the call is stale.
     fn is_answered_again(
         &mut self,
         from: SocketAddr,
@@ -214,7 +215,7 @@ impl Peer {
         dialer: Nonce,
         listener: Nonce,
     ) -> Result<(), DatagramRefusal> {
-        // A welcome to another call is old.
+        // A welcome to another call is stale.
         if self.calling != Some(dialer) {
             return Err(DatagramRefusal::Replayed);
         }
@@ -226,7 +227,7 @@ impl Peer {
         Ok(())
     }
 
-    /// The listener has the session, and so it is open.
+    /// The listener has opened the session.
     fn accepted(
         &mut self,
         now: Time,
@@ -258,7 +259,7 @@ impl Peer {
         }
     }
 
-    /// Of a dialer; those of a listener are cookies.
+    /// For a dialer; those of a listener are cookies.
     pub(super) fn fresh_nonce(&mut self) -> Nonce {
         self.nonces += 1;
         let mut nonce = [0; 16];

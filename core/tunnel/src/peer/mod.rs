@@ -1,4 +1,4 @@
-//! One end of a tunnel: the handshake, and whom to believe afterwards.
+//! One end of a tunnel: the handshake, and the authentication of later datagrams.
 //!
 //! ```text
 //!   dialer                                                            listener
@@ -9,13 +9,13 @@
 //!   clock, packets                   <-- keys of the session --> clock, packets
 //! ```
 //!
-//! A hello can be a copy of an old one. Therefore the listener remembers nothing of it: its nonce is a cookie that
-//! only who is at the caller's address gets, that is good for some seconds, until a session opens. Only who returns
-//! it opens a session and closes the one before. The dialer is open when it hears that the listener is, and calls
-//! again until then. It always sends to the address that it was given, and calls anew when it has heard nothing for
-//! some time. It may be behind an address translator that changes its mind: the listener follows it (`path`).
+//! A hello can be a copy of an old one. Therefore the listener keeps no state for it: its nonce is a cookie that only
+//! reaches the caller's address and is valid for some seconds, until a session opens. Returning it opens a session and
+//! closes the previous one. The dialer is open when it learns that the listener is, and repeats its call until then. It
+//! always sends to its configured address, and calls again when it has received nothing for some time. It may be behind
+//! an address translator that changes its mapping: the listener follows it (`path`).
 //!
-//! Whatever arrives is counted, and everything that is not believed changes nothing but a counter.
+//! Every arrival is counted, and a rejected datagram changes nothing but a counter.
 
 mod cookie;
 mod counts;
@@ -42,10 +42,10 @@ const HELLO_GAP: Span = Span::from_ms(250);
 /// Time between clock messages while sizes are tried, and between farewells.
 const SEARCH_GAP: Span = Span::from_ms(10);
 
-/// Number of times the end of a session is announced, as long as nobody answers such a message: with three,
-/// one in a million is missed at 1 % loss.
+/// Number of times the end of a session is announced, as such messages are not answered: with three, one in a million
+/// is missed at 1 % loss.
 const FAREWELLS: u8 = 3;
-/// Questions where this end is that wait for their answers. A listener asks two at a time.
+/// Pending challenges to this end's address. A listener sends two at a time.
 const ASKED: usize = 4;
 
 /// One end of a tunnel.
@@ -59,17 +59,17 @@ pub struct Peer {
     session: Option<TunnelSession>,
     cookies: Cookies,
     answers: HandshakeAnswers,
-    /// Of a dialer: its nonce while it calls.
+    /// For a dialer: its nonce while it calls.
     calling: Option<Nonce>,
     next_hello: Time,
     /// Where to send.
     to: Option<SocketAddr>,
-    /// Of a listener: the dialer seems to be elsewhere.
+    /// For a listener: the dialer seems to have moved.
     attempt: Option<AddressChange>,
     next_ask: Time,
-    /// Of a dialer: what the listener wants to have back from where we are.
+    /// For a dialer: the challenges to return from its present address.
     asked: Vec<Nonce>,
-    /// The longest one of late.
+    /// The longest recent round trip.
     round_trip: Span,
     next_clock: Time,
     last_heard: Time,
@@ -78,7 +78,7 @@ pub struct Peer {
     /// Largest datagram that has arrived.
     largest: u32,
     search: Option<MtuSearch>,
-    /// Farewells that are still to be sent.
+    /// Farewells still to be sent.
     farewells: u8,
     ended: bool,
     incompatible: Option<u8>,
@@ -86,7 +86,7 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// An end that does not know the other one yet.
+    /// An end without a session.
     pub fn new(config: PeerConfig, now: Time) -> Self {
         let us = config.role.sender();
         let mut peer = Peer {
@@ -137,17 +137,17 @@ impl Peer {
         &self.counts
     }
 
-    /// Where datagrams go, once that is known.
+    /// Destination of datagrams, once it is known.
     pub fn to(&self) -> Option<SocketAddr> {
         self.to
     }
 
-    /// When the other end was last heard.
+    /// When a datagram of the other end last arrived.
     pub fn last_heard(&self) -> Time {
         self.last_heard
     }
 
-    /// The search for the path's largest size, once there is a session.
+    /// The search for the path's largest datagram size, once a session exists.
     pub fn search(&self) -> Option<&MtuSearch> {
         self.search.as_ref()
     }
@@ -162,11 +162,11 @@ impl Peer {
         self.calling = None;
     }
 
-    /// Makes a datagram of `buffer`, which holds an IP packet behind [`wire::HEADER`] bytes and
-    /// before [`TAG`](crate::keys::TAG) bytes; returns where to send it and its number. `None`: there is no session.
+    /// Turns `buffer`, which holds an IP packet between [`wire::HEADER`] and [`TAG`](crate::keys::TAG) bytes, into a
+    /// datagram; returns its destination and number, or `None` without a session.
     ///
     /// # Panics
-    /// When the buffer is shorter than that.
+    /// If the buffer is shorter than that.
     #[inline]
     pub fn seal(&mut self, now: Time, buffer: &mut [u8]) -> Option<(SocketAddr, u64)> {
         if self.ended {
@@ -184,7 +184,7 @@ impl Peer {
         Some((to, id))
     }
 
-    /// A datagram has arrived.
+    /// Handles a datagram that arrived.
     #[inline]
     pub fn receive<'a>(
         &mut self,
@@ -262,7 +262,7 @@ impl Peer {
                 self.answered_from(arrived, from, &cookie);
                 ReceivedDatagram::Control
             }
-            // Handshakes were dealt with above.
+            // Handshakes were handled above.
             Body::Hello { .. }
             | Body::Welcome { .. }
             | Body::Confirm { .. }
@@ -270,7 +270,7 @@ impl Peer {
         }
     }
 
-    /// Somebody has sent a copy of this before, or does it now. Where a response comes from is what matters about it.
+    /// Either this or an earlier datagram is a copy. For a response its source address matters.
     #[cold]
     fn came_again(
         &mut self,
@@ -302,7 +302,7 @@ impl Peer {
             sent_there: sent,
             arrived,
         });
-        // What we are said to have sent cannot lie ahead of us.
+        // A returned stamp of this end cannot lie in the future.
         if exchange.is_some_and(|exchange| exchange.sent > arrived) {
             return ReceivedDatagram::Refused(DatagramRefusal::Implausible);
         }
@@ -330,8 +330,8 @@ impl Peer {
             .map(|to| MtuSearch::new(to.ip(), self.config.interface_mtu));
     }
 
-    /// Writes the next datagram that is due by itself into `out`, if any. Call it until there is
-    /// none, after each [`Peer::receive`] and at [`Peer::next_wakeup`].
+    /// Writes the next due datagram of the protocol itself into `out`, if any. Call it until it returns `None`, after
+    /// each [`Peer::receive`] and at [`Peer::next_wakeup`].
     pub fn transmit(&mut self, now: Time, out: &mut Vec<u8>) -> Option<OutgoingDatagram> {
         if let Some((to, body)) = self.answers.next() {
             return Some(self.write_handshake(now, to, &body, out));
@@ -375,7 +375,7 @@ impl Peer {
         self.write(now, to, &body, size.unwrap_or(0), out)
     }
 
-    /// When [`Peer::transmit`] should be called next, if nothing arrives before.
+    /// When [`Peer::transmit`] should be called next, unless something arrives earlier.
     pub fn next_wakeup(&self) -> Time {
         if !(self.answers.is_empty() && self.asked.is_empty()) {
             return Time::ZERO;
@@ -420,7 +420,7 @@ impl Peer {
         Some(OutgoingDatagram {
             to,
             id: header.id,
-            // Questions where the other end is are about the path, and are no part of what is measured on it.
+            // Challenges validate the path and are not part of the measurement.
             in_session: !matches!(body, Body::Challenge(_) | Body::Response(_)),
         })
     }
@@ -436,7 +436,7 @@ impl Peer {
     }
 }
 
-/// Ids never come to their end: at a billion per second they last for a century.
+/// Ids are never exhausted: at a billion per second they last for a century.
 #[inline]
 fn following(id: u64) -> u64 {
     debug_assert!(id < MAX_ID);

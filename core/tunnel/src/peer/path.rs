@@ -1,17 +1,17 @@
-//! To which address a listener sends: it follows the dialer, and nobody else.
+//! The address to which a listener sends: it follows only the dialer.
 //!
 //! ```text
 //!   listener                                                    dialer
 //!   <-- newest datagram, from another address N than the present one, O
-//!   challenge(cookie for N) --> N          <-- answer(the same), from N: the dialer is there
-//!   challenge(cookie for O) --> O          <-- answer(the same), from O: it is still there, too
+//!   challenge(cookie for N) --> N          <-- answer(the same), from N: the dialer is at N
+//!   challenge(cookie for O) --> O          <-- answer(the same), from O: it is still at O, too
 //! ```
 //!
-//! An authentic datagram from N proves that the dialer has sent it, and nothing about N: it may be a copy by
-//! somebody faster than the path. Both addresses are asked (RFC 9000, sections 9.3 and 9.3.3), and the present one
-//! is used meanwhile. If O answers, it is kept, whatever N says: who forwards questions and answers would else get
-//! in between. If only N answers, the listener moves there. An answer counts where it comes from, also when
-//! somebody has sent a copy before it.
+//! An authentic datagram from N proves that the dialer sent it, but nothing about N: it may be a copy by an attacker
+//! faster than the path. Both addresses are challenged (RFC 9000, sections 9.3 and 9.3.3), and the present one is used
+//! meanwhile. If O answers, it is kept, whether N answers or not: otherwise an attacker who forwards challenges and
+//! answers could insert himself. If only N answers, the listener moves to it. An answer is attributed to its source
+//! address, even if a copy of it arrived earlier.
 
 use super::cookie::Purpose;
 use super::{OutgoingDatagram, Peer};
@@ -20,27 +20,28 @@ use crate::wire::{Body, Nonce};
 use narrows_units::{Span, Time};
 use std::net::SocketAddr;
 
-/// Time between two questions to an address: one per datagram would be a gift to who sends copies.
+/// Time between two challenges to an address: one per datagram would help an attacker who sends copies.
 const ASK_GAP: Span = Span::from_ms(20);
-/// Time to wait for an answer from a new address. Longer round trips are not followed, but called again.
+/// Time to wait for an answer from a new address. With longer round trips the address is not followed; the dialer calls
+/// again.
 const PATIENCE: Span = Span::from_ms(1_000);
-/// The present address has at least so long to answer after the new one has: five questions, of which or of whose
-/// answers all get lost once in 3 million times at 2.5 % loss each way.
+/// Minimum time that the present address has to answer after the new one has: five challenges, which all fail
+/// (challenge or answer lost) once in 3 million times at 2.5 % loss each way.
 const GRACE: Span = Span::from_ms(100);
 
-/// The dialer seems to be elsewhere.
+/// The dialer seems to have moved.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AddressChange {
     since: Time,
-    /// A new address that is to be asked, and whether the present one is.
+    /// A new address that is to be challenged, and whether the present one is.
     ask_new: Option<SocketAddr>,
     ask_present: bool,
-    /// The new address has answered: the listener moves there at this time unless the present one does, too.
+    /// The new address has answered: the listener moves to it at this time unless the present one answers, too.
     answered: Option<(SocketAddr, Time)>,
 }
 
 impl AddressChange {
-    /// When something is to be done.
+    /// When the next action is due.
     pub(super) fn wakeup(&self, next_ask: Time) -> Time {
         if self.ask_new.is_some() || self.ask_present {
             return Time::ZERO;
@@ -69,7 +70,7 @@ impl Peer {
         }
     }
 
-    /// An answer has come. Returns whether it says anything.
+    /// Handles an answer. Returns whether it is relevant.
     #[cold]
     pub(super) fn answered_from(&mut self, now: Time, from: SocketAddr, answer: &Nonce) -> bool {
         let (Some(attempt), Some(session)) = (&mut self.attempt, &self.session) else {
@@ -87,15 +88,14 @@ impl Peer {
             self.stay();
             self.note_round_trip(trip);
         } else if attempt.answered.is_none() {
-            // The present address takes about as long to answer as it has, whoever else is faster.
+            // The present address takes about as long to answer as before, even if another is faster.
             let trip = self.round_trip.max(trip).min(PATIENCE);
             attempt.answered = Some((from, now + trip * 2 + GRACE));
         }
         true
     }
 
-    /// Who sends copies of clock messages makes round trips seem shorter and not longer, so the longest one counts
-    /// for some seconds.
+    /// Copied clock messages make round trips seem shorter, never longer, so the longest one is used for some seconds.
     pub(super) fn note_round_trip(&mut self, trip: Span) {
         let less = self.round_trip.saturating_sub(trip);
         self.round_trip = trip.max(self.round_trip.saturating_sub(less.scale(1, 16)));
@@ -106,7 +106,7 @@ impl Peer {
         self.counts.moves_refused += 1;
     }
 
-    /// Writes a question that is due, and moves if it is time.
+    /// Writes a due challenge, and moves if it is time.
     pub(super) fn ask(&mut self, now: Time, out: &mut Vec<u8>) -> Option<OutgoingDatagram> {
         let attempt = self.attempt.as_mut()?;
         if self.ended {

@@ -47,7 +47,7 @@ fn ms(ms: u64) -> Time {
     Time::from_ns(ms * 1_000_000)
 }
 
-/// Everything that a peer wants to send now.
+/// All datagrams that a peer has to send now.
 fn drain(peer: &mut Peer, now: Time) -> Vec<Vec<u8>> {
     let mut sent = Vec::new();
     let mut bytes = Vec::new();
@@ -65,7 +65,7 @@ fn packet(peer: &mut Peer, now: Time, content: &[u8]) -> Option<Vec<u8>> {
     Some(buffer)
 }
 
-/// Lets both talk over a perfect path until `until`, and returns all that was sent.
+/// Runs both over a perfect path until `until`, and returns all datagrams sent.
 fn talk(a: &mut Peer, b: &mut Peer, from: Time, until: Time) -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     let mut now = from;
@@ -146,7 +146,7 @@ fn numbers_are_never_used_twice_and_count_on_over_sessions() {
         let (_, id) = a.seal(from, &mut buffer).unwrap();
         assert!(last.is_none_or(|last| id > last));
         last = Some(id);
-        // Nothing for so long makes it call again.
+        // After a silence of this length it calls again.
         talk(
             &mut a,
             &mut b,
@@ -170,7 +170,7 @@ fn what_was_recorded_is_never_taken_again() {
         ));
     }
     let (state_a, state_b) = (a.counts().clone(), b.counts().clone());
-    // To both, in the same session, from anywhere: also what they have sent themselves.
+    // To both, in the same session, from anywhere: also their own datagrams.
     for bytes in &recorded {
         assert!(matches!(
             a.receive(ms(502), address(9, 9), bytes),
@@ -224,7 +224,7 @@ fn an_old_hello_does_not_close_the_session() {
     talk(&mut a, &mut b, ms(1), ms(300));
     b.receive(ms(400), address(9, 9), &hello);
     let answer = drain(&mut b, ms(400));
-    // The answer goes to the stranger, who can do nothing with it, and is not longer than the call.
+    // The answer goes to the stranger, who cannot use it, and is not longer than the call.
     assert!(answer.iter().all(|bytes| bytes.len() <= hello.len()));
     let bytes = packet(&mut a, ms(401), b"packet").unwrap();
     assert!(matches!(
@@ -276,7 +276,7 @@ fn another_version_is_named_at_both_ends() {
     b.write_handshake(ms(3), dialer_address(), &welcome, &mut bytes);
     a.receive(ms(4), listener_address(), &bytes);
     assert_eq!(a.state(), PeerState::Incompatible(9));
-    // Neither is spoilt by it.
+    // Neither is disturbed by it.
     talk(&mut a, &mut b, ms(300), ms(600));
     assert_eq!((a.state(), b.state()), (PeerState::Open, PeerState::Open));
 }
@@ -293,7 +293,7 @@ fn a_farewell_ends_the_session_at_both_ends() {
         ReceivedDatagram::Control
     );
     assert_eq!((a.state(), b.state()), (PeerState::Ended, PeerState::Ended));
-    // It was on its way when the farewell overtook it.
+    // It was in flight when the farewell overtook it.
     assert!(matches!(
         b.receive(ms(402), dialer_address(), &overtaken),
         ReceivedDatagram::Packet { .. }
@@ -356,8 +356,8 @@ fn accident() -> impl Strategy<Value = Accident> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever the path does and a stranger adds: packets arrive at most once, unchanged, and the
-    /// ends find each other once the path behaves.
+    /// For any behaviour of the path and any injected datagrams: packets arrive at most once, unchanged, and the ends
+    /// connect once the path works.
     #[test]
     fn a_hostile_path_neither_confuses_nor_crashes(
         accidents in prop::collection::vec(accident(), 200),
@@ -366,7 +366,7 @@ proptest! {
     ) {
         let mut chance = Stream::new(seed, "hostile");
         let (mut a, mut b) = (dialer(1, 10), listener(1, 20));
-        // When, whether to the dialer, and what.
+        // Time, whether to the dialer, and content.
         let mut way: Vec<(Time, bool, Vec<u8>)> = Vec::new();
         let mut sent = [Vec::new(), Vec::new()];
         let mut taken = [Vec::new(), Vec::new()];
@@ -384,7 +384,7 @@ proptest! {
                 }
                 for bytes in out {
                     let soon = now + Span::from_ms(2);
-                    // From the middle on the path behaves.
+                    // From the middle on the path is perfect.
                     let accident = if step < 300 { accidents.next() } else { None };
                     match accident.unwrap_or(Accident::None) {
                         Accident::None => way.push((soon, to_dialer, bytes)),
@@ -425,8 +425,8 @@ proptest! {
         }
         prop_assert_eq!((a.state(), b.state()), (PeerState::Open, PeerState::Open));
         for (sent, taken) in sent.iter().zip(&mut taken) {
-            // Calls are 250 ms apart, so both are open long before the last 300 ms; what is still on
-            // its way is not counted.
+            // Calls are 250 ms apart, so both are open long before the last 300 ms; datagrams still in flight are not
+            // counted.
             let recent = sent.len().saturating_sub(20);
             let arrived = sent[recent..sent.len() - 2].iter().all(|content| taken.contains(content));
             prop_assert!(arrived);

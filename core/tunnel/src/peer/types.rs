@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 pub enum Role {
     /// Calls the listener at this address.
     Dialer(SocketAddr),
-    /// Waits to be called.
+    /// Listens for calls.
     Listener,
 }
 
@@ -30,11 +30,11 @@ pub struct PeerConfig {
     pub role: Role,
     /// Parameters that both ends share.
     pub secret: Secret,
-    /// A random number; nonces count up from there, so that no process ever repeats one.
+    /// A random number; nonces count up from there, so that a process never repeats one.
     pub salt: u64,
     /// Time between clock messages.
     pub clock_gap: Span,
-    /// A dialer that has heard nothing for so long calls again.
+    /// A dialer that has received nothing for this long calls again.
     pub silence: Span,
     /// Largest IP packet that the interface towards the other end can send, in bytes.
     pub interface_mtu: u32,
@@ -43,33 +43,33 @@ pub struct PeerConfig {
 /// State of an end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PeerState {
-    /// There is no session.
+    /// No session exists.
     Waiting,
     /// Packets can be sent.
     Open,
-    /// One of the ends has ended the session. What is still on its way is taken.
+    /// One of the ends has closed the session. Datagrams still in flight are accepted.
     Ended,
-    /// The other end speaks this version of the protocol, which we do not.
+    /// The other end uses this version of the protocol, which is not supported.
     Incompatible(u8),
 }
 
-/// Four stamps: something went there and something came back.
+/// Four stamps: the sending and arrival times of a datagram in each direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockExchange {
-    /// When we sent, by our clock.
+    /// When the local end sent, by its clock.
     pub sent: Time,
     /// When that arrived, by the other clock.
     pub arrived_there: Time,
     /// When the other end sent, by its clock.
     pub sent_there: Time,
-    /// When that arrived, by our clock.
+    /// When that arrived, by the local clock.
     pub arrived: Time,
 }
 
-/// Verdict about a datagram.
+/// Classification of an arriving datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceivedDatagram<'a> {
-    /// An IP packet for the inside.
+    /// An IP packet to deliver.
     Packet {
         /// Number of its datagram.
         id: u64,
@@ -84,19 +84,19 @@ pub enum ReceivedDatagram<'a> {
         id: u64,
         /// When it was sent, by the other end's clock.
         sent: Time,
-        /// All four stamps, if the other end had heard of us.
+        /// All four stamps, if the other end had received a datagram.
         exchange: Option<ClockExchange>,
     },
     /// Part of the handshake, or the end of the session.
     Control,
-    /// Not believed.
+    /// Rejected.
     Refused(DatagramRefusal),
 }
 
 /// A datagram that is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutgoingDatagram {
-    /// Where to.
+    /// Its destination.
     pub to: SocketAddr,
     /// Its number.
     pub id: u64,

@@ -1,4 +1,4 @@
-//! Who reads along, sends copies, and is faster than the path: before a session, and when addresses change.
+//! An attacker who eavesdrops, sends copies and is faster than the path: before a session, and when addresses change.
 
 use super::*;
 use std::collections::VecDeque;
@@ -9,7 +9,7 @@ fn stranger(port: u16) -> SocketAddr {
     address(STRANGER, port)
 }
 
-/// Datagrams of one direction on their way: when they arrive, from where, and what they are.
+/// Datagrams of one direction in flight: arrival time, source and content.
 type Way = VecDeque<(Time, SocketAddr, Vec<u8>)>;
 
 /// All that is due by now.
@@ -30,7 +30,7 @@ struct World {
     there: Way,
     back: Way,
     now: Time,
-    /// Where the dialer's datagrams come from, and the only address at which it hears.
+    /// The source address of the dialer's datagrams, and the only one at which it receives.
     home: SocketAddr,
     /// Datagrams to other addresses.
     astray: Vec<(SocketAddr, Vec<u8>)>,
@@ -61,8 +61,7 @@ impl World {
         (self.dialer.state(), self.listener.state())
     }
 
-    /// Goes on for so many milliseconds. `attack` hears of each datagram from the dialer before anybody else, and
-    /// of the end of each step.
+    /// Runs for a number of milliseconds. `attack` sees each datagram from the dialer first, and the end of each step.
     fn run(&mut self, steps: u64, mut attack: impl FnMut(&mut World, Option<&[u8]>)) {
         for _ in 0..steps {
             self.now += Span::from_ms(1);
@@ -75,7 +74,7 @@ impl World {
             }
             let arrival = now + self.delay;
             let sent = drain(&mut self.dialer, now);
-            // Nobody is kept busy by waiting.
+            // No end asks to be woken immediately while it waits.
             assert!(self.dialer.next_wakeup() > now);
             for bytes in sent {
                 attack(self, Some(&bytes));
@@ -96,19 +95,19 @@ impl World {
     }
 }
 
-/// The hello of a dialer that was given up before anybody answered.
+/// The hello of a dialer that gave up before it was answered.
 fn recorded_hello(salt: u64) -> Vec<u8> {
     drain(&mut dialer(1, salt), ms(1)).pop().unwrap()
 }
 
 #[test]
 fn recorded_hellos_do_not_keep_a_dialer_out() {
-    // Per millisecond: some, or so many that answers have to give way.
+    // Per millisecond: a few, or so many that answers are displaced.
     for (count, delay_ms) in [(1, 0), (1, 10), (5, 10), (200, 10), (5, 300)] {
         let recorded: Vec<_> = (0..7).map(|salt| recorded_hello(100 + salt)).collect();
         let mut world = World::new(dialer(1, 10), listener(1, 20), delay_ms);
-        // Some tries, of 250 ms each: one of 12 hellos or more is answered when 16 of 200 are. That none of 40 is
-        // happens once in 28 times; the seed of the listener's choice is fixed.
+        // Several attempts, of 250 ms each: one of 12 hellos or more is answered when 16 of 200 are. The probability
+        // that none of 40 is answered is 1 in 28; the seed of the listener's choice is fixed.
         world.run(10_000, |world, sent| {
             for index in 0..if sent.is_none() { count } else { 0 } {
                 let (now, hello) = (world.now, &recorded[index % recorded.len()]);
@@ -168,7 +167,7 @@ fn a_dialer_is_open_only_when_the_listener_is() {
     let accept = drain(&mut b, ms(502));
     a.receive(ms(503), listener_address(), &accept[0]);
     assert_eq!((a.state(), b.counts().sessions), (PeerState::Open, 1));
-    // From now on the call is old.
+    // From now on the call is stale.
     let clock = drain(&mut a, ms(503)).pop().unwrap();
     b.receive(ms(504), dialer_address(), &clock);
     for old in [&hello, &confirm] {
@@ -250,12 +249,12 @@ fn a_copy_that_comes_first_does_not_move_the_listener() {
         let counts = world.listener.counts();
         assert_eq!(counts.moves, 0);
         assert!(counts.moves_refused > 10, "{counts:?}");
-        // To strangers go questions alone, and not many.
+        // Only challenges are sent to strangers, and few of them.
         let is_question =
             |bytes: &Vec<u8>| matches!(wire::decode(bytes), Ok((_, Body::Challenge(_))));
         assert!(world.astray.iter().all(|(_, bytes)| is_question(bytes)));
         assert!(world.astray.len() <= 250, "{}", world.astray.len());
-        // Copies were first, so the originals were refused, but what counts got through.
+        // Copies were first, so the originals were refused, but the content got through.
         assert!(counts.refused(DatagramRefusal::Replayed) > 40);
         assert!(world.dialer.counts().messages > 40);
     }
@@ -287,8 +286,8 @@ fn a_dialer_that_moves_is_followed_within_a_fraction_of_a_second() {
         let mut world = World::open(delay_ms);
         world.run(500, |_, _| {});
         world.home = address(1, 1001);
-        // Clock messages alone, one per 100 ms; then a question and its answer; then twice the round trip and the
-        // grace, with a step each for what is not exact.
+        // Clock messages alone, one per 100 ms; then a challenge and its answer; then twice the round trip and the
+        // grace period, with a tolerance of one step each.
         let limit = 100 + 7 * delay_ms + 100 + 10;
         world.run(limit, |_, _| {});
         assert_eq!(world.listener.to(), Some(address(1, 1001)));
@@ -330,7 +329,7 @@ fn what_was_overtaken_forged_or_answered_from_elsewhere_moves_nothing() {
     *forged.last_mut().unwrap() ^= 1;
     b.receive(ms(405), address(7, 7), &forged);
     assert!(b.attempt.is_none());
-    // The question for one address is answered from another.
+    // The challenge to one address is answered from another.
     let bytes = packet(&mut a, ms(406), b"newest").unwrap();
     b.receive(ms(406), stranger(1), &bytes);
     let mut question = Vec::new();
@@ -346,14 +345,14 @@ fn what_was_overtaken_forged_or_answered_from_elsewhere_moves_nothing() {
     assert_eq!(b.counts().moves_refused, 1);
 }
 
-/// Which recording from the newest on, from which port, and whether to the listener.
+/// Index of the recording counted from the newest, source port, and whether it is sent to the listener.
 type Choice = (usize, u16, bool);
 
 fn choices() -> impl Strategy<Value = Vec<Choice>> {
     prop::collection::vec((0usize..400, 1u16..4, any::<bool>()), 1_000)
 }
 
-/// Sends a recording per step, including what went to the attacker himself.
+/// Replays a recording per step, including datagrams sent to the attacker himself.
 fn play(world: &mut World, choices: Vec<Choice>, mut recorded: Vec<Vec<u8>>) {
     let mut choices = choices.into_iter();
     world.run(1_000, |world, sent| {
@@ -380,8 +379,8 @@ fn play(world: &mut World, choices: Vec<Choice>, mut recorded: Vec<Vec<u8>>) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// A listener that has the secret says what it likes. The dialer sends about as much as it gets, waits for
-    /// something, and counts all.
+    /// A listener that has the secret sends arbitrary messages. The dialer sends about as much as it receives, never
+    /// busy-waits, and counts everything.
     #[test]
     fn a_listener_that_lies_is_survived(steps in prop::collection::vec(any::<(u8, u8, u64, u64)>(), 400)) {
         let mut a = dialer(1, 10);
@@ -423,8 +422,8 @@ proptest! {
         prop_assert!(a.counts().sessions > 0);
     }
 
-    /// Whoever has no secret and does all that he likes with what he has recorded, in time and from anywhere, sees
-    /// the listener open sessions only for dialers that are there.
+    /// An attacker without the secret who replays recordings at any time and from anywhere cannot make the listener
+    /// open sessions except for dialers that are present.
     #[test]
     fn recordings_open_nothing(choices in choices(), delay_ms in 0u64..60) {
         let mut world = World::new(dialer(1, 10), listener(1, 20), delay_ms);
@@ -434,7 +433,7 @@ proptest! {
         prop_assert_eq!(world.dialer.counts().sessions, 1);
     }
 
-    /// And it sends packets only to where they are.
+    /// And it sends packets only to their addresses.
     #[test]
     fn recordings_move_nothing(choices in choices(), delay_ms in 0u64..60) {
         let mut world = World::open(delay_ms);
