@@ -10,7 +10,7 @@ pub struct ConnectionTotals {
     pub sender: SenderCounters,
     /// Counters of the receivers.
     pub receiver: ReceiverCounters,
-    /// Bytes that the senders know to have been delivered.
+    /// Bytes acknowledged at the senders.
     pub delivered: u64,
 }
 
@@ -41,9 +41,8 @@ impl ConnectionTotals {
         sum.goodput_bytes += add.goodput_bytes;
     }
 
-    /// One state for connections that have ended (these totals) and those that are open: sums of
-    /// windows, rates and counts, the mean of the smoothed round-trip times and the least of their
-    /// minima.
+    /// The combined state of closed connections (these totals) and open ones: sums of windows, rates and counts, the
+    /// mean of the smoothed RTTs and the minimum of their minima.
     pub fn together(&self, open: impl Iterator<Item = SenderSnapshot>) -> SenderSnapshot {
         let mut all = SenderSnapshot {
             delivered: Bytes::new(self.delivered),
@@ -117,7 +116,7 @@ mod tests {
             "of those that know one"
         );
         assert_eq!(all.min_rtt, Some(Span::from_ms(10)));
-        // One without a window has no limit, and then all together have none.
+        // A connection without a window is unlimited, and so is the sum.
         let unlimited = [open(Some(1_000), None), open(None, None)];
         assert_eq!(past.together(unlimited.into_iter()).cwnd, None);
         assert_eq!(past.together(std::iter::empty()).cwnd, None);

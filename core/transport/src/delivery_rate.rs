@@ -25,14 +25,14 @@ impl RateEstimator {
         self.app_limited_until > 0
     }
 
-    /// The application has nothing to send although the window is open.
+    /// Marks the connection as application-limited: the window is open but there is nothing to send.
     #[inline]
     pub(crate) fn set_app_limited(&mut self, in_flight: u64) {
         self.app_limited_until = (self.delivered + in_flight).max(1);
     }
 
-    /// `bytes` in flight were lost: what the application's silence has left in flight ends that much earlier. (Linux and the
-    /// draft wait for as many other bytes, which after a blackout is as long as the repairs last.)
+    /// `bytes` in flight were lost: the application-limited phase ends that much earlier. (Linux and the draft wait for
+    /// as many other bytes, which after a blackout takes as long as the retransmissions.)
     #[inline]
     pub(crate) fn on_lost(&mut self, bytes: u64) {
         self.lost += bytes;
@@ -60,8 +60,8 @@ impl RateEstimator {
         }
     }
 
-    /// The sample given by `newest`, the packet sent last among those just delivered. `None` when
-    /// the interval is shorter than the smallest RTT, which no real interval can be.
+    /// The sample for `newest`, the most recently sent of the packets just delivered. `None` when the interval is
+    /// shorter than the minimum RTT, which is impossible for a real interval.
     #[inline]
     pub(crate) fn sample(&mut self, newest: &SentPacket, min_rtt: Span) -> Option<RateSample> {
         self.first_sent_at = newest.sent_at;
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_longer_interval_rules() {
         assert_eq!(rate(8, 10), 1000);
-        // Acknowledgements squeezed together: the send side tells the truth.
+        // Acknowledgements were compressed: the send rate is the correct one.
         assert_eq!(rate(8, 2), 1250);
     }
 
@@ -146,8 +146,8 @@ mod tests {
         assert!(!estimator.is_app_limited());
     }
 
-    // draft-cheng-iccrg-delivery-rate-estimation, section 3.4: the mark stays until what was in flight then has
-    // been delivered.
+    // draft-cheng-iccrg-delivery-rate-estimation, section 3.4: the mark stays until the data then in flight has been
+    // delivered.
     #[test]
     fn the_application_limits_until_its_flight_is_delivered() {
         let mut estimator = RateEstimator::default();
@@ -169,7 +169,7 @@ mod tests {
             estimator.on_delivered(ms(at), 1000);
             assert_eq!(estimator.is_app_limited(), limited, "{at} ms");
         }
-        // More than that: still until something arrives.
+        // More than that: until the next arrival.
         estimator.set_app_limited(3000);
         estimator.on_lost(10_000);
         assert!(estimator.is_app_limited());

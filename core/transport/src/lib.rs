@@ -1,14 +1,14 @@
-//! The bulk transport through which every window- or rate-based scheme is judged.
+//! The bulk transport over which every window- or rate-based scheme is evaluated.
 //!
-//! A [`Sender`] and a [`Receiver`] are sans-IO state machines. A driver gives them the time and the
-//! packets that arrived, and takes the packets to send; the same objects run in the simulator and
-//! over UDP sockets. What TCP and QUIC have in common is here: packet numbers that are never
-//! reused, acknowledgements with ranges, RTT and RTO, loss detection by packet and time threshold,
-//! tail-loss probes, retransmission, Proportional Rate Reduction, delivery-rate samples, pacing
-//! and ECN echo. The congestion control decides only how much may be in flight, and how fast.
+//! A [`Sender`] and a [`Receiver`] are sans-IO state machines. A driver passes them the time and the packets that
+//! arrived, and takes the packets to send; the same objects run in the simulator and over UDP sockets. It implements
+//! what TCP and QUIC have in common: packet numbers that are never reused, acknowledgements with ranges, RTT and RTO,
+//! loss detection by packet and time threshold, tail-loss probes, retransmission, Proportional Rate Reduction,
+//! delivery-rate samples, pacing and ECN echo. The congestion control decides only how much may be in flight, and how
+//! fast.
 //!
-//! Sizes: a full packet is `packet_size` bytes at the IP layer (default 1500). IPv4 (20), UDP (8)
-//! and our header (24) leave 1448 bytes of payload, as much as TCP with time stamps has.
+//! Sizes: a full packet is `packet_size` bytes at the IP layer (default 1500). IPv4 (20), UDP (8) and the transport
+//! header (24) leave 1448 bytes of payload, as in TCP with timestamps.
 #![forbid(unsafe_code)]
 
 mod config;
@@ -44,10 +44,10 @@ pub trait Endpoint: Send {
     /// A packet arrived.
     fn receive(&mut self, now: Time, ecn: Ecn, header: &Header, body: &Body);
 
-    /// The next packet to send now, if any. Variable parts are written to `body`, which is
-    /// overwritten and keeps its capacity.
+    /// The next packet to send now, if any. Variable parts are written to `body`, which is overwritten but keeps its
+    /// capacity.
     fn transmit(&mut self, now: Time, body: &mut Body) -> Option<Outgoing>;
 
-    /// When `transmit` must be called at the latest; [`Time::FAR`] if nothing is planned.
+    /// Latest time for the next call of `transmit`; [`Time::FAR`] if no timer is armed.
     fn next_wakeup(&self) -> Time;
 }

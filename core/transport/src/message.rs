@@ -13,14 +13,14 @@ pub struct Data {
     pub number: u64,
     /// Position of the first payload byte in the stream.
     pub offset: u64,
-    /// The sender has no use for news of packets below this number; the receiver may forget them.
+    /// The sender no longer needs acknowledgements of packets below this number; the receiver may forget them.
     pub least_unacked: u64,
     /// Payload bytes.
     pub length: u16,
-    /// True if the payload has been sent before.
+    /// True if this is a retransmission.
     pub retransmission: bool,
-    /// Time that the sender asks for between acknowledgements, in whole microseconds, where it does
-    /// (zero: it knows no RTT yet); see `acks_per_rtt` in [`crate::PARAMS`].
+    /// Interval between acknowledgements requested by the sender, in whole microseconds, if any (zero: no RTT is known
+    /// yet); see `acks_per_rtt` in [`crate::PARAMS`].
     pub ack_interval: Option<Span>,
 }
 
@@ -29,29 +29,29 @@ pub struct Data {
 pub struct Ack {
     /// Largest packet number received.
     pub largest: u64,
-    /// Time for which the receiver has held back the news of `largest`.
+    /// Time by which the receiver delayed the acknowledgement of `largest`.
     pub delay: Span,
     /// When `largest` arrived, by the receiver's clock.
     pub largest_arrived: Time,
     /// Data packets received so far.
     pub received: u64,
-    /// Data packets received so far with congestion experienced.
+    /// Data packets received so far with a CE mark.
     pub marked: u64,
-    /// Without selective acknowledgements, all that is told: every stream byte below this has
-    /// arrived. `largest` is then the packet that last filled the stream up to here, as the echoed time
-    /// stamp of TCP tells (RFC 7323, section 4.3), and the body is empty.
+    /// Without selective acknowledgements, the cumulative acknowledgement: every stream byte below this has arrived.
+    /// `largest` is then the packet that last advanced it, as with TCP's echoed timestamp (RFC 7323, section 4.3), and
+    /// the body is empty.
     pub cumulative: Option<u64>,
 }
 
-/// A message of a real-time scheme, or a datagram. Its content is in the [`Body`], as bytes; what is longer than
-/// the content is padding.
+/// A message of a real-time scheme, or a datagram. Its content is in the [`Body`], as bytes; any excess length is
+/// padding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Media {
     /// Packet number: unique in its direction, in order of transmission.
     pub number: u64,
-    /// Bytes after our header, the content included.
+    /// Bytes after the transport header, including the content.
     pub length: u16,
-    /// True for reports of the receiver, which travel against the media.
+    /// True for reports of the receiver, sent in the opposite direction to the media.
     pub feedback: bool,
 }
 
@@ -62,11 +62,11 @@ pub enum Header {
     Data(Data),
     /// Acknowledgement.
     Ack(Ack),
-    /// A message of a real-time scheme, whose content only the scheme's two ends understand.
+    /// A message of a real-time scheme, whose content is opaque to the transport.
     Media(Media),
 }
 
-/// When one packet arrived.
+/// Arrival time of a packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrival {
     /// Packet number.
@@ -83,17 +83,17 @@ pub struct Body {
     /// Arrival times of the packets that are new in this acknowledgement, other than the largest,
     /// at most [`Body::MAX_ARRIVALS`].
     pub arrivals: Vec<Arrival>,
-    /// Content of a message of a real-time scheme, at most as long as the message says.
+    /// Content of a message of a real-time scheme, no longer than the message.
     pub bytes: Vec<u8>,
 }
 
 impl Body {
-    /// Most ranges in one acknowledgement.
+    /// Maximum number of ranges in an acknowledgement.
     pub const MAX_RANGES: usize = 32;
-    /// Most arrival times in one acknowledgement.
+    /// Maximum number of arrival times in an acknowledgement.
     pub const MAX_ARRIVALS: usize = 16;
 
-    /// Empties everything, keeping the capacity.
+    /// Clears everything, keeping the capacity.
     #[inline]
     pub fn clear(&mut self) {
         self.ranges.clear();
@@ -114,7 +114,7 @@ pub struct Outgoing {
 }
 
 impl Outgoing {
-    /// A message that its IP packet carries without an ECN codepoint.
+    /// A message in a not-ECT IP packet.
     #[inline]
     pub fn new(header: Header, body: &Body) -> Self {
         Outgoing {

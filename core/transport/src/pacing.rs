@@ -2,28 +2,28 @@
 
 use narrows_units::{Bytes, Rate, Span, Time};
 
-/// Spreads packets at a rate. A sender that was held up may catch up by one burst, not more.
+/// Spaces packets at a rate. A delayed sender may catch up by one burst, no more.
 ///
-/// A scheme may allow itself less than such a burst, down to none. That is about packets that window or application
-/// kept back: a packet that waited for its time alone and went late because the machine woke up late does not
-/// put off the ones behind it, or the rate would be less on a machine than in simulation.
+/// A scheme may set a smaller burst, down to zero. That applies to packets held back by the window or the application:
+/// a packet that waited only for the pacer and left late because the machine woke up late does not delay those behind
+/// it, or the rate on a real machine would be lower than in simulation.
 #[derive(Clone, Debug)]
 pub(crate) struct Pacer {
     /// When the next packet is due at the current rate.
     next_send: Time,
-    /// The last packet, and from when on it uses up its time.
+    /// The last packet, and the start of its transmission time.
     last_bytes: Bytes,
     last_begin: Time,
     burst: Span,
     min_burst: Bytes,
-    /// The next packet waits for the pacer and for nothing else.
+    /// The next packet waits only for the pacer.
     pacing_limited: bool,
-    /// The window had no room, and the next packet's time has not begun.
+    /// The window was full, and the next packet's transmission time has not begun.
     awaits_cwnd: bool,
 }
 
 impl Pacer {
-    /// A pacer whose bursts last `burst` at the rate, but never less than `min_burst` bytes.
+    /// A pacer whose bursts last `burst` at the rate, but are never smaller than `min_burst` bytes.
     pub(crate) fn new(burst: Span, min_burst: Bytes) -> Self {
         Pacer {
             next_send: Time::ZERO,
@@ -42,18 +42,18 @@ impl Pacer {
         self.next_send
     }
 
-    /// Tells whether the next packet waits for the pacer and for nothing else.
+    /// Sets whether the next packet waits only for the pacer.
     #[inline]
     pub(crate) fn set_pacing_limited(&mut self, held: bool) {
         self.pacing_limited = held;
     }
 
-    /// True if the next packet waits for the pacer alone.
+    /// True if the next packet waits only for the pacer.
     pub(crate) fn is_pacing_limited(&self) -> bool {
         self.pacing_limited
     }
 
-    /// The window has no room: the time of the next packet begins when it has some.
+    /// The window is full: the transmission time of the next packet begins when there is room.
     #[inline]
     pub(crate) fn wait_for_cwnd(&mut self) {
         self.awaits_cwnd = true;
@@ -72,7 +72,7 @@ impl Pacer {
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Time, bytes: Bytes, rate: Rate, quantum: Option<Bytes>) {
         let ours = || self.burst.max(rate.time_for(self.min_burst));
-        // What may be sent at once: a burst, less the packet whose time is being used up.
+        // Bytes that may be sent at once: a burst, less the packet in transmission.
         let burst = match quantum {
             Some(quantum) if self.pacing_limited => rate.time_for(quantum).max(ours()),
             Some(quantum) => rate.time_for(quantum),
@@ -85,11 +85,11 @@ impl Pacer {
         self.next_send = self.last_begin + rate.time_for(bytes);
     }
 
-    /// `rate` counts from the last packet on.
+    /// `rate` applies from the last packet on.
     #[inline]
     pub(crate) fn apply_rate_now(&mut self, rate: Rate) {
         self.next_send = self.last_begin + rate.time_for(self.last_bytes);
-        // Who may go now has not been late.
+        // A packet that may leave now is not late.
         self.pacing_limited = false;
     }
 }
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(count, 100);
     }
 
-    /// Packets without any burst in 100 ms at a packet per ms, when the machine wakes up `late_us` after each is due.
+    /// Packets sent in 100 ms with no burst at one packet per ms, if the machine wakes up `late_us` after each is due.
     fn without_bursts(held: bool, late_us: u64) -> u32 {
         let mut pacer = Pacer::new(Span::from_ms(1), Bytes::new(2000));
         let packet = Bytes::new(1000);
@@ -141,7 +141,7 @@ mod tests {
     fn late_wake_ups_cost_no_rate_and_what_was_not_there_is_not_made_up_for() {
         assert_eq!(without_bursts(true, 0), 100);
         assert_eq!(without_bursts(true, 100), 100);
-        // The time of one packet can be made up for, and three are gone.
+        // The time of one packet can be caught up, and three are lost.
         assert_eq!(without_bursts(true, 4000), 25);
         assert_eq!(without_bursts(false, 0), 100);
         // A packet every 1.1 ms.
@@ -154,7 +154,7 @@ mod tests {
         let packet = Bytes::new(1000);
         let at = |us: u64| Time::ZERO + Span::from_us(us);
         pacer.apply_rate_now(RATE);
-        assert_eq!(pacer.next_send(), Time::ZERO, "there is no last packet");
+        assert_eq!(pacer.next_send(), Time::ZERO, "no last packet exists");
         pacer.on_sent(at(5_000), packet, RATE, Some(packet));
         assert_eq!(pacer.next_send(), at(6_000));
         // A tenth of the rate, and twice.
@@ -163,7 +163,7 @@ mod tests {
         pacer.set_pacing_limited(true);
         pacer.apply_rate_now(Rate::from_bps(RATE.bps() * 2));
         assert_eq!(pacer.next_send(), at(5_500));
-        // It went when it was allowed to, not late: nothing is made up for.
+        // It left when it was allowed to, not late: there is nothing to catch up.
         pacer.on_sent(at(5_900), packet, RATE, Some(packet));
         assert_eq!(pacer.next_send(), at(6_900));
     }
@@ -179,7 +179,7 @@ mod tests {
         pacer.wait_for_cwnd();
         pacer.on_cwnd_available(at(9_000), packet, RATE);
         assert_eq!(pacer.next_send(), at(10_000));
-        // Another rate counts from then on too.
+        // A new rate also applies from then on.
         pacer.apply_rate_now(Rate::from_bps(RATE.bps() * 2));
         assert_eq!(pacer.next_send(), at(9_500));
         pacer.on_cwnd_available(at(9_400), packet, RATE);

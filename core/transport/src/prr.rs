@@ -1,6 +1,6 @@
-//! Proportional Rate Reduction (RFC 6937, with the slow-start reduction bound used only while
-//! recovery makes progress, as in Linux): the window comes down to the scheme's target over one
-//! round trip instead of at once, one packet out for every packet or two delivered.
+//! Proportional Rate Reduction (RFC 6937, with the slow-start reduction bound used only while recovery makes progress,
+//! as in Linux): the window comes down to the scheme's target over one round trip instead of at once, one packet sent
+//! for every packet or two delivered.
 
 /// State of one recovery epoch, with the names of RFC 6937; all amounts in bytes.
 #[expect(clippy::struct_field_names, reason = "the names of RFC 6937")]
@@ -35,7 +35,7 @@ impl Prr {
         self.cwnd
     }
 
-    /// The scheme's window has come down further.
+    /// The scheme has reduced its window further.
     #[inline]
     pub(crate) fn lower_ssthresh(&mut self, target: u64) {
         self.ssthresh = self.ssthresh.min(target);
@@ -47,8 +47,8 @@ impl Prr {
         self.prr_out += bytes;
     }
 
-    /// `acked` bytes were delivered; `in_flight` are left. `progress`: the first missing byte has
-    /// moved and nothing more was lost, so that growth is safe.
+    /// `acked` bytes were delivered; `in_flight` are left. `progress`: the first missing byte has moved and nothing
+    /// more was lost, so growth is safe.
     #[inline]
     pub(crate) fn on_ack(&mut self, acked: u64, in_flight: u64, progress: bool) {
         self.prr_delivered += acked;
@@ -71,7 +71,7 @@ impl Prr {
 mod tests {
     use super::*;
 
-    /// Packets sent in all after each of `acks` deliveries, window 20 packets of 1000 bytes.
+    /// Total packets sent after each of `acks` deliveries, window 20 packets of 1000 bytes.
     fn schedule(target: u64, acks: usize) -> Vec<u64> {
         let mut prr = Prr::new(20_000, target * 1000, 19_000, 1000);
         let mut in_flight = 19_000;

@@ -1,17 +1,17 @@
 //! Loss detection by packet and time threshold (RFC 8985, RACK).
 //!
-//! Packet numbers are never reused, so the order of numbers is the order of transmission, and a
-//! retransmission is judged like any other packet.
+//! Packet numbers are never reused, so the order of numbers is the order of transmission, and a retransmission is
+//! treated like any other packet.
 
 use narrows_units::{Span, Time};
 
 /// Recoveries without spurious loss after which the reordering window shrinks again (RFC 8985).
 const REO_WND_PERSIST: u32 = 16;
 
-/// Loss detection by time (RFC 8985) and by the number of packets that overtook.
+/// Loss detection by time (RFC 8985) and by packet threshold.
 #[derive(Clone, Debug)]
 pub(crate) struct Rack {
-    /// Packets that may overtake before one is taken to be lost (Linux: reordering): now, at least and at most.
+    /// Packet threshold (Linux: reordering): current, minimum and maximum.
     reordering: u64,
     min_reordering: u64,
     max_reordering: u64,
@@ -22,12 +22,12 @@ pub(crate) struct Rack {
     reo_wnd_persist: u32,
     /// Newest packet known to be delivered (RFC 8985: RACK.xmit_ts).
     newest_delivered: Option<u64>,
-    /// RTT of the packet that was delivered last, be it the newest or a late one (RFC 8985: RACK.rtt).
+    /// RTT of the most recently delivered packet, whether the newest or a late one (RFC 8985: RACK.rtt).
     latest_rtt: Span,
 }
 
 impl Rack {
-    /// A detector whose threshold of packets begins at `min_reordering` and rises to `max_reordering`.
+    /// A detector whose packet threshold starts at `min_reordering` and rises to at most `max_reordering`.
     pub(crate) fn new(least: u64, most: u64) -> Self {
         Rack {
             reordering: least,
@@ -47,30 +47,30 @@ impl Rack {
         self.newest_delivered
     }
 
-    /// Packet `number` was delivered after this RTT: the newest of those that an acknowledgement has told of.
+    /// Packet `number` was delivered after this RTT: the newest of those reported by an acknowledgement.
     #[inline]
     pub(crate) fn on_delivered(&mut self, number: u64, rtt: Span) {
         self.newest_delivered = self.newest_delivered.max(Some(number));
         self.latest_rtt = rtt;
     }
 
-    /// A packet arrived later than one that was sent after it: from now on time decides alone.
+    /// A packet arrived later than one sent after it: from now on only time decides.
     pub(crate) fn on_reordering(&mut self) {
         self.reordering_seen = true;
     }
 
-    /// Data that had been sent once only arrived when data up to `distance` packets further had: that many may
-    /// overtake from now on (Linux, tcp_check_sack_reordering).
+    /// Data that was never retransmitted arrived after data up to `distance` packets ahead of it: the threshold becomes
+    /// at least that (Linux, tcp_check_sack_reordering).
     pub(crate) fn raise_reordering(&mut self, distance: u64) {
         self.reordering = self.reordering.max(distance.min(self.max_reordering));
     }
 
-    /// Without selective acknowledgements: packets overtake by `distance`, as far as one can tell.
+    /// Without selective acknowledgements: packets appear to be reordered by `distance`.
     pub(crate) fn set_reordering(&mut self, distance: u64) {
         self.reordering = distance.min(self.max_reordering);
     }
 
-    /// A timeout in which `arrived` packets have overtaken and none was taken to be lost: the threshold was too high
+    /// A timeout although `arrived` later packets have arrived and none was declared lost: the threshold was too high
     /// (Linux, tcp_enter_loss).
     pub(crate) fn on_missed_loss(&mut self, arrived: u64) {
         if arrived >= self.min_reordering {
@@ -78,21 +78,19 @@ impl Rack {
         }
     }
 
-    /// Packets that may overtake before one is taken to be lost (RFC 6675: DupThresh).
+    /// The packet threshold (RFC 6675: DupThresh).
     #[inline]
     pub(crate) fn dup_thresh(&self) -> u64 {
         self.reordering
     }
 
-    /// True if the path reorders so much that what arrives counts as progress in whatever order it does (Linux,
-    /// tcp_may_raise_cwnd).
+    /// True if the path reorders so much that deliveries in any order count as progress (Linux, tcp_may_raise_cwnd).
     #[inline]
     pub(crate) fn reorders(&self) -> bool {
         self.reordering > self.min_reordering
     }
 
-    /// A packet that had been declared lost arrived after all: wait longer from now on. Called at
-    /// most once per round trip.
+    /// A packet declared lost arrived after all: widens the reordering window. Called at most once per round trip.
     pub(crate) fn on_spurious(&mut self) {
         self.reo_wnd_mult += 1;
         self.reo_wnd_persist = REO_WND_PERSIST;
@@ -108,8 +106,8 @@ impl Rack {
         }
     }
 
-    /// RACK.reo_wnd, the time by which a packet may be late: none while no reordering has been seen and either a
-    /// recovery is running or `overtaken` packets, at least the threshold, arrived before it.
+    /// RACK.reo_wnd, the time by which a packet may be late: zero while no reordering has been seen and either a
+    /// recovery is in progress or `overtaken` later packets, at least the threshold, have arrived.
     pub(crate) fn reordering_window(
         &self,
         min_rtt: Span,
@@ -123,14 +121,14 @@ impl Rack {
         min_rtt.scale(self.reo_wnd_mult, 4).min(smoothed_rtt)
     }
 
-    /// When packet `number`, sent at `sent`, will be taken to be lost if nothing is heard of it:
-    /// a time in the past means now, `None` means that nothing sent after it was delivered.
+    /// When packet `number`, sent at `sent`, will be declared lost unless it is acknowledged: a time in the past means
+    /// now, `None` that nothing sent after it was delivered.
     #[inline]
     pub(crate) fn deadline(&self, number: u64, sent: Time, window: Span) -> Option<Time> {
         (number < self.newest_delivered?).then(|| sent + self.latest_rtt + window)
     }
 
-    /// True if a packet sent at `sent` has been out for longer than a round trip and the window.
+    /// True if a packet sent at `sent` has been in flight for longer than a round trip and the window.
     pub(crate) fn expired(&self, sent: Time, window: Span, now: Time) -> bool {
         sent + self.latest_rtt + window <= now
     }
@@ -191,7 +189,7 @@ mod tests {
             Span::from_ms(10)
         );
         assert_eq!(detector.reordering_window(MIN, SRTT, false, 10), Span::ZERO);
-        // Two packets that have overtaken are no reason to think that it is too high.
+        // Two later arrivals do not indicate that it is too high.
         detector.on_missed_loss(2);
         assert_eq!(detector.dup_thresh(), 10);
         detector.on_missed_loss(3);
@@ -219,7 +217,7 @@ mod tests {
         detector.on_delivered(2, SRTT);
         assert_eq!(detector.deadline(1, ms(0), Span::from_ms(10)), Some(ms(60)));
         assert_eq!(detector.deadline(2, ms(5), Span::from_ms(10)), None);
-        // A late one leaves the newest as it is, and says how long a round trip may take.
+        // A late packet leaves the newest unchanged, but updates the RTT.
         detector.on_delivered(0, Span::from_ms(90));
         assert_eq!(
             detector.deadline(1, ms(0), Span::from_ms(10)),

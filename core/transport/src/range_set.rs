@@ -1,4 +1,4 @@
-//! Sets of numbers kept as ranges.
+//! Sets of numbers stored as ranges.
 
 /// The numbers from `first` to `last`, both included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -95,8 +95,8 @@ impl RangeSet {
         }
     }
 
-    /// Index of the first range that does not end below `number`. Looked for from the upper end, where what arrives
-    /// mostly is.
+    /// Index of the first range that does not end below `number`. Searched from the upper end, where most insertions
+    /// are.
     fn first_at_or_above(&self, number: u64) -> usize {
         let (mut above, mut step) = (self.ranges.len(), 1);
         while step <= above && self.ranges[above - step].last >= number {
@@ -119,7 +119,7 @@ impl RangeSet {
     /// Removes all numbers below `floor`.
     #[inline]
     pub fn remove_below(&mut self, floor: u64) {
-        // The common cases: all of it goes, or the floor lies in the lowest range.
+        // The common cases: everything is removed, or the floor lies in the lowest range.
         if self.ranges.last().is_none_or(|top| top.last < floor) {
             self.ranges.clear();
         } else if self.ranges[0].last >= floor {

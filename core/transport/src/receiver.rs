@@ -4,7 +4,7 @@ use crate::sack_limit::SackLimit;
 use crate::{Ack, Arrival, Body, Config, Data, Endpoint, Header, Outgoing, Range, RangeSet, wire};
 use narrows_units::{Ecn, Span, Time};
 
-/// Longest interval of acknowledgements that a sender may ask for (RFC 5681, section 4.2).
+/// Longest interval of acknowledgements that a sender may request (RFC 5681, section 4.2).
 const MAX_ACK_INTERVAL: Span = Span::from_ms(500);
 
 /// Counters of a receiver.
@@ -14,11 +14,11 @@ pub struct ReceiverCounters {
     pub received_packets: u64,
     /// See `received_packets`.
     pub received_bytes: u64,
-    /// Packets whose number had arrived before: copies made by the network.
+    /// Packets whose number had already arrived: duplicates made by the network.
     pub duplicate_packets: u64,
-    /// Packets with congestion experienced.
+    /// Packets with a CE mark.
     pub marked_packets: u64,
-    /// Payload bytes that were new: what the application gets.
+    /// New payload bytes: the data passed to the application.
     pub goodput_bytes: u64,
 }
 
@@ -38,9 +38,9 @@ impl ReceiverCounters {
 /// configured delay, and at once while data is missing or out of order, when a mark appears or
 /// ends (RFC 8257, section 3.2), and for the first packets.
 ///
-/// Where data packets tell an interval, acknowledgements are "tame" (T. Li et al., "TACK: Improving Wireless
-/// Transport Performance by Taming Acknowledgments", SIGCOMM 2020): one is sent when n packets have arrived and the
-/// interval since the last one has passed, which gives min(rate/n, 1/interval) of them, and at once when a gap opens.
+/// If data packets carry an interval, acknowledgements are "tame" (T. Li et al., "TACK: Improving Wireless Transport
+/// Performance by Taming Acknowledgments", SIGCOMM 2020): one is sent when n packets have arrived and the interval
+/// since the last one has passed, which yields a frequency of min(rate/n, 1/interval), and at once when a gap opens.
 #[derive(Debug)]
 pub struct Receiver {
     config: Config,
@@ -49,7 +49,7 @@ pub struct Receiver {
     sack_limit: SackLimit,
     /// The packet that last advanced `rcv_nxt`.
     last_in_order: Option<Arrival>,
-    /// Packet numbers received that the sender may still want to hear of.
+    /// Packet numbers received that may still have to be reported to the sender.
     received_numbers: RangeSet,
     /// Stream bytes received out of order, above `rcv_nxt`.
     out_of_order: RangeSet,
@@ -70,7 +70,7 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// A receiver that has seen nothing.
+    /// A receiver without data.
     pub fn new(config: &Config) -> Self {
         Receiver {
             config: config.clone(),
@@ -112,12 +112,12 @@ impl Receiver {
         self.last_ack_at = now;
     }
 
-    /// Plans the next acknowledgement where the sender has told an interval; `gap` if a gap has opened.
+    /// Schedules the next acknowledgement if the sender has set an interval; `gap` if a gap has opened.
     #[inline]
     fn plan_tack(&mut self, now: Time, interval: Span, gap: bool) {
         let interval = interval.min(MAX_ACK_INTERVAL);
         if self.unacked_packets == 1 {
-            // The last packets before a pause are not to wait for others.
+            // The last packets before a pause must not wait for others.
             self.delayed_ack_timer = now + self.config.max_ack_delay.max(interval);
         }
         if self.unacked_packets >= self.config.ack_every {
@@ -126,7 +126,7 @@ impl Receiver {
         self.ack_now |= gap || self.quick_acks_left > 0;
     }
 
-    /// An acknowledgement of what has arrived without a gap, and of nothing else.
+    /// A cumulative acknowledgement.
     fn cumulative_ack(&mut self, now: Time, largest: Arrival, body: &Body) -> Outgoing {
         self.arrivals.clear();
         self.on_ack_sent(now);
@@ -142,7 +142,7 @@ impl Receiver {
         Outgoing::new(Header::Ack(ack), body)
     }
 
-    /// A packet is to be reported, and when it came.
+    /// Notes a packet and its arrival time for the next acknowledgement.
     #[inline]
     fn record_arrival(&mut self, arrival: Arrival) {
         let mut other = arrival;
@@ -162,8 +162,7 @@ impl Receiver {
         }
     }
 
-    /// True if a packet is the next one in every respect, as most are: of the numbers, and of the stream, in which
-    /// nothing is missing.
+    /// True if a packet is next both by number and in the stream, with nothing missing, as most are.
     #[inline]
     fn is_next(&self, data: &Data) -> bool {
         let next = |largest: Arrival| data.number == largest.number + 1;
@@ -179,7 +178,7 @@ impl Receiver {
             && self.config.reliable
     }
 
-    /// What [`Receiver::on_data`] comes to for the next packet.
+    /// The fast path of [`Receiver::on_data`] for the next packet.
     #[inline]
     fn on_next(&mut self, now: Time, marked: bool, data: &Data) {
         let arrival = Arrival {
@@ -248,7 +247,7 @@ impl Receiver {
         let before = self.rcv_nxt;
         let incomplete = !self.out_of_order.is_empty();
         if !self.config.reliable {
-            // Gaps are never filled: everything new counts, and the stream is where its last byte is.
+            // Gaps are never filled: all new data counts, and the stream ends at the last byte received.
             self.counters.goodput_bytes += u64::from(data.length);
             self.rcv_nxt = self.rcv_nxt.max(data.offset + u64::from(data.length));
         } else if data.length > 0 && data.offset + u64::from(data.length) > self.rcv_nxt {
@@ -267,8 +266,8 @@ impl Receiver {
         }
 
         self.unacked_packets += 1;
-        // What had arrived before is sent again because an acknowledgement was lost or a timeout was hasty (RFC 9293,
-        // section 3.10.7.4; Linux, tcp_enter_quickack_mode).
+        // Data that had already arrived is retransmitted because an acknowledgement was lost or a timeout was spurious
+        // (RFC 9293, section 3.10.7.4; Linux, tcp_enter_quickack_mode).
         if data.length > 0 && data.offset + u64::from(data.length) <= before {
             self.ack_now |= !self.config.sack;
             self.quick_acks_left = self.config.quick_acks;
@@ -324,7 +323,7 @@ impl Endpoint for Receiver {
             return None;
         }
         let Some(largest) = self.largest else {
-            // All that has arrived is out of reach.
+            // All arrivals lie beyond the limit.
             self.on_ack_sent(now);
             return None;
         };
@@ -340,7 +339,7 @@ impl Endpoint for Receiver {
                 .take(Body::MAX_RANGES),
         );
         if body.ranges.is_empty() {
-            // Only copies of forgotten packets arrived: repeat the news of the largest.
+            // Only duplicates of forgotten packets arrived: acknowledge the largest again.
             body.ranges.push(Range {
                 first: largest.number,
                 last: largest.number,

@@ -3,11 +3,10 @@
 use narrows_units::{Span, choice};
 
 choice! {
-    /// Rule that turns RTT samples into a timeout.
+    /// Rule that derives the timeout from RTT samples.
     pub enum RtoRule {
-        /// Linux: RTO = SRTT + a variance term that is never below the minimum, follows increases at
-        /// once, decays once per round trip, and reacts less to falling RTTs. On a 10 ms path this
-        /// gives 210 ms, not 200 ms.
+        /// Linux: RTO = SRTT + a variance term that is never below the minimum, follows increases at once, decays once
+        /// per round trip, and reacts less to falling RTTs. On a 10 ms path this results in 210 ms, not 200 ms.
         Linux = "linux",
         /// RFC 6298: RTO = max(SRTT + 4 RTTVAR, minimum), RTTVAR smoothed with gain 1/4.
         Rfc6298 = "rfc6298",
@@ -30,7 +29,7 @@ pub struct RttEstimator {
     mdev_max_ns: u64,
     rttvar_term_ns: u64,
     samples: u64,
-    /// The timeout without back-off. It is asked for with each packet, and changes with samples only.
+    /// The timeout without back-off. It is read for each packet, and changes only with samples.
     rto: Span,
 }
 
@@ -55,7 +54,7 @@ impl RttEstimator {
         }
     }
 
-    /// Takes a sample; `round_start` tells that a round trip has begun since the last one.
+    /// Takes a sample; `round_start` is true if a round trip has begun since the last one.
     pub fn sample(&mut self, rtt: Span, round_start: bool) {
         self.latest = rtt;
         self.min = self.min.min(rtt);
@@ -92,7 +91,7 @@ impl RttEstimator {
         self.srtt_eighths = self.srtt_eighths - srtt + rtt;
         let quarter = (self.rttvar_ns / 4) as i64;
         let change = if rtt < srtt {
-            // A falling RTT raises the deviation with an eighth of the gain.
+            // A falling RTT raises the deviation by an eighth of the gain.
             let change = (srtt - rtt) as i64 - quarter;
             if change > 0 { change / 8 } else { change }
         } else {
@@ -111,7 +110,7 @@ impl RttEstimator {
         }
     }
 
-    /// True if there has been a sample.
+    /// True if a sample has been taken.
     #[inline]
     pub const fn is_known(&self) -> bool {
         self.samples > 0
@@ -158,9 +157,9 @@ impl RttEstimator {
     }
 
     /// Time until a tail-loss probe (RFC 8985, section 7.2): two round trips and the `slack` of a timer, or, when a
-    /// single packet is in flight, the longest time for which the peer may hold back an acknowledgement. Linux takes its
-    /// least variance term for that time, and where the timeout would come first the probe takes its place
-    /// (tcp_schedule_loss_probe); with the other rule there is no probe then.
+    /// single packet is in flight, the longest time for which the peer may hold back an acknowledgement. Linux uses its
+    /// minimum variance term for that time, and if the timeout would expire first the probe replaces it
+    /// (tcp_schedule_loss_probe); with the other rule no probe is sent then.
     #[inline]
     pub fn probe_timeout(&self, single: bool, max_ack_delay: Span, slack: Span) -> Option<Span> {
         let rto = self.rto();
@@ -262,7 +261,7 @@ mod tests {
             }
             let probe = |single| rtt.probe_timeout(single, hold, slack);
             assert_eq!(probe(false), Some(Span::from_ms(106)));
-            // In Linux that is when the timeout would be.
+            // In Linux the probe replaces the timeout then.
             assert_eq!(probe(true), Some(Span::from_ms(one)));
         }
     }

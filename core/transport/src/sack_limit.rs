@@ -1,21 +1,21 @@
 //! A limit on how far beyond the first gap of the stream a receiver reports.
 //!
-//! libutp's acknowledgement is a number up to which everything has arrived and a mask for the 30 packets behind the one
-//! that is missing (utp_internal.cpp, `send_ack`). What lies beyond it is told when the gap has moved.
+//! libutp's acknowledgement is a cumulative number and a mask for the 30 packets after the first missing one
+//! (utp_internal.cpp, `send_ack`). Arrivals beyond it are reported once the gap has moved.
 
 use crate::Arrival;
 
-/// Packets that have arrived too far beyond the first gap to be reported.
+/// Packets that arrived too far beyond the first gap to be reported.
 #[derive(Debug)]
 pub(crate) struct SackLimit {
     /// Data this far above the first gap and further are not reported; `u64::MAX` for no limit.
     max_distance_bytes: u64,
-    /// Packets that are not reported yet and the positions of their data, in the order of their arrival.
+    /// Packets not yet reported and the positions of their data, in the order of their arrival.
     held: Vec<(Arrival, u64)>,
 }
 
 impl SackLimit {
-    /// Reports `packets` full packets of `mss` bytes beyond the one that is missing; 0 for all.
+    /// Reports `packets` full packets of `mss` bytes beyond the first missing one; 0 means all.
     pub(crate) fn new(packets: u64, mss: u64) -> Self {
         SackLimit {
             max_distance_bytes: match packets {
@@ -26,19 +26,19 @@ impl SackLimit {
         }
     }
 
-    /// True if data at `offset` is out of reach while the first gap begins at `gap`.
+    /// True if data at `offset` is beyond the limit while the first gap begins at `gap`.
     #[inline]
     pub(crate) fn hides(&self, gap: u64, offset: u64) -> bool {
         offset.saturating_sub(gap) >= self.max_distance_bytes
     }
 
-    /// True if no packet is kept.
+    /// True if no packet is stored.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.held.is_empty()
     }
 
-    /// Keeps a packet for later; `false` if it is a copy of one that is kept already.
+    /// Stores a packet for later; `false` if it is a duplicate of a stored one.
     pub(crate) fn hold(&mut self, arrival: Arrival, offset: u64) -> bool {
         let copy = self
             .held
@@ -50,7 +50,7 @@ impl SackLimit {
         !copy
     }
 
-    /// Shows the packets that have come within reach of `gap` to `report` and forgets them.
+    /// Passes the packets now within the limit at `gap` to `report` and removes them.
     #[inline]
     pub(crate) fn release(&mut self, gap: u64, mut report: impl FnMut(Arrival)) {
         let bytes = self.max_distance_bytes;

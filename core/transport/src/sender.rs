@@ -30,34 +30,34 @@ use std::collections::BinaryHeap;
 /// State of congestion control (Linux: tcp_ca_state).
 #[derive(Clone, Debug)]
 enum CongestionState {
-    /// Nothing is wrong.
+    /// Normal operation.
     Open,
-    /// Losses or marks: until all data sent before is acknowledged. With a reduction in progress if
-    /// the scheme leaves that to the transport.
+    /// Losses or marks: until all data sent before is acknowledged, with a reduction in progress if the scheme leaves
+    /// that to the transport.
     Recovery(Option<Prr>),
-    /// After a timeout: the scheme grows its window again while lost data is repeated.
+    /// After a timeout: the scheme grows its window again while lost data is retransmitted.
     Loss,
 }
 
-/// Forward RTO-Recovery (RFC 5682, section 2.1): new data tells if a timeout was spurious.
+/// Forward RTO-Recovery (RFC 5682, section 2.1): new data reveals whether a timeout was spurious.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FrtoState {
     /// No timeout, or F-RTO has ended.
     Inactive,
-    /// Step 1: the next acknowledgement that advances SND.UNA lets new data go.
+    /// Step 1: the next acknowledgement that advances SND.UNA allows new data.
     AwaitsFirstAck,
-    /// Step 2: new data goes out before retransmissions, until the next acknowledgement.
+    /// Step 2: new data is sent before retransmissions, until the next acknowledgement.
     SendsNewData,
 }
 
-/// Data that must be sent again, the oldest first.
+/// Data to retransmit, the oldest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Retransmission {
-    /// Stream byte that it begins with.
+    /// Its first stream byte.
     offset: u64,
     /// Payload bytes.
     length: u16,
-    /// Number of the lost packet: if it arrives after all, nothing needs to be sent again.
+    /// Number of the lost packet: if it arrives after all, the retransmission is cancelled.
     number: u64,
 }
 
@@ -102,40 +102,40 @@ pub struct Sender {
     rack: Rack,
 
     state: CongestionState,
-    /// The state ends when `snd_una` reaches this: `snd_nxt` when it began (Linux: high_seq).
+    /// The state ends when `snd_una` reaches this: the value of `snd_nxt` when it began (Linux: high_seq).
     high_seq: u64,
-    /// Number of the current recovery epoch, packets lost in it that are still believed lost, and its cause.
+    /// Number of the current recovery epoch, packets lost in it that still count as lost, and its cause.
     epoch: u32,
     epoch_losses: u64,
     epoch_cause: LossCause,
     /// The epoch was opened by marks.
     epoch_by_mark: bool,
-    /// A timeout has come into an epoch that losses or marks had opened, or into one of its own that nothing has
-    /// moved on from: the scheme has reduced its window for it already.
+    /// A timeout expired in an epoch opened by losses or marks, or again without progress since the last timeout: the
+    /// scheme has already reduced its window for it.
     timeout_in_epoch: bool,
     /// Stream byte of `snd_una` at the last timeout.
     snd_una_at_timeout: u64,
-    /// The scheme has been told that the losses of the epoch were none.
+    /// The scheme has been notified that the losses of the epoch were spurious.
     epoch_undone: bool,
     /// Round trip in which a spurious loss last widened the reordering window.
     spurious_round: u64,
     /// Number of the first retransmission of the epoch.
     first_retransmission: Option<u64>,
 
-    /// Round trips so far, and the value of `delivered` (bytes) at which this one ends.
+    /// Round trips so far, and the value of `delivered` (bytes) at which the current one ends.
     round: u64,
     round_end: u64,
-    /// The window has kept a packet back in this round trip, and in the last one (Linux: is_cwnd_limited).
+    /// The window held a packet back in this round trip, and in the last one (Linux: is_cwnd_limited).
     cwnd_limited: bool,
     cwnd_limited_last_round: bool,
 
-    /// When the retransmission timer or the probe runs out, and the reordering timer.
+    /// Expiry of the retransmission or probe timer, and of the reordering timer.
     retransmit_timer: Time,
     timer_is_tlp: bool,
     reordering_timer: Time,
     /// Timeouts in a row without an acknowledgement; each doubles the next (Linux: icsk_backoff).
     rto_backoff: u32,
-    /// A probe was sent and no RTT sample has come since.
+    /// A probe was sent and no RTT sample was taken since.
     tlp_unanswered: bool,
     tlp_due: bool,
     last_activity: Time,
@@ -146,12 +146,12 @@ pub struct Sender {
     sacked_out: u64,
     frto: FrtoState,
 
-    /// Packets with CE marks that the receiver has counted.
+    /// Packets with CE marks counted by the receiver.
     ce_packets_seen: u64,
     /// Marked packets that no acknowledgement event has reported yet.
     ce_packets_unreported: u64,
     last_delivery_rate: Option<Rate>,
-    /// The packets of the acknowledgement at hand; kept for its capacity.
+    /// The packets of the current acknowledgement; kept for its capacity.
     newly_acked: Vec<AckedPacket>,
     /// The packets just declared lost; kept for its capacity.
     newly_lost: Vec<LostPacket>,
@@ -162,7 +162,7 @@ impl Sender {
     /// A sender with unlimited data.
     ///
     /// # Errors
-    /// Scheme parameters that contradict each other.
+    /// Contradictory scheme parameters.
     pub fn new(
         config: Config,
         scheme: &Scheme,
@@ -249,12 +249,12 @@ impl Sender {
         })
     }
 
-    /// Sets the bytes that the application has written in all; unlimited unless called.
+    /// Sets the total bytes written by the application; unlimited unless called.
     pub fn set_write_seq(&mut self, bytes: u64) {
         self.write_seq = bytes;
     }
 
-    /// Bytes that the application has written in all.
+    /// Total bytes written by the application.
     pub fn write_seq(&self) -> u64 {
         self.write_seq
     }
@@ -264,7 +264,7 @@ impl Sender {
         self.snd_nxt
     }
 
-    /// The flow is stopped: nothing is sent any more, not even retransmissions.
+    /// Stops the flow: nothing more is sent, not even retransmissions.
     pub fn stop(&mut self) {
         self.stopped = true;
     }
@@ -274,8 +274,8 @@ impl Sender {
         self.snd_una >= self.write_seq
     }
 
-    /// True if the next packet waits for the pacer and for nothing else: window and application would let it go, and
-    /// acknowledgements can put it off, but not make it earlier.
+    /// True if the next packet waits only for the pacer: window and application allow it, and acknowledgements can
+    /// delay it, but not advance it.
     pub fn is_pacing_limited(&self) -> bool {
         self.pacer.is_pacing_limited()
     }
@@ -290,8 +290,8 @@ impl Sender {
         Bytes::new(self.in_flight)
     }
 
-    /// The window in force in bytes: at least one packet, or a flow with nothing in flight and
-    /// hence no timer would stand still for ever.
+    /// The window in force in bytes: at least one packet, or a flow with nothing in flight and hence no timer would
+    /// stall for ever.
     #[inline]
     fn cwnd(&self) -> u64 {
         let window = match &self.state {
@@ -307,8 +307,7 @@ impl Sender {
         self.snd_una.saturating_add(self.config.window)
     }
 
-    /// Asks the scheme what it allows, after each event that may have changed its mind, and works
-    /// out the pacing rate from it.
+    /// Reads the scheme's limits after each event that may have changed them, and computes the pacing rate.
     #[inline]
     fn read_allowance(&mut self) {
         self.allowance = self.scheme.allowance();
@@ -330,7 +329,7 @@ impl Sender {
         self.scheme_timer = self.scheme.next_timer().unwrap_or(Time::FAR);
     }
 
-    /// Further losses or marks within an epoch have made the scheme reduce its window again.
+    /// Further losses or marks within an epoch made the scheme reduce its window again.
     pub(super) fn lower_reduction(&mut self) {
         if let (CongestionState::Recovery(Some(reduction)), Some(cwnd)) =
             (&mut self.state, self.allowance.cwnd)
@@ -339,7 +338,7 @@ impl Sender {
         }
     }
 
-    /// A rate from window and RTT: 200 % in slow start, 120 % otherwise, as in Linux.
+    /// The rate derived from window and RTT: 200 % in slow start, 120 % otherwise, as in Linux.
     fn pacing_rate_from_cwnd(&mut self) -> Option<Rate> {
         let window = self.allowance.cwnd?.get();
         self.fields.ssthresh = None;
@@ -352,7 +351,7 @@ impl Sender {
         (!srtt.is_zero()).then(|| Rate::of(Bytes::new(window * percent / 100), srtt))
     }
 
-    /// True if events of the scheme count as within a recovery.
+    /// True if events are reported to the scheme as part of a recovery.
     #[inline]
     fn in_recovery(&self) -> bool {
         matches!(self.state, CongestionState::Recovery(_))
@@ -388,7 +387,7 @@ impl Endpoint for Sender {
             .retransmit_timer
             .min(self.reordering_timer)
             .min(self.scheme_timer);
-        // Waiting for the pacer only if the window would let a packet go.
+        // Waits for the pacer only if the window allows a packet.
         if self.pacing_rate.is_some() {
             let retransmission = self
                 .retransmit_queue

@@ -10,12 +10,12 @@ pub(crate) enum PacketState {
     Outstanding,
     /// Acknowledged.
     Acked,
-    /// Taken to be lost; kept for a while in case it was only late.
+    /// Declared lost; kept for a while in case it was only late.
     Lost,
 }
 
-/// One packet sent, with the delivery-rate snapshot of its transmission
-/// (draft-cheng-iccrg-delivery-rate-estimation, section 3.2).
+/// A sent packet, with the delivery-rate snapshot of its transmission (draft-cheng-iccrg-delivery-rate-estimation,
+/// section 3.2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentPacket {
     /// First payload byte in the stream.
@@ -25,14 +25,14 @@ pub(crate) struct SentPacket {
     /// Bytes delivered before it was sent, and when the last of them was.
     pub(crate) delivered: u64,
     pub(crate) delivered_at: Time,
-    /// When the flight began in which it was sent.
+    /// Start of the flight in which it was sent.
     pub(crate) first_sent_at: Time,
     /// Payload bytes.
     pub(crate) length_bytes: u16,
     pub(crate) state: PacketState,
-    /// True if its data had been sent before.
+    /// True if it is a retransmission.
     pub(crate) retransmission: bool,
-    /// True if the application limited the sender then.
+    /// True if the sender was application-limited then.
     pub(crate) app_limited: bool,
     /// Number of the recovery epoch in which it was declared lost.
     pub(crate) lost_in_epoch: u32,
@@ -52,7 +52,7 @@ pub(crate) struct SentPackets {
 }
 
 impl SentPackets {
-    /// Number that the next packet will get.
+    /// Number of the next packet.
     #[inline]
     pub(crate) fn next_number(&self) -> u64 {
         self.base + self.packets.len() as u64
@@ -96,7 +96,7 @@ impl SentPackets {
         self.lowest
     }
 
-    /// Declares a packet outstanding again, so that searches find it.
+    /// Marks a packet as outstanding again, so that searches find it.
     pub(crate) fn revive(&mut self, number: u64) {
         if let Some(packet) = self.get_mut(number) {
             packet.state = PacketState::Outstanding;
@@ -122,7 +122,7 @@ impl SentPackets {
         self.lowest = self.lowest.max(self.base);
     }
 
-    /// Packets and bytes in flight, counted anew.
+    /// Packets and bytes in flight, recounted.
     #[cfg(test)]
     pub(crate) fn outstanding(&self) -> (u64, u64) {
         let flying = self

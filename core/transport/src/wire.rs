@@ -1,4 +1,4 @@
-//! Messages as bytes: the payload of our UDP datagrams, in network byte order.
+//! Wire format of messages: the payload of UDP datagrams, in network byte order.
 //!
 //! ```text
 //! data  kind=1:8 flags:8 flow:16 floor_distance:32 number:64 offset:64 [ack_interval_us:32 if bit 1 of flags] payload...
@@ -7,25 +7,26 @@
 //! media kind=3:8 flags:8 flow:16 content:16 zero:16 number:64 content... padding...
 //! ```
 //!
-//! Bit 0 of the flags of data says that it repeats data. Bit 0 of the flags of a media message says that it is feedback; the content's meaning is the scheme's.
+//! Bit 0 of the flags of data marks a retransmission. Bit 0 of the flags of a media message marks feedback; the scheme
+//! defines the content.
 //!
-//! A range is given by its distance from the end of the range above it (the first one from
-//! `largest`) and its length; an arrival by how far its number lies below `largest` and how long
-//! before `largest` it arrived (negative when later, two's complement).
+//! A range is encoded as its distance from the end of the range above it (the first one from `largest`) and its length;
+//! an arrival as the distance of its number below `largest` and the time by which it arrived before `largest` (negative
+//! if later, two's complement).
 
 use crate::{Ack, Arrival, Body, Data, Header, Media, Range};
 use narrows_units::{Span, Time};
 
 /// IPv4 and UDP headers.
 pub const IP_UDP: u32 = 28;
-/// Our header of a data packet, without the interval of acknowledgements.
+/// Header of a data packet, without the interval of acknowledgements.
 pub const DATA_HEADER: u32 = 24;
-/// The interval of acknowledgements in a data packet that has one.
+/// Size of the interval of acknowledgements in a data packet that has one.
 pub const ACK_INTERVAL: u32 = 4;
-/// Our header of a message of a real-time scheme.
+/// Header of a message of a real-time scheme.
 pub const MEDIA_HEADER: u32 = 16;
-/// Largest packet number and stream position, as in QUIC (RFC 9000, section 16): arithmetic on
-/// what a peer says cannot overflow.
+/// Largest packet number and stream position, as in QUIC (RFC 9000, section 16): arithmetic on values from a peer
+/// cannot overflow.
 pub const MAX_NUMBER: u64 = (1 << 62) - 1;
 const ACK_HEADER: u32 = 40;
 const REPEATED: u8 = 1;
@@ -34,21 +35,21 @@ const KIND_DATA: u8 = 1;
 const KIND_ACK: u8 = 2;
 const KIND_MEDIA: u8 = 3;
 
-/// Why bytes are not a message.
+/// Reason why bytes are not a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WireError {
-    /// The datagram ends too early.
+    /// The datagram is truncated.
     #[error("the datagram is too short")]
     Short,
-    /// The first byte names no kind of message.
+    /// The first byte is not a known kind of message.
     #[error("the datagram has the unknown kind {0}")]
     Kind(u8),
-    /// Ranges, arrivals or lengths contradict the header.
+    /// Ranges, arrivals or lengths are inconsistent with the header.
     #[error("the message contradicts itself")]
     Inconsistent,
 }
 
-/// Bytes of our header of a data packet: where its payload begins.
+/// Bytes of the header of a data packet: the offset of its payload.
 #[inline]
 pub fn data_header(data: &Data) -> u32 {
     DATA_HEADER
@@ -155,7 +156,7 @@ pub fn encode(flow: u16, header: &Header, body: &Body, out: &mut Vec<u8>) {
     }
 }
 
-/// A message that is being read: what is left of it.
+/// Reader of a message: the bytes still to be read.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a>(pub &'a [u8]);
 
@@ -206,7 +207,7 @@ impl Reader<'_> {
 /// Reads a message; its variable parts go to `body` (cleared first).
 ///
 /// # Errors
-/// When the bytes are not a message. Any bytes may be given.
+/// If the bytes are not a message. Arbitrary bytes are safe.
 pub fn decode(bytes: &[u8], body: &mut Body) -> Result<Header, WireError> {
     body.clear();
     let mut reader = Reader(bytes);

@@ -73,7 +73,7 @@ fn gaps_are_reported_at_once_until_the_data_is_there() {
     rig.receiver.config.quick_acks = 16;
     rig.data(0, 0, Ecn::NotEct);
     rig.data(1, 1, Ecn::NotEct);
-    // Number 2 (chunk 2) is lost; its data comes again as number 5.
+    // Number 2 (chunk 2) is lost; its data is resent as number 5.
     assert!(rig.data(3, 3, Ecn::NotEct).is_some());
     assert_eq!(
         rig.body.ranges,
@@ -104,13 +104,13 @@ fn repeated_data_is_not_goodput() {
 fn repeated_data_beyond_a_gap_counts_once() {
     let mut rig = Rig::new();
     rig.data(0, 0, Ecn::NotEct);
-    // Chunk 1 is lost. Chunks 2 and 3 come twice, the second time as new packets.
+    // Chunk 1 is lost. Chunks 2 and 3 arrive twice, the second time as new packets.
     for (number, chunk) in [(2, 2), (3, 3), (4, 2), (5, 3)] {
         rig.data(number, chunk, Ecn::NotEct);
     }
     assert_eq!(rig.receiver.counters().goodput_bytes, 300);
     assert_eq!(rig.receiver.rcv_nxt(), 100);
-    // A packet of which the first half is there.
+    // A packet whose first half has already arrived.
     let data = Data {
         number: 6,
         offset: 350,
@@ -135,7 +135,7 @@ fn what_had_arrived_before_is_acknowledged_at_once_and_so_are_the_next() {
         (rig.receiver.config.sack, rig.receiver.config.quick_acks) = (sack, 3);
         rig.data(0, 0, Ecn::NotEct);
         assert!(rig.data(1, 1, Ecn::NotEct).is_some());
-        // Number 2 repeats chunk 1; from then on three acknowledgements wait for nothing.
+        // Number 2 repeats chunk 1; from then on three acknowledgements are sent without delay.
         for (number, acknowledged) in [(2, true), (3, true), (4, true), (5, false), (6, true)] {
             let ack = rig.data(number, number - 1, Ecn::NotEct);
             assert_eq!(ack.is_some(), acknowledged, "{number}");
@@ -157,7 +157,7 @@ fn a_change_of_marking_is_reported_at_once() {
 fn the_floor_lets_the_receiver_forget() {
     let mut rig = Rig::new();
     for number in 0..1000 {
-        // Every second number is lost for good; the sender has settled all but the last ten.
+        // Every second number is lost for good; the sender still tracks only the last ten.
         let number = number * 2;
         let data = Data {
             number,

@@ -7,7 +7,7 @@ use narrows_cc::{AckEvent, AckedPacket, LossCause, LostPacket};
 use narrows_units::{Bytes, Span, Time};
 use std::cmp::Reverse;
 
-/// A lost packet is remembered for two round trips and this, in case it was only late.
+/// A lost packet is remembered for two round trips plus this, in case it was only late.
 const SPURIOUS_LOSS_GRACE: Span = Span::from_ms(50);
 
 /// The packets that one acknowledgement newly acknowledges.
@@ -17,22 +17,22 @@ pub(super) struct AckSummary {
     pub(super) bytes: u64,
     /// Newest packet delivered: its number.
     pub(super) newest: Option<u64>,
-    /// It had not been declared lost, so that its data has been sent once.
+    /// It had not been declared lost, so its data was sent only once.
     is_sample: bool,
-    /// A packet arrived after one that had been sent later.
+    /// A packet arrived after one sent later.
     reordered: bool,
-    /// Packets that arrived although they had been declared lost, in any epoch and in the current one.
+    /// Packets that arrived although declared lost, in any epoch and in the current one.
     spurious: u64,
     spurious_in_epoch: u64,
     /// One of them begins the first gap in the stream.
     spurious_at_snd_una: bool,
-    /// Stream byte of the oldest data that arrived after later data although it was sent once only.
+    /// Stream byte of the oldest data that arrived after later data although it was sent only once.
     lowest_reordered: Option<u64>,
 }
 
 impl Sender {
     pub(super) fn on_ack(&mut self, now: Time, ack: &Ack, body: &Body) {
-        // A peer cannot acknowledge what was never sent.
+        // A peer cannot acknowledge data that was never sent.
         if ack.largest >= self.sent.next_number() {
             return;
         }
@@ -55,7 +55,7 @@ impl Sender {
         };
         self.last_activity = now;
 
-        // Samples come from the packet sent last among those delivered now.
+        // Samples are taken from the most recently sent of the packets delivered now.
         let mut round_start = false;
         let mut latest_rtt = None;
         let mut rate_sample = None;
@@ -67,8 +67,8 @@ impl Sender {
                 self.cwnd_limited_last_round = self.cwnd_limited;
                 self.cwnd_limited = false;
             }
-            // A packet that comes late is a sample like any other, since those that overtake have met less delay,
-            // unless its data has been sent again (RFC 6298, section 3; Linux, tcp_ack_update_rtt).
+            // A late packet is a valid sample, since those that overtook it met less delay, unless its data has been
+            // retransmitted (RFC 6298, section 3; Linux, tcp_ack_update_rtt).
             let overtakes = known_newest.is_none_or(|known| newest_number > known);
             if overtakes || news.is_sample {
                 let rtt = now.since(newest.sent_at);
@@ -118,7 +118,7 @@ impl Sender {
         event.rate = rate_sample;
         event.lost = Bytes::new(lost);
         event.round_start = round_start;
-        // What arrives beyond a gap is no sign that the path can take more (RFC 5681, section 3.1; Linux,
+        // Arrivals beyond a gap do not show that the path has spare capacity (RFC 5681, section 3.1; Linux,
         // tcp_may_raise_cwnd), unless the path reorders anyway.
         event.may_grow = progress || self.rack.reorders();
         event.packets = &packets;
@@ -130,7 +130,7 @@ impl Sender {
         self.newly_acked = packets;
 
         let horizon = now - (self.rtt.smoothed() * 2 + SPURIOUS_LOSS_GRACE);
-        // Beyond the reach of acknowledgements a packet may have arrived long before that is told.
+        // A packet beyond the limit of acknowledgements may have arrived long before it is reported.
         let settled = match self.config.sack_reach {
             0 => u64::MAX,
             _ => self.snd_una,
@@ -142,7 +142,7 @@ impl Sender {
         }
     }
 
-    /// The part of an acknowledgement's event that does not depend on what it acknowledges.
+    /// The part of an acknowledgement's event that is independent of the packets acknowledged.
     #[inline]
     pub(super) fn ack_event(&self, now: Time, in_flight_before: u64) -> AckEvent<'static> {
         let mut event = AckEvent::new(now);
@@ -166,7 +166,7 @@ impl Sender {
         event
     }
 
-    /// Takes in the packets that the ranges newly acknowledge.
+    /// Processes the packets newly acknowledged by the ranges.
     fn on_sack_ranges(
         &mut self,
         now: Time,
@@ -190,7 +190,7 @@ impl Sender {
             });
         }
         self.acked_numbers = acked;
-        // Arrival times: few, and mostly for the packets at hand.
+        // Arrival times: few, and mostly for the current packets.
         for packet in packets.iter_mut() {
             packet.arrived = if packet.number == ack.largest {
                 Some(ack.largest_arrived)
@@ -205,7 +205,7 @@ impl Sender {
         news
     }
 
-    /// Packet `number` has arrived.
+    /// Handles the arrival of packet `number`.
     #[inline]
     fn on_delivered(
         &mut self,
@@ -258,7 +258,7 @@ impl Sender {
         self.advance_snd_una(offset, bytes);
     }
 
-    /// Declares packets lost that were overtaken for too long; returns their bytes.
+    /// Declares packets lost by packet or time threshold; returns their bytes.
     pub(super) fn detect_losses(&mut self, now: Time, in_flight_before: u64) -> u64 {
         self.reordering_timer = Time::FAR;
         if !self.config.sack {
@@ -271,7 +271,7 @@ impl Sender {
         if lowest > newest {
             return 0;
         }
-        // What counting has judged stays judged: a retransmission that was lost keeps the lowest number where it is until
+        // Packets judged by count are not examined again: a lost retransmission keeps the lowest number in place until
         // the timeout, however much is sent meanwhile.
         let lowest = if self.config.rack {
             lowest
@@ -300,8 +300,8 @@ impl Sender {
             match self.rack.deadline(number, packet.sent_at, window) {
                 Some(deadline) if deadline <= now => self.declare_lost(number, &mut lost),
                 Some(deadline) => {
-                    // Later packets have later deadlines. An acknowledgement may find the packet lost sooner than
-                    // the timer (Linux, tcp_rack_mark_lost).
+                    // Later packets have later deadlines. An acknowledgement may reveal the loss before the timer does
+                    // (Linux, tcp_rack_mark_lost).
                     self.reordering_timer = deadline + self.config.timer_slack();
                     break;
                 }
@@ -314,7 +314,7 @@ impl Sender {
 
     /// Takes a packet out of flight and queues its data for retransmission.
     pub(super) fn declare_lost(&mut self, number: u64, lost: &mut NewlyLost) {
-        // The epoch that the loss will belong to, if it opens one.
+        // The epoch to which the loss will belong, if it opens one.
         let epoch = self.epoch + u32::from(matches!(self.state, CongestionState::Open));
         let Some(packet) = self.sent.get_mut(number) else {
             return;
@@ -341,23 +341,23 @@ impl Sender {
         self.sacked_out -= (u64::from(length) - taken).min(self.sacked_out);
         self.counters.lost_packets += 1;
         if self.config.reliable {
-            // The oldest data first (RFC 6675, NextSeg): a retransmission that is lost itself must not wait behind all losses
-            // since, or an epoch that ends with it never does.
+            // The oldest data first (RFC 6675, NextSeg): a lost retransmission must not wait behind all later losses,
+            // or an epoch that ends with it never ends.
             self.retransmit_queue.push(Reverse(Retransmission {
                 offset,
                 length,
                 number,
             }));
         } else {
-            // Given up: for the stream that is as good as delivered.
+            // Not retransmitted: the stream treats it as delivered.
             self.advance_snd_una(offset, u64::from(length));
         }
     }
 
-    /// A part of the stream is acknowledged, or given up where lost data is not sent again.
+    /// A part of the stream is acknowledged, or abandoned if lost data is not retransmitted.
     #[inline]
     fn advance_snd_una(&mut self, offset: u64, bytes: u64) {
-        // Mostly in order.
+        // Usually in order.
         if offset == self.snd_una && self.sacked_data.is_empty() {
             self.snd_una += bytes;
         } else if offset + bytes > self.snd_una && bytes > 0 {
@@ -369,8 +369,8 @@ impl Sender {
     }
 }
 
-/// By bit, the ranges of an acknowledgement, highest first, that tell of a number from `base` on that is not in
-/// `acked`. In a recovery each acknowledgement repeats dozens of them, and one or two are new.
+/// A bit mask of the ranges of an acknowledgement, highest first, that contain a number from `base` on that is not in
+/// `acked`. In a recovery each acknowledgement repeats dozens of ranges, and one or two are new.
 #[inline]
 fn new_ranges(acked: &RangeSet, told: &[Range], base: u64) -> u32 {
     const _: () = assert!(Body::MAX_RANGES <= u32::BITS as usize);
@@ -395,6 +395,6 @@ pub(super) struct NewlyLost {
     pub(super) packets: u64,
     pub(super) bytes: u64,
     pub(super) newest_sent: Time,
-    /// One of them had repeated data.
+    /// One of them was a retransmission.
     pub(super) retransmissions: bool,
 }

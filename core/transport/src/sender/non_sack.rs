@@ -1,15 +1,14 @@
 //! Loss detection without SACK (cumulative acknowledgements alone), and without RACK (by count alone).
 //!
-//! Without selective acknowledgements: NewReno, RFC 6582. Three duplicates open a recovery and repair
-//! the first hole; each partial acknowledgement repairs the next one, so one loss is repaired per
-//! round trip; the timer restarts with each of them (the "slow-but-steady" variant). Each duplicate
-//! lets one packet out of flight (limited transmit, RFC 3042), except after a timeout. Deviations: the window is
-//! reduced by Proportional Rate Reduction in place of inflation and deflation, as in Linux; after a
-//! timeout everything counts as lost.
+//! Without selective acknowledgements: NewReno, RFC 6582. Three duplicates open a recovery and repair the first hole;
+//! each partial acknowledgement repairs the next one, so one loss is repaired per round trip; the timer restarts with
+//! each of them (the "slow-but-steady" variant). Each duplicate lets one packet out of flight (limited transmit, RFC
+//! 3042), except after a timeout. Deviations: the window is reduced by Proportional Rate Reduction in place of
+//! inflation and deflation, as in Linux; after a timeout all packets count as lost.
 //!
-//! With them but without the time threshold: a packet is lost when as many as the threshold that were
-//! sent later have arrived (RFC 6675). A retransmission that is lost itself is noticed by the timeout only, and after a
-//! timeout nothing else is until all that had been sent before it is acknowledged (section 5.1).
+//! With them but without the time threshold: a packet is lost when a threshold number of later packets have arrived
+//! (RFC 6675). A lost retransmission is detected only by the timeout, and after a timeout no other loss is detected
+//! until all data sent before it is acknowledged (section 5.1).
 
 use super::ack::{AckSummary, NewlyLost};
 use super::{CongestionState, FrtoState, Sender};
@@ -39,7 +38,7 @@ impl Sender {
             };
             let (offset, bytes) = (packet.offset, u64::from(packet.length_bytes));
             if offset + bytes > edge {
-                // Later packets have later data, unless data is being repeated.
+                // Later packets have later data, except for retransmissions.
                 if whole {
                     break;
                 }
@@ -53,7 +52,7 @@ impl Sender {
                     out += bytes;
                     true
                 }
-                // It had only been late, unless it has been repeated, and then the repetition counts.
+                // It was only late, unless it has been retransmitted, and then the retransmission counts.
                 PacketState::Lost => self
                     .retransmit_queue
                     .iter()
@@ -74,7 +73,7 @@ impl Sender {
             news.newest = Some(ack.largest);
         }
         self.counters.acked_packets += packets.len() as u64;
-        // One of them was missing; the others have been told of by duplicates, as far as there were any.
+        // One of them was missing; the others were reported by duplicates, if any arrived.
         let mss = self.mss;
         let acked = edge - self.snd_una;
         let credit = acked
@@ -93,25 +92,25 @@ impl Sender {
         self.in_flight = flying;
         let assumed = std::mem::take(&mut self.sacked_out);
         self.set_sacked_out(assumed.saturating_sub(acked.saturating_sub(mss)), acked);
-        // Only within a recovery is it remembered what lies beyond the next gap.
+        // Data beyond the next gap is remembered only within a recovery.
         if !self.repairs_holes() || edge >= self.high_seq {
             self.reset_sacked_out();
         }
         self.advance_frto();
-        // Everything may be settled by packets that had been taken to be lost.
+        // Packets that had been declared lost may account for everything.
         news.newest = news.newest.or(Some(ack.largest));
         news
     }
 
-    /// True if losses are being repaired one after the other.
+    /// True if losses are being repaired one by one.
     fn repairs_holes(&self) -> bool {
         matches!(self.state, CongestionState::Recovery(_)) && self.epoch_losses > 0
     }
 
-    /// Takes `bytes` beyond the gap to have arrived (Linux: tcp_limit_reno_sacked), but no more than can have: one packet is missing, after a timeout
-    /// all that had been sent before it. More duplicates than that mean that packets overtake each other, or that they
-    /// were sent twice, which nobody can tell: Linux then takes all that was in flight, with the `acked` bytes of this
-    /// acknowledgement, for the number by which they do (tcp_check_reno_reordering).
+    /// Assumes that `bytes` beyond the gap have arrived (Linux: tcp_limit_reno_sacked), but no more than is possible:
+    /// one packet is missing, after a timeout all data sent before it. More duplicates than that mean that packets were
+    /// reordered or sent twice, which cannot be distinguished: Linux then takes all data in flight, plus the `acked`
+    /// bytes of this acknowledgement, as the reordering distance (tcp_check_reno_reordering).
     fn set_sacked_out(&mut self, bytes: u64, acked: u64) {
         let mss = self.mss;
         let unsettled = self.snd_nxt - self.snd_una;
@@ -126,8 +125,8 @@ impl Sender {
         self.in_flight -= self.sacked_out;
     }
 
-    /// The first gap after a timeout is closed and there is another one: new data, before anything else is repeated,
-    /// tells whether what lies beyond it is really lost (F-RTO, RFC 5682, section 2.1, step 2).
+    /// The first gap after a timeout is closed and there is another one: new data, before any further retransmission,
+    /// reveals whether the data beyond it is really lost (F-RTO, RFC 5682, section 2.1, step 2).
     fn advance_frto(&mut self) {
         self.frto = match (self.frto, &self.state) {
             (FrtoState::AwaitsFirstAck, CongestionState::Loss) if self.snd_una < self.high_seq => {
@@ -140,14 +139,13 @@ impl Sender {
 
     /// A duplicate acknowledgement: something arrived beyond the gap.
     pub(super) fn on_duplicate_ack(&mut self, now: Time, edge: u64, in_flight_before: u64) {
-        // What was sent before a recovery or a timeout is settled and no more: duplicates may be of data that was sent
-        // twice, and mean nothing until more is acknowledged (RFC 6582, section 3.2, step 1; Linux,
+        // Exactly the data sent before a recovery or a timeout is acknowledged: duplicates may be due to data sent
+        // twice, and are ignored until more is acknowledged (RFC 6582, section 3.2, step 1; Linux,
         // tcp_is_non_sack_preventing_reopen).
         if edge != self.snd_una || self.snd_una == self.snd_nxt || self.is_reopen_prevented() {
             return;
         }
-        // After a timeout all that had been sent before it is taken to be lost, and duplicates tell of what was sent
-        // after it alone.
+        // After a timeout all data sent before it counts as lost, and duplicates report only data sent after it.
         if matches!(self.state, CongestionState::Loss) && self.snd_nxt <= self.high_seq {
             return;
         }
@@ -193,7 +191,7 @@ impl Sender {
         0
     }
 
-    /// Declares the packet at the gap lost, unless it has been sent again (Linux: tcp_mark_head_lost).
+    /// Declares the packet at the gap lost, unless it has been retransmitted (Linux: tcp_mark_head_lost).
     fn mark_head_lost(&mut self, now: Time, in_flight_before: u64) -> u64 {
         let mut lost = NewlyLost::default();
         let head = self.sent.lowest_outstanding();
@@ -213,20 +211,21 @@ impl Sender {
         self.in_flight += std::mem::take(&mut self.sacked_out);
     }
 
-    /// FlightSize (RFC 5681) in bytes, for schemes that reduce their window to a share of it. What arrived beyond
-    /// a gap is in flight again when a recovery ends, so that without selective acknowledgements no more than the
-    /// window counts: from more than that, windows would grow with losses.
+    /// FlightSize (RFC 5681) in bytes, for schemes that reduce their window to a share of it. Data that arrived beyond
+    /// a gap counts as in flight again when a recovery ends, so without selective acknowledgements it is capped at the
+    /// window: otherwise windows would grow with losses.
     pub(super) fn flight_size(&self, in_flight: u64) -> u64 {
         match (self.config.sack, self.recovery_rule) {
             (true, _) => in_flight,
             (false, Recovery::Direct) => in_flight.min(self.cwnd()),
-            // What is not acknowledged yet (RFC 5681, section 2).
+            // Data not yet acknowledged (RFC 5681, section 2).
             (false, _) => (self.snd_nxt - self.snd_una).min(self.cwnd()),
         }
     }
 
-    /// Packets from `lowest` to `newest` that have arrived and count as sent later than what is missing. Where not all
-    /// that arrives is told, retransmissions do not: they would overtake what lies behind their gap and only is not told yet.
+    /// Packets from `lowest` to `newest` that have arrived and count as sent later than the missing ones. If not all
+    /// arrivals are reported, retransmissions do not count: they would seem to overtake data beyond their gap that is
+    /// merely not reported yet.
     pub(super) fn count_overtaking(&self, lowest: u64, newest: u64) -> u64 {
         if self.config.sack_reach > 0 {
             let told = (lowest..=newest).filter(|&number| self.overtakes(number));
@@ -246,15 +245,14 @@ impl Sender {
         })
     }
 
-    /// True if nothing is to be taken as lost, for a timeout is being repaired without RACK. libutp
-    /// goes on.
+    /// True if no further loss is detected because a timeout is being repaired without RACK. libutp continues.
     #[inline]
     pub(super) fn is_repairing_timeout(&self) -> bool {
         let repairing = matches!(self.state, CongestionState::Loss) && self.config.reliable;
         repairing && !self.config.rack && !self.config.repair_at_once
     }
 
-    /// Loss detection by count: `above` packets from `lowest` to `newest` have arrived.
+    /// Loss detection by packet threshold: `above` packets from `lowest` to `newest` have arrived.
     pub(super) fn detect_by_count(
         &mut self,
         now: Time,

@@ -10,7 +10,7 @@ use narrows_units::{Bytes, Time};
 use std::cmp::Reverse;
 
 impl Sender {
-    /// Tells the scheme of losses and opens an epoch if none is running.
+    /// Notifies the scheme of losses and opens an epoch unless one is in progress.
     pub(super) fn notify_losses(
         &mut self,
         now: Time,
@@ -30,14 +30,13 @@ impl Sender {
         }
         let new_epoch = match (cause, &self.state) {
             (_, CongestionState::Open) => true,
-            // What repairs a timeout is lost itself (Linux: FLAG_LOST_RETRANS).
+            // A retransmission after a timeout was lost (Linux: FLAG_LOST_RETRANS).
             (LossCause::Reordering, CongestionState::Loss) => {
                 lost.retransmissions && self.epoch_cause != cause
             }
-            // The window was reduced when the epoch began, and what it began for is not repaired (Linux,
-            // tcp_enter_loss).
+            // The window was reduced when the epoch began, and its cause is not repaired yet (Linux, tcp_enter_loss).
             (_, CongestionState::Recovery(_)) => self.is_reopen_prevented(),
-            // A timeout that has moved nothing repeats the last one.
+            // A timeout without progress repeats the last one.
             (_, CongestionState::Loss) => {
                 self.snd_una > self.snd_una_at_timeout || self.is_reopen_prevented()
             }
@@ -57,7 +56,7 @@ impl Sender {
         self.read_allowance();
         self.newly_lost = losses;
         if new_epoch && !matches!(self.state, CongestionState::Open) {
-            // They were noted as losses of the epoch that ends here.
+            // They were recorded as losses of the epoch that ends here.
             self.epoch += 1;
             for lost in &self.newly_lost {
                 if let Some(packet) = self.sent.get_mut(lost.number) {
@@ -102,7 +101,7 @@ impl Sender {
         };
     }
 
-    /// Takes everything in flight to be lost, to be sent again in the order of the data.
+    /// Declares everything in flight lost, to be retransmitted in the order of the data.
     fn go_back_n(&mut self, lost: &mut NewlyLost) {
         self.reset_sacked_out();
         for number in self.sent.lowest_outstanding()..self.sent.next_number() {
@@ -120,8 +119,8 @@ impl Sender {
             .then(|| Prr::new(prior, target, in_flight, mss))
     }
 
-    /// Bytes of marked packets among `bytes` acknowledged ones. Marks that came with duplicates, which
-    /// acknowledge nothing, count with what is acknowledged next.
+    /// Bytes of marked packets among `bytes` acknowledged ones. Marks reported by duplicates, which acknowledge
+    /// nothing, count with the next acknowledged bytes.
     pub(super) fn take_ce_bytes(&mut self, bytes: u64) -> u64 {
         let mss = self.mss;
         let marked = self.ce_packets_unreported.saturating_mul(mss).min(bytes);
@@ -131,7 +130,7 @@ impl Sender {
         marked
     }
 
-    /// Tells the scheme of new marks.
+    /// Notifies the scheme of new marks.
     pub(super) fn on_ce_marks(&mut self, now: Time, ack: &Ack, in_flight_before: u64) {
         let marked = ack.marked.saturating_sub(self.ce_packets_seen);
         if marked == 0 {
@@ -148,7 +147,7 @@ impl Sender {
         self.read_allowance();
         if new_epoch {
             self.epoch_by_mark = true;
-            // Marks lose nothing, so there is nothing that could turn out spurious.
+            // Marks are not losses, so the epoch cannot be undone.
             self.epoch_losses = 0;
             self.enter_recovery(LossCause::Reordering, prior, in_flight_before);
         } else {
@@ -156,8 +155,8 @@ impl Sender {
         }
     }
 
-    /// Ends recovery when everything sent before it began is acknowledged; without selective acknowledgements only when more
-    /// is, or what duplicates tell of then might have been sent twice (RFC 6582, section 3.2, step 1; Linux,
+    /// Ends recovery when everything sent before it began is acknowledged; without selective acknowledgements only when
+    /// more is, because duplicates may then be due to data sent twice (RFC 6582, section 3.2, step 1; Linux,
     /// tcp_is_non_sack_preventing_reopen).
     pub(super) fn try_exit_recovery(&mut self, now: Time) {
         let open = matches!(self.state, CongestionState::Open);
@@ -170,15 +169,15 @@ impl Sender {
         self.read_allowance();
     }
 
-    /// Without SACK: `high_seq` is acknowledged, and no more (Linux: tcp_is_non_sack_preventing_reopen).
+    /// Without SACK: exactly `high_seq` is acknowledged (Linux: tcp_is_non_sack_preventing_reopen).
     pub(super) fn is_reopen_prevented(&self) -> bool {
         let repaired = !matches!(self.state, CongestionState::Open) && self.epoch_losses > 0;
         !self.config.sack && repaired && self.snd_una == self.high_seq
     }
 
-    /// Packets that had been declared lost have arrived, `in_epoch` of the current epoch, one of them `at_gap` if it
-    /// begins the first gap. If all losses of the epoch were such, or the first thing heard after a timeout is an old
-    /// packet, the epoch is undone.
+    /// Handles the arrival of packets declared lost, `in_epoch` of the current epoch; `at_gap` if one of them begins
+    /// the first gap. If all losses of the epoch were spurious, or the first acknowledgement after a timeout is for an
+    /// old packet, the epoch is undone.
     pub(super) fn on_spurious_losses(&mut self, now: Time, in_epoch: u64, at_gap: bool) {
         if self.spurious_round != self.round {
             self.spurious_round = self.round;
@@ -186,14 +185,14 @@ impl Sender {
         }
         let before = self.epoch_losses;
         self.epoch_losses = before.saturating_sub(in_epoch);
-        // Without a clock for each packet a timeout takes everything in flight to be lost. What was sent only just
-        // before still arrives, and says nothing about the gap that the timeout was for.
+        // Without per-packet times a timeout declares everything in flight lost. Packets sent just before it still
+        // arrive, and do not show that the timeout was spurious.
         let proof = at_gap || self.config.rack || !self.config.reliable;
         let undone = match self.state {
-            // Of what a timeout has taken to be lost, and has been repeated, every packet may turn up: once is enough.
+            // Every packet declared lost by a timeout and retransmitted may still arrive: once is enough.
             _ if in_epoch == 0 || self.epoch_undone => false,
-            // F-RTO's question (RFC 5682), which unique packet numbers answer at once. Where the scheme has
-            // started again after a loss, what arrives now was expected to.
+            // F-RTO's question (RFC 5682), which unique packet numbers answer at once. If the scheme has restarted
+            // after a loss, the arrivals were expected.
             CongestionState::Loss if !self.timeout_in_epoch => {
                 proof && self.epoch_cause != LossCause::Reordering
             }
@@ -204,9 +203,10 @@ impl Sender {
         }
     }
 
-    /// Without selective acknowledgements: the packet that has moved the first gap was sent before anything was repeated
-    /// in this epoch, so that it had only been late, or duplicates were of data that was sent twice (RFC 3522; Linux,
-    /// tcp_packet_delayed). After a timeout that says less: acknowledgements may have been lost together with data.
+    /// Without selective acknowledgements: the packet that moved the first gap was sent before any retransmission of
+    /// this epoch, so it was only late, or duplicates were due to data sent twice (RFC 3522; Linux,
+    /// tcp_packet_delayed). After a timeout that is weaker evidence: acknowledgements may have been lost together with
+    /// data.
     pub(super) fn check_packet_delayed(&mut self, now: Time, number: u64) {
         let doubted = self.in_recovery() && self.epoch_losses > 0;
         if doubted
@@ -220,11 +220,10 @@ impl Sender {
         }
     }
 
-    /// The losses of the epoch were none.
+    /// The losses of the epoch were spurious.
     fn undo_recovery(&mut self, now: Time) {
         if matches!(self.state, CongestionState::Loss) {
-            // What has not been repeated yet is in flight after all, unless it was sent so long ago
-            // that it is forgotten.
+            // Data not yet retransmitted is in flight after all, unless it was sent so long ago that it is forgotten.
             let (sent, in_flight) = (&mut self.sent, &mut self.in_flight);
             self.retransmit_queue.retain(|Reverse(retransmission)| {
                 match sent.get(retransmission.number) {

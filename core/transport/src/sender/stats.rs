@@ -11,13 +11,13 @@ pub struct SenderCounters {
     pub sent_packets: u64,
     /// See `sent_packets`.
     pub sent_bytes: u64,
-    /// Packets that repeated data, and their IP sizes.
+    /// Retransmitted packets, and their IP sizes.
     pub retransmitted_packets: u64,
     /// See `retransmitted_packets`.
     pub retransmitted_bytes: u64,
     /// Packets acknowledged.
     pub acked_packets: u64,
-    /// Packets declared lost (some of them wrongly, see below).
+    /// Packets declared lost, including spurious losses (see below).
     pub lost_packets: u64,
     /// Packets declared lost that arrived after all.
     pub spurious_losses: u64,
@@ -25,18 +25,18 @@ pub struct SenderCounters {
     pub timeouts: u64,
     /// Tail-loss probes sent.
     pub tail_probes: u64,
-    /// Recovery epochs begun (losses, marks and timeouts).
+    /// Recovery epochs opened (losses, marks and timeouts).
     pub recoveries: u64,
 }
 
 /// State of a sender for plots and audits.
 #[derive(Clone, Debug, Default)]
 pub struct SenderSnapshot {
-    /// Window in force (that of the reduction while one is running).
+    /// Current window (that of the reduction while one is in progress).
     pub cwnd: Option<Bytes>,
-    /// Pacing rate in force.
+    /// Current pacing rate.
     pub pacing: Option<Rate>,
-    /// Last RTT sample; `None` before any.
+    /// Last RTT sample; `None` before the first.
     pub latest_rtt: Option<Span>,
     /// Smoothed RTT.
     pub smoothed_rtt: Option<Span>,
@@ -48,7 +48,7 @@ pub struct SenderSnapshot {
     pub delivered: Bytes,
     /// Last valid delivery-rate sample.
     pub delivery_rate: Option<Rate>,
-    /// IP bytes of packets that repeated data.
+    /// IP bytes of retransmitted packets.
     pub retransmitted: Bytes,
     /// Packets declared lost.
     pub lost_packets: u64,
@@ -61,7 +61,7 @@ impl Sender {
     pub fn snapshot(&self) -> SenderSnapshot {
         let mut scheme = Fields::default();
         self.scheme.trace(&mut scheme);
-        // A scheme that is its own master during recoveries goes on doing what it says.
+        // A scheme that controls its recoveries itself keeps its window.
         match (&self.state, self.recovery_rule) {
             (CongestionState::Open, _) | (_, Recovery::Direct | Recovery::Restart) => {}
             (CongestionState::Recovery(_), Recovery::Proportional) => scheme.mode = "recovery",
@@ -75,7 +75,7 @@ impl Sender {
             smoothed_rtt: known.then(|| self.rtt.smoothed()),
             min_rtt: known.then(|| self.rtt.min()),
             in_flight: self.in_flight(),
-            // Without selective acknowledgements duplicates count for rates, and may do so twice.
+            // Without selective acknowledgements duplicates count towards rates, possibly twice.
             delivered: Bytes::new(if self.config.sack {
                 self.rate.delivered
             } else {

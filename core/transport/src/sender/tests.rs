@@ -1,7 +1,7 @@
 //! Conformance of the transport, independent of any scheme: a sender and a receiver over a small
 //! scripted network with one-way delays of 20 ms.
 
-// The scheme under test and the test share an ear.
+// The scheme under test shares its log with the test.
 #![allow(clippy::disallowed_types)]
 
 use super::*;
@@ -71,7 +71,7 @@ fn losses_in_different_windows_are_two_epochs() {
 
 #[test]
 fn a_lost_retransmission_is_repaired_without_a_timeout() {
-    // Packet 30 is lost, and so is its repair, which goes out within the same round trip.
+    // Packet 30 is lost, and so is its retransmission, which is sent within the same round trip.
     let mut probe = Rig::new(20).losing(&[30]);
     probe.run(1000);
     let repair = probe
@@ -124,7 +124,7 @@ fn a_loss_that_few_packets_tell_of_waits_for_the_reordering_timer() {
     rig.fault = Box::new(|index| (index != 1).then_some(Span::ZERO));
     rig.run(1000);
     assert!(rig.sender.is_complete());
-    // A round trip, a quarter of one that packets may overtake, and the slack of the timer.
+    // A round trip, a reordering window of a quarter of one, and the slack of the timer.
     let repair = rig.sends[4].0;
     assert_eq!(repair.since(rig.sends[1].0), Span::from_ms(40 + 40 / 4 + 6));
 }
@@ -146,7 +146,7 @@ fn a_lost_tail_is_probed_not_timed_out() {
         "{counters:?}"
     );
     assert!(rig.sender.is_complete());
-    // The probe goes out two round trips and the slack of the timer after the last acknowledgement.
+    // The probe is sent two round trips and the slack of the timer after the last acknowledgement.
     let probe = rig.sends[30].0;
     assert!(
         probe.since(rig.sends[29].0) <= Span::from_ms(40 + 2 * 40 + 6),
@@ -173,7 +173,7 @@ fn a_blackout_ends_in_timeouts_with_back_off_and_recovers() {
         rig.sender.counters()
     );
     assert_eq!(rig.goodput() % MSS, 0);
-    assert!(rig.goodput() > 1_000 * MSS, "it goes on afterwards");
+    assert!(rig.goodput() > 1_000 * MSS, "it continues afterwards");
 }
 
 #[test]
@@ -182,13 +182,13 @@ fn a_delay_spike_is_recognised_as_a_spurious_timeout() {
         let config = Config {
             reliable,
             ack_every: 1,
-            // A probe would put the timeout off by as much again.
+            // A probe would delay the timeout by as much again.
             tail_loss_probe: false,
             ..Config::default()
         };
         let mut rig = Rig::with(10, &config);
-        // A round trip of 540 ms; once 400 ms more, and nothing is lost: each of the packets that wait arrives by itself,
-        // and soon enough for what has been lost to be remembered (two round trips).
+        // A round trip of 540 ms; once 400 ms more, and nothing is lost: the delayed packets arrive individually, soon
+        // enough that those declared lost are still remembered (two round trips).
         rig.fault = Box::new(|index| {
             let stalled = (100..140).contains(&index);
             Some(Span::from_ms(if stalled { 900 } else { 500 }))
@@ -197,7 +197,7 @@ fn a_delay_spike_is_recognised_as_a_spurious_timeout() {
         let (heard, counters) = (rig.heard(), *rig.sender.counters());
         let timeouts = heard.epochs.iter();
         let timeouts = timeouts.filter(|cause| **cause == LossCause::Timeout);
-        // What has been repeated or given up meanwhile turns up packet by packet, and is told of once.
+        // Packets retransmitted or abandoned meanwhile arrive one by one, and are reported once.
         assert!(counters.spurious_losses > 1, "{counters:?}");
         assert_eq!((timeouts.count(), heard.spurious), (1, 1), "{heard:?}");
         assert!(counters.retransmitted_packets <= 11, "{counters:?}");
@@ -227,7 +227,7 @@ fn an_application_that_pauses_marks_its_samples() {
 #[test]
 fn an_application_limited_flow_keeps_its_window() {
     for scheme in ["reno", "cubic"] {
-        let mut rig = Rig::of(scheme);
+        let mut rig = Rig::for_scheme(scheme);
         for round in 1..50 {
             rig.sender.set_write_seq(round * 4 * MSS);
             rig.run(round * 100);
@@ -247,7 +247,7 @@ fn thinned_acknowledgements_do_not_slow_reno_down() {
             ack_every,
             ..Config::default()
         };
-        let mut rig = Rig::of("reno");
+        let mut rig = Rig::for_scheme("reno");
         rig.receiver = Receiver::new(&config);
         rig.fault = Box::new(|index| (index != 60).then_some(Span::ZERO));
         rig.run(800);
@@ -255,8 +255,8 @@ fn thinned_acknowledgements_do_not_slow_reno_down() {
         let before = window(&rig);
         rig.run(800 + 10 * 40);
         let growth = window(&rig) - before;
-        // One packet per round trip, and at most one more for where the rounds begin; held-back
-        // acknowledgements (up to nine packets' worth) may hide one.
+        // One packet per round trip, and at most one more because of the rounds' boundaries; delayed acknowledgements
+        // (up to nine packets' worth) may hide one.
         assert!((8.0..=11.0).contains(&growth), "{ack_every}: {growth}");
     }
 }
@@ -281,7 +281,7 @@ fn the_pacing_rate_is_kept_with_a_bounded_burst() {
     );
 }
 
-/// When the packet leaves after which a rate a hundred times higher is in force, and the next one.
+/// Departure times of the packet after which a rate a hundred times higher applies, and of the next one.
 fn around_another_rate(at_once: bool) -> [Time; 2] {
     let mut rig = Rig::new(1000);
     {
@@ -302,7 +302,7 @@ fn around_another_rate(at_once: bool) -> [Time; 2] {
 #[test]
 fn another_pacing_rate_counts_from_the_last_packet_on_if_the_scheme_says_so() {
     let [last, next] = around_another_rate(true);
-    // It is heard of with the acknowledgement, a round trip after the packet.
+    // The mark is reported with the acknowledgement, a round trip after the packet.
     let trip = next.since(last);
     assert!(
         (Span::from_ms(40)..Span::from_ms(70)).contains(&trip),
@@ -316,7 +316,7 @@ fn another_pacing_rate_counts_from_the_last_packet_on_if_the_scheme_says_so() {
     );
 }
 
-/// Time from an acknowledgement until the next packet leaves, with four packets in 40 ms and a packet per ms at most.
+/// Time from an acknowledgement until the next packet leaves, with four packets in 40 ms and at most one packet per ms.
 fn after_a_full_window(anew: bool) -> Vec<Span> {
     let config = Config {
         ack_every: 1,
@@ -358,8 +358,8 @@ fn a_window_is_spread_over_the_round_trip_on_request() {
     };
     let mut rig = Rig::with(20, &config);
     rig.run(2000);
-    // Twice the window per round trip: a packet per millisecond, or a little less while held-back
-    // acknowledgements lengthen the smoothed RTT; two may go at once.
+    // Twice the window per round trip: a packet per millisecond, or slightly less while delayed acknowledgements
+    // lengthen the smoothed RTT; two may leave at once.
     let late = rig.sends.iter().filter(|(at, _)| at.secs() > 0.2);
     let times: Vec<Time> = late.map(|(at, _)| *at).collect();
     assert!(times.len() > 500, "{}", times.len());
@@ -424,7 +424,7 @@ fn acknowledgements_of_packets_never_sent_are_ignored() {
 
 /// A transfer of 300 packets and a few bytes over a bad network.
 fn transfer(scheme: &str, seed: u64, loss: f64, ack_loss: f64, jitter_us: u64) {
-    let mut rig = Rig::of(scheme);
+    let mut rig = Rig::for_scheme(scheme);
     rig.sender.set_write_seq(300 * MSS + 7);
     rig.fault = Box::new(move |index| {
         let jitter = (roll(seed, 4 * index + 1) * jitter_us as f64) as u64;
@@ -444,8 +444,8 @@ fn transfer(scheme: &str, seed: u64, loss: f64, ack_loss: f64, jitter_us: u64) {
     assert_eq!(rig.sender.in_flight(), Bytes::ZERO);
 }
 
-/// Histories that once stood still: a repair whose packet was forgotten when a timeout was undone,
-/// and a reduction that left less than a packet with nothing in flight.
+/// Regressions of stalled flows: a retransmission whose packet was forgotten when a timeout was undone, and a reduction
+/// that left less than a packet with nothing in flight.
 #[test]
 fn nasty_histories() {
     transfer(
@@ -464,7 +464,7 @@ fn nasty_histories() {
     );
 }
 
-/// Numbers that the wire format lets through, with a liking for the ends of the range.
+/// Numbers that the wire format permits, biased towards the ends of the range.
 fn extreme() -> impl Strategy<Value = u64> {
     let largest = crate::wire::MAX_NUMBER;
     prop_oneof![
@@ -484,8 +484,7 @@ fn roll(seed: u64, index: u64) -> f64 {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// Whatever the network does, short of losing everything, a transfer completes and every byte
-    /// arrives once as far as goodput is concerned.
+    /// For any network that does not lose everything, a transfer completes and goodput counts every byte once.
     #[test]
     fn every_transfer_completes(
         seed: u64,
@@ -497,7 +496,7 @@ proptest! {
         transfer(scheme, seed, loss, ack_loss, jitter_us);
     }
 
-    /// A peer that says anything at all crashes neither end, nor puts more in flight than it may.
+    /// A peer that sends arbitrary messages neither crashes an end nor causes it to exceed its limits in flight.
     #[test]
     fn a_lying_peer_is_survived(
         messages in prop::collection::vec(
@@ -505,10 +504,10 @@ proptest! {
             1..60,
         ),
     ) {
-        let mut rig = Rig::of("cubic");
+        let mut rig = Rig::for_scheme("cubic");
         rig.run(120);
         for (kind, a, b, c, near, length, marks) in messages {
-            // Numbers anywhere, but often near what was really sent.
+            // Arbitrary numbers, but often near those actually sent.
             let number = if kind & 1 == 0 { a } else { near };
             let header = if kind & 2 == 0 {
                 Header::Data(Data {
@@ -541,12 +540,12 @@ proptest! {
         }
     }
 
-    /// The same network gives the same history. (Nothing but loss limits the window here, so without any it
-    /// would double for the whole run.)
+    /// The same network yields the same history. (Only loss limits the window here, so without any it would double for
+    /// the whole run.)
     #[test]
     fn the_same_events_give_the_same_packets(seed: u64, loss in 0.002f64..0.2) {
         let history = || {
-            let mut rig = Rig::of("cubic");
+            let mut rig = Rig::for_scheme("cubic");
             rig.fault = Box::new(move |index| (roll(seed, index) >= loss).then_some(Span::ZERO));
             rig.run(2000);
             rig.sends

@@ -11,8 +11,8 @@ use narrows_units::{Span, Time};
 const MIN_PERSISTENT_TIMEOUTS: u32 = 3;
 
 impl Sender {
-    /// True if nothing but the retransmission timer will notice that a retransmission was lost. Then only what moves the first
-    /// gap restarts it (RFC 6298, rules 5.1 and 5.3): beyond the gap data may arrive without end.
+    /// True if only the retransmission timer can detect the loss of a retransmission. Then only progress at the first
+    /// gap restarts it (RFC 6298, rules 5.1 and 5.3): data may arrive beyond the gap indefinitely.
     #[inline]
     pub(super) fn only_rto_detects_loss(&self) -> bool {
         let counted = self.config.reliable && !(self.config.sack && self.config.rack);
@@ -20,8 +20,8 @@ impl Sender {
         counted && running && !matches!(self.state, CongestionState::Open)
     }
 
-    /// Restarts the retransmission timer, or the probe timer where a probe may help: some data in
-    /// flight, no recovery, nothing overtaken, no probe without answer (RFC 8985, section 7.2).
+    /// Restarts the retransmission timer, or the probe timer if a probe may help: data in flight, no recovery, no
+    /// reordering, no unanswered probe (RFC 8985, section 7.2).
     #[inline]
     pub(super) fn rearm_rto(&mut self, now: Time) {
         if self.in_flight + self.sacked_out == 0 {
@@ -34,7 +34,7 @@ impl Sender {
         self.retransmit_timer = now + span.unwrap_or_else(|| self.rtt.backed_off(self.rto_backoff));
     }
 
-    /// Time after which a tail-loss probe goes; `None` where none may help.
+    /// Time after which a tail-loss probe is sent; `None` if a probe cannot help.
     #[inline]
     fn probe_timeout(&self) -> Option<Span> {
         let may_probe = self.config.tail_loss_probe
@@ -53,7 +53,7 @@ impl Sender {
             .probe_timeout(single, delay, self.config.timer_slack())
     }
 
-    /// Does what is due by `now`.
+    /// Handles the timers due by `now`.
     #[inline]
     pub(super) fn run_timers(&mut self, now: Time) {
         if self.reordering_timer <= now {
@@ -76,8 +76,8 @@ impl Sender {
         }
     }
 
-    /// Nothing was heard for a whole timeout: the oldest packet is lost, and so is everything else
-    /// that has been out for longer than a round trip.
+    /// No acknowledgement arrived for a whole timeout: the oldest packet is lost, and so is everything else in flight
+    /// for longer than a round trip.
     fn on_timeout(&mut self, now: Time) {
         self.counters.timeouts += 1;
         if matches!(self.state, CongestionState::Open)
@@ -93,8 +93,8 @@ impl Sender {
         }
         let in_flight = self.in_flight;
         self.reset_sacked_out();
-        // Where a recovery ends in a timeout, or a timeout in the next one that has not moved anything, it is known
-        // that data is lost (Linux, tcp_enter_loss).
+        // If a recovery ends in a timeout, or a timeout is followed by another without progress, data is known to be
+        // lost (Linux, tcp_enter_loss).
         let doubtful = matches!(self.state, CongestionState::Open) || self.rto_backoff > 0;
         self.frto = if doubtful && !self.config.sack {
             FrtoState::AwaitsFirstAck
@@ -107,7 +107,7 @@ impl Sender {
         let known = self.rtt.is_known();
         let lowest = self.sent.lowest_outstanding();
         let mut lost = NewlyLost::default();
-        // Without a clock for each packet, everything counts as lost.
+        // Without per-packet times, everything counts as lost.
         let clocked = self.config.sack && self.config.rack;
         let expire_all = !known || !clocked || self.rack.newest_delivered().is_none();
         for number in lowest..self.sent.next_number() {
@@ -135,7 +135,7 @@ impl Sender {
         self.reordering_timer = Time::FAR;
         self.retransmit_timer =
             if self.in_flight + self.sacked_out == 0 && self.retransmit_queue.is_empty() {
-                // Given up, and nothing left to ask for: the next packet starts the timer.
+                // Everything is abandoned: the next packet starts the timer.
                 Time::FAR
             } else {
                 now + self.rtt.backed_off(self.rto_backoff)

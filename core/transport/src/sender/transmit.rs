@@ -31,7 +31,7 @@ impl Sender {
         self.mss.min(self.write_seq - self.snd_nxt)
     }
 
-    /// Time between acknowledgements that the receiver is asked for (TACK).
+    /// Interval between acknowledgements requested from the receiver (TACK).
     #[inline]
     pub(super) fn ack_interval(&self) -> Option<Span> {
         if self.config.acks_per_rtt == 0 || !self.config.sack {
@@ -47,7 +47,7 @@ impl Sender {
     /// Sends one packet with data from `offset`.
     #[inline]
     fn send(&mut self, now: Time, offset: u64, length: u16, retransmission: bool) -> Outgoing {
-        // Without selective acknowledgements what has arrived is known to have only when the gap before it is closed.
+        // Without selective acknowledgements an arrival is known only when the gap before it is closed.
         let idle = if self.config.sack {
             self.in_flight == 0
         } else {
@@ -102,8 +102,8 @@ impl Sender {
             event.app_limited = self.rate.is_app_limited();
             self.scheme.on_send(&event);
             if idle.is_some() || self.scheme.allowance() != self.allowance {
-                // After a pause a scheme may want another rate, also for this packet; and some change their minds
-                // with the last packet of an interval.
+                // After a pause a scheme may change its rate, also for this packet; and some change it with the last
+                // packet of an interval.
                 self.read_allowance();
             }
             self.read_scheme_timer();
@@ -129,7 +129,7 @@ impl Sender {
         }
     }
 
-    /// True if the congestion window lets `length` bytes go.
+    /// True if the congestion window allows `length` bytes.
     #[inline]
     pub(super) fn cwnd_allows(&self, length: u64, retransmission: bool) -> bool {
         let urgent = retransmission
@@ -185,7 +185,8 @@ impl Sender {
             self.pacer.on_cwnd_available(now, Bytes::new(length), rate);
             if self.pacer.next_send() > now {
                 self.pacer.set_pacing_limited(true);
-                // One burst of new data asks; then repairs go on without an answer, as in Linux.
+                // One burst of new data is the probe; then retransmissions continue without waiting for an answer, as
+                // in Linux.
                 if self.frto == FrtoState::SendsNewData {
                     self.frto = FrtoState::Inactive;
                 }
@@ -201,8 +202,8 @@ impl Sender {
         Some(self.send(now, offset, length as u16, false))
     }
 
-    /// One packet beyond the window that asks whether the tail of the flight was lost: new data if
-    /// there is some, else the newest outstanding data again (RFC 8985, section 7.3), if data is ever repeated.
+    /// One packet beyond the window that probes for a loss at the tail of the flight: new data if available, else the
+    /// newest outstanding data again (RFC 8985, section 7.3), if data is retransmitted at all.
     pub(super) fn transmit_tail_loss_probe(&mut self, now: Time) -> Option<Outgoing> {
         self.tlp_due = false;
         self.tlp_unanswered = true;

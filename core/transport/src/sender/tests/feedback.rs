@@ -1,5 +1,5 @@
-//! Information of acknowledgements beyond "arrived": when each packet arrived, how many were marked, and when there is
-//! nothing left to wait for.
+//! Information of acknowledgements beyond "arrived": when each packet arrived, how many were marked, and when nothing
+//! is left to wait for.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn thinned(ack_every: u32) -> Config {
 
 #[test]
 fn each_packet_comes_with_its_own_arrival() {
-    // Also where up to Body::MAX_ARRIVALS and the largest share an acknowledgement, late or not.
+    // Also if up to Body::MAX_ARRIVALS and the largest share an acknowledgement, late or not.
     for ack_every in [1, 2, 10, 17] {
         let mut rig = Rig::with(40, &thinned(ack_every));
         rig.fault = Box::new(|index| Some(Span::from_us(index * 37 % 3000)));
@@ -35,7 +35,7 @@ fn a_lost_acknowledgement_takes_only_its_own_arrivals_along() {
     let delays = rig.heard().delays;
     let known = delays.iter().flatten().count();
     assert!(delays.iter().flatten().all(|delay| *delay == OWD));
-    // Of five in the order of events at least three are left, and their acknowledgements tell all they are about.
+    // At least three of five remain in the order of events, and their acknowledgements report everything.
     assert!(known * 5 >= delays.len() * 3, "{known} of {}", delays.len());
     assert!(known < delays.len());
 }

@@ -1,4 +1,5 @@
-//! Without selective acknowledgements: when a recovery ends, what duplicates count for, and what a timeout asks.
+//! Without selective acknowledgements: when a recovery ends, what duplicates count for, and how a timeout is verified
+//! (F-RTO).
 
 use super::*;
 
@@ -19,7 +20,7 @@ fn first_repair(rig: &Rig) -> u64 {
 #[test]
 fn a_gap_right_behind_a_recovery_is_left_to_the_timeout() {
     let repair = first_repair(&run(&[30]));
-    // The first new data sent in the recovery begins where it ends: what has been sent twice looks the same.
+    // The first new data sent in the recovery begins where it ends: data sent twice looks the same.
     let rig = run(&[30, repair + 1]);
     assert!(!rig.sends[repair as usize + 1].1.retransmission);
     assert_eq!(rig.sender.counters().timeouts, 1);
@@ -27,7 +28,7 @@ fn a_gap_right_behind_a_recovery_is_left_to_the_timeout() {
         rig.heard().epochs,
         [LossCause::Reordering, LossCause::Timeout]
     );
-    // One packet further it is found by its duplicates.
+    // One packet further on it is detected by its duplicates.
     let rig = run(&[30, repair + 2]);
     assert_eq!(rig.sender.counters().timeouts, 0);
     assert_eq!(rig.heard().epochs, [LossCause::Reordering; 2]);
@@ -35,14 +36,14 @@ fn a_gap_right_behind_a_recovery_is_left_to_the_timeout() {
 
 #[test]
 fn a_duplicate_is_one_packet_and_counts_again_after_the_recovery_that_it_was_in() {
-    // All that arrives before the recovery ends is told of once, by a duplicate or with the gap.
+    // All data that arrives before the recovery ends is reported once, by a duplicate or with the gap.
     let rig = run(&[30]);
     let heard = rig.heard();
     assert!(heard.told >= 15 * MSS, "{}", heard.told / MSS);
     let total = heard.told + heard.acked_bytes;
     assert!(total <= rig.goodput() && total + 40 * MSS > rig.goodput());
-    // The recovery of the first five ends in front of another gap, whose duplicates came within it: what they were for
-    // counts again when that is closed. The record tells what is really there.
+    // The recovery of the first five ends in front of another gap, whose duplicates arrived within it: their data
+    // counts again when that gap is closed. The record shows the actual state.
     let rig = run(&[30, 33, 36, 38, 60]);
     let heard = rig.heard();
     assert!(heard.told + heard.acked_bytes > rig.goodput() + 10 * MSS);
@@ -52,9 +53,9 @@ fn a_duplicate_is_one_packet_and_counts_again_after_the_recovery_that_it_was_in(
 #[test]
 fn new_data_asks_whether_a_timeout_was_right() {
     // One packet arrives and nothing else for 150 ms: too few duplicates. After the timeout the gap up to it is closed,
-    // or a part of it, and new data goes out before anything else is repeated.
+    // or a part of it, and new data is sent before any further retransmission.
     for arrives in [1, 3] {
-        let mut rig = Rig::of_with("reno", &without_sack());
+        let mut rig = Rig::with_config("reno", &without_sack());
         rig.run(410);
         let lost = rig.sends.len() as u64;
         rig.fault = Box::new(move |index| (index == lost + arrives).then_some(Span::ZERO));
@@ -64,12 +65,12 @@ fn new_data_asks_whether_a_timeout_was_right() {
         assert_eq!(rig.sender.counters().timeouts, 1);
         let first = first_repair(&rig) as usize;
         let fresh = rig.sends[first - 1].1.offset + MSS;
-        // As many as the window has: one, and one more for each that the repair has settled.
+        // As many as the window allows: one, and one more for each that the retransmission has acknowledged.
         let asked = if arrives == 1 { 3 } else { 2 };
         for (number, (_, data)) in (0..).zip(&rig.sends[first + 1..=first + asked]) {
             assert_eq!(data.offset, fresh + number * MSS, "{arrives}");
         }
-        // Duplicates answer that it was: what is missing is repeated in its order.
+        // Duplicates confirm the loss: missing data is retransmitted in order.
         assert!(rig.sends[first + asked + 1].1.retransmission);
     }
 }

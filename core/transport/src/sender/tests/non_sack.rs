@@ -16,7 +16,7 @@ fn three_duplicates_repair_one_loss() {
     assert_eq!((heard.losses, heard.exits), (1, 1));
     let counters = rig.sender.counters();
     assert_eq!((counters.retransmitted_packets, counters.timeouts), (1, 0));
-    // The window is full again afterwards: 20 packets per round trip, but for the recovery.
+    // The window is full again afterwards: 20 packets per round trip, except during the recovery.
     assert!(rig.goodput() > 20 * 22 * MSS, "{}", rig.goodput() / MSS);
 }
 
@@ -31,7 +31,7 @@ fn losses_are_repaired_one_per_round_trip() {
     for pair in times.windows(2) {
         assert_eq!(pair[1] - pair[0], OWD * 2, "{times:?}");
     }
-    // With selective acknowledgements all four go out within one round trip.
+    // With selective acknowledgements all four are sent within one round trip.
     let mut rig = Rig::new(20).losing(&[30, 33, 36, 38]);
     rig.run(1500);
     let times = repairs(&rig);
@@ -67,14 +67,14 @@ fn a_lost_repair_waits_for_the_timeout() {
     }
 }
 
-/// When the data of packet 30 is sent: it is lost, and so is its first repair.
+/// When the data of packet 30 is sent: it is lost, and so is its first retransmission.
 fn sends_of_a_lost_repair(scheme: Option<&str>) -> (Vec<Time>, Rig) {
     let config = Config {
         rack: false,
         ..Config::default()
     };
     let rig = || match scheme {
-        Some(scheme) => Rig::of_with(scheme, &config),
+        Some(scheme) => Rig::with_config(scheme, &config),
         None => Rig::with(20, &config),
     };
     let mut probe = rig().losing(&[30]);
@@ -94,8 +94,8 @@ fn sends_of_a_lost_repair(scheme: Option<&str>) -> (Vec<Time>, Rig) {
 
 #[test]
 fn a_lost_repair_is_repeated_after_the_timeout_however_much_else_arrives() {
-    // There is always more to send, and all of it arrives: what is acknowledged beyond the gap does not put off the
-    // timeout, which is the round trip and 200 ms from when the repair was due. A paced one leaves a little later, and
+    // There is always more to send, and all of it arrives: acknowledgements beyond the gap do not delay the timeout,
+    // which is the round trip plus 200 ms after the retransmission was due. A paced one leaves a little later, and
     // delayed acknowledgements make the round trip a little longer.
     for scheme in [None, Some("reno"), Some("quic-cubic")] {
         let (sends, rig) = sends_of_a_lost_repair(scheme);
@@ -108,7 +108,7 @@ fn a_lost_repair_is_repeated_after_the_timeout_however_much_else_arrives() {
         );
         let counters = rig.sender.counters();
         assert_eq!(counters.timeouts, 1, "{scheme:?}");
-        // The gap is closed, and data goes on in order.
+        // The gap is closed, and data continues in order.
         assert!(rig.sender.snd_una > rig.sends[30].1.offset + 100 * MSS);
     }
 }
@@ -119,14 +119,15 @@ fn what_was_under_way_at_a_timeout_does_not_undo_it_but_what_was_only_late_does(
     // The window of 20 that was in flight at the timeout counted as lost and arrived.
     assert!(rig.sender.counters().lost_packets > 10);
     assert_eq!(rig.heard().spurious, 0);
-    // Everything is held up for longer than the timeout: the first thing heard is the packet that it was for.
+    // Everything is held up for longer than the timeout: the first acknowledgement is for the packet that timed out.
     let config = Config {
         rack: false,
         tail_loss_probe: false,
         ..Config::default()
     };
     let mut rig = Rig::with(20, &config);
-    // The fourth window: its timeout is after 240 ms, the acknowledgements come after 260, those of repairs after 280.
+    // The fourth window: its timeout is after 240 ms, the acknowledgements come after 260, those of retransmissions
+    // after 280.
     rig.fault = Box::new(|index| {
         let held = if (60..80).contains(&index) { 220 } else { 0 };
         Some(Span::from_ms(held))
@@ -142,8 +143,8 @@ fn by_count_alone_only_the_threshold_decides() {
         rack: false,
         ..Config::default()
     };
-    // In a window of 20 that goes out at once, a packet that is late by a little is overtaken by those
-    // behind it in its burst: many after the first packets, two after the third last.
+    // In a window of 20 that is sent at once, a slightly late packet is overtaken by those behind it in its burst: many
+    // after the first packets, two after the third last.
     let late = |index: u64| {
         let mut rig = Rig::with(20, &config);
         rig.sender.set_write_seq(20 * MSS);
@@ -160,7 +161,7 @@ fn by_count_alone_only_the_threshold_decides() {
         rig.sender.counters().lost_packets
     };
     assert_eq!((late(17), late(16)), (0, 1));
-    // Time sees that five milliseconds are not late.
+    // The time threshold tolerates five milliseconds.
     let mut rig = Rig::new(20);
     rig.sender.set_write_seq(20 * MSS);
     rig.fault = Box::new(|n| {
@@ -190,7 +191,7 @@ fn a_limited_window_is_no_congestion() {
 }
 
 proptest! {
-    /// Whatever is lost in either direction: every byte arrives, and the books are right throughout.
+    /// With any losses in either direction, every byte arrives, and the accounting is correct throughout.
     #[test]
     fn everything_arrives_in_the_end(
         seed: u64, sack: bool, rack: bool, percent in 0u64..25, window in 0u64..2, size in 1u64..60,
@@ -230,12 +231,12 @@ fn a_scheme_that_restarts_sends_everything_from_the_gap_on_again() {
             (&heard.epochs[..], heard.exits),
             (&[LossCause::Reordering][..], 1)
         );
-        // What arrives of the first transmissions afterwards was no mistake.
+        // First transmissions that arrive afterwards were not declared lost wrongly.
         assert_eq!(heard.spurious, 0);
         let counters = rig.sender.counters();
         assert_eq!(counters.timeouts, 0);
-        // What was in flight goes out once more, in order, beginning with the gap; without selective
-        // acknowledgements also what had arrived.
+        // The data in flight is sent once more, in order, beginning with the gap; without selective acknowledgements
+        // including data that had arrived.
         let repeated: Vec<u64> = (rig.sends.iter())
             .filter(|(_, data)| data.retransmission)
             .map(|(_, data)| data.offset / MSS)

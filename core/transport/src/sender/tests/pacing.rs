@@ -1,14 +1,14 @@
-//! A sender whose packets wait for their time alone need not hear of acknowledgements before.
+//! A sender whose packets wait only for the pacer need not process acknowledgements earlier.
 
 use super::*;
 
-/// When which packets leave if acknowledgements wait for packets that are due soon enough, and how many waited.
+/// Departure times of packets if acknowledgements wait for packets that are due soon, and how many waited.
 fn sent(scheme: &str, lost: &'static [u64], patience: Span) -> (Vec<(Time, Data)>, usize) {
     let config = Config {
         pacing: PacingChoice::Window,
         ..Config::default()
     };
-    let mut rig = Rig::of_with(scheme, &config).losing(lost);
+    let mut rig = Rig::with_config(scheme, &config).losing(lost);
     rig.patience = Some(patience);
     // Long enough for hundreds of packets, and short enough for schemes that double their window for ever.
     rig.run(210);
@@ -19,7 +19,7 @@ fn sent(scheme: &str, lost: &'static [u64], patience: Span) -> (Vec<(Time, Data)
 fn acknowledgements_heard_late_move_no_paced_packet() {
     let mut all = 0;
     for scheme in narrows_cc::schemes::ALL {
-        // Some want files.
+        // Some require files.
         if Params::resolve(scheme.params, []).is_err() {
             continue;
         }

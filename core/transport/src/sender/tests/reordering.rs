@@ -1,4 +1,4 @@
-//! Reordering: how far it raises the threshold of packets, and what counts as progress.
+//! Reordering: how far it raises the packet threshold, and what counts as progress.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn by_count() -> Config {
     }
 }
 
-/// Losses that were none of a window of 40 in which the first packet of some windows is late by a third of one.
+/// Spurious losses with a window of 40, in which the first packet of some windows is late by a third of a window.
 fn spurious(config: &Config) -> (u64, u64) {
     let mut rig = Rig::with(40, config);
     rig.fault = Box::new(|index| {
@@ -34,7 +34,7 @@ fn the_threshold_rises_to_the_distance_that_was_seen() {
     // Each of the late packets.
     assert!(without >= 15, "{without}");
     let (with, threshold) = spurious(&by_count());
-    // A packet with 40 in the window cannot be overtaken by more of them than that.
+    // With 40 packets in the window, no more than that can overtake one.
     assert!((5..=40).contains(&threshold), "{threshold}");
     assert!(with * 4 < without, "{with} of {without}");
 }
@@ -63,7 +63,7 @@ fn what_arrives_beyond_a_gap_lets_no_window_grow() {
     let mut rig = Rig::with(40, &by_count()).losing(&[100]);
     rig.run(2000);
     let heard = rig.heard();
-    // From the loss on until its repair: about a window, of which every acknowledgement is one packet.
+    // From the loss until its repair: about a window, with one packet per acknowledgement.
     assert!((30..=45).contains(&heard.still), "{}", heard.still);
     // On a path that reorders by more than the threshold it does.
     let mut rig = Rig::with(40, &by_count());
@@ -79,7 +79,7 @@ fn what_arrives_beyond_a_gap_lets_no_window_grow() {
 
 #[test]
 fn a_timeout_within_a_recovery_reduces_no_second_time() {
-    // Packet 100 is lost, and so is its repair: that only the timeout tells.
+    // Packet 100 is lost, and so is its retransmission: only the timeout detects that.
     let lost = |index: u64, hole: u64, sends: &[u64]| index == hole || sends.contains(&index);
     let mut probe = Rig::with(20, &by_count()).losing(&[100]);
     probe.run(2000);
@@ -95,7 +95,7 @@ fn a_timeout_within_a_recovery_reduces_no_second_time() {
     assert_eq!(rig.sender.counters().timeouts, 1);
     assert_eq!(rig.heard().epochs, [LossCause::Reordering]);
     assert_eq!(rig.heard().spurious, 0);
-    // The timeout ends like any other: a later loss is an epoch of its own.
+    // The timeout ends like any other: a later loss opens a new epoch.
     let later = rig.sends.len() as u64 + 30;
     rig.fault = Box::new(move |index| (index != later).then_some(Span::ZERO));
     rig.run(6000);
@@ -104,7 +104,7 @@ fn a_timeout_within_a_recovery_reduces_no_second_time() {
 
 #[test]
 fn a_lost_repair_of_a_timeout_is_an_epoch_where_time_tells_of_it() {
-    // Everything is lost for a while; of what the timeout sends again, the second packet is lost once more.
+    // Everything is lost for a while; of the packets retransmitted after the timeout, the second is lost again.
     let config = Config {
         tail_loss_probe: false,
         ..Config::default()
@@ -123,8 +123,8 @@ fn a_lost_repair_of_a_timeout_is_an_epoch_where_time_tells_of_it() {
     assert_eq!(run(Some(121)), (again, 1));
 }
 
-/// The largest smoothed RTT of a window of 20 on a path of 40 ms, looked at every millisecond from one second on,
-/// and what was declared lost.
+/// The largest smoothed RTT of a window of 20 on a path of 40 ms, sampled every millisecond from one second on, and the
+/// number of packets declared lost.
 fn largest_smoothed(late: u64, when: impl Fn(u64) -> bool + Send + 'static) -> (Span, u64) {
     let mut rig = Rig::new(20);
     rig.fault = Box::new(move |index| Some(Span::from_ms(if when(index) { late } else { 0 })));
@@ -142,7 +142,7 @@ fn largest_smoothed(late: u64, when: impl Fn(u64) -> bool + Send + 'static) -> (
 fn what_comes_late_is_a_sample_of_the_round_trip_unless_it_was_repeated() {
     let (usual, lost) = largest_smoothed(0, |_| false);
     assert_eq!(lost, 0);
-    // By less than a quarter of the RTT: only before that has been seen does it count as a loss. One sample has a
+    // Late by less than a quarter of the RTT: it counts as a loss only until reordering has been seen. One sample has a
     // weight of an eighth.
     let (with, lost) = largest_smoothed(8, |index| index >= 400 && index % 100 == 0);
     assert_eq!(lost, 1);
@@ -151,7 +151,7 @@ fn what_comes_late_is_a_sample_of_the_round_trip_unless_it_was_repeated() {
         more >= Span::from_us(800) && more <= Span::from_ms(2),
         "{usual:?} {with:?}"
     );
-    // So late that it has been repeated: which of the two has arrived, TCP would not know.
+    // So late that it has been retransmitted: TCP would not know which of the two arrived.
     let (with, lost) = largest_smoothed(300, |index| index == 600);
     assert_eq!(lost, 1);
     assert!(with < usual + Span::from_ms(2), "{usual:?} {with:?}");

@@ -1,4 +1,4 @@
-//! A sender and a receiver over a small scripted network, with a scheme that writes down what it hears.
+//! A sender and a receiver over a small scripted network, with a scheme that logs its events.
 
 use super::*;
 use narrows_cc::{AckEvent, EcnEvent, LossEvent, SpuriousLossEvent};
@@ -20,7 +20,7 @@ pub(super) fn without_sack() -> Config {
 pub(super) struct Heard {
     pub(super) acks: u64,
     pub(super) acked_bytes: u64,
-    /// Bytes that duplicates have told of.
+    /// Bytes reported by duplicates.
     pub(super) told: u64,
     pub(super) epochs: Vec<LossCause>,
     pub(super) losses: u64,
@@ -28,15 +28,15 @@ pub(super) struct Heard {
     pub(super) spurious: u64,
     pub(super) exits: u64,
     pub(super) limited: u64,
-    /// Acknowledgements by which no window may grow.
+    /// Acknowledgements that must not grow the window.
     pub(super) still: u64,
     pub(super) pacing: Option<Rate>,
-    /// True if another pacing rate counts from the last packet on.
+    /// True if a new pacing rate applies from the last packet on.
     pub(super) at_once: bool,
-    /// True if the time of a packet that a full window kept back begins when there is room.
+    /// True if the transmission time of a packet held back by a full window begins when there is room.
     pub(super) anew: bool,
     pub(super) rates: Vec<(u64, bool)>,
-    /// Of each packet, how long it took by both clocks, where the peer has said so.
+    /// The transit time of each packet by both clocks, if the peer reported it.
     pub(super) delays: Vec<Option<Span>>,
     /// Bytes reported as marked.
     pub(super) ce_bytes: u64,
@@ -44,7 +44,7 @@ pub(super) struct Heard {
 
 static HEARD: Mutex<Option<Arc<Mutex<Heard>>>> = Mutex::new(None);
 
-/// A scheme with a fixed window that writes down what it hears.
+/// A scheme with a fixed window that logs its events.
 struct Fixed {
     window: u64,
     heard: Arc<Mutex<Heard>>,
@@ -71,7 +71,7 @@ impl CongestionControl for Fixed {
                 .all(|pair| pair[0].number < pair[1].number)
         );
         if let Some(sample) = ack.rate {
-            // What was delivered meanwhile is the rate times the interval, but for a bit/s.
+            // The data delivered meanwhile is the rate times the interval, to within a bit/s.
             assert_eq!(ack.delivered, sample.prior_delivered + sample.delivered);
             let (seconds, bits) = (sample.interval.secs(), sample.delivered.get() as f64 * 8.0);
             let off = (sample.rate.bps() as f64 * seconds - bits).abs();
@@ -146,10 +146,10 @@ pub(super) struct Rig {
     pub(super) mark: Box<dyn Fn(u64) -> bool>,
     pub(super) sends: Vec<(Time, Data)>,
     pub(super) body: Body,
-    /// All acknowledgements of a moment are heard together, and those wait that arrive at most so long before a packet
-    /// that waits for its time alone.
+    /// All acknowledgements of an instant are processed together, and those that arrive at most this long before a
+    /// packet that waits only for the pacer are deferred.
     pub(super) patience: Option<Span>,
-    /// Acknowledgements that have waited.
+    /// Number of deferred acknowledgements.
     pub(super) waited: usize,
 }
 
@@ -162,7 +162,7 @@ impl Rig {
         let heard = Arc::new(Mutex::new(Heard::default()));
         let given = [("window".to_owned(), narrows_units::Value::Integer(window))];
         let params = Params::resolve(FIXED.params, given).unwrap();
-        // Tests run in parallel: hand the ear over under a lock.
+        // Tests run in parallel: hand over the log under a lock.
         static BIRTH: Mutex<()> = Mutex::new(());
         let guard = BIRTH.lock().unwrap();
         *HEARD.lock().unwrap() = Some(heard.clone());
@@ -179,11 +179,11 @@ impl Rig {
         Rig::around(sender, config, heard)
     }
 
-    pub(super) fn of(scheme: &str) -> Self {
-        Rig::of_with(scheme, &Config::default())
+    pub(super) fn for_scheme(scheme: &str) -> Self {
+        Rig::with_config(scheme, &Config::default())
     }
 
-    pub(super) fn of_with(scheme: &str, config: &Config) -> Self {
+    pub(super) fn with_config(scheme: &str, config: &Config) -> Self {
         let scheme = narrows_cc::schemes::find(scheme).unwrap();
         let params = Params::resolve(scheme.params, []).unwrap();
         let sender = Sender::new(
@@ -223,7 +223,7 @@ impl Rig {
         self
     }
 
-    /// Takes all acknowledgements that have arrived, as of when each did.
+    /// Processes all acknowledgements that have arrived, each at its arrival time.
     fn hear(&mut self) {
         self.acks.sort_by_key(|ack| (ack.0, ack.1));
         let due = self.acks.partition_point(|ack| ack.0 <= self.now);
@@ -233,7 +233,7 @@ impl Rig {
         }
     }
 
-    /// True if nobody looks after acknowledgements now.
+    /// True if acknowledgements are not processed now.
     fn naps(&self) -> bool {
         let due = self.sender.next_wakeup();
         let near = |patience| self.now < due && due.since(self.now) <= patience;
@@ -323,7 +323,7 @@ impl Rig {
             bytes,
             self.sender.in_flight().get() + self.sender.sacked_out
         );
-        // A late packet counts as lost and then as acknowledged; a revived one as lost and flying.
+        // A late packet counts as lost and then as acknowledged; a revived one as lost and in flight.
         assert!(
             counters.sent_packets <= settled + flying,
             "{counters:?} {flying}"
@@ -332,7 +332,7 @@ impl Rig {
             settled + flying <= counters.sent_packets + lost,
             "{counters:?} {flying}"
         );
-        // What the receiver misses first goes first, also if it is lost for the second time.
+        // The first data missing at the receiver is sent first, even if it is lost for the second time.
         let repairs = &self.sender.retransmit_queue;
         let least = repairs.iter().map(|repair| repair.0.offset).min();
         assert_eq!(repairs.peek().map(|repair| repair.0.offset), least);

@@ -1,4 +1,4 @@
-//! Acknowledgements that tell only of some packets beyond the first gap.
+//! Acknowledgements that report only some packets beyond the first gap.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn utp(reach: u64) -> Config {
     }
 }
 
-/// When data is sent again, in the order of sending.
+/// Times of retransmissions, in the order of sending.
 fn repairs(rig: &Rig) -> Vec<Time> {
     let again = rig.sends.iter().filter(|(_, data)| data.retransmission);
     again.map(|(at, _)| *at).collect()
@@ -34,7 +34,7 @@ fn the_second_hole_is_found_when_the_first_one_is_filled() {
     };
     assert_eq!(found(0), Span::ZERO);
     assert_eq!(found(30), Span::from_ms(40));
-    // The three packets that are the proof have to be told of, too.
+    // The three packets that prove the loss have to be reported, too.
     assert_eq!(found(52), Span::from_ms(40));
     assert_eq!(found(53), Span::ZERO);
 }
@@ -57,11 +57,11 @@ fn a_hole_in_a_larger_window_stalls_the_sender_for_a_round_trip() {
 
 #[test]
 fn what_arrived_out_of_reach_is_not_repeated_after_a_timeout() {
-    let mut probe = Rig::of_with("utp", &utp(30)).losing(&[5000]);
+    let mut probe = Rig::with_config("utp", &utp(30)).losing(&[5000]);
     probe.run(8000);
     let again = probe.sends.iter().position(|(_, data)| data.retransmission);
     let repair = again.unwrap() as u64;
-    let mut rig = Rig::of_with("utp", &utp(30));
+    let mut rig = Rig::with_config("utp", &utp(30));
     rig.fault = Box::new(move |index| (index != 5000 && index != repair).then_some(Span::ZERO));
     rig.run(8000);
     let counters = rig.sender.counters();
@@ -72,7 +72,7 @@ fn what_arrived_out_of_reach_is_not_repeated_after_a_timeout() {
 
 #[test]
 fn a_receiver_that_may_report_nothing_yet_is_silent() {
-    // All that arrives at first lies beyond the packet that is missing.
+    // All initial arrivals lie beyond the missing packet.
     let mut rig = Rig::with(10, &utp(1)).losing(&[0, 1]);
     rig.run(3000);
     assert!(rig.goodput() > 10 * MSS);
@@ -86,7 +86,7 @@ proptest! {
         lost in prop::collection::btree_set(0u64..600, 0..60),
         scheme in prop::sample::select(vec!["utp", "reno", "bbr1"]),
     ) {
-        let mut rig = Rig::of_with(scheme, &utp(reach));
+        let mut rig = Rig::with_config(scheme, &utp(reach));
         rig.sender.set_write_seq(500 * MSS);
         rig.fault = Box::new(move |index| (!lost.contains(&index)).then_some(Span::ZERO));
         rig.run(400_000);

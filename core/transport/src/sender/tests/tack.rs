@@ -12,8 +12,8 @@ fn tack() -> Config {
     }
 }
 
-/// Acknowledgements in the last `seconds` of a run of data that arrives `packets_per_s` apart on a path of
-/// `rtt_ms`: the receiver alone, told of the interval as a sender would.
+/// Acknowledgements in the last `seconds` of a run of data that arrives `packets_per_s` apart on a path of `rtt_ms`:
+/// the receiver alone, with the interval that a sender would set.
 fn acknowledgements(packets_per_s: u64, rtt_ms: u64, seconds: u64) -> u64 {
     let mut receiver = Receiver::new(&tack());
     let mut body = Body::default();
@@ -56,13 +56,13 @@ fn there_are_as_many_as_the_smaller_of_both_rules_allows() {
 fn the_sender_tells_a_quarter_of_the_smallest_round_trip() {
     let mut rig = Rig::with(100, &tack());
     rig.run(5000);
-    // Nothing is known before the first round trip of 40 ms.
+    // No RTT is known before the first round trip of 40 ms.
     assert_eq!(rig.sends[0].1.ack_interval, Some(Span::ZERO));
     assert_eq!(
         rig.sends.last().unwrap().1.ack_interval,
         Some(Span::from_ms(10))
     );
-    // A window per round trip comes at once and is acknowledged once, or twice where an interval ends within it.
+    // A window per round trip arrives at once and is acknowledged once, or twice if an interval ends within it.
     let acks = rig.heard().acks;
     assert!(
         (120..=4 * 125 + 50).contains(&acks),
@@ -115,7 +115,7 @@ fn a_gap_is_told_at_once_and_only_when_it_opens() {
             told.push(number);
         }
     }
-    // Acknowledged at the start of time, so the first interval is not over; 3 and 8 fill gaps and can wait.
+    // Acknowledged at the start of time, so the first interval has not elapsed; 3 and 8 fill gaps and can wait.
     assert_eq!(told, [4, 9]);
 }
 

@@ -1,4 +1,4 @@
-//! Nothing is repeated.
+//! Nothing is retransmitted.
 
 use super::*;
 
@@ -19,7 +19,7 @@ fn what_is_lost_stays_lost_and_everything_sent_is_new() {
     for (index, (_, data)) in rig.sends.iter().enumerate() {
         assert_eq!(data.offset, index as u64 * MSS, "new data in every packet");
     }
-    // Recoveries end as soon as what was sent before them is settled, lost or not.
+    // Recoveries end as soon as all data sent before them is acknowledged or lost.
     assert_eq!((heard.epochs.len(), heard.exits), (2, 2));
     // Everything that arrived counts, and the receiver keeps no list of gaps.
     let sent = counters.sent_packets;
@@ -34,7 +34,7 @@ fn a_finite_supply_is_through_when_its_losses_are_known() {
     let mut rig = Rig::with(20, &unreliable()).losing(&[5, 19]);
     rig.sender.set_write_seq(20 * MSS);
     rig.run(3000);
-    // The last packet is missed by the timer alone: there is nothing new to probe with.
+    // Only the timer detects the loss of the last packet: there is no new data to probe with.
     let counters = rig.sender.counters();
     assert_eq!((counters.sent_packets, counters.timeouts), (20, 1));
     assert!(rig.sender.is_complete());
@@ -48,7 +48,10 @@ fn a_silent_path_is_tried_with_new_data() {
     rig.run(60_000);
     let counters = rig.sender.counters();
     assert!(counters.timeouts > 0 && counters.retransmitted_packets == 0);
-    assert!(rig.goodput() > 1000 * MSS, "it goes on when the path does");
+    assert!(
+        rig.goodput() > 1000 * MSS,
+        "it continues when the path does"
+    );
     assert!(
         rig.sends
             .windows(2)
