@@ -1,11 +1,11 @@
-//! A video encoder as the network sees it: frames of varying sizes that follow a target rate.
+//! A model of a video encoder as seen by the network: frames of varying sizes that follow a target rate.
 //!
-//! Each capture gives a frame of `target / frame rate`, less the headers of its packets, times a noise that is
-//! correlated from frame to frame (the generator of SCReAM's sample program: a weight of 0.8 for the past). Key
-//! frames come first, on request, at regular intervals if wanted, after a pause and when the resolution changes;
-//! what one takes beyond its share is saved in the frames after it. Pictures may need less than the target allows. A ladder of resolutions bounds the rate as a
-//! browser does: the encoder leaves a resolution when the target gives it too few bits per pixel, and each resolution
-//! has a largest useful rate.
+//! Each capture produces a frame of `target / frame rate`, less the headers of its packets, times a noise that is
+//! correlated from frame to frame (the generator of SCReAM's sample program: a weight of 0.8 for the past). Key frames
+//! are sent at the start, on request, at regular intervals if configured, after a pause and when the resolution
+//! changes; the excess of a key frame over its share is saved in the following frames. Pictures may need less than the
+//! target allows. A ladder of resolutions bounds the rate as in a browser: the encoder leaves a resolution when the
+//! target allows too few bits per pixel, and each resolution has a maximum useful rate.
 
 mod params;
 #[cfg(test)]
@@ -16,12 +16,12 @@ pub use params::{EncoderParams, Ladder};
 use crate::rtp;
 use narrows_units::{ParamError, Params, Rate, Span, Stream, Time};
 
-/// The least that a frame's share may be in bit/s: SCReAM's sample program gives 5 bytes at 25 frames/s.
+/// Minimum share of a frame in bit/s: SCReAM's sample program allows 5 bytes at 25 frames/s.
 const MIN_BPS: f64 = 1000.0;
-/// A resolution is kept at least for so long: the period of a browser's quality scaler.
+/// Minimum time for which a resolution is kept: the period of a browser's quality scaler.
 const DWELL: Span = Span::from_ms(2000);
-/// Bits per pixel below which the encoder goes to a smaller resolution, and above which the next larger one is
-/// worth it. Chosen so that VGA at 30 frames/s is left below 166 kbit/s and entered again above 276 kbit/s.
+/// Bits per pixel below which the encoder switches to a smaller resolution, and above which it switches to the next
+/// larger one. Chosen so that VGA at 30 frames/s is left below 166 kbit/s and entered again above 276 kbit/s.
 const MIN_BITS_PER_PIXEL: f64 = 0.018;
 const MANY_BITS: f64 = 0.03;
 
@@ -70,7 +70,7 @@ const VGA: &[Resolution] = &[
 /// Configuration of an encoder.
 #[derive(Clone, Debug)]
 pub struct EncoderConfig {
-    /// The parameters from which the rest follows.
+    /// The declared parameters.
     pub params: EncoderParams,
     /// Smallest target in bit/s.
     pub min_bps: f64,
@@ -78,19 +78,19 @@ pub struct EncoderConfig {
     pub max_bps: f64,
     /// Target before any report in bit/s.
     pub start_bps: f64,
-    /// Largest rate that the pictures need in bit/s, infinity for any: those of a screen that hardly changes need little.
+    /// Maximum rate that the pictures need in bit/s, infinity for no limit: a nearly static screen needs little.
     pub content_bps: f64,
-    /// Resolutions, largest first; none: the target alone rules.
+    /// Resolutions, largest first; if empty, only the target matters.
     pub ladder: &'static [Resolution],
     /// Largest payload of a packet in bytes.
     pub payload: u32,
 }
 
 impl EncoderConfig {
-    /// The behaviour that parameters of this module describe, with packets of at most `payload` bytes.
+    /// The configuration described by the parameters of this module, with packets of at most `payload` bytes.
     ///
     /// # Errors
-    /// When the smallest rate is above the largest.
+    /// If the minimum rate exceeds the maximum.
     pub fn new(params: &Params, payload: u32) -> Result<Self, ParamError> {
         let set = EncoderParams::read(params);
         let bps = |rate: Rate| rate.bps() as f64;
@@ -117,7 +117,7 @@ impl EncoderConfig {
         })
     }
 
-    /// The largest rate that the encoder can ever use in bit/s.
+    /// The maximum rate that the encoder can use in bit/s.
     pub fn most_bps(&self) -> f64 {
         let ladder = self
             .ladder
@@ -127,15 +127,14 @@ impl EncoderConfig {
     }
 }
 
-/// Payload bytes of an ordinary frame at a target in bit/s: its share, less the headers of its packets, of which there
-/// is at least one.
+/// Payload bytes of an ordinary frame at a target in bit/s: its share, less the headers of its packets (at least one).
 pub fn frame_budget(target_bps: f64, frame_rate: f64, payload: u32) -> f64 {
     let packets = frame_rate.max(target_bps / (8.0 * f64::from(payload)));
     let overhead = 8.0 * f64::from(rtp::HEADER) * packets;
     (target_bps - overhead).max(MIN_BPS) / frame_rate / 8.0
 }
 
-/// A frame that has just been made.
+/// A newly encoded frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Its number, from 0, without gaps.
@@ -144,7 +143,7 @@ pub struct Frame {
     pub at: Time,
     /// Its payload bytes, at least one.
     pub bytes: u32,
-    /// True if it needs no other frame to be decoded.
+    /// True if it can be decoded without other frames.
     pub key: bool,
 }
 
@@ -158,15 +157,15 @@ pub struct Encoder {
     next: Time,
     number: u32,
     noise: f64,
-    /// Latest target, and the target in force, in bit/s.
+    /// Latest target, and the target in use, in bit/s.
     told: f64,
     target: f64,
     taken_over: Option<Time>,
     level: usize,
     level_since: Time,
-    /// Bytes that key frames took beyond their share.
+    /// Excess bytes of key frames over their share.
     debt: f64,
-    /// Bytes saved by leaving frames out.
+    /// Bytes saved by skipping frames.
     saved: f64,
     wanted: bool,
     last_key: Time,
@@ -198,12 +197,12 @@ impl Encoder {
         }
     }
 
-    /// Its configuration.
+    /// The configuration.
     pub fn config(&self) -> &EncoderConfig {
         &self.config
     }
 
-    /// When it captures next.
+    /// Time of the next capture.
     #[inline]
     pub fn next_capture(&self) -> Time {
         self.next
@@ -219,22 +218,22 @@ impl Encoder {
         self.told = bps.clamp(0.0, self.config.max_bps);
     }
 
-    /// The target that it works with in bit/s.
+    /// The target in use in bit/s.
     pub fn target_bps(&self) -> f64 {
         self.target
     }
 
-    /// Asks for a key frame.
+    /// Requests a key frame.
     pub fn request_key(&mut self) {
         self.wanted = true;
     }
 
-    /// Captures what is due at `now`; `None` if nothing is, or the encoder left the frame out or pauses.
+    /// Captures a frame that is due at `now`; `None` if none is due, or the encoder skipped it or pauses.
     pub fn capture(&mut self, now: Time) -> Option<Frame> {
         if now < self.next {
             return None;
         }
-        // A driver that was held up for long does not get all the frames of that time at once.
+        // A driver that was delayed does not receive all the frames of that time at once.
         let at = if now - self.next > Span::from_ms(1000) {
             now
         } else {
@@ -247,7 +246,7 @@ impl Encoder {
         );
         if at >= pause && at < pause + resume {
             self.next = pause + resume;
-            // Decoders start again from a frame that needs no other.
+            // Decoders restart from a key frame.
             self.wanted = true;
             return None;
         }
@@ -262,7 +261,7 @@ impl Encoder {
         self.make(at)
     }
 
-    /// Goes up or down the ladder of resolutions.
+    /// Moves up or down the ladder of resolutions.
     fn climb(&mut self, at: Time) {
         let Some(now) = self.resolution() else { return };
         if at - self.level_since < DWELL {

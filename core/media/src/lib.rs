@@ -1,9 +1,9 @@
-//! Real-time schemes that are no bulk transport: both ends of them, and a model of the video encoder.
+//! Real-time schemes, which do not use the bulk transport: both ends of each, and a model of a video encoder.
 //!
-//! A scheme of this crate is two sans-IO machines. The [`MediaSender`] sends media (or, like Sprout, anything
-//! there is) in [`Header::Media`](narrows_transport::Header::Media) packets, whose content only its own
-//! [`MediaReceiver`] reads; the receiver answers with feedback of the scheme's own. Drivers carry the packets
-//! and know nothing of their content. Nothing is ever repeated by a driver.
+//! A scheme of this crate consists of two sans-IO state machines. The [`MediaSender`] sends media (or, like Sprout,
+//! arbitrary data) in [`Header::Media`](narrows_transport::Header::Media) packets, whose content only its
+//! [`MediaReceiver`] reads; the receiver answers with feedback in the scheme's own format. Drivers carry the packets
+//! without interpreting their content, and never retransmit.
 //!
 //! To add one, write a file in `schemes/` and add its name to the list in `schemes.rs`.
 #![forbid(unsafe_code)]
@@ -26,18 +26,18 @@ use narrows_units::{ParamError, ParamSpec, Params, Stream, Time};
 /// Construction arguments of an end of a scheme.
 #[derive(Clone, Debug)]
 pub struct MediaSetup {
-    /// The time of birth: the start of the flow.
+    /// The start of the flow.
     pub now: Time,
-    /// IP size of the largest packet that the path takes. A scheme whose own packets are smaller keeps to those.
+    /// IP size of the largest packet that the path carries. A scheme with smaller packets keeps its size.
     pub packet_size: u32,
     /// The end's own random numbers.
     pub random: Stream,
 }
 
-/// A frame of video that an encoder has made.
+/// A frame of video made by an encoder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameSent {
-    /// Its number, from 0, without gaps: frames that the encoder skipped have none.
+    /// Its number, from 0, without gaps: skipped frames are not numbered.
     pub number: u64,
     /// When it was captured.
     pub at: Time,
@@ -45,11 +45,11 @@ pub struct FrameSent {
     pub bytes: u32,
     /// True if it needs no other frame to be decoded.
     pub key: bool,
-    /// True if it was thrown away before all of it was sent.
+    /// True if it was discarded before all of it was sent.
     pub discarded: bool,
 }
 
-/// A frame of which every packet has arrived.
+/// A frame all of whose packets have arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameArrived {
     /// Its number.
@@ -60,10 +60,10 @@ pub struct FrameArrived {
 
 /// The end that sends media.
 ///
-/// [`Endpoint::transmit`] must go on returning packets until nothing may be sent now; `next_wakeup` covers the
-/// encoder, the pacer and every timer.
+/// [`Endpoint::transmit`] must return packets until no more may be sent now; `next_wakeup` covers the encoder, the
+/// pacer and every timer.
 pub trait MediaSender: Endpoint {
-    /// The flow is stopped: nothing is sent any more.
+    /// Stops the flow: nothing more is sent.
     fn stop(&mut self);
 
     /// The state for plots and audits. `scheme.values` has `target_bps` for schemes that steer an encoder.
@@ -72,14 +72,14 @@ pub trait MediaSender: Endpoint {
     /// Counters so far.
     fn counters(&self) -> SenderCounters;
 
-    /// Moves the frames that are settled at this end (all of their packets sent, or thrown away) into `frames`, in
+    /// Moves the frames that are finished at this end (all of their packets sent, or discarded) into `frames`, in
     /// order; none for schemes without an encoder.
     fn take_frames(&mut self, _frames: &mut Vec<FrameSent>) {}
 }
 
-/// The end that receives media and reports.
+/// The end that receives media and sends feedback.
 pub trait MediaReceiver: Endpoint {
-    /// Counters so far. `goodput_bytes` are media bytes that were new.
+    /// Counters so far. `goodput_bytes` are new media bytes.
     fn counters(&self) -> ReceiverCounters;
 
     /// Moves the frames that are complete into `frames`, in the order of their completion.
@@ -92,7 +92,7 @@ pub type BuildSender = fn(&Params, MediaSetup) -> Result<Box<dyn MediaSender>, P
 /// Constructor of a receiving end.
 pub type BuildReceiver = fn(&Params, MediaSetup) -> Result<Box<dyn MediaReceiver>, ParamError>;
 
-/// One line of the registry.
+/// One entry of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Media {
     /// Name in scenarios.
@@ -101,11 +101,11 @@ pub struct Media {
     pub summary: &'static str,
     /// Paper, RFC or draft with version.
     pub source: &'static str,
-    /// True if it sends frames of an encoder; otherwise there is always more to send.
+    /// True if it sends frames of an encoder; otherwise it always has data to send.
     pub frames: bool,
-    /// Its parameters, those of the encoder included.
+    /// Its parameters, including those of the encoder.
     pub params: &'static [ParamSpec],
-    /// Set-ups that others have used.
+    /// Configurations used by others.
     pub profiles: &'static [Profile],
     /// Builds the sending end.
     pub sender: BuildSender,
@@ -114,7 +114,7 @@ pub struct Media {
 }
 
 impl Media {
-    /// Properties of the scheme that registries show, without its parameters: name and word.
+    /// Properties of the scheme shown by registries, without its parameters: name and value.
     pub fn words(&self) -> Vec<(&'static str, String)> {
         vec![
             ("name", self.name.to_owned()),

@@ -1,4 +1,4 @@
-//! Frames on their way into the network: cut into packets when these are sent, in order, and given up when too old.
+//! The queue of frames to send: split into packets as they are sent, in order, and discarded when too old.
 
 use crate::FrameSent;
 use crate::encoder::Frame;
@@ -29,7 +29,7 @@ pub struct Packetizer {
     frames: VecDeque<Frame>,
     /// Packets of the oldest frame that have been sent.
     sent: u32,
-    /// RTP bytes that wait.
+    /// RTP bytes queued.
     bytes: u64,
     settled: Vec<FrameSent>,
 }
@@ -70,13 +70,13 @@ impl Packetizer {
             .sum()
     }
 
-    /// Puts in a frame.
+    /// Queues a frame.
     pub fn push(&mut self, frame: Frame) {
         self.bytes += self.size_from(&frame, 0);
         self.frames.push_back(frame);
     }
 
-    /// The packet that is next.
+    /// The next packet.
     #[inline]
     pub fn peek(&self) -> Option<RtpPacket> {
         self.frames
@@ -84,7 +84,7 @@ impl Packetizer {
             .map(|frame| self.packet(frame, self.sent))
     }
 
-    /// Takes the packet that is next.
+    /// Removes and returns the next packet.
     pub fn pop(&mut self) -> Option<RtpPacket> {
         let packet = self.peek()?;
         self.bytes -= u64::from(packet.size());
@@ -98,13 +98,13 @@ impl Packetizer {
         Some(packet)
     }
 
-    /// RTP bytes that wait.
+    /// RTP bytes queued.
     #[inline]
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// True if nothing waits.
+    /// True if the queue is empty.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
@@ -117,7 +117,7 @@ impl Packetizer {
             .map_or(Span::ZERO, |frame| now - frame.at)
     }
 
-    /// Throws away everything that waits; returns the number of frames.
+    /// Discards all queued frames; returns their number.
     pub fn clear(&mut self) -> usize {
         let count = self.frames.len();
         self.settled
@@ -127,7 +127,7 @@ impl Packetizer {
         count
     }
 
-    /// Moves the frames that are settled into `frames`.
+    /// Moves the finished frames into `frames`.
     pub fn take_settled(&mut self, frames: &mut Vec<FrameSent>) {
         frames.append(&mut self.settled);
     }

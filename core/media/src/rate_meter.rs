@@ -1,8 +1,8 @@
-//! The rate of what arrives or leaves, measured over one window of time after the other.
+//! The rate of arrivals or departures, measured over consecutive windows of time.
 
 use narrows_units::{Span, Time};
 
-/// A rate in bit/s: that of the last window that is over.
+/// A rate in bit/s: that of the last complete window.
 #[derive(Clone, Copy, Debug)]
 pub struct RateMeter {
     window: Span,
@@ -12,7 +12,7 @@ pub struct RateMeter {
 }
 
 impl RateMeter {
-    /// A meter with windows of at least `window`, whose rate is `bps` until the first is over.
+    /// A meter with windows of at least `window`, whose rate is `bps` until the first is complete.
     pub fn new(now: Time, window: Span, bps: f64) -> Self {
         RateMeter {
             window,
@@ -27,7 +27,7 @@ impl RateMeter {
         self.bytes += u64::from(bytes);
     }
 
-    /// Ends the window if it has been long enough.
+    /// Ends the window if it is long enough.
     pub fn update(&mut self, now: Time) {
         let span = now - self.since;
         if span >= self.window {

@@ -1,10 +1,10 @@
-//! Frames put together again where they arrive.
+//! Reassembly of frames at the receiver.
 
 use crate::FrameArrived;
 use crate::rtp::{MAX_PACKETS, Rtp};
 use narrows_units::Time;
 
-/// Frames under way at one time: older ones are forgotten. Eight seconds at 30 frames/s.
+/// Maximum number of incomplete frames: older ones are forgotten. Eight seconds at 30 frames/s.
 const FRAMES: usize = 256;
 const WORDS: usize = MAX_PACKETS as usize / 64;
 
@@ -24,11 +24,11 @@ pub enum Inserted {
     New,
     /// It was new and completed its frame.
     Complete,
-    /// It had arrived before, or belongs to a frame that is forgotten.
+    /// It is a duplicate, or belongs to a forgotten frame.
     Old,
 }
 
-/// Puts packets together.
+/// Reassembles frames from packets.
 #[derive(Clone, Debug)]
 pub struct Reassembly {
     ring: Vec<PartialFrame>,
@@ -45,7 +45,7 @@ impl Default for Reassembly {
 }
 
 impl Reassembly {
-    /// A packet of media arrived. Padding is none.
+    /// A packet of media arrived (padding excluded).
     pub fn insert(&mut self, now: Time, packet: &Rtp) -> Inserted {
         let slot = &mut self.ring[packet.frame as usize % FRAMES];
         match slot.frame {
@@ -60,7 +60,7 @@ impl Reassembly {
             }
         }
         let (word, bit) = (usize::from(packet.index) / 64, 1 << (packet.index % 64));
-        // Whoever contradicts the first packet of its frame is not believed.
+        // A packet that is inconsistent with the first of its frame is ignored.
         if packet.count != slot.count || word >= WORDS || slot.packets[word] & bit != 0 {
             return Inserted::Old;
         }
@@ -76,7 +76,7 @@ impl Reassembly {
         Inserted::Complete
     }
 
-    /// True if all of a frame has arrived, as far as that is remembered.
+    /// True if all of a frame is remembered to have arrived.
     pub fn is_complete(&self, frame: u32) -> bool {
         let slot = &self.ring[frame as usize % FRAMES];
         slot.frame == Some(frame) && slot.got == slot.count

@@ -1,25 +1,25 @@
-//! Media packets of the schemes with an encoder: what RTP's header and its extensions would say.
+//! Media packets of the schemes with an encoder: the equivalent of RTP's header and its extensions.
 //!
 //! ```text
 //! flags:8 zero:8 frame:32 index:16 count:16 sequence:32
 //! ```
 //!
-//! A packet of RTP with one extension has a header of 20 bytes. Here the 16 bytes of our own media header and the
-//! first 4 of the content stand for it, so that a packet has the size it would have with RTP; what the content says
-//! beyond that lies where the payload begins. Numbers of messages count all packets, as transport-wide ones do. The
-//! sequence counts those of the media alone: padding has none, and a repetition has that of the packet that it
-//! repeats, as RTX (RFC 4588) tells the original number and counts its own packets elsewhere.
+//! A packet of RTP with one extension has a header of 20 bytes. Here the 16 bytes of the media header and the first 4
+//! of the content take its place, so that a packet has the same size as with RTP; the rest of the content lies at the
+//! start of the payload. Numbers of messages count all packets, as transport-wide ones do. The sequence counts only
+//! media packets: padding has none, and a retransmission has that of the original, as RTX (RFC 4588) carries the
+//! original number and numbers its own packets separately.
 
 use narrows_transport::wire;
 
 /// Bytes of RTP's header with one extension.
 pub const HEADER: u32 = 20;
-/// Most packets in one frame.
+/// Maximum number of packets in a frame.
 pub const MAX_PACKETS: u32 = 2048;
 /// Largest payload of a packet, as browsers choose it.
 pub const PAYLOAD: u32 = 1200;
 const CONTENT: usize = 14;
-/// Content that stands for the end of RTP's header.
+/// Bytes of content that count as the end of RTP's header.
 const IN_CONTENT: u32 = HEADER - wire::MEDIA_HEADER;
 const KEY: u8 = 1;
 const PADDING: u8 = 2;
@@ -36,11 +36,11 @@ pub struct Rtp {
     pub count: u16,
     /// Part of a key frame.
     pub key: bool,
-    /// No media at all, only to fill a probe.
+    /// Padding, only to fill a probe.
     pub padding: bool,
-    /// A repetition of the packet with this sequence number.
+    /// A retransmission of the packet with this sequence number.
     pub repeated: bool,
-    /// Number of the packet among those of the media, where a scheme repeats packets.
+    /// Sequence number among the media packets, if a scheme retransmits.
     pub sequence: u32,
 }
 
@@ -66,7 +66,7 @@ impl Rtp {
         out.extend(self.sequence.to_be_bytes());
     }
 
-    /// Reads the content; `None` if it is none of a media packet.
+    /// Reads the content; `None` if it is not that of a media packet.
     pub fn read(bytes: &[u8]) -> Option<Rtp> {
         let (content, _) = bytes.split_first_chunk::<CONTENT>()?;
         let [flags, _, f0, f1, f2, f3, i0, i1, c0, c1, s0, s1, s2, s3] = *content;
@@ -84,7 +84,7 @@ impl Rtp {
     }
 }
 
-/// Largest payload when the path takes IP packets of `packet_size`.
+/// Largest payload if the path carries IP packets of `packet_size`.
 pub fn largest_payload(packet_size: u32) -> u32 {
     PAYLOAD
         .min(packet_size.saturating_sub(wire::IP_UDP + HEADER))
@@ -101,7 +101,7 @@ pub fn payload(length: u16) -> u32 {
     u32::from(length).saturating_sub(IN_CONTENT)
 }
 
-/// Size as RTP counts it (header and payload) of a media message: what rates of media schemes are made of.
+/// Size as RTP counts it (header and payload) of a media message: the unit of the rates of media schemes.
 pub fn size(length: u16) -> u32 {
     wire::MEDIA_HEADER + u32::from(length)
 }

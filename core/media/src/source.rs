@@ -1,15 +1,15 @@
-//! Encoder and outbox together: where a sender's media comes from.
+//! Encoder and send queue: the source of a sender's media.
 
 use crate::encoder::{Encoder, EncoderConfig, Frame};
 use crate::packetizer::Packetizer;
 use narrows_units::{Stream, Time};
 
-/// An encoder whose frames wait to be sent.
+/// An encoder and its queue of frames.
 #[derive(Clone, Debug)]
 pub struct MediaSource {
     /// The encoder.
     pub encoder: Encoder,
-    /// Frames made and not yet sent.
+    /// Frames encoded and not yet sent.
     pub outbox: Packetizer,
 }
 
@@ -22,8 +22,7 @@ impl MediaSource {
         }
     }
 
-    /// Captures one frame that is due, if any. To be called until it returns `None`: a frame that the encoder leaves
-    /// out is no reason to stop.
+    /// Captures a frame that is due, if any. Call it until it returns `None`; skipped frames do not end the sequence.
     pub fn capture(&mut self, now: Time) -> Option<Frame> {
         while self.encoder.next_capture() <= now {
             if let Some(frame) = self.encoder.capture(now) {

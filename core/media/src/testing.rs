@@ -1,7 +1,7 @@
 //! The conformance kit for real-time schemes, and a pipe between two ends for their tests.
 //!
-//! The pipe is far simpler than the simulator: a rate, a queue, a delay and chance in each direction. Schemes are
-//! played with through it; what is measured in earnest is measured in the simulator.
+//! The pipe is far simpler than the simulator: a rate, a queue, a delay and randomness in each direction. It exercises
+//! schemes; real measurements use the simulator.
 
 mod conformance;
 mod pipe;
@@ -12,7 +12,7 @@ pub use pipe::{Passed, Pipe, Way};
 use crate::{Media, MediaSetup};
 use narrows_units::{Params, Stream, Time};
 
-/// The birth of an end in tests.
+/// The construction arguments of an end in tests.
 pub fn setup(seed: u64) -> MediaSetup {
     MediaSetup {
         now: Time::ZERO,
@@ -24,7 +24,7 @@ pub fn setup(seed: u64) -> MediaSetup {
 /// Parameters of `scheme`: its defaults, those of a profile, and others (texts in base units), which go first.
 ///
 /// # Panics
-/// With names or values that the scheme does not have.
+/// If the scheme does not have a name or value.
 pub fn params(scheme: &Media, profile: Option<&str>, set: &[(&str, &str)]) -> Params {
     let params = Params::resolve(scheme.params, []).expect("defaults resolve");
     let params = params.with_defaults(scheme.params, set);

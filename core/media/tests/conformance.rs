@@ -1,4 +1,4 @@
-//! The conformance kit over the whole registry: a scheme in the list is tried without being named here.
+//! The conformance kit over the whole registry: every scheme in the list is tested without being named here.
 
 use narrows_media::{schemes, testing};
 

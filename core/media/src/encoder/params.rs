@@ -1,4 +1,4 @@
-//! The encoder's parameters. Every scheme with an encoder has them, with defaults of its own.
+//! The encoder's parameters. Every scheme with an encoder has them, with its own defaults.
 
 use narrows_units::{choice, params};
 
@@ -15,33 +15,33 @@ choice! {
 }
 
 params! {
-    /// Parameters of the encoder; the schemes give their defaults.
+    /// Parameters of the encoder; the schemes set the defaults.
     pub struct EncoderParams {
         /// Frames per second of the encoder.
         frame_rate: Number(1.0..=1000.0);
-        /// Smallest rate that the encoder can make.
+        /// Minimum rate of the encoder.
         min_rate: Rate(1_000.0..=1e10);
-        /// Largest rate that the encoder can make.
+        /// Maximum rate of the encoder.
         max_rate: Rate(1_000.0..=1e10);
         /// Target rate at the start.
         start_rate: Rate(1_000.0..=1e10);
-        /// Largest step of the noise of frame sizes, which forgets a fifth of its past with each frame.
+        /// Maximum step of the noise of frame sizes, in which the past has a weight of 0.8 per frame.
         noise: Ratio(0.0..=0.18);
-        /// Time between regular key frames; 0: only the first one and those that are asked for.
+        /// Time between regular key frames; 0: only the first one and on request.
         key_interval: Span;
-        /// Size of a key frame in ordinary frames; 0: a request is answered by a frame of next to nothing.
+        /// Size of a key frame in ordinary frames; 0: a request is answered by a minimal frame.
         key_size: Number(0.0..=100.0);
-        /// Smallest ordinary frame: at lower rates the encoder leaves frames out.
+        /// Smallest ordinary frame: at lower rates the encoder skips frames.
         least_frame: Bytes(0.0..=1e6);
-        /// The encoder takes over a new target at most this often.
+        /// Minimum time between changes of the encoder's target.
         reaction: Span;
         /// When the encoder pauses, counted from the start of the flow.
         pause_at: Span;
-        /// For how long the encoder pauses; 0: it never does.
+        /// Duration of the encoder's pause; 0: none.
         pause_for: Span;
         /// Ladder of resolutions and their largest rates, from 1280x720 or 640x480 downwards; any: none.
         resolution: Ladder;
-        /// Largest rate that the pictures need, whatever the target; 0: as much as they get.
+        /// Maximum rate that the pictures need, regardless of the target; 0: no limit.
         content_rate: Rate(0.0..=1e10);
     }
 }

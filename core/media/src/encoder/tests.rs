@@ -42,8 +42,8 @@ fn frames(encoder: &mut Encoder, end: Time) -> Vec<Frame> {
 
 #[test]
 fn frame_sizes_are_those_of_screams_sample_program() {
-    // (target in bit/s, bytes of a frame without noise), by the formula: the share of a frame at 25 frames/s after
-    // 160 bit of header per packet. A target of -1 asks for a refresh.
+    // (target in bit/s, bytes of a frame without noise), by the formula: the share of a frame at 25 frames/s after 160
+    // bit of header per packet. A target of -1 requests a key frame.
     for (target, bytes) in [(64e3, 300), (200e3, 980), (1e6, 4916), (-1.0, 5)] {
         assert_eq!(frame_budget(target, 25.0, 1200) as u32, bytes);
     }
@@ -58,8 +58,8 @@ fn the_rate_follows_the_target_with_headers_and_noise() {
     assert_eq!(made.len(), 1000);
     let size = |frame: &Frame| u64::from(frame.bytes + 20 * frame.bytes.div_ceil(1200));
     let bps = made.iter().map(size).sum::<u64>() as f64 * 8.0 / 40.0;
-    // The noise has a standard deviation of 9.6 % and is correlated over about nine frames: 1000 frames give
-    // 0.9 %; three of them.
+    // The noise has a standard deviation of 9.6 % and is correlated over about nine frames: the standard error over
+    // 1000 frames is 0.9 %; the tolerance is three of them.
     assert!((0.97e6..1.03e6).contains(&bps), "{bps}");
     let mean = made.iter().map(|frame| f64::from(frame.bytes)).sum::<f64>() / 1000.0;
     let spread = |frame: &Frame| (f64::from(frame.bytes) / mean - 1.0).powi(2);
@@ -80,7 +80,7 @@ fn pictures_that_need_little_get_no_more() {
     let mut encoder = encoder(config);
     let made = frames(&mut encoder, Time::from_ns(4_000_000_000));
     assert!(made.iter().all(|frame| frame.bytes == 980), "{made:?}");
-    // Nor do they get what the target does not allow.
+    // Nor do they exceed the target.
     encoder.set_target(64e3);
     let made = frames(&mut encoder, Time::from_ns(8_000_000_000));
     assert!(made.iter().all(|frame| frame.bytes == 300), "{made:?}");

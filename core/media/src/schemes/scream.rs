@@ -1,26 +1,25 @@
 //! SCReAM: a window on a target delay of 100 ms for interactive video, and a rate control for its encoder.
 //!
-//! Provenance: RFC 8298 (2017), and for `profile: pantheon` github.com/EricssonResearch/scream at c3370fd inside
-//! the program of the Pantheon (github.com/StanfordSNR/scream at f099118). Deviations: packets are not paced by a
-//! timer of their own but when the window's pacing interval has passed, to the nanosecond; reports are messages of
-//! 24 bytes of our own with the content of the RFC's feedback (highest number, a vector of 64, time of arrival);
-//! there is one stream, so no scheduling between streams; marks (ECN) and the adaptation of the target delay to
-//! competing flows (up to 0.4 s) are left out; the window's growth in fast start is that of the repository; the
-//! target is left alone until a report has come, since what waits for the first window says nothing of the path;
-//! frames come from the model of an encoder that all our media schemes share.
+//! Provenance: RFC 8298 (2017), and for `profile: pantheon` github.com/EricssonResearch/scream at c3370fd inside the
+//! program of the Pantheon (github.com/StanfordSNR/scream at f099118). Deviations: packets are not paced by a separate
+//! timer but when the window's pacing interval has passed, to the nanosecond; reports are messages of 24 bytes in a
+//! private format with the content of the RFC's feedback (highest number, a vector of 64, time of arrival); a single
+//! stream, hence no scheduling between streams; marks (ECN) and the adaptation of the target delay to competing flows
+//! (up to 0.4 s) are omitted; the window's growth in fast start is that of the repository; the target is unchanged
+//! until a report arrives, since data waiting for the first window says nothing about the path; frames come from the
+//! encoder model shared by all media schemes.
 //!
-//! Each report moves the window by the distance from the target delay: towards it by at most the acknowledged bytes
-//! per window and packet, beyond it back again. It never exceeds 1.1 times what was in flight within five seconds,
-//! so an encoder that sends little keeps it small. A loss (a packet sent 20 ms before one that has arrived) costs a
-//! fifth, at most once per round trip. Until the delay shows a trend the window grows by what is acknowledged, and
-//! again after 5 s without congestion. The encoder's target follows what has been acknowledged and sent, less what
-//! waits to be sent, every 200 ms; it rises by `ramp_up` at most. Frames that wait longer than `queue_limit` are
-//! thrown away, and a key frame is asked for.
+//! Each report moves the window by the distance from the target delay: towards it by at most the acknowledged bytes per
+//! window and packet, beyond it back again. It never exceeds 1.1 times the maximum in flight within five seconds, so an
+//! encoder that sends little keeps it small. A loss (a packet sent 20 ms before one that has arrived) reduces it by a
+//! fifth, at most once per round trip. Until the delay shows a trend the window grows by the bytes acknowledged, and
+//! again after 5 s without congestion. The encoder's target follows the acknowledged and sent rates, less the queued
+//! data, every 200 ms; it rises by at most `ramp_up`. Frames that wait longer than `queue_limit` are discarded, and a
+//! key frame is requested.
 //!
-//! Pitfalls: next to flows that fill the queue it keeps almost nothing. With `profile: pantheon` the target starts
-//! at 200 kbit/s, falls by a tenth per loss and practically never rises (2 bit/s per second): the program passed
-//! its numbers in an order that the library had given up. All the reports show it at 0.2 Mbit/s for this reason,
-//! whatever the path.
+//! Pitfalls: in competition with queue-filling flows it gets almost nothing. With `profile: pantheon` the target starts
+//! at 200 kbit/s, falls by a tenth per loss and practically never rises (2 bit/s per second): the program passed its
+//! arguments in an obsolete order of the library. For this reason all reports show it at 0.2 Mbit/s on every path.
 
 mod delay;
 mod meter;
@@ -39,7 +38,7 @@ use narrows_cc::Profile;
 use narrows_cc::parts::StepClock;
 use narrows_units::{ParamError, ParamSpec, Params, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Media = Media {
     name: "scream",
     summary: "SCReAM: interactive video on a self-clocked window with a target delay of 100 ms",
@@ -88,17 +87,17 @@ params! {
     struct ScreamParams {
         /// Largest rise of the target per second.
         ramp_up: Rate(1.0..=1e9) = "200 kbit/s", "RFC 8298: RAMP_UP_SPEED, bit/s per second";
-        /// Frames that wait longer are thrown away.
+        /// Frames that wait longer are discarded.
         queue_limit: Span(1e6..=1e11) = "500 ms", "repository c3370fd: sample program, oldest frame in the queue";
-        /// Weight of what waits to be sent in the target.
+        /// Weight of the sender's queue in the target.
         queue_factor: Number(0.0..=10.0) = 1, "RFC 8298: TX_QUEUE_SIZE_FACTOR (0.3 in Pantheon)";
         /// Weight of the trend of the delay in the target.
         guard: Ratio = 0.1, "RFC 8298: PRE_CONGESTION_GUARD";
         /// Queueing delay to hold.
         target: Span(1e6..=1e10) = "100 ms", "RFC 8298: QDELAY_TARGET_LO";
-        /// Share of the window kept after a loss.
+        /// Fraction of the window kept after a loss.
         beta_loss: Ratio(0.05..=1.0) = 0.8, "RFC 8298: BETA_LOSS (0.6 in the repository)";
-        /// Share of the target kept after a loss.
+        /// Fraction of the target kept after a loss.
         beta_rate: Ratio(0.05..=1.0) = 0.9, "RFC 8298: BETA_R";
         /// Gain of the window below the target delay.
         gain_up: Number(0.01..=100.0) = 1, "RFC 8298: GAIN";
@@ -108,7 +107,7 @@ params! {
         min_cwnd: Bytes(0.0..=1e6) = 3000, "RFC 8298: MIN_CWND (two packets in the repository)";
         /// Shortest time between reports; 0: by the rate, from 10 ms (1 Mbit/s) to 100 ms (100 kbit/s).
         report_interval: Span(0.0..=1e10) = 0, "RFC 8298, section 4.2.1: by rate, 10 to 100 ms (5 ms in Pantheon)";
-        /// Step of the clocks of both ends.
+        /// Granularity of the clocks of both ends.
         clock: Span(1.0..=1e9) = "1 ns", "own choice (1 ms in Pantheon)";
         /// The smoothed round-trip time begins at zero.
         cold_rtt: Flag = false, "repository c3370fd: smoothed round-trip time rises from zero";
@@ -137,7 +136,7 @@ const ENCODER: [ParamSpec; 9] = ParamSpec::with_defaults(EncoderParams::PARAMS, 
     ("resolution", "any", "repository c3370fd: sample program"),
 ]);
 
-/// Parameters that both ends share.
+/// Parameters shared by both ends.
 #[derive(Clone, Debug)]
 struct ScreamSettings {
     min_bps: f64,

@@ -5,13 +5,13 @@ use crate::Media;
 use narrows_transport::{Header, Media as Message, wire};
 use narrows_units::{Params, Rate, Span, Stream, Time};
 
-/// Plays `scheme` (its defaults and each of its profiles) through a path that changes by chance for `seconds`, with
-/// losses, reordering, duplicates, silence and messages of nonsense, and checks that it never panics, never spins,
-/// shows finite values, counts what happened, answers the same history in the same way, comes back after an outage
-/// of ten seconds, and keeps quiet once it is stopped.
+/// Runs `scheme` (its defaults and each of its profiles) over a randomly changing path for `seconds`, with losses,
+/// reordering, duplicates, silence and invalid messages, and checks that it never panics, never spins, shows finite
+/// values, counts correctly, is deterministic, recovers after an outage of ten seconds, and is silent once it is
+/// stopped.
 ///
 /// # Panics
-/// When the scheme breaks the contract of [`MediaSender`](crate::MediaSender) or
+/// If the scheme violates the contract of [`MediaSender`](crate::MediaSender) or
 /// [`MediaReceiver`](crate::MediaReceiver).
 pub fn check(scheme: &Media, seed: u64, seconds: u64) {
     let profiles = scheme.profiles.iter().map(|profile| Some(profile.name));
@@ -56,7 +56,7 @@ fn history(scheme: &Media, params: &Params, seed: u64, seconds: u64, nonsense: b
     pipe
 }
 
-/// From 10 kbit/s to 1 Gbit/s, each decade as likely as the others, and now and then nothing.
+/// From 10 kbit/s to 1 Gbit/s, each decade as likely as the others, and occasionally zero.
 fn any_way(random: &mut Stream) -> Way {
     let mut bps = 10_000;
     for _ in 0..random.below(6) {
@@ -87,11 +87,11 @@ fn any_way(random: &mut Stream) -> Way {
     }
 }
 
-/// A message that nobody has sent: any bytes, with numbers near and far.
+/// A forged message: arbitrary bytes, with numbers near and far.
 fn disturb(pipe: &mut Pipe, random: &mut Stream) {
     let content = random.below(60) as usize;
     let mut bytes: Vec<u8> = (0..content).map(|_| random.bits() as u8).collect();
-    // Nonsense is most dangerous where it begins like sense.
+    // Invalid content is most dangerous if it begins like valid content.
     for byte in &mut bytes {
         if random.chance(0.7) {
             *byte = random.below(4) as u8;
@@ -110,7 +110,7 @@ fn disturb(pipe: &mut Pipe, random: &mut Stream) {
     pipe.deliver(&Header::Media(message), &bytes);
 }
 
-/// An outage, a path that works, and the end.
+/// An outage, a working path, and the end.
 fn end(scheme: &Media, mut pipe: Pipe, nonsense: bool) {
     let second = |pipe: &Pipe, seconds: u64| pipe.now() + Span::from_ms(1000 * seconds);
     let good = Way::new(5.0, 20);
@@ -124,8 +124,8 @@ fn end(scheme: &Media, mut pipe: Pipe, nonsense: bool) {
         let until = second(&pipe, if dead { 10 } else { 30 });
         pipe.run_until(until);
     }
-    // What is left of a queue of 1 MB at 10 kbit/s may still block the path: the flow has to come back only where
-    // the path does, and numbers of nonsense may have made the ends deaf to each other.
+    // The rest of a queue of 1 MB at 10 kbit/s may still block the path: the flow has to recover only if the path does,
+    // and forged numbers may have desynchronised the ends.
     let recent = pipe
         .passed()
         .iter()

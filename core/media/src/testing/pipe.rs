@@ -5,7 +5,7 @@ use narrows_transport::{Body, Endpoint, Header, Outgoing, wire};
 use narrows_units::{Ecn, Params, Rate, Span, Stream, Time};
 use std::collections::BTreeMap;
 
-/// Messages that an end may send at one moment: more is a loop without end.
+/// Maximum number of messages that an end may send at one instant: more is an endless loop.
 const AT_ONCE: u32 = 100_000;
 
 /// One direction of the path. All of it may be changed while the pipe runs.
@@ -15,18 +15,18 @@ pub struct Way {
     pub rate: Rate,
     /// Delay after the bottleneck.
     pub delay: Span,
-    /// More delay, by chance up to this; packets may overtake each other.
+    /// Maximum random additional delay; packets may be reordered.
     pub jitter: Span,
-    /// Bytes that the queue takes.
+    /// Capacity of the queue in bytes.
     pub buffer: u64,
-    /// Share of packets that are lost by chance.
+    /// Probability of loss.
     pub loss: f64,
-    /// Share of packets that arrive twice.
+    /// Probability of duplication.
     pub duplicates: f64,
 }
 
 impl Way {
-    /// A rate in Mbit/s and a delay in ms, with a queue without end and no chance at all.
+    /// A rate in Mbit/s and a delay in ms, with an unlimited queue and no randomness.
     pub fn new(mbps: f64, delay_ms: u64) -> Self {
         Way {
             rate: Rate::from_mbps(mbps),
@@ -45,7 +45,7 @@ impl Way {
         self
     }
 
-    /// The same with losses by chance.
+    /// The same with random losses.
     #[must_use]
     pub fn lossy(mut self, share: f64) -> Self {
         self.loss = share;
@@ -53,7 +53,7 @@ impl Way {
     }
 }
 
-/// A packet that has come through.
+/// A packet that has arrived.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Passed {
     /// When it was sent.
@@ -102,7 +102,7 @@ impl Direction {
             "a wrong size"
         );
         let queued = self.busy - now;
-        // Chance is asked the same whatever becomes of the packet, so that histories stay comparable.
+        // The same random numbers are drawn whatever happens to the packet, so that histories stay comparable.
         let (lost, twice) = (
             self.random.chance(self.way.loss),
             self.random.chance(self.way.duplicates),
@@ -171,7 +171,7 @@ impl Pipe {
     /// A flow of `scheme` that starts at time zero.
     ///
     /// # Panics
-    /// When the scheme cannot be built with these parameters.
+    /// If the scheme cannot be built with these parameters.
     pub fn new(scheme: &Media, params: &Params, seed: u64, forward: Way, backward: Way) -> Self {
         let setup = |name| MediaSetup {
             random: Stream::new(seed, name),
@@ -204,8 +204,8 @@ impl Pipe {
         &mut self.backward.way
     }
 
-    /// True if the media has had no free path for a second (a sender that is silent leaves it free), or the reports will
-    /// have none for another.
+    /// True if the media path has been blocked for a second (it is free while the sender is silent), or the report path
+    /// will be for another.
     pub fn is_blocked(&self) -> bool {
         let wait = Span::from_ms(1000);
         self.forward.busy + wait > self.now || self.backward.busy > self.now + wait
@@ -224,7 +224,7 @@ impl Pipe {
     /// Runs up to `end`.
     ///
     /// # Panics
-    /// When an end never stops sending or asks to be woken without need.
+    /// If an end never stops sending or asks to be woken without need.
     pub fn run_until(&mut self, end: Time) {
         self.drain();
         loop {
@@ -246,7 +246,7 @@ impl Pipe {
         self.now = end;
     }
 
-    /// A message arrives, from the path or from nowhere: reports at the sender, media at the receiver.
+    /// A message arrives, from the path or forged: reports at the sender, media at the receiver.
     pub fn deliver(&mut self, header: &Header, bytes: &[u8]) {
         self.body.clear();
         self.body.bytes.extend_from_slice(bytes);
@@ -259,7 +259,7 @@ impl Pipe {
         end.receive(self.now, Ecn::NotEct, header, &self.body);
     }
 
-    /// Both ends send what they may.
+    /// Both ends send all they are allowed to.
     fn drain(&mut self) {
         let mut body = std::mem::take(&mut self.body);
         let mut count = 0;
@@ -323,7 +323,7 @@ impl Pipe {
             .filter(move |passed| passed.arrived >= from && passed.arrived < to)
     }
 
-    /// Rate of what arrived between two times in bit/s, as RTP counts it: without IP and UDP.
+    /// Arrival rate between two times in bit/s, as RTP counts it: without IP and UDP.
     pub fn rtp_bps(&self, from: Time, to: Time) -> f64 {
         let bytes: u32 = self
             .between(from, to)

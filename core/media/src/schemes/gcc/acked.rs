@@ -1,4 +1,4 @@
-//! The rate that arrives, smoothed by how surprising each sample is.
+//! The arrival rate, smoothed with a weight that depends on each sample's deviation.
 
 /// First window and later ones in ms.
 const FIRST: f64 = 500.0;
@@ -26,7 +26,7 @@ impl Acked {
         }
     }
 
-    /// The rate in bit/s; `None` before the first window is over.
+    /// The rate in bit/s; `None` before the first window is complete.
     pub(super) fn bps(&self) -> Option<f64> {
         self.estimate
     }
@@ -52,7 +52,7 @@ impl Acked {
         match self.at {
             Some(before) if at >= before => {
                 self.window += at - before;
-                // After a silence longer than a window its bytes are no sample.
+                // After a silence longer than a window its bytes do not form a sample.
                 if at - before > length {
                     self.bytes = 0.0;
                     self.window %= length;

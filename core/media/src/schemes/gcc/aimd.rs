@@ -1,22 +1,22 @@
-//! The rate from the delay: multiplicative or additive increase, and 0.85 of what arrives after overuse.
+//! The delay-based rate: multiplicative or additive increase, and 0.85 of the arrival rate after overuse.
 
 use super::capacity::Capacity;
 use super::trend::Usage;
 use narrows_units::{Span, Time};
 
-/// Share of the arriving rate kept after overuse.
+/// Factor of the arrival rate after overuse.
 const BETA: f64 = 0.85;
 /// Logarithm of the growth of 8 % per second.
 const LN_GROWTH: f64 = 0.076_961_041_136_128_3;
 const MIN_GROWTH: f64 = 1e3;
 const MIN_SLOPE: f64 = 4e3;
-/// Never above this many times what arrives, and this much more in bit/s.
+/// Bound of the rate: this multiple of the arrival rate, plus this many bit/s.
 const HEAD_ROOM: (f64, f64) = (1.5, 10e3);
 /// Time that the detector takes, added to the round trip.
 const DETECTION: f64 = 0.1;
 const FRAMES: f64 = 30.0;
 const PACKET_BITS: f64 = 1200.0 * 8.0;
-/// A decrease comes a round trip after the last change, within these bounds.
+/// A decrease follows the last change by at least a round trip, within these bounds.
 const APART: (Span, Span) = (Span::from_ms(10), Span::from_ms(200));
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,17 +68,17 @@ impl Aimd {
         self.bps
     }
 
-    /// The rate is `bps` from now on, as a probe found it.
+    /// Sets the rate to `bps`, the result of a probe.
     pub(super) fn set(&mut self, now: Time, bps: f64) {
         self.bps = bps.clamp(self.min_bps, self.max_bps);
         self.changed = Some(now);
     }
 
-    /// A report came.
+    /// Handles a report.
     pub(super) fn update(&mut self, now: Time, usage: Usage, acked: Option<f64>, rtt: Span) {
         match usage {
             Usage::Over => self.overuse(now, acked, rtt),
-            // The queue drains: what does so is left alone.
+            // The queue drains: the rate is left unchanged.
             Usage::Under => self.state = AimdState::Hold,
             Usage::Normal => {
                 if self.state == AimdState::Hold {
@@ -92,7 +92,7 @@ impl Aimd {
 
     fn overuse(&mut self, now: Time, acked: Option<f64>, rtt: Span) {
         let apart = rtt.max(APART.0).min(APART.1);
-        // From any change on, growth included: what it did is not seen before a round trip has passed.
+        // After any change, including growth: its effect is not visible before a round trip has passed.
         let due = self.changed.is_none_or(|then| now - then >= apart);
         match acked {
             Some(acked) if due || acked < 0.5 * self.bps => self.decrease(now, acked),
@@ -152,7 +152,7 @@ mod tests {
         for step in 0..=1 {
             aimd.update(ms(1000 + 100 * step), Usage::Normal, Some(1e6), Span::from_ms(100));
         }
-        // The first report only turns to growth, by the smallest step of 1 kbit/s.
+        // The first report only switches to growth, by the minimum step of 1 kbit/s.
         let grown = 301e3 * growth(0.1);
         assert!((aimd.bps() - grown).abs() < 1.0, "{}", aimd.bps());
         assert!((300e3 * growth(0.1) - 302_320.0).abs() < 5.0);
@@ -179,7 +179,7 @@ mod tests {
         assert_eq!(aimd.bps(), 765e3);
         aimd.update(ms(1110), Usage::Over, Some(0.3e6), rtt);
         assert_eq!(aimd.bps(), 255e3, "less than half arrives: at once");
-        // More arrives than the rate: the capacity rules, and it never rises.
+        // The arrival rate exceeds the rate: the capacity bounds it, and it never rises.
         aimd.update(ms(1500), Usage::Over, Some(2e6), rtt);
         assert!(aimd.bps() <= 255e3);
     }

@@ -1,15 +1,15 @@
-//! Application limits, and probes that look how much more the path would carry.
+//! Application limits, and probes for the path's additional capacity.
 //!
-//! A budget fills at two thirds of the target and is emptied by what is sent; where it fills up, the application does not
-//! use what it has (Chromium of 2018, AlrDetector: modules/pacing/alr_detector.h).
+//! A budget fills at two thirds of the target and is drained by sent bytes; when it is full, the application does not
+//! use its rate (Chromium of 2018, AlrDetector: modules/pacing/alr_detector.h).
 
 use narrows_units::{Span, Time};
 
 /// Share of the target at which the budget fills.
 const FILLS: f64 = 0.65;
-/// The budget holds what comes in so many seconds, and may be overdrawn by as much.
+/// The budget holds at most this many seconds of its rate, and may be overdrawn by as much.
 const HOLDS: f64 = 0.5;
-/// The application becomes the limit above this share of a full budget, and stops being it below the other.
+/// The flow becomes application-limited above the first fraction of a full budget, and stops being so below the second.
 const FULL: f64 = 0.8;
 const USED: f64 = 0.5;
 
@@ -20,7 +20,7 @@ pub(super) struct AppLimit {
     /// In bytes.
     budget: f64,
     sent: Time,
-    /// Since when the application is the limit.
+    /// Start of the application-limited period.
     since: Option<Time>,
     probed: Time,
 }
@@ -74,11 +74,11 @@ mod tests {
         // 0.8 Mbit/s, and 0.66.
         assert_eq!(probes(&mut new(), 10, 0, 60_000), [0u64; 0]);
         assert_eq!(probes(&mut new(), 12, 0, 60_000), [0u64; 0]);
-        // 0.2 Mbit/s: of 3250 bytes per packet 2250 are left, and 0.8 of 40625 bytes are there after 600 ms.
+        // 0.2 Mbit/s: of 3250 bytes per packet 2250 are left, and 0.8 of 40625 bytes are reached after 600 ms.
         assert_eq!(probes(&mut new(), 40, 0, 17_000), [5600, 10_600, 15_600]);
         let mut limit = new();
         assert_eq!(probes(&mut limit, 40, 0, 6000), [5600]);
-        // What it has saved is used up within half a second, and then it is the path's turn.
+        // The saved budget is used up within half a second, and then the path is the limit.
         assert_eq!(probes(&mut limit, 8, 6000, 30_000), [0u64; 0]);
         assert_eq!(probes(&mut limit, 40, 30_000, 37_000).len(), 1);
     }

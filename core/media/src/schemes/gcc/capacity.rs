@@ -30,14 +30,14 @@ impl Capacity {
         ((kbps - three).max(0.0) * 1e3, (kbps + three) * 1e3)
     }
 
-    /// `bps` arrives: if it is more than the link can have, the link is another one.
+    /// The arrival rate is `bps`: if it exceeds the upper bound, the estimate is reset.
     pub(super) fn seen(&mut self, bps: f64) {
         if bps > self.bounds().1 {
             self.kbps = None;
         }
     }
 
-    /// `bps` arrived while the path was overused.
+    /// The arrival rate was `bps` while the path was overused.
     pub(super) fn overused(&mut self, bps: f64) {
         if bps < self.bounds().0 {
             self.kbps = None;

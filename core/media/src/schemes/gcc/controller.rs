@@ -1,4 +1,4 @@
-//! The estimate: what delay and losses allow together.
+//! The estimate: the minimum of the delay-based and the loss-based rate.
 
 use super::acked::Acked;
 use super::aimd::Aimd;
@@ -8,10 +8,10 @@ use super::trend::{Trend, Usage};
 use super::GccSettings;
 use narrows_units::{Span, Time};
 
-/// After so long (ms) without a packet the trend starts anew.
+/// After this silence (ms) the trend is reset.
 const SILENCE: f64 = 2000.0;
 
-/// Losses of one report, and when it came.
+/// Losses of one report, and its arrival time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LossTally {
     pub(super) now: Time,
@@ -50,12 +50,12 @@ impl Controller {
         self.delay.bps().min(self.loss.bps())
     }
 
-    /// The rate that arrives, in bit/s.
+    /// The arrival rate, in bit/s.
     pub(super) fn acked_bps(&self) -> Option<f64> {
         self.acked.bps()
     }
 
-    /// Modified trend and threshold in ms, and the share of packets lost.
+    /// Modified trend and threshold in ms, and the loss ratio.
     pub(super) fn values(&self) -> (f64, f64, f64) {
         let (trend, threshold) = self.trend.values();
         (trend, threshold, self.loss.share())
@@ -69,7 +69,7 @@ impl Controller {
         }
     }
 
-    /// A report says that a packet of `bytes` (with RTP's header), sent at `sent` ms, arrived at `arrived` ms.
+    /// Handles the report of a packet of `bytes` (with RTP's header), sent at `sent` ms, that arrived at `arrived` ms.
     pub(super) fn arrived(&mut self, sent: f64, arrived: f64, bytes: f64) {
         if self.newest.is_some_and(|newest| arrived - newest > SILENCE) {
             self.groups = PacketGroups::default();
@@ -82,7 +82,7 @@ impl Controller {
         }
     }
 
-    /// The report is complete.
+    /// Handles the end of a report.
     pub(super) fn reported(&mut self, tally: &LossTally) {
         match tally.probe {
             Some(bps) if self.trend.usage() != Usage::Over => {

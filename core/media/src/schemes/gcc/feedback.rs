@@ -1,4 +1,4 @@
-//! Feedback of the receiver: arrival times of all packets, packets it misses, and that it needs a key frame.
+//! Feedback of the receiver: arrival times of all packets, missing packets, and requests for a key frame.
 //!
 //! ```text
 //! arrivals  kind=1:8 zero:8 count:16 base:64 sent_ns:64 reference_ns:64 then per packet ticks:16
@@ -6,23 +6,23 @@
 //! key       kind=3:8
 //! ```
 //!
-//! Arrivals are numbered as messages are, all of them; what is missing is numbered as packets of the media.
-//! Ticks are of 250 us, from the packet before that has arrived (the first one from `reference`); the most negative
-//! value says that the packet has not arrived. `sent` is when the message was written, by the same clock.
+//! Arrivals use the numbers of all messages; missing packets use the sequence numbers of the media. A tick is 250 us,
+//! counted from the previous packet that arrived (for the first one from `reference`); the most negative value means
+//! that the packet has not arrived. `sent` is when the message was written, by the same clock.
 
 use narrows_transport::wire::{Reader, WireError};
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// Packets in one message: with these it fits into the smallest path of 576 bytes.
+/// Packets in one message: with these it fits into the minimum path MTU of 576 bytes.
 pub(super) const MAX_PACKETS: usize = 240;
 /// Length of a request for a key frame: RTCP's picture loss indication.
 pub(super) const KEY_LENGTH: u16 = 12;
 const TICK: i64 = 250_000;
 const MISSING: i16 = i16::MIN;
-/// Arrivals that are remembered.
+/// Maximum number of remembered arrivals.
 const REMEMBERED: usize = 2048;
-/// A packet so far above all others begins a new numbering.
+/// A packet this far above all others restarts the numbering.
 const FAR: u64 = 8192;
 
 /// A message of the receiver.
@@ -74,7 +74,7 @@ pub(super) fn missing(base: u64, above: &[u8]) -> impl Iterator<Item = u64> {
     pairs.map(move |above| base.wrapping_add(u64::from(above)))
 }
 
-/// Writes that packets are missing: as many of `numbers` (rising) as fit; returns how many.
+/// Writes a request for missing packets: as many of `numbers` (ascending) as fit; returns how many.
 pub(super) fn write_missing(numbers: impl Iterator<Item = u64>, out: &mut Vec<u8>) -> usize {
     let (mut base, mut count) = (None, 0u16);
     out.extend([2, 0, 0, 0]);
@@ -95,7 +95,7 @@ pub(super) fn write_missing(numbers: impl Iterator<Item = u64>, out: &mut Vec<u8
     usize::from(count)
 }
 
-/// When packets arrived, and up to where that has been told.
+/// Arrival times of packets, and how many of them have been reported.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ArrivalReport {
     /// From `first` on.
@@ -106,12 +106,12 @@ pub(super) struct ArrivalReport {
 }
 
 impl ArrivalReport {
-    /// One above the highest packet.
+    /// One above the highest number.
     pub(super) fn end(&self) -> u64 {
         self.first + self.times.len() as u64
     }
 
-    /// True if there is something to tell.
+    /// True if there is something to report.
     #[inline]
     pub(super) fn is_pending(&self) -> bool {
         self.next < self.end()
@@ -132,7 +132,7 @@ impl ArrivalReport {
         let new = self.times[index].is_none();
         if new {
             self.times[index] = Some(now);
-            // A packet that was late is told of with all that came after it.
+            // A late packet is reported together with all later ones.
             self.next = self.next.min(number);
         }
         let surplus = self.times.len().saturating_sub(REMEMBERED);
@@ -142,7 +142,7 @@ impl ArrivalReport {
         new
     }
 
-    /// Writes what has not been told, as much of it as fits.
+    /// Writes as many unreported arrivals as fit.
     pub(super) fn write(&mut self, now: Time, out: &mut Vec<u8>) {
         let from = (self.next - self.first) as usize;
         let list = self.times.range(from..).take(MAX_PACKETS);

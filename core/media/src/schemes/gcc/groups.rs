@@ -1,8 +1,8 @@
-//! Packets in groups, and what a group gained or lost on the way of the one before it. Times in ms.
+//! Grouping of packets, and the delay variation between consecutive groups. Times in ms.
 
-/// Packets sent within so long of the first one are one group.
+/// Packets sent within this time of the first one form a group.
 const LENGTH: f64 = 5.0;
-/// Packets that arrive so close together and faster than they were sent are a burst of the path: one group.
+/// Packets that arrive this close together and faster than they were sent are a burst of the path and form a group.
 const BURST: f64 = 5.0;
 const MAX_BURST_MS: f64 = 100.0;
 
@@ -60,7 +60,7 @@ impl PacketGroups {
             sent: done.last_sent - before.last_sent,
             arrived: done.last_arrived - before.last_arrived,
         };
-        // Groups that arrive in another order than they were sent say nothing.
+        // Groups that arrive out of order are ignored.
         (deltas.arrived >= 0.0).then_some(deltas)
     }
 }

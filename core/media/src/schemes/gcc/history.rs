@@ -1,9 +1,9 @@
-//! Packets sent whose fate is not known yet.
+//! Sent packets whose fate is unknown.
 
 use narrows_units::Time;
 use std::collections::VecDeque;
 
-/// Packets that are remembered: more than four seconds at 10 Mbit/s.
+/// Maximum number of remembered packets: more than four seconds at 10 Mbit/s.
 const MAX_PACKETS: usize = 4096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +12,7 @@ pub(super) enum GccPacketFate {
     /// Reported as not arrived.
     Missing,
     Arrived,
-    /// The report that told of it was lost.
+    /// The report that covered it was lost.
     Untold,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct GccSentPacket {
 pub(super) struct GccHistory {
     packets: VecDeque<GccSentPacket>,
     first: u64,
-    /// Everything below has been told of.
+    /// All packets below have been reported.
     told: u64,
     in_flight: u64,
 }
@@ -41,7 +41,7 @@ impl GccHistory {
         self.first + self.packets.len() as u64
     }
 
-    /// RTP bytes of which nothing is known yet.
+    /// RTP bytes in flight.
     pub(super) fn in_flight(&self) -> u64 {
         self.in_flight
     }
@@ -66,7 +66,7 @@ impl GccHistory {
         self.packets.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// Packet `number` has a fate; returns the packet and the fate before, if that is news.
+    /// Sets the fate of packet `number`; returns the packet and its previous fate, if that is new.
     pub(super) fn settle(&mut self, number: u64, fate: GccPacketFate) -> Option<(GccSentPacket, GccPacketFate)> {
         let sent = self.get(number)?;
         let before = sent.fate;
@@ -85,7 +85,7 @@ impl GccHistory {
         Some((sent, before))
     }
 
-    /// A report begins at `base`: what it passes over will not be told of any more.
+    /// A report begins at `base`: packets that it skips will not be reported any more.
     pub(super) fn passed(&mut self, base: u64, end: u64) {
         for number in self.told.max(self.first)..base.min(self.next()) {
             self.settle(number, GccPacketFate::Untold);

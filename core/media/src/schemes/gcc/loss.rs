@@ -1,28 +1,28 @@
-//! The rate from losses, as browsers had it in 2018: judged once per second, the rhythm in which receivers of video
-//! send their reports. Judged more often, from twenty or thirty packets, losses by chance of 5 % would now and then
-//! be below the lower limit and as often above the upper one, and the rate would wander between both.
+//! The loss-based rate of browsers in 2018: evaluated once per second, the interval of video receivers' reports. If it
+//! were evaluated more often, from twenty or thirty packets, random losses of 5 % would occasionally fall below the
+//! lower limit and as often exceed the upper one, and the rate would wander between the two.
 
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// Shares of packets lost up to which the rate may grow, and above which it falls.
+/// Loss ratios up to which the rate may grow, and above which it falls.
 const LOW: f64 = 0.02;
 const HIGH: f64 = 0.1;
 const GROWTH: f64 = 1.08;
 const GROWTH_MORE: f64 = 1e3;
-/// A share is only believed from so many packets.
+/// Minimum number of packets for a loss ratio.
 const PACKETS: u64 = 20;
-/// Time between two looks at the share.
+/// Time between two evaluations of the loss ratio.
 const LOOK: Span = Span::from_ms(1000);
-/// A share that is older says nothing any more.
+/// Age at which a loss ratio expires.
 const VALID: Span = Span::from_ms(6000);
-/// A share is told in parts of this, rounded down, as in the receiver reports of RTCP (RFC 3550, section 6.4.1).
+/// Denominator of the loss ratio, which is rounded down as in the receiver reports of RTCP (RFC 3550, section 6.4.1).
 const PARTS: u64 = 256;
-/// Growth is counted from the lowest rate of so long.
+/// Growth is relative to the lowest rate within this time.
 const LOWEST_OF: Span = Span::from_ms(1000);
-/// Decreases are so far apart, plus a round trip.
+/// Minimum time between decreases, plus a round trip.
 const APART: Span = Span::from_ms(300);
-/// From the first report on, as long as nothing is lost, the delay alone rules.
+/// From the first report on, as long as nothing is lost, only the delay-based rate applies.
 const AT_FIRST: Span = Span::from_ms(2000);
 
 #[derive(Clone, Debug, Default)]
@@ -34,14 +34,14 @@ pub(super) struct LossRate {
     first: Option<Time>,
     expected: u64,
     lost: u64,
-    /// The next look.
+    /// Time of the next evaluation.
     look_at: Time,
     share: f64,
     judged: Option<Time>,
-    /// The share has been judged, and the rate has not fallen since.
+    /// The loss ratio has been evaluated, and the rate has not fallen since.
     fresh: bool,
     decreased: Option<Time>,
-    /// Lowest rates, rising.
+    /// Lowest rates, ascending.
     lowest: VecDeque<(Time, f64)>,
 }
 
@@ -66,13 +66,12 @@ impl LossRate {
         self.lowest.clear();
     }
 
-    /// The last share of packets lost.
+    /// The last loss ratio.
     pub(super) fn share(&self) -> f64 {
         self.share
     }
 
-    /// A report tells of `expected` packets, of which `lost` have not arrived; `delay_bps` is what the delay
-    /// allows.
+    /// Handles a report of `expected` packets, of which `lost` have not arrived; `delay_bps` is the delay-based rate.
     pub(super) fn update(&mut self, now: Time, expected: u64, lost: u64, rtt: Span, delay_bps: f64) {
         self.expected += expected;
         self.lost += lost;
@@ -97,7 +96,7 @@ impl LossRate {
         self.bps = self.bps.min(delay_bps).clamp(self.min_bps, self.max_bps);
     }
 
-    /// Once in a while, judges what has been told since the last time.
+    /// Periodically evaluates the reports since the last evaluation.
     fn look(&mut self, now: Time) {
         if now < self.look_at {
             return;
@@ -134,7 +133,7 @@ mod tests {
         Time::from_ns(ms * 1_000_000)
     }
 
-    /// After the first two seconds, `reports` of so many packets 100 ms apart; the first one is looked at.
+    /// After the first two seconds, `reports` of this many packets 100 ms apart; the first one is evaluated.
     fn play(expected: u64, lost: u64, reports: u64) -> LossRate {
         let mut rate = LossRate::new(1e6, 30e3, 10e6);
         rate.update(ms(100), 0, 0, RTT, 1e6);
@@ -146,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_fifth_lost_costs_a_tenth_once_per_second() {
-        // 51 parts of 256 are the largest share that is not above 20 %.
+        // 51/256 is the largest ratio not above 20 %.
         let kept = 1.0 - 51.0 / 512.0;
         assert_eq!(play(20, 4, 1).bps(), 1e6 * kept);
         assert_eq!(play(20, 4, 10).bps(), 1e6 * kept);
@@ -204,7 +203,7 @@ mod tests {
         assert_eq!(rate.bps(), 1.8e6);
         rate.update(ms(1500), 0, 0, RTT, 0.4e6);
         assert_eq!(rate.bps(), 0.4e6);
-        // A loss ends the time in which the delay alone rules.
+        // A loss ends the phase in which only the delay-based rate applies.
         rate.update(ms(2000), 100, 50, RTT, 1.8e6);
         assert_eq!(rate.bps(), 0.3e6);
     }

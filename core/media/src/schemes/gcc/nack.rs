@@ -1,16 +1,16 @@
-//! Packets of the media that the receiver misses and asks for. Repetitions and padding are none of them: they have
-//! numbers among all packets, but leave no gap among those of the media.
+//! Missing media packets that the receiver requests. Retransmissions and padding are excluded: they are numbered among
+//! all packets, but leave no gap in the media sequence.
 
 use super::feedback;
 use crate::rtp::Rtp;
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// A packet is asked for at most so often, so far apart: the round trip that a receiver reckons with which sends no
-/// media, and so measures none (Chromium: kMaxNackRetries, kDefaultRttMs).
+/// Maximum number of requests for a packet, and the time between them: the default round trip of a receiver that sends
+/// no media and therefore cannot measure it (Chromium: kMaxNackRetries, kDefaultRttMs).
 const TRIES: u32 = 10;
 const APART: Span = Span::from_ms(100);
-/// With more than this nothing is repaired any more (Chromium: kMaxNackPackets).
+/// With more missing packets than this, none are requested (Chromium: kMaxNackPackets).
 const MAX_NACK_PACKETS: u64 = 1000;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ pub(super) struct NackList {
     due: Time,
     /// One above the highest sequence number; none before the first packet.
     next: Option<u64>,
-    /// Where the newest key frame begins of which something has arrived.
+    /// Start of the newest key frame of which any packet has arrived.
     key: u64,
 }
 
@@ -40,8 +40,8 @@ impl NackList {
         }
     }
 
-    /// A packet of the media arrived, for the first time or repeated. Returns whether too many are missing: then none
-    /// of them is asked for, and only a key frame can help.
+    /// A packet of the media arrived, for the first time or retransmitted. Returns whether too many are missing: then
+    /// none of them is requested, and only a key frame can help.
     pub(super) fn arrived(&mut self, now: Time, packet: &Rtp) -> bool {
         let number = u64::from(packet.sequence);
         if packet.key {
@@ -54,7 +54,7 @@ impl NackList {
                 }
                 false
             }
-            // What was never missed can be no repetition.
+            // A packet that was never missing cannot be a retransmission.
             _ if packet.repeated => false,
             before => {
                 self.next = Some(number + 1);
@@ -63,7 +63,7 @@ impl NackList {
         }
     }
 
-    /// Packets from `first` up to before `end` have been passed over.
+    /// Packets from `first` up to but excluding `end` have been skipped.
     fn gap(&mut self, now: Time, first: u64, end: u64) -> bool {
         if first >= end {
             return false;
@@ -84,19 +84,19 @@ impl NackList {
         false
     }
 
-    /// Nothing before this packet is needed any more: a key frame has arrived.
+    /// Packets before this one are no longer needed: a key frame has arrived.
     pub(super) fn give_up_before(&mut self, number: u64) {
         let count = self.list.partition_point(|missing| missing.number < number);
         self.list.drain(..count);
     }
 
-    /// When something must be asked for.
+    /// When the next request is due.
     #[inline]
     pub(super) fn due(&self) -> Time {
         self.due
     }
 
-    /// Writes what is due; whether that was anything.
+    /// Writes the due requests; returns whether there were any.
     pub(super) fn write(&mut self, now: Time, out: &mut Vec<u8>) -> bool {
         let due = self.list.iter().filter(|missing| missing.due <= now);
         let mut told = feedback::write_missing(due.map(|missing| missing.number), out);
@@ -130,7 +130,7 @@ mod tests {
         Rtp { key: true, ..packet(sequence) }
     }
 
-    /// Asks until nothing is missing any more: when, in ms, and for what.
+    /// Requests until nothing is missing: times in ms, and packets.
     fn asked(list: &mut NackList) -> Vec<(u64, Vec<u64>)> {
         let mut found = vec![];
         while list.due() < Time::FAR {
@@ -177,7 +177,7 @@ mod tests {
         let mut list = NackList::new();
         list.arrived(Time::ZERO, &packet(0));
         assert!(!list.arrived(Time::ZERO, &packet(10)));
-        // The second packet of a key frame: the first one is of use too.
+        // The second packet of a key frame: the first one is useful, too.
         assert!(!list.arrived(Time::ZERO, &Rtp { index: 1, count: 2, ..key(2000) }));
         assert_eq!(asked(&mut list)[0], (0, vec![1999]));
     }
@@ -189,7 +189,7 @@ mod tests {
         list.arrived(Time::ZERO, &packet(10));
         assert!(list.arrived(Time::ZERO, &packet(1010)));
         assert_eq!(list.due(), Time::FAR);
-        // It goes on from there.
+        // It continues from there.
         assert!(!list.arrived(Time::ZERO, &packet(1012)));
         assert_eq!(asked(&mut list)[0], (0, vec![1011]));
     }

@@ -1,28 +1,28 @@
-//! Probes: a few packets, padding if need be, at a rate that the path may or may not carry. Times in ms.
+//! Probes: a few packets, padded if necessary, at a rate above the known capacity. Times in ms.
 
 use std::collections::VecDeque;
 
-/// A cluster has at least so many packets, and lasts at least so long.
+/// Minimum number of packets and minimum duration of a cluster.
 const PACKETS: u32 = 5;
 const LENGTH: f64 = 15.0;
-/// Start probes in start rates.
+/// Initial probes in multiples of the start rate.
 const FIRST: [f64; 2] = [3.0, 6.0];
-/// The result of a probe above this share of its rate calls for another, of so many results.
+/// A probe result above this fraction of its rate triggers another probe at this multiple of the result.
 const FURTHER: f64 = 0.7;
 const MORE: f64 = 2.0;
-/// Share of a cluster that must have arrived.
+/// Fraction of a cluster that must have arrived.
 const ENOUGH: f64 = 0.8;
-/// Faster by this than it was sent, and the measurement is not believed.
+/// A measurement faster than the sending rate by this factor is discarded.
 const MAX_SPEEDUP: f64 = 2.0;
-/// Slower than this share of what was sent: the path is full, and not all of what arrives may be used.
+/// Below this fraction of the sending rate the path is saturated, and only part of the measured rate is used.
 const FULL: f64 = 0.9;
 const OF_FULL: f64 = 0.95;
-/// Longest duration of a cluster, and how long its report is awaited.
+/// Longest duration of a cluster, and how long to wait for its report.
 const MAX_DURATION_MS: f64 = 1000.0;
-/// Padding packets last so long at the rate of the probe.
+/// Duration of a padding packet at the rate of the probe.
 const PADDING: f64 = 2.0;
 const PADDING_BYTES: (f64, f64) = (200.0, 1200.0);
-/// Most probes that wait, which a sender cannot reach.
+/// Maximum number of pending probes, more than a sender can reach.
 const MAX_WAITING: usize = 8;
 
 #[derive(Clone, Debug, Default)]
@@ -39,7 +39,7 @@ struct Cluster {
     first_arrived: f64,
     last_arrived: f64,
     first_size: f64,
-    /// Something arrived since the last look.
+    /// A packet arrived since the last evaluation.
     fresh: bool,
 }
 
@@ -57,7 +57,7 @@ impl Cluster {
         if !enough || !plausible(sent_ms) || !plausible(arrived_ms) {
             return None;
         }
-        // The last packet sent, and the first to arrive, are outside the time that is measured.
+        // The last packet sent, and the first to arrive, are excluded from the measurement.
         let sent = (self.sent_bytes - self.last_size) * 8e3 / sent_ms;
         let arrived = (self.bytes - self.first_size) * 8e3 / arrived_ms;
         if arrived > MAX_SPEEDUP * sent {
@@ -77,7 +77,7 @@ pub(super) struct Probes {
     active: Option<Cluster>,
     sent: VecDeque<Cluster>,
     next_id: u32,
-    /// A result above this calls for another probe.
+    /// A result above this triggers another probe.
     further: f64,
 }
 
@@ -93,14 +93,14 @@ impl Probes {
         }
     }
 
-    /// The probes of a start.
+    /// The initial probes.
     pub(super) fn start(&mut self, start_bps: f64) {
         for times in FIRST {
             self.probe(times * start_bps);
         }
     }
 
-    /// A probe at `bps`, or the largest rate there is.
+    /// Starts a probe at `bps`, capped at the maximum rate.
     pub(super) fn probe(&mut self, bps: f64) {
         if self.waiting.len() < MAX_WAITING {
             let bps = bps.min(self.max_bps);
@@ -114,7 +114,7 @@ impl Probes {
         self.waiting.is_empty() && self.active.is_none() && self.sent.is_empty()
     }
 
-    /// The rate to send at, while there is a probe.
+    /// The sending rate while a probe is active.
     #[inline]
     pub(super) fn rate(&self) -> Option<f64> {
         self.active.as_ref().map(|cluster| cluster.bps).or_else(|| self.waiting.front().copied())
@@ -166,7 +166,7 @@ impl Probes {
         cluster.fresh = true;
     }
 
-    /// After a report: what the newest probe found in bit/s.
+    /// After a report: the result of the newest probe in bit/s.
     pub(super) fn result(&mut self, now: f64) -> Option<f64> {
         let mut found = None;
         for cluster in &mut self.sent {
@@ -223,7 +223,7 @@ mod tests {
         let mut at = 0.0;
         let first = play(&mut probes, 12e6, &mut at).unwrap();
         assert!((first / 900e3 - 1.0).abs() < 0.01, "{first}");
-        // Six times is more than there is.
+        // Six times exceeds the maximum rate.
         let second = play(&mut probes, 12e6, &mut at).unwrap();
         assert!((second / 1.7e6 - 1.0).abs() < 0.01, "{second}");
         assert_eq!(probes.rate(), None, "it goes no further");

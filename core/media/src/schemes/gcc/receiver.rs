@@ -11,17 +11,17 @@ use crate::{FrameArrived, MediaReceiver};
 use narrows_transport::{Body, Endpoint, Header, Outgoing, ReceiverCounters, wire};
 use narrows_units::{Ecn, Span, Time};
 
-/// A frame is waited for so long when lost packets are repeated, and otherwise (for packets that are merely late).
+/// Time to wait for a frame with retransmissions, and without (for packets that are merely late).
 const PATIENCE: Span = Span::from_ms(1000);
 const PATIENCE_WITHOUT: Span = Span::from_ms(100);
-/// Bounds of the interval between reports, and the size in bytes with IP and UDP that a report is reckoned with.
+/// Bounds of the interval between reports, and the assumed size of a report in bytes with IP and UDP.
 const INTERVALS: (f64, f64) = (0.05, 0.25);
 const REPORT: f64 = 68.0;
 const SHARE: f64 = 0.05;
-/// Over how long the received rate is measured.
+/// Window over which the received rate is measured.
 const WINDOW: Span = Span::from_ms(500);
 
-/// The frame that can be decoded next, and the time since which it has been missed.
+/// The next frame to be decoded, and the time since which it has been missing.
 #[derive(Clone, Debug, Default)]
 struct Decoder {
     next: u32,
@@ -55,11 +55,11 @@ pub(super) struct GccReceiver {
     decoder: Decoder,
     arrivals: ArrivalReport,
     nack: Option<NackList>,
-    /// A key frame is asked for at once: too much is missing.
+    /// A key frame is requested at once: too much is missing.
     hopeless: bool,
     reported: Time,
     number: u64,
-    /// Of what arrives.
+    /// The rate of arrivals.
     meter: RateMeter,
     counters: ReceiverCounters,
 }
@@ -103,7 +103,7 @@ impl GccReceiver {
         self.nack.as_ref().map_or(Time::FAR, NackList::due)
     }
 
-    /// Writes the message that is most urgent; its length.
+    /// Writes the most urgent message; returns its length.
     fn write(&mut self, now: Time, out: &mut Vec<u8>) -> Option<u16> {
         if now >= self.nack_due()
             && let Some(nack) = &mut self.nack

@@ -1,6 +1,5 @@
-//! Packets that are sent again because the receiver asks for them, as browsers do (RFC 4588): under the number that the
-//! packet has among those of the media. A repetition that is lost is asked for as the packet it stands for, and leaves
-//! no gap of its own.
+//! Retransmission of packets requested by the receiver, as in browsers (RFC 4588): under the packet's original media
+//! sequence number. A lost retransmission is requested again under that number and leaves no separate gap.
 
 use crate::packetizer::RtpPacket;
 use crate::rate_meter::RateMeter;
@@ -8,17 +7,17 @@ use crate::rtp::Rtp;
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// Packets that can be repeated: more than four seconds at 10 Mbit/s.
+/// Maximum number of packets stored for retransmission: more than four seconds at 10 Mbit/s.
 const MAX_PACKETS: usize = 4096;
-/// Repetitions get at most the target rate, counted over this (Chromium: retransmission_rate_limiter).
+/// Window over which retransmissions are limited to the target rate (Chromium: retransmission_rate_limiter).
 const LIMITED_OVER: Span = Span::from_ms(500);
-/// Over how long their rate is measured.
+/// Window over which their rate is measured.
 const WINDOW: Span = Span::from_ms(1000);
 
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     packet: RtpPacket,
-    /// When a repetition was granted last, and whether that is still to be sent.
+    /// When a retransmission was last granted, and whether it is still to be sent.
     granted: Option<Time>,
     waits: bool,
 }
@@ -28,13 +27,13 @@ pub(super) struct Repairs {
     kept: VecDeque<Kept>,
     /// Sequence number of the first one.
     first: u64,
-    /// Packets to be sent again, and its bytes with RTP's header.
+    /// Packets to retransmit, and their bytes with RTP's header.
     waiting: VecDeque<u64>,
     bytes: u64,
     /// Bytes granted within the last window.
     granted: VecDeque<(Time, u64)>,
     granted_bytes: u64,
-    /// Of what is repeated.
+    /// The rate of retransmissions.
     meter: RateMeter,
 }
 
@@ -51,7 +50,7 @@ impl Repairs {
         }
     }
 
-    /// A packet of the media is sent for the first time: the same with its number.
+    /// Stores a media packet sent for the first time; returns it with its number.
     pub(super) fn keep(&mut self, packet: RtpPacket) -> RtpPacket {
         let sequence = self.first + self.kept.len() as u64;
         if self.kept.len() == MAX_PACKETS {
@@ -69,8 +68,8 @@ impl Repairs {
         self.kept.get_mut(usize::try_from(index).ok()?)
     }
 
-    /// The receiver misses these packets. Each is repeated once in `apart` (a round trip: sooner, nobody can know what
-    /// became of it), and all of them at `bps` at most: the rest has to be asked for again.
+    /// Handles a request for missing packets. Each is retransmitted at most once per `apart` (a round trip, before
+    /// which its fate is unknown), and all of them at no more than `bps`: the rest has to be requested again.
     pub(super) fn asked(&mut self, now: Time, apart: Span, bps: f64, missing: impl Iterator<Item = u64>) {
         while let Some((_, size)) = self.granted.pop_front_if(|(then, _)| now - *then >= LIMITED_OVER) {
             self.granted_bytes -= size;
@@ -94,7 +93,7 @@ impl Repairs {
         }
     }
 
-    /// The next repetition.
+    /// The next retransmission.
     pub(super) fn pop(&mut self) -> Option<RtpPacket> {
         while let Some(sequence) = self.waiting.pop_front() {
             let Some(kept) = self.get(sequence) else { continue };
@@ -158,7 +157,7 @@ mod tests {
         repairs.asked(ms(0), RTT, 1e6, [3, 5, 5, 70].into_iter());
         assert_eq!(repairs.bytes(), 2000);
         repairs.asked(ms(100), RTT, 1e6, [3].into_iter());
-        assert_eq!(popped(&mut repairs), [3, 5], "what still waits is not asked for twice");
+        assert_eq!(popped(&mut repairs), [3, 5], "a waiting packet is not requested twice");
         assert_eq!((repairs.bytes(), repairs.is_empty()), (0, true));
         repairs.asked(ms(120), RTT, 1e6, [3].into_iter());
         assert_eq!(popped(&mut repairs), [3]);
@@ -168,7 +167,7 @@ mod tests {
         assert_eq!(popped(&mut repairs), [3]);
         // 4000 bytes in a second.
         assert_eq!(repairs.bps(ms(1000)), 32e3);
-        // What is sent for the first time counts on.
+        // First transmissions continue the numbering.
         assert_eq!(repairs.keep(RtpPacket { rtp: Rtp::default(), payload: 1 }).rtp.sequence, 10);
     }
 

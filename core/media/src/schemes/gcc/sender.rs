@@ -16,15 +16,15 @@ use narrows_cc::Fields;
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
 
-/// Longest time in which what waits is sent, whatever the target.
+/// Maximum time in which the queue is sent, regardless of the target.
 const QUEUE_TIME: f64 = 2.0;
-/// A pacer that was held up catches up by so much.
+/// Maximum amount by which a delayed pacer catches up.
 const CATCH_UP: Span = Span::from_ms(5);
-/// Round trip before any is known.
+/// Initial round-trip time.
 const FIRST_RTT: Span = Span::from_ms(200);
-/// Key frames on request are so far apart.
+/// Minimum time between requested key frames.
 const KEYS_APART: Span = Span::from_ms(300);
-/// Later probes in targets (Chromium: ProbeController, probes while application-limited).
+/// Later probes in multiples of the target (Chromium: ProbeController, probes while application-limited).
 const PROBE: f64 = 2.0;
 
 pub(super) struct GccSender {
@@ -128,14 +128,14 @@ impl GccSender {
         self.rtt = Some(sample);
     }
 
-    /// The encoder gets what repairs leave, at least half.
+    /// The encoder uses the rate left by retransmissions, at least half.
     fn tell_encoder(&mut self, now: Time) {
         let target = self.controller.target();
         let rest = (target - self.repairs.bps(now)).max(target / 2.0);
         self.source.encoder.set_target(rest);
     }
 
-    /// The next packet that wants to go.
+    /// The next packet to send.
     fn next_packet(&mut self) -> Option<RtpPacket> {
         if let Some(packet) = self.repairs.pop() {
             return Some(packet);

@@ -35,7 +35,7 @@ fn growth_alone_takes_about_23_seconds_and_probes_less_than_one() {
         });
         at_cap.unwrap() as f64 / 10.0
     };
-    // ln(1.65 / 0.3) / ln 1.08 = 22.1 s; what arrives limits it to 1.5 times that now and then.
+    // ln(1.65 / 0.3) / ln 1.08 = 22.1 s; the arrival rate occasionally limits it to 1.5 times that.
     let slow = reached(&[NO_PROBES]);
     assert!((20.0..28.0).contains(&slow), "{slow}");
     let fast = reached(&[]);
@@ -61,9 +61,9 @@ fn a_slow_path_is_filled_with_a_short_queue_and_without_losses() {
 
 #[test]
 fn the_queue_at_a_slow_path_is_that_of_the_frames() {
-    // Mbit/s, one-way ms; mean and 95th percentile of the queue in the published calibration; how long packets wait on average
-    // for those of their own frame. 1 Mbit/s: a packet takes 8 ms at the bottleneck and follows the one before it
-    // after 3.3 ms; the fourth waits 14 ms for the others, and the four of them 7 ms in the mean. 0.5 Mbit/s: the
+    // Mbit/s, one-way ms; mean and 95th percentile of the queue in the published calibration; how long packets wait on
+    // average for those of their own frame. 1 Mbit/s: a packet takes 8 ms at the bottleneck and follows the one before
+    // it after 3.3 ms; the fourth waits 14 ms for the others, and the four of them 7 ms on average. 0.5 Mbit/s: the
     // second of two follows after 9 ms a packet that takes 20.
     for (mbps, one_way, published, own) in [(1.0, 20, (9.0, 24.0), 7.0), (0.5, 50, (8.0, 26.0), 5.5)] {
         // The same rules with three sources.
@@ -74,7 +74,7 @@ fn the_queue_at_a_slow_path_is_that_of_the_frames() {
             pipe.run_until(ms(60_000));
             (pipe.mean_queueing_ms(ms(30_000)), pipe.queueing_ms(ms(30_000), 0.95))
         };
-        // Small packets at equal distances: what the rules themselves let queue is less than that of the calibration.
+        // Small packets at equal distances: the queue due to the rules alone is smaller than that of the calibration.
         let packets = queue(&[("frame_rate", "120")]);
         // Frames of several packets, spread over the time between two of them.
         let spread = queue(&[("pacing_factor", "1.1")]);
@@ -84,7 +84,7 @@ fn the_queue_at_a_slow_path_is_that_of_the_frames() {
         for queue in [packets, spread] {
             assert!(queue.0 <= published.0 && queue.1 <= published.1, "{found}");
         }
-        // Their sawtooth hides the first milliseconds of a queue from the detector, which then finds it later.
+        // Their sawtooth hides the first milliseconds of a queue from the detector, which then detects it later.
         let more = bursts.0 - spread.0;
         assert!((own - 3.0..own + 5.0).contains(&more) && bursts.1 > spread.1, "{found}");
     }
@@ -142,10 +142,10 @@ fn repairs_make_frames_whole_and_cost_part_of_the_target() {
 /// Result of a flow of two minutes with losses, without its first 20 s, in which the rate falls from that of the
 /// probes.
 struct Lossy {
-    /// The most that was sent in ten seconds, and all that came of use, as shares of the target.
+    /// The maximum sent in ten seconds, and all useful data, as fractions of the target.
     sent: f64,
     useful: f64,
-    /// Share of frames that never became whole.
+    /// Fraction of frames that were never complete.
     torn: f64,
 }
 
@@ -185,17 +185,20 @@ fn lossy(loss: f64, one_way_ms: u64, seed: u64) -> Lossy {
 #[test]
 fn repairs_of_repairs_stay_within_the_target() {
     for loss in [0.05, 0.1, 0.2, 0.3, 0.4] {
-        // One way in ms, and how many times more frames would be torn without repairs (a share of `loss` at least). The
-        // receiver asks every 100 ms for a second, then for a key frame, which gives up what is still missing. The
-        // sender answers once per round trip: ten times, three times and once before that.
+        // One way in ms, and how many times more frames would be incomplete without retransmissions (a fraction of
+        // `loss` at least). The receiver sends requests every 100 ms for a second, then requests a key frame, which
+        // abandons the packets still missing. The sender answers once per round trip: ten times, three times and once
+        // before that.
         for (one_way, mended) in [(5, 10.0), (20, 10.0), (50, 10.0), (150, 4.0), (300, 2.5)] {
             for seed in 1..=5 {
                 let Lossy { sent, useful, torn } = lossy(loss, one_way, seed);
                 let found = format!("{loss} {one_way} ms, seed {seed}: sent {sent}, useful {useful}, torn {torn}");
-                // The encoder gets what the repairs leave. Noise and key frames are made good later than in ten seconds.
+                // The encoder uses the rate left by retransmissions. Noise and key frames are compensated over more
+                // than ten seconds.
                 assert!(sent <= 1.1, "{found}");
-                // Each packet is needed once: what arrives is useful, less the headers that the encoder reckons with, 20 bytes for
-                // each frame, 4.8 of the 30 kbit/s to which losses bring the target. And 4 % for what comes twice.
+                // Each packet is needed once: all arrivals are useful, less the headers that the encoder accounts for,
+                // 20 bytes for each frame, 4.8 of the 30 kbit/s to which losses bring the target. And 4 % for
+                // duplicates.
                 assert!(useful >= 1.0 - loss - 0.16 - 0.04, "{found}");
                 assert!(torn <= loss / mended, "{found}");
             }
@@ -227,13 +230,13 @@ fn an_application_that_sends_little_learns_of_the_path_by_probes_alone() {
         let bps = pipe.rtp_bps(ms(10_000), ms(20_000));
         (pipe.target(), bps)
     };
-    // Nothing grows beyond 1.5 times what arrives, which is less than the rate of the start: 8 % per second, and only until half a
-    // second has been seen.
+    // The rate never exceeds 1.5 times the arrival rate, which is less than the rate of the start: 8 % per second, and
+    // only until half a second has been seen.
     let (without, sent) = target("0");
     assert!((300e3..330e3).contains(&without), "{without}");
     assert!((sent / 100e3 - 1.0).abs() < 0.15, "{sent}");
-    // Probes at 600 kbit/s, 1.2 and 1.7 Mbit/s, each at once after the one before, if it was answered in full. A probe lasts
-    // 15 ms: three bytes in a thousand at 1.7 Mbit/s every 5 s.
+    // Probes at 600 kbit/s, 1.2 and 1.7 Mbit/s, each immediately after the previous one, if that was answered in full.
+    // A probe lasts 15 ms: three bytes in a thousand at 1.7 Mbit/s every 5 s.
     let (with, sent) = target("5000000000");
     assert!(with >= 1.6e6, "{with}");
     assert!((sent / 105e3 - 1.0).abs() < 0.15, "{sent}");

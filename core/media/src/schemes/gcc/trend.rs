@@ -1,4 +1,4 @@
-//! The trend of the delay, and whether it says that the path is overused.
+//! The trend of the delay, and the detection of overuse.
 
 use super::groups::Deltas;
 
@@ -9,19 +9,19 @@ const SMOOTHING: f64 = 0.9;
 /// The slope is scaled by this and by the number of deltas, at most `MOST_DELTAS`.
 const GAIN: f64 = 4.0;
 const MAX_DELTAS: u32 = 60;
-/// Overuse lasts longer than this (ms) before it counts.
+/// Overuse must last longer than this (ms) to count.
 const OVER_FOR: f64 = 10.0;
 const FIRST_THRESHOLD: f64 = 12.5;
 /// Gains of the threshold per ms, upwards and downwards (draft-ietf-rmcat-gcc-02, section 5.4: K_u and K_d differ
 /// from these; Chromium has 0.0087 and 0.039).
 const UP: f64 = 0.0087;
 const DOWN: f64 = 0.039;
-/// Trends further above the threshold than this leave it alone.
+/// Trends further above the threshold than this do not adapt it.
 const FAR: f64 = 15.0;
 const MAX_STEP_MS: f64 = 100.0;
 const THRESHOLDS: (f64, f64) = (6.0, 600.0);
 
-/// State of the path by its delay.
+/// State of the path according to its delay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum Usage {
     #[default]
@@ -30,7 +30,7 @@ pub(super) enum Usage {
     Over,
 }
 
-/// The threshold that adapts itself: without that, flows that fill the queue would starve this one.
+/// The adaptive threshold: a fixed one would let queue-filling flows starve this one.
 #[derive(Clone, Debug)]
 pub(super) struct Threshold(f64);
 
@@ -45,7 +45,7 @@ impl Threshold {
         self.0
     }
 
-    /// A modified trend was seen, `elapsed` ms after the one before.
+    /// Adapts to a modified trend, `elapsed` ms after the previous one.
     pub(super) fn adapt(&mut self, trend: f64, elapsed: f64) {
         let size = trend.abs();
         if size > self.0 + FAR {
@@ -85,7 +85,7 @@ impl Trend {
         (self.modified, self.threshold.get())
     }
 
-    /// A group arrived at `arrived` ms.
+    /// Handles a group that arrived at `arrived` ms.
     pub(super) fn update(&mut self, deltas: &Deltas, arrived: f64) {
         let since = arrived - *self.first.get_or_insert(arrived);
         self.accumulated += deltas.arrived - deltas.sent;
@@ -106,7 +106,7 @@ impl Trend {
         self.modified = trend;
         let threshold = self.threshold.get();
         if trend > threshold {
-            // Nobody knows when within the first group it began.
+            // When overuse began within the first group is unknown.
             let over = self.over.map_or(sent / 2.0, |over| over + sent);
             self.over = Some(over);
             self.hits += 1;

@@ -3,15 +3,15 @@
 use narrows_cc::parts::BaseDelays;
 use narrows_units::{Span, Time};
 
-/// History of the path's own delay: 50 slots of 10 s.
+/// History of the path's base delay: 50 slots of 10 s.
 const SLOTS: usize = 50;
 const SLOT: Span = Span::from_ms(10_000);
 /// Weight of a new fraction in the average (RFC 8298: QDELAY_WEIGHT).
 const WEIGHT: f64 = 0.1;
-/// The trend looks at so many fractions, so far apart.
+/// Number and spacing of the fractions from which the trend is computed.
 const HISTORY: usize = 20;
 const APART: Span = Span::from_ms(50);
-/// A least delay above this share of the target for so long: the path itself has changed.
+/// A minimum delay above this fraction of the target for this long means that the path itself has changed.
 const STANDING: f64 = 0.25;
 const STANDING_FOR: Span = Span::from_ms(20_000);
 const SECOND: Span = Span::from_ms(1000);
@@ -28,7 +28,7 @@ pub(super) struct Delay {
     newest: usize,
     sampled: Time,
     trend: f64,
-    /// Least delay of the current second, and its average over seconds, in seconds.
+    /// Minimum delay of the current second, and its average over seconds, in seconds.
     least: f64,
     least_average: f64,
     second: Time,
@@ -53,7 +53,7 @@ impl Delay {
         }
     }
 
-    /// A packet took `one_way` ns, by two clocks.
+    /// Handles a packet's one-way delay of `one_way` ns, between two clocks.
     pub(super) fn update(&mut self, now: Time, one_way: i64) {
         self.base.update(now, one_way);
         let above = one_way.saturating_sub(self.base.min().unwrap_or(one_way));
@@ -69,7 +69,7 @@ impl Delay {
         self.watch(now);
     }
 
-    /// Forgets the path's own delay if the queue has seemed to stand for too long.
+    /// Forgets the path's base delay if the queue seems to have stood for too long.
     fn watch(&mut self, now: Time) {
         self.least = self.least.min(self.queueing);
         if now - self.second < SECOND {
@@ -87,7 +87,7 @@ impl Delay {
         }
     }
 
-    /// Correlation of the fractions with those 50 ms before, their mean removed.
+    /// Autocorrelation of the fractions at a lag of 50 ms, with their mean removed.
     fn correlation(&self) -> f64 {
         let mean = self.history.iter().sum::<f64>() / HISTORY as f64;
         let at = |index: usize| self.history[(self.newest + index) % HISTORY] - mean;

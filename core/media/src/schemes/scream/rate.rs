@@ -8,9 +8,9 @@ use narrows_units::{Span, Time};
 const INTERVAL: Span = Span::from_ms(200);
 /// The rate before congestion is noted at most this often.
 const NOTE_APART: Span = Span::from_ms(2000);
-/// A queue in the sender above which the target no longer rises, in bits.
+/// Sender queue above which the target no longer rises, in bits.
 const QUEUE_BITS: f64 = 12_000.0;
-/// A queue in the sender above which it does not start fast, in seconds.
+/// Sender queue above which fast start is disabled, in seconds.
 const QUEUE_TIME: f64 = 0.1;
 const SMALL_BPS: f64 = 50e3;
 
@@ -18,7 +18,7 @@ const SMALL_BPS: f64 = 50e3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateControlState {
     pub(super) now: Time,
-    /// Bits that wait to be sent.
+    /// Bits queued in the sender.
     pub(super) queue_bits: f64,
     pub(super) fast: bool,
     pub(super) trend: f64,
@@ -32,7 +32,7 @@ pub(super) struct RateControl {
     before: [f64; 3],
     noted: Option<Time>,
     was_fast: bool,
-    /// Of the last adjustment; none before the first report.
+    /// Time of the last adjustment; `None` before the first report.
     adjusted: Option<Time>,
     queue_average: f64,
     pub(super) sent: Meter,
@@ -61,7 +61,7 @@ impl RateControl {
         self.target
     }
 
-    /// Target of the encoder in bit/s: encoders that make too much or too little are corrected.
+    /// Target of the encoder in bit/s: corrected for encoders that produce too much or too little.
     pub(super) fn told(&self) -> f64 {
         self.target * self.scale
     }
@@ -77,19 +77,19 @@ impl RateControl {
         self.coded.update(now);
     }
 
-    /// A report came. Before the first one nothing is known of the path: what waits for the small first window
+    /// Handles a report. Before the first one nothing is known about the path: data waiting for the small first window
     /// does not count against the target.
     pub(super) fn reported(&mut self, now: Time) {
         self.adjusted.get_or_insert(now);
     }
 
-    /// A loss that counts.
+    /// Handles a loss event.
     pub(super) fn loss(&mut self, now: Time, settings: &ScreamSettings) {
         self.note(now);
         self.target = (settings.params.beta_rate * self.target).max(settings.min_bps);
     }
 
-    /// The window fell by `share` of itself for its delay.
+    /// The window was reduced by the fraction `share` because of its delay.
     pub(super) fn fallen(&mut self, share: f64, settings: &ScreamSettings) {
         if self.bps() < 100e3 {
             self.target = (self.target * (1.0 - share)).max(settings.min_bps);
@@ -104,7 +104,7 @@ impl RateControl {
         }
     }
 
-    /// Towards 0.2 near the rate at which there was congestion, 1 far from it.
+    /// Approaches 0.2 near the rate of the last congestion, 1 far from it.
     fn near(&self) -> f64 {
         let highest = self.before.iter().copied().fold(0.0, f64::max);
         if highest <= 0.0 {
@@ -113,7 +113,7 @@ impl RateControl {
         (4.0 * (self.target - highest) / highest).powi(2).clamp(0.2, 1.0)
     }
 
-    /// A frame was made.
+    /// A frame was encoded.
     pub(super) fn frame(&mut self, state: &RateControlState, settings: &ScreamSettings) {
         self.queue_average += 0.5 * (state.queue_bits - self.queue_average);
         if self.adjusted.is_none_or(|then| state.now - then < INTERVAL) {
@@ -153,7 +153,7 @@ impl RateControl {
             }
             return (change * self.near()).min(most);
         }
-        // An encoder that makes far less or more than it was told says nothing about the network.
+        // An encoder far off its target says nothing about the network.
         let coded = self.coded.bps();
         if coded < 0.8 * self.target || coded > 2.0 * self.target {
             0.0

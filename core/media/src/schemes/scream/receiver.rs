@@ -1,4 +1,4 @@
-//! The receiving end: the newest packet, a vector of those before it, and when to say so.
+//! The receiving end: the newest packet, a vector of those before it, and when to report.
 
 use super::ScreamSettings;
 use super::report::{LENGTH, ScreamReport};
@@ -9,7 +9,7 @@ use crate::{FrameArrived, MediaReceiver};
 use narrows_transport::{Body, Endpoint, Header, Outgoing, ReceiverCounters, wire};
 use narrows_units::{Ecn, Span, Time};
 
-/// Over how long the received rate is measured.
+/// Window over which the received rate is measured.
 const WINDOW: Span = Span::from_ms(200);
 
 pub(super) struct ScreamReceiver {
@@ -20,7 +20,7 @@ pub(super) struct ScreamReceiver {
     pending: bool,
     reported: Option<Time>,
     number: u64,
-    /// Of what arrives.
+    /// The rate of arrivals.
     meter: RateMeter,
 }
 
@@ -38,7 +38,7 @@ impl ScreamReceiver {
         }
     }
 
-    /// Takes down packet `number`; returns whether it is new as far as the vector tells.
+    /// Records packet `number`; returns whether it is new according to the vector.
     fn note(&mut self, now: Time, number: u64) -> bool {
         let arrived = self.settings.clock.read(now);
         let Some(report) = &mut self.report else {
@@ -48,7 +48,7 @@ impl ScreamReceiver {
         };
         if number > report.highest {
             let up = number - report.highest;
-            // What was the highest is bit `up - 1` of the new vector.
+            // The previous highest is bit `up - 1` of the new vector.
             let shifted = if up < 64 { report.vector << up } else { 0 };
             let bit = if up <= 64 { 1 << (up - 1) } else { 0 };
             *report = ScreamReport { highest: number, vector: shifted | bit, arrived };

@@ -37,7 +37,7 @@ impl ScreamReport {
         })
     }
 
-    /// True if the report says that packet `number` has arrived.
+    /// True if the report acknowledges packet `number`.
     #[inline]
     pub(super) fn has(&self, number: u64) -> bool {
         match self.highest.checked_sub(number) {

@@ -13,9 +13,9 @@ use narrows_cc::Fields;
 use narrows_transport::{Body, Endpoint, Header, Media, Outgoing, SenderCounters, SenderSnapshot};
 use narrows_units::{Bytes, Ecn, Rate, Span, Time};
 
-/// After so long without sending a packet goes out regardless of the window.
+/// After this time without sending, a packet is sent regardless of the window.
 const SILENCE: Span = Span::from_ms(200);
-/// The queue is thrown away at most this often.
+/// Minimum time between discards of the queue.
 const CLEAR_APART: Span = Span::from_ms(1000);
 
 pub(super) struct ScreamSender {
@@ -83,7 +83,7 @@ impl ScreamSender {
         }
     }
 
-    /// Throws away what has waited for too long.
+    /// Discards frames that have waited for too long.
     fn give_up(&mut self, now: Time) {
         let recently = self.cleared.is_some_and(|cleared| now - cleared <= CLEAR_APART);
         if !recently && self.source.outbox.age(now) > self.settings.params.queue_limit {

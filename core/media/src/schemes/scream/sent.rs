@@ -4,7 +4,7 @@ use super::report::ScreamReport;
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// A packet that was sent so long before one that has arrived is lost.
+/// A packet sent this long before one that has arrived is lost.
 const REORDERING: Span = Span::from_ms(20);
 
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +18,12 @@ struct ScreamSentPacket {
 /// Changes by a report.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct ReportOutcome {
-    /// Bytes of packets up to the highest one that were not counted before, lost ones included.
+    /// Bytes of packets up to the highest one that were not counted before, including lost ones.
     pub(super) newly: u64,
-    /// Bytes and packets that have arrived.
+    /// Bytes and packets newly arrived.
     pub(super) acked: u64,
     pub(super) acked_packets: u64,
-    /// Packets that are lost.
+    /// Packets lost.
     pub(super) lost: u64,
     /// When the highest packet was sent.
     pub(super) sent_at: Time,
@@ -34,7 +34,7 @@ pub(super) struct InFlight {
     packets: VecDeque<ScreamSentPacket>,
     /// Number of the first packet of `packets`.
     first: u64,
-    /// Everything below has been counted as acknowledged.
+    /// All packets below have been counted as acknowledged.
     counted: u64,
     bytes: u64,
 }
@@ -54,7 +54,7 @@ impl InFlight {
         self.packets.push_back(ScreamSentPacket { size, at, settled: false });
     }
 
-    /// Takes in a report; `None` if it is about packets that were never sent, or are settled long since.
+    /// Processes a report; `None` if it refers to packets that were never sent, or are no longer tracked.
     pub(super) fn report(&mut self, report: &ScreamReport) -> Option<ReportOutcome> {
         if report.highest < self.first || report.highest >= self.next() {
             return None;
@@ -81,7 +81,7 @@ impl InFlight {
             self.bytes -= u64::from(packet.size);
         }
         self.counted = self.counted.max(report.highest + 1);
-        // The last packet stays: reports about it may come again.
+        // The last packet stays: reports about it may be repeated.
         while self.packets.len() > 1 && self.packets[0].settled {
             self.packets.pop_front();
             self.first += 1;
@@ -105,7 +105,7 @@ mod tests {
         let outcome = flight.report(&report(30, 0b11)).unwrap();
         assert_eq!((outcome.newly, outcome.acked, outcome.lost), (3100, 300, 10));
         assert_eq!(flight.bytes(), 4000 - 1300);
-        // A later one names those that were late: each counts once.
+        // A later report includes the late ones: each counts once.
         let outcome = flight.report(&report(31, (1 << 21) - 1)).unwrap();
         assert_eq!((outcome.newly, outcome.acked, outcome.lost), (100, 1900, 0));
         assert_eq!(flight.bytes(), 800);

@@ -141,8 +141,8 @@ fn the_pantheon_profile_sends_200_kbit_on_any_path_that_carries_it() {
         }
         let bps = pipe.rtp_bps(ms(0), ms(60_000));
         // 0.20 Mbit/s, tolerance 10 %: the encoder's noise of 9.6 % per frame averages out over 1500 frames. At 0.4
-        // Mbit/s a packet takes 20 ms: those that waited for the first window queue up, fast start ends, the
-        // target follows a rate that varies with the frames, and what it loses does not come back.
+        // Mbit/s a packet takes 20 ms: those that waited for the first window queue up, fast start ends, the target
+        // follows a rate that varies with the frames, and does not recover its losses.
         let least = if fast { 0.18e6 } else { 0.1e6 };
         assert_eq!(fast, mbps > 1.0, "{mbps} Mbit/s");
         assert!((least..0.22e6).contains(&bps), "{mbps} Mbit/s: {bps}");
@@ -174,8 +174,8 @@ fn alone_it_holds_its_queue_below_the_target() {
             if step % 200 == 0 {
                 seconds.push(std::mem::take(&mut most));
             }
-            // Of six seconds, five of which are over for the sender; a few packets of a frame may have come and gone between
-            // two looks.
+            // Of six seconds, five of which are complete for the sender; a few packets of a frame may pass between two
+            // samples.
             let recent = seconds.iter().rev().take(6).copied().fold(most, f64::max);
             let bound = 1.1 * (recent + 4.0 * 1220.0);
             assert!(recent < 5000.0 || pipe.cwnd() <= bound, "{step}: {} of {bound}", pipe.cwnd());

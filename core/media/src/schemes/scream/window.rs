@@ -4,12 +4,12 @@ use super::ScreamSettings;
 use super::delay::Delay;
 use narrows_units::{Span, Time};
 
-/// The largest packet is looked for anew each second, from here.
+/// Initial value of the largest packet, which is measured anew each second.
 const MSS: f64 = 100.0;
 const SECOND: Span = Span::from_ms(1000);
-/// Histories of what was in flight, in seconds.
+/// Length of the history of bytes in flight, in seconds.
 const SECONDS: usize = 5;
-/// The window is validated once more than this was in flight.
+/// The window is validated once more than this many bytes were in flight.
 const VALIDATE_ABOVE: f64 = 5000.0;
 /// RFC 8298: MAX_BYTES_IN_FLIGHT_HEAD_ROOM.
 const HEAD_ROOM: f64 = 1.1;
@@ -17,7 +17,7 @@ const HEAD_ROOM: f64 = 1.1;
 const TREND: f64 = 0.2;
 /// RFC 8298: T_RESUME_FAST_INCREASE.
 const RESUME: Span = Span::from_ms(5000);
-/// Round trips below this are too short for a window: the rate decides.
+/// RTTs below this are too short for a window: the rate decides.
 const SHORT_RTT: f64 = 0.01;
 const SLOW_BPS: f64 = 100e3;
 
@@ -25,14 +25,14 @@ const SLOW_BPS: f64 = 100e3;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ScreamWindowStep {
     pub(super) now: Time,
-    /// Bytes acknowledged, lost ones included.
+    /// Bytes acknowledged, including lost ones.
     pub(super) newly: f64,
     pub(super) in_flight: f64,
     /// The larger of sent and acknowledged rate in bit/s.
     pub(super) bps: f64,
     /// Smoothed round-trip time in seconds.
     pub(super) rtt: f64,
-    /// A loss that counts.
+    /// A loss event.
     pub(super) loss: bool,
 }
 
@@ -110,7 +110,7 @@ impl ScreamWindow {
         self.fast
     }
 
-    /// A packet of `size` bytes is sent: windows hold two of the largest.
+    /// A packet of `size` bytes is sent: the window holds at least two of the largest.
     pub(super) fn sent(&mut self, now: Time, size: f64, in_flight: f64, settings: &ScreamSettings) {
         if now - self.mss_since > SECOND {
             self.mss_since = now;
@@ -123,7 +123,7 @@ impl ScreamWindow {
         self.flight.note(now, in_flight);
     }
 
-    /// A report came. Returns by what share of itself the window fell for its delay (0 if it did not).
+    /// Handles a report. Returns the fraction by which the window was reduced because of its delay (0 if it was not).
     pub(super) fn report(&mut self, step: &ScreamWindowStep, delay: &Delay, settings: &ScreamSettings) -> f64 {
         let span = (step.now - self.reported).secs();
         self.reported = step.now;
@@ -172,7 +172,7 @@ impl ScreamWindow {
         }
     }
 
-    /// Keeps the window near what was really in flight.
+    /// Keeps the window near the amount actually in flight.
     fn validate(&mut self, step: &ScreamWindowStep, trend: f64) {
         let most = HEAD_ROOM * self.flight.most(trend);
         if most > VALIDATE_ABOVE {
@@ -184,7 +184,7 @@ impl ScreamWindow {
         self.cwnd = self.cwnd.max(self.least);
     }
 
-    /// The time between packets while there is a queue in the network (in seconds); none otherwise.
+    /// The pacing interval while a queue exists in the network (in seconds); none otherwise.
     pub(super) fn pacing(&self, rtt: f64, delay: &Delay) -> f64 {
         if delay.average() <= 0.1 || rtt <= 0.0 {
             return 0.0;

@@ -1,4 +1,4 @@
-//! Beliefs about the rate, and the forecasts that follow from them.
+//! The probability distribution of the rate, and the forecasts derived from it.
 
 use super::model::{BINS, Evolution, RateModel, TICK_S, log_means, normalise, rate, weigh};
 use narrows_cc::parts::exp_log::exp;
@@ -6,13 +6,13 @@ use std::sync::{Arc, OnceLock};
 
 /// Ticks that a forecast covers.
 pub(super) const HORIZON: usize = 8;
-/// A tick of the tables has fewer arrivals than this.
+/// Bound of the number of arrivals per tick in the tables.
 const ARRIVALS: usize = 30;
 
-/// Packets that arrive within the next 1, 2 ... ticks, at least.
+/// Minimum number of packets that arrive within the next 1, 2 ... ticks.
 pub(super) type Forecast = [u32; HORIZON];
 
-/// Numbers of arrivals that the tables tell apart within `ticks` ticks.
+/// Numbers of arrivals that the tables distinguish within `ticks` ticks.
 const fn counts(ticks: usize) -> usize {
     1 + ticks * (ARRIVALS - 1)
 }
@@ -28,8 +28,8 @@ pub(super) struct Tables {
 }
 
 impl Tables {
-    /// The tables of `model`; those of the published one are made once and shared.
-    pub(super) fn of(model: RateModel) -> Arc<Tables> {
+    /// The tables of `model`; those of the published one are computed once and shared.
+    pub(super) fn from_model(model: RateModel) -> Arc<Tables> {
         static PUBLISHED: OnceLock<Arc<Tables>> = OnceLock::new();
         if model == RateModel::PUBLISHED {
             PUBLISHED
@@ -42,8 +42,8 @@ impl Tables {
 
     fn new(model: RateModel) -> Self {
         let evolution = Evolution::new(model);
-        // Per bin: what arrives in the first tick, and the mass of that which follows from the bin. From tick to tick
-        // not beliefs are carried forward, 257 numbers for each bin, but expectations backward, 31.
+        // Per bin: the distribution of arrivals in the first tick. From tick to tick, expectations are propagated
+        // backward (31 numbers per bin), instead of beliefs forward (257).
         const COLUMNS: usize = ARRIVALS + 1;
         let mut expected = Vec::with_capacity(BINS * COLUMNS);
         for bin in 0..BINS {
@@ -55,7 +55,7 @@ impl Tables {
             }
             expected.push(1.0);
         }
-        // Per bin: the law of all arrivals so far.
+        // Per bin: the distribution of all arrivals so far.
         let mut laws = vec![vec![1.0]; BINS];
         let cumulative = std::array::from_fn(|index| {
             let counts = counts(index + 1);
@@ -112,12 +112,12 @@ impl Tables {
 pub(super) struct Belief {
     tables: Arc<Tables>,
     masses: Vec<f64>,
-    /// The belief of the tick before; kept for its memory.
+    /// The belief of the previous tick; kept for its buffer.
     spare: Vec<f64>,
 }
 
 impl Belief {
-    /// All rates alike.
+    /// A uniform belief.
     pub(super) fn new(tables: Arc<Tables>) -> Self {
         Belief {
             tables,
@@ -136,7 +136,7 @@ impl Belief {
         normalise(&mut self.masses);
     }
 
-    /// Packets that arrive at least, except with probability `quantile`.
+    /// The minimum number of packets that arrive, except with probability `quantile`.
     pub(super) fn forecast(&self, quantile: f64) -> Forecast {
         self.tables.forecast(&self.masses, quantile)
     }
@@ -151,7 +151,7 @@ impl Belief {
 
 /// The forecast before anything has arrived.
 pub(super) fn first_forecast(model: RateModel, quantile: f64) -> Forecast {
-    Belief::new(Tables::of(model)).forecast(quantile)
+    Belief::new(Tables::from_model(model)).forecast(quantile)
 }
 
 #[cfg(test)]
@@ -160,7 +160,7 @@ mod tests {
 
     /// After `ticks` ticks with `count` packets in each.
     fn after(count: f64, ticks: usize) -> Belief {
-        let mut belief = Belief::new(Tables::of(RateModel::PUBLISHED));
+        let mut belief = Belief::new(Tables::from_model(RateModel::PUBLISHED));
         for _ in 0..ticks {
             belief.tick(Some(count));
         }
@@ -200,9 +200,9 @@ mod tests {
             belief.tick(None);
             ticks += 1;
         }
-        // 0.97 to 0.03 at first. Each tick multiplies the belief in the outage by what row 0 of the matrix keeps, 0.544,
-        // and the rest by almost one, so it takes ln(0.97/0.03)/ln(1/0.544) = 5.7 ticks; what falls back into bin 0
-        // from the lowest rates adds one or two.
+        // 0.97 to 0.03 at first. Each tick multiplies the belief in the outage by what row 0 of the matrix keeps,
+        // 0.544, and the rest by almost one, so it takes ln(0.97/0.03)/ln(1/0.544) = 5.7 ticks; the flow back into bin
+        // 0 from the lowest rates adds one or two.
         assert!((6..=8).contains(&ticks), "{ticks}");
         let before = after(10.0, 100);
         let mut quiet = after(10.0, 100);
@@ -227,16 +227,16 @@ mod tests {
 
     #[test]
     fn tables_of_the_published_model_are_shared() {
-        let tables = Tables::of(RateModel::PUBLISHED);
-        assert!(Arc::ptr_eq(&tables, &Tables::of(RateModel::PUBLISHED)));
+        let tables = Tables::from_model(RateModel::PUBLISHED);
+        assert!(Arc::ptr_eq(&tables, &Tables::from_model(RateModel::PUBLISHED)));
         let calm = RateModel {
             volatility: 20.0,
             ..RateModel::PUBLISHED
         };
-        let mut belief = Belief::new(Tables::of(calm));
+        let mut belief = Belief::new(Tables::from_model(calm));
         (0..300).for_each(|_| belief.tick(Some(10.0)));
-        // A link that hardly changes is known better: what remains is the chance of Poisson's law, which exceeds 65
-        // of 80 packets with 95 %.
+        // A nearly constant link is known better: the remaining uncertainty is that of the Poisson distribution, which
+        // exceeds 65 of 80 packets with 95 %.
         let (calm, published) = (belief.forecast(0.05)[7], after(10.0, 300).forecast(0.05)[7]);
         assert!(calm > published && (60..=66).contains(&calm), "{calm} {published}");
     }

@@ -5,29 +5,29 @@
 //! report  settled:32 steps:8x8 received:16 missing:16 payload:32 held:16
 //! ```
 //!
-//! Only position, young, time to next, settled and the forecast matter to the scheme; the rest is for counters. Packets
-//! are as long as the original's: the content of data lies within their payload, and of counts that grow a report has
-//! the low bits, which the sender completes from what it has sent itself.
+//! Only position, young, time to next, settled and the forecast matter to the scheme; the rest is for counters. Packet
+//! sizes are the original's: the content of data lies within the payload, and reports carry the low bits of growing
+//! counts, which the sender completes from its own counters.
 
 use super::forecast::{Forecast, HORIZON};
 use narrows_transport::wire::{Reader, WireError};
 
-/// Bytes that count with each packet's payload where bytes under way are counted, as in the original.
+/// Bytes added to each packet's payload when counting bytes in flight, as in the original.
 pub(super) const COUNTED: u32 = 50;
-/// Bytes after our header that are no payload: with it, IP and UDP 46 on the wire.
+/// Overhead in bytes after the transport header: 46 on the wire together with it, IP and UDP.
 pub(super) const HEADER: u32 = 2;
-/// Bytes that the sender's own forecast adds to a packet, as every 20 ms one does.
+/// Bytes that the sender's own forecast adds to a packet every 20 ms.
 pub(super) const OWN_FORECAST: u32 = 18;
 /// Shortest content of a packet with payload.
 pub(super) const MIN_CONTENT: u32 = 16;
 
-/// Unit in which a report says how long it has waited.
+/// Unit of the waiting time in a report.
 const HELD_UNIT: u64 = 100_000;
 
 /// The fields of a packet with payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SproutData {
-    /// Bytes sent before this packet, with what counts besides payload.
+    /// Bytes sent before this packet, including the per-packet overhead.
     pub(super) position: u64,
     /// Number of them that are so young that they may still be overtaken.
     pub(super) young: u32,
@@ -44,7 +44,7 @@ pub(super) struct SproutData {
 pub(super) struct SproutReport {
     /// Low bits of the bytes that have been received or lost, counted like positions.
     pub(super) settled: u32,
-    /// Packets that arrive at least within the next 1, 2 ... ticks.
+    /// Minimum number of packets that arrive within the next 1, 2 ... ticks.
     pub(super) forecast: Forecast,
     /// Low bits of the number of packets received, without copies.
     pub(super) received: u16,
@@ -56,7 +56,7 @@ pub(super) struct SproutReport {
     pub(super) held: u16,
 }
 
-/// The largest count up to `most` with these low bits; none if there is none.
+/// The largest count up to `most` with these low bits, if any.
 pub(super) fn complete(most: u64, low: u32, bits: u32) -> Option<u64> {
     let back = most.wrapping_sub(u64::from(low)) & ((1 << bits) - 1);
     most.checked_sub(back)
@@ -70,13 +70,13 @@ impl SproutData {
         out.extend(self.payload.to_be_bytes());
     }
 
-    /// Bytes after our header.
+    /// Bytes after the transport header.
     pub(super) fn length(&self) -> u32 {
         let own = if self.forecast { OWN_FORECAST } else { 0 };
         (HEADER + own + u32::from(self.payload)).max(MIN_CONTENT)
     }
 
-    /// Reads the content of a message of `length` bytes after our header; it fails if it is none.
+    /// Reads the content of a message of `length` bytes after the transport header; `None` if it is invalid.
     pub(super) fn read(bytes: &[u8], length: u32) -> Result<Self, WireError> {
         let mut reader = Reader(bytes);
         let (position, young, time) = (reader.u64()?, reader.u32()?, reader.u16()?);
@@ -101,7 +101,7 @@ impl SproutReport {
         (ns / HELD_UNIT).min(u64::from(u16::MAX)) as u16
     }
 
-    /// The time that `held` says, in ns; `None` if it was too long to be said.
+    /// The time encoded by `held`, in ns; `None` if it was too long to encode.
     pub(super) fn held_ns(&self) -> Option<u64> {
         (self.held < u16::MAX).then(|| u64::from(self.held) * HELD_UNIT)
     }
@@ -121,7 +121,7 @@ impl SproutReport {
         out.extend(self.held.to_be_bytes());
     }
 
-    /// Reads the content of a message; it fails if it is too short.
+    /// Reads the content of a message; `None` if it is too short.
     pub(super) fn read(bytes: &[u8]) -> Result<Self, WireError> {
         let mut reader = Reader(bytes);
         let settled = reader.u32()?;
@@ -165,7 +165,7 @@ mod tests {
             assert!(SproutData::read(&bytes, length + 1).is_err());
             assert!(SproutData::read(&bytes[1..], length).is_err());
         }
-        // Headers and payload that no length could tell.
+        // Inconsistent headers and payload.
         let endless = SproutData { payload: u16::MAX, ..SproutData::default() };
         let mut bytes = Vec::new();
         endless.write(&mut bytes);

@@ -1,4 +1,4 @@
-//! Sprout's model of a link: a rate that wanders, packets that arrive by chance, outages that last.
+//! Sprout's model of a link: a Brownian rate, Poisson arrivals, and sticky outages.
 //!
 //! The rate is a Brownian motion on a grid of 257 values; in bin 0, an outage, it is exactly zero and rarely
 //! leaves. Packets of one tick are a Poisson number with the rate of the tick. Everything follows from the
@@ -8,14 +8,14 @@ use narrows_cc::parts::exp_log::{exp, ln};
 
 /// Length of a tick in seconds.
 pub(super) const TICK_S: f64 = 0.02;
-/// Rates that are told apart, the outage among them.
+/// Number of distinguished rates, including the outage.
 pub(super) const BINS: usize = 257;
 /// Width of a bin in packets per second.
 const WIDTH: f64 = 1000.0 / 256.0;
-/// Steps longer than this many standard deviations do not happen.
+/// Steps are truncated at this many standard deviations.
 const REACH: f64 = 5.0;
-/// The published matrix comes from a table of the normal law with 32768 steps over 2000 packets per second, each
-/// step represented by its middle. All edges of bins lie on steps, so the table means half a step more.
+/// The published matrix comes from a table of the normal distribution with 32768 steps over 2000 packets per second,
+/// each step represented by its middle. All edges of bins lie on steps, so the table means half a step more.
 const HALF_STEP: f64 = 1000.0 / 32768.0;
 
 /// The model of the link.
@@ -35,7 +35,7 @@ impl RateModel {
     };
 }
 
-/// The rate that bin `bin` stands for, in packets per second.
+/// The rate of bin `bin`, in packets per second.
 pub(super) fn rate(bin: usize) -> f64 {
     if bin == 0 {
         0.0
@@ -44,8 +44,8 @@ pub(super) fn rate(bin: usize) -> f64 {
     }
 }
 
-/// The distribution function of the standard normal law, by the series of G. Marsaglia ("Evaluating the normal
-/// distribution", Journal of Statistical Software 11(4), 2004).
+/// The standard normal distribution function, by the series of G. Marsaglia ("Evaluating the normal distribution",
+/// Journal of Statistical Software 11(4), 2004).
 fn normal(z: f64) -> f64 {
     if z.abs() > 8.0 {
         return if z > 0.0 { 1.0 } else { 0.0 };
@@ -59,7 +59,7 @@ fn normal(z: f64) -> f64 {
     0.5 + sum * exp(-0.5 * z * z) / (2.0 * std::f64::consts::PI).sqrt()
 }
 
-/// Where the belief of one bin goes within a tick: weights of the bins from `first` on.
+/// Transitions from one bin within a tick: weights of the bins from `first` on.
 #[derive(Debug)]
 struct TransitionRow {
     first: usize,
@@ -91,8 +91,9 @@ impl Evolution {
                 low = high;
                 match (from, to) {
                     (0, 0) => mass * stay,
-                    // What may not leave is lost from this row, which therefore sums to about a half; everything is
-                    // normalised later, and an outage ends sooner than the rate of escape says. As published.
+                    // Suppressed transitions are missing from this row, which therefore sums to about a half;
+                    // everything is normalised later, and an outage ends sooner than the escape rate implies. As
+                    // published.
                     (0, _) => mass * (1.0 - stay),
                     _ => mass,
                 }
@@ -105,7 +106,7 @@ impl Evolution {
         }
     }
 
-    /// Where belief `belief` is one tick later, not normalised.
+    /// The belief `belief` one tick later, not normalised.
     pub(super) fn apply(&self, belief: &[f64], later: &mut [f64]) {
         later.fill(0.0);
         for (mass, row) in belief.iter().zip(&self.rows) {
@@ -115,7 +116,7 @@ impl Evolution {
         }
     }
 
-    /// Expectation of each bin if `columns` numbers per bin are what is expected a tick later.
+    /// Expectation for each bin, from the `columns` numbers per bin expected one tick later.
     pub(super) fn expect(&self, later: &[f64], columns: usize) -> Vec<f64> {
         let mut now = vec![0.0; later.len()];
         for (sums, row) in now.chunks_exact_mut(columns).zip(&self.rows) {
@@ -138,10 +139,10 @@ impl Evolution {
     }
 }
 
-/// The probability of `count` packets in a tick for each bin, times a factor that is the same for all bins and makes
-/// the largest of those that `belief` does not rule out one.
+/// The probability of `count` packets in a tick for each bin, times a common factor that makes the largest value not
+/// ruled out by `belief` equal to one.
 ///
-/// In logarithms, without the factorial: no count, however large, makes everything zero.
+/// In logarithms, without the factorial: no count, however large, underflows.
 pub(super) fn weigh(belief: &mut [f64], count: f64, log_means: &[f64]) {
     let logarithm = |bin: usize| {
         let mean = rate(bin) * TICK_S;
@@ -157,13 +158,13 @@ pub(super) fn weigh(belief: &mut [f64], count: f64, log_means: &[f64]) {
             largest = largest.max(logarithm(bin));
         }
     }
-    // Nothing but an outage is believed possible, and a packet arrived: every rate is as good as any other.
+    // Only an outage has non-zero probability, yet a packet arrived: all rates are equally likely.
     if largest == f64::NEG_INFINITY {
         belief.fill(1.0);
         return;
     }
     for (bin, mass) in belief.iter_mut().enumerate() {
-        // What is ruled out may be infinitely more likely than the rest.
+        // A bin that is ruled out may be infinitely more likely than the rest.
         if *mass > 0.0 {
             *mass *= exp(logarithm(bin) - largest);
         }
@@ -176,9 +177,9 @@ pub(super) fn log_means() -> Vec<f64> {
     (0..BINS).map(|bin| ln(mean(bin))).collect()
 }
 
-/// Makes the sum of `belief` one.
+/// Normalises `belief`.
 pub(super) fn normalise(belief: &mut [f64]) {
-    // Divided, not multiplied by the inverse: that of the smallest numbers is infinite.
+    // Divides instead of multiplying by the inverse, which is infinite for the smallest numbers.
     let sum: f64 = belief.iter().sum();
     for mass in belief {
         *mass /= sum;

@@ -1,4 +1,4 @@
-//! The end that listens: it infers the rate of the link from what arrives in each tick, and reports forecasts.
+//! The end that listens: it infers the rate of the link from the arrivals in each tick, and reports forecasts.
 
 use super::forecast::{Belief, Forecast, Tables};
 use super::message::{COUNTED, SproutData, SproutReport};
@@ -12,13 +12,13 @@ use std::collections::VecDeque;
 
 /// Time between reports.
 const REPORT_INTERVAL: Span = Span::from_ms(20);
-/// After this much silence a flow is taken to have ended, and reports pause until the next packet.
+/// After this much silence a flow counts as ended, and reports pause until the next packet.
 const GIVEN_UP: Span = Span::from_ms(10_000);
-/// More ticks than this at once change nothing: 30 s without a packet are an outage, whatever was before.
+/// More ticks than this at once change nothing: 30 s without a packet are an outage, regardless of the earlier belief.
 const MAX_TICKS: u64 = 1500;
-/// Most packets remembered; what is older counts as lost.
+/// Maximum number of packets remembered; older ones count as lost.
 const MAX_REMEMBERED: usize = 8192;
-/// Packet numbers further below the largest than this are forgotten, and no longer known as copies.
+/// Packet numbers further below the largest than this are forgotten, and no longer recognised as duplicates.
 const NUMBERS_KEPT: u64 = 8192;
 
 /// The bytes that are received or lost.
@@ -35,7 +35,7 @@ struct Settled {
 impl Settled {
     fn add(&mut self, position: u64, length: u32, young: u32) {
         self.raise(position.saturating_sub(u64::from(young)));
-        // Nearly always after all others.
+        // Almost always after all others.
         let index = match self.received.back() {
             Some((last, _)) if *last >= position => {
                 self.received.partition_point(|(known, _)| *known < position)
@@ -83,16 +83,16 @@ pub(super) struct SproutReceiver {
     /// Packets, in units, since `ticked`.
     count: f64,
     settled: Settled,
-    /// The forecast for `ticked`, once it is asked for.
+    /// The forecast for `ticked`, once it is requested.
     forecast: Option<Forecast>,
-    /// By the clock.
+    /// In clock time.
     next_report: Time,
-    /// When we wake for it.
+    /// When the end wakes for it.
     wakeup: Time,
     heard_at: Time,
     /// True if anything has arrived.
     begun: bool,
-    /// When the packet with the largest number did.
+    /// When the packet with the largest number arrived.
     largest_at: Time,
     number: u64,
     largest: u64,
@@ -106,7 +106,7 @@ impl SproutReceiver {
         let now = settings.clock.read(setup.now);
         SproutReceiver {
             sleep: Sleep::new(settings.clock, settings.params.lateness, setup.random),
-            belief: Belief::new(Tables::of(settings.model)),
+            belief: Belief::new(Tables::from_model(settings.model)),
             settings,
             ticked: now,
             silent_until: now,
@@ -126,7 +126,7 @@ impl SproutReceiver {
         }
     }
 
-    /// Takes account of the ticks that are over.
+    /// Accounts for the ticks that have passed.
     fn advance(&mut self, now: Time) {
         let ticks = now.since(self.ticked).ns() / TICK.ns();
         if ticks > MAX_TICKS {
@@ -134,7 +134,7 @@ impl SproutReceiver {
         }
         while self.ticked + TICK < now {
             let seen = self.count > 0.0 || self.ticked >= self.silent_until;
-            // Anything at all is a sign of life, if only of one.
+            // Any arrival is a sign of life.
             let count = if self.count > 0.0 {
                 self.count.round().max(1.0)
             } else {
@@ -184,7 +184,7 @@ impl Endpoint for SproutReceiver {
         let first = !std::mem::replace(&mut self.begun, true);
         let clock = self.settings.clock.read(now);
         if first {
-            // Before there was nothing to be expected.
+            // Before that, nothing was expected.
             self.ticked = clock;
             self.silent_until = clock;
             self.next_report = clock + REPORT_INTERVAL;

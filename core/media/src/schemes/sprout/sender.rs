@@ -1,4 +1,4 @@
-//! The end that sends: as much as the forecast says will be through the queue in time.
+//! The end that sends: as much as the forecast predicts to pass the queue in time.
 
 use super::forecast::{Forecast, HORIZON, first_forecast};
 use super::message::{COUNTED, SproutData, HEADER, OWN_FORECAST, SproutReport, complete};
@@ -13,9 +13,9 @@ use std::collections::VecDeque;
 
 /// After this much silence an empty packet is sent.
 const FALLBACK: Span = Span::from_ms(50);
-/// Packets sent less than this apart may overtake each other.
+/// Packets sent less than this apart may be reordered.
 const REORDERING: Span = Span::from_ms(10);
-/// Most arrivals that the tables know per tick: larger numbers are no forecasts of ours.
+/// Maximum number of arrivals per tick in the tables: larger forecasts are invalid.
 const MAX_PER_TICK: u32 = 30;
 
 /// Sprout's sender.
@@ -23,11 +23,11 @@ const MAX_PER_TICK: u32 = 30;
 pub(super) struct SproutSender {
     settings: SproutSettings,
     sleep: Sleep,
-    /// When we wake if nothing arrives.
+    /// When the end wakes if nothing arrives.
     wakeup: Time,
     /// Largest payload of a packet.
     payload: u32,
-    /// From and until when there is nothing to send.
+    /// Start and end of the application's pause.
     pause: (Time, Time),
     born: Time,
     /// Payload bytes sent so far.
@@ -36,19 +36,19 @@ pub(super) struct SproutSender {
     /// When the forecast arrived, and how many of its ticks have passed.
     forecast_at: Time,
     tick: usize,
-    /// Bytes believed to be under way.
+    /// Estimated bytes in flight.
     queued: u64,
-    /// Bytes sent so far, with what counts besides payload.
+    /// Bytes sent so far, including the per-packet overhead.
     position: u64,
-    /// Bytes of the running flight that are still to be sent.
+    /// Bytes of the current flight still to be sent.
     flight: u64,
-    /// When something was sent last.
+    /// When a packet was last sent.
     sent_at: Option<Time>,
     /// Positions at which the latest bursts began.
     bursts: VecDeque<(Time, u64)>,
-    /// When our own forecast is told again.
+    /// When the sender's own forecast is sent next.
     own_forecast: Time,
-    /// Number of the first packet of which nothing is known, and when it and the later ones were sent.
+    /// Number of the first packet whose fate is unknown, and send times from it on.
     unheard: u64,
     sent: VecDeque<Time>,
     /// Number of the newest report.
@@ -63,7 +63,7 @@ pub(super) struct SproutSender {
 }
 
 impl SproutSender {
-    /// A sender whose packets fit into those of the set-up.
+    /// A sender whose packets do not exceed the configured size.
     pub(super) fn new(settings: SproutSettings, setup: MediaSetup) -> Self {
         let headers = IP_UDP + MEDIA_HEADER + HEADER + OWN_FORECAST;
         let room = setup.packet_size.saturating_sub(headers).max(1);
@@ -99,7 +99,7 @@ impl SproutSender {
         }
     }
 
-    /// Bytes that will be through the queue within the look-ahead, from the present tick on.
+    /// Bytes that will pass the queue within the look-ahead, from the present tick on.
     fn through(&self) -> u64 {
         let ahead = (self.tick + self.settings.lookahead).min(HORIZON - 1);
         let packets = self.forecast[ahead].saturating_sub(self.forecast[self.tick]);
@@ -109,12 +109,12 @@ impl SproutSender {
     /// Bytes, and rate, that may be sent now.
     fn window(&self) -> u64 {
         let through = self.through();
-        // A packet in each tick never shows that the link would carry two: small windows are sent in one go.
+        // One packet per tick never reveals that the link would carry two: small windows are sent at once.
         let small = through <= UNIT * self.settings.params.whole as u64;
         if small && self.queued >= UNIT { 0 } else { through.saturating_sub(self.queued) }
     }
 
-    /// Payload bytes that the application has for us.
+    /// Payload bytes that the application has to send.
     fn supply(&self, now: Time) -> u64 {
         let Some(rate) = self.settings.content else {
             let silent = now >= self.pause.0 && now < self.pause.1;
@@ -126,7 +126,7 @@ impl SproutSender {
         given.saturating_sub(self.taken) / packet * packet
     }
 
-    /// When an application that gives little has given another packet.
+    /// When a limited application has produced another packet.
     fn supplied(&self) -> Time {
         let Some(rate) = self.settings.content else { return Time::FAR };
         let bytes = Bytes::new(self.taken + u64::from(self.payload));
@@ -134,7 +134,7 @@ impl SproutSender {
         if at > self.pause.0 { at + self.settings.params.pause_for } else { at }
     }
 
-    /// Takes what the forecast says from the queue for each tick that has passed.
+    /// Subtracts the forecast from the queue for each tick that has passed.
     fn advance(&mut self, now: Time) {
         let ticks = now.since(self.forecast_at).ns() / TICK.ns();
         let ticks = ticks.min(HORIZON as u64 - 1) as usize;
@@ -150,7 +150,7 @@ impl SproutSender {
         }
     }
 
-    /// Bytes before the current position that were sent so lately that they may still be overtaken.
+    /// Bytes before the current position sent so recently that they may still be overtaken.
     fn young(&mut self, now: Time) -> u32 {
         while self.bursts.front().is_some_and(|(at, _)| *at + REORDERING < now) {
             self.bursts.pop_front();
@@ -162,21 +162,21 @@ impl SproutSender {
         u32::try_from(self.position - oldest).unwrap_or(u32::MAX)
     }
 
-    /// When something may have to be sent, by the clock, if no report comes before.
+    /// When a packet may have to be sent, in clock time, if no report arrives earlier.
     fn due(&self) -> Time {
         let Some(sent_at) = self.sent_at else {
             return self.forecast_at;
         };
-        // Whether a tick has opened the window shows when we look around.
+        // Whether a tick has opened the window is checked at the periodic wake-up.
         let due = sent_at + FALLBACK;
         if self.window() > 0 { due.min(self.supplied()) } else { due }
     }
 
-    /// Counts what a report tells: packets received and missing, and bytes of payload.
+    /// Counts the packets received and missing, and the payload bytes, of a report.
     fn count(&mut self, now: Time, report: &SproutReport, (received, missing, payload): (u64, u64, u64)) {
         self.counters.acked_packets = self.counters.acked_packets.max(received);
         self.delivered = self.delivered.max(payload);
-        // What is missing for the moment may only be late.
+        // Packets missing now may only be late.
         let known = self.counters.lost_packets - self.counters.spurious_losses;
         self.counters.lost_packets += missing.saturating_sub(known);
         self.counters.spurious_losses += known.saturating_sub(missing);
@@ -216,7 +216,7 @@ impl Endpoint for SproutSender {
         if self.report.is_some_and(|newest| number <= newest) {
             return;
         }
-        // What was never sent is no news from our receiver.
+        // A report of packets that were never sent is not from our receiver.
         let sent = self.counters.sent_packets;
         let Some(settled) = complete(self.position, report.settled, 32) else { return };
         let Some(received) = complete(sent, u32::from(report.received), 16) else { return };
@@ -289,7 +289,7 @@ impl MediaSender for SproutSender {
     fn snapshot(&self) -> SenderSnapshot {
         let rate = f64::from(self.forecast[0]) * UNIT as f64 * 8.0 / TICK.secs();
         SenderSnapshot {
-            // An empty packet is always allowed, if only now and then.
+            // An empty packet is always allowed, but only occasionally.
             cwnd: Some(Bytes::new(self.through().max(u64::from(COUNTED)))),
             latest_rtt: self.latest_rtt,
             smoothed_rtt: self.smoothed_rtt,

@@ -1,12 +1,12 @@
-//! Sleep of the ends: as processes do, which wake a little late.
+//! Sleep of the ends, which wake slightly late, as processes do.
 
 use narrows_cc::parts::StepClock;
 use narrows_units::{Span, Stream, Time};
 
-/// Nobody sleeps longer than this, but looks whether anything is to be done.
+/// Maximum duration of a sleep, after which an end checks for work.
 const MAX_SLEEP: Span = Span::from_ms(10);
 
-/// Sleeps that last a little longer than asked for.
+/// Sleeps that last slightly longer than requested.
 #[derive(Debug)]
 pub(super) struct Sleep {
     clock: StepClock,
@@ -15,14 +15,14 @@ pub(super) struct Sleep {
 }
 
 impl Sleep {
-    /// Sleeps that are `late` on average, by what `clock` shows.
+    /// Sleeps that are `late` on average, measured by `clock`.
     pub(super) fn new(clock: StepClock, late: Span, random: Stream) -> Self {
         Sleep { clock, late, random }
     }
 
-    /// When an end wakes that falls asleep at `now` until its clock shows `due`, or to look around before.
+    /// When an end that falls asleep at `now` wakes: when its clock shows `due`, or earlier for a periodic check.
     ///
-    /// It reads the clock and then sleeps for the difference, so what has passed of a step of the clock comes on top.
+    /// It reads the clock and then sleeps for the difference, so the elapsed part of a clock step is added.
     pub(super) fn until(&mut self, now: Time, due: Time) -> Time {
         if due == Time::FAR {
             return due;
@@ -53,7 +53,7 @@ mod tests {
                 sum += late;
             }
         }
-        // A uniform law of 100 us width: the mean of 2000 deviates by 0.6 us.
+        // A uniform distribution of 100 us width: the mean of 2000 deviates by 0.6 us.
         assert!(sum > us(2000 * 97) && sum < us(2000 * 103), "{sum:?}");
         let mut exact = Sleep::new(StepClock::new(ms(1)), Span::ZERO, Stream::new(1, "sleep"));
         assert_eq!(exact.until(Time::ZERO + us(500), Time::ZERO + ms(8)), Time::ZERO + us(8_500));

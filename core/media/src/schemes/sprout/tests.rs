@@ -1,4 +1,4 @@
-//! The accounts of both ends of Sprout, by hand.
+//! The accounting of both ends of Sprout, computed by hand.
 
 mod blackouts;
 mod paths;
@@ -14,7 +14,7 @@ fn at(ms: u64) -> Time {
     Time::from_ns(ms * 1_000_000)
 }
 
-/// Parameters with the profile of that name; "" stands for none.
+/// Parameters with the profile of that name; "" means none.
 fn params(profile: &str) -> Params {
     crate::testing::params(&SCHEME, (!profile.is_empty()).then_some(profile), &[])
 }
@@ -38,14 +38,14 @@ fn build(profile: &str) -> (Box<dyn MediaSender>, Box<dyn MediaReceiver>) {
     ends(&params(profile), 1)
 }
 
-/// Everything that a sender sends at `now`: payloads and content.
+/// All packets that a sender sends at `now`: payloads and content.
 fn flight(sender: &mut dyn MediaSender, now: Time) -> Vec<(u32, SproutData)> {
     let mut body = Body::default();
     let mut sent = Vec::new();
     while let Some(packet) = sender.transmit(now, &mut body) {
         let Header::Media(media) = packet.header else { panic!("no message") };
         let data = SproutData::read(&body.bytes, u32::from(media.length)).expect("content");
-        // As the original's: 46 bytes in front of the payload, and 18 for a forecast of its own.
+        // As the original's: 46 bytes before the payload, and 18 for the sender's forecast.
         let own = if data.forecast { 18 } else { 0 };
         assert_eq!(packet.size, (46 + own + u32::from(data.payload)).max(60));
         sent.push((u32::from(data.payload), data));
@@ -96,14 +96,14 @@ fn ticks_drain_the_queue_estimate() {
         };
         payloads(&mut *sender, 0);
         report(&mut *sender, at(10), 0, 0, [1, 2, 3, 4, 5, 6, 7, 8]);
-        // 7250 bytes are under way, 1400 * (6 - 1) may be.
+        // 7250 bytes are in flight, 1400 * (6 - 1) may be.
         assert!(payloads(&mut *sender, 10).is_empty());
-        // It looks around every 10 ms, a little late.
+        // It wakes every 10 ms, slightly late.
         let late = sender.next_wakeup().since(at(20));
         assert!(late >= Span::from_us(50) && late < Span::from_us(150), "{late:?}");
         // One packet has left the queue: 7000 - 5850 bytes.
         assert_eq!(payloads(&mut *sender, 30), [1150]);
-        // 7050 bytes were under way. The second tick takes one packet more, but two in the original, which takes the
+        // 7050 bytes were in flight. The second tick takes one packet more, but two in the original, which takes the
         // first one again.
         assert_eq!(payloads(&mut *sender, 50), third, "{profile}");
     }
@@ -118,10 +118,10 @@ fn reports_settle_the_accounts() {
     let sent = flight(&mut *sender, at(40));
     let payload: u32 = sent.iter().map(|packet| packet.0).sum();
     assert_eq!(payload, 20 * 1400 - 3 * 1450);
-    // What was sent 40 ms ago is not young any more.
+    // Packets sent 40 ms ago are no longer young.
     assert_eq!(sent[0].1.young, 0);
     assert_eq!(sent[1].1.young, 1450);
-    // Reports that were overtaken, and those about bytes that were never sent, are not believed.
+    // Reordered reports, and reports about bytes that were never sent, are ignored.
     let before = sender.snapshot().in_flight;
     report(&mut *sender, at(41), 2, 0, [0; 8]);
     report(&mut *sender, at(41), 4, 1 << 31, [200; 8]);
@@ -138,24 +138,24 @@ fn small_windows_are_sent_as_a_whole() {
             sent.iter().map(|packet| packet.0).collect()
         };
         payloads(&mut *sender, 0);
-        // One of five packets is under way, two may be.
+        // One of five packets is in flight, two may be.
         report(&mut *sender, at(10), 0, 4 * 1450, [0, 0, 0, 1, 1, 2, 3, 4]);
         assert_eq!(payloads(&mut *sender, 10), first, "{profile}");
         // All has arrived, and an empty packet's 50 bytes would not matter.
         let position = 5 * 1450 + first.iter().map(|payload| payload + 50).sum::<u32>();
         report(&mut *sender, at(12), 1, u64::from(position) - 50, [0, 0, 0, 1, 1, 2, 3, 4]);
         assert_eq!(payloads(&mut *sender, 12), [1400, 1350], "{profile}");
-        // A window of three packets is used as far as it goes.
+        // A window of three packets is fully used.
         report(&mut *sender, at(14), 2, u64::from(position), [0, 0, 1, 1, 2, 3, 4, 4]);
         assert_eq!(payloads(&mut *sender, 14), [1350], "{profile}");
     }
 }
 
-/// The belief is that of the model after 15 packets in every tick, whenever the first one comes; headers do
-/// not count.
+/// The belief is that of the model after 15 packets in every tick, whenever the first one arrives; headers do not
+/// count.
 #[test]
 fn the_receiver_counts_payload_from_the_first_packet_on() {
-    let mut belief = Belief::new(Tables::of(RateModel::PUBLISHED));
+    let mut belief = Belief::new(Tables::from_model(RateModel::PUBLISHED));
     (0..100).for_each(|_| belief.tick(Some(15.0)));
     for begin in [5, 10_005] {
         let (_, mut receiver) = build("");
@@ -166,7 +166,7 @@ fn the_receiver_counts_payload_from_the_first_packet_on() {
             SproutData { position, young: 0, time_to_next_ms: 0, forecast: false, payload: 1400 }.write(&mut body.bytes);
             let header = Header::Media(Message { number, length: 1402, feedback: false });
             let now = at(begin + number / 15 * 20);
-            // A tick has not passed before its last instant has.
+            // A tick has not passed before its last instant.
             receiver.receive(now + Span::from_us(u64::from(number > 0)), Ecn::NotEct, &header, &body);
             let mut out = Body::default();
             if receiver.transmit(now + Span::from_us(1), &mut out).is_some() {
@@ -259,14 +259,14 @@ fn received_and_lost_bytes_are_settled() {
     assert_eq!(arrive(&mut *receiver, 3, 4350, 4350, 6), None);
     // The second and third are missing, but still young: two packets of four are settled. A copy adds nothing.
     assert_eq!(arrive(&mut *receiver, 3, 4350, 4350, 25), Some(2900));
-    // Everything before the fourth is old now, and lost if it is not there.
+    // Everything before the fourth is old now, and lost if it has not arrived.
     assert_eq!(arrive(&mut *receiver, 4, 5800, 1450, 46), Some(7250));
     // One of them arrives after all and changes nothing.
     assert_eq!(arrive(&mut *receiver, 1, 1450, 1450, 70), Some(7250));
     let counters = receiver.counters();
     assert_eq!((counters.received_packets, counters.duplicate_packets), (5, 1));
     assert_eq!(counters.goodput_bytes, 4 * 1400);
-    // The sender hears of three arrivals and of largest numbers it has not sent yet: not its receiver.
+    // Reports of three arrivals and of numbers that were never sent: not from its receiver.
     assert_eq!(sender.counters().acked_packets, 0);
     flight(&mut *sender, at(80));
 }
@@ -288,7 +288,7 @@ proptest! {
             let header = Header::Media(Message { number, length, feedback });
             sender.receive(now, Ecn::NotEct, &header, &body);
             receiver.receive(now, Ecn::Ce, &header, &body);
-            // A report that lies may open the window as far as the tables reach, and no further.
+            // A false report may open the window up to the limit of the tables, and no further.
             prop_assert!(flight(&mut *sender, now).len() <= 240);
             let mut out = Body::default();
             prop_assert!(receiver.transmit(now, &mut out).is_none() || receiver.transmit(now, &mut out).is_none());

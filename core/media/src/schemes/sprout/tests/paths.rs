@@ -5,18 +5,18 @@ use narrows_transport::{Body, Outgoing};
 use narrows_units::{Bytes, Ecn, Rate, Stream, Time};
 use std::collections::VecDeque;
 
-/// When a packet of so many bytes that is first in the queue at a time will have been sent.
+/// When a packet of a given size that is first in the queue at a given time will have been sent.
 type Serve = Box<dyn FnMut(Time, u32) -> Time>;
 
-/// A path with one queue that never drops, unless it is told how long it may be, and losses behind it.
+/// A path with a single queue that never drops, unless its length is limited, followed by losses.
 pub(super) struct Path {
     serve: Serve,
     rtt: Span,
     /// Independent losses.
     loss: f64,
-    /// Longest wait in the queue.
+    /// Maximum wait in the queue.
     pub(super) longest: Span,
-    /// When nothing passes, and in which directions.
+    /// Times without service, and their directions.
     pub(super) dead: Dead,
 }
 
@@ -88,7 +88,7 @@ fn opportunities(text: &str) -> Path {
     let (mut index, mut left) = (0, 1500);
     Path {
         serve: Box::new(move |begin, bytes| {
-            // What of an opportunity is not used at once is lost.
+            // Any part of an opportunity not used at once is lost.
             while times[index] < begin || left < bytes {
                 index += 1;
                 left = 1500;
@@ -110,7 +110,7 @@ pub(super) struct Arrived {
     took: f64,
 }
 
-/// A run that is over.
+/// A finished run.
 pub(super) struct Run {
     arrived: Vec<Arrived>,
     sender: Box<dyn MediaSender>,
@@ -212,9 +212,9 @@ fn short_paths_are_used_as_the_published_rules_have_it() {
     }
 }
 
-/// Where the forecast does not cover the round trip, two cycles of 20 ms (ticks of the receiver, reports to the
-/// sender) drift through each other, and at 200 ms a flow falls into one of two states, one with twice the rate of the
-/// other. So a value of one run of the published rules has to be among those of eight of our runs, to a fifth (it
+/// Where the forecast does not cover the round trip, two cycles of 20 ms (ticks of the receiver, reports to the sender)
+/// drift through each other, and at 200 ms a flow falls into one of two states, one with twice the rate of the other.
+/// So the value of a single run of the published rules must lie within the range of eight of our runs, to a fifth (it
 /// has one or two digits), and their mean within a factor of two of it.
 #[test]
 fn long_paths_are_starved_as_the_published_rules_have_it() {
@@ -229,7 +229,7 @@ fn long_paths_are_starved_as_the_published_rules_have_it() {
     }
 }
 
-/// Sprout's aim: 95 % of packets are through the queue within 100 ms.
+/// Sprout's aim: 95 % of packets pass the queue within 100 ms.
 #[test]
 fn packets_are_through_cellular_links_within_100_ms() {
     let traces = [
@@ -246,15 +246,15 @@ fn packets_are_through_cellular_links_within_100_ms() {
     }
 }
 
-/// Data in the queue of a link that pauses is not lost. Afterwards the queue is kept as before, or, where the round
-/// trip is two ticks, none at all at three quarters of the rate: both are states that last.
+/// Data in the queue of a link that pauses is not lost. Afterwards the queue is the same as before, or, if the round
+/// trip is two ticks, empty at three quarters of the rate: both states are stable.
 #[test]
 fn an_outage_is_survived() {
     for seed in 1..5 {
         let run = converse(&params(""), interrupted(), 30, seed);
         let before = run.mbps(at(5_000), at(10_000));
         assert_eq!(run.between(at(10_200), at(20_000)).count(), 0);
-        // One second to believe in the link again.
+        // One second until the belief recovers.
         let after = run.mbps(at(21_500), at(30_000));
         assert!(after > 0.7 * before, "{before} {after}");
     }
@@ -271,7 +271,7 @@ fn losses_lower_the_forecast_and_are_counted() {
         let run = converse(&params(""), path, 20, 1);
         let counters = run.sender.counters();
         let share = counters.lost_packets as f64 / counters.sent_packets as f64;
-        // Three deviations of thousands of packets, and what is under way.
+        // Three standard deviations of thousands of packets, and the data in flight.
         assert!((share - loss).abs() < 0.02, "{loss}: {counters:?}");
         rates.push(run.mbps(at(5_000), at(20_000)));
     }
