@@ -1,9 +1,9 @@
-//! Events that the transport reports to a scheme. Each event is one struct, built only by the transport (and
-//! by tests): adding a member touches the transport and the schemes that want it, nobody else.
+//! Events that the transport reports to a scheme. Each event is one struct, built only by the transport (and by tests):
+//! adding a member touches only the transport and the schemes that use it.
 
 use narrows_units::{Bytes, Rate, Span, Time};
 
-/// One packet that an acknowledgement newly acknowledges.
+/// A packet newly acknowledged by an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckedPacket {
     /// Packet number, unique and increasing in order of transmission.
@@ -12,7 +12,7 @@ pub struct AckedPacket {
     pub bytes: u32,
     /// When it was sent.
     pub sent: Time,
-    /// When it arrived by the peer's clock (an unknown but constant offset), if the peer said so.
+    /// When it arrived by the peer's clock (with an unknown but constant offset), if the peer reported it.
     pub arrived: Option<Time>,
 }
 
@@ -29,7 +29,7 @@ pub struct RateSample {
     pub app_limited: bool,
     /// Value of the connection's delivered counter when the sampled packet was sent.
     pub prior_delivered: Bytes,
-    /// Payload bytes in flight when it was sent, with itself.
+    /// Payload bytes in flight when it was sent, including itself.
     pub in_flight_at_send: Bytes,
     /// Payload bytes found lost since it was sent.
     pub lost: Bytes,
@@ -38,10 +38,10 @@ pub struct RateSample {
 /// State of the transport's congestion control (Linux: tcp_ca_state).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CaState {
-    /// Nothing is wrong.
+    /// Normal operation.
     #[default]
     Open,
-    /// Marks were reported, nothing is lost (CWR in Linux).
+    /// Marks were reported, no losses (CWR in Linux).
     Cwr,
     /// Losses are being repaired.
     Recovery,
@@ -59,13 +59,13 @@ pub struct AckEvent<'a> {
     pub packets: &'a [AckedPacket],
     /// Payload bytes newly acknowledged.
     pub bytes: Bytes,
-    /// Payload bytes of packets that the peer newly reports as marked, estimated from packets.
+    /// Payload bytes of packets newly reported as marked, estimated from packet counts.
     pub ce_bytes: Bytes,
-    /// RTT of the newest packet that is acknowledged by this event.
+    /// RTT of the newest packet acknowledged by this event.
     pub latest_rtt: Option<Span>,
     /// Smoothed RTT.
     pub smoothed_rtt: Span,
-    /// Smallest RTT of the connection.
+    /// Minimum RTT of the connection.
     pub min_rtt: Span,
     /// Delivery-rate sample, if a valid one could be taken.
     pub rate: Option<RateSample>,
@@ -83,20 +83,20 @@ pub struct AckEvent<'a> {
     pub in_flight_before: Bytes,
     /// Payload bytes in flight after it (acknowledged and lost ones removed).
     pub in_flight: Bytes,
-    /// True if the window was what limited the sender in the last round trip.
+    /// True if the sender was window-limited in the last round trip.
     pub cwnd_limited: bool,
-    /// True if a window may grow by it as TCP's do: the first gap has moved, or there is none, or the path reorders
-    /// anyway (RFC 5681, section 3.1; Linux, tcp_may_raise_cwnd). QUIC's windows grow by whatever arrives.
+    /// True if it may grow a TCP-like window: the first gap has moved, or no gap exists, or the path reorders anyway
+    /// (RFC 5681, section 3.1; Linux, tcp_may_raise_cwnd). QUIC's windows grow with every delivery.
     pub may_grow: bool,
-    /// True if a recovery epoch caused by losses or marks is running. A scheme with
-    /// `Recovery::Proportional` must not grow its window then.
+    /// True if a recovery epoch caused by losses or marks is in progress. A scheme with `Recovery::Proportional` must
+    /// not grow its window then.
     pub in_recovery: bool,
     /// State of congestion control. (`in_recovery` is true in `Cwr` and `Recovery`.)
     pub phase: CaState,
 }
 
 impl AckEvent<'_> {
-    /// An event at `now` with nothing else set.
+    /// An event at `now` with default members.
     pub fn new(now: Time) -> Self {
         AckEvent {
             now,
@@ -107,7 +107,7 @@ impl AckEvent<'_> {
     }
 }
 
-/// A packet taken to be lost, with what was known when it was sent.
+/// A packet declared lost, with the state when it was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostPacket {
     /// Packet number.
@@ -116,24 +116,24 @@ pub struct LostPacket {
     pub bytes: u32,
     /// When it was sent.
     pub sent: Time,
-    /// Payload bytes in flight then, with itself.
+    /// Payload bytes in flight then, including itself.
     pub in_flight_at_send: Bytes,
     /// Total payload bytes delivered before it was sent.
     pub delivered_before: Bytes,
     /// Total payload bytes found lost before it was sent.
     pub lost_before: Bytes,
-    /// True if the application limited the sender then.
+    /// True if the sender was application-limited then.
     pub app_limited: bool,
 }
 
-/// Why packets are taken to be lost.
+/// Reason why packets are declared lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossCause {
     /// Packets sent later have arrived (packet or time threshold, or a tail-loss probe).
     Reordering,
-    /// The retransmission timer expired: nothing was heard at all.
+    /// The retransmission timer expired without any acknowledgement.
     Timeout,
-    /// Everything sent over several timeouts was lost (RFC 9002, section 7.6).
+    /// Persistent congestion: everything sent over several timeouts was lost (RFC 9002, section 7.6).
     Persistent,
 }
 
@@ -149,8 +149,8 @@ pub struct LossEvent<'a> {
     pub bytes: Bytes,
     /// Packets lost.
     pub packets: u64,
-    /// The packets, in ascending order of their numbers. (Without selective acknowledgements the
-    /// packets that a duplicate stands for are not known, and not in here.)
+    /// The packets, in ascending order of their numbers. (Without selective acknowledgements the packets that caused a
+    /// duplicate are unknown and not included.)
     pub lost: &'a [LostPacket],
     /// Total payload bytes found lost so far, including these.
     pub lost_total: Bytes,
@@ -158,7 +158,7 @@ pub struct LossEvent<'a> {
     pub delivered: Bytes,
     /// Send time of the newest packet among them.
     pub newest_sent: Time,
-    /// Payload bytes in flight before these were taken out.
+    /// Payload bytes in flight before these were removed.
     pub in_flight: Bytes,
     /// True if this is the first loss of a recovery epoch. Schemes reduce once per epoch; a
     /// timeout always opens a new one unless it repeats an unanswered timeout.
@@ -168,7 +168,7 @@ pub struct LossEvent<'a> {
 }
 
 impl LossEvent<'_> {
-    /// A loss of one full packet that opens an epoch; refine the members.
+    /// A loss of one full packet that opens an epoch; adjust the members as needed.
     pub fn new(now: Time, cause: LossCause, bytes: Bytes) -> Self {
         LossEvent {
             now,
@@ -201,7 +201,7 @@ pub struct EcnEvent {
 }
 
 impl EcnEvent {
-    /// One marked packet that opens an epoch; refine the members.
+    /// One marked packet that opens an epoch; adjust the members as needed.
     pub fn new(now: Time, in_flight: Bytes) -> Self {
         EcnEvent {
             now,
@@ -222,18 +222,18 @@ pub struct SendEvent {
     pub number: u64,
     /// Its payload bytes.
     pub bytes: Bytes,
-    /// Payload bytes in flight with it.
+    /// Payload bytes in flight, including it.
     pub in_flight: Bytes,
-    /// Time for which nothing had been in flight before it, if so.
+    /// Time for which nothing had been in flight before it, if any.
     pub idle: Option<Span>,
-    /// True if it repeats data.
+    /// True if it is a retransmission.
     pub retransmission: bool,
-    /// True if the application has been limiting the sender.
+    /// True if the sender is application-limited.
     pub app_limited: bool,
 }
 
 impl SendEvent {
-    /// A first transmission; refine the members.
+    /// A first transmission; adjust the members as needed.
     pub fn new(now: Time, number: u64, bytes: Bytes) -> Self {
         SendEvent {
             now,
@@ -247,18 +247,18 @@ impl SendEvent {
     }
 }
 
-/// The losses of the last epoch were none.
+/// The losses of the last epoch were spurious.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SpuriousLossEvent {
     /// Now.
     pub now: Time,
-    /// Cause that the losses had been given.
+    /// Cause to which the losses had been attributed.
     pub cause: LossCause,
 }
 
 impl SpuriousLossEvent {
-    /// A spurious loss at `now` that had been put down to `cause`.
+    /// A spurious loss at `now` that had been attributed to `cause`.
     pub fn new(now: Time, cause: LossCause) -> Self {
         SpuriousLossEvent { now, cause }
     }

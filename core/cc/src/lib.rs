@@ -1,13 +1,12 @@
-//! Congestion control: what a scheme is told, what it answers, and the registry of all schemes.
+//! Congestion control: the events that a scheme receives, its answers, and the registry of all schemes.
 //!
-//! A scheme is a pure state machine. The transport tells it what happened ([`AckEvent`],
-//! [`LossEvent`] ...), with the time in every event, and asks it for an [`Allowance`]. It never
-//! sees a packet, a socket, a clock or the link: of our crates this one depends on `narrows-units` alone.
+//! A scheme is a pure state machine. The transport passes it events ([`AckEvent`], [`LossEvent`] ...), each with the
+//! time, and reads its [`Allowance`]. It never sees a packet, a socket, a clock or the link: of the workspace's crates
+//! this one depends only on `narrows-units`.
 //!
-//! Everything that all schemes need is done once, in the transport: accounting of data in flight,
-//! RTT, rounds, delivery rate, loss detection, recovery epochs, application limits. A textbook
-//! AIMD scheme is one screen; see `schemes/reno.rs`. To add a scheme, write a file in `schemes/` and
-//! add its name to the list in `schemes.rs`.
+//! Functions common to all schemes are implemented once, in the transport: accounting of data in flight, RTT, rounds,
+//! delivery rate, loss detection, recovery epochs, application limits. A textbook AIMD scheme fits on one screen; see
+//! `schemes/reno.rs`. To add a scheme, write a file in `schemes/` and add its name to the list in `schemes.rs`.
 #![forbid(unsafe_code)]
 // Constructors in a registry share one signature, whether or not they need all of it.
 #![allow(clippy::needless_pass_by_value, clippy::unnecessary_wraps)]
@@ -24,20 +23,20 @@ pub use events::{
 
 use narrows_units::{Bytes, Files, ParamError, ParamSpec, Params, Rate, Stream, Time};
 
-/// Window and rate that a scheme allows. At least one member is given.
+/// Window and rate that a scheme allows. At least one of them is set.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Allowance {
-    /// Most bytes that may be in flight.
+    /// Maximum bytes in flight.
     pub cwnd: Option<Bytes>,
-    /// Fastest rate at which bytes may be sent.
+    /// Maximum sending rate.
     pub pacing: Option<Rate>,
-    /// Most bytes that may leave at once when paced; the transport's own rule unless given.
+    /// Maximum burst in bytes when paced; by default the transport's own rule.
     pub quantum: Option<Bytes>,
-    /// Another rate than before counts from the last packet on, not from the next: for schemes that keep a distance
-    /// between packets.
+    /// A new rate applies from the last packet on, not from the next: for schemes that define the spacing between
+    /// packets.
     pub reschedule_pacing: bool,
-    /// When the window had no room, the next packet's time begins with the acknowledgement that makes some: for schemes
-    /// whose sender looks at its window and its spacing one after the other.
+    /// After a full window, the next packet's spacing begins with the acknowledgement that makes room: for schemes
+    /// whose sender checks its window and its spacing in sequence.
     pub restart_pacing_when_open: bool,
 }
 
@@ -48,7 +47,7 @@ pub struct Setup {
     pub mss: Bytes,
     /// Initial window in packets (RFC 6928: 10).
     pub initial_window: u64,
-    /// The time of birth.
+    /// Time of construction.
     pub now: Time,
     /// The scheme's own random numbers.
     pub random: Stream,
@@ -65,29 +64,28 @@ impl Setup {
     }
 }
 
-/// Values that a scheme shows for plots and audits.
+/// Values that a scheme exposes for plots and audits.
 #[derive(Clone, Debug, Default)]
 pub struct Fields {
     /// Slow-start threshold, if the scheme has one and it is finite.
     pub ssthresh: Option<Bytes>,
     /// Phase of the scheme (`slow_start`, `avoidance`, `probe_bw` ...).
     pub mode: &'static str,
-    /// Anything else: name (with its unit at the end) and value.
+    /// Other values: name (with its unit at the end) and value.
     pub values: Vec<(&'static str, f64)>,
 }
 
 /// A congestion control scheme.
 ///
-/// Times in events never decrease. For each acknowledgement the transport calls, in this order:
-/// `on_spurious_loss`, `on_loss`, `on_ecn`, `on_recovery_exit` (each only where it applies), then
-/// `on_ack`; and reads `allowance` after that.
+/// Times in events never decrease. For each acknowledgement the transport calls, in this order: `on_spurious_loss`,
+/// `on_loss`, `on_ecn`, `on_recovery_exit` (each only if it applies), then `on_ack`; and reads `allowance` after that.
 pub trait CongestionControl: Send {
-    /// An acknowledgement arrived that acknowledges new packets.
+    /// An acknowledgement that acknowledges new packets arrived.
     fn on_ack(&mut self, ack: &AckEvent<'_>);
 
-    /// Without selective acknowledgements: an acknowledgement arrived that acknowledges nothing, and so tells that a
-    /// packet beyond the first gap has arrived, but not which. `packets` is empty, and there is neither an RTT nor a
-    /// rate. It is for schemes that set their window themselves in a recovery.
+    /// Without selective acknowledgements: a duplicate acknowledgement arrived, which shows that some packet beyond the
+    /// first gap has arrived. `packets` is empty, and neither an RTT nor a rate is set. For schemes that set their
+    /// window themselves in a recovery.
     fn on_duplicate(&mut self, _ack: &AckEvent<'_>) {}
 
     /// Packets were found to be lost.
@@ -99,18 +97,18 @@ pub trait CongestionControl: Send {
     /// A packet was sent: one of those that [`heard_sends`](CongestionControl::heard_sends) names, or any.
     fn on_send(&mut self, _send: &SendEvent) {}
 
-    /// The packets of which the scheme must be told that they were sent.
+    /// The packets whose sending must be reported to the scheme.
     fn heard_sends(&self) -> HeardSends {
         HeardSends::All
     }
 
-    /// The peer reported packets that were marked with congestion experienced.
+    /// The peer reported packets marked with congestion experienced.
     fn on_ecn(&mut self, _ecn: &EcnEvent) {}
 
-    /// All losses of an epoch turned out to be none: the packets had only been late.
+    /// All losses of an epoch turned out to be spurious: the packets were only late.
     fn on_spurious_loss(&mut self, _spurious: &SpuriousLossEvent) {}
 
-    /// Everything that was in flight when the recovery epoch began is settled.
+    /// Everything in flight when the recovery epoch began has been acknowledged or lost.
     fn on_recovery_exit(&mut self, _now: Time) {}
 
     /// When `on_timer` is wanted.
@@ -118,38 +116,38 @@ pub trait CongestionControl: Send {
         None
     }
 
-    /// The time asked for with `next_timer` has come.
+    /// The timer requested by `next_timer` has expired.
     fn on_timer(&mut self, _now: Time) {}
 
-    /// True if the scheme itself keeps the flow below what the path carries, to look at the path
-    /// (BBR's ProbeRTT): delivery-rate samples then count as limited by the application.
+    /// True if the scheme itself keeps the flow below the path's capacity in order to probe the path (BBR's ProbeRTT):
+    /// delivery-rate samples then count as application-limited.
     fn holds_back(&self) -> bool {
         false
     }
 
-    /// Shows values for plots and audits.
+    /// Values for plots and audits.
     fn trace(&self, _fields: &mut Fields) {}
 }
 
-/// Packets of which a scheme is told that they were sent.
+/// Packets whose sending is reported to a scheme.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum HeardSends {
     /// All of them.
     All,
-    /// Those before which nothing was in flight. What the others do changes neither the allowance nor the timer.
+    /// Those before which nothing was in flight. The others change neither the allowance nor the timer.
     AfterIdle,
 }
 
-/// Method by which the transport brings the amount in flight down after a window reduction.
+/// Method by which the transport reduces the data in flight after a window reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Recovery {
-    /// Spread over one round by Proportional Rate Reduction (RFC 6937), as in Linux for schemes
-    /// that only say how large the new window is.
+    /// Spread over one round by Proportional Rate Reduction (RFC 6937), as in Linux for schemes that only set the new
+    /// window.
     Proportional,
-    /// The scheme's allowance holds at once, also during recovery.
+    /// The scheme's allowance applies at once, also during recovery.
     Direct,
-    /// Everything in flight counts as lost and is sent again from the gap on, as after a timeout, while
-    /// the scheme grows its window (Tahoe).
+    /// Everything in flight counts as lost and is retransmitted from the gap on, as after a timeout, while the scheme
+    /// grows its window (Tahoe).
     Restart,
 }
 
@@ -164,12 +162,12 @@ pub enum EcnUse {
     Scalable,
 }
 
-/// A set-up of a scheme that somebody has used and published results of: other defaults under one name.
+/// A configuration of a scheme with published results: a named set of defaults.
 #[derive(Clone, Copy, Debug)]
 pub struct Profile {
     /// Name in scenarios.
     pub name: &'static str,
-    /// The algorithm it reproduces and where that is described, one sentence.
+    /// The algorithm it reproduces and its source, one sentence.
     pub doc: &'static str,
     /// Parameters of the scheme, names and values as in scenarios.
     pub params: &'static [(&'static str, &'static str)],
@@ -180,7 +178,7 @@ pub struct Profile {
 /// Constructor of a scheme.
 pub type Build = fn(&Params, Setup) -> Result<Box<dyn CongestionControl>, ParamError>;
 
-/// One line of the registry.
+/// One entry of the registry.
 #[derive(Clone, Copy, Debug)]
 pub struct Scheme {
     /// Name in scenarios.
@@ -193,10 +191,10 @@ pub struct Scheme {
     pub recovery: Recovery,
     /// ECN codepoint.
     pub ecn: EcnUse,
-    /// Settings of the transport that the scheme is defined with (name and value as in scenarios),
-    /// used unless the scenario sets them: NewReno has no selective acknowledgements.
+    /// Transport settings that are part of the scheme's definition (name and value as in scenarios), used unless the
+    /// scenario sets them: NewReno has no selective acknowledgements.
     pub transport: &'static [(&'static str, &'static str)],
-    /// Set-ups that others have used, by which a scenario may call it (`profile: pantheon`).
+    /// Configurations used by others, which a scenario may select (`profile: pantheon`).
     pub profiles: &'static [Profile],
     /// Its parameters.
     pub params: &'static [ParamSpec],
@@ -205,7 +203,7 @@ pub struct Scheme {
 }
 
 impl Scheme {
-    /// Properties of the scheme that registries show, without its parameters: name and word.
+    /// Properties of the scheme shown by registries, without its parameters: name and value.
     pub fn words(&self) -> Vec<(&'static str, String)> {
         vec![
             ("name", self.name.to_owned()),

@@ -1,4 +1,4 @@
-//! Parts that several schemes are made of.
+//! Components shared by several schemes.
 
 pub mod bbr;
 mod coarse_clock;

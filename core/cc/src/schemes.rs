@@ -1,8 +1,8 @@
 //! THE REGISTRY of congestion control schemes.
 //!
-//! To add one: a file in `schemes/` with a `pub const SCHEME: Scheme`, and its name in the list
-//! below. The file's header is what `narrows schemes NAME` shows. Scenario validation, all planes, the
-//! command line, the reference, the conformance kit, fuzzing and the golden tables follow from it.
+//! To add one: a file in `schemes/` with a `pub const SCHEME: Scheme`, and its name in the list below. `narrows schemes
+//! NAME` shows the file's header. Scenario validation, all planes, the command line, the reference, the conformance
+//! kit, fuzzing and the golden tables follow from it.
 
 use crate::{CongestionControl, Scheme, Setup};
 use narrows_units::{ParamError, Params};
@@ -19,9 +19,9 @@ macro_rules! schemes {
     };
 }
 
-// In braces: rustfmt leaves it as it is, one name on each line.
+// In braces: rustfmt leaves it unchanged, one name per line.
 schemes! {
-    // After losses.
+    // Loss-based.
     tahoe,
     reno,
     newreno,
@@ -29,13 +29,13 @@ schemes! {
     cubic_linux,
     cubic2008,
     quic_cubic,
-    // After losses, made for large windows and long paths.
+    // Loss-based, for large windows and long paths.
     scalable,
     highspeed,
     bic,
     htcp,
     hybla,
-    // By delay, and by delay and loss together.
+    // Delay-based, and based on delay and loss.
     vegas,
     vegas_linux,
     veno,
@@ -44,36 +44,36 @@ schemes! {
     yeah,
     compound,
     fast,
-    // By marks.
+    // Mark-based.
     dctcp,
     prague,
-    // In the background.
+    // Background transports.
     ledbat,
     lp,
     utp,
     ledbat_pp,
-    // By a model of the path.
+    // Model-based.
     bbr1,
     bbr3,
     bbr_draft,
     fillp,
     fillp_sheep,
-    // By utility, measured over intervals at different rates.
+    // Utility-based, measured over intervals at different rates.
     pcc_allegro,
     vivace,
     pcc_expr,
-    // By delay, over datagrams.
+    // Delay-based, over datagrams.
     copa,
     koho,
     koho_calibrated,
     verus,
-    // By what a computer has learned.
+    // Machine-learned.
     remy,
     indigo,
     muses,
     // For teaching.
     exp,
-    // For measuring a path.
+    // For measuring paths.
     saturator,
 }
 
@@ -82,8 +82,8 @@ pub fn find(name: &str) -> Option<&'static Scheme> {
     ALL.iter().find(|scheme| scheme.name == name)
 }
 
-/// The header of the file of the scheme called `name`: what it is, provenance, deviations,
-/// parameters. Markdown, paragraphs separated by empty lines.
+/// The header of the file of the scheme called `name`: description, provenance, deviations, parameters. Markdown,
+/// paragraphs separated by empty lines.
 pub fn page(name: &str) -> Option<String> {
     let index = ALL.iter().position(|scheme| scheme.name == name)?;
     Some(header(FILES[index]))
@@ -101,7 +101,7 @@ pub fn header(source: &str) -> String {
 /// Builds `scheme` with checked parameters.
 ///
 /// # Errors
-/// Parameters that contradict each other.
+/// Contradictory parameters.
 pub fn build(
     scheme: &Scheme,
     params: &Params,

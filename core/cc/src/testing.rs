@@ -19,7 +19,7 @@ use narrows_units::{Bytes, ParamSpec, Span, Stream, Time};
 /// Packet payload in tests.
 pub const MSS: u64 = 1000;
 
-/// The birth of a scheme in tests: packets of [`MSS`] bytes, initial window 10.
+/// The construction arguments of a scheme in tests: packets of [`MSS`] bytes, initial window 10.
 pub fn setup() -> Setup {
     Setup {
         mss: Bytes::new(MSS),
@@ -73,12 +73,12 @@ impl Script {
         fields
     }
 
-    /// One window is acknowledged, packet by packet, spread evenly over one RTT.
+    /// Acknowledges one window, packet by packet, spread evenly over one RTT.
     pub fn ack_round(&mut self) {
         self.ack_round_by(1);
     }
 
-    /// One window is acknowledged by acknowledgements of `packets` packets each.
+    /// Acknowledges one window, with `packets` packets per acknowledgement.
     pub fn ack_round_by(&mut self, packets: u64) {
         let window = self.cwnd_packets() as u64;
         let acks = window / packets;
@@ -134,21 +134,19 @@ pub fn windows(script: &mut Script, rounds: usize) -> Vec<f64> {
     (0..rounds).map(round).collect()
 }
 
-/// Plays `steps` random but legal events into a scheme with default parameters and checks that it
-/// never panics, never allows nothing for ever, never grows beyond all bounds, gives at least one
-/// limit, and answers the same events with the same decisions.
+/// Passes `steps` random but legal events to a scheme with default parameters and checks that it never panics, never
+/// stalls, never grows without bound, sets at least one limit, and is deterministic.
 ///
 /// # Panics
-/// When the scheme breaks the contract of [`CongestionControl`].
+/// If the scheme violates the contract of [`CongestionControl`].
 pub fn check(scheme: &Scheme, seed: u64, steps: u32) {
     try_out(scheme, Decisions::by_chance(seed), seed, steps);
 }
 
-/// Entry for fuzzers: the first byte chooses a scheme of the registry, the others decide what
-/// happens to it.
+/// Entry for fuzzers: the first byte chooses a scheme of the registry, the others determine the events.
 ///
 /// # Panics
-/// When the scheme breaks the contract of [`CongestionControl`].
+/// If the scheme violates the contract of [`CongestionControl`].
 pub fn fuzz(data: &[u8]) {
     if let Some((&first, rest)) = data.split_first() {
         let scheme = &crate::schemes::ALL[usize::from(first) % crate::schemes::ALL.len()];
@@ -156,11 +154,12 @@ pub fn fuzz(data: &[u8]) {
     }
 }
 
-/// Entry for fuzzers with the content of a model file: refused in one sentence, or a scheme of its kind that lives
-/// through a short connection. Odd bytes at the start mean the content itself, even ones changes of an example.
+/// Entry for fuzzers with the content of a model file: it is rejected in one sentence, or yields a scheme of its kind
+/// that survives a short connection. An odd first byte means the content itself, an even one modifications of an
+/// example.
 ///
 /// # Panics
-/// When neither is the case.
+/// If neither is the case.
 pub fn fuzz_models(data: &[u8]) {
     let Some((&first, rest)) = data.split_first() else {
         return;
@@ -191,7 +190,7 @@ pub fn fuzz_models(data: &[u8]) {
             );
         }
         Ok(mut built) => {
-            // Whatever the numbers are: decisions are made, and something may always be sent.
+            // For any numbers, decisions are made, and sending is always possible.
             let mut history = History::new(Decisions::by_chance(1));
             for _ in 0..300 {
                 let cwnd = built.allowance().cwnd.map_or(0, Bytes::get);
@@ -202,11 +201,11 @@ pub fn fuzz_models(data: &[u8]) {
     }
 }
 
-/// Checks the page of a scheme, of whatever registry: it tells provenance and deviations, and each parameter has a
-/// sentence and a source.
+/// Checks the page of a scheme of any registry: it states provenance and deviations, and each parameter has a
+/// description and a source.
 ///
 /// # Panics
-/// When one is missing.
+/// If one is missing.
 pub fn check_page(name: &str, page: &str, params: &[ParamSpec]) {
     for word in ["Provenance:", "Deviations:"] {
         assert!(page.contains(word), "{name}: its header lacks \"{word}\"");
@@ -245,13 +244,12 @@ fn try_out(scheme: &Scheme, decisions: Decisions<'_>, seed: u64, steps: u32) {
                 "{}: window of zero at step {step}",
                 scheme.name
             );
-            // No scheme can have seen more than what was acknowledged; slow start doubles that. Hybla's
-            // multiplies it by two to the power of up to 16, with a largest window of its own; so have those
-            // that do what a model says.
+            // No scheme can have seen more than the bytes acknowledged; slow start doubles that. Hybla's multiplies it
+            // by up to 2^16, with its own maximum window; so do model-driven schemes.
             let own = match scheme.name {
                 "hybla" => 65_535 * MSS,
-                // A measured rate times an RTT, which since a timeout may be of another time: bursts of an
-                // acknowledgement each 50 ms, and RTTs up to those of a path across planets.
+                // A measured rate times an RTT, which after a timeout may stem from another period: bursts of an
+                // acknowledgement each 50 ms, and RTTs up to those of interplanetary paths.
                 "westwood" => 10_000 * MSS,
                 "remy" => 1_000_001 * MSS,
                 "indigo" => 100_000 * MSS,

@@ -1,11 +1,10 @@
-//! The conformance kit over the whole registry: a scheme in the list is tried without being named
-//! here.
+//! The conformance kit over the whole registry: every scheme in the list is tested without being named here.
 
 use narrows_cc::{schemes, testing};
 use proptest::prelude::*;
 
 proptest! {
-    // Few decisions each, but extreme ones: chance prefers the middle.
+    // Few decisions each, but extreme ones: random decisions favour the middle.
     #![proptest_config(ProptestConfig::with_cases(1_000))]
     #[test]
     fn any_bytes_are_a_history(

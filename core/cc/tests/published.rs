@@ -1,11 +1,10 @@
-//! What the published constants of schemes come to, when schemes are built as a scenario that names no parameter
-//! builds them.
+//! The effect of the published constants, with schemes built as by a scenario without parameters.
 
 use narrows_cc::testing::{Script, setup};
 use narrows_cc::{LossCause, schemes};
 use narrows_units::Params;
 
-/// A scheme with nothing but its defaults.
+/// A scheme with its defaults.
 fn plain(name: &str) -> Script {
     let scheme = schemes::find(name).unwrap();
     let params = Params::resolve(scheme.params, []).unwrap();

@@ -1,7 +1,7 @@
-//! Parts of the BBR family: what its versions measure of a path, each in a file of its own.
+//! Components of the BBR family: the path measurements of its versions, one per file.
 //!
-//! Bandwidths are real numbers in bytes per second and amounts of data real numbers in bytes; both
-//! are made with operations that give the same bits on every machine.
+//! Bandwidths are real numbers in bytes per second and amounts of data real numbers in bytes; both are computed with
+//! operations that yield the same bits on every machine.
 
 mod aggregation;
 mod departures;
@@ -40,7 +40,7 @@ pub fn bdp(bandwidth: f64, rtt: Span) -> f64 {
     bandwidth * rtt.secs()
 }
 
-/// A rate of `bytes_per_second`, at least one bit per second so that a flow never stands still.
+/// A rate of `bytes_per_second`, at least one bit per second so that a flow never stalls.
 #[inline]
 pub fn rate(bytes_per_second: f64) -> Rate {
     Rate::from_bps(((bytes_per_second * 8.0) as u64).max(1))

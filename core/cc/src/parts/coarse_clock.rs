@@ -1,4 +1,4 @@
-//! A clock with steps, put around a scheme: what programs that count whole milliseconds see.
+//! A scheme wrapper with a coarse clock, as in programs that count whole milliseconds.
 
 use super::StepClock;
 use crate::{
@@ -7,10 +7,10 @@ use crate::{
 };
 use narrows_units::{Span, Time};
 
-/// A scheme that reads all times from a clock with steps.
+/// A scheme that reads all times from a coarse clock.
 ///
-/// Times are rounded down; the RTT is the difference of two rounded times, as in programs that stamp their
-/// packets with such a clock, so that it may be zero. Delivery-rate samples are the transport's and stay as they are.
+/// Times are rounded down; the RTT is the difference of two rounded times, as in programs that stamp their packets with
+/// such a clock, and may be zero. Delivery-rate samples are computed by the transport and stay exact.
 pub struct CoarseClock {
     scheme: Box<dyn CongestionControl>,
     clock: StepClock,
@@ -21,7 +21,7 @@ pub struct CoarseClock {
 }
 
 impl CoarseClock {
-    /// Puts a clock with steps of `step` (at least 1 ns) around `scheme`.
+    /// Wraps `scheme` with a clock of granularity `step` (at least 1 ns).
     pub fn new(scheme: Box<dyn CongestionControl>, step: Span) -> Self {
         CoarseClock {
             scheme,
@@ -32,7 +32,7 @@ impl CoarseClock {
         }
     }
 
-    /// The event by this clock, but for its packets and the latest RTT.
+    /// The event in this clock's time, except for its packets and the latest RTT.
     fn coarse<'a>(&self, ack: &AckEvent<'a>) -> AckEvent<'a> {
         AckEvent {
             now: self.clock.read(ack.now),
@@ -125,7 +125,7 @@ impl CongestionControl for CoarseClock {
     }
 
     fn next_timer(&self) -> Option<Time> {
-        // Rounded up: a timer that is woken before its time by its own clock would be asked for again at once.
+        // Rounded up: a timer that fires early by the scheme's clock would be requested again at once.
         let timer = self.scheme.next_timer()?;
         Some(self.clock.reached(timer))
     }
@@ -143,7 +143,7 @@ impl CongestionControl for CoarseClock {
     }
 }
 
-// The scheme under test and the test share an ear.
+// The scheme under test shares its log with the test.
 #[cfg(test)]
 mod tests {
     #![allow(clippy::disallowed_types)]
@@ -204,11 +204,11 @@ mod tests {
         {
             let heard = heard.lock().unwrap();
             assert_eq!(heard.now, [1_000_000, 1_000_000]);
-            // 0.2 ms across a step is one step; 0.9 ms within one is none.
+            // 0.2 ms across a step boundary count as one step; 0.9 ms within a step as none.
             assert_eq!(heard.rtt, [Some(1_000_000), Some(0)]);
             assert_eq!(heard.min, [1_000_000, 0]);
         }
-        // Woken at the time that the clock shows as not before the one asked for.
+        // Woken when the clock shows the requested time or later.
         let timer = clock.next_timer().unwrap();
         assert_eq!(timer, Time::from_ns(3_000_000));
         clock.on_timer(timer);

@@ -3,19 +3,19 @@
 use crate::Setup;
 use narrows_units::Bytes;
 
-/// Smallest window after a loss, in packets (RFC 5681, equation 4).
+/// Minimum window after a loss, in packets (RFC 5681, equation 4).
 const MIN_WINDOW: u64 = 2;
 
-/// cwnd and ssthresh with the rules of RFC 5681, counting bytes (RFC 3465 without its limit on
-/// slow start, as Linux does, so that stretch acknowledgements do not slow growth down).
+/// cwnd and ssthresh with the rules of RFC 5681, counting bytes (RFC 3465 without its limit on slow start, as Linux
+/// does, so that stretch acknowledgements do not slow growth).
 #[derive(Clone, Debug)]
 pub struct CongestionWindow {
     mss: u64,
-    /// Bytes, kept as a real number: at large windows one acknowledgement is worth less than one
-    /// byte of growth, which must not be lost to rounding. Whole numbers stay exact.
+    /// Bytes as a real number: at large windows an acknowledgement contributes less than one byte of growth, which must
+    /// not be lost to rounding. Whole numbers stay exact.
     cwnd: f64,
     ssthresh: u64,
-    /// Bytes acknowledged in congestion avoidance that have not yet become growth.
+    /// Bytes acknowledged in congestion avoidance not yet converted into growth.
     credit: u64,
     /// cwnd and ssthresh before the current epoch's reduction, to undo it.
     prior: Option<(f64, u64)>,
@@ -66,7 +66,7 @@ impl CongestionWindow {
         self.ssthresh = ((packets * self.mss as f64).round() as u64).max(MIN_WINDOW * self.mss);
     }
 
-    /// Adds (or takes away) `packets`; at least one stays.
+    /// Adds (or subtracts) `packets`, down to a minimum of one.
     #[inline]
     pub fn add(&mut self, packets: f64) {
         self.set_packets(self.packets() + packets);
@@ -89,8 +89,7 @@ impl CongestionWindow {
         self.cwnd < self.ssthresh as f64
     }
 
-    /// Grows exponentially by `bytes`, not beyond ssthresh; returns what is left over for
-    /// congestion avoidance.
+    /// Grows exponentially by `bytes`, not beyond ssthresh; returns the bytes left for congestion avoidance.
     #[inline]
     pub fn slow_start(&mut self, bytes: u64) -> u64 {
         let growth = bytes.min(self.ssthresh.saturating_sub(self.cwnd as u64));
@@ -102,7 +101,7 @@ impl CongestionWindow {
     #[inline]
     pub fn additive_increase(&mut self, bytes: u64, per_packet: u64) {
         if self.credit >= per_packet {
-            // The window shrank since the credit was earned: one packet is due at once.
+            // The window has shrunk since the credit was earned: one packet is due at once.
             self.credit = 0;
             self.cwnd += self.mss as f64;
         }
@@ -118,7 +117,7 @@ impl CongestionWindow {
         self.ssthresh = self.cwnd as u64;
     }
 
-    /// Reduces to `target` bytes (at least two packets), remembering what to undo.
+    /// Reduces to `target` bytes (at least two packets), saving the state for an undo.
     pub fn reduce(&mut self, target: u64) {
         self.prior = Some((self.cwnd, self.ssthresh));
         self.ssthresh = target.max(MIN_WINDOW * self.mss);
@@ -126,20 +125,19 @@ impl CongestionWindow {
         self.credit = 0;
     }
 
-    /// As [`CongestionWindow::reduce`], but starts again from one packet (RFC 5681, section 3.1).
+    /// As [`CongestionWindow::reduce`], but restarts from one packet (RFC 5681, section 3.1).
     pub fn restart(&mut self, target: u64) {
         self.reduce(target);
         self.cwnd = self.mss as f64;
     }
 
-    /// Starts again from one packet without touching the threshold (a timeout of data that had
-    /// timed out before).
+    /// Restarts from one packet without changing the threshold (a timeout of data that had timed out before).
     pub fn restart_again(&mut self) {
         self.cwnd = self.mss as f64;
         self.credit = 0;
     }
 
-    /// Takes the last reduction back.
+    /// Undoes the last reduction.
     pub fn undo(&mut self) {
         if let Some((cwnd, ssthresh)) = self.prior.take() {
             self.cwnd = self.cwnd.max(cwnd);

@@ -1,4 +1,4 @@
-//! Cube roots with the same bits on every machine, unlike a library's.
+//! Cube roots with the same bits on every machine, unlike those of libraries.
 
 /// The cube root of `x`, within one unit in the last place or two; 0 for negative numbers.
 pub fn cube_root(x: f64) -> f64 {

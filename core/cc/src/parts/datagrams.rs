@@ -3,7 +3,7 @@
 /// Name and value of a setting, as in scenarios.
 pub type Setting = (&'static str, &'static str);
 
-/// Nothing is sent again, and each packet is acknowledged.
+/// Nothing is retransmitted, and each packet is acknowledged.
 pub const DATAGRAMS: [Setting; 2] = [("reliable", "false"), ("ack_every", "1")];
 
 /// A packet is lost as soon as a later one has arrived.
@@ -14,7 +14,7 @@ pub const GAPS_ARE_LOSSES: [Setting; 4] = [
     ("tail_loss_probe", "false"),
 ];
 
-/// The transport's timeout comes after `ns` at the earliest, for the scheme has its own.
+/// The transport's timeout is at least `ns`, because the scheme has its own.
 pub const fn timeout(ns: &'static str) -> [Setting; 2] {
     [("rto_rule", "rfc6298"), ("min_rto", ns)]
 }
@@ -22,7 +22,7 @@ pub const fn timeout(ns: &'static str) -> [Setting; 2] {
 /// The settings of several lists.
 ///
 /// # Panics
-/// When there are not `N` of them.
+/// If their number is not `N`.
 pub const fn settings<const N: usize>(lists: &[&[Setting]]) -> [Setting; N] {
     narrows_units::join(lists, ("", ""))
 }

@@ -1,7 +1,7 @@
-//! Exponentials and logarithms with the same bits on every machine, unlike a library's.
+//! Exponentials and logarithms with the same bits on every machine, unlike those of libraries.
 //!
-//! Built from additions, multiplications, divisions and shifts of exponents alone, which IEEE 754 defines to
-//! the last bit. All of them are within 1e-15 of the value, relative to it, wherever that is a normal number.
+//! Built only from additions, multiplications, divisions and shifts of exponents, which IEEE 754 defines to the last
+//! bit. The relative error of all of them is at most 1e-15 for normal results.
 
 /// The natural logarithm of 2: as many leading bits as leave a multiple by any exponent exact, and the rest.
 const LN_2_HIGH: f64 = f64::from_bits(0x3FE6_2E42_FEE0_0000);
@@ -13,8 +13,8 @@ const MIN_EXPONENT: f64 = -745.133_219_101_941_2;
 const FRACTION_BITS: u32 = 52;
 const BIAS: i64 = 1023;
 
-/// e to the power of `x`: infinite above 709.78, 0 below -745.13 (and with fewer digits below -708.4, where
-/// there are no normal numbers any more), NaN for NaN.
+/// e to the power of `x`: infinite above 709.78, 0 below -745.13 (with fewer digits below -708.4, where results are
+/// subnormal), NaN for NaN.
 pub fn exp(x: f64) -> f64 {
     exp_of_sum(x, 0.0)
 }
@@ -34,7 +34,7 @@ pub fn tanh(x: f64) -> f64 {
     if twice > 40.0 {
         return 1.0f64.copysign(x);
     }
-    // Of small numbers the difference to 1 keeps all its digits only if 1 is never added.
+    // For small numbers the difference to 1 keeps all its digits only if 1 is never added.
     let above_one = if twice < 0.3 {
         exp_above_one(twice)
     } else {
@@ -43,8 +43,8 @@ pub fn tanh(x: f64) -> f64 {
     (above_one / (above_one + 2.0)).copysign(x)
 }
 
-/// `x` to the power of `y`, for `x` not negative: 1 if `y` is 0 or `x` is 1, whatever the other is; NaN for
-/// any negative `x`, and for NaN.
+/// `x` to the power of `y`, for `x` not negative: 1 if `y` is 0 or `x` is 1, for any value of the other; NaN for any
+/// negative `x`, and for NaN.
 pub fn powf(x: f64, y: f64) -> f64 {
     if y == 0.0 || x == 1.0 {
         return 1.0;
@@ -60,7 +60,7 @@ pub fn powf(x: f64, y: f64) -> f64 {
     if !(MIN_EXPONENT - 1.0..=MAX_EXPONENT + 1.0).contains(&product) {
         return exp(product);
     }
-    // The digits that the product loses count as many times as its size.
+    // The rounding error of the product is magnified by its size.
     exp_of_sum(product, product_error(y, high, product) + y * low)
 }
 
@@ -77,7 +77,7 @@ fn exp_of_sum(x: f64, rest: f64) -> f64 {
     }
     let doublings = (x * std::f64::consts::LOG2_E + 0.5).floor();
     let reduced = x - doublings * LN_2_HIGH - doublings * LN_2_LOW + rest;
-    // In two steps, since the first or the last powers of two are no normal numbers.
+    // In two steps, since the first or the last powers of two are not normal numbers.
     let first = (doublings as i64).div_euclid(2);
     (1.0 + exp_above_one(reduced)) * power_of_two(first) * power_of_two(doublings as i64 - first)
 }
@@ -97,7 +97,7 @@ fn power_of_two(exponent: i64) -> f64 {
     f64::from_bits(((exponent + BIAS) as u64) << FRACTION_BITS)
 }
 
-/// The logarithm of what is not a positive finite number.
+/// The logarithm of anything but a positive finite number.
 fn limit_of_ln(x: f64) -> Option<f64> {
     if x == 0.0 {
         Some(f64::NEG_INFINITY)
@@ -110,9 +110,9 @@ fn limit_of_ln(x: f64) -> Option<f64> {
     }
 }
 
-/// The natural logarithm of a positive finite number as a sum, good to twice the usual digits or nearly so.
+/// The natural logarithm of a positive finite number as a sum, accurate to nearly twice the usual number of digits.
 fn ln_in_two(x: f64) -> (f64, f64) {
-    // Numbers below the normal ones are lifted among them first.
+    // Subnormal numbers are scaled into the normal range first.
     let lifted = if x < f64::MIN_POSITIVE {
         x * power_of_two(54)
     } else {
@@ -140,7 +140,7 @@ fn ln_in_two(x: f64) -> (f64, f64) {
     let doublings = (exponent - lift) as f64;
     let whole = doublings * LN_2_HIGH;
     let head = whole + 2.0 * s;
-    // What the head has lost: the smaller one of its two terms may be either.
+    // The rounding error of the head: either of its two terms may be the smaller.
     let other = head - whole;
     let lost = (whole - (head - other)) + (2.0 * s - other);
     let tail = lost + (2.0 * s_error + doublings * LN_2_LOW + 2.0 * s * series);
@@ -165,7 +165,7 @@ fn halves(x: f64) -> (f64, f64) {
 mod tests {
     use super::*;
 
-    /// Numbers of both signs and all sizes from `low` to `high`, and between them.
+    /// Numbers of both signs and all magnitudes from `low` to `high`.
     fn grid(low: f64, high: f64, steps: u32) -> impl Iterator<Item = f64> {
         (0..=steps).map(move |step| low + (high - low) * f64::from(step) / f64::from(steps))
     }
@@ -202,7 +202,7 @@ mod tests {
         assert_eq!(exp(f64::NEG_INFINITY), 0.0);
         assert!(exp(f64::NAN).is_nan());
         assert!(exp(MAX_EXPONENT).is_finite() && exp(MAX_EXPONENT) > 1.797e308);
-        // Below the normal numbers a few units of the smallest one.
+        // For subnormal numbers a few units of the smallest one.
         for x in grid(-745.0, -708.5, 1_009) {
             assert!((exp(x) - x.exp()).abs() <= 1.5e-323, "{x}");
         }
@@ -269,7 +269,7 @@ mod tests {
                 x *= 1.61;
             }
         }
-        // Compound interest: the digits of the base count as many times as there are years.
+        // Compound interest: the error of the base is multiplied by the number of years.
         for (x, y) in [(1.0f64 + 1e-9, 1e11), (0.999_999, 5e8), (1.000_1, -6e6)] {
             near(powf(x, y), x.powf(y), &format!("{x} to {y}"));
         }
@@ -298,7 +298,7 @@ mod tests {
         );
     }
 
-    /// All bits of many values in one number, the same wherever this runs.
+    /// A checksum over the bits of many values, the same on every machine.
     #[test]
     fn the_bits_are_the_same_everywhere() {
         let mut all = 0u64;

@@ -3,7 +3,7 @@
 
 use super::exp_log::powf;
 
-/// Bytes of a packet that count in rates: its payload, and headers, for UDT's programs count whole packets.
+/// Bytes of a packet that count in rates: its payload and headers, since UDT's programs count whole packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Counted {
     mss: u64,
@@ -11,7 +11,7 @@ pub struct Counted {
 }
 
 impl Counted {
-    /// Of packets with `mss` bytes of payload, and `header` bytes that count besides.
+    /// For packets with `mss` bytes of payload and `header` bytes counted in addition.
     pub fn new(header: u64, mss: u64) -> Self {
         Counted { mss, header }
     }
@@ -21,12 +21,12 @@ impl Counted {
         (self.mss + self.header) as f64
     }
 
-    /// The share of a full packet that is payload: what the transport paces.
+    /// The fraction of a full packet that is payload, the unit of the transport's pacing.
     pub fn payload_share(self) -> f64 {
         self.mss as f64 / self.packet()
     }
 
-    /// Bytes of so many packets with so much payload.
+    /// Bytes of a number of packets with a total payload.
     pub fn bytes(self, payload: u64, packets: u64) -> f64 {
         (payload + self.header * packets) as f64
     }
@@ -34,12 +34,12 @@ impl Counted {
 
 /// Exponent of the rate in the utility.
 const EXPONENT: f64 = 0.9;
-/// Weight of loss in the utility where it is more than [`SMALL_LOSS`].
+/// Weight of loss in the utility above [`SMALL_LOSS`].
 pub const LOSS_COEFFICIENT: f64 = 11.35;
 /// Loss ratio up to which the programs weigh loss by 1.
 const SMALL_LOSS: f64 = 0.03;
 
-/// The part of the utility that the round-trip time has no say in, of a rate in Mibit/s and a loss ratio.
+/// The part of the utility that is independent of the round-trip time, for a rate in Mibit/s and a loss ratio.
 pub fn worth(rate: f64, weight: f64, loss: f64) -> f64 {
     powf(rate, EXPONENT) - rate * (weight * loss)
 }
@@ -53,12 +53,12 @@ pub fn loss_weight(loss: f64) -> f64 {
     }
 }
 
-/// A slope as the programs see it: in even hundredths, toward zero.
+/// A slope as used by the programs: truncated towards zero to an even number of hundredths.
 pub fn even_hundredths(slope: f64) -> f64 {
     (slope * 50.0).trunc() / 50.0
 }
 
-/// Where the two programs differ.
+/// Differences between the two programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GradientRule {
     /// PCC-Uspace, branch NSDI-2018.
@@ -67,13 +67,13 @@ pub enum GradientRule {
     Expr,
 }
 
-/// The bound of the first step as a share of the rate, and what each step that reaches it adds.
+/// The bound of the first step as a fraction of the rate, and its increment for each step that reaches it.
 const FIRST_BOUND: f64 = 0.05;
 const BOUND_STEP: f64 = 0.06;
-/// Turns after which growth waits, at most.
+/// Maximum number of turns that delay growth.
 const MAX_SWING: f64 = 2.0;
 
-/// Results of the steps before.
+/// Results of the previous steps.
 #[derive(Clone, Debug)]
 pub struct GradientSteps {
     rule: GradientRule,
@@ -81,15 +81,15 @@ pub struct GradientSteps {
     amplifier: f64,
     /// Steps that were bounded.
     bounded: f64,
-    /// Turns that have not been made good by steps in one direction.
+    /// Turns not yet offset by steps in one direction.
     swing: f64,
-    /// The last step; 0 before any.
+    /// The last step; 0 before the first.
     pub previous: f64,
     /// Steps since the last turn.
     pub agreeing: u32,
 }
 
-/// A rate, and the utility that it had.
+/// A rate, and its utility.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientSample {
     /// The rate, in the unit of the steps.
@@ -99,7 +99,7 @@ pub struct GradientSample {
 }
 
 impl GradientSteps {
-    /// Nothing is known.
+    /// Without history.
     pub fn new(rule: GradientRule) -> Self {
         GradientSteps {
             rule,
@@ -125,13 +125,13 @@ impl GradientSteps {
     fn turns(&self, step: f64) -> bool {
         match self.rule {
             GradientRule::Vivace => self.previous * step < 0.0,
-            // No step before counts as a step down.
+            // The absence of a previous step counts as a step down.
             GradientRule::Expr => (self.previous > 0.0) != (step > 0.0),
         }
     }
 
-    /// The step from the rate `base`, by what the change from one sample to the other has shown; never
-    /// smaller than `least` unless it is none.
+    /// The step from the rate `base`, from the change between two samples; never smaller than `least` unless it is
+    /// zero.
     pub fn step(&mut self, from: GradientSample, to: GradientSample, base: f64, least: f64) -> f64 {
         if from.rate == to.rate {
             return least;
@@ -179,7 +179,7 @@ impl GradientSteps {
 mod tests {
     use super::*;
 
-    /// Steps of a constant gradient from a rate that is so large that no bound is reached.
+    /// Steps of a constant gradient from a rate so large that no bound is reached.
     fn factors(rule: GradientRule, gradient: f64, count: usize) -> Vec<f64> {
         let mut steps = GradientSteps::new(rule);
         let (from, to) = (
@@ -239,8 +239,8 @@ mod tests {
             30.0,
         ];
         assert_eq!(factors(GradientRule::Vivace, 1.0, grown.len()), grown);
-        // Here the first step up is a turn, which the second one makes good; then the amplifier grows in halves
-        // up to 3, and by 1 from there: 4, 5 ... 9, 10.
+        // Here the first step up is a turn, which the second one offsets; then the amplifier grows in halves up to 3,
+        // and by 1 from there: 4, 5 ... 9, 10.
         let grown = [
             1.0, 1.0, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 6.0, 8.0, 10.0, 14.0, 18.0, 31.0, 40.0,
         ];
@@ -283,7 +283,7 @@ mod tests {
         for (found, share) in shares.iter().zip([5.0, 11.0, 17.0, 23.0]) {
             assert!((found - share).abs() < 1e-9, "{shares:?}");
         }
-        // A turn begins again.
+        // A turn restarts it.
         let back = GradientSample {
             rate: 2.0,
             utility: -1e6,
@@ -327,7 +327,7 @@ mod tests {
         let mut go =
             |utility: f64| steps.step(from, GradientSample { rate: 2.0, utility }, 1e9, 0.0);
         assert_eq!([go(1.0), go(1.0), go(-1.0), go(1.0)], [1.0, 2.0, -1.0, 1.0]);
-        // Two turns: two steps make them good, the third one grows.
+        // Two turns: two steps offset them, the third one grows.
         assert_eq!([go(1.0), go(1.0), go(1.0), go(1.0)], [1.0, 1.0, 1.0, 2.0]);
     }
 }

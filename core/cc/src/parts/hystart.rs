@@ -1,15 +1,15 @@
-//! HyStart (S. Ha, I. Rhee, "Hybrid slow start for high-bandwidth and long-distance networks", PFLDnet
-//! 2008) as in Linux net/ipv4/tcp_cubic.c: slow start ends at once when acknowledgements have followed
-//! each other closely for long enough (the train fills the path), or when the RTT has risen.
+//! HyStart (S. Ha, I. Rhee, "Hybrid slow start for high-bandwidth and long-distance networks", PFLDnet 2008) as in
+//! Linux net/ipv4/tcp_cubic.c: slow start ends at once when closely spaced acknowledgements have continued for long
+//! enough (the train fills the path), or when the RTT has risen.
 
 use crate::AckEvent;
 use narrows_units::{Span, Time};
 
-/// Acknowledgements further apart than this are no train.
+/// Acknowledgements further apart than this do not form a train.
 const TRAIN_GAP: Span = Span::from_ms(2);
-/// Bounds of the rise of the RTT that ends slow start; in between, an eighth of the smallest RTT.
+/// Bounds of the rise of the RTT that ends slow start; in between, an eighth of the minimum RTT.
 const RISE: (Span, Span) = (Span::from_ms(4), Span::from_ms(16));
-/// Samples of a round before its smallest RTT counts.
+/// Samples of a round before its minimum RTT counts.
 const SAMPLES: u32 = 8;
 
 /// Inputs of HyStart.
@@ -27,7 +27,7 @@ pub enum Detect {
 #[derive(Clone, Debug)]
 pub struct HyStart {
     detect: Detect,
-    /// Smallest window, in packets, at which it looks.
+    /// Minimum window, in packets, at which it is active.
     low_window: f64,
     /// A paced sender spreads a window over up to half an RTT: its trains may be twice as long.
     paced: bool,
@@ -60,9 +60,8 @@ impl HyStart {
         self.samples = 0;
     }
 
-    /// True if slow start should end with `ack`, whose RTT is `rtt`: `min_rtt` is the smallest so far, `ack_delay` the
-    /// longest time for which the peer's and the machine's aggregation hold acknowledgements back, and `window` in
-    /// packets.
+    /// True if slow start should end with `ack`, whose RTT is `rtt`: `min_rtt` is the minimum so far, `ack_delay` the
+    /// maximum delay of acknowledgements by aggregation at the peer and the host, and `window` in packets.
     pub fn ends(
         &mut self,
         ack: &AckEvent<'_>,
@@ -125,7 +124,7 @@ mod tests {
                 let answers: Vec<bool> = (0..10)
                     .map(|index| ends(&mut hystart, index * 100, rtt, base, 100.0))
                     .collect();
-                // Eight samples are gathered before the ninth decides.
+                // Eight samples are collected before the ninth decides.
                 assert_eq!(answers[..8], [false; 8]);
                 assert_eq!(
                     answers[8..],

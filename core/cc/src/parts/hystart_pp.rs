@@ -49,7 +49,7 @@ impl HyStartPp {
         self.css.is_some()
     }
 
-    /// An acknowledgement of `bytes` with an RTT sample; `round_start` begins a round.
+    /// Handles an acknowledgement of `bytes` with an RTT sample; `round_start` begins a round.
     pub fn on_ack(&mut self, bytes: u64, rtt: Option<Span>, round_start: bool) -> HyStartStep {
         let mut done = false;
         if round_start {

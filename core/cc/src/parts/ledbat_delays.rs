@@ -1,18 +1,17 @@
 //! The two minima of LEDBAT (RFC 6817): the base delay over minutes, and the current delay over the last few samples.
 //!
-//! Values are signed, because a one-way delay contains the unknown offset of the peer's clock. Only differences
-//! between them mean anything.
+//! Values are signed, because a one-way delay contains the unknown offset of the peer's clock. Only differences between
+//! them are meaningful.
 
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// The smallest value of the last slots of time, for example of ten minutes. Slots begin at whole
-/// multiples of their span, whether or not anything is sent (RFC 6817, section 2.4.2: one minimum
-/// per minute of the clock).
+/// The minimum over the last slots of time, for example ten minutes. Slots begin at whole multiples of their span,
+/// whether or not anything is sent (RFC 6817, section 2.4.2: one minimum per minute of the clock).
 #[derive(Clone, Debug)]
 pub struct BaseDelays {
     span: Span,
-    /// Newest last; a slot without a sample holds nothing.
+    /// Newest last; a slot without a sample is empty.
     slots: VecDeque<Option<i64>>,
     /// Number of the newest slot since time zero.
     newest: u64,
@@ -28,10 +27,10 @@ impl BaseDelays {
         }
     }
 
-    /// Takes in a sample; returns whether it is the smallest of all that count.
+    /// Adds a sample; returns whether it is the minimum of all slots.
     pub fn update(&mut self, now: Time, value: i64) -> bool {
         let slot = now.ns() / self.span.ns();
-        // After a long silence everything is forgotten, in a bounded number of steps.
+        // After a long silence everything is cleared, in a bounded number of steps.
         for _ in 0..(slot.saturating_sub(self.newest)).min(self.slots.len() as u64) {
             self.slots.pop_front();
             self.slots.push_back(None);
@@ -44,13 +43,13 @@ impl BaseDelays {
         smallest
     }
 
-    /// The smallest sample of all slots; `None` before any.
+    /// The minimum of all slots; `None` before the first sample.
     pub fn min(&self) -> Option<i64> {
         self.slots.iter().flatten().copied().min()
     }
 }
 
-/// The smallest of the last few samples, as far as they are recent.
+/// The minimum of the last few recent samples.
 #[derive(Clone, Debug)]
 pub struct CurrentDelays {
     most: usize,
@@ -58,7 +57,7 @@ pub struct CurrentDelays {
 }
 
 impl CurrentDelays {
-    /// Of at most `most` samples.
+    /// A filter over at most `most` samples.
     pub fn new(most: usize) -> Self {
         let most = most.max(1);
         CurrentDelays {
@@ -67,7 +66,7 @@ impl CurrentDelays {
         }
     }
 
-    /// Takes in a sample.
+    /// Adds a sample.
     pub fn push(&mut self, now: Time, value: i64) {
         if self.samples.len() == self.most {
             self.samples.pop_front();
@@ -75,7 +74,7 @@ impl CurrentDelays {
         self.samples.push_back((now, value));
     }
 
-    /// The smallest sample not older than `age`; the newest counts however old it is.
+    /// The smallest sample no older than `age`; the newest always counts.
     pub fn min(&self, now: Time, age: Span) -> Option<i64> {
         let newest = self.samples.back()?.1;
         let recent = self.samples.iter().rev();
@@ -128,7 +127,7 @@ mod tests {
         }
         assert_eq!(recent.min(Time::ZERO + ms(30), ms(100)), Some(10));
         assert_eq!(recent.min(Time::ZERO + ms(30), ms(20)), Some(30));
-        // A fifth sample pushes the first one out, and after a pause the newest stands alone.
+        // A fifth sample pushes the first one out, and after a pause only the newest counts.
         recent.push(Time::ZERO + ms(40), 60);
         assert_eq!(recent.min(Time::ZERO + ms(40), ms(100)), Some(30));
         assert_eq!(recent.min(Time::ZERO + ms(900), ms(100)), Some(60));

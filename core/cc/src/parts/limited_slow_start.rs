@@ -6,19 +6,19 @@ use super::CongestionWindow;
 /// The rule with its one parameter.
 #[derive(Clone, Copy, Debug)]
 pub struct LimitedSlowStart {
-    /// Packets; 0 switches the limit off.
+    /// Packets; 0 disables the limit.
     max_ssthresh: f64,
 }
 
 impl LimitedSlowStart {
-    /// The rule for windows beyond `max_ssthresh` packets; 0 switches it off.
+    /// The rule for windows beyond `max_ssthresh` packets; 0 disables it.
     pub fn new(max_ssthresh: u64) -> Self {
         LimitedSlowStart {
             max_ssthresh: max_ssthresh as f64,
         }
     }
 
-    /// Growth by `bytes` acknowledged; returns what is left over for congestion avoidance.
+    /// Grows by `bytes` acknowledged; returns the bytes left for congestion avoidance.
     pub fn grow(&self, window: &mut CongestionWindow, bytes: u64) -> u64 {
         let packets = window.packets();
         if self.max_ssthresh == 0.0 || packets <= self.max_ssthresh {
@@ -61,8 +61,8 @@ mod tests {
             let added = pair[1] - pair[0];
             assert!((47.0..76.0).contains(&added), "{pair:?}");
         }
-        // RFC 3742, section 3: (3000 - 100)/50 = 58 round trips after the four up to the limit; K rounded
-        // down takes some of them away and whole bytes add some.
+        // RFC 3742, section 3: (3000 - 100)/50 = 58 round trips after the four up to the limit; rounding K down removes
+        // some of them and whole bytes add some.
         let reached = windows.iter().position(|&window| window >= 3000.0);
         assert!(
             reached.is_some_and(|round| (56..=66).contains(&round)),
@@ -80,7 +80,7 @@ mod tests {
         let mut window = CongestionWindow::new(&setup());
         window.set_packets(400.0);
         window.set_threshold(400.5);
-        // K = 8: four packets acknowledged are worth half a packet of growth.
+        // K = 8: four packets acknowledged yield half a packet of growth.
         assert_eq!(
             LimitedSlowStart::new(100).grow(&mut window, 6 * MSS),
             2 * MSS

@@ -1,5 +1,5 @@
-//! The liveness timer of programs over datagrams: after a time in which nothing was heard, one packet goes regardless
-//! of the window.
+//! The liveness timer of programs over datagrams: after a period without acknowledgements, one packet is sent
+//! regardless of the window.
 
 use crate::{AckEvent, LossEvent, SendEvent};
 use narrows_units::{Bytes, Span, Time};
@@ -8,15 +8,15 @@ use narrows_units::{Bytes, Span, Time};
 #[derive(Clone, Debug)]
 pub struct LivenessTimer {
     timeout: Span,
-    /// When something was last heard or sent.
+    /// When a packet was last acknowledged or sent.
     last_activity: Time,
     in_flight: u64,
-    /// A packet may go.
+    /// A packet may be sent.
     may_exceed_cwnd: bool,
 }
 
 impl LivenessTimer {
-    /// Silence that lasts `after`, watched from `now` on.
+    /// A timer with the period `after` that starts at `now`.
     pub fn new(after: Span, now: Time) -> Self {
         LivenessTimer {
             timeout: after,
@@ -26,7 +26,7 @@ impl LivenessTimer {
         }
     }
 
-    /// Something was heard; from now on silence lasts `after`.
+    /// An acknowledgement arrived; sets the period to `after`.
     pub fn on_ack(&mut self, ack: &AckEvent<'_>, after: Span) {
         self.timeout = after;
         self.last_activity = ack.now;
@@ -34,7 +34,7 @@ impl LivenessTimer {
         self.may_exceed_cwnd = false;
     }
 
-    /// Packets are in flight no longer.
+    /// Packets are no longer in flight.
     pub fn on_loss(&mut self, loss: &LossEvent<'_>) {
         self.in_flight = loss.in_flight.get().saturating_sub(loss.bytes.get());
     }
@@ -46,12 +46,12 @@ impl LivenessTimer {
         self.may_exceed_cwnd = false;
     }
 
-    /// When the silence will have lasted long enough; never while nothing is in flight.
+    /// When the timer expires; never while nothing is in flight.
     pub fn timer(&self) -> Option<Time> {
         (self.in_flight > 0).then(|| self.last_activity + self.timeout)
     }
 
-    /// The timer may have expired.
+    /// Checks whether the timer has expired.
     pub fn on_timer(&mut self, now: Time) {
         if self.timer().is_some_and(|timer| timer <= now) {
             self.last_activity = now;

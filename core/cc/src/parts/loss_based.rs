@@ -1,6 +1,6 @@
-//! The common part of loss-based schemes: growth only while the window is the limit and no
-//! reduction is running, one reduction per epoch, a restart after a timeout, and the way back when a
-//! loss was none. A scheme adds its [`WindowRules`].
+//! The common part of loss-based schemes: growth only while the flow is window-limited and no reduction is in progress,
+//! one reduction per epoch, a restart after a timeout, and the undo of spurious losses. A scheme adds its
+//! [`WindowRules`].
 
 use super::CongestionWindow;
 use crate::{
@@ -9,10 +9,10 @@ use crate::{
 };
 use narrows_units::{Bytes, Span, Time};
 
-/// Why the window is to be reduced.
+/// Reason for a window reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReductionCause {
-    /// Losses, found by what arrived after them.
+    /// Losses, detected by later arrivals.
     Loss,
     /// Marks of congestion experienced.
     Mark,
@@ -27,19 +27,19 @@ pub struct CongestionEvent {
     pub now: Time,
     /// Why.
     pub cause: ReductionCause,
-    /// Packets in flight before the lost ones were taken out.
+    /// Packets in flight before the lost ones were removed.
     pub in_flight: f64,
 }
 
-/// The rules by which one loss-based scheme grows and reduces its window. The whole value is the scheme's
-/// private state: it is cloned before each reduction, to be put back if the losses were none.
+/// The rules by which one loss-based scheme grows and reduces its window. The whole value is the scheme's private
+/// state: it is cloned before each reduction, and restored if the losses were spurious.
 pub trait WindowRules: Clone + Send + 'static {
-    /// Every acknowledgement, before anything else, also during a recovery and while the window is not
-    /// the limit: the place for RTT samples and for what is done once per round.
+    /// Called for every acknowledgement, before anything else, also during a recovery and while the flow is not
+    /// window-limited: for RTT samples and work done once per round.
     fn observe(&mut self, _ack: &AckEvent<'_>, _window: &mut CongestionWindow) {}
 
-    /// Growth in slow start by `bytes` acknowledged; returns what is left over for congestion
-    /// avoidance because the threshold was reached.
+    /// Growth in slow start by `bytes` acknowledged; returns the bytes left for congestion avoidance once the threshold
+    /// is reached.
     fn slow_start(
         &mut self,
         window: &mut CongestionWindow,
@@ -57,11 +57,11 @@ pub trait WindowRules: Clone + Send + 'static {
         bytes: u64,
     );
 
-    /// The window after a congestion event, in packets; the caller keeps it at two or more. Where the
-    /// scheme restarts it is the threshold up to which slow start runs from one packet.
+    /// The window after a congestion event, in packets; the caller keeps it at two or more. If the scheme restarts, it
+    /// is the threshold up to which slow start runs from one packet.
     fn ssthresh(&mut self, window: &CongestionWindow, congestion: &CongestionEvent) -> f64;
 
-    /// True if slow start runs again from one packet, up to what [`WindowRules::ssthresh`] says.
+    /// True if slow start restarts from one packet, up to [`WindowRules::ssthresh`].
     fn restarts_slow_start(&self, cause: ReductionCause) -> bool {
         cause == ReductionCause::Timeout
     }
@@ -69,21 +69,21 @@ pub trait WindowRules: Clone + Send + 'static {
     /// Losses beyond the first of an epoch, and timeouts that repeat one.
     fn on_further_loss(&mut self, _window: &mut CongestionWindow, _loss: &LossEvent<'_>) {}
 
-    /// Everything that was in flight when the epoch began is settled.
+    /// Everything in flight when the epoch began has been acknowledged or lost.
     fn on_recovery_exit(&mut self, _window: &mut CongestionWindow, _now: Time) {}
 
-    /// The losses of the epoch were none: `prior` is the state before it.
+    /// The losses of the epoch were spurious: `prior` is the state before it.
     fn undo(&mut self, prior: Self) {
         *self = prior;
     }
 
-    /// A packet was sent before which nothing had been in flight for the span `idle`.
+    /// A packet was sent after nothing had been in flight for the span `idle`.
     fn on_idle_end(&mut self, _now: Time, _idle: Span) {}
 
-    /// The pacing rate and the quantum, for schemes that set them.
+    /// The pacing rate and the quantum, if the scheme sets them.
     fn pace(&self, _window: &CongestionWindow, _allowance: &mut Allowance) {}
 
-    /// Values for plots and audits; threshold and mode are shown already.
+    /// Values for plots and audits; threshold and mode are already included.
     fn trace(&self, _fields: &mut Fields) {}
 }
 
@@ -97,7 +97,7 @@ pub struct LossBased<R> {
 }
 
 impl<R: WindowRules> LossBased<R> {
-    /// A scheme that begins with `window`.
+    /// A scheme that starts with `window`.
     pub fn new(window: CongestionWindow, rules: R) -> Self {
         LossBased {
             window,
@@ -106,7 +106,7 @@ impl<R: WindowRules> LossBased<R> {
         }
     }
 
-    /// As [`LossBased::new`], ready for a registry line.
+    /// As [`LossBased::new`], boxed for a registry entry.
     pub fn boxed(window: CongestionWindow, rules: R) -> Box<dyn CongestionControl> {
         Box::new(LossBased::new(window, rules))
     }
@@ -153,7 +153,7 @@ impl<R: WindowRules> CongestionControl for LossBased<R> {
             self.reduce(loss.now, ReductionCause::Loss, loss.in_flight);
         } else {
             if timeout {
-                // The threshold stays: this data has timed out before (RFC 5681, section 3.1).
+                // The threshold is unchanged: this data has timed out before (RFC 5681, section 3.1).
                 self.window.restart_again();
             }
             self.rules.on_further_loss(&mut self.window, loss);

@@ -5,12 +5,12 @@
 //! 1997 with the forget gate of Gers et al. 2000, in the form of TensorFlow's `BasicLSTMCell`. The scores of the
 //! actions are h W + b of the last layer.
 //!
-//! Single precision, as the networks were trained in; only additions, multiplications and divisions in an order
-//! that is fixed here, so that a run is the same on every machine. Nothing is allocated after the construction.
+//! Single precision, as in training; only additions, multiplications and divisions in an order that is fixed here, so
+//! that a run is the same on every machine. Nothing is allocated after the construction.
 
 use super::model_file::Model;
 
-/// Sizes beyond these are no networks for a decision every few milliseconds.
+/// Larger networks are too slow for a decision every few milliseconds.
 const MAX_UNITS: usize = 4_096;
 const MAX_LAYERS: usize = 8;
 
@@ -18,7 +18,7 @@ struct Layer {
     /// Rows of inputs, then of the layer's own output; columns i, j, f, o.
     kernel: Vec<f32>,
     bias: Vec<f32>,
-    /// Sums of the four blocks; kept for its room.
+    /// Sums of the four blocks; kept for its capacity.
     sums: Vec<f32>,
     cell: Vec<f32>,
     output: Vec<f32>,
@@ -38,7 +38,7 @@ impl Lstm {
     /// The network in `model`: arrays `bias0`, `kernel0`, `bias1` ... of the layers, `output_weights`, `output_bias`.
     ///
     /// # Errors
-    /// Arrays that are missing or do not fit each other, or `inputs` inputs and `scores` scores.
+    /// Arrays that are missing, or inconsistent with each other or with `inputs` inputs and `scores` scores.
     pub fn new(model: &Model<'_>, inputs: usize, scores: usize) -> Result<Self, String> {
         let units = model.shape("output_weights", 2)?[0];
         if units > MAX_UNITS {
@@ -70,7 +70,7 @@ impl Lstm {
         })
     }
 
-    /// One step with as many numbers as the network has inputs: the scores. (Missing numbers count as zero.)
+    /// Performs one step with the given inputs and returns the scores. (Missing inputs count as zero.)
     pub fn step(&mut self, inputs: &[f32]) -> &[f32] {
         let inputs = &inputs[..self.inputs.min(inputs.len())];
         for index in 0..self.layers.len() {
@@ -113,7 +113,7 @@ impl Layer {
 /// Adds `vector` times `matrix` (one row for each number of the vector) to `sums`.
 fn add_product(sums: &mut [f32], vector: &[f32], matrix: &[f32]) {
     let columns = sums.len();
-    // Four rows at a time: the sums are read and written less often.
+    // Four rows at a time, to read and write the sums less often.
     let (fours, last) = vector.as_chunks::<4>();
     let (rows, rest) = matrix.split_at((fours.len() * 4 * columns).min(matrix.len()));
     for ([a, b, c, d], rows) in fours.iter().zip(rows.chunks_exact(4 * columns)) {
@@ -134,7 +134,7 @@ fn add_product(sums: &mut [f32], vector: &[f32], matrix: &[f32]) {
 
 /// Beyond these the logistic function is 0 or 1 in single precision, or nearly.
 const MAX_ARGUMENT: f32 = 80.0;
-/// Adding it rounds small numbers to whole ones, which are then in the last bits.
+/// Adding it rounds small numbers to integers, which are then in the low bits.
 const ROUNDER: f32 = 12_582_912.0; // 1.5 * 2^23
 
 /// The logistic function 1/(1 + e^-x), within 2e-7.
@@ -188,7 +188,7 @@ mod tests {
         assert!(logistic(f32::NAN).is_finite());
     }
 
-    /// Numbers without a pattern that a mistake in the order of anything could hide behind.
+    /// Irregular numbers, so that no error in the order of operations goes unnoticed.
     fn numbers(count: usize, seed: usize) -> Vec<f32> {
         let number = |index: usize| ((index * 37 + seed * 11) % 101) as f32 / 100.0 - 0.5;
         (0..count).map(number).collect()
@@ -215,7 +215,7 @@ mod tests {
         writer.finish()
     }
 
-    /// The definition once more, in double precision, with nothing clever and its own letters.
+    /// A direct implementation of the definition, in double precision, in its own notation.
     #[allow(clippy::many_single_char_names, clippy::needless_range_loop)]
     fn reference(inputs: &[Vec<f32>], units: usize, layers: usize) -> Vec<f64> {
         let real = |values: Vec<f32>| values.into_iter().map(f64::from).collect::<Vec<f64>>();
@@ -282,7 +282,7 @@ mod tests {
 
     #[test]
     fn one_unit_by_hand() {
-        // Only j hears the input: i = f = o = 0, so that the gates are s(0) = 1/2 and s(1) = 0.731059.
+        // Only j depends on the input: i = f = o = 0, so that the gates are s(0) = 1/2 and s(1) = 0.731059.
         let content = ModelWriter::new("test")
             .singles("output_bias", &[1], &[0.25])
             .singles("output_weights", &[1, 1], &[2.0])

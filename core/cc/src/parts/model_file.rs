@@ -1,8 +1,8 @@
-//! Model files: rule tables and networks that a scheme reads instead of having them in its code.
+//! Model files: rule tables and networks that a scheme reads from files.
 //!
-//! One file has one model, in the format safetensors: named arrays, and `kind` among the metadata, which says for
-//! which scheme the model is. Which arrays there are depends on the kind; `docs/guide/models.md` lists them. Files come
-//! from anywhere, so nothing in them is believed.
+//! Each file contains one model in the safetensors format: named arrays, and `kind` in the metadata, which names the
+//! scheme. The arrays depend on the kind; `docs/guide/models.md` lists them. Files are untrusted, so everything in them
+//! is checked.
 
 use std::fmt::Display;
 
@@ -10,12 +10,12 @@ use narrows_units::{FileRef, Files, ParamError};
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensorError, SafeTensors};
 
-/// Most dimensions of an array.
+/// Maximum number of dimensions of an array.
 const MAX_DIMENSIONS: usize = 8;
-/// Most letters of what a file says, or is said of it, in a message.
+/// Maximum length of text quoted from or about a file in a message.
 const MAX_EXCERPT: usize = 100;
 
-/// A model file, read. Messages of errors are one sentence without the name of the file.
+/// A parsed model file. Error messages are one sentence without the name of the file.
 pub struct Model<'a> {
     kind: String,
     arrays: SafeTensors<'a>,
@@ -25,11 +25,11 @@ impl<'a> Model<'a> {
     /// Reads the content of a model file.
     ///
     /// # Errors
-    /// Anything that is no model, down to missing and superfluous bytes.
+    /// If the content is not a valid model, including missing and excess bytes.
     pub fn parse(content: &'a [u8]) -> Result<Self, String> {
         let no_model = |error: SafeTensorError| {
             format!(
-                "it is no model file ({}); make one from a published model with: narrows models add NAME PATH",
+                "it is not a model file ({}); make one from a published model with: narrows models add NAME PATH",
                 excerpt(&error)
             )
         };
@@ -58,10 +58,10 @@ impl<'a> Model<'a> {
         &self.kind
     }
 
-    /// Refuses a model of another kind than `wanted`.
+    /// Checks that the model is of the kind `wanted`.
     ///
     /// # Errors
-    /// When it is of another kind.
+    /// If it is of another kind.
     pub fn expect_kind(&self, wanted: &str) -> Result<(), String> {
         if self.kind == wanted {
             return Ok(());
@@ -72,10 +72,10 @@ impl<'a> Model<'a> {
         ))
     }
 
-    /// The lengths of the array `name` in its dimensions, of which there are `dimensions`.
+    /// The shape of the array `name`, which must have `dimensions` dimensions.
     ///
     /// # Errors
-    /// When there is no such array.
+    /// If no such array exists.
     pub fn shape(&self, name: &str, dimensions: usize) -> Result<Vec<usize>, String> {
         let shape = self.array(name)?.shape().to_vec();
         if shape.len() == dimensions {
@@ -87,15 +87,15 @@ impl<'a> Model<'a> {
         ))
     }
 
-    /// True if there is an array `name`.
+    /// True if an array `name` exists.
     pub fn has(&self, name: &str) -> bool {
         self.arrays.tensor(name).is_ok()
     }
 
-    /// The array `name` of single precision, row by row; all of it is finite.
+    /// The single-precision array `name`, in row-major order; all values are finite.
     ///
     /// # Errors
-    /// When there is no such array of that type and shape, or it has numbers that are not finite.
+    /// If no such array of that type and shape exists, or it has non-finite values.
     pub fn singles(&self, name: &str, shape: &[usize]) -> Result<Vec<f32>, String> {
         let values = self.values(name, Dtype::F32, shape, f32::from_le_bytes)?;
         if values.iter().all(|value| value.is_finite()) {
@@ -116,10 +116,10 @@ impl<'a> Model<'a> {
         Err(format!("its array {name} has numbers that are not finite"))
     }
 
-    /// The same for whole numbers.
+    /// The same for integers.
     ///
     /// # Errors
-    /// When there is no such array of that type and shape.
+    /// If no such array of that type and shape exists.
     pub fn integers(&self, name: &str, shape: &[usize]) -> Result<Vec<i32>, String> {
         self.values(name, Dtype::I32, shape, i32::from_le_bytes)
     }
@@ -150,7 +150,7 @@ impl<'a> Model<'a> {
     }
 }
 
-/// The start of a text that a stranger wrote, without control characters: what a message may repeat of it.
+/// The start of an untrusted text, without control characters, for use in a message.
 fn excerpt(text: &dyn Display) -> String {
     let text = text.to_string();
     let mut letters = text.chars().filter(|letter| !letter.is_control());
@@ -161,10 +161,10 @@ fn excerpt(text: &dyn Display) -> String {
     start
 }
 
-/// Reads the model in `file` and builds something from it.
+/// Reads the model in `file` and passes it to `build`.
 ///
 /// # Errors
-/// When it is not at hand, or what `build` says, with the name of the file in front.
+/// If the file is not available, or the error of `build`, prefixed with the name of the file.
 pub fn load<T>(
     file: &FileRef,
     files: &Files,

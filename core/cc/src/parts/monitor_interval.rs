@@ -1,5 +1,5 @@
-//! Monitor intervals: runs of packets sent at one rate, and what became of them. The PCC family decides by
-//! comparing such runs.
+//! Monitor intervals: sequences of packets sent at one rate, and their fate. The PCC family decides by comparing such
+//! intervals.
 
 use crate::{AckedPacket, LossCause, LossEvent, LostPacket, SendEvent};
 use narrows_units::{Span, Time, choice};
@@ -8,12 +8,12 @@ use std::collections::VecDeque;
 choice! {
     /// When the account of an interval is closed. Intervals are closed in the order of their beginning.
     pub enum Closing {
-        /// When the fate of each packet is known: delivered, or lost by the judgement of the transport, which
-        /// allows for packets that come in another order.
+        /// When the fate of each packet is known: delivered, or declared lost by the transport, which allows for
+        /// reordering.
         Settled = "settled",
-        /// When the peer has told of the last packet or of one sent later; what is missing then counts as lost.
+        /// When the last packet or one sent later has been acknowledged; packets missing then count as lost.
         Reported = "reported",
-        /// When the peer has told of a packet of a later interval; what is missing then counts as lost.
+        /// When a packet of a later interval has been acknowledged; packets missing then count as lost.
         Overtaken = "overtaken",
     }
 }
@@ -34,7 +34,7 @@ struct MonitoredPacket {
     fate: MonitoredFate,
 }
 
-/// An interval that is being sent or judged.
+/// An interval in progress or under evaluation.
 #[derive(Clone, Debug, Default)]
 struct Interval {
     id: u64,
@@ -67,9 +67,9 @@ impl Interval {
 pub struct IntervalReport {
     /// Its number, counted from 0.
     pub id: u64,
-    /// The rate that it was begun with, in the unit of the scheme.
+    /// Its initial rate, in the unit of the scheme.
     pub rate: f64,
-    /// Packets sent, also those that repeated data.
+    /// Packets sent, including retransmissions.
     pub packets: u64,
     /// Payload bytes sent.
     pub bytes: u64,
@@ -77,24 +77,24 @@ pub struct IntervalReport {
     pub lost: u64,
     /// Payload bytes lost.
     pub lost_bytes: u64,
-    /// From its beginning, when the last packet of the interval before was sent, to its own last packet.
+    /// From its beginning, when the last packet of the previous interval was sent, to its last packet.
     pub elapsed: Span,
     /// From its first packet to its last.
     pub first_to_last: Span,
     /// Mean round-trip time in seconds; `None` if nothing was delivered.
     pub rtt: Option<f64>,
-    /// Mean round-trip time so far of the interval that was heard of when this one was closed.
+    /// Mean round-trip time so far of the interval acknowledged when this one was closed.
     pub rtt_of_newest: Option<f64>,
-    /// Slope of the round-trip time over the time of sending, by least squares: seconds per second.
+    /// Slope of the round-trip time over the sending time, by least squares: seconds per second.
     pub slope: f64,
-    /// Difference between the mean round-trip times of the second and the first half of what was
-    /// delivered, as a share of the mean of both.
+    /// Difference between the mean round-trip times of the second and the first half of the delivered packets, relative
+    /// to the mean of both.
     pub rise: f64,
-    /// True if the application limited the sender meanwhile, so that the interval says nothing of the path.
+    /// True if the sender was application-limited meanwhile, so that the interval says nothing about the path.
     pub app_limited: bool,
 }
 
-/// Keeps the accounts of all intervals that are not closed.
+/// Accounts for all intervals that are not closed.
 #[derive(Clone, Debug)]
 pub struct Monitors {
     closing: Closing,
@@ -102,13 +102,13 @@ pub struct Monitors {
     /// The packets of all intervals, by number from `base` on.
     packets: VecDeque<MonitoredPacket>,
     base: u64,
-    /// The newest packet that the peer has told of.
+    /// The newest acknowledged packet.
     heard: Option<u64>,
     next_id: u64,
 }
 
 impl Monitors {
-    /// No intervals yet.
+    /// Without intervals.
     pub fn new(closing: Closing) -> Self {
         Monitors {
             closing,
@@ -120,13 +120,13 @@ impl Monitors {
         }
     }
 
-    /// Number that the next interval will get.
+    /// Number of the next interval.
     #[inline]
     pub fn next_id(&self) -> u64 {
         self.next_id
     }
 
-    /// Intervals that are not closed, with the current one.
+    /// Intervals that are not closed, including the current one.
     #[inline]
     pub fn open(&self) -> usize {
         self.intervals.len()
@@ -138,7 +138,7 @@ impl Monitors {
         self.intervals.back().is_some_and(|last| !last.over)
     }
 
-    /// Packets sent in the newest interval, and whether the application limited it.
+    /// Packets sent in the newest interval, and whether it was application-limited.
     #[inline]
     pub fn newest(&self) -> (u64, bool) {
         self.intervals
@@ -146,7 +146,7 @@ impl Monitors {
             .map_or((0, false), |last| (last.packets, last.app_limited))
     }
 
-    /// The interval being sent has no more packets; without any it is forgotten.
+    /// Ends the current interval; without packets it is discarded.
     pub fn end(&mut self) {
         if self.intervals.back().is_some_and(|last| last.packets == 0) {
             self.intervals.pop_back();
@@ -171,7 +171,7 @@ impl Monitors {
         id
     }
 
-    /// A packet was sent, in the current interval. Packets of no interval are not followed.
+    /// A packet was sent, in the current interval. Packets outside intervals are not tracked.
     pub fn sent(&mut self, send: &SendEvent) {
         let Some(current) = self.intervals.back_mut().filter(|last| !last.over) else {
             return;
@@ -193,7 +193,7 @@ impl Monitors {
         });
     }
 
-    /// The packet called `number` and its interval, if they are still followed.
+    /// The packet with number `number` and its interval, if they are still tracked.
     fn find(&mut self, number: u64) -> Option<(&mut MonitoredPacket, &mut Interval)> {
         let packet = self
             .packets
@@ -219,7 +219,7 @@ impl Monitors {
         }
     }
 
-    /// Packets are taken to be lost.
+    /// Packets are declared lost.
     pub fn lost(&mut self, packets: &[LostPacket]) {
         for lost in packets {
             if let Some((packet, interval)) = self.find(lost.number)
@@ -231,7 +231,7 @@ impl Monitors {
         }
     }
 
-    /// Takes a loss. After a timeout all intervals are forgotten, and the answer is true.
+    /// Handles a loss. After a timeout all intervals are discarded, and the result is true.
     pub fn on_loss(&mut self, loss: &LossEvent<'_>) -> bool {
         let timeout = loss.cause != LossCause::Reordering;
         if timeout {
@@ -242,14 +242,14 @@ impl Monitors {
         timeout
     }
 
-    /// Forgets all intervals.
+    /// Discards all intervals.
     pub fn clear(&mut self) {
         self.base += self.packets.len() as u64;
         self.packets.clear();
         self.intervals.clear();
     }
 
-    /// The oldest interval, if its account is closed: it is then forgotten.
+    /// Removes and returns the oldest interval, if its account is closed.
     pub fn report(&mut self) -> Option<IntervalReport> {
         let oldest = self.intervals.front().filter(|oldest| oldest.over)?;
         let end = oldest.end();
@@ -272,12 +272,12 @@ impl Monitors {
         Some(report)
     }
 
-    /// Adds up what became of the packets of the oldest interval.
+    /// Sums up the packets of the oldest interval.
     fn measure(&self, interval: &Interval) -> IntervalReport {
         let packets = || self.packets.iter().take(interval.packets as usize);
         let half = interval.rtts.1 / 2;
         let (mut bytes, mut lost, mut lost_bytes) = (0, 0, 0);
-        // Relative to the first packet: small numbers lose no digits when they are squared.
+        // Relative to the first packet: small numbers keep their digits when squared.
         let mut first: Option<(Time, f64)> = None;
         let (mut count, mut times, mut rtts, mut squares, mut products) =
             (0u64, 0.0, 0.0, 0.0, 0.0);
@@ -311,7 +311,7 @@ impl Monitors {
             0.0
         };
         let rise = if count > 1 && early + late > 0.0 {
-            // Of an odd number the one in the middle counts to neither half's advantage.
+            // With an odd number, the middle packet belongs to neither half.
             let (first, second) = (early / half as f64, late / (count - half) as f64);
             2.0 * (second - first) / (first + second)
         } else {

@@ -1,5 +1,5 @@
-//! Neural policies, the common part of Indigo and Muses: the window's five actions, the network that chooses among them, what is remembered
-//! of each packet, and averages over a step.
+//! Neural policies, the common part of Indigo and Muses: the five actions on the window, the network that chooses among
+//! them, the records of each packet, and averages over a step.
 
 use super::Lstm;
 use super::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, Setting, settings, timeout};
@@ -16,13 +16,13 @@ pub const TRANSPORT: &[Setting] = &settings::<9>(&[
     &timeout("60000000000"),
 ]);
 
-/// Decisions are more than this apart.
+/// Minimum time between decisions.
 const STEP: Span = Span::from_ms(10);
 /// Number of actions: the window's half, ten packets less, the same, ten more, twice.
 pub const ACTIONS: usize = 5;
-/// The action that counts as the one before the first: twice.
+/// The assumed action before the first: twice.
 const INITIAL_ACTION: usize = 4;
-/// Packets overtaken by so many others are forgotten, whether or not they arrive.
+/// Packets overtaken by this many others are forgotten, whether or not they arrive.
 const MAX_OVERTAKEN: u64 = 1_024;
 
 /// The window after an action, in packets.
@@ -36,21 +36,21 @@ fn window_after(action: usize, window: f64) -> f64 {
     }
 }
 
-/// A network that is asked now and then what to do with the window.
+/// A network that periodically decides on the window.
 pub struct NeuralPolicy {
     network: Lstm,
     /// The last action.
     action: usize,
-    /// Inputs of the network, the last action as its last five.
+    /// Inputs of the network, the last five of which encode the last action.
     inputs: Vec<f32>,
     features: usize,
 }
 
 impl NeuralPolicy {
-    /// The network in `file`, of the kind `kind`, for so many features besides the last action.
+    /// The network in `file`, of the kind `kind`, for a number of features besides the last action.
     ///
     /// # Errors
-    /// A model that is not at hand, or no such network.
+    /// If the model is not available, or not such a network.
     pub fn load(
         file: &FileRef,
         files: &Files,
@@ -66,7 +66,7 @@ impl NeuralPolicy {
     /// The network in `model`.
     ///
     /// # Errors
-    /// A model that is no such network.
+    /// If the model is not such a network.
     pub fn new(model: &Model<'_>, features: usize) -> Result<Self, String> {
         let inputs = features + ACTIONS;
         Ok(NeuralPolicy {
@@ -77,7 +77,7 @@ impl NeuralPolicy {
         })
     }
 
-    /// The window (packets) after one decision. Of equal scores the first counts.
+    /// The window (packets) after one decision. Among equal scores the first wins.
     pub fn decide(&mut self, features: &[f64], window: f64) -> f64 {
         self.inputs.fill(0.0);
         let (known, last) = self.inputs.split_at_mut(self.features);
@@ -112,12 +112,12 @@ impl NeuralPolicy {
     }
 }
 
-/// An average in which a new value counts for an eighth, and the first for all.
+/// An exponential average with gain 1/8, initialised with the first value.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Ewma(Option<f64>);
 
 impl Ewma {
-    /// Takes a value.
+    /// Adds a value.
     pub fn add(&mut self, value: f64) {
         self.0 = Some(
             self.0
@@ -125,7 +125,7 @@ impl Ewma {
         );
     }
 
-    /// The average, if there was any value.
+    /// The average, if any value was added.
     pub fn get(self) -> Option<f64> {
         self.0
     }
@@ -152,7 +152,7 @@ impl Step {
         }
     }
 
-    /// Takes an acknowledged packet that had waited for `delay_ms`; true if the step is over.
+    /// Adds an acknowledged packet with a queueing delay of `delay_ms`; returns whether the step is over.
     pub fn add(&mut self, now: Time, delay_ms: f64, echo: Option<Echo>) -> bool {
         self.delay.add(delay_ms);
         if let Some(echo) = echo {
@@ -176,19 +176,19 @@ impl Step {
     }
 }
 
-/// Bytes in flight, and one packet that may go although the window is full.
+/// Bytes in flight, and one packet that may be sent although the window is full.
 #[derive(Clone, Copy, Debug)]
 pub struct Flight {
     /// Payload of a full packet in bytes.
     pub mss: u64,
     /// Bytes in flight.
     pub bytes: u64,
-    /// True if one packet may go regardless of the window.
+    /// True if one packet may be sent regardless of the window.
     pub regardless: bool,
 }
 
 impl Flight {
-    /// Nothing in flight, of packets with `mss` bytes.
+    /// Nothing in flight, for packets of `mss` bytes.
     pub fn new(mss: u64) -> Self {
         Flight {
             mss,
@@ -208,7 +208,8 @@ impl Flight {
         self.bytes = loss.in_flight.get().saturating_sub(loss.bytes.get());
     }
 
-    /// Bytes that a window of so many packets allows in flight: another one goes as long as less than that is in flight.
+    /// Bytes that a window of this many packets allows in flight: another packet is sent as long as fewer are in
+    /// flight.
     pub fn cwnd(&self, window: f64) -> Bytes {
         let window = window.ceil() as u64 * self.mss;
         let least = if self.regardless {
@@ -229,7 +230,7 @@ pub struct AtSend {
     pub delivered: u64,
     /// See `delivered`.
     pub delivered_at: Time,
-    /// The application, not the window, limited the sender: the packet says nothing of the window.
+    /// The sender was application-limited: the packet says nothing about the window.
     pub app_limited: bool,
 }
 
@@ -238,7 +239,7 @@ pub struct AtSend {
 pub struct Echo {
     /// The counters when the packet was sent.
     pub then: AtSend,
-    /// Rates since then in Mbit/s: of what was delivered and of what was sent.
+    /// Rates since then in Mbit/s: delivered and sent.
     pub delivery_mbps: f64,
     /// See `delivery_mbps`.
     pub send_mbps: f64,
@@ -246,11 +247,11 @@ pub struct Echo {
     pub rtt_ms: f64,
 }
 
-/// The sender's counters and what each packet took along of them, as the originals write it into their packets for
-/// the receiver to send back.
+/// The sender's counters and a snapshot of them for each packet, which the originals write into their packets for the
+/// receiver to return.
 #[derive(Clone, Debug)]
 pub struct Counters {
-    /// Bytes that a packet counts beyond its payload.
+    /// Bytes counted for a packet beyond its payload.
     header: u64,
     now: AtSend,
     /// Number of the first packet remembered.
@@ -259,7 +260,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Nothing sent by `now`; a packet counts its payload and `header`.
+    /// Counters at `now` with nothing sent; a packet counts as its payload plus `header`.
     pub fn new(header: u64, now: Time) -> Self {
         let now = AtSend {
             delivered_at: now,
@@ -276,7 +277,7 @@ impl Counters {
     /// A packet is sent.
     pub fn on_send(&mut self, send: &SendEvent) {
         if self.first + self.packets.len() as u64 != send.number {
-            // Numbers follow each other; should they ever not, what is known would be of other packets.
+            // Numbers are consecutive; otherwise the snapshots would belong to other packets.
             self.packets.clear();
             self.first = send.number;
         }
@@ -287,7 +288,7 @@ impl Counters {
         self.now.sent += send.bytes.get() + self.header;
     }
 
-    /// A packet is acknowledged at `now`; `None` if nothing is known of it any more.
+    /// A packet is acknowledged at `now`; `None` if it has been forgotten.
     pub fn on_ack(&mut self, now: Time, packet: &AckedPacket) -> Option<Echo> {
         self.now.delivered += u64::from(packet.bytes) + self.header;
         self.now.delivered_at = now;
@@ -297,7 +298,7 @@ impl Counters {
         self.packets.drain(..old as usize);
         self.first += old;
         let rtt_ms = ms(now.since(packet.sent));
-        // 8 bits per byte, 1000 bits per ms for a Mbit/s; clocks with steps of 1 ms may show no time at all.
+        // 8 bits per byte, 1000 bits per ms for a Mbit/s; with a clock granularity of 1 ms the interval may be zero.
         let mbps = |bytes: u64, ms: f64| 0.008 * bytes as f64 / ms.max(1.0);
         Some(Echo {
             then,
@@ -370,9 +371,9 @@ mod tests {
         counters.on_ack(at(50), &packet(6, 0)).unwrap();
         let echo = counters.on_ack(at(90), &packet(10, 40)).unwrap();
         assert_eq!((echo.then.sent, echo.then.delivered), (5_000, 1_000));
-        // 2000 bytes in 50 ms, 1000 in 50 ms: both below what 1 ms would be.
+        // 2000 bytes in 50 ms, 1000 in 50 ms: both lower than with 1 ms.
         assert!((echo.delivery_mbps - 0.32).abs() < 1e-12 && (echo.send_mbps - 0.16).abs() < 1e-12);
-        // Within one step of the clock a millisecond is assumed.
+        // Within one clock step a millisecond is assumed.
         send(&mut counters, 11, 900);
         assert_eq!(
             counters.on_ack(at(90), &packet(11, 90)).unwrap().send_mbps,

@@ -1,12 +1,12 @@
-//! Probes: monitor intervals that a decision of the PCC family is made of, most often pairs with a little more and a
-//! little less than the rate, in random order.
+//! Probes: the monitor intervals on which a decision of the PCC family is based, usually pairs slightly above and below
+//! the rate, in random order.
 
 use narrows_units::Stream;
 
-/// Most probes of a decision.
+/// Maximum number of probes of a decision.
 const MAX_PROBES: usize = 4;
 
-/// The probes of one decision: which intervals they are, and what each has shown, an `R`.
+/// The probes of one decision: their intervals, and the result `R` of each.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Probes<R> {
     signs: [f64; MAX_PROBES],
@@ -28,7 +28,7 @@ impl<R: Copy> Probes<R> {
         }
     }
 
-    /// No interval is of interest.
+    /// Without probes.
     pub fn none() -> Self {
         Probes::new(0, [0.0; MAX_PROBES])
     }
@@ -38,7 +38,7 @@ impl<R: Copy> Probes<R> {
         Probes::new(1, [0.0; MAX_PROBES])
     }
 
-    /// One or two pairs with more and less than the rate. Chance is asked about two in any case.
+    /// One or two pairs above and below the rate. Random numbers for two pairs are always drawn.
     pub fn pairs(pairs: usize, random: &mut Stream) -> Self {
         let mut signs = [1.0, -1.0, 1.0, -1.0];
         for pair in signs.chunks_exact_mut(2) {
@@ -49,7 +49,7 @@ impl<R: Copy> Probes<R> {
         Probes::new(2 * pairs, signs)
     }
 
-    /// The same intervals are sent once more.
+    /// Repeats the same intervals.
     pub fn restart(&mut self) {
         *self = Probes::new(self.count, self.signs);
     }
@@ -59,13 +59,12 @@ impl<R: Copy> Probes<R> {
         self.count
     }
 
-    /// True if one has been begun.
+    /// True if a probe has begun.
     pub fn has_begun(&self) -> bool {
         self.begun > 0
     }
 
-    /// Interval `id` begins: 1 if it is a probe with more than the rate, -1 with less, 0 at the rate; `None` if there
-    /// have been as many as are needed.
+    /// Interval `id` begins: 1 for a probe above the rate, -1 below, 0 at the rate; `None` if no more are needed.
     pub fn begin(&mut self, id: u64) -> Option<f64> {
         let sign = *self.signs[..self.count].get(self.begun)?;
         self.first.get_or_insert(id);
@@ -79,7 +78,7 @@ impl<R: Copy> Probes<R> {
             .is_some_and(|first| (first..first + self.count as u64).contains(&id))
     }
 
-    /// Takes the result of interval `id`; false if it is none of the probes.
+    /// Stores the result of interval `id`; false if it is not a probe.
     pub fn add(&mut self, id: u64, result: R) -> bool {
         let known = self.first.filter(|_| self.contains(id));
         if let Some(first) = known {
@@ -88,13 +87,13 @@ impl<R: Copy> Probes<R> {
         known.is_some()
     }
 
-    /// The results of all probes, in the order of their sending, once they are known.
+    /// The results of all probes, in sending order, once they are known.
     pub fn results(&self) -> Option<&[Option<R>]> {
         let results = &self.results[..self.count];
         results.iter().all(Option::is_some).then_some(results)
     }
 
-    /// Pairs of results: of the probe with more and of the one with less than the rate.
+    /// Pairs of results: of the probe above and the one below the rate.
     pub fn more_and_less(&self) -> impl Iterator<Item = (R, R)> {
         let pairs = self.results.chunks_exact(2).zip(self.signs.chunks_exact(2));
         pairs.filter_map(|(pair, signs)| {

@@ -1,11 +1,10 @@
-//! RTTs for delay-based schemes: the smallest and the largest RTT ever seen, and the
-//! RTT samples of each round trip.
+//! RTTs for delay-based schemes: the minimum and maximum RTT, and the RTT samples of each round trip.
 
 use crate::{AckEvent, CaState};
 use narrows_units::Span;
 
-/// Fewest samples from which a round's smallest RTT is taken (Linux `net/ipv4/tcp_vegas.c`): of one
-/// or two, all may have waited for a delayed acknowledgement.
+/// Minimum number of samples for a round's minimum RTT (Linux `net/ipv4/tcp_vegas.c`): one or two may all have been
+/// delayed by the receiver.
 const MIN_SAMPLES: u32 = 3;
 
 /// The RTT samples of one round trip.
@@ -23,13 +22,13 @@ impl RttRound {
         samples: 0,
     };
 
-    /// The smallest RTT, if there were at least three samples.
+    /// The minimum RTT, if the round has at least three samples.
     #[inline]
     pub fn smallest(&self) -> Option<Span> {
         (self.samples >= MIN_SAMPLES).then_some(self.min)
     }
 
-    /// The mean RTT, if there was a sample.
+    /// The mean RTT, if the round has samples.
     #[inline]
     pub fn mean(&self) -> Option<Span> {
         let count = u64::from(self.samples);
@@ -37,9 +36,8 @@ impl RttRound {
     }
 }
 
-/// Gathers RTT samples by round trip. While losses or marks are being dealt with, and until a whole
-/// round has passed after that, only the extremes of the connection are kept: the window is not what
-/// the samples tell about then.
+/// Collects RTT samples by round trip. During recoveries, and until a whole round has passed after them, only the
+/// extremes of the connection are updated: the samples do not reflect the window then.
 #[derive(Clone, Debug)]
 pub struct RttRounds {
     base: Span,
@@ -50,7 +48,7 @@ pub struct RttRounds {
 }
 
 impl Default for RttRounds {
-    /// Nothing is known yet.
+    /// Without samples.
     fn default() -> Self {
         RttRounds {
             base: Span::MAX,
@@ -62,8 +60,8 @@ impl Default for RttRounds {
 }
 
 impl RttRounds {
-    /// Takes the sample of `ack`; at the end of a round trip that was measured from its beginning,
-    /// returns it. The acknowledgement that ends a round belongs to it.
+    /// Adds the sample of `ack`; returns a round trip when it ends, if it was measured from its beginning. The
+    /// acknowledgement that ends a round belongs to it.
     #[inline]
     pub fn on_ack(&mut self, ack: &AckEvent<'_>) -> Option<RttRound> {
         if let Some(rtt) = ack.latest_rtt {
@@ -89,31 +87,31 @@ impl RttRounds {
         ended
     }
 
-    /// The samples of the round trip that is running.
+    /// The samples of the current round trip.
     #[inline]
     pub fn so_far(&self) -> RttRound {
         self.round
     }
 
-    /// The smallest RTT seen; the largest span before the first sample.
+    /// The minimum RTT; the largest span before the first sample.
     #[inline]
     pub fn base(&self) -> Span {
         self.base
     }
 
-    /// The largest RTT seen; zero before the first sample.
+    /// The maximum RTT; zero before the first sample.
     #[inline]
     pub fn largest(&self) -> Span {
         self.largest
     }
 
-    /// Learns the smallest and the largest RTT anew from the next sample on.
+    /// Resets the minimum and maximum RTT, starting with the next sample.
     pub fn forget(&mut self) {
         *self = RttRounds::default();
     }
 
-    /// Packets of `window` that wait in queues when the RTT is `rtt`, as Vegas estimates it:
-    /// the difference of the rates expected and seen, times the RTT without queues.
+    /// Packets of `window` queued when the RTT is `rtt`, as estimated by Vegas: the difference of the expected and
+    /// actual rates, times the base RTT.
     #[inline]
     pub fn backlog(&self, window: f64, rtt: Span) -> f64 {
         if rtt <= self.base {
@@ -123,8 +121,8 @@ impl RttRounds {
     }
 }
 
-/// For unit tests: one round trip of `samples` acknowledgements of one packet each, all with `rtt`,
-/// told to `rules` as `Classic` does.
+/// For unit tests: one round trip of `samples` acknowledgements of one packet each, all with `rtt`, passed to `rules`
+/// as by `LossBased`.
 #[cfg(test)]
 pub(crate) fn play_round<R: super::WindowRules>(
     rules: &mut R,
@@ -201,7 +199,7 @@ mod tests {
         }
         let round = rounds.on_ack(&ack(105, true)).unwrap();
         assert_eq!(round.smallest(), Some(Span::from_ms(100)));
-        // The base was learned during the recovery all the same.
+        // The base RTT was learned during the recovery nevertheless.
         assert_eq!(rounds.base(), Span::from_ms(90));
     }
 
@@ -209,7 +207,7 @@ mod tests {
     fn the_backlog_is_the_share_of_the_rtt_spent_in_queues() {
         let mut rounds = RttRounds::default();
         rounds.on_ack(&ack(100, false));
-        // 20 packets, 125 ms instead of 100 ms: a fifth of them waits (Brakmo and Peterson 1995).
+        // 20 packets, 125 ms instead of 100 ms: a fifth of them is queued (Brakmo and Peterson 1995).
         assert_eq!(rounds.backlog(20.0, Span::from_ms(125)), 4.0);
         assert_eq!(rounds.backlog(20.0, Span::from_ms(100)), 0.0);
         assert_eq!(RttRounds::default().backlog(20.0, Span::from_ms(100)), 0.0);

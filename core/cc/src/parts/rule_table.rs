@@ -1,15 +1,15 @@
-//! Rule tables of Remy: boxes that tile the space of what a sender has seen, each with an action.
+//! Rule tables of Remy: boxes that tile the space of a sender's signals, each with an action.
 
 use super::model_file::Model;
 
-/// Signals of a sender: averages of the spacing of packets when sent and when received (ms), the last round trip
-/// over the smallest one, and a slower average of the spacing when received (ms).
+/// Signals of a sender: averages of the spacing of packets when sent and when received (ms), the ratio of the last
+/// round trip to the minimum, and a slower average of the spacing when received (ms).
 pub type Signals = [f64; SIGNALS];
 /// Number of signals.
 pub const SIGNALS: usize = 4;
-/// Training makes a few hundred rules at most; checking takes the square of their number.
+/// Training produces a few hundred rules at most; checking is quadratic in their number.
 const MAX_RULES: usize = 4_096;
-/// A packet per minute is as good as none.
+/// A packet per minute is practically none.
 const MAX_SPACING_MS: f64 = 60_000.0;
 
 /// Action of a rule.
@@ -19,7 +19,7 @@ pub struct RuleAction {
     pub increment: f64,
     /// Factor of the window.
     pub multiple: f64,
-    /// Least time between two packets in ms.
+    /// Minimum time between two packets in ms.
     pub spacing_ms: f64,
 }
 
@@ -39,7 +39,7 @@ impl TableRule {
             .all(|(x, (lower, upper))| lower <= x && x < upper)
     }
 
-    /// True if no point is inside: training may cut a box at its own edge, as in the published tables of 2013.
+    /// True if the box is empty: training may split a box at its own edge, as in the published tables of 2013.
     fn is_empty(&self) -> bool {
         (0..SIGNALS).any(|k| self.lower[k] >= self.upper[k])
     }
@@ -59,7 +59,7 @@ pub struct RuleTable {
     lowest: Signals,
     /// The largest point inside.
     highest: Signals,
-    /// The rule that was used last: mostly it is the next one, too.
+    /// The last rule used, which is usually the next one, too.
     last: usize,
 }
 
@@ -88,10 +88,10 @@ impl RuleTable {
                 spacing_ms: spacings[index],
             },
         });
-        Self::of(rules.collect())
+        Self::from_rules(rules.collect())
     }
 
-    fn of(rules: Vec<TableRule>) -> Result<Self, String> {
+    fn from_rules(rules: Vec<TableRule>) -> Result<Self, String> {
         for (index, rule) in rules.iter().enumerate() {
             if (0..SIGNALS).any(|k| rule.lower[k] > rule.upper[k]) {
                 return Err(format!(
@@ -130,7 +130,7 @@ impl RuleTable {
         self.rules.iter().map(|rule| rule.action)
     }
 
-    /// The action where the signals are `point`. Outside of the table the nearest point inside counts.
+    /// The action where the signals are `point`. Outside the table the nearest point inside is used.
     pub fn action(&mut self, point: &Signals) -> RuleAction {
         let inside = std::array::from_fn(|k| point[k].max(self.lowest[k]).min(self.highest[k]));
         if !self.rules[self.last].contains(&inside)
@@ -146,8 +146,8 @@ fn least(values: impl Iterator<Item = f64>) -> f64 {
     values.fold(f64::INFINITY, f64::min)
 }
 
-/// True if rules that do not overlap fill the box from `lowest` to `end`. Volumes are counted in steps between the
-/// bounds that occur, not in their size: whole numbers, so that no gap is too small to be seen.
+/// True if rules that do not overlap fill the box from `lowest` to `end`. Volumes are counted in integer steps between
+/// the bounds that occur, so that no gap is too small to be detected.
 fn fills(rules: &[TableRule], lowest: &Signals, end: &Signals) -> bool {
     let mut bounds: [Vec<f64>; SIGNALS] = Default::default();
     for (k, all) in bounds.iter_mut().enumerate() {
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
     use crate::testing::ModelWriter;
 
-    /// Lower and upper bounds, and the increment by which a rule is recognised.
+    /// Lower and upper bounds, and the increment that identifies a rule.
     type Given = ([f64; 4], [f64; 4], i32);
 
     fn table(rules: &[Given]) -> Result<RuleTable, String> {
@@ -211,7 +211,7 @@ mod tests {
         assert_eq!(increment([3.0, 1.0, 2.0f64.next_down(), 1.0]), 1.0);
         assert_eq!(increment([3.0f64.next_down(), 1.0, 2.0, 1.0]), 2.0);
         assert_eq!(increment([3.0, 1.0, 2.0, 1.0]), 3.0);
-        // Outside: the nearest point inside.
+        // Outside: the nearest point inside is used.
         assert_eq!(increment([9.0, -1.0, 1e300, 8.0]), 3.0);
         assert_eq!(increment([-1.0, 0.0, f64::INFINITY, 0.0]), 2.0);
     }
@@ -235,7 +235,7 @@ mod tests {
 
     #[test]
     fn a_rule_for_no_point_is_never_asked() {
-        // A box of ratios from 1 on, cut at 1.
+        // A box of ratios from 1 on, split at 1.
         let mut table = table(&[
             (ZERO, [8.0, 8.0, 1.0, 8.0], 1),
             ([0.0, 0.0, 1.0, 0.0], [8.0, 8.0, 1.0, 8.0], 2),

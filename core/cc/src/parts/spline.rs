@@ -1,19 +1,18 @@
-//! A smoothing spline: the natural cubic spline over equally spaced nodes that is near given points and
-//! bends little.
+//! A smoothing spline: the natural cubic spline over equally spaced nodes that is close to given points and has little
+//! curvature.
 //!
 //! It minimises the sum of the squared distances from the points plus p times the integral of the squared second
 //! derivative. p is relative: 100 times the largest norm that one node's basis function (1 at its node, 0 at the
-//! others) has over the points, over the largest such integral of one of them. This is what the fitting routine
-//! "spline1dfitpenalized" of the library ALGLIB computes with rho = 2, which Verus uses; there the normal
-//! equations of the basis functions are solved as a full matrix, here those of B-splines, which span the same
-//! functions and give a matrix of seven diagonals: the cost grows with the number of points and nodes, not
-//! with its cube.
+//! others) has over the points, over the largest such integral of one of them. This is the result of the routine
+//! "spline1dfitpenalized" of the library ALGLIB with rho = 2, which Verus uses; ALGLIB solves the normal equations of
+//! the basis functions as a full matrix, this file those of B-splines, which span the same functions and yield a matrix
+//! of seven diagonals: the cost grows with the number of points and nodes, not with its cube.
 
-/// Entries beside the diagonal, on each side.
+/// Off-diagonal entries on each side.
 const BAND: usize = 3;
-/// A basis function falls by a factor of 3.7 per node: beyond this many nodes nothing is left of it.
+/// A basis function falls by a factor of 3.7 per node: beyond this many nodes it is negligible.
 const REACH: usize = 24;
-/// Relative weight of the bending (ALGLIB: 10 to the power of rho = 2).
+/// Relative weight of the curvature (ALGLIB: 10 to the power of rho = 2).
 const WEIGHT: f64 = 100.0;
 
 /// A fitted curve. Positions are in the units of the points; inside, nodes are one apart.
@@ -28,8 +27,8 @@ pub struct SmoothingSpline {
 }
 
 impl SmoothingSpline {
-    /// Fits a curve with `nodes` nodes, at least four, to points with rising positions. `None` where the points
-    /// do not determine one: fewer than two.
+    /// Fits a curve with `nodes` nodes, at least four, to points with rising positions. `None` if the points do not
+    /// determine one: fewer than two.
     pub fn fit(points: &[(f64, f64)], nodes: usize) -> Option<Self> {
         let (&(first, _), &(last, _)) = (points.first()?, points.last()?);
         if nodes <= BAND || last <= first {
@@ -60,7 +59,7 @@ impl SmoothingSpline {
             }
         }
         let inner = matrix.solve()?;
-        // One coefficient more at each end, such that nothing bends there.
+        // One coefficient more at each end, such that the second derivative vanishes there.
         let end = nodes - 1;
         let coefficient = |index: usize| match index {
             0 => 2.0 * inner[0] - inner[1],
@@ -85,7 +84,7 @@ impl SmoothingSpline {
         Some(spline)
     }
 
-    /// The curve at `x`; beyond its ends the straight line that it ends with.
+    /// The curve at `x`; beyond its ends it is extended linearly.
     pub fn at(&self, x: f64) -> f64 {
         let u = (x - self.first) / self.step;
         let end = self.values.len() - 1;
@@ -121,8 +120,8 @@ fn cubic(t: f64, values: [f64; 2], bends: [f64; 2]) -> f64 {
     q * values[0] + t * values[1] + ((t * t * t - t) * bends[1] + (q * q * q - q) * bends[0]) / 6.0
 }
 
-/// The B-splines that are not zero at `u`, and their values. The coefficient beyond each end is twice the last one
-/// less the one before it.
+/// The non-zero B-splines at `u`, and their values. The coefficient beyond each end is twice the last one less the
+/// previous one.
 fn row(u: f64, nodes: usize) -> ([usize; 3 + 1], [f64; 3 + 1]) {
     let node = (u as usize).min(nodes - 2);
     let t = u - node as f64;
@@ -194,7 +193,7 @@ fn basis_bends(center: usize, count: usize, bends: &mut Vec<f64>) {
     }
 }
 
-/// Integral of the square of what runs straight from each of `bends` to the next.
+/// Integral of the square of the piecewise linear function through `bends`.
 fn integral(bends: &[f64]) -> f64 {
     let pairs = bends.windows(2);
     pairs
@@ -202,7 +201,7 @@ fn integral(bends: &[f64]) -> f64 {
         .sum()
 }
 
-/// A symmetric positive definite system of equations with few diagonals.
+/// A symmetric positive definite banded system of equations.
 struct Banded {
     /// Row by row, the entries at and left of the diagonal, the diagonal first.
     rows: Vec<[f64; BAND + 1]>,
@@ -228,7 +227,7 @@ impl Banded {
         }
     }
 
-    /// Solves by Cholesky's decomposition; `None` if the system is singular.
+    /// Solves by Cholesky decomposition; `None` if the system is singular.
     fn solve(mut self) -> Option<Vec<f64>> {
         let size = self.rows.len();
         for row in 0..size {
@@ -350,8 +349,8 @@ mod tests {
 
     #[test]
     fn cutting_basis_functions_off_changes_nothing() {
-        // With REACH nodes on each side an inner basis function of many nodes bends as one without ends: its
-        // second derivative at its own node is 6 (1 - sqrt 3), and falls by 2 + sqrt 3 from the neighbour's on.
+        // With REACH nodes on each side an inner basis function behaves as on an infinite grid: its second derivative
+        // at its own node is 6 (1 - sqrt 3), and falls by 2 + sqrt 3 from the neighbour's on.
         let mut bends = Vec::new();
         basis_bends(REACH, 2 * REACH + 1, &mut bends);
         let root = 3.0f64.sqrt();
@@ -367,7 +366,7 @@ mod tests {
         assert!(SmoothingSpline::fit(&[], 5).is_none());
         assert!(SmoothingSpline::fit(&[(3.0, 1.0)], 5).is_none());
         assert!(SmoothingSpline::fit(&[(3.0, 1.0), (4.0, 2.0)], 3).is_none());
-        // Two points are a line.
+        // Two points define a line.
         let spline = SmoothingSpline::fit(&[(3.0, 1.0), (4.0, 2.0)], 5).unwrap();
         assert!((spline.at(10.0) - 8.0).abs() < 1e-6);
     }

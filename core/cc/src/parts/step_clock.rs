@@ -1,8 +1,8 @@
-//! Clocks with steps: a program that counts in whole milliseconds sees its packets sent and arriving in them.
+//! Coarse clocks: a program that counts in whole milliseconds sees sending and arrival times with that granularity.
 
 use narrows_units::{Span, Time};
 
-/// A clock that shows every time rounded down to its step.
+/// A clock that rounds every time down to its step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepClock {
     /// In ns, at least one.
@@ -10,7 +10,7 @@ pub struct StepClock {
 }
 
 impl StepClock {
-    /// A clock with steps of `step`; zero for the finest there is, 1 ns.
+    /// A clock with granularity `step`; zero means the finest, 1 ns.
     pub fn new(step: Span) -> Self {
         StepClock {
             step: step.ns().max(1),
@@ -23,13 +23,13 @@ impl StepClock {
         Time::from_ns(now.ns() / self.step * self.step)
     }
 
-    /// A span between two of its readings: rounded down, too.
+    /// A span between two of its readings, rounded down as well.
     #[inline]
     pub fn span(self, span: Span) -> Span {
         Span::from_ns(span.ns() / self.step * self.step)
     }
 
-    /// When it first shows `time` or a later one.
+    /// When it first shows `time` or later.
     #[inline]
     pub fn reached(self, time: Time) -> Time {
         let steps = time.ns().div_ceil(self.step);

@@ -1,23 +1,23 @@
-//! The smallest value of a sliding window of time.
+//! The minimum over a sliding window of time.
 
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
 
-/// Values that come within this part of the window after a smaller one are not kept apart from it: they leave the
-/// window that much later, and memory is bounded.
+/// Values that arrive within this fraction of the window after a smaller one are merged with it: they leave the window
+/// that much later, and memory is bounded.
 const PARTS: u64 = 256;
 
-/// A value that may be the smallest one day: smaller than all that came after it.
+/// A candidate for the minimum: smaller than all later values.
 #[derive(Clone, Copy, Debug)]
 struct Candidate {
     value: i64,
-    /// When it came, and when the last value came that it stands for.
+    /// When it arrived, and when the last value that it represents arrived.
     at: Time,
     until: Time,
 }
 
-/// The smallest of the values that came within a span of time, whose length may change from value to value.
-/// The newest value always counts, however old it is. For the largest value, give negative ones.
+/// The minimum of the values that arrived within a span of time, whose length may vary from value to value. The newest
+/// value always counts, regardless of its age. For a maximum, pass negated values.
 #[derive(Clone, Debug)]
 pub struct WindowedMin {
     candidates: VecDeque<Candidate>,
@@ -33,12 +33,12 @@ impl Default for WindowedMin {
 }
 
 impl WindowedMin {
-    /// Forgets all values.
+    /// Discards all values.
     pub fn clear(&mut self) {
         self.candidates.clear();
     }
 
-    /// Takes in a value and forgets those that are older than `window`; returns the smallest left.
+    /// Adds a value and discards those older than `window`; returns the minimum.
     pub fn push(&mut self, now: Time, value: i64, window: Span) -> i64 {
         while self
             .candidates
@@ -61,7 +61,7 @@ impl WindowedMin {
         self.candidates[0].value
     }
 
-    /// The smallest value, as of the last one that came.
+    /// The minimum as of the last value.
     pub fn min(&self) -> Option<i64> {
         self.candidates.front().map(|first| first.value)
     }
@@ -108,7 +108,7 @@ mod tests {
         let mut now = Time::ZERO;
         for _ in 0..20_000 {
             now += Span::from_us(random.below(300));
-            // Rising for long, which is the worst case: every value is a candidate.
+            // A long rise, which is the worst case: every value is a candidate.
             let value = (now.ns() / MS % 1_000) as i64 + random.below(3) as i64;
             values.push((now, value));
             let found = window.push(now, value, span);
@@ -120,7 +120,7 @@ mod tests {
                 recent.map(|(_, value)| *value).min().unwrap()
             };
             assert!(least(span + slack) <= found && found <= least(span));
-            // In force or just about to leave at either end.
+            // In use or about to leave at either end.
             assert!(window.candidates.len() as u64 <= PARTS + 2);
         }
     }

@@ -1,21 +1,20 @@
-//! BBR, version 1: sends at the measured bandwidth with about two bandwidth-delay products in flight at
-//! most, whatever is lost.
+//! BBR, version 1: sends at the measured bandwidth with at most about two bandwidth-delay products in flight,
+//! regardless of losses.
 //!
-//! Provenance: Linux net/ipv4/tcp_bbr.c as of 6.18; Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR:
-//! Congestion-Based Congestion Control", ACM Queue 14(5), 2016. Everything that Linux added is here: the
-//! long-term sampler that recognises policers, the allowance for aggregated acknowledgements, one round of
-//! packet conservation when a recovery begins. Deviations: amounts are counted in bytes and real numbers
-//! where Linux rounds to packets and to 2^-24; packets leave one by one at the pacing rate and in bursts
-//! (of the same size as Linux's) only after a delay; the first window leaves before any RTT is known,
-//! where a kernel has that of the handshake.
+//! Provenance: Linux net/ipv4/tcp_bbr.c as of 6.18; Cardwell, Cheng, Gunn, Yeganeh, Jacobson, "BBR: Congestion-Based
+//! Congestion Control", ACM Queue 14(5), 2016. It includes all additions of Linux: the long-term sampler that
+//! recognises policers, the allowance for aggregated acknowledgements, one round of packet conservation when a recovery
+//! begins. Deviations: amounts are counted in bytes and real numbers where Linux rounds to packets and to 2^-24;
+//! packets leave one by one at the pacing rate and in bursts (of the same size as Linux's) only after a delay; the
+//! first window leaves before any RTT is known, whereas a kernel has that of the handshake.
 //!
-//! The bandwidth is the largest delivery rate of the last ten round trips, the round-trip time the smallest
-//! of the last ten seconds. STARTUP doubles the rate each round until three rounds bring no quarter more,
-//! DRAIN empties the queue that this made, PROBE_BW cycles through eight phases of one RTT: a quarter more, a
-//! quarter less, six at the bandwidth. If the minimum has not been seen for ten seconds, PROBE_RTT lets no more
-//! than four packets fly for 200 ms. Losses do not matter until about a fifth of all packets is lost. Pitfalls:
-//! in buffers of less than about one bandwidth-delay product BBR keeps losing packets and starves others;
-//! in deep ones several flows keep one bandwidth-delay product queued; flows with long RTTs get more.
+//! The bandwidth is the largest delivery rate of the last ten round trips, the round-trip time the smallest of the last
+//! ten seconds. STARTUP doubles the rate each round until it grows by less than a quarter for three rounds, DRAIN
+//! empties the resulting queue, PROBE_BW cycles through eight phases of one RTT: a quarter more, a quarter less, six at
+//! the bandwidth. If the minimum has not been seen for ten seconds, PROBE_RTT limits the data in flight to four packets
+//! for 200 ms. Losses have no effect until about a fifth of all packets is lost. Pitfalls: in buffers of less than
+//! about one bandwidth-delay product BBR keeps losing packets and starves others; in deep ones several flows keep one
+//! bandwidth-delay product queued; flows with long RTTs get more.
 
 use crate::parts::bbr::{BbrFlow, MIN_PACKETS, MaxFilter, Memory, MinRtt, PolicerDetector, PolicerTally, bandwidth};
 use crate::{
@@ -32,7 +31,7 @@ mod tests;
 use bursts::{quantum, with_budget, MAX_BURST};
 pub(super) use probing::Probing;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "bbr1",
     summary: "Paces at the measured bandwidth, probing it every eight round trips (BBR version 1)",
@@ -50,25 +49,25 @@ params! {
     pub(super) struct Bbr1Params {
         /// Gain of rate and window in STARTUP.
         startup_gain: Number(1.25..=10.0) = 2.88671875, "Linux tcp_bbr.c: bbr_high_gain; the paper has 2/ln 2";
-        /// Bandwidth-delay products in flight at most in PROBE_BW.
+        /// Maximum bandwidth-delay products in flight in PROBE_BW.
         cwnd_gain: Number(1.0..=10.0) = 2, "Linux tcp_bbr.c: bbr_cwnd_gain";
-        /// Time after which the smallest RTT is looked at again.
+        /// Time after which the minimum RTT is probed again.
         min_rtt_window: Span(1e8..=1e12) = "10 s", "Linux tcp_bbr.c: bbr_min_rtt_win_sec";
-        /// Least time in PROBE_RTT with four packets in flight.
+        /// Minimum time in PROBE_RTT with four packets in flight.
         probe_rtt_time: Span(0.0..=1e10) = "200 ms", "Linux tcp_bbr.c: bbr_probe_rtt_mode_ms";
-        /// Recognise token-bucket policers and keep to their rate.
+        /// Detect token-bucket policers and adopt their rate.
         policer: Flag = true, "Linux tcp_bbr.c: the lt_bw sampler";
-        /// Allow for acknowledgements that come in bursts.
+        /// Allow for aggregated acknowledgements.
         aggregation: Flag = true, "Linux tcp_bbr.c: bbr_extra_acked_gain";
     }
 }
 
-/// Gain that empties in one round the queue that STARTUP has made.
+/// Gain that empties the queue built by STARTUP in one round.
 const DRAIN_GAIN: f64 = 88.0 / 256.0;
 
 /// Rounds of each of the two slots of the allowance for aggregation.
 const AGGREGATION_ROUNDS: u64 = 5;
-/// That allowance is not more than the bandwidth delivers in this time.
+/// The allowance is at most the amount that the bandwidth delivers in this time.
 const AGGREGATION_LIMIT: Span = Span::from_ms(100);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +78,7 @@ enum Mode {
     ProbeRtt,
 }
 
-/// The state; FillP is made of it, too.
+/// The state; FillP uses it, too.
 pub(super) struct Bbr1 {
     mss: u64,
     flow: BbrFlow,
@@ -96,7 +95,7 @@ pub(super) struct Bbr1 {
     /// Phase of PROBE_BW, and when it began.
     phase: usize,
     phase_start: Time,
-    /// The first round of a recovery: as much is sent as is acknowledged.
+    /// The first round of a recovery: packet conservation.
     conserve: bool,
 }
 
@@ -119,7 +118,7 @@ impl Bbr1 {
         }
     }
 
-    /// The bandwidth that the model goes by: the policer's if there is one.
+    /// The model's bandwidth: the policer's if one has been detected.
     fn bandwidth(&self) -> f64 {
         self.policer.rate().unwrap_or(self.bandwidth.max())
     }
@@ -159,7 +158,7 @@ impl Bbr1 {
         self.budget(self.bdp(self.bandwidth.max(), gain))
     }
 
-    /// Bytes in flight when the next packet leaves, with the burst that then follows while probing.
+    /// Bytes in flight when the next packet leaves, including the following burst while probing.
     fn in_flight_then(&self, now: Time, in_flight: Bytes) -> f64 {
         let mut bytes = in_flight.get() as f64;
         if self.pacing_gain() > 1.0 {
@@ -202,7 +201,7 @@ impl Bbr1 {
         let full_length = self.rtt.get().is_none_or(|rtt| ack.now.since(self.phase_start) > rtt);
         let in_flight = self.in_flight_then(ack.now, ack.in_flight_before);
         let over = if gain > 1.0 {
-            // The probe is given time to fill the path unless losses tell that it is full.
+            // The probe has time to fill the path unless losses show that it is full.
             full_length && (ack.lost > Bytes::ZERO || in_flight >= self.target(gain) as f64)
         } else if gain < 1.0 {
             (full_length && !self.probing.until_drained) || in_flight <= self.target(1.0) as f64
@@ -219,8 +218,7 @@ impl Bbr1 {
         self.phase_start = now;
     }
 
-    /// Any phase but the one that sends less may be the first: flows that begin together should not probe
-    /// together.
+    /// Any phase except the one that sends less may be the first: flows that begin together should not probe together.
     fn enter_probe_bw(&mut self, now: Time) {
         self.mode = Mode::ProbeBw;
         let phases = self.probing.gains.len();
@@ -284,7 +282,7 @@ impl Bbr1 {
         }
     }
 
-    /// The window in and around a recovery; whether it is decided here.
+    /// The window in and around a recovery; returns whether it is decided here.
     fn recover_or_restore(&mut self, ack: &AckEvent<'_>) -> bool {
         let in_flight_before = (ack.in_flight + ack.bytes).get() as f64;
         if ack.lost > Bytes::ZERO {
@@ -347,7 +345,7 @@ impl CongestionControl for Bbr1 {
     }
 
     fn on_spurious_loss(&mut self, _: &SpuriousLossEvent) {
-        // The window comes back with the next acknowledgement, as after any recovery.
+        // The window is restored with the next acknowledgement, as after any recovery.
         self.flow.full.reset();
         self.policer.reset(self.tally);
     }

@@ -1,21 +1,21 @@
-//! BBR, version 3, as the IETF specifies it.
+//! BBR, version 3, as specified by the IETF.
 //!
-//! Provenance: draft-ietf-ccwg-bbr, text of 3 August 2026, "BBR Congestion Control" (CCWG, work in progress).
-//! Where the draft contradicts itself, docs/decisions/0018-contradictions-in-the-bbr-draft.md says what was chosen
-//! and why. Deviations: selective acknowledgements are taken for granted; the first pacing rate has the margin
-//! of one percent, too; the bandwidth filter keeps two cycles and forgets none before the next has a sample.
+//! Provenance: draft-ietf-ccwg-bbr, text of 3 August 2026, "BBR Congestion Control" (CCWG, work in progress). Where the
+//! draft contradicts itself, docs/decisions/0018-contradictions-in-the-bbr-draft.md documents the choices. Deviations:
+//! selective acknowledgements are required; the first pacing rate also has the margin of one percent; the bandwidth
+//! filter keeps two cycles and drops none before the next has a sample.
 //!
-//! The same machine as `bbr3`, with the draft's constants and rules: DRAIN sends at half the bandwidth and ends
-//! after three rounds at the latest, down sends at 0.90, growth is judged once per round, a window cut for losses
-//! is restored when the recovery ends, aggregation is remembered for ten rounds, and a flow goes back to its probe when
-//! the losses that ended it turn out to be none. `parts/bbr/profile.rs` has all differences side by side. The
-//! draft specifies no reaction to marks, so its packets are not ECN-capable. Pitfalls: as with `bbr3`.
+//! The same machine as `bbr3`, with the draft's constants and rules: DRAIN sends at half the bandwidth and ends after
+//! three rounds at the latest, down sends at 0.90, growth is evaluated once per round, a window cut for losses is
+//! restored when the recovery ends, aggregation is remembered for ten rounds, and a flow returns to its probe when the
+//! losses that ended it turn out to be spurious. `parts/bbr/profile.rs` lists all differences side by side. The draft
+//! specifies no reaction to marks, so its packets are not ECN-capable. Pitfalls: as with `bbr3`.
 
 use crate::parts::bbr::{BbrParams, BbrProfile, Machine};
 use crate::Scheme;
 use narrows_units::ParamSpec;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "bbr-draft",
     summary: "BBR version 3 as specified by the IETF's working group on congestion control",

@@ -1,22 +1,21 @@
 //! BIC: a binary search for the window of the last loss, then a slow search beyond it.
 //!
-//! Provenance: L. Xu, K. Harfoush, I. Rhee, "Binary increase congestion control for fast long-distance
-//! networks", INFOCOM 2004, with the constants of Linux net/ipv4/tcp_bic.c (the paper has a largest step
-//! of 32 packets and keeps 0.875). Windows are whole packets, as there. Deviations: growth is computed with
-//! fractions where Linux divides whole numbers; the curve is looked up at every acknowledgement (Linux: at
-//! most 32 times per second while the window stands still); the division by the ratio of packets to
-//! acknowledgements, which doubles Linux's growth since it counts packets, is left out unless `ack_ratio`
-//! is set.
+//! Provenance: L. Xu, K. Harfoush, I. Rhee, "Binary increase congestion control for fast long-distance networks",
+//! INFOCOM 2004, with the constants of Linux net/ipv4/tcp_bic.c (the paper has a maximum step of 32 packets and keeps
+//! 0.875). Windows are whole packets, as in Linux. Deviations: growth is computed with fractions where Linux uses
+//! integer division; the curve is evaluated at every acknowledgement (Linux: at most 32 times per second while the
+//! window is constant); the division by the ratio of packets to acknowledgements, which doubles Linux's growth since it
+//! counts packets, is omitted unless `ack_ratio` is set.
 //!
-//! Per round trip: a quarter of the way to the last maximum, at most 16 packets and at least 0.2; the
-//! mirror image beyond it. Before the first loss and after a timeout growth is at least 5 % per round
-//! trip. Flows with shorter RTTs gain much more than their share.
+//! Per round trip: a quarter of the way to the last maximum, at most 16 packets and at least 0.2; the mirror image
+//! beyond it. Before the first loss and after a timeout growth is at least 5 % per round trip. Flows with shorter RTTs
+//! get much more than their fair share.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, CaState, Scheme};
 use narrows_units::{Params, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "bic",
     summary: "Binary search for the window of the last loss, then a slow search beyond it",
@@ -29,15 +28,15 @@ pub const SCHEME: Scheme = Scheme {
 params! {
     /// Parameters.
     struct BicParams {
-        /// Share of the window kept after a loss.
+        /// Fraction of the window kept after a loss.
         beta: Ratio(0.05..=0.95) = 0.7998046875, "Linux net/ipv4/tcp_bic.c: 819/1024; the paper has 0.875";
-        /// Largest growth per round trip.
+        /// Maximum growth per round trip.
         max_increment: Packets(1.0..=1000.0) = 16, "Linux net/ipv4/tcp_bic.c; the paper has 32";
-        /// Up to this window Reno's rules hold.
+        /// Up to this window Reno's rules apply.
         low_window: Packets(0.0..=1e6) = 14, "Linux net/ipv4/tcp_bic.c";
         /// Round trips over which the last four packets to the maximum are spread.
         smooth_part: Count(1.0..=1000.0) = 20, "Linux net/ipv4/tcp_bic.c";
-        /// Give up bandwidth faster to newcomers.
+        /// Release bandwidth faster to new flows (fast convergence).
         fast_convergence: Flag = true, "Linux net/ipv4/tcp_bic.c";
         /// Multiply growth by the packets per acknowledgement, although packets are counted.
         ack_ratio: Flag = false, "Linux net/ipv4/tcp_bic.c has it on";
@@ -66,7 +65,7 @@ struct Bic {
     smallest: f64,
     /// Packets per acknowledgement, smoothed, if growth is to be multiplied by it.
     ratio: Option<f64>,
-    /// Window before the last reduction, in packets; 0: unknown.
+    /// Window before the last reduction, in packets; 0 if unknown.
     last_max: f64,
 }
 
@@ -77,7 +76,7 @@ impl Bic {
             return 1.0;
         }
         let increment = if window < self.last_max {
-            // The quarter is a whole number in Linux, so the last packets begin below eight.
+            // The quarter is an integer in Linux, so the last packets begin below eight.
             let step = ((self.last_max - window) / PARTS).floor();
             if step <= 1.0 { self.smallest } else { step.min(self.params.max_increment) }
         } else {
@@ -104,7 +103,7 @@ impl WindowRules for Bic {
     fn congestion_avoidance(&mut self, window: &mut CongestionWindow, _: &AckEvent<'_>, bytes: u64) {
         let packets = window.packets().floor();
         let increment = self.increment(packets) * self.ratio.unwrap_or(1.0).max(0.1);
-        // At most a packet for each one acknowledged.
+        // At most one packet per packet acknowledged.
         let per_packet = window.mss() * (packets / increment).max(1.0);
         window.additive_increase(bytes, per_packet as u64);
     }
@@ -160,7 +159,7 @@ mod tests {
         ] {
             assert_eq!(bic.increment(window), increment, "{window}");
         }
-        // Nothing is known: at least a twentieth per round trip.
+        // No maximum is known: at least a twentieth per round trip.
         let fresh = Bic { last_max: 0.0, ..bic };
         assert_eq!(fresh.increment(1000.0), 50.0);
         assert_eq!(fresh.increment(30.0), 10.0);
@@ -195,7 +194,7 @@ mod tests {
         let mut s = script(1000, bic());
         s.lose(LossCause::Reordering, 1000);
         let rounds = windows(&mut s, 9);
-        // 799 packets and 16 at a time until 64 below the maximum, within what is carried over.
+        // 799 packets and 16 at a time until 64 below the maximum, within the carried-over remainder.
         for pair in rounds.windows(2) {
             let growth = pair[1] - pair[0];
             assert!((15.0..=17.0).contains(&growth), "{rounds:?}");

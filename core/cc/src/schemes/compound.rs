@@ -1,26 +1,25 @@
-//! Compound TCP: a Reno window plus a window that grows fast while there is no queue and gives way to one.
+//! Compound TCP: a Reno window plus a window that grows fast while no queue exists and yields when one builds up.
 //!
-//! Provenance: K. Tan, J. Song, Q. Zhang and M. Sridharan, "A Compound TCP Approach for High-speed and Long
-//! Distance Networks", INFOCOM 2006; draft-sridharan-tcpm-ctcp-02 (2008). The window is cwnd + dwnd. cwnd is
-//! Reno's (one packet per round trip of the whole window). Once per round trip, with diff = win
-//! (1 - baseRTT/RTT): below gamma dwnd grows by max(alpha win^0.75 - 1, 0), from gamma on it shrinks by diff.
-//! A loss leaves win (1 - beta), half of cwnd being Reno's; a timeout ends dwnd. gamma follows, from loss to
-//! loss, three quarters of the backlog that cwnd alone would have.
+//! Provenance: K. Tan, J. Song, Q. Zhang and M. Sridharan, "A Compound TCP Approach for High-speed and Long Distance
+//! Networks", INFOCOM 2006; draft-sridharan-tcpm-ctcp-02 (2008). The window is cwnd + dwnd. cwnd is Reno's (one packet
+//! per round trip of the whole window). Once per round trip, with diff = win (1 - baseRTT/RTT): below gamma dwnd grows
+//! by max(alpha win^0.75 - 1, 0), from gamma on it shrinks by diff. A loss leaves win (1 - beta), half of cwnd being
+//! Reno's; a timeout resets dwnd. gamma follows, from loss to loss, three quarters of the backlog that cwnd alone would
+//! have.
 //!
-//! Deviations: the exponent k = 0.75 is not a parameter. Growth of dwnd is spread over the acknowledgements of
-//! the round trip that follows, instead of a leap at its beginning. dwnd stays at zero in slow start and while win is
-//! below `low_window`. The weight of the newest backlog in gamma is a half, as in the published ports to Linux
-//! (the draft has a larger one). The RTT of a round is the smallest of at least three samples.
+//! Deviations: the exponent k = 0.75 is not a parameter. Growth of dwnd is spread over the acknowledgements of the
+//! round trip that follows, instead of a jump at its beginning. dwnd stays at zero in slow start and while win is below
+//! `low_window`. The weight of the newest backlog in gamma is a half, as in the published ports to Linux (the draft has
+//! a larger one). The RTT of a round is the smallest of at least three samples.
 //!
-//! Without queues the average window is 0.2553/p^0.8 packets. With a queue dwnd vanishes and Reno is left,
-//! so that it is no worse to its neighbours, fills the buffer as Reno does, and joins it in losing to flows
-//! that do not give way.
+//! Without queues the average window is 0.2553/p^0.8 packets. With a queue dwnd vanishes and Reno remains, so it is no
+//! more aggressive than Reno, fills the buffer as Reno does, and like Reno loses against flows that do not yield.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{ParamError, Params, Span, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "compound",
     summary: "Reno plus a part that uses idle capacity fast and gives way to queues",
@@ -35,20 +34,20 @@ params! {
     struct CompoundParams {
         /// Growth of the delay part: alpha win^0.75 per round trip.
         alpha: Number(0.001..=10.0) = 0.125, "Tan et al. 2006";
-        /// Share of the whole window taken away by a loss.
+        /// Fraction of the whole window removed by a loss.
         beta: Ratio(0.05..=0.95) = 0.5, "Tan et al. 2006";
         /// Backlog in packets from which the delay part shrinks.
         gamma: Number(1.0..=10_000.0, "packets") = 30, "Tan et al. 2006";
-        /// Smallest value in packets that gamma is tuned to.
+        /// Minimum of gamma in packets.
         gamma_low: Number(0.0..=10_000.0, "packets") = 5, "draft-sridharan-tcpm-ctcp-02";
-        /// Let gamma follow what Reno would queue.
+        /// Let gamma follow the backlog that Reno would have.
         tune_gamma: Flag = true, "draft-sridharan-tcpm-ctcp-02";
         /// Smaller windows have no delay part.
         low_window: Packets(0.0..=1e6) = 38, "draft-sridharan-tcpm-ctcp-02";
     }
 }
 
-/// Weight of the newest backlog in gamma, and the share of it that gamma aims at.
+/// Weight of the newest backlog in gamma, and the fraction of it that gamma aims at.
 const WEIGHT: f64 = 0.5;
 const SHARE: f64 = 0.75;
 
@@ -57,11 +56,11 @@ struct Compound {
     params: CompoundParams,
     gamma: f64,
     rtt: RttRounds,
-    /// The RTT of the last round that was measured.
+    /// The RTT of the last measured round.
     last_rtt: Option<Span>,
     /// The delay part of the window in packets.
     dwnd: f64,
-    /// Packets waiting, as last estimated, and whether they are few enough for the delay part to grow.
+    /// Packets queued, as last estimated, and whether they are few enough for the delay part to grow.
     backlog: f64,
     quiet: bool,
 }
@@ -86,7 +85,7 @@ impl Compound {
         })
     }
 
-    /// Growth of the delay part per round trip. The power 0.75 by square roots, which give the same bits
+    /// Growth of the delay part per round trip. The power 0.75 is computed with square roots, which yield the same bits
     /// on every machine.
     fn growth(&self, window: f64) -> f64 {
         let root = window.sqrt();
@@ -164,7 +163,7 @@ mod tests {
         Compound::new(&Params::resolve(SCHEME.params, []).unwrap()).unwrap()
     }
 
-    /// Rules that have seen a base RTT of 100 ms, and a window in avoidance.
+    /// Rules with a base RTT of 100 ms, and a window in avoidance.
     fn measured(packets: f64) -> (Compound, CongestionWindow) {
         let mut window = CongestionWindow::new(&setup());
         let mut rules = compound();
@@ -205,7 +204,7 @@ mod tests {
         // so does the growth; together with Reno's packet alpha win^0.75.
         assert!((rules.dwnd - 21.1).abs() < 0.15, "{}", rules.dwnd);
         assert!((window.packets() - 1000.0 - rules.dwnd).abs() <= 1.0 + 1e-9);
-        // 1000 packets, 105 ms: 47.6 wait, more than the 30 of gamma.
+        // 1000 packets, 105 ms: 47.6 are queued, more than the 30 of gamma.
         let (mut rules, mut window) = measured(1000.0);
         (rules.dwnd, rules.quiet) = (100.0, false);
         play_round(&mut rules, &mut window, Span::from_ms(105), 3);
@@ -235,7 +234,7 @@ mod tests {
         let (mut rules, window) = measured(1000.0);
         rules.dwnd = 600.0;
         assert_eq!(rules.ssthresh(&window, &congestion(ReductionCause::Loss)), 500.0);
-        // Reno's part is 400 / 2, the rest belongs to the delay part.
+        // Reno's part is 400 / 2, the rest is the delay part.
         assert_eq!(rules.dwnd, 300.0);
         rules.dwnd = 600.0;
         assert_eq!(rules.ssthresh(&window, &congestion(ReductionCause::Timeout)), 500.0);
@@ -248,7 +247,7 @@ mod tests {
         rules.dwnd = 800.0;
         rules.last_rtt = Some(Span::from_ms(110));
         rules.ssthresh(&window, &congestion(ReductionCause::Loss));
-        // Reno's 200 packets would have 18.2 waiting.
+        // Reno's 200 packets would have 18.2 queued.
         let wanted = 0.5 * 30.0 + 0.5 * 0.75 * (200.0 * 10.0 / 110.0);
         assert!((rules.gamma - wanted).abs() < 1e-9, "{}", rules.gamma);
         for _ in 0..10 {

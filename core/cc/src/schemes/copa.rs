@@ -1,42 +1,46 @@
-//! Copa: steers towards a rate of one packet per delta times the queueing delay, so that 1/delta packets of the flow wait.
+//! Copa: steers towards a rate of one packet per delta times the queueing delay, so that 1/delta packets of the flow
+//! are queued.
 //!
 //! Provenance: V. Arun and H. Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet", NSDI
 //! 2018; its reference implementation as Pantheon ran it (github.com/venkatarun95/genericCC, class MarkovianCC, commit
 //! d0153f8; of early 2018: 80b516c). The default velocity is the reference's, `velocity: paper` is the paper's, which
 //! waits for three round trips in the same direction.
 //!
-//! Deviations: from the paper as the reference has them (the queue must have been nearly empty within four smoothed RTTs,
+//! Deviations: as in the reference, from the paper (the queue must have been nearly empty within four smoothed RTTs,
 //! not five; 30 % of losses cut the window; velocity never more than doubles the window in a round trip). From the
-//! reference: the window does not grow while neither it nor pacing by it limits the sender; acknowledgements that were lost
-//! are made up for by the next. And by default, but not in the profiles: a path without any queue counts as empty (its strict
-//! comparison, `strict`, takes a path on which all RTTs are equal for a queue that is never empty, and competes); the losses
-//! of a round trip halve 1/delta once, as in the paper (`halving`: there each acknowledgement that shows some does, and what is
-//! left stays for a round trip after the mode has ended); between the first window, which leaves unspaced, and the first adjustment
-//! packets are spaced by a tenth of the first RTT, and what a full window kept back goes with the acknowledgement that makes
-//! room (`spacing`: there nothing is spaced before the first adjustment, and then such a packet waits the whole space from the
-//! acknowledgement on, because its sender moves the time of the last packet forward as long as the window is full; its
-//! timers count whole ms, so above 1 ms the wait is up to a space, here always one); a packet is lost when three later ones
-//! have arrived, or by time (there as soon as a later one has). Of the version of early 2018 it is not known what its velocity
-//! does when a round trip went the same way without two thirds agreeing: here it begins anew.
+//! reference: the window does not grow while neither it nor pacing by it limits the sender; lost acknowledgements are
+//! compensated by the next. And by default, but not in the profiles: a path without any queue counts as empty (its
+//! strict comparison, `strict`, interprets a path on which all RTTs are equal as a queue that is never empty, and
+//! competes); the losses of a round trip halve 1/delta once, as in the paper (`halving`: in the reference each
+//! acknowledgement that reports losses does, and the result persists for a round trip after the mode has ended);
+//! between the first window, which leaves unspaced, and the first adjustment packets are spaced by a tenth of the first
+//! RTT, and a packet held back by a full window leaves with the acknowledgement that makes room (`spacing`: in the
+//! reference nothing is spaced before the first adjustment, and afterwards such a packet waits a whole interval from
+//! the acknowledgement on, because its sender advances the time of the last packet as long as the window is full; its
+//! timers count whole ms, so above 1 ms the wait is up to an interval, here always one); a packet is lost when three
+//! later ones have arrived, or by time (in the reference as soon as a later one has). For the version of early 2018 it
+//! is unknown how its velocity changes when a round trip had the same direction without a two-thirds majority: here it
+//! is reset.
 //!
 //! The queueing delay is the smallest RTT of the last half round trip less the smallest of ten seconds. Below the
-//! target of RTT / (delta x queueing delay) packets the window grows by velocity / delta packets per round trip, above it
-//! shrinks likewise, so that the queue swings between empty and 2.5 / delta packets with a period of about five
-//! round trips. If it has not been nearly empty for four round trips, others fill it: in the competitive
-//! mode 1/delta becomes one larger per round trip and half after a loss. Losses do not matter otherwise; nothing is
-//! repeated unless the scenario asks for it (`reliable`). After two seconds of silence everything begins anew, and what was
-//! in flight is written off.
+//! target of RTT / (delta x queueing delay) packets the window grows by velocity / delta packets per round trip, above
+//! it shrinks likewise, so that the queue swings between empty and 2.5 / delta packets with a period of about five
+//! round trips. If it has not been nearly empty for four round trips, competing flows fill it: in the competitive mode
+//! 1/delta increases by one per round trip and is halved by a loss. Otherwise losses have no effect; nothing is
+//! retransmitted unless the scenario requests it (`reliable`). After two seconds of silence all state is reset, and the
+//! data in flight is written off.
 //!
-//! Pitfalls: with delta 0.5 it takes tens of seconds to fill a large bandwidth-delay product when slow start ended early;
-//! RTTs that vary by more than the queue it wants make it slow; who joins a standing queue takes it for the path; flows
-//! that swing together now and then take each other for competitors. With delta 0.1 the window swings in one of two ways:
-//! around a short queue, or from a third of the product to beyond the buffer, with velocities of hundreds; tenths of a ms decide
-//! which (on 50 Mbit/s, 80 ms and half a product of buffer 49 or 36 Mbit/s). Alone on a path whose product is below about four
-//! times 1/delta packets (2.5 with five round trips, the paper's) it may take itself for a competitor and stay one,
-//! since its own queue then outlasts the four round trips: delta 0.5 on 1 Mbit/s and 50 ms makes 1.8 s of queue on average
-//! where the buffer lets it, and so does the reference; `mode: constant` 0.03 s. When a competitor leaves, 1/delta has
-//! grown: where four times that many packets are more than the product, the mode may outlast the competitor. Beyond ten seconds
-//! the smallest RTT is that of the standing queue.
+//! Pitfalls: with delta 0.5 it takes tens of seconds to fill a large bandwidth-delay product when slow start ended
+//! early; RTTs that vary by more than its target queue make it slow; a flow that joins a standing queue mistakes it for
+//! the path; flows that oscillate together occasionally mistake each other for competitors. With delta 0.1 the window
+//! swings in one of two ways: around a short queue, or from a third of the product to beyond the buffer, with
+//! velocities of hundreds; tenths of a ms decide which (on 50 Mbit/s, 80 ms and half a product of buffer 49 or 36
+//! Mbit/s). Alone on a path whose product is below about four times 1/delta packets (2.5 with five round trips, the
+//! paper's) it may mistake itself for a competitor permanently, since its own queue then outlasts the four round trips:
+//! delta 0.5 on 1 Mbit/s and 50 ms causes 1.8 s of queueing delay on average if the buffer permits, as does the
+//! reference; `mode: constant` 0.03 s. When a competitor leaves, 1/delta has grown: if four times that many packets
+//! exceed the product, the mode may outlast the competitor. Beyond ten seconds the smallest RTT is that of the standing
+//! queue.
 
 mod mode;
 mod rtts;
@@ -54,7 +58,7 @@ use crate::{
 };
 use narrows_units::{Bytes, Params, Rate, Span, Time, choice, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "copa",
     summary: "Keeps 1/delta packets queued, and more beside flows that fill the queue",
@@ -103,7 +107,7 @@ pub const SCHEME: Scheme = Scheme {
 choice! {
     /// Rule for delta.
     enum DeltaMode { Auto = "auto", Constant = "constant" }
-    /// RTT that tells of the queue.
+    /// RTT from which the queue is measured.
     enum RttChoice { Standing = "standing", Smoothed = "smoothed" }
     /// Losses that halve 1/delta.
     enum Halving { Paper = "paper", Reference = "reference" }
@@ -114,26 +118,26 @@ choice! {
 params! {
     /// Parameters.
     struct CopaParams {
-        /// Rule for delta: smaller beside flows that fill the queue, or constant.
+        /// Rule for delta: smaller in competition with queue-filling flows, or constant.
         mode: DeltaMode = "auto", "paper, section 2.2";
         /// Weight of the queueing delay: 1/delta packets are kept queued.
         delta: Number(0.001..=100.0) = 0.5, "paper, section 2.1; Pantheon from March 2020: 0.1";
-        /// When the window moves faster: after each round trip in the same direction, after the third, or after each
-        /// in which two thirds of the steps agreed.
+        /// When the velocity doubles: after each round trip in the same direction, after the third, or after each in
+        /// which two thirds of the steps agreed.
         velocity: VelocityRule = "reference", "genericCC d0153f8: markoviancc.cc";
-        /// RTT whose distance from the smallest is the queueing delay.
+        /// RTT whose difference from the minimum is the queueing delay.
         rtt: RttChoice = "standing", "paper, section 2.1; genericCC 80b516c smoothed it";
         /// Windows per RTT at which packets are spaced.
         pacing_gain: Number(1.0..=10.0) = 2, "paper, section 2.1; genericCC 80b516c: 1";
         /// Packets in flight beyond the window.
-        beyond: Packets(0.0..=10.0) = 0, "genericCC: 1, by its count of what is in flight";
-        /// The queue was empty only below a tenth of its height, not at it: equal RTTs, as on a path without jitter,
-        /// are a queue that is never empty.
+        beyond: Packets(0.0..=10.0) = 0, "genericCC: 1, by its count of packets in flight";
+        /// The queue counts as empty only below a tenth of its height, not at it: equal RTTs, as on a path without
+        /// jitter, count as a queue that is never empty.
         strict: Flag = false, "own choice; genericCC: yes";
-        /// Losses that halve 1/delta: those of a round trip once, or each acknowledgement that shows some.
+        /// Losses that halve 1/delta: once per round trip, or each acknowledgement that reports losses.
         halving: Halving = "paper", "paper, section 2.2; genericCC d0153f8";
-        /// Space between packets: from the first RTT on, or, as the reference's sender does, from the first
-        /// adjustment on and anew whenever a full window has room again.
+        /// Spacing of packets: from the first RTT on, or, as in the reference's sender, from the first adjustment on
+        /// and restarted whenever a full window has room again.
         spacing: Spacing = "even", "paper, section 2.1; genericCC d0153f8: ctcp.hh";
     }
 }
@@ -152,19 +156,20 @@ const SPACING: (&str, &str) = ("spacing", "reference");
 
 /// Smallest window in packets.
 const MIN_WINDOW: f64 = 2.0;
-/// Silence after which everything begins anew.
+/// Silence after which all state is reset.
 const SILENCE: Span = Span::from_ms(2000);
-/// Part of the first RTT by which packets are spaced before the first adjustment.
+/// Fraction of the first RTT by which packets are spaced before the first adjustment.
 const FIRST_SPACING: f64 = 0.1;
-/// Losses are judged after more than so many packets and two RTTs; beyond this share they cut the window to this.
+/// Losses are evaluated after more than this many packets and two RTTs; beyond this ratio they cut the window to this
+/// value.
 const BRAKE_PACKETS: u64 = 20;
 const BRAKE_SHARE: f64 = 0.3;
 const BRAKE_KEEPS: f64 = 0.7;
-/// Part of the window that is in flight, but for a packet, where pacing by the window (once per round trip at least)
-/// is what limits the sender.
+/// Fraction of the window in flight, less a packet, above which pacing by the window (at least once per round trip)
+/// limits the sender.
 const FULL: f64 = 0.9;
 
-/// Packets acknowledged and lost since losses were last judged.
+/// Packets acknowledged and lost since losses were last evaluated.
 #[derive(Clone, Copy, Debug, Default)]
 struct Brake {
     since: Time,
@@ -192,9 +197,9 @@ struct Copa {
     acked: f64,
     brake: Brake,
     pacing: Option<Rate>,
-    /// When something was last heard, or sent after nothing had been in flight.
+    /// When a packet was last acknowledged, or sent after nothing had been in flight.
     heard: Time,
-    /// Payload bytes in flight, and those that count no longer.
+    /// Payload bytes in flight, and those written off.
     in_flight: u64,
     written_off: u64,
 }
@@ -226,7 +231,7 @@ impl Copa {
         }
     }
 
-    /// The RTT that tells of the queue, in ns.
+    /// The RTT from which the queue is measured, in ns.
     fn standing(&self) -> f64 {
         if self.params.rtt == RttChoice::Smoothed {
             self.rtts.smoothed
@@ -235,7 +240,7 @@ impl Copa {
         }
     }
 
-    /// The window at which the rate is what delta and the queueing delay ask for; without a queue, none is too large.
+    /// The window at which the rate equals the target of delta and the queueing delay; infinite without a queue.
     fn target(&self) -> f64 {
         let standing = self.standing();
         let queueing = standing - self.rtts.base();
@@ -246,8 +251,7 @@ impl Copa {
         }
     }
 
-    /// One packet was acknowledged after `rtt`; `limited` tells whether the window, or pacing by it, is what limits the
-    /// sender.
+    /// One packet was acknowledged after `rtt`; `limited` is true if the window, or pacing by it, limits the sender.
     fn on_packet(&mut self, now: Time, rtt: Span, limited: bool) {
         self.last_rtt = rtt;
         self.rtts.push(now, rtt);
@@ -288,8 +292,8 @@ impl Copa {
         self.window = self.window.max(MIN_WINDOW);
     }
 
-    /// True if pacing by the window is what limits the sender: so many windows per round trip may never get to the limit
-    /// beyond the window.
+    /// True if pacing by the window limits the sender: at this many windows per round trip the limit beyond the window
+    /// may never be reached.
     fn is_full(&self, in_flight: Bytes) -> bool {
         let is_paced = self.params.pacing_gain * self.window < self.window + self.params.beyond + 1.0;
         let flight = in_flight.get().saturating_sub(self.written_off) as f64 / self.mss;
@@ -313,12 +317,12 @@ impl Copa {
         self.pacing = self.spaced_by(self.standing() / (self.params.pacing_gain * self.window));
     }
 
-    /// The rate of one packet every `ns` nanoseconds; none without space.
+    /// The rate of one packet every `ns` nanoseconds; none without spacing.
     fn spaced_by(&self, ns: f64) -> Option<Rate> {
         (ns > 0.0).then(|| Rate::from_bps(((self.mss * 8e9 / ns) as u64).max(1)))
     }
 
-    /// Nothing was heard for too long: as at birth, and what is in flight counts no longer.
+    /// No acknowledgement arrived for too long: resets all state, and writes off the data in flight.
     fn restart(&mut self, now: Time) {
         self.rtts.clear();
         self.mode.reset();
@@ -367,7 +371,7 @@ impl CongestionControl for Copa {
 
     fn allowance(&self) -> Allowance {
         let anew = self.params.spacing == Spacing::Reference && self.pacing.is_some();
-        // The space begins again and again as long as the window is in flight: the packet beyond it never goes.
+        // The interval restarts as long as the window is in flight: the packet beyond it is never sent.
         let beyond = if anew { 0.0 } else { self.params.beyond };
         let window = (self.window + beyond).ceil() * self.mss;
         Allowance {
@@ -384,7 +388,7 @@ impl CongestionControl for Copa {
     }
 
     fn on_timer(&mut self, now: Time) {
-        // Something may have been heard meanwhile.
+        // An acknowledgement may have arrived meanwhile.
         if self.next_timer().is_some_and(|timer| timer <= now) {
             self.restart(now);
         }

@@ -12,7 +12,7 @@ use crate::{
 };
 use narrows_units::{Bytes, ParamError, Params, Span, Time, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "cubic",
     summary: "Window grows as a cubic of the time since the last loss, independent of the RTT",
@@ -27,16 +27,16 @@ params! {
     struct CubicParams {
         /// Aggressiveness C in packets/s^3.
         c: Number(0.001..=100.0, "packets/s^3") = 0.4, "RFC 9438, section 5";
-        /// Share of the data in flight kept after a loss.
+        /// Fraction of the data in flight kept after a loss.
         beta: Ratio(0.05..=0.95) = 0.7, "RFC 9438, section 4.6";
-        /// Give up bandwidth faster to newcomers.
+        /// Release bandwidth faster to new flows (fast convergence).
         fast_convergence: Flag = true, "RFC 9438, section 4.7";
         /// HyStart++ in the initial slow start.
         hystart: Flag = true, "RFC 9406";
     }
 }
 
-/// Largest growth per round trip (RFC 9438, section 4.4).
+/// Maximum growth per round trip (RFC 9438, section 4.4).
 const MAX_GROWTH: f64 = 1.5;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
@@ -63,11 +63,11 @@ struct CubicCurve {
     w_est: f64,
     /// Time from the start of the epoch until the curve is back at `w_max`, in seconds.
     k: f64,
-    /// Start of the congestion avoidance epoch, moved along by time that the window did not limit.
+    /// Start of the congestion avoidance epoch, shifted by time in which the flow was not window-limited.
     epoch: Option<Time>,
-    /// Last acknowledgement, to measure such time.
+    /// Time of the last acknowledgement, to measure that time.
     seen: Time,
-    /// After a timeout the next epoch begins at its own plateau.
+    /// True after a timeout: the next epoch begins at its own plateau.
     forget_w_max: bool,
 }
 
@@ -147,7 +147,7 @@ impl CongestionControl for Cubic {
             return;
         }
         if !ack.cwnd_limited {
-            // Time in which the window was not the limit does not count (section 5.8).
+            // Time in which the flow was not window-limited does not count (section 5.8).
             if let Some(epoch) = &mut self.curve.epoch {
                 *epoch += ack.now.since(self.curve.seen);
                 self.curve.seen = ack.now;
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn on_a_short_path_reno_is_matched() {
-        // RTT 10 ms, W_max 20: the curve is slower than Reno, which rules (section 4.3).
+        // RTT 10 ms, W_max 20: the curve is slower than Reno, which applies (section 4.3).
         let mut script = Script::new(Box::new(after_loss_at(20.0, "0.7")));
         script.rtt = Span::from_ms(10);
         script.ack_round();

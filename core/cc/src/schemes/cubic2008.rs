@@ -1,22 +1,21 @@
-//! CUBIC of 2008, as in its paper and in the experiments of those years.
+//! CUBIC of 2008, as in its paper and in experiments of that period.
 //!
 //! Provenance: S. Ha, I. Rhee, L. Xu, "CUBIC: a new TCP-friendly high-speed TCP variant", ACM SIGOPS
 //! Operating Systems Review, July 2008, and draft-rhee-tcpm-cubic-02; earlier rules of Linux 2.6.19 to
 //! 2.6.24 ("CUBIC 2.0") by parameters. Deviations: the reduction is spread over the recovery round by
 //! Proportional Rate Reduction (RFC 6937), and the window is a real number.
 //!
-//! It differs from RFC 9438 (scheme `cubic`) in that 0.8 of the window are kept (0.7 since Linux 2.6.25),
-//! that Reno's estimate is the closed form W_max beta + 3 (1-beta)/(1+beta) t/RTT, that the look-ahead is
-//! the smallest RTT, that growth is bounded by half a packet per packet acknowledged instead of by a
-//! target, and that there is no HyStart: the first slow start ends with a loss unless
-//! `initial_ssthresh` ends it (Linux 2.6.19: 100). `max_increment: 16` bounds growth towards and beyond
-//! the plateau to 16 packets per 100 ms, as CUBIC 2.0 did.
+//! It differs from RFC 9438 (scheme `cubic`) in that 0.8 of the window is kept (0.7 since Linux 2.6.25), that Reno's
+//! estimate is the closed form W_max beta + 3 (1-beta)/(1+beta) t/RTT, that the look-ahead is the minimum RTT, that
+//! growth is bounded by half a packet per packet acknowledged instead of by a target, and that it has no HyStart: the
+//! first slow start ends with a loss unless `initial_ssthresh` ends it (Linux 2.6.19: 100). `max_increment: 16` bounds
+//! growth towards and beyond the plateau to 16 packets per 100 ms, as CUBIC 2.0 did.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow, cube_root};
 use crate::{AckEvent, CongestionControl, Fields, Scheme, Setup};
 use narrows_units::{ParamError, Params, Span, Time, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "cubic2008",
     summary: "CUBIC with the constants and rules of its paper of 2008",
@@ -31,24 +30,24 @@ params! {
     struct Cubic2008Params {
         /// Aggressiveness C in packets/s^3.
         c: Number(0.001..=100.0) = 0.4, "Ha, Rhee, Xu 2008";
-        /// Share of the window kept after a loss.
+        /// Fraction of the window kept after a loss.
         beta: Ratio(0.05..=0.95) = 0.8, "Ha, Rhee, Xu 2008: 0.2 removed";
-        /// Give up bandwidth faster to newcomers.
+        /// Release bandwidth faster to new flows (fast convergence).
         fast_convergence: Flag = true, "Ha, Rhee, Xu 2008";
         /// Grow at least as Reno would.
         tcp_friendliness: Flag = true, "Ha, Rhee, Xu 2008";
-        /// Threshold at the start; 0: infinite.
+        /// Initial slow-start threshold; 0: infinite.
         initial_ssthresh: Packets(0.0..=1e6) = 0, "none in the paper; Linux 2.6.19: 100";
-        /// Most packets of growth per 100 ms; 0: no bound.
+        /// Maximum growth in packets per 100 ms; 0: no bound.
         max_increment: Packets(0.0..=1e6) = 0, "none in the paper; Linux 2.6.19: 16 per 100 ms";
-        /// Least growth per round trip, as a share of the window, while no loss is remembered.
+        /// Minimum growth per round trip, as a fraction of the window, while no loss is known.
         initial_growth: Ratio = 0.05, "Linux since 2.6.25: a twentieth; Linux 2.6.19: 0.02";
     }
 }
 
 /// Growth at or beyond the target: a packet per this many windows.
 const MIN_GROWTH_WINDOWS: f64 = 100.0;
-/// At most half a packet of growth for each packet acknowledged.
+/// At most half a packet of growth per packet acknowledged.
 const MAX_GROWTH: f64 = 0.5;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
@@ -75,12 +74,12 @@ fn rules(params: &Params) -> Cubic2008 {
 #[derive(Clone)]
 struct Cubic2008 {
     params: Cubic2008Params,
-    /// Window before the last reduction (after fast convergence); 0: none is remembered.
+    /// Window before the last reduction (after fast convergence); 0 if none.
     w_max: f64,
     /// Plateau of the curve, and seconds to it from the start of the epoch.
     origin: f64,
     k: f64,
-    /// Start of the epoch, moved along by idle time.
+    /// Start of the epoch, shifted by idle time.
     epoch: Option<Time>,
     /// The window at the start of the epoch, from which Reno's estimate runs.
     reno: f64,
@@ -111,7 +110,7 @@ impl Cubic2008 {
         self.reno + 3.0 * (1.0 - self.params.beta) / (1.0 + self.params.beta) * t / rtt
     }
 
-    /// Packets of growth for each packet acknowledged.
+    /// Packets of growth per packet acknowledged.
     fn growth(&self, now: Time, window: f64, rtt: Span) -> f64 {
         let t = now.since(self.epoch.unwrap_or(now)).secs();
         let ahead = self.min_rtt.unwrap_or(rtt).secs();
@@ -151,7 +150,7 @@ impl WindowRules for Cubic2008 {
         let packets = window.packets();
         self.epoch = None;
         self.w_max = if congestion.cause == ReductionCause::Timeout {
-            // Everything is forgotten, the smallest RTT too.
+            // All state is reset, including the minimum RTT.
             self.min_rtt = None;
             0.0
         } else if self.params.fast_convergence && packets < self.w_max {

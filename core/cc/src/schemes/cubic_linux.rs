@@ -1,17 +1,16 @@
-//! CUBIC as the Linux kernel has it, in whole numbers and clock ticks.
+//! CUBIC as in the Linux kernel, in integers and clock ticks.
 //!
-//! Provenance: Linux net/ipv4/tcp_cubic.c (6.x, 7.x), with its HyStart (2008). Deviations: the peer's
-//! acknowledgements and the recovery are those of our transport, the first guess of the cube root comes
-//! from a formula in place of a table (within 0.2 % as there), and the time since the last packet counts
-//! as idle also where acknowledgements came in between.
+//! Provenance: Linux net/ipv4/tcp_cubic.c (6.x, 7.x), with its HyStart (2008). Deviations: acknowledgements and
+//! recovery are those of the transport, the initial value of the cube root comes from a formula instead of a table
+//! (within 0.2 %, as in Linux), and the time since the last packet counts as idle even if acknowledgements arrived in
+//! between.
 //!
-//! It differs from RFC 9438 (scheme `cubic`) in that it reduces the window, not what is in flight; looks
-//! ahead by the smallest RTT; recomputes the curve at most once per clock tick, and not while the window
-//! has stood still for less than 1/32 s; adds one packet to Reno's estimate per 15/8 windows for ever;
-//! grows by at least 5 % per round trip until the first loss, and again after a timeout, which makes it
-//! forget everything; never grows by more than a packet for each two acknowledged; and starts a new
-//! curve when a loss turns out to be none. Rounding makes the target a packet higher than the curve.
-//! HyStart leaves slow start at once, on a train of acknowledgements or on a rise of the RTT.
+//! It differs from RFC 9438 (scheme `cubic`) in that it reduces the window, not the data in flight; looks ahead by the
+//! minimum RTT; recomputes the curve at most once per clock tick, and not while the window has been constant for less
+//! than 1/32 s; adds one packet to Reno's estimate per 15/8 windows for ever; grows by at least 5 % per round trip
+//! until the first loss, and again after a timeout, which resets all state; never grows by more than one packet per two
+//! acknowledged; and starts a new curve when a loss turns out to be spurious. Rounding raises the target one packet
+//! above the curve. HyStart leaves slow start at once, on a train of acknowledgements or on a rise of the RTT.
 
 use crate::parts::{
     ReductionCause, LossBased, CongestionEvent, HyStart, HyStartDetect, WindowRules, CongestionWindow,
@@ -20,7 +19,7 @@ use crate::parts::{
 use crate::{AckEvent, CongestionControl, Fields, LossCause, LossEvent, Scheme, Setup};
 use narrows_units::{ParamError, Params, Span, Time, choice, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "cubic-linux",
     summary: "CUBIC with the whole numbers, shortcuts and HyStart of the Linux kernel",
@@ -38,21 +37,21 @@ choice! {
 params! {
     /// Parameters.
     struct CubicLinuxParams {
-        /// Share of the window kept after a loss, of 1024.
+        /// Fraction of the window kept after a loss, in 1/1024.
         beta: Count(51.0..=972.0) = 717, "Linux net/ipv4/tcp_cubic.c: of 1024";
         /// Aggressiveness: C in packets/s^3 times 102.4.
         bic_scale: Count(1.0..=10_000.0) = 41, "Linux net/ipv4/tcp_cubic.c: C = 410/1024";
-        /// Give up bandwidth faster to newcomers.
+        /// Release bandwidth faster to new flows (fast convergence).
         fast_convergence: Flag = true, "Linux net/ipv4/tcp_cubic.c";
         /// Grow at least as Reno would.
         tcp_friendliness: Flag = true, "Linux net/ipv4/tcp_cubic.c";
-        /// Threshold at the start; 0: infinite.
+        /// Initial slow-start threshold; 0: infinite.
         initial_ssthresh: Packets(0.0..=1e6) = 0, "Linux net/ipv4/tcp_cubic.c (0: infinite)";
         /// Detectors that may end slow start before a loss.
         hystart: HyStartChoice = "both", "Linux net/ipv4/tcp_cubic.c: hystart_detect 3";
-        /// Smallest window at which it may.
+        /// Minimum window at which HyStart is active.
         hystart_low_window: Packets(0.0..=1e6) = 16, "Linux net/ipv4/tcp_cubic.c";
-        /// The sender is paced: trains may be twice as long.
+        /// Whether the sender is paced: trains may be twice as long.
         paced: Flag = false, "Linux: only with fq or when asked for";
         /// Clock ticks per second.
         hz: Count(100.0..=1000.0) = 250, "Linux CONFIG_HZ of many distributions (others 1000)";
@@ -63,7 +62,7 @@ params! {
 const SCALE: u64 = 1024;
 /// Times on the curve are in 1/1024 s.
 const CURVE_SHIFT: u32 = 10;
-/// Until the first loss, at most this many packets acknowledged for one of growth.
+/// Until the first loss, at most this many packets acknowledged per packet of growth.
 const UNKNOWN_COUNT: u64 = 20;
 /// A train of acknowledgements may be delayed by this, or by four bursts at the pacing rate.
 const ACK_DELAY: Span = Span::from_ms(1);
@@ -100,10 +99,10 @@ fn rules(params: &Params, now: Time) -> CubicLinux {
     }
 }
 
-/// State that a timeout resets. Windows in packets, times in clock ticks.
+/// State reset by a timeout. Windows in packets, times in clock ticks.
 #[derive(Clone, Copy, Debug, Default)]
 struct CubicLinuxState {
-    /// Packets acknowledged for one packet of growth.
+    /// Packets acknowledged per packet of growth.
     count: u64,
     last_max: u64,
     /// Window and tick of the last computation.
@@ -113,7 +112,7 @@ struct CubicLinuxState {
     origin: u64,
     k: u64,
     epoch: Option<u64>,
-    /// Packets acknowledged that have not been credited to Reno's estimate, and the estimate.
+    /// Packets acknowledged but not yet credited to Reno's estimate, and the estimate.
     acked: u64,
     reno: u64,
     min_rtt: Option<Span>,
@@ -128,7 +127,7 @@ struct CubicLinux {
     c: u64,
     /// 2^40/C.
     cube_factor: u64,
-    /// Reno's estimate grows by a packet for each window times this over 8.
+    /// Reno's estimate grows by a packet per window times this over 8.
     reno_scale: u64,
     hystart: Option<HyStart>,
     state: CubicLinuxState,
@@ -169,7 +168,7 @@ impl CubicLinux {
         }
     }
 
-    /// Works out how many acknowledged packets are worth a packet of growth.
+    /// Computes the number of acknowledged packets per packet of growth.
     fn update(&mut self, tick: u64, window: u64, acked: u64) {
         self.state.acked += acked;
         let since = tick - self.state.last_tick;
@@ -195,7 +194,7 @@ impl CubicLinux {
         if self.params.tcp_friendliness {
             let per_packet = ((window * self.reno_scale) >> 3).max(1);
             state.reno += state.acked.saturating_sub(1) / per_packet;
-            // More than a whole one is credited, as long as something is left of it.
+            // Credits more than one packet, as long as any remains.
             state.acked -= state.acked.saturating_sub(1) / per_packet * per_packet;
             if state.reno > window {
                 state.count = state.count.min(window / (state.reno - window));
@@ -332,11 +331,11 @@ mod tests {
 
     #[test]
     fn growth_is_bounded_on_both_sides() {
-        // Nothing is known: a packet for at most 20 acknowledged.
+        // No maximum is known: a packet per at most 20 acknowledged.
         let mut rules = defaults();
         rules.update(1000, 400, 1);
         assert_eq!(rules.state.count, 20);
-        // Far behind the curve: a packet for every second one.
+        // Far below the curve: a packet for every second one.
         let mut rules = defaults();
         rules.state.last_max = 1000;
         rules.update(1000, 10, 1);
@@ -378,7 +377,7 @@ mod tests {
             tick += 9;
             rules.update(tick, 14, 1);
         }
-        // 14 * 15/8 = 26 packets for each one: 261 packets are worth ten and a beginning.
+        // 14 * 15/8 = 26 packets per packet of growth: 261 packets yield ten and a remainder.
         assert_eq!((rules.state.reno, rules.state.acked), (24, 1));
     }
 
@@ -419,7 +418,7 @@ mod tests {
         for _ in 0..3 {
             s.ack_round();
         }
-        // Rounds of 10, 20, 40 packets over 100 ms are no trains (gaps above 2 ms); then the queue builds.
+        // Rounds of 10, 20, 40 packets over 100 ms do not form trains (gaps above 2 ms); then the queue builds up.
         assert_eq!(s.fields().ssthresh, None);
         s.rtt = Span::from_ms(130);
         s.ack_round();

@@ -1,27 +1,26 @@
-//! DCTCP: the window is reduced by half the share of packets that were marked.
+//! DCTCP: the window is reduced by half the fraction of marked packets.
 //!
-//! Provenance: RFC 8257 (October 2017); the integer arithmetic that may be chosen is that of Linux
-//! net/ipv4/tcp_dctcp.c. Deviations: growth counts bytes without the limit on slow start, and reductions are
-//! spread over the round by Proportional Rate Reduction, both as in Linux. The receiver tells how many
-//! packets were marked, so the estimate is exact however acknowledgements are delayed (RFC 8257,
-//! section 3.2, asks for an acknowledgement at each change of marking, which ours sends as well).
+//! Provenance: RFC 8257 (October 2017); the optional integer arithmetic is that of Linux net/ipv4/tcp_dctcp.c.
+//! Deviations: growth counts bytes without the limit on slow start, and reductions are spread over the round by
+//! Proportional Rate Reduction, both as in Linux. The receiver reports the number of marked packets, so the estimate is
+//! exact however acknowledgements are delayed (RFC 8257, section 3.2, requires an acknowledgement at each change of
+//! marking, which the receiver sends as well).
 //!
-//! Made for queues that mark every packet beyond a threshold of K packets: `red` with the average of
-//! the instant and both thresholds together (`scenarios/aqm/dctcp-step.yaml`). There it keeps the
-//! queue between K + N and an amplitude below, for N flows; K must be above a seventh of the
-//! bandwidth-delay product or the link idles. A loss still halves the window, a timeout starts again
-//! from one packet. Packets carry ECT(0), for which the scheme turns `transport: {ecn: true}` on.
-//! Against Reno or CUBIC in a queue that drops or marks rarely it is the stronger one: do not mix them.
+//! Designed for queues that mark every packet beyond a threshold of K packets: `red` with the instantaneous queue
+//! length and equal thresholds (`scenarios/aqm/dctcp-step.yaml`). There it keeps the queue between K + N and an
+//! amplitude below, for N flows; K must be above a seventh of the bandwidth-delay product or the link idles. A loss
+//! still halves the window, a timeout restarts from one packet. Packets carry ECT(0), for which the scheme enables
+//! `transport: {ecn: true}`. In a queue that drops or marks rarely it dominates Reno and CUBIC: do not mix them.
 //!
-//! Pitfall: the integers of Linux (`arithmetic: linux`) hold alpha in 1/1024. Below 16/1024 the whole value is
-//! taken away in each round, so with few marks alpha stays near nothing: 10 % of marks
-//! leave it at 6/1024 if it has been there, not at 102/1024.
+//! Pitfall: the integers of Linux (`arithmetic: linux`) represent alpha in 1/1024. Below 16/1024 the whole value is
+//! subtracted in each round, so with few marks alpha stays near zero: 10 % of marks leave it at 6/1024 if it started
+//! there, not at 102/1024.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, choice, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "dctcp",
     summary: "Reduces the window by half the share of marked packets",
@@ -44,12 +43,12 @@ params! {
         g: Ratio(0.0001..=1.0) = 0.0625, "RFC 8257, section 4.2";
         /// Alpha before the first round.
         initial_alpha: Ratio = 1, "RFC 8257, section 3.3";
-        /// Arithmetic of alpha: exact, or in whole 1/1024 as in Linux, with whole packets.
+        /// Arithmetic of alpha: exact, or in integer units of 1/1024 as in Linux, with whole packets.
         arithmetic: Arithmetic = "real", "RFC 8257; linux: Linux net/ipv4/tcp_dctcp.c";
     }
 }
 
-/// The smoothed share of marked packets.
+/// The smoothed fraction of marked packets.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Alpha {
     /// With its gain.
@@ -64,7 +63,7 @@ const ONE: u64 = 1024;
 const SHIFT: u32 = 4;
 
 impl Alpha {
-    /// Takes in a round in which `marked` of `acked` bytes were marked.
+    /// Adds a round in which `marked` of `acked` bytes were marked.
     fn update(&mut self, acked: u64, marked: u64) {
         match self {
             Alpha::Real { share, g } => {
@@ -72,7 +71,7 @@ impl Alpha {
                 *share += *g * (fraction - *share);
             }
             Alpha::Linux(units) => {
-                // What is too small to be shifted goes as a whole.
+                // A value too small to be shifted is removed completely.
                 let fade = *units >> SHIFT;
                 *units -= if fade == 0 { *units } else { fade };
                 *units = (*units + (marked * (ONE >> SHIFT)) / acked.max(1)).min(ONE);
@@ -121,7 +120,7 @@ impl Dctcp {
 
 impl WindowRules for Dctcp {
     fn observe(&mut self, ack: &AckEvent<'_>, _: &mut CongestionWindow) {
-        // Once per window of data, also when nothing was marked (RFC 8257, section 3.3).
+        // Once per window of data, even if nothing was marked (RFC 8257, section 3.3).
         if ack.round_start && self.acked > 0 {
             self.alpha.update(self.acked, self.marked);
             (self.acked, self.marked) = (0, 0);
@@ -154,7 +153,7 @@ mod tests {
     use crate::{EcnEvent, LossCause};
     use narrows_units::Bytes;
 
-    /// Alpha in 1/1024 after each of some rounds with the same share of marks in percent.
+    /// Alpha in 1/1024 after each of some rounds with the same fraction of marks in percent.
     fn linux(start: u64, percent: u64, rounds: usize) -> Vec<u64> {
         let mut alpha = Alpha::Linux(start);
         (0..rounds)
@@ -191,7 +190,7 @@ mod tests {
         assert_eq!(linux(0, 100, 6), [64, 124, 181, 234, 284, 331]);
     }
 
-    // The same source: small shares of marks are lost from below, and nearly found from above.
+    // The same source: small fractions of marks are lost from below, and nearly reached from above.
     #[test]
     fn the_integers_of_linux_stick_near_nothing() {
         assert_eq!(*linux(0, 10, 200).last().unwrap(), 6);

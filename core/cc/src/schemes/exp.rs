@@ -1,23 +1,21 @@
 //! exp: Reno with a steeper slow start and a smaller reduction, from a class exercise.
 //!
-//! Provenance: the GENI exercise "TCP congestion control" (GENI wiki, SampleAssignments/TcpAssignment,
-//! step 9), in which students write a small kernel module. Its text states two changes to Reno: the
-//! window triples per round trip in slow start (two packets more for each one acknowledged), and three
-//! quarters of the window are kept after a loss. Deviations: none from that text; what it leaves open is
-//! chosen here: growth stops at the threshold and what is left of an acknowledgement counts for
-//! congestion avoidance, the reduced window is a whole number of packets and at least two, a timeout
-//! restarts from one packet with the same threshold, and a congestion mark counts as a loss.
+//! Provenance: the GENI exercise "TCP congestion control" (GENI wiki, SampleAssignments/TcpAssignment, step 9), in
+//! which students write a small kernel module. Its text states two changes to Reno: the window triples per round trip
+//! in slow start (two additional packets per packet acknowledged), and three quarters of the window are kept after a
+//! loss. Deviations: none from that text; unspecified points are chosen here: growth stops at the threshold and the
+//! rest of an acknowledgement counts for congestion avoidance, the reduced window is a whole number of packets and at
+//! least two, a timeout restarts from one packet with the same threshold, and a congestion mark counts as a loss.
 //!
-//! With a quarter removed per loss the average window at a loss ratio p is sqrt(3.5/p), 1.53 times that
-//! of Reno, and a buffer of a third of the bandwidth-delay product keeps the link busy. Tripling
-//! overshoots the path by up to two windows, so that on long paths the first slow start may lose more
-//! packets at once than its speed has won.
+//! With a quarter removed per loss the average window at a loss ratio p is sqrt(3.5/p), 1.53 times that of Reno, and a
+//! buffer of a third of the bandwidth-delay product keeps the link busy. Tripling overshoots the path by up to two
+//! windows, so on long paths the first slow start may lose more packets at once than its speed has gained.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Scheme};
 use narrows_units::params;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "exp",
     summary: "Reno that triples in slow start and keeps three quarters after a loss (a class exercise)",
@@ -28,11 +26,11 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 params! {
-    /// EXP has no state but its parameters.
+    /// EXP has no state except its parameters.
     struct Exp {
         /// Factor per round trip in slow start.
         growth: Number(1.1..=4.0) = 3, "GENI exercise, step 9";
-        /// Share of the window kept after a loss.
+        /// Fraction of the window kept after a loss.
         beta: Ratio(0.05..=0.95) = 0.75, "GENI exercise, step 9";
     }
 }
@@ -72,7 +70,7 @@ mod tests {
 
     #[test]
     fn three_quarters_are_kept_after_a_loss() {
-        // (window, what is kept in whole packets; never less than two)
+        // (window, window kept in whole packets; never less than two)
         for (window, kept) in [(100, 75.0), (90, 67.0), (3, 2.0), (2, 2.0)] {
             let mut s = script(window);
             s.lose(LossCause::Reordering, window);

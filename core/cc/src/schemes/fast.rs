@@ -1,29 +1,28 @@
-//! FAST: an equation for the window whose only resting point has alpha packets of the flow in the queue.
+//! FAST: an equation for the window whose only equilibrium has alpha packets of the flow in the queue.
 //!
-//! Provenance: C. Jin, D. X. Wei and S. H. Low, "FAST TCP: Motivation, Architecture, Algorithms,
-//! Performance", INFOCOM 2004; D. X. Wei et al., IEEE/ACM ToN 14(6), 2006. Every other round trip
-//! w <- min(2w, (1 - gamma) w + gamma (baseRTT/avgRTT w + alpha)); in the round trips in between the window
-//! stands still, so that what is measured belongs to one window. avgRTT is an average over about a third of
-//! a window.
+//! Provenance: C. Jin, D. X. Wei and S. H. Low, "FAST TCP: Motivation, Architecture, Algorithms, Performance", INFOCOM
+//! 2004; D. X. Wei et al., IEEE/ACM ToN 14(6), 2006. Every other round trip w <- min(2w, (1 - gamma) w + gamma
+//! (baseRTT/avgRTT w + alpha)); in the round trips in between the window is constant, so that measurements belong to a
+//! single window. avgRTT is an average over about a third of a window.
 //!
-//! Deviations: the papers leave open how slow start and losses are dealt with; here slow start (Reno's, paced
-//! at two windows per round trip) ends when more than alpha packets wait, and a loss halves the window. The
-//! authors chose alpha by rate: 8 up to 10 Mbit/s, 20 up to 100, 200 above. `alpha: 0` does so, by the window over
-//! avgRTT whenever alpha is needed; the default is 20 at every rate, because flows on different sides of a bound do
-//! not share: whoever is above keeps 2.5 or ten times as many packets queued, which keeps it above (as was measured at
-//! NCSU in those years; laboratory `ncsu`). The pacing rate is 1.2 windows per round trip, so that the window and not the
+//! Deviations: the papers leave slow start and the reaction to losses open; here slow start (Reno's, paced at two
+//! windows per round trip) ends when more than alpha packets are queued, and a loss halves the window. The authors
+//! chose alpha by rate: 8 up to 10 Mbit/s, 20 up to 100, 200 above. `alpha: 0` selects this, with the window over
+//! avgRTT as the rate; the default is 20 at every rate, because flows on different sides of a bound do not share
+//! fairly: a flow above it keeps 2.5 or ten times as many packets queued, which keeps it above (as measured at NCSU at
+//! that time; laboratory `ncsu`). The pacing rate is 1.2 windows per round trip, so that the window rather than the
 //! pacing is the limit (Linux `net/ipv4/tcp_input.c`).
 //!
-//! Every flow keeps alpha packets queued, so that N flows need a buffer of N alpha packets; with less they
-//! lose packets all the time. Rates are alpha / queueing delay: equal for equal alpha, whatever the RTT. A
-//! flow that joins takes the standing queue for a part of the path and gets more than its share; a path
-//! that becomes longer looks like a queue for ever.
+//! Every flow keeps alpha packets queued, so that N flows need a buffer of N alpha packets; with less they lose packets
+//! all the time. Rates are alpha / queueing delay: equal for equal alpha, whatever the RTT. A flow that joins mistakes
+//! the standing queue for part of the path and gets more than its fair share; a path that becomes longer looks like a
+//! permanent queue.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, Allowance, Fields, Scheme};
 use narrows_units::{Bytes, Params, Rate, Span, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "fast",
     summary: "Steers the window to where alpha packets of each flow are queued",
@@ -38,7 +37,7 @@ params! {
     struct FastParams {
         /// Packets that the flow keeps queued; 0: by its rate, 8 up to 10 Mbit/s, 20 up to 100, 200 above.
         alpha: Packets(0.0..=1e6) = 20, "Wei et al. 2006: 20 for 10 to 100 Mbit/s";
-        /// Share of the way to the equation's window per step.
+        /// Fraction of the distance to the equation's window per step.
         gamma: Ratio(0.01..=1.0) = 0.5, "Jin, Wei and Low 2004";
     }
 }
@@ -47,10 +46,10 @@ params! {
 const SLOW_START_GAIN: f64 = 2.0;
 const GAIN: f64 = 1.2;
 
-/// Packets kept queued up to so many bit/s.
+/// Packets kept queued up to the given rates in bit/s.
 const BY_RATE: [(f64, f64); 3] = [(10e6, 8.0), (100e6, 20.0), (f64::INFINITY, 200.0)];
 
-/// The average RTT moves by 3/w of what is new per acknowledgement, at most by a quarter.
+/// The gain of the average RTT is 3/w per acknowledgement, at most a quarter.
 const AVERAGE_PACKETS: f64 = 3.0;
 const MAX_AVERAGE_GAIN: f64 = 0.25;
 
@@ -60,7 +59,7 @@ struct Fast {
     rtt: RttRounds,
     /// Average RTT in seconds.
     average: Option<f64>,
-    /// True if the window is set at the end of the round that is running, or of the next one.
+    /// True if the window is set at the end of the current round, false if at the end of the next.
     due: bool,
 }
 
@@ -199,7 +198,7 @@ mod tests {
 
     #[test]
     fn one_flow_fills_a_link_and_queues_alpha() {
-        // 1000 packets/s, base 50 ms, so that 50 fit; RTT = max(base, w/C).
+        // 1000 packets/s, base 50 ms, so the path holds 50; RTT = max(base, w/C).
         let mut rules = fast("50");
         rules.rtt.on_ack(&ack(0.050, false));
         let mut window: f64 = 20.0;
@@ -220,7 +219,7 @@ mod tests {
         let mut rules = fast("0");
         assert_eq!(rules.alpha(1e9), 8.0, "nothing is known of the round trip");
         rules.average = Some(0.1);
-        // A window over 100 ms; the bounds belong to the lower rate.
+        // A window over 100 ms; the bounds are inclusive.
         for (mbps, alpha) in [(1.0, 8.0), (10.0, 8.0), (10.1, 20.0), (100.0, 20.0), (100.1, 200.0), (1e4, 200.0)] {
             assert_eq!(rules.alpha(mbps * 1e6 * 0.1 / 8.0), alpha, "{mbps} Mbit/s");
         }
@@ -242,7 +241,7 @@ mod tests {
             }
             steps.push(window.packets() - before);
         }
-        // No queue: gamma times alpha more.
+        // No queue: the window grows by gamma times alpha.
         assert_eq!(steps, [0.0, 25.0, 0.0, 25.0, 0.0, 25.0]);
     }
 

@@ -1,12 +1,12 @@
-//! FillP-Sheep (approximation): BBR, with acknowledgements tamed as in TACK.
+//! FillP-Sheep (approximation): BBR with TACK's reduced acknowledgements.
 //!
-//! Approximation. FillP-Sheep was published as a closed binary; this scheme is made of what its repository says and
-//! is not the original.
+//! Approximation. FillP-Sheep was published as a closed binary; this scheme follows its repository's description and is
+//! not the original.
 //!
-//! Provenance: README of the FillP repository in the Pantheon collection (2023): "TACK" and BBR with all its limits;
-//! T. Li et al., "TACK: Improving Wireless Transport Performance by Taming Acknowledgments", SIGCOMM 2020; our
-//! `bbr1`. Deviations: from the original unknown, for its gains, its start-up and the share of losses that it tolerates are
-//! inside the binaries. BBR is exactly `bbr1`. The delivery rate is measured at the sender, not reported by the receiver.
+//! Provenance: README of the FillP repository in the Pantheon collection (2023): "TACK" and BBR with all its limits; T.
+//! Li et al., "TACK: Improving Wireless Transport Performance by Taming Acknowledgments", SIGCOMM 2020; the scheme
+//! `bbr1`. Deviations: unknown, since the original's gains, start-up and tolerated loss ratio are hidden in the
+//! binaries. BBR is exactly `bbr1`. The delivery rate is measured at the sender, not reported by the receiver.
 //!
 //! The profile `pantheon` has payloads of 1300 bytes.
 
@@ -14,7 +14,7 @@ use super::bbr1::{Bbr1, Bbr1Params, Probing};
 use crate::{CongestionControl, Scheme, Setup};
 use narrows_units::{ParamError, Params, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "fillp-sheep",
     summary: "Approximation of FillP-Sheep: BBR with its window, TACK acknowledgements",
@@ -29,11 +29,11 @@ params! {
     struct FillpSheepParams {
         /// Gain of rate and window in STARTUP.
         startup_gain: Number(1.25..=10.0) = 2.88671875, "Linux tcp_bbr.c: bbr_high_gain (FillP's is unknown)";
-        /// Bandwidth-delay products in flight at most in PROBE_BW.
+        /// Maximum bandwidth-delay products in flight in PROBE_BW.
         cwnd_gain: Number(1.0..=10.0) = 2, "Linux tcp_bbr.c: bbr_cwnd_gain (FillP's is unknown)";
-        /// Time after which the smallest RTT is looked at again.
+        /// Time after which the minimum RTT is probed again.
         min_rtt_window: Span(1e8..=1e12) = "10 s", "Linux tcp_bbr.c: bbr_min_rtt_win_sec (FillP's is unknown)";
-        /// Least time in PROBE_RTT with four packets in flight.
+        /// Minimum time in PROBE_RTT with four packets in flight.
         probe_rtt_time: Span(0.0..=1e10) = "200 ms", "Linux tcp_bbr.c: bbr_probe_rtt_mode_ms (FillP's is unknown)";
     }
 }

@@ -5,20 +5,19 @@
 //! 94 717 packets, the last row of the RFC's table; the reduction is spread over the recovery round by
 //! Proportional Rate Reduction (RFC 6937).
 //!
-//! Up to 38 packets it is Reno. Above, growth per round trip rises to 72 packets and the share removed
-//! falls to a tenth, so that the average window at a loss ratio p is 0.12/p^0.835. `lookup: table` uses
-//! the RFC's table of whole numbers as Linux (net/ipv4/tcp_highspeed.c) reads it: the row of the
-//! smallest window that is not below the current one, which grows by up to one packet per round trip
-//! more than the function. Packets acknowledged are counted, never acknowledgements, and a loss that
-//! ends slow start is judged at the window where it happens (Linux halves there). Two flows converge
-//! over hundreds of round trips only.
+//! Up to 38 packets it is Reno. Above, growth per round trip rises to 72 packets and the fraction removed falls to a
+//! tenth, so that the average window at a loss ratio p is 0.12/p^0.835. `lookup: table` uses the RFC's integer table as
+//! interpreted by Linux (net/ipv4/tcp_highspeed.c): the row of the smallest window that is not below the current one,
+//! which grows by up to one packet per round trip more than the function. Packets acknowledged are counted, never
+//! acknowledgements, and a loss that ends slow start reduces by the value at its window (Linux halves). Two flows
+//! converge over hundreds of round trips only.
 
 use crate::parts::{LossBased, CongestionEvent, LimitedSlowStart, WindowRules, CongestionWindow};
 use crate::{AckEvent, CongestionControl, Fields, Scheme, Setup};
 use narrows_units::{ParamError, Params, choice, params};
 use std::sync::Arc;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "highspeed",
     summary: "Reno up to 38 packets; above, steeper growth and smaller reductions (HighSpeed TCP)",
@@ -36,25 +35,25 @@ choice! {
 params! {
     /// Parameters.
     struct HighSpeedParams {
-        /// Growth and reduction from the functions, or from the table of whole numbers.
+        /// Growth and reduction from the functions, or from the integer table.
         lookup: Lookup = "functions", "RFC 3649, section 5; the table is its appendix B";
         /// Window beyond which slow start adds at most half of this per round trip; 0: no limit.
         max_ssthresh: Packets(0.0..=1e6) = 0, "RFC 3742 (off unless given; it suggests 100)";
     }
 }
 
-/// Up to this window Reno's rules hold (RFC 3649, section 5: Low_Window).
+/// Up to this window Reno's rules apply (RFC 3649, section 5: Low_Window).
 const LOW_WINDOW: f64 = 38.0;
-/// The window with the smallest reduction (High_Window), and that reduction.
+/// The window with the minimum reduction (High_Window), and that reduction.
 const HIGH_WINDOW: f64 = 83_000.0;
 const HIGH_DECREASE: f64 = 0.1;
 /// The last row of the table.
 const LAST_WINDOW: f64 = 94_717.0;
-/// p(w) = 0.078 / w^1.2, and the form of it that the RFC's table was made with.
+/// p(w) = 0.078 / w^1.2, and the variant from which the RFC's table was computed.
 const LOSS: f64 = 0.078;
 const TABLE_LOSS: f64 = 1.0 / 12.8;
 
-/// Share removed at a window of `w` packets.
+/// Fraction removed at a window of `w` packets.
 fn decrease(w: f64) -> f64 {
     if w <= LOW_WINDOW {
         return 0.5;
@@ -72,7 +71,7 @@ fn increase(w: f64, loss: f64) -> f64 {
     w * w * (loss / w.powf(1.2)) * 2.0 * b / (2.0 - b)
 }
 
-/// Growth and reduction from a window on.
+/// Growth and reduction above a window.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct HighSpeedRow {
     window: f64,
@@ -142,8 +141,8 @@ struct HighSpeed {
 }
 
 impl HighSpeed {
-    /// Growth and reduction at `packets`. Windows move little between acknowledgements: the row is
-    /// looked for from where it was.
+    /// Growth and reduction at `packets`. Windows change little between acknowledgements: the search starts from the
+    /// previous row.
     fn at(&mut self, packets: f64) -> HighSpeedRow {
         while self.row > 0 && self.rows[self.row - 1].window >= packets {
             self.row -= 1;
@@ -255,7 +254,7 @@ mod tests {
             assert!((increase(w, LOSS) - a).abs() < 0.001, "{}", increase(w, LOSS));
             assert!((increase(w, TABLE_LOSS) - a_table).abs() < 0.001);
             assert!((decrease(w) - b).abs() < 0.0001, "{}", decrease(w));
-            // What is interpolated is the function.
+            // The interpolation matches the function.
             let row = rules("functions").at(w);
             assert!((row.increase / a - 1.0).abs() < 0.001, "{row:?}");
             assert!((row.decrease / b - 1.0).abs() < 0.001, "{row:?}");
@@ -278,9 +277,9 @@ mod tests {
 
     #[test]
     fn the_table_is_read_as_linux_does() {
-        // Linux net/ipv4/tcp_highspeed.c: at 1058 packets 8 more per round trip and 715 after a loss,
-        // at 1059 packets 9 and 724. Its shares are n/256 where the RFC's have two digits (0.33 is
-        // 83/256 = 0.324, 0.32 is 81/256 = 0.316), which is half a percent of the window.
+        // Linux net/ipv4/tcp_highspeed.c: at 1058 packets 8 more per round trip and 715 after a loss, at 1059 packets 9
+        // and 724. Its fractions are n/256 where the RFC's have two digits (0.33 is 83/256 = 0.324, 0.32 is 81/256 =
+        // 0.316), which is half a percent of the window.
         for (window, after) in [(1058, 715.0), (1059, 724.0)] {
             let mut s = script(window, "table");
             s.lose(LossCause::Reordering, window);

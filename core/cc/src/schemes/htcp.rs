@@ -1,26 +1,25 @@
-//! H-TCP: growth rises with the time since the last loss; the reduction just empties the queue.
+//! H-TCP: growth rises with the time since the last loss; the reduction exactly empties the queue.
 //!
-//! Provenance: D. Leith, R. Shorten, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet
-//! 2004, and draft-leith-tcp-htcp, with what they leave open as in Linux net/ipv4/tcp_htcp.c: scaling with
-//! the RTT, smoothing of the throughput, decay of the largest RTT. Deviations: real numbers in place of
-//! Linux's whole ones and clock ticks (`whole_factor` rounds the growth factor down as Linux does); growth
-//! is recomputed at every acknowledgement (Linux: when the window has grown) and at most that of slow
-//! start (Linux: a packet per acknowledgement); the share kept is at most 0.8 (Linux: 102/128).
+//! Provenance: D. Leith, R. Shorten, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet 2004, and
+//! draft-leith-tcp-htcp, with unspecified points as in Linux net/ipv4/tcp_htcp.c: scaling with the RTT, smoothing of
+//! the throughput, decay of the largest RTT. Deviations: real numbers instead of Linux's integers and clock ticks
+//! (`whole_factor` rounds the growth factor down as Linux does); growth is recomputed at every acknowledgement (Linux:
+//! when the window has grown) and at most that of slow start (Linux: a packet per acknowledgement); the fraction kept
+//! is at most 0.8 (Linux: 102/128).
 //!
-//! One second after a loss growth begins to rise, by about ten packets per round trip for each second,
-//! in proportion to the RTT, which makes shares nearly independent of it. After a loss RTTmin/RTTmax is
-//! kept, between 0.5 and 0.8, or half if the throughput has changed by more than a fifth since the loss
-//! before. With a buffer between 0.25 and 1 bandwidth-delay product the link stays busy; a deeper one
-//! keeps a standing queue. The first loss always halves.
+//! One second after a loss growth begins to rise, by about ten packets per round trip for each second, in proportion to
+//! the RTT, which makes shares nearly independent of it. After a loss RTTmin/RTTmax is kept, between 0.5 and 0.8, or
+//! half if the throughput has changed by more than a fifth since the previous loss. With a buffer between 0.25 and 1
+//! bandwidth-delay product the link stays busy; a deeper buffer retains a standing queue. The first loss always halves.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, CaState, Scheme};
 use narrows_units::{Params, Span, Time, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "htcp",
-    summary: "Growth rises with the time since the last loss; a loss takes what the queue held (H-TCP)",
+    summary: "Growth rises with the time since the last loss; a loss empties the queue (H-TCP)",
     source: "Leith, Shorten, PFLDnet 2004; Linux net/ipv4/tcp_htcp.c",
     params: HtcpParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), rules(params, setup.now))),
@@ -32,9 +31,9 @@ params! {
     struct HtcpParams {
         /// Growth in proportion to the smallest RTT.
         rtt_scaling: Flag = true, "Linux net/ipv4/tcp_htcp.c";
-        /// Halve when the throughput has changed by more than a fifth since the loss before.
+        /// Halve if the throughput has changed by more than a fifth since the previous loss.
         bandwidth_switch: Flag = true, "Linux net/ipv4/tcp_htcp.c";
-        /// RTT samples further than this above the largest so far do not raise it.
+        /// RTT samples further than this above the maximum do not raise it.
         max_rtt_step: Span(0.0..=1e12) = "20 ms", "Linux net/ipv4/tcp_htcp.c";
         /// Round the growth factor down.
         whole_factor: Flag = false, "Linux net/ipv4/tcp_htcp.c has it on";
@@ -43,14 +42,14 @@ params! {
 
 /// Seconds after a loss before growth rises.
 const LOW_SPEED: f64 = 1.0;
-/// RTT in seconds to which growth is scaled, and how far.
+/// RTT in seconds to which growth is scaled, and the bounds of the scaling.
 const REFERENCE_RTT: f64 = 0.1;
 const SCALE: (f64, f64) = (0.1, 2.0);
-/// Smallest and largest share kept.
+/// Minimum and maximum fraction kept.
 const BETA: (f64, f64) = (0.5, 0.8);
-/// Paths with a smaller RTT are halved: the ratio of RTTs says little there.
+/// Windows on paths with a smaller RTT are halved: the ratio of RTTs is unreliable there.
 const SMALL_RTT: Span = Span::from_ms(10);
-/// Share of the largest RTT's distance from the smallest that is left after a loss (a ratio of two).
+/// Fraction of the distance between maximum and minimum RTT left after a loss (as a ratio).
 const DECAY: (u64, u64) = (19, 20);
 
 fn rules(params: &Params, now: Time) -> Htcp {
@@ -74,16 +73,16 @@ struct Throughput {
     since: Time,
     smoothed: f64,
     largest: f64,
-    /// The largest of the epoch before.
+    /// The maximum of the previous epoch.
     before: f64,
 }
 
 #[derive(Clone)]
 struct Htcp {
     params: HtcpParams,
-    /// When the last congestion event began, or was over if that is known.
+    /// When the last congestion event began, or ended if that is known.
     epoch: Time,
-    /// Share kept at the last reduction.
+    /// Fraction kept at the last reduction.
     beta: f64,
     /// Growth per round trip in packets, as last computed.
     alpha: f64,
@@ -153,7 +152,7 @@ impl Htcp {
         throughput.since = now;
     }
 
-    /// The share to keep now.
+    /// The fraction to keep now.
     fn backoff(&mut self) -> f64 {
         if self.params.bandwidth_switch {
             let (now, before) = (self.throughput.largest, self.throughput.before);
@@ -244,11 +243,11 @@ mod tests {
 
     #[test]
     fn growth_scales_with_the_rtt() {
-        // Linux net/ipv4/tcp_htcp.c computes with whole numbers.
+        // Linux net/ipv4/tcp_htcp.c computes with integers.
         assert_eq!(htcp(0.5, 100, true).growth(2.0), 11.0);
         assert_eq!(htcp(0.5, 10, true).growth(2.0), 1.0);
         assert_eq!(htcp(0.5, 400, true).growth(3.0), 44.0);
-        // With real ones the same within the rounding; never below one packet at beta 0.5.
+        // With real numbers the same except for rounding; never below one packet at beta 0.5.
         assert_eq!(htcp(0.5, 400, false).growth(3.0), 44.0);
         assert!((htcp(0.5, 10, false).growth(2.0) - 1.125).abs() < 1e-9);
         assert_eq!(htcp(0.5, 1, false).growth(1.5), 1.0);
@@ -269,7 +268,7 @@ mod tests {
         assert!((gained / 236.7 - 1.0).abs() < 0.01, "{gained}");
     }
 
-    /// A scheme that has seen RTTs from `min` to `max` ms and twice the same throughput.
+    /// A scheme with RTTs from `min` to `max` ms and the same throughput twice.
     fn settled(min: u64, max: u64) -> Htcp {
         let mut htcp = htcp(0.5, min, false);
         htcp.max_rtt = Span::from_ms(max);
@@ -340,14 +339,14 @@ mod tests {
             htcp.measure_throughput(now, packets, 100.0, true);
             (htcp.throughput.smoothed, htcp.throughput.largest)
         };
-        // Less than a window, or than a round trip, is no sample.
+        // Less than a window, or than a round trip, does not form a sample.
         assert_eq!(round(&mut htcp, 50, 100.0), (0.0, 0.0));
         assert_eq!(round(&mut htcp, 100, 0.0), (1000.0, 1000.0));
         assert_eq!(round(&mut htcp, 200, 50.0), (1000.0, 1000.0));
         assert_eq!(round(&mut htcp, 300, 50.0), (500.0, 500.0));
         assert_eq!(round(&mut htcp, 400, 100.0), (625.0, 625.0));
         assert_eq!(round(&mut htcp, 600, 100.0), (593.75, 625.0));
-        // A recovery starts the count anew.
+        // A recovery restarts the count.
         htcp.measure_throughput(Time::ZERO + Span::from_ms(700), 90.0, 100.0, false);
         assert_eq!(round(&mut htcp, 800, 50.0), (593.75, 625.0));
     }

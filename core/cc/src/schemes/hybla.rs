@@ -1,4 +1,4 @@
-//! Hybla: a long path grows as fast as a short one would.
+//! Hybla: on long paths the window grows as fast as on a short one.
 //!
 //! Provenance: C. Caini, R. Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks", 2004,
 //! and Linux net/ipv4/tcp_hybla.c for the bounds (growth per packet at most 2^16, window at most 65 535
@@ -7,16 +7,16 @@
 //! connection begins with the transport's initial window; `linux_init` begins with rho packets as Linux
 //! does, which is one packet up to 25 ms.
 //!
-//! With rho = RTT/25 ms (at least 1), each packet acknowledged adds 2^rho - 1 packets in slow start and
-//! rho^2/w in congestion avoidance, so that the rate, not the window, grows as that of a flow with an RTT
-//! of 25 ms. Losses are Reno's. Growth comes in bursts: above rho = 5 it should be paced
-//! (`pacing: true`), and the first slow start overshoots by up to 2^rho windows.
+//! With rho = RTT/25 ms (at least 1), each packet acknowledged adds 2^rho - 1 packets in slow start and rho^2/w in
+//! congestion avoidance, so that the rate, not the window, grows as that of a flow with an RTT of 25 ms. The reaction
+//! to losses is Reno's. Growth is bursty: above rho = 5 it should be paced (`pacing: true`), and the first slow start
+//! overshoots by up to 2^rho windows.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Allowance, CongestionControl, Fields, Scheme, Setup};
 use narrows_units::{Bytes, ParamError, Params, Rate, Span, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "hybla",
     summary: "Growth in proportion to the RTT, so that satellite paths get as much as short ones",
@@ -29,20 +29,20 @@ pub const SCHEME: Scheme = Scheme {
 params! {
     /// Parameters.
     struct HyblaParams {
-        /// RTT of the flow whose growth is imitated.
+        /// RTT of the reference flow whose growth is emulated.
         rtt0: Span(1e6..=1e9) = "25 ms", "Caini, Firrincieli 2004; Linux net/ipv4/tcp_hybla.c";
-        /// Share of the data in flight kept after a loss.
+        /// Fraction of the data in flight kept after a loss.
         beta: Ratio(0.05..=0.95) = 0.5, "as Reno";
         /// Pace at 2 (slow start) or 1.2 windows per round trip.
         pacing: Flag = false, "Linux net/ipv4/tcp_hybla.c; the paper recommends it";
-        /// Begin with rho packets.
+        /// Start with rho packets.
         linux_init: Flag = false, "Linux net/ipv4/tcp_hybla.c has it on";
     }
 }
 
-/// Largest exponent of growth in slow start.
+/// Maximum exponent of growth in slow start.
 const MAX_EXPONENT: f64 = 16.0;
-/// Largest window in packets (Linux: snd_cwnd_clamp).
+/// Maximum window in packets (Linux: snd_cwnd_clamp).
 const MAX_WINDOW: f64 = 65_535.0;
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
@@ -69,14 +69,14 @@ fn rules(params: &Params) -> Hybla {
 #[derive(Clone)]
 struct Hybla {
     params: HyblaParams,
-    /// Begin with rho packets: still to be done when the first RTT is known.
+    /// True if the window is to be set to rho packets once the first RTT is known.
     linux_init: bool,
     rho: f64,
     min_rtt: Span,
     smoothed_rtt: Span,
 }
 
-/// 2^x for x from 0 to [`MAX_EXPONENT`]: the same bits on every machine, unlike a library's.
+/// 2^x for x from 0 to [`MAX_EXPONENT`]: with the same bits on every machine, unlike those of libraries.
 fn power_of_two(x: f64) -> f64 {
     let whole = x.floor();
     // e^(fraction ln 2) as a series; its 20th term is below 1e-20.
@@ -90,7 +90,7 @@ fn power_of_two(x: f64) -> f64 {
 }
 
 impl Hybla {
-    /// Packets of growth for each packet acknowledged in slow start.
+    /// Packets of growth per packet acknowledged in slow start.
     fn slow_start_growth(&self) -> f64 {
         power_of_two(self.rho.min(MAX_EXPONENT)) - 1.0
     }
@@ -172,7 +172,7 @@ mod tests {
             s.ack_round();
             assert_eq!(s.cwnd_packets(), 10.0 + 10.0 * growth, "{rtt_ms} ms");
         }
-        // A geostationary path: 2^22 - 1 if nothing clipped it; it ends at the largest window.
+        // A geostationary path: 2^22 - 1 without clipping; it ends at the maximum window.
         let mut s = script(550, &[]);
         s.ack_round();
         assert_eq!(s.fields().values, [("rho", 22.0)]);
@@ -203,7 +203,7 @@ mod tests {
         s.ack_round();
         s.lose(LossCause::Timeout, 160);
         assert_eq!(s.fields().ssthresh, Some(Bytes::new(80 * MSS)));
-        // 1 -> 16 -> the threshold, and what is left counts for avoidance: at least 11 of 16 packets.
+        // 1 -> 16 -> the threshold, and the rest counts for avoidance: at least 11 of 16 packets.
         s.ack_round();
         assert_eq!(s.cwnd_packets(), 16.0);
         s.ack_round();

@@ -1,26 +1,25 @@
-//! Illinois: additive increase and multiplicative decrease whose sizes follow the queueing delay.
+//! Illinois: additive increase and multiplicative decrease with factors that depend on the queueing delay.
 //!
-//! Provenance: S. Liu, T. Basar and R. Srikant, "TCP-Illinois: A loss- and delay-based congestion control
-//! algorithm for high-speed networks", VALUETOOLS 2006; constants as in Linux `net/ipv4/tcp_illinois.c`.
-//! Once per round trip, from the mean queueing delay da and the largest one seen dm: the increase alpha
-//! falls from 10 packets per round trip (da below 1 % of dm) along a hyperbola to 0.3 (da = dm); the
-//! decrease beta rises from an eighth (da up to 10 % of dm) to a half (from 80 % on). Below 15 packets both
-//! are Reno's, and after a timeout until the next round is measured.
+//! Provenance: S. Liu, T. Basar and R. Srikant, "TCP-Illinois: A loss- and delay-based congestion control algorithm for
+//! high-speed networks", VALUETOOLS 2006; constants as in Linux `net/ipv4/tcp_illinois.c`. Once per round trip, from
+//! the mean queueing delay da and the maximum so far dm: the increase alpha falls from 10 packets per round trip (da
+//! below 1 % of dm) along a hyperbola to 0.3 (da = dm); the decrease beta rises from an eighth (da up to 10 % of dm) to
+//! a half (from 80 % on). Below 15 packets both are Reno's, and after a timeout until the next round is measured.
 //!
-//! Deviations: samples taken while losses are repaired do not count towards a round's mean; a round trip
-//! above the lowest delay begins the count of five good ones anew (the kernel goes on counting).
+//! Deviations: samples taken during a recovery do not count towards a round's mean; a round trip above the lowest delay
+//! restarts the count of five good ones (the kernel continues counting).
 //!
-//! Growth is fast while the queue is empty and slow near the loss, so that the window over time is concave.
-//! It needs a queue that can be seen: with one that is always empty it is AIMD(10, 1/8), an average window of
-//! 8.66/sqrt(p) packets; in one that is always full AIMD(0.3, 1/2). The largest delay never ages: after a
-//! single spike all others look small, and alpha stays at its largest. Flows that join a standing queue take it
-//! for a part of the path, see short queues, and get more than those that were there before.
+//! Growth is fast while the queue is empty and slow near the loss, so that the window over time is concave. It depends
+//! on a varying queue: with one that is always empty it is AIMD(10, 1/8), an average window of 8.66/sqrt(p) packets;
+//! with one that is always full AIMD(0.3, 1/2). The maximum delay never expires: after a single spike all others look
+//! small, and alpha stays at its maximum. Flows that join a standing queue mistake it for part of the path, see short
+//! queues, and get more than the existing flows.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{ParamError, Params, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "illinois",
     summary: "Grows fast and keeps much while queues are short, like Reno or less when they are long",
@@ -33,23 +32,23 @@ pub const SCHEME: Scheme = Scheme {
 params! {
     /// Parameters.
     struct IllinoisParams {
-        /// Largest growth in packets per round trip.
+        /// Maximum growth in packets per round trip.
         alpha_max: Number(0.01..=1000.0, "packets") = 10, "Linux tcp_illinois";
-        /// Smallest growth in packets per round trip.
+        /// Minimum growth in packets per round trip.
         alpha_min: Number(0.01..=1000.0, "packets") = 0.3, "Linux tcp_illinois";
-        /// Share taken away by a loss while queues are short.
+        /// Fraction removed by a loss while queues are short.
         beta_min: Ratio(0.01..=0.95) = 0.125, "Linux tcp_illinois";
-        /// Share taken away by a loss while queues are long.
+        /// Fraction removed by a loss while queues are long.
         beta_max: Ratio(0.01..=0.95) = 0.5, "Linux tcp_illinois";
         /// Smaller windows follow Reno.
         window_threshold: Packets(0.0..=1e6) = 15, "Linux tcp_illinois";
-        /// Good round trips before alpha is the largest again.
+        /// Good round trips before alpha returns to its maximum.
         theta: Count(1.0..=1e6, "round trips") = 5, "Linux tcp_illinois";
     }
 }
 
-/// Delays, as shares of the largest, at which alpha leaves its maximum, and beta its minimum and reaches
-/// its maximum.
+/// Delays, as fractions of the maximum, at which alpha leaves its maximum, and beta its minimum and reaches its
+/// maximum.
 const D1: f64 = 0.01;
 const D2: f64 = 0.1;
 const D3: f64 = 0.8;
@@ -58,7 +57,7 @@ const D3: f64 = 0.8;
 struct Illinois {
     params: IllinoisParams,
     rtt: RttRounds,
-    /// Growth per round trip in packets, share taken away by a loss.
+    /// Growth per round trip in packets, fraction removed by a loss.
     alpha: f64,
     beta: f64,
     /// The delay has been above the lowest step; rounds below it since.
@@ -85,7 +84,7 @@ impl Illinois {
         })
     }
 
-    /// Sets growth and decrease from the mean and the largest queueing delay, in any unit.
+    /// Sets growth and decrease from the mean and the maximum queueing delay, in any unit.
     fn update(&mut self, delay: f64, largest: f64) {
         let first = D1 * largest;
         if delay > first {
@@ -223,7 +222,7 @@ mod tests {
         window.exit_slow_start();
         let mut rules = illinois();
         play_round(&mut rules, &mut window, Span::from_ms(200), 4);
-        // Nothing but this RTT is known: no queue.
+        // Only this RTT is known: no queue.
         assert_eq!((rules.alpha, rules.beta), (10.0, 0.125));
         play_round(&mut rules, &mut window, Span::from_ms(100), 4);
         assert_eq!((rules.alpha, rules.beta), (10.0, 0.125));
@@ -249,7 +248,7 @@ mod tests {
             window.exit_slow_start();
             for _ in 0..every {
                 if epoch >= 30 {
-                    // In round trips: a packet takes 1/W of one.
+                    // Time in round trips: a packet takes 1/W of one.
                     time += 1.0 / window.packets();
                     packets += 1.0;
                 }

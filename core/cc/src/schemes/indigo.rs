@@ -1,22 +1,23 @@
-//! Indigo: a recurrent network that was trained to imitate the best window decides every 10 ms.
+//! Indigo: a recurrent network trained to imitate the optimal window decides every 10 ms.
 //!
 //! Provenance: Yan et al., Pantheon: the training ground for Internet congestion-control research, USENIX ATC 2018;
-//! github.com/StanfordSNR/indigo, commits a9b2060, 3ae9e4e, 2601c92, 1f3a7f7 and 7224f22, whose senders are the same and
-//! whose networks differ. Deviations: the window is at most 100 000 packets, where the original has no bound; the
-//! handshake, which the receiver begins, is left out; packets that were sent while the application had no more to send
-//! are no part of a step (the original's application always has more, and so had that of the training), so that an idle flow's window and
-//! network stay as they are.
+//! github.com/StanfordSNR/indigo, commits a9b2060, 3ae9e4e, 2601c92, 1f3a7f7 and 7224f22, whose senders are the same
+//! and whose networks differ. Deviations: the window is at most 100 000 packets, whereas the original has no bound; the
+//! handshake, which the receiver initiates, is omitted; packets sent while application-limited are excluded from steps
+//! (the original's application always has data, as in training), so that an idle flow's window and network are
+//! unchanged.
 //!
-//! The scheme has no network of its own: the parameter `model` names one, which `narrows models add` makes from the
-//! checkpoints that the authors published (`docs/guide/models.md`). With the first acknowledgement more than 10 ms after
-//! the last decision, the averages of queueing delay, delivery rate and sending rate since then, the window and the
-//! last action go into the network, and it halves the window, takes 10 packets away, keeps it, adds 10, or
-//! doubles it. Nothing is paced, nothing is sent again, and losses change nothing by themselves.
+//! The scheme has no built-in network: the parameter `model` names one, which `narrows models add` makes from the
+//! authors' published checkpoints (`docs/guide/models.md`). With the first acknowledgement more than 10 ms after the
+//! last decision, the averages of queueing delay, delivery rate and sending rate since then, the window and the last
+//! action are the network's inputs, and it halves the window, removes 10 packets, keeps it, adds 10, or doubles it.
+//! Nothing is paced, nothing is retransmitted, and losses have no direct effect.
 //!
-//! Pitfalls: the network knows 5 to 200 Mbit/s and round trips of 20 to 160 ms; elsewhere it does what it likes. Two
-//! flows share as chance has it. Windows go out in bursts. Decisions are made on acknowledgements only: on a silent path
-//! one packet per second asks whether it is back. The clock has steps of 1 ms, as when it was trained: on a local network
-//! the smallest round trip is 0. The published sender is a Python program that stops at about 200 Mbit/s; this one does not.
+//! Pitfalls: the network was trained for 5 to 200 Mbit/s and round trips of 20 to 160 ms; elsewhere its behaviour is
+//! arbitrary. The shares of two flows are random. Windows are sent in bursts. Decisions are made only on
+//! acknowledgements: on a silent path one packet per second probes whether it is back. The clock has a granularity of 1
+//! ms, as in training: on a local network the minimum RTT is 0. The published sender is a Python program that stops at
+//! about 200 Mbit/s; this one does not.
 
 use crate::parts::neural_policy::{self, Counters, Flight, NeuralPolicy, Step};
 use crate::{
@@ -28,7 +29,7 @@ use narrows_units::{ParamError, Params, Span, Time, params};
 /// Kind of its models.
 const KIND: &str = "indigo";
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "indigo",
     summary: "A recurrent network, trained by imitation, changes the window every 10 ms",
@@ -51,19 +52,19 @@ params! {
     struct IndigoParams {
         /// The network, by its name among the installed models, or a file.
         model: File, "a network of 9 inputs: `narrows models list`";
-        /// Bytes that each packet counts beyond its payload.
+        /// Bytes counted per packet beyond its payload.
         header: Bytes(0.0..=1_000.0) = 24,
-            "what each packet counts beyond its payload: the original counts whole datagrams";
+            "bytes counted per packet beyond its payload: the original counts whole datagrams";
     }
 }
 
-/// The first window, the smallest and the largest in packets.
+/// The initial, minimum and maximum window in packets.
 const FIRST_WINDOW: f64 = 10.0;
 const MIN_WINDOW: f64 = 2.0;
 const MAX_WINDOW: f64 = 100_000.0;
-/// After so long without any event one packet is sent regardless of the window.
+/// After this time without events one packet is sent regardless of the window.
 const SILENCE: Span = Span::from_ms(1_000);
-/// Delay (ms), rates (Mbit/s) and window (packets) that are 1 for the network.
+/// Delay (ms), rates (Mbit/s) and window (packets) that correspond to an input of 1.
 const DELAY_UNIT: f64 = 200.0;
 const RATE_UNIT: f64 = 200.0;
 const WINDOW_UNIT: f64 = 5_000.0;
@@ -88,11 +89,11 @@ struct Indigo {
     flight: Flight,
     policy: NeuralPolicy,
     counters: Counters,
-    /// In packets, not always whole.
+    /// In packets, possibly fractional.
     window: f64,
     min_rtt_ms: f64,
     step: Step,
-    /// When something was sent or acknowledged.
+    /// When a packet was last sent or acknowledged.
     active: Time,
 }
 
@@ -223,7 +224,7 @@ mod tests {
 
     #[test]
     fn steps_are_longer_than_ten_milliseconds_and_end_on_acknowledgements() {
-        // The example network doubles until a delay shows, then adds 10, holds, takes 10 away or halves.
+        // The example network doubles until a delay appears, then adds 10, holds, removes 10 or halves.
         let mut peer = Peer::new();
         assert_eq!(peer.window(), 10);
         peer.packet(0, 40);
@@ -251,7 +252,7 @@ mod tests {
             let fields = peer.packet_of(20 * step, 20 * step + 40, true);
             assert_eq!((peer.window(), fields.values.len()), (10, 1));
         }
-        // A step begins with the first packet that the window limits.
+        // A step begins with the first window-limited packet.
         peer.packet(2_000, 2_040);
         peer.packet(2_010, 2_050);
         assert_eq!(peer.window(), 10);

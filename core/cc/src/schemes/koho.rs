@@ -1,19 +1,21 @@
-//! Koho: a quarter of a packet more per acknowledgement while the way there is short, a quarter less while it is long.
+//! Koho: a quarter of a packet more per acknowledgement while the forward delay is short, a quarter less while it is
+//! long.
 //!
-//! Provenance: github.com/greghill/koho_cc, commit f0f2e69, on the datagram sender of Stanford's "sourdough" exercise, as
-//! Pantheon ran it. The way there is the one-way delay above its smallest plus half of the smallest RTT; it is long from 1.45
-//! times that half on.
+//! Provenance: github.com/greghill/koho_cc, commit f0f2e69, on the datagram sender of Stanford's "sourdough" exercise,
+//! as Pantheon ran it. The forward delay is the one-way delay above its minimum plus half of the minimum RTT; it is
+//! long from 1.45 times that half on.
 //!
-//! Deviations: the window does not grow while it is not what limits the sender; after silence one packet goes regardless of
-//! the window, as in the original, but not before two smoothed RTTs have passed (`patient`), without which a path of
-//! 10 kbit/s is flooded; times are exact where the original has whole milliseconds (the profile has them);
-//! acknowledgements that were lost are made up for by the next; a packet is lost when three later ones have arrived, or by time
-//! (the profile: as soon as a later one has). The transport's timeout, which the original lacks, comes after a minute.
+//! Deviations: the window does not grow while the flow is not window-limited; after silence one packet is sent
+//! regardless of the window, as in the original, but not before two smoothed RTTs have passed (`patient`), without
+//! which a path of 10 kbit/s is flooded; times are exact, whereas the original (and the profile) uses whole
+//! milliseconds; lost acknowledgements are compensated by the next; a packet is lost when three later ones have
+//! arrived, or by time (the profile: as soon as a later one has). The transport's timeout, which the original lacks, is
+//! a minute.
 //!
-//! Growing and shrinking by a share of each acknowledgement makes the window rise and fall by a quarter of
-//! itself per round trip, and the queue swing around 45 % of the way there. Pitfalls: never more than 100 packets in flight;
-//! flows do not become equal; who joins a standing queue takes it for the path; clocks that drift apart look like a queue; losses do not matter at
-//! all; on paths of less than some milliseconds any jitter is more than 45 %.
+//! Changing by a fraction of a packet per acknowledgement makes the window rise and fall by a quarter per round trip,
+//! and the queue oscillate around 45 % of the base one-way delay. Pitfalls: never more than 100 packets in flight;
+//! flows do not converge to fairness; a flow that joins a standing queue mistakes it for the path; clock drift looks
+//! like a queue; losses have no effect; on paths of a few milliseconds or less any jitter exceeds 45 %.
 
 use crate::parts::LivenessTimer;
 use crate::parts::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, settings, timeout};
@@ -24,7 +26,7 @@ use crate::{
 use narrows_units::{ParamError, Params, Span, Time, params};
 use std::collections::VecDeque;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "koho",
     summary: "A quarter of a packet up or down per acknowledgement, by one-way delay",
@@ -45,20 +47,20 @@ pub const SCHEME: Scheme = Scheme {
 params! {
     /// Parameters.
     struct KohoParams {
-        /// One-way delays of this many times half the RTT are long.
+        /// One-way delays above this many times half the RTT are long.
         threshold: Number(1.0..=100.0) = 1.45, "koho_cc f0f2e69: controller.cc";
-        /// Packets by which an acknowledgement moves the window.
+        /// Packets by which an acknowledgement changes the window.
         step: Number(0.001..=1.0, "packets") = 0.25, "koho_cc f0f2e69: controller.cc";
-        /// Largest window.
+        /// Maximum window.
         largest: Packets(2.0..=1e6) = 100, "koho_cc f0f2e69: controller.cc";
-        /// Time without news after which one packet goes regardless of the window.
+        /// Time without acknowledgements after which one packet is sent regardless of the window.
         silence: Span(1e6..=6e10) = "50 ms", "koho_cc f0f2e69: controller.cc, timeout_ms";
-        /// Silence lasts two smoothed RTTs at least.
+        /// That time is at least two smoothed RTTs.
         patient: Flag = true, "false: koho_cc; true keeps slow paths from being flooded";
     }
 }
 
-/// Window at birth and the smallest one, in packets.
+/// Initial and minimum window, in packets.
 const INITIAL: f64 = 16.0;
 const MIN_WINDOW: f64 = 2.0;
 
@@ -68,21 +70,21 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(Koho::new(rules, &setup)))
 }
 
-/// From which one-way delay on the window shrinks.
+/// The one-way delay from which the window shrinks.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Long {
-    /// From so many times half the smallest RTT on.
+    /// From this many times half the minimum RTT.
     Times(f64),
-    /// From half the smallest RTT and this, in ns, on.
+    /// From half the minimum RTT plus this, in ns.
     Plus(f64),
 }
 
 /// Fate of packets that were not acknowledged before later ones.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Late {
-    /// Sent so much before one that is acknowledged, a packet is lost.
+    /// A packet sent this long before an acknowledged one is lost.
     pub(super) after: Span,
-    /// Packets that it takes off the window.
+    /// Packets by which it reduces the window.
     pub(super) step: f64,
 }
 
@@ -93,19 +95,19 @@ pub(super) struct KohoRules {
     pub(super) step: f64,
     pub(super) largest: f64,
     pub(super) late: Option<Late>,
-    /// Time without news after which one packet goes, and whether it is two smoothed RTTs at least.
+    /// Time without acknowledgements after which one packet is sent, and whether it is at least two smoothed RTTs.
     pub(super) silence: Span,
     pub(super) patient: bool,
 }
 
-/// A packet that was sent.
+/// A sent packet.
 #[derive(Clone, Copy, Debug)]
 struct KohoFlight {
     sent: Time,
     acked: bool,
 }
 
-/// Most packets that are remembered; older ones are forgotten without a loss.
+/// Maximum number of remembered packets; older ones are forgotten without a loss.
 const MAX_FLIGHTS: usize = 1 << 16;
 
 /// Packets since the oldest one that is neither acknowledged nor lost.
@@ -154,7 +156,7 @@ pub(super) struct Koho {
     rules: KohoRules,
     mss: u64,
     window: f64,
-    /// Smallest one-way delay, by two clocks.
+    /// Minimum one-way delay, between two clocks.
     least_way: Option<i64>,
     least_rtt: Span,
     flights: KohoFlights,

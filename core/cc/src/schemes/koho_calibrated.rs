@@ -1,20 +1,20 @@
 //! Koho with constants from a search: an eighth of a packet per acknowledgement around 5.5 ms of queue, less for losses.
 //!
-//! Provenance: github.com/greghill/koho_cc, commit 3cb73c0, as Pantheon ran it ("calibrated_koho"). A packet that was sent
-//! more than 5 ms before one that is acknowledged is lost and takes a twentieth of a packet off the window.
+//! Provenance: github.com/greghill/koho_cc, commit 3cb73c0, as Pantheon ran it ("calibrated_koho"). A packet sent more
+//! than 5 ms before an acknowledged one is lost and reduces the window by a twentieth of a packet.
 //!
-//! Deviations: those of `koho`; the original looks for the oldest packet also when there is none. A packet whose
-//! acknowledgement was lost is not taken for lost.
+//! Deviations: those of `koho`; the original searches for the oldest packet even if none exists. A packet whose
+//! acknowledgement was lost does not count as lost.
 //!
-//! The window rises and falls by an eighth of itself per round trip. Pitfalls: flows do not become equal; the same 5.5 ms on
-//! all paths, so that a jitter of some milliseconds keeps the window at two packets; without a queue it
-//! grows up to 72 % of losses; otherwise as `koho`.
+//! The window rises and falls by an eighth per round trip. Pitfalls: flows do not converge to fairness; the same 5.5 ms
+//! on all paths, so that a jitter of some milliseconds keeps the window at two packets; without a queue it grows at up
+//! to 72 % loss; otherwise as `koho`.
 
 use super::koho::{Koho, KohoRules, Late, Long};
 use crate::Scheme;
 use narrows_units::{Params, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "koho-calibrated",
     summary: "Koho with searched constants: 5.5 ms of queue on all paths, a little less after losses",
@@ -29,17 +29,17 @@ params! {
     struct KohoCalibratedParams {
         /// Queueing delay above which the window shrinks.
         queue: Span(0.0..=1e10) = "5.487712 ms", "koho_cc 3cb73c0: controller.cc";
-        /// Packets by which an acknowledgement moves the window.
+        /// Packets by which an acknowledgement changes the window.
         step: Number(0.001..=1.0, "packets") = 0.127221, "koho_cc 3cb73c0: controller.cc";
-        /// Packets by which a loss makes the window smaller.
+        /// Packets by which a loss reduces the window.
         loss_step: Number(0.0..=10.0, "packets") = 0.05, "koho_cc 3cb73c0: controller.cc";
-        /// Sent so long before one that is acknowledged, a packet is lost.
+        /// A packet sent this long before an acknowledged one is lost.
         late: Span(0.0..=1e10) = "5 ms", "koho_cc 3cb73c0: controller.cc";
-        /// Largest window.
+        /// Maximum window.
         largest: Packets(2.0..=1e6) = 10000, "koho_cc 3cb73c0: controller.cc";
-        /// Time without news after which one packet goes regardless of the window.
+        /// Time without acknowledgements after which one packet is sent regardless of the window.
         silence: Span(1e6..=6e10) = "50 ms", "koho_cc 3cb73c0: controller.cc, timeout_ms";
-        /// Silence lasts two smoothed RTTs at least.
+        /// That time is at least two smoothed RTTs.
         patient: Flag = true, "false: koho_cc; true keeps slow paths from being flooded";
     }
 }
@@ -90,7 +90,7 @@ mod tests {
             "{}",
             peer.window()
         );
-        // The third arrives after all, and counts as any other; nothing is lost twice.
+        // The third arrives after all, and counts like any other; nothing is lost twice.
         peer.ack_of(3, now - Span::from_ms(4), 0, true);
         peer.ack_of(1, now - Span::from_ms(11), 0, true);
         assert!(

@@ -1,21 +1,20 @@
 //! LEDBAT: a background transport that keeps the queue at a target delay and yields to everyone else.
 //!
-//! Provenance: RFC 6817 (December 2012). Deviations: the timeout is the transport's (the RFC has its own, CTO,
-//! with the same outcome: one packet, and twice the time); the window rests while losses of an
-//! epoch are repaired, which Proportional Rate Reduction (RFC 6937) does; marks count as losses, as
-//! the RFC asks, though packets carry none unless `transport: {ecn: true}`.
+//! Provenance: RFC 6817 (December 2012). Deviations: the timeout is the transport's (the RFC has its own, CTO, with the
+//! same outcome: one packet, and twice the time); the window is constant during a recovery, which uses Proportional
+//! Rate Reduction (RFC 6937); marks count as losses, as the RFC requires, though packets are not ECN-capable unless
+//! `transport: {ecn: true}`.
 //!
-//! The one-way delay of each packet comes from the receiver's clock, whose offset cancels out: only the
-//! difference to the smallest delay of the last ten minutes counts. The window moves by
-//! gain times the distance from the target, at most one packet per round trip. There is no slow start, so
-//! a long path fills slowly: from two packets, one more per round trip.
+//! The one-way delay of each packet comes from the receiver's clock, whose offset cancels out: only the difference to
+//! the minimum delay of the last ten minutes counts. The window changes by gain times the distance from the target, at
+//! most one packet per round trip. It has no slow start, so a long path fills slowly: from two packets, one more per
+//! round trip.
 //!
-//! Pitfalls. A flow that comes later takes the queue of the first one for the path's own delay and adds a
-//! target of its own on top: the latecomer wins, until the first one lets the queue run empty. Where
-//! the buffer is shorter than the target the scheme ends up at losses and behaves like Reno. Of flows with
-//! different targets the one with the largest takes everything. Across machines whose clocks drift
-//! apart the base delay is wrong by the drift of ten minutes; `delay: round-trip` avoids the clocks and adds
-//! the queue of the way back.
+//! Pitfalls. A later flow mistakes the queue of the first for the path's base delay and adds its own target on top: the
+//! latecomer wins, until the first lets the queue drain. If the buffer is shorter than the target the scheme runs into
+//! losses and behaves like Reno. Of flows with different targets the one with the largest takes everything. Between
+//! machines whose clocks drift the base delay is wrong by the drift of ten minutes; `delay: round-trip` avoids the
+//! clocks but includes the queue of the return path.
 
 use crate::parts::{CurrentDelays, BaseDelays};
 use crate::{
@@ -24,7 +23,7 @@ use crate::{
 };
 use narrows_units::{Bytes, ParamError, Params, Span, choice, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "ledbat",
     summary: "Background transport: holds the queueing delay at 100 ms and yields to the rest",
@@ -35,7 +34,7 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 choice! {
-    /// Delay that is held at the target.
+    /// Delay that is controlled to the target.
     enum DelayChoice { OneWay = "one-way", RoundTrip = "round-trip" }
 }
 
@@ -46,19 +45,19 @@ params! {
         target: Span(1e6..=1e10) = "100 ms", "RFC 6817, section 3.3: at most 100 ms";
         /// Packets per round trip far below the target.
         gain: Number(0.001..=100.0) = 1, "RFC 6817, section 2.5: at most 1";
-        /// Packets by which the window may exceed what is in flight.
+        /// Packets by which the window may exceed the data in flight.
         allowed_increase: Number(0.01..=100.0) = 1, "RFC 6817, section 2.5";
-        /// Window at the start.
+        /// Initial window.
         init_cwnd: Packets(1.0..=1000.0) = 2, "RFC 6817, section 2.5";
-        /// Smallest window but after a timeout.
+        /// Minimum window except after a timeout.
         min_cwnd: Packets(1.0..=1000.0) = 2, "RFC 6817, section 2.5";
-        /// Minutes whose smallest delay is the path's own.
+        /// Minutes over which the minimum delay is the path's base delay.
         base_history: Count(1.0..=1000.0) = 10, "RFC 6817, section 2.5: minutes";
-        /// Samples of which the smallest is the current delay.
+        /// Samples whose minimum is the current delay.
         filter: Count(1.0..=1000.0) = 4,
             "RFC 6817, section 2.5: the smallest of at least four samples, not older than a round trip";
-        /// Delay that is held at the target.
-        delay: DelayChoice = "one-way", "RFC 6817, section 2.1; round-trip where the receiver tells nothing";
+        /// Delay that is controlled to the target.
+        delay: DelayChoice = "one-way", "RFC 6817, section 2.1; round-trip if the receiver reports no times";
     }
 }
 
@@ -91,13 +90,13 @@ struct Ledbat {
     allowed_increase: f64,
     min_cwnd: f64,
     cwnd: f64,
-    /// In flight when the last packet had left, less what was lost since.
+    /// Bytes in flight after the last packet was sent, less losses since.
     flown: f64,
     /// Window before the last reduction, to undo it.
     prior: Option<f64>,
     base: BaseDelays,
     current: CurrentDelays,
-    /// Estimated queueing delay; `None` before any sample.
+    /// Estimated queueing delay; `None` before the first sample.
     queueing: Option<f64>,
 }
 
@@ -110,7 +109,7 @@ impl Ledbat {
         if self.params.delay == DelayChoice::OneWay {
             for packet in ack.packets {
                 if let Some(arrived) = packet.arrived {
-                    // Both clocks in one difference, whatever their offset.
+                    // A difference between both clocks, with an arbitrary offset.
                     take(arrived.ns().wrapping_sub(packet.sent.ns()) as i64);
                 }
             }
@@ -141,8 +140,9 @@ impl CongestionControl for Ledbat {
         let off_target = (self.target - queueing) / self.target;
         let acked = ack.bytes.get() as f64;
         self.cwnd += self.params.gain * off_target * acked * self.mss / self.cwnd;
-        // An application that sends little does not let the window grow beyond what it uses. Acknowledgements that are
-        // read together find less in flight each, because nothing could be sent between them: that is no application.
+        // An application that sends little does not let the window grow beyond what it uses. Acknowledgements processed
+        // together each see less in flight, because nothing could be sent between them: that is not an application
+        // limit.
         let before = ack.in_flight_before.get() as f64;
         let flight = if ack.cwnd_limited { before.max(self.flown) } else { before };
         let used = flight + self.allowed_increase;
@@ -198,7 +198,7 @@ mod tests {
     use crate::testing::{MSS, setup};
     use narrows_units::Time;
 
-    /// A peer whose clock is an hour behind.
+    /// A peer whose clock is an hour slow.
     struct Peer {
         scheme: Box<dyn CongestionControl>,
         now: Time,
@@ -225,7 +225,7 @@ mod tests {
             self.scheme.allowance().cwnd.unwrap().get() as f64 / MSS as f64
         }
 
-        /// One packet is acknowledged that waited `queue_ms` in the queue.
+        /// Acknowledges a packet that was queued for `queue_ms`.
         fn ack(&mut self, queue_ms: u64) {
             self.number += 1;
             self.now += Span::from_ms(1);
@@ -256,7 +256,7 @@ mod tests {
         }
     }
 
-    /// A peer with a known base and a window of ten packets.
+    /// A peer with a known base delay and a window of ten packets.
     fn ten() -> Peer {
         let mut peer = Peer::new(&[("init_cwnd", "10")]);
         // One sample of the empty path; the filter of four then needs four to forget it.
@@ -282,7 +282,7 @@ mod tests {
             peer.in_flight = None;
             let before = peer.cwnd();
             peer.round(queue_ms);
-            // A round's growth bends the rate by one part in nine, and bytes are cut off.
+            // Growth within a round changes the rate by one part in nine, and bytes are truncated.
             let moved = peer.cwnd() - before;
             assert!((moved - change).abs() < 0.12, "{queue_ms} ms: {moved}");
         }
@@ -296,7 +296,7 @@ mod tests {
         assert_eq!(peer.cwnd(), 5.0);
     }
 
-    // As an endpoint does that was away for a moment: it reads several acknowledgements before it sends.
+    // As in an endpoint that was briefly suspended: it processes several acknowledgements before it sends.
     #[test]
     fn acknowledgements_that_are_read_together_do_not_shrink_the_window() {
         let mut peer = ten();
@@ -309,7 +309,7 @@ mod tests {
             peer.ack(0);
         }
         assert_eq!(peer.cwnd(), 10.0);
-        // Nor does it grow beyond what was in flight.
+        // Nor does it grow beyond the data in flight.
         peer.ack(0);
         assert_eq!(peer.cwnd(), 10.0);
         peer.limited = false;

@@ -1,19 +1,19 @@
-//! LEDBAT++: LEDBAT on round trips, with multiplicative decrease and regular slowdowns that show the path's own delay.
+//! LEDBAT++: LEDBAT on round trips, with multiplicative decrease and regular slowdowns that reveal the path's base
+//! delay.
 //!
-//! Provenance: draft-irtf-iccrg-ledbat-plus-plus-06 (January 2026). Deviations: losses and timeouts reduce as in
-//! RFC 5681, to which the draft refers, with the reduction spread by Proportional Rate Reduction
-//! (RFC 6937); the decrease above the target, which the draft gives per round trip, is taken once at
-//! the beginning of each; a loss that ends the first slow start plans the first slowdown as well.
+//! Provenance: draft-irtf-iccrg-ledbat-plus-plus-06 (January 2026). Deviations: losses and timeouts reduce as in RFC
+//! 5681, to which the draft refers, with the reduction spread by Proportional Rate Reduction (RFC 6937); the decrease
+//! above the target, which the draft gives per round trip, is taken once at the beginning of each; a loss that ends the
+//! first slow start also schedules the first slowdown.
 //!
-//! The gain is 1 / F with F = ceil(2 target / base RTT), at most 16: on short paths it grows slower
-//! than Reno. Slow start adds 1 / F packets per packet and ends at three quarters of the target the first time.
-//! Above the target each round trip takes away the window times the excess, at most half. Two round
-//! trips after the first slow start, and then so that a tenth of the time goes there, the window falls to two packets
-//! for two round trips and comes back by slow start. All flows that do so at some time see the empty
-//! path, which takes the latecomer's advantage of `ledbat` away.
+//! The gain is 1 / F with F = ceil(2 target / base RTT), at most 16: on short paths it grows slower than Reno. Slow
+//! start adds 1 / F packets per packet and ends at three quarters of the target the first time. Above the target each
+//! round trip reduces the window by the window times the excess, at most half. Two round trips after the first slow
+//! start, and then for a tenth of the time, the window falls to two packets for two round trips and returns by slow
+//! start. All flows thus see the empty path at some time, which removes the latecomer's advantage of `ledbat`.
 //!
-//! Pitfalls: the round trip counts queues on the way back, too. The slowdowns cost up to a tenth of the
-//! time. Buffers below the target end in losses. A deeper queue held by others keeps the window at two packets.
+//! Pitfalls: the round trip includes queues on the return path. The slowdowns cost up to a tenth of the time. Buffers
+//! below the target end in losses. A deeper standing queue of other flows keeps the window at two packets.
 
 use crate::parts::{CurrentDelays, BaseDelays};
 use crate::{
@@ -22,7 +22,7 @@ use crate::{
 };
 use narrows_units::{Bytes, Params, Span, Time, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "ledbat++",
     summary: "Background transport on round trips: holds 60 ms, with regular slowdowns",
@@ -39,11 +39,11 @@ params! {
         target: Span(1e6..=1e10) = "60 ms", "draft-06, section 4.2";
         /// Strength of the decrease above the target.
         constant: Number(0.01..=100.0) = 1, "draft-06, section 4.2";
-        /// Minutes whose smallest round trip is the path's.
+        /// Minutes over which the minimum RTT is the path's base RTT.
         base_history: Count(1.0..=1000.0) = 10, "draft-06 and RFC 6817, section 2.5: minutes";
-        /// Round trips of which the smallest counts.
+        /// Round trips whose minimum counts.
         filter: Count(1.0..=1000.0) = 4, "draft-06 and RFC 6817, section 2.5";
-        /// Let the window fall to two packets regularly.
+        /// Reduce the window to two packets regularly.
         slowdowns: Flag = true, "draft-06, section 4.4";
     }
 }
@@ -51,23 +51,23 @@ params! {
 const MINUTE: Span = Span::from_ms(60_000);
 /// F is at most this (section 4.1).
 const MAX_DIVISOR: u64 = 16;
-/// Share of the target at which the first slow start ends (section 4.3).
+/// Fraction of the target at which the first slow start ends (section 4.3).
 const SLOW_START_SHARE: f64 = 0.75;
 /// Smallest window in packets, also that of a slowdown.
 const MIN_WINDOW: f64 = 2.0;
-/// Round trips before the first slowdown, and those that a slowdown stays at the floor.
+/// Round trips before the first slowdown, and round trips of a slowdown at the floor.
 const SLOWDOWN_ROUNDS: u64 = 2;
 /// The next slowdown begins after this many times the length of the last one.
 const PAUSE: u64 = 9;
 
-/// Where the regular slowdowns are.
+/// State of the regular slowdowns.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Slowdown {
-    /// The first slow start is still running, or there are none.
+    /// The first slow start is in progress, or slowdowns are disabled.
     Never,
     /// The next one begins at this time.
     Planned(Time),
-    /// At the floor until the time given second.
+    /// At the floor until the second time.
     Frozen(Time, Time),
     /// On the way back.
     Ramp(Time),
@@ -130,7 +130,7 @@ impl LedbatPp {
         self.initial = false;
     }
 
-    /// Moves the slowdowns on; whether the window is frozen.
+    /// Advances the slowdowns; returns whether the window is frozen.
     fn slow_down(&mut self, now: Time, rtt: Span) -> bool {
         match self.slowdown {
             Slowdown::Planned(at) if now >= at => {
@@ -162,7 +162,7 @@ impl LedbatPp {
             if ack.round_start {
                 let change = gain * self.mss - self.params.constant * self.window * excess;
                 self.window += change.max(-self.window / 2.0);
-                // Or what is left would be below the threshold, which is slow start.
+                // Otherwise the rest would be below the threshold, which is slow start.
                 self.threshold = self.threshold.min(self.window);
             }
         } else if ack.cwnd_limited {
@@ -179,7 +179,7 @@ impl LedbatPp {
     fn reduce(&mut self) {
         let floor = MIN_WINDOW * self.mss;
         if let Slowdown::Frozen(..) = self.slowdown {
-            // Already at the floor: come back to less.
+            // Already at the floor: return to a smaller window.
             self.threshold = (self.threshold / 2.0).max(floor);
         } else {
             self.window = (self.window / 2.0).max(floor);
@@ -221,7 +221,7 @@ impl CongestionControl for LedbatPp {
 
     fn on_ecn(&mut self, ecn: &EcnEvent) {
         if ecn.new_epoch {
-            // The event has no round trip; the base is the smallest there was.
+            // The event has no round trip; the base RTT is the minimum so far.
             let rtt = Span::from_ns(self.base.min().unwrap_or(0).max(0) as u64);
             self.remember(ecn.now, rtt);
             self.reduce();
@@ -385,7 +385,7 @@ mod tests {
         }
         assert!(times >= 5, "{times}");
         let share = slow / all;
-        // The tenth of a cycle at the end may be another one; rounds are counted whole.
+        // The tenth of a cycle at the end may be another one; rounds are counted as whole.
         assert!((0.07..=0.12).contains(&share), "{share}");
     }
 

@@ -1,30 +1,29 @@
-//! TCP-LP: a transfer in the background that leaves as soon as the one-way delay tells that somebody else
-//! is there.
+//! TCP-LP: a background transfer that backs off as soon as the one-way delay indicates other traffic.
 //!
-//! Provenance: A. Kuzmanovic and E. W. Knightly, "TCP-LP: A Distributed Algorithm for Low Priority Data
-//! Transfer", INFOCOM 2003; constants as in Linux `net/ipv4/tcp_lp.c`. The one-way delay of the newest packet
-//! is smoothed by an eighth. When it exceeds the smallest one by more than 15 % of the range seen, the window
-//! is halved and a time of inference of three round trips begins, without growth. A second excess within that
-//! time leaves one packet. Otherwise Reno.
+//! Provenance: A. Kuzmanovic and E. W. Knightly, "TCP-LP: A Distributed Algorithm for Low Priority Data Transfer",
+//! INFOCOM 2003; constants as in Linux `net/ipv4/tcp_lp.c`. The one-way delay of the newest packet is smoothed by an
+//! eighth. When it exceeds the minimum by more than 15 % of the range seen, the window is halved and an inference
+//! period of three round trips without growth begins. A second excess within that period reduces the window to one
+//! packet. Otherwise it is Reno.
 //!
-//! Deviations: delays come from arrival times by the receiver's clock, whose offset cancels (Linux estimates
-//! them from timestamps); after a reduction nothing is concluded from packets sent before it, and the smoothing
-//! begins anew with the first one sent after it; the first slow start is Reno's, since the largest delay is only known when
-//! a queue has been filled; the range is that of the whole connection (Linux narrows it after each reaction);
-//! after a reaction growth is additive.
+//! Deviations: delays come from arrival times by the receiver's clock, whose offset cancels (Linux estimates them from
+//! timestamps); after a reduction packets sent before it are ignored, and the smoothing restarts with the first one
+//! sent after it; the first slow start is Reno's, since the maximum delay is known only after a queue has been filled;
+//! the range is that of the whole connection (Linux narrows it after each reaction); after a reaction growth is
+//! additive.
 //!
-//! Alone it fills the link if 15 % of the buffer are worth a bandwidth-delay product, and most of it
-//! otherwise: its windows swing between half and all of what makes a queue of 15 % of the buffer. Next to a
-//! loss-based flow, which keeps a longer queue, little is left of it. With a buffer of a few packets its own
-//! pairs of packets look like somebody else; so they do for ever when timeouts have ended slow start before a queue was
-//! filled (4 % of 12 Mbit/s after a blackout at the start). A route that becomes longer, or a
-//! receiver's clock that jumps, looks like somebody else for ever.
+//! Alone it fills the link if 15 % of the buffer equals a bandwidth-delay product, and most of it otherwise: its window
+//! oscillates between half and all of the window that causes a queue of 15 % of the buffer. In competition with a
+//! loss-based flow, which keeps a longer queue, it gets little. With a buffer of a few packets its own pairs of packets
+//! look like other traffic; permanently so if timeouts ended slow start before a queue was filled (4 % of 12 Mbit/s
+//! after a blackout at the start). A route that becomes longer, or a jump of the receiver's clock, looks like permanent
+//! other traffic.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, Span, Time, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "lp",
     summary: "Low priority: gives way as soon as the one-way delay rises (TCP-LP)",
@@ -37,14 +36,14 @@ pub const SCHEME: Scheme = Scheme {
 params! {
     /// Parameters.
     struct LpParams {
-        /// Share of the range of one-way delays that is congestion.
+        /// Fraction of the range of one-way delays that indicates congestion.
         threshold: Ratio(0.001..=0.999) = 0.15, "Kuzmanovic and Knightly 2003; Linux tcp_lp";
-        /// Round trips after a reaction in which a second leaves one packet.
+        /// Round trips after a reaction in which a second one reduces the window to one packet.
         inference: Number(1.0..=100.0, "round trips") = 3, "Linux tcp_lp";
     }
 }
 
-/// One-way delays in ns, relative to the first one: the offset between the clocks is in all of them.
+/// One-way delays in ns, relative to the first one: all include the offset between the clocks.
 #[derive(Clone, Copy, Debug)]
 struct LpDelays {
     first: i128,
@@ -57,9 +56,9 @@ struct LpDelays {
 struct LowPriority {
     params: LpParams,
     delays: Option<LpDelays>,
-    /// The last reduction, until a packet sent after it has been heard of.
+    /// Time of the last reduction, until a packet sent after it has been acknowledged.
     reduced_at: Option<Time>,
-    /// When the time of inference ends.
+    /// End of the inference period.
     inference_until: Time,
 }
 
@@ -73,7 +72,7 @@ impl LowPriority {
         }
     }
 
-    /// Takes the delay of the newest packet; whether it tells of the window in force.
+    /// Adds the delay of the newest packet; returns whether it reflects the current window.
     fn sample(&mut self, ack: &AckEvent<'_>) -> bool {
         let mut newest = ack.packets.iter().rev();
         let Some((sent, arrived)) = newest.find_map(|p| Some((p.sent, p.arrived?))) else {
@@ -93,7 +92,7 @@ impl LowPriority {
         match self.reduced_at {
             Some(reduced_at) if sent < reduced_at => false,
             Some(_) => {
-                // The memory is of a larger window.
+                // The smoothed delay stems from a larger window.
                 delays.smoothed = delay;
                 self.reduced_at = None;
                 true
@@ -211,7 +210,7 @@ mod tests {
         let (mut rules, mut window) = known(36.0);
         hear(&mut rules, &mut window, 0, 36);
         assert_eq!(window.packets(), 20.0);
-        // What was sent before the reaction arrives for a round trip.
+        // Packets sent before the reaction arrive for a round trip.
         hear(&mut rules, &mut window, 99, 36);
         assert_eq!(window.packets(), 20.0);
         hear(&mut rules, &mut window, 100, 36);

@@ -1,24 +1,24 @@
-//! Muses: Indigo's successor by Huawei and Stanford, with pacing, losses among its inputs, and deeper queues as its aim.
+//! Muses: Indigo's successor by Huawei and Stanford, with pacing, losses among its inputs, and deeper target queues.
 //!
 //! Provenance: github.com/StanfordSNR/indigo, branch muses, commit 094ec0b (2018-08-27), model 24, which Pantheon's
-//! report of 2018-08 ran under a commit that is gone. Deviations: pacing is continuous, where the original looks every
-//! half millisecond what it may send; the packets between two decisions are told apart by their numbers, not by
-//! the millisecond in which they were sent; the sender does not end after 5 s in which it sent nothing; packets that were sent
-//! while the application had no more to send are no part of a step, as with Indigo.
+//! report of 2018-08 ran under a commit that no longer exists. Deviations: pacing is continuous, whereas the original
+//! checks every half millisecond what it may send; the packets between two decisions are identified by their numbers,
+//! not by the millisecond of sending; the sender does not stop after 5 s without sending; packets sent while
+//! application-limited are excluded from steps, as with Indigo.
 //!
-//! The scheme has no network of its own: the parameter `model` names one, which `narrows models add` makes from the
+//! The scheme has no built-in network: the parameter `model` names one, which `narrows models add` makes from the
 //! published checkpoint (`docs/guide/models.md`). Decisions are made as by Indigo, with the same five actions. The
-//! network hears of the round trip (an average that is never reset), the queueing delay over the smallest round trip,
-//! both rates, the share of packets lost since the last decision, and the window, which stays between 10 and 12 500
-//! packets and is paced over the smallest round trip. When nothing was sent for a round trip one packet asks for news.
+//! network's inputs are the round trip (an average that is never reset), the queueing delay above the minimum RTT, both
+//! rates, the loss ratio since the last decision, and the window, which stays between 10 and 12 500 packets and is
+//! paced over the minimum RTT. When nothing was sent for a round trip one packet is sent as a probe.
 //!
-//! Pitfalls: it was trained to keep four fifths of the buffer filled. The network knows links of 100 and 1000 Mbit/s;
-//! as the window is never below 10 packets, slow links get a queue. The original's packets have 3000 bytes, which
-//! Ethernet cuts in two (`profile: pantheon`; for simulation, or links whose packets may be so large). Its clock has
-//! steps of 1 ms, as the original's, and on fast paths with short round trips what it does depends on where in a step
-//! the acknowledgements come: on one path of 900 Mbit/s it had 193, 341, 910 and 924 Mbit/s when the way back took 1.5,
-//! 0.3, 2.2 and 4 ms. The clock is the transport's setting `clock`: `{muses: MODEL, transport: {clock: 1 us}}` gives it a finer
-//! one, which the network has not been trained with.
+//! Pitfalls: it was trained to keep four fifths of the buffer filled. The network was trained for links of 100 and 1000
+//! Mbit/s; as the window is never below 10 packets, slow links get a queue. The original's packets have 3000 bytes,
+//! which Ethernet fragments into two (`profile: pantheon`; for simulation, or links with such large packets). Its clock
+//! has a granularity of 1 ms, as the original's, and on fast paths with short round trips its behaviour depends on
+//! where in a step the acknowledgements arrive: on a path of 900 Mbit/s it reached 193, 341, 910 and 924 Mbit/s with a
+//! return delay of 1.5, 0.3, 2.2 and 4 ms. The clock is the transport's setting `clock`: `{muses: MODEL, transport:
+//! {clock: 1 us}}` selects a finer one, with which the network has not been trained.
 
 use crate::parts::neural_policy::{self, Counters, Ewma, Flight, NeuralPolicy, Step};
 use crate::{
@@ -29,7 +29,7 @@ use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, params};
 /// Kind of its models.
 const KIND: &str = "muses";
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "muses",
     summary: "Indigo's successor: a larger network that is paced and hears of losses",
@@ -50,21 +50,21 @@ params! {
     struct MusesParams {
         /// The network, by its name among the installed models, or a file.
         model: File, "a network of 11 inputs: `narrows models list`";
-        /// Bytes that each packet counts beyond its payload.
+        /// Bytes counted per packet beyond its payload.
         header: Bytes(0.0..=1_000.0) = 52,
-            "what each packet counts beyond its payload: packets count with the size that they have on the way";
+            "bytes counted per packet beyond its payload: packets count with their size on the wire";
     }
 }
 
-/// The first window, the smallest and the largest in packets.
+/// The initial, minimum and maximum window in packets.
 const FIRST_WINDOW: f64 = 10.0;
 const MIN_WINDOW: f64 = 10.0;
 const MAX_WINDOW: f64 = 12_500.0;
-/// The original looks so often what it may send.
+/// Interval at which the original checks what it may send.
 const CHECK: Span = Span::from_us(500);
-/// Time without a packet sent after which one goes regardless, before any round trip is known.
+/// Time without sending after which one packet is sent regardless, before any round trip is known.
 const FIRST_PROBE: Span = Span::from_ms(10);
-/// Round trip (ms), rates (Mbit/s) and window (packets) that are 1 for the network.
+/// Round trip (ms), rates (Mbit/s) and window (packets) that correspond to an input of 1.
 const RTT_UNIT: f64 = 300.0;
 const RATE_UNIT: f64 = 1_000.0;
 const WINDOW_UNIT: f64 = 12_500.0;
@@ -88,7 +88,7 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     }))
 }
 
-/// Share of what was sent between two decisions that was delivered.
+/// State for the loss ratio between two decisions.
 #[derive(Clone, Copy, Debug, Default)]
 struct Losses {
     /// Bytes sent before the packet whose acknowledgement led to the last decision, and bytes delivered by then.
@@ -97,8 +97,8 @@ struct Losses {
 }
 
 impl Losses {
-    /// The share lost, when the newest packet acknowledged had `sent` bytes sent before it, and `delivered` bytes have
-    /// arrived in all.
+    /// The loss ratio, if `sent` bytes were sent before the newest acknowledged packet, and `delivered` bytes have
+    /// arrived in total.
     fn share(&mut self, sent: u64, delivered: u64) -> f64 {
         let between = sent.saturating_sub(self.sent);
         let arrived = delivered.saturating_sub(self.delivered);
@@ -115,14 +115,14 @@ struct Muses {
     flight: Flight,
     policy: NeuralPolicy,
     counters: Counters,
-    /// In packets, not always whole.
+    /// In packets, possibly fractional.
     window: f64,
     /// At least 1, as all round trips.
     min_rtt_ms: Option<f64>,
     rtt: Ewma,
     step: Step,
     losses: Losses,
-    /// Share lost in the last step.
+    /// Loss ratio of the last step.
     loss: f64,
     sent_at: Time,
 }
@@ -144,7 +144,7 @@ impl Muses {
         self.step = Step::new(Some(now));
     }
 
-    /// When one packet goes although the window is full.
+    /// When one packet is sent although the window is full.
     fn probe_at(&self) -> Time {
         let wait = self
             .rtt
@@ -198,7 +198,7 @@ impl CongestionControl for Muses {
 
     fn allowance(&self) -> Allowance {
         let mss = Bytes::new(self.flight.mss);
-        // One packet at each look until a round trip is known, then the window over the smallest one.
+        // One packet per check until a round trip is known, then the window over the minimum RTT.
         let rate = match self.min_rtt_ms {
             None => Rate::of(mss, CHECK),
             Some(ms) => Rate::from_bps((self.window * self.flight.mss as f64 * 8e3 / ms).ceil() as u64),
@@ -266,7 +266,7 @@ mod tests {
     #[test]
     fn the_window_is_paced_over_the_smallest_round_trip() {
         let mut muses = scheme();
-        // A packet each half millisecond at first.
+        // A packet every half millisecond at first.
         assert_eq!(muses.allowance().pacing, Some(Rate::from_bps(16_000_000)));
         assert_eq!(muses.allowance().quantum, Some(Bytes::new(MSS)));
         send(&mut *muses, 0, 0);
@@ -314,12 +314,12 @@ mod tests {
     #[test]
     fn losses_are_what_was_sent_and_not_delivered_between_decisions() {
         let mut losses = Losses::default();
-        // The first packet of all has nothing before it.
+        // The very first packet has no predecessor.
         assert_eq!(losses.share(0, 1_000), 0.0);
         // Eight packets sent up to the one acknowledged now, six more delivered.
         assert_eq!(losses.share(8_000, 7_000), 0.25);
         assert_eq!(losses.share(18_000, 17_000), 0.0);
-        // What was late comes in addition.
+        // Late packets count in addition.
         assert_eq!(losses.share(23_000, 24_000), 0.0);
         assert_eq!(losses.share(23_000, 25_000), 0.0);
         assert_eq!(losses.share(27_000, 27_000), 0.5);

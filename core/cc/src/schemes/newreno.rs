@@ -1,20 +1,18 @@
 //! NewReno: Reno's window over a transport without selective acknowledgements.
 //!
-//! Provenance: RFC 6582 (April 2012) for the recovery, which is the transport's, RFC 5681 for the window.
-//! Deviations: the window comes down by Proportional Rate Reduction (RFC 6937) where RFC 6582 inflates
-//! it with each duplicate and deflates it again, as in Linux; the retransmission timer restarts with
-//! every partial acknowledgement (the "slow-but-steady" variant), not only with the first; growth counts
-//! bytes (RFC 3465), without a limit in slow start.
+//! Provenance: RFC 6582 (April 2012) for the recovery, which is the transport's, RFC 5681 for the window. Deviations:
+//! the window is reduced by Proportional Rate Reduction (RFC 6937) where RFC 6582 inflates it with each duplicate and
+//! deflates it again, as in Linux; the retransmission timer restarts with every partial acknowledgement (the
+//! "slow-but-steady" variant), not only with the first; growth counts bytes (RFC 3465), without a limit in slow start.
 //!
-//! It is the scheme `reno` with `sack: false` as the transport's setting, unless the scenario sets it.
-//! Three duplicates open a recovery and repair the first gap; each partial acknowledgement repairs the
-//! next. So one loss is repaired per round trip, and many losses in one window cost many round trips or
-//! a timeout: compare with `reno` on the same path.
+//! It is the scheme `reno` with the transport setting `sack: false`, unless the scenario overrides it. Three duplicates
+//! open a recovery and repair the first gap; each partial acknowledgement repairs the next. So one loss is repaired per
+//! round trip, and many losses in one window cost many round trips or a timeout: compare with `reno` on the same path.
 
 use super::reno;
 use crate::Scheme;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "newreno",
     summary: "Reno without selective acknowledgements: one loss is repaired per round trip",

@@ -1,34 +1,33 @@
-//! PCC Allegro: tries a rate a little higher and one a little lower, and goes where the utility that it measures is better.
+//! PCC Allegro: tests a slightly higher and a slightly lower rate, and moves towards the better measured utility.
 //!
-//! Provenance: Dong, Li, Zarchy, Godfrey, Schapira, "PCC: Re-architecting Congestion Control for Consistent
-//! High Performance", NSDI 2015; constants of the authors' program (github.com/modong/pcc, commit 1afc958, on UDT).
-//! Deviations: rates count payload. A packet is lost by the judgement of the transport, which allows for reordering;
-//! the program took every gap for a loss (parameter `closing`). The starting phase waits for results that are late
-//! (`start_ahead`), where the program went on doubling. After a timeout of the transport the rate is halved, and the
-//! starting phase begins again there when something is heard; the program had no rule of its own. Intervals in which the
-//! application had nothing to send are not judged. Rates stay between `min_rate` and 100 Gbit/s.
+//! Provenance: Dong, Li, Zarchy, Godfrey, Schapira, "PCC: Re-architecting Congestion Control for Consistent High
+//! Performance", NSDI 2015; constants of the authors' program (github.com/modong/pcc, commit 1afc958, on UDT).
+//! Deviations: rates count payload. Losses are determined by the transport, which allows for reordering; the program
+//! counted every gap as a loss (parameter `closing`). The starting phase waits for late results (`start_ahead`),
+//! whereas the program continued doubling. After a timeout of the transport the rate is halved, and the starting phase
+//! restarts from there with the next acknowledgement; the program had no such rule. Application-limited intervals are
+//! not evaluated. Rates stay between `min_rate` and 100 Gbit/s.
 //!
-//! Time is cut into monitor intervals of at least ten packets and about one and a half round trips. The starting
-//! phase doubles the rate with each interval until the utility falls. Then four intervals are sent, in two pairs of k % more
-//! and k % less in random order; if both pairs agree, the rate moves that way in steps of 1 %, 2 %, 3 % ... as long as the
-//! utility rises, and if not, k grows from 1 to 5. Results come a round trip after an interval, so that each step
-//! takes one round trip and one interval at least. No window limits what is in flight.
+//! Time is divided into monitor intervals of at least ten packets and about one and a half round trips. The starting
+//! phase doubles the rate with each interval until the utility falls. Then four intervals are sent, in two pairs of k %
+//! more and k % less in random order; if both pairs agree, the rate moves in that direction in steps of 1 %, 2 %, 3 %
+//! ... as long as the utility rises, and if not, k grows from 1 to 5. Results arrive a round trip after an interval, so
+//! each step takes at least one round trip and one interval. No window limits the data in flight.
 //!
-//! The utility of the paper is (delivered S - lost) packets per second, where S is a sigmoid of the loss ratio that falls from
-//! 0.993 to 0.007 between none and 10 %. With it, a loss ratio of less than 5 % costs hardly anything and 10 % nearly
-//! everything. **It only works with finite buffers:** nothing but loss stops it, so that it keeps any buffer full, with up
-//! to 5 % of loss, and in an infinite one the queue grows without end. `utility: latency` is what the program really
-//! ran in the Pantheon reports (the paper's form is in its source, but commented out): the delivered part is multiplied by another
-//! sigmoid of the ratio of mean round-trip times of the interval before and this one, and all of it is divided by the
-//! round-trip time.
+//! The utility of the paper is (delivered S - lost) packets per second, where S is a sigmoid of the loss ratio that
+//! falls from 0.993 to 0.007 between none and 10 %. With it, a loss ratio of less than 5 % costs almost nothing and 10
+//! % almost everything. **It only works with finite buffers:** only losses stop it, so it keeps any buffer full, with
+//! up to 5 % of loss, and in an infinite one the queue grows without bound. `utility: latency` is the utility that the
+//! program actually used in the Pantheon reports (the paper's form is in its source, but commented out): the delivered
+//! part is multiplied by another sigmoid of the ratio of mean round-trip times of the previous and the current
+//! interval, and the result is divided by the round-trip time.
 //!
-//! Pitfalls: what random loss costs depends on the length of intervals. At 100 Mbit/s and 40 ms they have 500
-//! packets, and a flow that is that fast bears 4 %. On its way there it has intervals of 20 and 40 packets, of which
-//! two lost ones are 5 % or more: with 1 % of loss all starts get through, with 2 % every fourth one ends below 16
-//! Mbit/s, and with 4 % most do. From there probes of a percent are lost in noise, and the climb takes minutes. That
-//! is so by the published rules. Without selective acknowledgements one loss is told per round trip, and it floods the
-//! path. Deep buffers make results late, and at 2 Mbit/s with deep buffers the program lost
-//! half of all packets.
+//! Pitfalls: the effect of random loss depends on the length of intervals. At 100 Mbit/s and 40 ms they have 500
+//! packets, and a flow at that rate tolerates 4 %. During the start it has intervals of 20 and 40 packets, of which two
+//! lost ones are 5 % or more: with 1 % of loss all starts succeed, with 2 % every fourth one ends below 16 Mbit/s, and
+//! with 4 % most do. From there probes of one percent are lost in noise, and the climb takes minutes. This follows from
+//! the published rules. Without selective acknowledgements only one loss is reported per round trip, and it floods the
+//! path. Deep buffers delay results, and at 2 Mbit/s with deep buffers the program lost half of all packets.
 
 use crate::parts::exp_log::exp;
 use crate::parts::monitor_interval::{Closing, Monitors, IntervalReport};
@@ -42,14 +41,14 @@ use narrows_units::{ParamError, Params, Rate, Stream, Time, choice, params};
 #[cfg(test)]
 mod tests;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "pcc-allegro",
     summary: "Moves its rate where delivery less loss is measured to be better; ignores up to 5 % of loss (PCC)",
     source: "Dong et al., NSDI 2015; modong/pcc 1afc958",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    // One report for each packet, as its receiver sent.
+    // One report per packet, as sent by its receiver.
     transport: &[("ack_every", "1")],
     profiles: &[crate::Profile {
         name: "pantheon",
@@ -69,40 +68,41 @@ pub const SCHEME: Scheme = Scheme {
 choice! {
     /// Utilities of the paper and of the program.
     enum UtilityChoice { Loss = "loss", Latency = "latency" }
-    /// Interval whose mean RTT the latency utility takes.
+    /// Interval whose mean RTT the latency utility uses.
     enum RttOf { Own = "own", Newest = "newest" }
 }
 
 params! {
     /// Parameters.
     struct PccAllegroParams {
-        /// Utility that is made as large as possible.
+        /// Utility to maximise.
         utility: UtilityChoice = "loss", "NSDI 2015, section 2.4; `latency` is the active function of the program";
-        /// An interval is judged when the fate of all its packets is known, or when a later one is heard of.
+        /// An interval is evaluated when the fate of all its packets is known, or when a later one is acknowledged.
         closing: Closing["settled",
             "overtaken"] = "settled", "`overtaken` is the program's: a report for a later interval closes it";
-        /// Interval whose mean RTT the latency utility takes: the judged one, or the newest one heard of.
+        /// Interval whose mean RTT the latency utility uses: the evaluated one, or the newest acknowledged one.
         rtt_of: RttOf = "own",
             "`newest` is the program's: it passes the mean RTT of the interval that closes this one";
         /// Half the rate of the first interval.
         initial_rate: Rate(1000.0..=1e11) = "1 Mbit/s", "program: doubled for the first interval";
-        /// Intervals without result, at least 2, at which the starting phase stops doubling for a while; 0 for never.
+        /// Pending intervals, at least 2, at which the starting phase pauses doubling; 0 for never.
         start_ahead: Count(0.0..=1000.0) = 2,
             "intervals without result at which the start waits; 0, the program's, for never";
-        /// Smallest rate.
+        /// Minimum rate.
         min_rate: Rate(1000.0..=1e11) = "16 kbit/s", "ours: a packet in a second";
     }
 }
 
-/// Steps of rates, as a share.
+/// Step of the rate, as a fraction.
 const STEP: f64 = 0.01;
-/// Largest probe in steps.
+/// Maximum probe in steps.
 const MAX_PROBE: u32 = 5;
-/// The RTT before any is known, in seconds (UDT: ten times its 10 ms).
+/// Initial RTT, in seconds (UDT: ten times its 10 ms).
 const FIRST_RTT: f64 = 0.1;
 /// The largest rate in bit/s.
 const MAX_RATE: f64 = 1e11;
-/// In MOVE, a rate above the first that is more than the second above what was really sent is given up, in bit/s.
+/// In MOVE, a rate above the first value that exceeds the actual sending rate by more than the second is abandoned, in
+/// bit/s.
 const RESYNC_RATE: f64 = 200e6;
 const RESYNC_DISTANCE: f64 = 30e6;
 
@@ -130,13 +130,13 @@ struct AllegroResult {
     lost: f64,
     /// Duration of sending in seconds.
     seconds: f64,
-    /// Mean round-trip time of this interval and the one before, in seconds.
+    /// Mean round-trip times of this interval and the previous one, in seconds.
     rtt: f64,
     rtt_before: f64,
 }
 
 impl AllegroResult {
-    /// The share of delivered packets that counts: a cliff at 5 % of loss.
+    /// The fraction of delivered packets that counts: a cliff at 5 % of loss.
     fn safe_share(&self) -> f64 {
         falling_sigmoid(100.0 * (self.lost.max(0.0) / self.sent - 0.05))
     }
@@ -157,9 +157,9 @@ impl AllegroResult {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum AllegroPhase {
-    /// Each interval has twice the rate of the last.
+    /// Each interval doubles the rate.
     Start {
-        /// The best utility, and the rate that had it.
+        /// The best utility, and its rate.
         best: Option<(f64, f64)>,
     },
     /// Four probes and their utilities.
@@ -172,7 +172,7 @@ enum AllegroPhase {
         target: u64,
         last: Option<f64>,
     },
-    /// Nothing was heard for a whole timeout, nor since.
+    /// After a timeout, until the next acknowledgement.
     Silent,
 }
 
@@ -185,7 +185,7 @@ struct Allegro {
     random: Stream,
     monitors: Monitors,
     phase: AllegroPhase,
-    /// The rate that has been decided, and the one in force, which may be a probe's.
+    /// The base rate, and the current rate, which may be a probe's.
     rate: f64,
     sending: f64,
     /// Packets of the current interval.
@@ -219,7 +219,7 @@ impl Allegro {
         }
     }
 
-    /// Sets the rate that is decided and sent at.
+    /// Sets both the base rate and the current rate.
     fn set_rate(&mut self, rate: f64) {
         self.rate = rate.clamp(self.min_rate, MAX_RATE);
         self.sending = self.rate;
@@ -263,7 +263,7 @@ impl Allegro {
 
     fn utility_of(&self, report: &IntervalReport, rtt: f64) -> f64 {
         let sent = report.packets as f64;
-        // By a clock with coarse steps an interval may have taken no time at all.
+        // With a coarse clock an interval may have zero duration.
         let seconds = if report.elapsed.is_zero() {
             sent * self.packet / report.rate
         } else {
@@ -313,7 +313,7 @@ impl Allegro {
     }
 
     fn judge_start(&mut self, report: &IntervalReport, known: Option<(f64, f64)>, utility: f64) {
-        // The first interval of all counts half, and one that did not double is no reason to end the start.
+        // The very first interval counts half, and one that did not double must not end the start.
         let utility = if report.id == 0 { utility / 2.0 } else { utility };
         let better = known.is_none_or(|(best, _)| utility > best) && report.rtt.is_some();
         let repeated = known.is_some_and(|(_, rate)| rate == report.rate);
@@ -388,7 +388,7 @@ impl CongestionControl for Allegro {
             self.begin(send.now);
         }
         self.monitors.sent(send);
-        // The next interval begins with the last packet of this one, and its rate is in force at once.
+        // The next interval begins with the last packet of this one, and its rate applies at once.
         if self.monitors.newest().0 >= self.planned {
             self.begin(send.now);
         }

@@ -1,29 +1,28 @@
 //! PCC-Expr: Vivace's utility with the growth of the round-trip time measured between the halves of an interval.
 //!
 //! Provenance: "PCC experimental" of the Pantheon reports, github.com/PCCproject/PCC-Uspace, commit cd43e34 (Vivace
-//! written anew in the manner of QUIC implementations, on UDT). Deviations: the program multiplies the latency term
-//! by bytes where Vivace has packets, and compares the time of ten packets in seconds with microseconds, so that
-//! intervals have no least length: both are put right here unless `unit_defects` asks for them. Rates count payload
-//! (`header`).
-//! Steps of fixed size are bounded by a share of the rate (`step_limit`), the smallest rate is lower (`min_rate`) and
-//! the first one is that of ten packets in 100 ms, so that slow links are not flooded. After a decision the new rate
-//! is compared with the worse of the last two probes; published versions of the source take the better, which often
-//! had that very rate. A decision is measured from the end of the running interval on, not from the next packet.
-//! After a timeout of the transport the rate is halved, and the starting phase begins again there when something is
-//! heard. Intervals in which the application had nothing to send are not judged.
+//! rewritten in the style of QUIC implementations, on UDT). Deviations: the program multiplies the latency term by
+//! bytes where Vivace uses packets, and compares the time of ten packets in seconds with microseconds, so that
+//! intervals have no minimum length: both are corrected here unless `unit_defects` is set. Rates count payload
+//! (`header`). Steps of fixed size are bounded by a fraction of the rate (`step_limit`), the minimum rate is lower
+//! (`min_rate`) and the initial one is ten packets in 100 ms, so that slow links are not flooded. After a decision the
+//! new rate is compared with the worse of the last two probes; published versions of the source use the better, which
+//! often had exactly that rate. A decision is measured from the end of the current interval on, not from the next
+//! packet. After a timeout of the transport the rate is halved, and the starting phase restarts from there with the
+//! next acknowledgement. Application-limited intervals are not evaluated.
 //!
-//! An interval is one and a half smoothed round-trip times. With the rate x in Mibit/s (2^20), the loss ratio L and p, the
-//! difference of the round-trip times in its second and first half over their mean, cut to an even number of
-//! hundredths, its utility is x^0.9 - c x L - 11330 x p, where c is 11.35 above 3 % of loss and 1 below. The
-//! starting phase doubles the rate while utility rises and the round-trip time has not grown by 30 %. Then two pairs of
-//! intervals try 5 % more and less until both agree, and steps along the gradient follow as long as they go on in the same
-//! direction.
+//! An interval is one and a half smoothed round-trip times. With the rate x in Mibit/s (2^20), the loss ratio L and p,
+//! the difference of the round-trip times in its second and first half over their mean, truncated to an even number of
+//! hundredths, its utility is x^0.9 - c x L - 11330 x p, where c is 11.35 above 3 % of loss and 1 below. The starting
+//! phase doubles the rate while utility rises and the round-trip time has not grown by 30 %. Then two pairs of
+//! intervals try 5 % more and less until both agree, and steps along the gradient follow as long as they continue in
+//! the same direction.
 //!
-//! Pitfalls: alone on a steady path the decisions fall into a cycle, the same with any seed, that depends on how
-//! steps of 5 % meet the rate of the link: with `profile: pantheon`, 40 ms and a deep buffer the mean wait is 35 ms at
-//! 11 Mbit/s and 124 ms at 10. There any growth of 2 % within an interval outweighs all else by a factor of 1400, which works all the same
-//! because steps are bounded, and the smallest rate of 2.1 Mbit/s floods every slower link. No window limits what is
-//! in flight. Like Vivace it yields to schemes that fill deep buffers.
+//! Pitfalls: alone on a steady path the decisions fall into a cycle, the same with any seed, that depends on how steps
+//! of 5 % align with the rate of the link: with `profile: pantheon`, 40 ms and a deep buffer the mean queueing delay is
+//! 35 ms at 11 Mbit/s and 124 ms at 10. In that profile any growth of 2 % within an interval outweighs all else by a
+//! factor of 1400, which works nevertheless because steps are bounded, and the minimum rate of 2.1 Mbit/s floods every
+//! slower link. No window limits the data in flight. Like Vivace it yields to schemes that fill deep buffers.
 
 use crate::parts::gradient::{
     Counted, GradientSteps, GradientRule, GradientSample, even_hundredths, loss_weight, worth,
@@ -39,7 +38,7 @@ use narrows_units::{Params, Rate, Span, Stream, Time, params};
 #[cfg(test)]
 mod tests;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "pcc-expr",
     summary: "Vivace's utility with latency growth measured between halves of an interval (PCC experimental)",
@@ -67,31 +66,31 @@ params! {
     struct PccExprParams {
         /// Weight of the growth of the round-trip time.
         latency_coefficient: Number(0.0..=1e6) = 11330, "PCC-Uspace cd43e34";
-        /// Bytes stand for packets in the latency term, and intervals have no least length.
+        /// The latency term uses bytes instead of packets, and intervals have no minimum length.
         unit_defects: Flag = false, "true in PCC-Uspace cd43e34";
-        /// An interval is judged when the fate of all its packets is known, or when its last or a later one is heard
-        /// of.
+        /// An interval is evaluated when the fate of all its packets is known, or when its last packet or a later one
+        /// is acknowledged.
         closing: Closing["settled",
             "reported"] = "settled", "`reported` is the program's: a report of its last packet or a later one closes it";
-        /// The first rate.
+        /// Initial rate.
         initial_rate: Rate(1000.0..=1e11) = "1.12 Mbit/s",
             "ours: ten packets of 1400 bytes in 100 ms; PCC-Uspace has 10 ms";
-        /// Smallest rate.
+        /// Minimum rate.
         min_rate: Rate(1000.0..=1e11) = "50 kbit/s", "ours; 2 Mibit/s in PCC-Uspace cd43e34";
-        /// Largest share of the rate that the least step may be.
+        /// Maximum of the minimum step, as a fraction of the rate.
         step_limit: Ratio(0.01..=1.0) = 0.25, "ours; without limit, 1, in PCC-Uspace cd43e34";
-        /// Bytes of each packet that rates count besides its payload.
+        /// Bytes counted in rates per packet besides its payload.
         header: Bytes(0.0..=200.0) = 0, "ours; all 56 bytes that are no payload count in UDT's programs";
     }
 }
 
 /// The unit of rates in utilities and steps, in bit/s.
 const UNIT: f64 = 1_048_576.0;
-/// Size of probes as a share; least step in units; what the rate goes back when a direction has ended.
+/// Size of probes as a fraction; minimum step in units; step back when a direction has ended.
 const PROBE: f64 = 0.05;
 const MIN_STEP: f64 = 0.5;
 const BACK: f64 = 0.02;
-/// Length of an interval in smoothed round-trip times, and in packets at least.
+/// Length of an interval in smoothed round-trip times, and its minimum in packets.
 const ROUND_TRIPS: f64 = 1.5;
 const MIN_INTERVAL_PACKETS: f64 = 10.0;
 /// Growth of the round-trip time that ends the starting phase.
@@ -106,7 +105,7 @@ struct ExprResult {
     bytes: f64,
     lost_bytes: f64,
     seconds: f64,
-    /// Growth of the round-trip time, as a share.
+    /// Relative growth of the round-trip time.
     rise: f64,
 }
 
@@ -127,16 +126,16 @@ enum ExprPhase {
     Start { last: Option<f64> },
     /// Two pairs of probes.
     Probe,
-    /// Steps in one direction: what the last one had shown.
+    /// Steps in one direction, with the result of the last one.
     Decided { last: GradientSample },
-    /// Nothing was heard for a whole timeout, nor since.
+    /// After a timeout, until the next acknowledgement.
     Silent,
 }
 
 /// Rates in bit/s, those of samples in units of 2^20; times in seconds.
 struct Expr {
     params: PccExprParams,
-    /// Bytes that rates count.
+    /// Bytes counted in rates.
     counted: Counted,
     /// Bits of a packet.
     packet: f64,
@@ -145,15 +144,15 @@ struct Expr {
     monitors: Monitors,
     steps: GradientSteps,
     phase: ExprPhase,
-    /// The rate that is decided, and the one in force.
+    /// The base rate, and the current rate.
     rate: f64,
     sending: f64,
     /// When the current interval ends.
     end: Time,
-    /// Smoothed round-trip time, and the one when the useful interval was begun.
+    /// Smoothed round-trip time, now and at the start of the useful interval.
     rtt: Option<f64>,
     rtt_at_start: f64,
-    /// Intervals of which the next decision is made.
+    /// Intervals on which the next decision is based.
     probes: Probes<GradientSample>,
     utility: f64,
 }
@@ -183,7 +182,7 @@ impl Expr {
         }
     }
 
-    /// Begins a phase at `rate`: whatever was being measured is not wanted any more.
+    /// Begins a phase at `rate`: pending measurements are discarded.
     fn enter(&mut self, phase: ExprPhase, rate: f64) {
         self.phase = phase;
         self.rate = rate.clamp(self.min_rate, MAX_RATE);
@@ -211,7 +210,7 @@ impl Expr {
             return;
         }
         if report.first_to_last.is_zero() || report.app_limited {
-            // Nothing can be said of a single packet, nor of the application's silence.
+            // A single packet, or an application-limited interval, is inconclusive.
             self.probes.restart();
             self.sending = self.rate;
             return;
@@ -241,7 +240,7 @@ impl Expr {
         self.steps.step(from, to, base, least) * UNIT
     }
 
-    /// Judges an interval of the starting phase, or the step before it.
+    /// Evaluates an interval of the starting phase, or the step before it.
     fn judge_step(&mut self, sample: GradientSample) {
         match self.phase {
             ExprPhase::Silent | ExprPhase::Probe => {}
@@ -270,7 +269,7 @@ impl Expr {
             self.enter(ExprPhase::Probe, self.rate);
             return;
         }
-        // The next rate is compared with the worse probe: the better one may have had the same rate.
+        // The next rate is compared with the worse of the probes: the better one may have had the same rate.
         let last = if third.utility < fourth.utility { third } else { fourth };
         let step = self.step(first, second);
         self.enter(ExprPhase::Decided { last }, self.rate + step);
@@ -285,7 +284,7 @@ impl Expr {
 
 impl CongestionControl for Expr {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
-        // Of packets whose acknowledgements were cut off only the newest says how long the path is now.
+        // After lost acknowledgements only the newest packet reflects the current round-trip time.
         if let Some(newest) = ack.packets.last() {
             let rtt = ack.now.since(newest.sent).secs();
             self.rtt = Some(self.rtt.map_or(rtt, |known| (3.0 * known + rtt) / 4.0));
@@ -314,7 +313,7 @@ impl CongestionControl for Expr {
     }
 
     fn on_send(&mut self, send: &SendEvent) {
-        // Before a round-trip time is known there is no length for an interval.
+        // Before a round-trip time is known the length of an interval is undefined.
         let Some(rtt) = self.rtt else {
             return;
         };

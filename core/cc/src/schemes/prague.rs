@@ -1,23 +1,22 @@
-//! Prague: marks of the L4S service steer the window, in fractions of a packet, with paced packets.
+//! Prague: marks of the L4S service control the window, in fractions of a packet, with paced packets.
 //!
 //! Provenance: the requirements of RFC 9331 (January 2023, sections 4 and 5) and the rules of the public TCP Prague
 //! tree, L4STeam net/ipv4/tcp_prague.c (branch of 2024, its window mode). Deviations: the tree's second mode, which
-//! below four packets steers a rate and makes packets smaller, is left out, so the window ends at two
-//! packets; detection of queues that mark as RFC 3168 says, off by default in the tree, is left out; the
-//! window follows its fraction at once, not by one packet per acknowledgement.
+//! below four packets controls a rate and shrinks packets, is omitted, so the minimum window is two packets; detection
+//! of RFC 3168 queues, off by default in the tree, is omitted; the window applies its fraction at once, not by one
+//! packet per acknowledgement.
 //!
-//! Packets carry ECT(1), for which the scheme turns `transport: {ecn: true}` on; it is made for `dualpi2`
-//! (`scenarios/aqm/prague-dualpi2.yaml`). Alpha is the smoothed share of marks; once per round trip, or per
-//! 25 ms if that is longer, marks take alpha / 2 of the window, and each packet without a mark adds its
-//! part of one packet per round trip all the time. This settles at about W = 2 / p (up to a third
-//! above, as a cut waits for the first mark after a round) and a queue of about 1 ms.
-//! The first mark of all halves the window; alpha begins at zero. Flows with round trips below 25 ms
-//! grow (RTT / 25 ms)^2 as fast, so that all get equal rates, once they have been out of slow start for
-//! `rtt_transition` rounds. A loss halves the window, a timeout starts again from one packet.
+//! Packets carry ECT(1), for which the scheme enables `transport: {ecn: true}`; it is designed for `dualpi2`
+//! (`scenarios/aqm/prague-dualpi2.yaml`). Alpha is the smoothed fraction of marks; once per round trip, or per 25 ms if
+//! that is longer, marks reduce the window by alpha / 2, and each unmarked packet always adds its part of one packet
+//! per round trip. This settles at about W = 2 / p (up to a third above, as a cut waits for the first mark after a
+//! round) and a queue of about 1 ms. The very first mark halves the window; alpha begins at zero. Flows with round
+//! trips below 25 ms grow (RTT / 25 ms)^2 as fast, so that all get equal rates, after they have been out of slow start
+//! for `rtt_transition` rounds. A loss halves the window, a timeout restarts from one packet.
 //!
-//! Pitfalls. In a queue that marks by RFC 3168 (RED, CoDel, PIE) Prague pushes Reno and CUBIC aside, because one mark
-//! takes little. Bursts of more than a quarter of a millisecond alone exceed the queue's threshold:
-//! do not turn pacing off. With `transport: {ecn: false}` it grows and halves as Reno.
+//! Pitfalls. In a queue that marks by RFC 3168 (RED, CoDel, PIE) Prague starves Reno and CUBIC, because a mark has
+//! little effect. Bursts of more than a quarter of a millisecond alone exceed the queue's threshold: do not disable
+//! pacing. With `transport: {ecn: false}` it grows and halves as Reno.
 
 use crate::{
     AckEvent, Allowance, CongestionControl, EcnEvent, EcnUse, Fields, LossCause, LossEvent,
@@ -25,7 +24,7 @@ use crate::{
 };
 use narrows_units::{Bytes, Params, Rate, Span, Time, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "prague",
     summary: "Scalable control for L4S queues: half the share of marks off the window, paced",
@@ -43,9 +42,9 @@ params! {
     struct PragueParams {
         /// Weight of the newest round in alpha.
         g: Ratio(0.0001..=1.0) = 0.0625, "TCP Prague: PRAGUE_SHIFT_G";
-        /// Round trip as which shorter ones behave; 0: none.
+        /// Round trip whose growth shorter ones emulate; 0: none.
         rtt_target: Span(0.0..=1e9) = "25 ms", "TCP Prague: prague_rtt_target; 0 turns it off";
-        /// Rounds after slow start until they do.
+        /// Rounds after slow start until this applies.
         rtt_transition: Count(0.0..=1e6) = 4, "TCP Prague: prague_rtt_transition";
     }
 }
@@ -57,7 +56,7 @@ const MIN_WINDOW: f64 = 2.0;
 /// A burst lasts at most 1/4096 s at the rate (TCP Prague: prague_burst_shift).
 const BURSTS_PER_SECOND: u64 = 4096;
 
-/// State that an undo restores.
+/// State restored by an undo.
 #[derive(Clone, Copy, Debug)]
 struct Prior {
     window: f64,
@@ -118,7 +117,7 @@ impl Prague {
         self.window < self.threshold
     }
 
-    /// True if short round trips behave as long ones by now.
+    /// True if short round trips now emulate long ones.
     fn is_scaled(&self) -> bool {
         !self.target.is_zero() && !self.in_slow_start() && self.rounds >= self.params.rtt_transition
     }
@@ -184,7 +183,7 @@ impl CongestionControl for Prague {
         self.acked += ack.bytes.get();
         self.marked += ack.ce_bytes.get();
         if ack.cwnd_limited && !self.in_loss {
-            // Also in rounds that marks have cut (the tree's notes: unsaturated marking).
+            // Also in rounds with reductions by marks (the tree's notes: unsaturated marking).
             let clean = ack.bytes.saturating_sub(ack.ce_bytes).get();
             self.grow(clean as f64 / self.mss as f64);
         }
@@ -195,7 +194,7 @@ impl CongestionControl for Prague {
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
         match loss.cause {
-            // A loss after marks of the same epoch counts as well: marks took only alpha / 2.
+            // A loss after marks of the same epoch counts as well: marks reduced only by alpha / 2.
             LossCause::Reordering if self.in_loss => {}
             LossCause::Reordering => {
                 self.remember();
@@ -215,7 +214,7 @@ impl CongestionControl for Prague {
 
     fn on_ecn(&mut self, ecn: &EcnEvent) {
         if !self.saw_mark {
-            // There is a queue that marks: alpha is worth something from here on.
+            // A queue marks packets: alpha is meaningful from here on.
             self.saw_mark = true;
             self.updated = ecn.now;
             self.reduce(self.window / 2.0);
@@ -240,7 +239,7 @@ impl CongestionControl for Prague {
     }
 
     fn allowance(&self) -> Allowance {
-        // A part of a packet lets a whole one go; pacing keeps the average.
+        // A fraction of a packet allows a whole one; pacing preserves the average.
         let cwnd = Bytes::new(self.window.ceil() as u64 * self.mss);
         let pacing = self.rate();
         let quantum = pacing.map(|rate| {
@@ -315,7 +314,7 @@ mod tests {
         }
     }
 
-    // TCP Prague, prague_enter_cwr: the window loses alpha / 2 of itself.
+    // TCP Prague, prague_enter_cwr: the window is reduced by the fraction alpha / 2.
     #[test]
     fn marks_take_half_of_alpha_once_per_epoch() {
         let mut path = Path::new(50, 100.0, 0.1);
@@ -360,10 +359,10 @@ mod tests {
                 path.round();
                 sum += path.prague.window;
             }
-            // Only packets without marks add: W0 = 2 (1 - p) / p if there is a cut in each round. With
-            // regular marks, W p of them per round, a round and a part pass until the next mark counts:
-            // (W / W0)^2 = ceil(2 W / W0) / 2, which holds for W / W0 = 1 and for the root of 3/2.
-            // Windows at the ends of rounds see a part of the sawtooth, of one packet.
+            // Only packets without marks add: W0 = 2 (1 - p) / p with a reduction in each round. With regular marks, W
+            // p of them per round, more than a round passes until the next mark counts: (W / W0)^2 = ceil(2 W / W0) /
+            // 2, which holds for W / W0 = 1 and for the root of 3/2. Windows at the ends of rounds see a part of the
+            // sawtooth, of one packet.
             let (p, window) = (1.0 / every as f64, sum / 200.0);
             let ratio = window / (2.0 * (1.0 - p) / p);
             assert!((0.97..=1.26).contains(&ratio), "{window} at {p}: {ratio}");

@@ -1,24 +1,24 @@
 //! CUBIC as in early QUIC: two connections' worth of aggressiveness, paced, with QUIC's recovery.
 //!
 //! Provenance: Chromium's QUIC of May 2017 (google/proto-quic, commit 77961f1: net/quic/core/congestion_control, about
-//! Chromium M60), which the Pantheon reports ran as "QUIC Cubic". Deviations: the transport is ours, not
-//! QUIC's packets, streams and web page; a packet of the window has the transport's payload, where Chromium counts
-//! 1460 bytes for packets of 1350; HyStart decides on the ninth RTT of a round, not the eighth; one tail-loss probe,
-//! not two; RACK's time threshold in place of early retransmit; an RTT that a coarse clock shows as none is not paced by,
-//! where Chromium, whose clock counts microseconds, would go on with its first guess of 100 ms.
+//! Chromium M60), which the Pantheon reports ran as "QUIC Cubic". Deviations: the transport is this one, without QUIC's
+//! packets, streams and web page; a packet of the window has the transport's payload, where Chromium counts 1460 bytes
+//! for packets of 1350; HyStart decides on the ninth RTT of a round, not the eighth; one tail-loss probe, not two;
+//! RACK's time threshold instead of early retransmit; an RTT that a coarse clock shows as zero disables pacing, where
+//! Chromium, whose clock counts microseconds, would continue with its initial value of 100 ms.
 //!
-//! The window emulates N = 2 connections: a loss leaves (N - 1 + 0.7)/N = 0.85 of it, and the window
-//! that Reno would have grows by 3 N^2 (1 - beta)/(1 + beta) = 0.973 packets per round trip. Both beside the
-//! curve of CUBIC, recomputed for each packet acknowledged, but while the window stands still only every 30 ms, and
-//! never more than half of what was acknowledged ahead of the window. Slow start ends by HyStart on a rise of the delay
-//! (`parts/hystart.rs`), never on trains. A timeout leaves two packets. The flow is paced at 2 windows per smoothed RTT in slow
+//! The window emulates N = 2 connections: a loss leaves (N - 1 + 0.7)/N = 0.85 of it, and Reno's window grows by 3 N^2
+//! (1 - beta)/(1 + beta) = 0.973 packets per round trip. Both complement the curve of CUBIC, which is recomputed for
+//! each packet acknowledged, but only every 30 ms while the window is constant, and never exceeds the window by more
+//! than half of the bytes acknowledged. Slow start ends by HyStart on a rise of the delay (`parts/hystart.rs`), never
+//! on trains. A timeout reduces the window to two packets. The flow is paced at 2 windows per smoothed RTT in slow
 //! start and at 1.25 after it, with bursts of ten packets after a pause.
 //!
-//! Its own settings of the transport: 32 packets at first, an acknowledgement for every second packet or after 25 ms,
-//! timeouts by RFC 6298 of at least 200 ms. Losses are found as in the transport's default, by three overtaking packets and
-//! by time; repairs have new numbers and are judged alike, as in QUIC. The profile
-//! `pantheon` has packets of 1350 bytes of UDP. Pitfalls: more aggressive than today's QUIC (beta 0.7, one connection), and
-//! against one `cubic` flow it takes more than its share; the window ends at 2000 packets.
+//! Its transport settings: an initial window of 32 packets, an acknowledgement for every second packet or after 25 ms,
+//! timeouts by RFC 6298 of at least 200 ms. Losses are detected as by the transport's default, with a packet threshold
+//! of three and by time; retransmissions have new numbers and are treated alike, as in QUIC. The profile `pantheon` has
+//! packets of 1350 bytes of UDP. Pitfalls: more aggressive than today's QUIC (beta 0.7, one connection), and against
+//! one `cubic` flow it takes more than its fair share; the maximum window is 2000 packets.
 
 use crate::parts::{HyStart, HyStartDetect, CongestionWindow, cube_root};
 use crate::{
@@ -27,7 +27,7 @@ use crate::{
 };
 use narrows_units::{Bytes, Params, Rate, Span, Time, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "quic-cubic",
     summary: "CUBIC of early QUIC: emulates two connections, paced, HyStart by delay",
@@ -56,32 +56,32 @@ pub const SCHEME: Scheme = Scheme {
 params! {
     /// Parameters.
     struct QuicCubicParams {
-        /// Connections that one flow stands for.
+        /// Connections emulated by a flow.
         connections: Count(1.0..=64.0) = 2, "proto-quic 77961f1: kDefaultNumConnections";
-        /// Largest window.
+        /// Maximum window.
         max_window: Packets(2.0..=1e6) = 2000, "proto-quic 77961f1: kDefaultMaxCongestionWindowPackets";
         /// HyStart by delay in slow start.
         hystart: Flag = true, "proto-quic 77961f1: HybridSlowStart";
     }
 }
 
-/// Share of the window that one connection keeps after a loss.
+/// Fraction of the window that one connection keeps after a loss.
 const BETA: f64 = 0.7;
-/// Share of the window to which a loss below the last plateau lowers the next one.
+/// Fraction of the window to which a loss below the last plateau lowers the next one.
 const BETA_LAST_MAX: f64 = 0.85;
 /// C = 410/1024 packets/s^3, with times in 1/1024 s: the cube is divided by 2^40.
 const SCALE: f64 = 410.0 / (1u64 << 40) as f64;
-/// While the window stands still it is recomputed at most this often.
+/// Minimum time between recomputations while the window is constant.
 const INTERVAL: Span = Span::from_ms(30);
-/// Smallest window in packets, also after a timeout.
+/// Minimum window in packets, also after a timeout.
 const MIN_WINDOW: f64 = 2.0;
-/// Smallest window at which HyStart looks.
+/// Minimum window at which HyStart is active.
 const LOW_WINDOW: u64 = 16;
 /// Windows per smoothed RTT, in slow start and after it.
 const PACING: (f64, f64) = (2.0, 1.25);
 /// Packets that may leave at once after a pause.
 const BURST: u64 = 10;
-/// The RTT that the pacing goes by before any is known.
+/// Initial RTT for pacing.
 const FIRST_RTT: Span = Span::from_ms(100);
 
 /// The curve; windows in packets, times in 1/1024 s.
@@ -91,7 +91,7 @@ struct QuicCubicCurve {
     last_max: f64,
     origin: f64,
     to_origin: f64,
-    /// Reno's window, and packets acknowledged that have not been credited to it.
+    /// Reno's window, and packets acknowledged but not yet credited to it.
     reno: f64,
     acked: f64,
     /// Window, time and result of the last computation.
@@ -107,9 +107,9 @@ struct QuicCubic {
     window: CongestionWindow,
     curve: QuicCubicCurve,
     hystart: Option<HyStart>,
-    /// Time over which a window is spread; `None` where the clock has no steps for it, and nothing is spread.
+    /// Time over which a window is paced; `None` if the RTT is below the clock's granularity, which disables pacing.
     spread: Option<Span>,
-    /// A pause is over: the first packets may leave together.
+    /// After a pause the first packets may leave together.
     burst: bool,
 }
 
@@ -187,7 +187,7 @@ impl QuicCubic {
 impl CongestionControl for QuicCubic {
     fn on_ack(&mut self, ack: &AckEvent<'_>) {
         self.burst = false;
-        // Once there is an RTT, one of nothing is one too: it is below what the clock can tell.
+        // Once an RTT is known, zero is a valid one: it is below the granularity of the clock.
         if ack.latest_rtt.is_some() || !ack.smoothed_rtt.is_zero() {
             self.spread = (!ack.smoothed_rtt.is_zero()).then_some(ack.smoothed_rtt);
         }
@@ -302,7 +302,7 @@ mod tests {
         let mut curve = scheme.curve;
         curve.after_ack(Time::ZERO, 85.0, Span::ZERO, 1e-9);
         assert!((curve.to_origin / 1024.0 - 3.346).abs() < 0.002);
-        // C (t - K)^3 + 100 in whole packets, where Reno and half of what is acknowledged allow it.
+        // C (t - K)^3 + 100 in whole packets, within the bounds of Reno and half of the bytes acknowledged.
         for (s, expected) in [(1u64, 94.0), (2, 99.0), (3, 100.0), (6, 107.0), (8, 140.0)] {
             curve.acked = 1000.0;
             let now = Time::from_ns(s * 1_000_000_000);
@@ -402,7 +402,7 @@ mod tests {
         assert_eq!(pacing(&scheme), 2 * 100 * MSS * 8 * 10);
         scheme.window.exit_slow_start();
         assert_eq!(pacing(&scheme), 125 * MSS * 8 * 10);
-        // Ten packets at once after a pause, until something is heard.
+        // Ten packets at once after a pause, until the next acknowledgement.
         assert_eq!(scheme.allowance().quantum, None);
         let mut send = SendEvent::new(Time::ZERO, 0, Bytes::new(MSS));
         send.idle = Some(Span::ZERO);

@@ -1,19 +1,21 @@
-//! Remy: a rule table that a computer has designed says what to do after each acknowledgement.
+//! Remy: a computer-generated rule table determines the action after each acknowledgement.
 //!
 //! Provenance: Winstein and Balakrishnan, TCP ex Machina, SIGCOMM 2013; Sivaraman et al., An experimental study of the
 //! learnability of congestion control, SIGCOMM 2014, whose table for a hundredfold range of link rates Pantheon ran as
 //! TaoVA-100x. The sender is that of genericCC (github.com/venkatarun95/genericCC, class RemyCC), which Pantheon ran.
-//! Deviations: signals beyond the table count as its edge, where the original stops; without arrival times from the peer
-//! the two averages of receiving stand still; the normalisation by link rate, inactive in the original, is left out.
+//! Deviations: signals outside the table are clamped to its edge, where the original stops; without arrival times from
+//! the peer the two receive averages are constant; the normalisation by link rate, inactive in the original, is
+//! omitted.
 //!
-//! The scheme has no rules of its own: the parameter `model` names a table, which `narrows models add` makes from the
-//! files that Remy writes (`docs/guide/models.md`). After each acknowledgement four signals, averages of the spacing
-//! of packets when sent and when received, the last round trip over the smallest, and a slower average of the spacing
-//! when received, choose a rule: the window is multiplied, something is added, and packets keep a distance.
+//! The scheme has no built-in rules: the parameter `model` names a table, which `narrows models add` makes from the
+//! files that Remy writes (`docs/guide/models.md`). After each acknowledgement four signals, averages of the spacing of
+//! packets when sent and when received, the ratio of the last round trip to the minimum, and a slower average of the
+//! spacing when received, select a rule: a factor and an increment of the window, and a minimum spacing of packets.
 //!
-//! Pitfalls: a table is good where it was trained. The published 100x table expects a round trip of 150 ms, stops
-//! growing near 150 Mbit/s, and knows nothing of losses: buffers below what it wants to keep queued lose for ever. Nothing
-//! is sent again. Two seconds without an acknowledgement start everything afresh, with what was in flight given up.
+//! Pitfalls: a table is good only for the conditions of its training. The published 100x table expects a round trip of
+//! 150 ms, stops growing near 150 Mbit/s, and ignores losses: buffers smaller than its target queue lose packets for
+//! ever. Nothing is retransmitted. After two seconds without an acknowledgement all state is reset, and the data in
+//! flight is written off.
 
 use crate::parts::datagrams::{DATAGRAMS, GAPS_ARE_LOSSES, settings, timeout};
 use crate::parts::model_file;
@@ -28,14 +30,14 @@ use narrows_units::{Bytes, ParamError, Params, Rate, Span, Time, choice, params}
 /// Kind of its models.
 const KIND: &str = "remy";
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "remy",
     summary: "A rule table made by computer says window and spacing after each acknowledgement",
     source: "Winstein and Balakrishnan, SIGCOMM 2013; genericCC, RemyCC",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    // The sender's own alarm is the only one.
+    // The sender's own timeout is the only one.
     transport: &settings::<8>(&[&DATAGRAMS, &GAPS_ARE_LOSSES, &timeout("60000000000")]),
     profiles: &[
         Profile {
@@ -56,7 +58,7 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 choice! {
-    /// Window before anything is acknowledged.
+    /// Initial window.
     enum FirstWindow { Two = "two", Rule = "rule" }
 }
 
@@ -67,7 +69,7 @@ params! {
         model: File, "a rule table: `narrows models list`";
         /// Packets that may be in flight beyond the window.
         slack: Count(0.0..=100.0) = 1, "genericCC: packets in flight beyond the window; 0 in Remy's own simulator";
-        /// Before anything is acknowledged: two packets, or what the rule for signals of zero says, with its spacing.
+        /// Initial window: two packets, or the result of the rule for zero signals, with its spacing.
         first_window: FirstWindow = "two", "genericCC; `rule` in Remy's own simulator";
     }
 }
@@ -76,7 +78,7 @@ params! {
 const MAX_WINDOW: f64 = 1_000_000.0;
 /// Window before the first acknowledgement (genericCC).
 const FIRST_WINDOW: f64 = 2.0;
-/// Silence after which everything starts afresh (genericCC).
+/// Silence after which all state is reset (genericCC).
 const SILENCE: Span = Span::from_ms(2_000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
@@ -103,11 +105,11 @@ fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, Pa
     Ok(Box::new(remy))
 }
 
-/// Averages of a sender since it started, or started afresh. Times in ms.
+/// Averages of a sender since its start or last reset. Times in ms.
 #[derive(Clone, Copy, Debug, Default)]
 struct RemySignals {
     signals: Signals,
-    /// Number, send and arrival time of the last packet in order; `None` before any.
+    /// Number, send and arrival time of the last packet in order; `None` before the first.
     last: Option<AckedPacket>,
     largest: u64,
     min_rtt_ms: f64,
@@ -135,7 +137,7 @@ impl RemySignals {
         }
         self.largest = self.largest.max(packet.number);
         self.min_rtt_ms = self.min_rtt_ms.min(rtt_ms);
-        // A clock with steps may show no time at all.
+        // With a coarse clock the interval may be zero.
         self.signals[2] = if self.min_rtt_ms > 0.0 {
             rtt_ms / self.min_rtt_ms
         } else {
@@ -152,20 +154,20 @@ struct Remy {
     seen: RemySignals,
     /// In packets.
     window: f64,
-    /// Least time between packets.
+    /// Minimum time between packets.
     spacing: Span,
-    /// When an acknowledgement came, or everything started afresh.
+    /// Time of the last acknowledgement or reset.
     heard: Time,
     /// Number of the next packet.
     next: u64,
     in_flight: u64,
-    /// Bytes still in flight for the transport that do not count any more: of packets below that number.
+    /// Bytes still in flight for the transport that are written off: those of packets below that number.
     given_up: u64,
     given_up_below: u64,
 }
 
 impl Remy {
-    /// Nothing has been seen.
+    /// Initial signals.
     fn start(&mut self) {
         self.seen = RemySignals::default();
         (self.window, self.spacing) = (0.0, Span::ZERO);
@@ -182,7 +184,7 @@ impl Remy {
         self.spacing = Span::from_ns((action.spacing_ms * 1e6) as u64);
     }
 
-    /// So much of what had been given up has left the flight.
+    /// This many of the bytes written off have left the flight.
     fn settle(&mut self, bytes: u64) {
         self.given_up = self.given_up.saturating_sub(bytes).min(self.in_flight);
     }
@@ -237,13 +239,13 @@ impl CongestionControl for Remy {
         };
         let window = packets.max(1.0) as u64 * self.mss;
         let mss = Bytes::new(self.mss);
-        // Spacings below a nanosecond per packet are none.
+        // Spacings below a nanosecond per packet count as zero.
         let paced = !self.spacing.is_zero();
         Allowance {
             cwnd: Some(Bytes::new(window + self.given_up)),
             pacing: paced.then(|| Rate::of(mss, self.spacing)),
             quantum: paced.then_some(mss),
-            // The rule in force says how far the next packet keeps from the last one.
+            // The current rule determines the spacing of the next packet from the last one.
             reschedule_pacing: true,
             restart_pacing_when_open: false,
         }
@@ -277,7 +279,7 @@ mod tests {
     }
 
     fn packet(number: u64, sent: u64) -> AckedPacket {
-        // A clock of the peer's own, and half the round trip of 150 ms.
+        // The peer's clock, and half the round trip of 150 ms.
         AckedPacket {
             number,
             bytes: MSS as u32,
@@ -327,7 +329,7 @@ mod tests {
         let mut windows = vec![];
         for number in 0..9u64 {
             let fields = ack(&mut *remy, 151 + number, packet(number, 1 + number), 0);
-            // 1 - (7/8)^n and 1 - (255/256)^n; the first acknowledgement has nothing to compare with.
+            // 1 - (7/8)^n and 1 - (255/256)^n; the first acknowledgement has no predecessor.
             let wanted = 1.0 - 0.875f64.powi(number as i32);
             let slow = 1.0 - (255.0f64 / 256.0).powi(number as i32);
             for (name, wanted) in [
@@ -343,7 +345,7 @@ mod tests {
             }
             windows.push(value(&fields, "window_packets"));
         }
-        // 10, 19.5, 28.05, 36.6, 44.2, 51.8 cut to whole packets; the spacing passes 0.5 with the sixth packet
+        // 10, 19.5, 28.05, 36.6, 44.2, 51.8, truncated to whole packets; the spacing passes 0.5 with the sixth packet
         // after the first: 57.9, 63.3, 68.7.
         assert_eq!(
             windows,
@@ -370,7 +372,7 @@ mod tests {
         // The first acknowledgement meets the same rule again.
         let fields = ack(&mut *remy, 151, packet(0, 1), 0);
         assert_eq!(value(&fields, "window_packets"), 19.0);
-        // So does a new beginning.
+        // So does a reset.
         remy.on_timer(at(2_151));
         assert_eq!(window(&*remy), 11);
     }
@@ -409,14 +411,14 @@ mod tests {
         ack(&mut *remy, 151, packet(0, 1), 19 * MSS);
         assert_eq!(remy.next_timer(), Some(at(2_151)));
         remy.on_timer(at(2_151));
-        // Two packets as at the beginning, beyond the 19 that nobody waits for any more.
+        // Two packets as initially, in addition to the 19 written off.
         assert_eq!((window(&*remy), remy.allowance().pacing), (21, None));
         assert_eq!(remy.next_timer(), Some(at(4_151)));
-        // One of the old ones turns up: its rule is that of the origin, and 18 are still given up.
+        // One of the old ones arrives: its rule is that of the origin, and 18 are still written off.
         let fields = ack(&mut *remy, 2_200, packet(5, 6), 18 * MSS);
         assert_eq!(value(&fields, "window_packets"), 10.0);
         assert_eq!(window(&*remy), 11 + 18);
-        // A new one is acknowledged: the transport has given up all before it.
+        // A new one is acknowledged: the transport has declared all earlier ones lost.
         ack(&mut *remy, 2_300, packet(20, 2_151), MSS);
         assert_eq!(window(&*remy), 20);
     }

@@ -1,16 +1,15 @@
 //! Reno: additive increase, multiplicative decrease.
 //!
-//! Provenance: RFC 5681 (2009) with byte counting (RFC 3465) and the initial window of RFC 6928.
-//! Losses are detected and repaired by the transport (selective acknowledgements), so this is what
-//! the literature calls SACK-TCP. Deviations: slow start has no limit per acknowledgement (as in
-//! Linux; RFC 3465 suggests two packets), and the reduction is spread over the recovery round by
-//! Proportional Rate Reduction (RFC 6937).
+//! Provenance: RFC 5681 (2009) with byte counting (RFC 3465) and the initial window of RFC 6928. Losses are detected
+//! and repaired by the transport (selective acknowledgements), so this corresponds to SACK-TCP in the literature.
+//! Deviations: slow start has no limit per acknowledgement (as in Linux; RFC 3465 suggests two packets), and the
+//! reduction is spread over the recovery round by Proportional Rate Reduction (RFC 6937).
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, EcnUse, Recovery, Scheme};
 use narrows_units::params;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "reno",
     summary: "One packet more per round trip, half the window after a loss (SACK-TCP)",
@@ -24,11 +23,11 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 params! {
-    /// Reno has no state but its parameters.
+    /// Reno has no state except its parameters.
     struct Reno {
-        /// Share of the data in flight kept after a loss.
+        /// Fraction of the data in flight kept after a loss.
         beta: Ratio(0.05..=0.95) = 0.5, "RFC 5681, equation 4";
-        /// Share kept after a congestion mark.
+        /// Fraction kept after a congestion mark.
         ecn_beta: Ratio(0.05..=0.95) = 0.5, "RFC 3168, section 6.1.2; 0.8 is RFC 8511";
     }
 }
@@ -84,7 +83,7 @@ mod tests {
         s.lose(LossCause::Timeout, 21);
         assert_eq!(s.cwnd_packets(), 1.0);
         assert_eq!(s.fields().ssthresh, Some(Bytes::new(21 * MSS / 2)));
-        // The same data timing out again leaves the threshold alone (RFC 5681, section 3.1).
+        // If the same data times out again the threshold is unchanged (RFC 5681, section 3.1).
         s.lose_again(LossCause::Timeout, 1);
         assert_eq!(s.fields().ssthresh, Some(Bytes::new(21 * MSS / 2)));
     }

@@ -1,19 +1,21 @@
-//! Saturator: keeps a path full to find out what it carries; a probe, and no way to share a path.
+//! Saturator: keeps a path full to measure its capacity; a probe, not meant for sharing a path.
 //!
 //! Provenance: the measuring program of K. Winstein, A. Sivaraman, H. Balakrishnan, "Stochastic Forecasts Achieve High
 //! Throughput and Low Delay over Cellular Networks", NSDI 2013, section 4.1: a window that keeps the round-trip time
-//! above 750 ms, so that the link never starves, and below 3000 ms, beyond which cellular networks drop packets or slow a user
-//! down. Deviations: the paper leaves open how the window moves, and its acknowledgements come back over another link. Here
-//! the window doubles per round trip until the RTT reaches `low`, stays between the two, and gives up half of what
-//! is acknowledged above `high`. Losses bound it too, for a path with a short queue never has such an RTT: where more than
-//! `loss` of a round are missing the queue is full, the window shrinks to what arrived, and from then on grows by a
-//! sixteenth per round trip. And nothing is sent faster than `rate`, or beyond `volume`.
+//! above 750 ms, so that the link never starves, and below 3000 ms, beyond which cellular networks drop packets or slow
+//! a user down. Deviations: the paper does not specify the window's control, and its acknowledgements return over
+//! another link. Here the window doubles per round trip until the RTT reaches `low`, is constant between the two, and
+//! shrinks by half of the bytes acknowledged above `high`. Losses bound it too, since a path with a short queue never
+//! has such an RTT: if more than `loss` of a round is missing the queue is full, the window shrinks to the amount that
+//! arrived, and from then on grows by a sixteenth per round trip. The sending rate never exceeds `rate`, nor the total
+//! `volume`.
 //!
-//! Without acknowledgements nothing more is sent than the window. After a timeout one packet at a time asks whether the
-//! path is back, after ever longer pauses; the first answer brings back half of the window before, since packets of
-//! that may still be under way. Data is sent once only (datagrams).
+//! Without acknowledgements no more than the window is sent. After a timeout single packets probe whether the path is
+//! back, after increasing pauses; the first answer restores half of the previous window, since packets of that may
+//! still be in flight. Data is sent only once (datagrams).
 //!
-//! It fills any buffer up to seconds, by design: use it where nobody else suffers. `narrows trace record` does the rest.
+//! It fills any buffer up to seconds, by design: use it only on paths without other users. It is the sender of `narrows
+//! trace record`.
 
 use crate::parts::datagrams::DATAGRAMS;
 use crate::{
@@ -21,7 +23,7 @@ use crate::{
 };
 use narrows_units::{Bytes, Params, Rate, Span, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "saturator",
     summary: "Keeps the path full, with an RTT between 750 ms and 3 s, to measure what it carries",
@@ -39,13 +41,13 @@ params! {
     struct SaturatorParams {
         /// Round-trip time below which the window grows.
         low: Span(1e6..=1e10) = "750 ms", "Winstein et al. 2013, section 4.1";
-        /// Round-trip time above which it shrinks; never less than `low`.
+        /// Round-trip time above which it shrinks; no less than `low`.
         high: Span(1e6..=1e11) = "3 s", "Winstein et al. 2013, section 4.1";
-        /// Fastest rate of sending, in payload.
+        /// Maximum sending rate, in payload.
         rate: Rate(1e4..=1e12) = "100 Mbit/s", "ours: a safeguard";
-        /// Payload to send in all; after that nothing more is sent.
+        /// Total payload to send.
         volume: Bytes(1.0..=1e15) = "1000000000 MB", "ours: a safeguard";
-        /// Share of a round trip's packets that may be missing before the window shrinks.
+        /// Fraction of a round trip's packets that may be missing before the window shrinks.
         loss: Ratio(0.001..=0.9) = 0.1, "ours: random losses of a radio link are fewer";
     }
 }
@@ -64,14 +66,14 @@ struct Saturator {
     high: Span,
     rate: Rate,
     loss: f64,
-    /// Bytes that may still be sent.
+    /// Bytes still to send.
     left: u64,
     window: u64,
-    /// Bytes acknowledged for each byte of growth.
+    /// Bytes acknowledged per byte of growth.
     per_byte: u64,
-    /// What comes back with the first acknowledgement after a timeout.
+    /// Window restored with the first acknowledgement after a timeout.
     after_silence: Option<u64>,
-    /// Bytes acknowledged and lost in this round.
+    /// Bytes acknowledged and lost in the current round.
     acked: u64,
     lost: u64,
 }
@@ -132,7 +134,7 @@ impl CongestionControl for Saturator {
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
-        // What an acknowledgement finds lost is in its event.
+        // Losses found by an acknowledgement are in its event.
         if loss.cause == LossCause::Reordering {
             return;
         }
@@ -182,7 +184,7 @@ mod tests {
         Script::new((SCHEME.build)(&Params::resolve(SCHEME.params, []).unwrap(), setup()).unwrap())
     }
 
-    /// An acknowledgement of one packet, with so many bytes lost, that begins a round.
+    /// An acknowledgement of one packet, with a number of bytes lost, that begins a round.
     fn round(script: &mut Script, bytes: u64, lost: u64) {
         let mut ack = AckEvent::new(script.now);
         ack.bytes = Bytes::new(bytes);
@@ -226,7 +228,7 @@ mod tests {
         let kept = s.cwnd_packets();
         round(&mut s, 16 * MSS, 0);
         assert_eq!(s.cwnd_packets(), kept + 1.0);
-        // Few losses are those of a radio link.
+        // A few losses are attributed to a radio link.
         round(&mut s, 95 * MSS, 5 * MSS);
         let before = s.cwnd_packets();
         round(&mut s, 0, 0);

@@ -1,4 +1,4 @@
-//! Scalable TCP: a hundredth of a packet more for each one acknowledged, an eighth less after a loss.
+//! Scalable TCP: a hundredth of a packet more per packet acknowledged, an eighth less after a loss.
 //!
 //! Provenance: T. Kelly, "Scalable TCP: improving performance in highspeed wide area networks", CCR
 //! 2003, with the form for small windows of Linux net/ipv4/tcp_scalable.c: below 100 packets the window
@@ -6,15 +6,15 @@
 //! Reno's rules up to a legacy window of 16 packets, which `legacy_window: 16` selects. Deviations: the
 //! reduction is spread over the recovery round by Proportional Rate Reduction (RFC 6937).
 //!
-//! The time from a loss back to the old window is 13.4 round trips whatever the window, and the average
-//! window at a loss ratio p is 0.0749/p. Two flows that lose at the same moments keep the ratio of their
-//! windows for ever: unfairness does not go away under drop-tail queues.
+//! The time from a loss back to the old window is 13.4 round trips for any window, and the average window at a loss
+//! ratio p is 0.0749/p. Two flows that lose at the same moments keep the ratio of their windows for ever: unfairness
+//! does not go away under drop-tail queues.
 
 use crate::parts::{LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Scheme};
 use narrows_units::params;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "scalable",
     summary: "Growth and reduction in proportion to the window: recovery takes the same time at any size",
@@ -27,11 +27,11 @@ pub const SCHEME: Scheme = Scheme {
 params! {
     /// Parameters.
     struct Scalable {
-        /// Packets of growth for each packet acknowledged.
+        /// Packets of growth per packet acknowledged.
         gain: Ratio(0.0001..=0.5) = 0.01, "Kelly 2003";
-        /// Share of the window kept after a loss.
+        /// Fraction of the window kept after a loss.
         beta: Ratio(0.05..=0.95) = 0.875, "Kelly 2003";
-        /// Up to this window Reno's rules hold, above it those of the paper; 0: at least one packet per round trip,
+        /// Up to this window Reno's rules apply, above it those of the paper; 0: at least one packet per round trip,
         /// and one reduction for all windows.
         legacy_window: Packets(0.0..=1e6) = 0, "Linux net/ipv4/tcp_scalable.c; Kelly 2003 has 16";
     }
@@ -103,7 +103,7 @@ mod tests {
         let mut s = script(16, "16");
         s.lose(LossCause::Reordering, 16);
         assert_eq!(windows(&mut s, 3), [8.0, 9.0, 10.0]);
-        // Above it, the hundredth holds also where that is less than one packet per round trip.
+        // Above it, the hundredth applies even if it is less than one packet per round trip.
         let mut s = script(80, "16");
         s.lose(LossCause::Reordering, 80);
         assert_eq!(windows(&mut s, 3), [70.0, 70.0, 71.0]);
@@ -122,7 +122,7 @@ mod tests {
                 }
             }
         }
-        // Growth comes in whole packets and windows drift by less than a packet per epoch.
+        // Growth is in whole packets, and windows drift by less than a packet per epoch.
         assert!((ratio(&flows) / 8.0 - 1.0).abs() < 0.05, "{}", ratio(&flows));
     }
 }

@@ -1,4 +1,4 @@
-//! Tahoe: every loss starts again from one packet.
+//! Tahoe: every loss restarts from one packet.
 //!
 //! Provenance: V. Jacobson, "Congestion avoidance and control", SIGCOMM 1988, with fast retransmit as in
 //! 4.3BSD Tahoe and the threshold of RFC 5681 (half of what is in flight, at least two packets).
@@ -6,16 +6,15 @@
 //! window is the transport's (RFC 6928), and no second fast retransmit follows within one window, as
 //! later versions had it.
 //!
-//! There are no selective acknowledgements (`sack: false` unless the scenario says otherwise) and no fast
-//! recovery: after three duplicates everything from the gap on counts as lost and is sent again, except
-//! what acknowledgements jump over. From a window W, it takes about log2(W/2) round trips of slow start
-//! and W/2 of linear growth to come back.
+//! It has no selective acknowledgements (`sack: false` unless the scenario overrides it) and no fast recovery: after
+//! three duplicates everything from the gap on counts as lost and is retransmitted, except data covered by later
+//! acknowledgements. Recovering a window W takes about log2(W/2) round trips of slow start and W/2 of linear growth.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, EcnUse, Recovery, Scheme};
 use narrows_units::params;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "tahoe",
     summary: "Slow start from one packet after every loss, no fast recovery, no selective acknowledgements",
@@ -29,9 +28,9 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 params! {
-    /// Tahoe has no state but its parameters.
+    /// Tahoe has no state except its parameters.
     struct Tahoe {
-        /// Share of the data in flight where slow start ends.
+        /// Fraction of the data in flight at which slow start ends.
         beta: Ratio(0.05..=0.95) = 0.5, "Jacobson 1988";
     }
 }

@@ -1,27 +1,28 @@
-//! uTP as libutp does it: LEDBAT with a larger gain, 13 minutes of base delay and a loss rule of its own.
+//! uTP as in libutp: LEDBAT with a larger gain, 13 minutes of base delay and its own loss rule.
 //!
 //! Provenance: libutp (BitTorrent), utp_internal.cpp of its public repository, whose numbers differ from RFC 6817 and
-//! BEP 29. Deviations: the correction for clocks that drift apart needs delays of both directions and is left out, as
-//! is the penalty for a peer whose clock runs slow; packets have the transport's size; at most four repairs per
-//! acknowledgement and the end of a connection after four timeouts are left out; a window below one
-//! packet sends one packet at a time, where libutp waits for a timeout; before any round trip is known the
-//! transport's timeout is 1 s, not 3 s; a timeout that proves wrong is not undone, as in libutp, but
-//! the transport then does not repeat what is still under way.
+//! BEP 29. Deviations: the correction for clock drift needs delays of both directions and is omitted, as is the penalty
+//! for a peer whose clock runs slow; packets have the transport's size; the limit of four retransmissions per
+//! acknowledgement and the end of a connection after four timeouts are omitted; a window below one packet sends one
+//! packet at a time, where libutp waits for a timeout; before any round trip is known the transport's timeout is 1 s,
+//! not 3 s; a spurious timeout is not undone, as in libutp, but the transport then does not retransmit data still in
+//! flight.
 //!
 //! The window moves by 3000 bytes per round trip times the distance from the target of 100 ms, about twice as fast as
-//! Reno; slow start adds only a packet per round trip, so the gain rules there too. One delay per
-//! acknowledgement counts, that of its newest packet, and the smallest of three is used, but never more than the
-//! round trip. It grows only if the window was full within the last second. Each loss halves, at most every 100 ms; a
-//! timeout leaves one packet. While nothing is sent the window shrinks by a third after 1, 3, 7 ... s.
+//! Reno; slow start adds only a packet per round trip, so the gain dominates there too. Only one delay per
+//! acknowledgement counts, that of its newest packet, and the minimum of three is used, capped at the round trip. It
+//! grows only if the window was full within the last second. Each loss halves, at most every 100 ms; a timeout reduces
+//! the window to one packet. While nothing is sent the window shrinks by a third after 1, 3, 7 ... s.
 //!
-//! Acknowledgements tell of 30 packets beyond the first gap and no more. In a larger window a hole stalls the sender for
-//! a round trip, what is lost beyond is found one hole per round trip, and one overflow may halve twice, when the second
-//! hole is found more than 100 ms after the first: 50 Mbit/s fall to 20, not to 38. Repairs do not wait for room in the
-//! window. libutp acknowledges once per drained socket, which is once per packet where nothing holds the host up.
+//! Acknowledgements report only 30 packets beyond the first gap. In a larger window a hole stalls the sender for a
+//! round trip, further losses are detected one hole per round trip, and a single overflow may halve the window twice,
+//! if the second hole is found more than 100 ms after the first: 50 Mbit/s fall to 20, not to 38. Retransmissions do
+//! not wait for room in the window. libutp acknowledges once per drained socket, which is once per packet unless the
+//! host is delayed.
 //!
-//! Pitfalls: as LEDBAT (the latecomer takes more; buffers below 100 ms end in losses). The send buffer of 1 MiB
-//! limits the window. The scheme's own settings of the transport are those of libutp: RFC 6298 with
-//! at least 1 s, three duplicates, no time threshold and no tail-loss probe, a reach of 30 packets, repairs at once.
+//! Pitfalls: as LEDBAT (the latecomer takes more; buffers below 100 ms end in losses). The send buffer of 1 MiB limits
+//! the window. The scheme's transport settings are those of libutp: RFC 6298 with at least 1 s, three duplicates, no
+//! time threshold and no tail-loss probe, a limit of 30 packets, immediate retransmissions.
 
 use crate::parts::BaseDelays;
 use crate::{
@@ -31,7 +32,7 @@ use crate::{
 use narrows_units::{Bytes, ParamError, Params, Span, Time, params};
 use std::collections::VecDeque;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "utp",
     summary: "uTP as in libutp: LEDBAT with 3000 bytes per round trip and its own loss rule",
@@ -65,32 +66,32 @@ params! {
         target: Span(1e6..=1e10) = "100 ms", "libutp: CCONTROL_TARGET";
         /// Growth per round trip far below the target.
         gain: Bytes(1.0..=1e9) = "3000 B", "libutp: MAX_CWND_INCREASE_BYTES_PER_RTT";
-        /// Minutes whose smallest delay is the path's own.
+        /// Minutes over which the minimum delay is the path's base delay.
         base_history: Count(1.0..=1000.0) = 13, "libutp: DELAY_BASE_HISTORY, minutes";
-        /// Delays of which the smallest counts.
+        /// Delays whose minimum counts.
         filter: Count(1.0..=1000.0) = 3, "libutp: CUR_DELAY_SIZE";
-        /// Send buffer, which is the largest window.
+        /// Send buffer, which is the maximum window.
         buffer: Bytes(1000.0..=1e12) = "1 MiB", "libutp: opt_sndbuf";
     }
 }
 
-/// Slots of the base delay's history.
+/// Number of slots of the base delay's history.
 const MINUTE: Span = Span::from_ms(60_000);
-/// Smallest window in bytes (libutp: MIN_WINDOW_SIZE).
+/// Minimum window in bytes (libutp: MIN_WINDOW_SIZE).
 const MIN_WINDOW: f64 = 10.0;
-/// Losses halve at most this often (libutp: MAX_WINDOW_DECAY).
+/// Minimum time between two reductions by losses (libutp: MAX_WINDOW_DECAY).
 const DECAY_INTERVAL: Span = Span::from_ms(100);
 /// Time within which the window must have been full for it to grow.
 const FULL_WITHIN: Span = Span::from_ms(1000);
-/// Slow start ends at this share of the target.
+/// Slow start ends at this fraction of the target.
 const SLOW_START_SHARE: f64 = 0.9;
-/// The first timeout of an idle connection (libutp's smallest); each later one takes twice as long.
+/// The first timeout of an idle connection (libutp's minimum); each later one is twice as long.
 const IDLE_TIMEOUT: Span = Span::from_ms(1000);
 
 fn build(params: &Params, setup: Setup) -> Result<Box<dyn CongestionControl>, ParamError> {
     let params = UtpParams::read(params);
     let mss = setup.mss.get() as f64;
-    // The buffer holds a packet at least.
+    // The buffer holds at least a packet.
     let buffer = (params.buffer.get() as f64).max(mss);
     Ok(Box::new(Utp {
         mss,
@@ -126,14 +127,14 @@ struct Utp {
 }
 
 impl Utp {
-    /// Takes the delay of the newest packet; whether there was one.
+    /// Adds the delay of the newest packet; returns whether it was known.
     fn sample(&mut self, ack: &AckEvent<'_>) -> bool {
         let mut newest = ack.packets.iter().rev();
         let Some((sent, arrived)) = newest.find_map(|packet| Some((packet.sent, packet.arrived?)))
         else {
             return false;
         };
-        // Both clocks in one difference, whatever their offset.
+        // A difference between both clocks, with an arbitrary offset.
         let delay = arrived.ns().wrapping_sub(sent.ns()) as i64;
         self.base.update(ack.now, delay);
         self.delays.pop_front();
@@ -198,7 +199,7 @@ impl CongestionControl for Utp {
     }
 
     fn on_send(&mut self, send: &SendEvent) {
-        // What timeouts of an idle connection would have done meanwhile.
+        // The effect of the timeouts of an idle connection meanwhile.
         let (mut idle, mut timeout) = (send.idle.unwrap_or(Span::ZERO), IDLE_TIMEOUT);
         while idle >= timeout && self.window > self.mss {
             self.window = (self.window * 2.0 / 3.0).max(self.mss);
@@ -242,7 +243,7 @@ mod tests {
             self.scheme.allowance().cwnd.unwrap().get()
         }
 
-        /// `bytes` are acknowledged that waited `queue_ms` on a way of 20 ms.
+        /// Acknowledges `bytes` that were queued for `queue_ms` on a path of 20 ms.
         fn ack(&mut self, bytes: u64, queue_ms: u64) {
             self.now += Span::from_ms(10);
             let sent = self.now - self.rtt;
@@ -263,7 +264,7 @@ mod tests {
             self.scheme.on_loss(&LossEvent::new(self.now, cause, Bytes::new(MSS)));
         }
 
-        /// Out of slow start with a window of `bytes` and the base known.
+        /// Out of slow start with a window of `bytes` and a known base delay.
         fn grown(bytes: u64) -> Self {
             let mut peer = Peer::new();
             peer.ack(1, 0);
@@ -272,7 +273,7 @@ mod tests {
                 peer.ack(window, 0);
             }
             peer.lose(LossCause::Reordering);
-            // Exactly there, by a part of a window.
+            // Exactly to it, by a fraction of a window.
             while peer.window() < bytes {
                 let missing = bytes - peer.window();
                 let window = peer.window();
@@ -287,7 +288,7 @@ mod tests {
     fn a_round_trip_is_worth_3000_bytes_times_the_distance_from_the_target() {
         for (queue_ms, change) in [(0, 3000.0), (50, 1500.0), (100, 0.0), (200, -3000.0)] {
             let mut peer = Peer::grown(100_000);
-            // Two of the three delays, with next to nothing acknowledged.
+            // Two of the three delays, with almost nothing acknowledged.
             peer.ack(1, queue_ms);
             peer.ack(1, queue_ms);
             let before = peer.window();

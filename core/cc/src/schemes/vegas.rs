@@ -1,33 +1,31 @@
-//! Vegas: keeps a few packets of its own in the queue, by comparing the rate it has with the rate it
-//! could have if nothing waited.
+//! Vegas: keeps a few of its packets in the queue, by comparing its actual rate with the expected rate without
+//! queueing.
 //!
-//! Provenance: L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global
-//! Internet", IEEE JSAC 13(8), 1995; thresholds as in Linux `net/ipv4/tcp_vegas.c`. Once per round trip
-//! the backlog W (1 - baseRTT/RTT) is compared with alpha and beta: below alpha the window grows by one
-//! packet, above beta it shrinks by one. Slow start doubles every other round trip only, stands still in
-//! between, and ends when the packets sent meanwhile had a backlog of more than gamma.
+//! Provenance: L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet", IEEE JSAC
+//! 13(8), 1995; thresholds as in Linux `net/ipv4/tcp_vegas.c`. Once per round trip the backlog W (1 - baseRTT/RTT) is
+//! compared with alpha and beta: below alpha the window grows by one packet, above beta it shrinks by one. Slow start
+//! doubles only every other round trip, is constant in between, and ends when the packets sent meanwhile had a backlog
+//! of more than gamma.
 //!
-//! Deviations: the RTT of a round is the smallest of at least three samples, so that delayed
-//! acknowledgements do not look like queues (with fewer, the window grows by one packet, as Reno's
-//! would); slow start ends with the window that the path holds without queueing and one packet more,
-//! as in Linux (the paper keeps the window, which then shrinks by one packet per round trip; `drain:
-//! false`); losses are found and repaired by the transport instead of the paper's fine-grained timer,
-//! and halve the window.
+//! Deviations: the RTT of a round is the smallest of at least three samples, so that delayed acknowledgements do not
+//! look like queues (with fewer, the window grows by one packet, as Reno's would); slow start ends with the window that
+//! the path holds without queueing plus one packet, as in Linux (the paper keeps the window, which then shrinks by one
+//! packet per round trip; `drain: false`); losses are detected and repaired by the transport instead of the paper's
+//! fine-grained timer, and halve the window.
 //!
-//! Alone, or among others of its kind, it leaves short queues and loses nothing. Loss-based flows fill
-//! the queue that it tries to keep empty, and starve it. A flow that joins others takes their backlog
-//! for a part of the path's own delay and gets more than they do; a path that becomes longer looks like
-//! a queue for ever. Windows below about six packets give too few samples when the receiver delays its
-//! acknowledgements.
+//! Alone, or among other Vegas flows, it causes short queues and no losses. Loss-based flows fill the queue that it
+//! tries to keep empty, and starve it. A flow that joins others mistakes their backlog for part of the path's base
+//! delay and gets more than they do; a path that becomes longer looks like a permanent queue. Windows below about six
+//! packets yield too few samples when the receiver delays its acknowledgements.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{ParamError, Params, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "vegas",
-    summary: "Keeps two to four packets of its own queued, as the RTT tells",
+    summary: "Keeps two to four of its packets queued, estimated from the RTT",
     source: "Brakmo and Peterson 1995",
     params: VegasParams::PARAMS,
     build: |params, setup| Ok(LossBased::boxed(CongestionWindow::new(&setup), Vegas::new(params)?)),
@@ -43,19 +41,19 @@ params! {
         beta: Number(0.0..=10_000.0, "packets") = 4, "Linux tcp_vegas; the paper uses 3 and 4";
         /// Backlog in packets that ends slow start.
         gamma: Number(0.0..=10_000.0, "packet") = 1, "Brakmo and Peterson 1995";
-        /// Take the backlog out of the window when slow start ends.
+        /// Remove the backlog from the window when slow start ends.
         drain: Flag = true, "Linux tcp_vegas; the paper: false";
     }
 }
 
-/// Where slow start is in its two round trips.
+/// Phase of slow start within its two round trips.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pace {
     /// Every acknowledgement makes the window grow.
     Growing,
-    /// The window stands still, so that a flight of its size is on its way.
+    /// The window is constant, so that a flight of its size is in transit.
     Still,
-    /// The first acknowledgements of that flight tell whether it had to wait.
+    /// The first acknowledgements of that flight show whether it was queued.
     Judging,
 }
 
@@ -64,7 +62,7 @@ struct Vegas {
     params: VegasParams,
     rtt: RttRounds,
     pace: Pace,
-    /// Packets waiting, as last estimated.
+    /// Packets queued, as last estimated.
     backlog: f64,
 }
 
@@ -85,8 +83,8 @@ impl Vegas {
         })
     }
 
-    /// True if the flight of the round that stood still had to wait; told by its first packets, since
-    /// a flight during which the window grew waits behind its own bursts.
+    /// True if the flight of the constant round was queued; measured with its first packets, since a flight during
+    /// which the window grew queues behind its own bursts.
     fn judge_slow_start(&mut self, window: &mut CongestionWindow) {
         let Some(rtt) = self.rtt.so_far().smallest() else {
             return;
@@ -111,7 +109,7 @@ impl WindowRules for Vegas {
                 self.pace = match self.pace {
                     Pace::Growing => Pace::Still,
                     Pace::Still => Pace::Judging,
-                    // Too few samples in the whole round: nothing speaks against going on.
+                    // Too few samples in the whole round: no reason to stop.
                     Pace::Judging => Pace::Growing,
                 };
             }
@@ -122,7 +120,7 @@ impl WindowRules for Vegas {
         }
         let Some(round) = ended else { return };
         let Some(rtt) = round.smallest() else {
-            // Nothing can be said about the queue.
+            // The queue is unknown.
             if ack.cwnd_limited {
                 window.add(1.0);
             }
@@ -173,7 +171,7 @@ mod tests {
         Params::resolve(SCHEME.params, given).unwrap()
     }
 
-    /// Rules that have seen a base RTT of 100 ms, and a window of `packets` in avoidance.
+    /// Rules with a base RTT of 100 ms, and a window of `packets` in avoidance.
     fn measured(packets: f64) -> (Vegas, CongestionWindow) {
         let mut window = CongestionWindow::new(&setup());
         window.exit_slow_start();
@@ -186,8 +184,8 @@ mod tests {
 
     #[test]
     fn the_window_follows_the_backlog() {
-        // 20 packets, base 100 ms (Brakmo and Peterson 1995, section 3): at 125 ms 4 packets wait, at
-        // 105 ms one does, at 130 ms 4.6 do.
+        // 20 packets, base 100 ms (Brakmo and Peterson 1995, section 3): at 125 ms 4 packets are queued, at 105 ms one,
+        // at 130 ms 4.6.
         for (rtt_ms, backlog, after) in [
             (125, 4.0, 20.0),
             (105, 20.0 * 5.0 / 105.0, 21.0),
@@ -210,12 +208,12 @@ mod tests {
             script.ack_round();
             windows.push(script.cwnd_packets());
         }
-        // From the second doubling on, the acknowledgement that ends the round before and the first
-        // two samples of the growing round only measure.
+        // From the second doubling on, the acknowledgement that ends the previous round and the first two samples of
+        // the growing round only measure.
         assert_eq!(windows, [20.0, 20.0, 37.0, 37.0, 71.0, 71.0, 139.0, 139.0]);
     }
 
-    /// Slow start that has stood still with `packets`, and whose flight is then heard of.
+    /// Slow start after a constant round with `packets`, whose flight is then acknowledged.
     fn stood_still(packets: f64, drain: &str, rtt_ms: u64) -> CongestionWindow {
         let mut window = CongestionWindow::new(&setup());
         let mut vegas = Vegas::new(&params(&[("drain", drain)])).unwrap();

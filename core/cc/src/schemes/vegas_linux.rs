@@ -1,25 +1,22 @@
-//! Vegas as in the Linux kernel: compares the queueing delay with the path's own delay, not with the RTT.
+//! Vegas as in the Linux kernel: compares the queueing delay with the base RTT, not with the RTT.
 //!
-//! Provenance: the rules of Linux `net/ipv4/tcp_vegas.c` (6.x), in whole packets: once per round trip
-//! diff = W (RTT - baseRTT) / baseRTT, where RTT is the smallest of at least three samples. Below alpha
-//! the window grows by one packet, above beta it shrinks by one. Slow start doubles every round trip and
-//! ends when diff exceeds gamma, with min(W, W baseRTT/RTT + 1). The path is learned anew after every
-//! idle period. With fewer than three samples in a round, and while a timeout is being repaired, Reno's
-//! rules hold.
+//! Provenance: the rules of Linux `net/ipv4/tcp_vegas.c` (6.x), in whole packets: once per round trip diff = W (RTT -
+//! baseRTT) / baseRTT, where RTT is the smallest of at least three samples. Below alpha the window grows by one packet,
+//! above beta it shrinks by one. Slow start doubles every round trip and ends when diff exceeds gamma, with min(W, W
+//! baseRTT/RTT + 1). The base RTT is measured anew after every idle period. With fewer than three samples in a round,
+//! and during a timeout recovery, Reno's rules apply.
 //!
-//! Deviations: the window grows only while it is what limits the sender (the kernel module lets it grow
-//! without a need); a few reordered packets do not stop the measuring, as the kernel's Disorder state
-//! does.
+//! Deviations: the window grows only while the flow is window-limited (the kernel module lets it grow regardless); a
+//! few reordered packets do not stop the measurement, as the kernel's Disorder state does.
 //!
-//! It leaves less in the queue than `vegas` does, because the divisor is smaller: with a queueing delay
-//! of a quarter of the base RTT it shrinks where the paper's rule rests. Everything else that is said of
-//! `vegas` holds here as well.
+//! It leaves less in the queue than `vegas` does, because the divisor is smaller: with a queueing delay of a quarter of
+//! the base RTT it shrinks where the paper's rule is in equilibrium. Otherwise the remarks on `vegas` apply.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, CaState, Fields, Scheme};
 use narrows_units::{Params, Span, Time, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "vegas-linux",
     summary: "Vegas with the kernel's rules, in whole packets",
@@ -45,9 +42,9 @@ params! {
 struct VegasLinux {
     params: VegasLinuxParams,
     rtt: RttRounds,
-    /// The round that this acknowledgement ends had too few samples.
+    /// True if the round ended by this acknowledgement had too few samples.
     unmeasured: bool,
-    /// Packets waiting, as last estimated.
+    /// Packets queued, as last estimated.
     diff: f64,
 }
 
@@ -61,7 +58,7 @@ impl VegasLinux {
         }
     }
 
-    /// True if Reno's rules hold for this acknowledgement.
+    /// True if Reno's rules apply to this acknowledgement.
     fn is_reno(&self, ack: &AckEvent<'_>) -> bool {
         self.unmeasured || ack.phase != CaState::Open
     }
@@ -149,7 +146,7 @@ mod tests {
         play_round(&mut vegas, &mut window, Span::from_ms(100), 3);
         assert!(window.in_slow_start());
         window.set_packets(27.0);
-        // Five acknowledgements of slow start before the round is judged.
+        // Five acknowledgements of slow start before the round is evaluated.
         play_round(&mut vegas, &mut window, Span::from_ms(110), 6);
         assert_eq!((vegas.diff, window.packets()), (3.0, 30.0));
         assert!(!window.in_slow_start());
@@ -173,7 +170,7 @@ mod tests {
     #[test]
     fn an_unmeasured_round_is_one_acknowledgement_of_reno() {
         let (mut vegas, mut window) = measured(2.0);
-        // Each acknowledges one packet of two: two rounds to grow by one.
+        // Each acknowledges one packet of two: growing by one takes two rounds.
         play_round(&mut vegas, &mut window, Span::from_ms(100), 2);
         assert_eq!(window.packets(), 2.0);
         play_round(&mut vegas, &mut window, Span::from_ms(100), 2);

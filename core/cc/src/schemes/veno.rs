@@ -1,25 +1,24 @@
-//! Veno: Reno that tells random losses from congestion by the backlog that Vegas estimates.
+//! Veno: Reno that distinguishes random losses from congestion by Vegas' estimate of the backlog.
 //!
-//! Provenance: C. P. Fu and S. C. Liew, "TCP Veno: TCP Enhancement for Transmission over Wireless Access
-//! Networks", IEEE JSAC 21(2), 2003. N = W (RTT - baseRTT) / RTT packets wait in queues. With N below the
-//! threshold the window grows like Reno's, otherwise by one packet every other round trip. A loss with N
-//! below the threshold is taken for random: four fifths of the window are kept, otherwise half.
+//! Provenance: C. P. Fu and S. C. Liew, "TCP Veno: TCP Enhancement for Transmission over Wireless Access Networks",
+//! IEEE JSAC 21(2), 2003. The backlog is N = W (RTT - baseRTT) / RTT packets. With N below the threshold the window
+//! grows like Reno's, otherwise by one packet every other round trip. A loss with N below the threshold counts as
+//! random: four fifths of the window are kept, otherwise half.
 //!
-//! Deviations: RTT is the smallest of at least three samples of the last complete round trip, so that N is
-//! what it was before the loss (Linux `net/ipv4/tcp_veno.c` takes the latest sample instead; the paper
-//! smooths). Until N was measured for the first time, after a congestion mark and after a timeout the
-//! reduction is Reno's.
+//! Deviations: RTT is the smallest of at least three samples of the last complete round trip, so that N is the value
+//! before the loss (Linux `net/ipv4/tcp_veno.c` takes the latest sample instead; the paper smooths). Until N was
+//! measured for the first time, after a congestion mark and after a timeout the reduction is Reno's.
 //!
-//! On paths that lose packets at random without queues, the average window is sqrt(4.5/p) packets, 1.7 times
-//! Reno's. In a full queue it behaves like Reno, at half its growth. A queue that has just drained when the
-//! loss is found makes congestion look random; a path that becomes longer makes everything look like
-//! congestion, since the base RTT never ages.
+//! On paths that lose packets at random without queues, the average window is sqrt(4.5/p) packets, 1.7 times Reno's. In
+//! a full queue it behaves like Reno, at half its growth. A queue that has just drained when the loss is found makes
+//! congestion look random; a path that becomes longer makes everything look like congestion, since the base RTT never
+//! expires.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "veno",
     summary: "Reno that keeps more of its window when a loss looks random",
@@ -32,9 +31,9 @@ pub const SCHEME: Scheme = Scheme {
 params! {
     /// Parameters.
     struct VenoParams {
-        /// Backlog in packets from which a loss is congestion.
+        /// Backlog in packets from which a loss counts as congestion.
         threshold: Number(0.0..=10_000.0, "packets") = 3, "Fu and Liew 2003; Linux tcp_veno";
-        /// Share of the window kept after a random loss.
+        /// Fraction of the window kept after a random loss.
         random_kept: Ratio(0.05..=0.95) = 0.8, "Fu and Liew 2003; Linux tcp_veno";
     }
 }
@@ -43,7 +42,7 @@ params! {
 struct Veno {
     params: VenoParams,
     rtt: RttRounds,
-    /// Packets waiting, as last estimated.
+    /// Packets queued, as last estimated.
     backlog: Option<f64>,
 }
 
@@ -90,7 +89,7 @@ mod tests {
     use crate::testing::setup;
     use narrows_units::{Span, Time};
 
-    /// Rules with a window of 50 packets that have seen 100 ms, and then a round at `rtt_ms`.
+    /// Rules with a window of 50 packets, a base RTT of 100 ms, and then a round at `rtt_ms`.
     fn measured(rtt_ms: u64) -> (Veno, CongestionWindow) {
         let mut window = CongestionWindow::new(&setup());
         let mut veno = Veno::new(&Params::resolve(SCHEME.params, []).unwrap());
@@ -111,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_loss_with_a_short_queue_is_random() {
-        // 50 packets, base 100 ms (Fu and Liew 2003): at 104 ms 1.92 wait, at 110 ms 4.55.
+        // 50 packets, base 100 ms (Fu and Liew 2003): at 104 ms 1.92 are queued, at 110 ms 4.55.
         assert!((measured(104).0.backlog.unwrap() - 1.923).abs() < 0.001);
         assert!((measured(110).0.backlog.unwrap() - 4.545).abs() < 0.001);
         assert_eq!(kept(104, ReductionCause::Loss), 40.0);
@@ -140,7 +139,7 @@ mod tests {
             // The counter begins at zero.
             window.reduce(50 * crate::testing::MSS);
             let mut acked = 0.0;
-            // Four windows' worth, and what the growth of the window itself adds.
+            // Four windows' worth, plus the effect of the window's growth.
             while acked < 4.0 * 50.0 + 10.0 {
                 veno.congestion_avoidance(&mut window, &ack, crate::testing::MSS);
                 acked += 1.0;

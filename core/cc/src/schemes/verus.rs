@@ -1,35 +1,36 @@
-//! Verus: learns which delay comes with which window, and walks along that curve, epoch by epoch, as the delay
-//! rises or falls.
+//! Verus: learns the delay as a function of the window, and moves along that curve, epoch by epoch, as the delay rises
+//! or falls.
 //!
 //! Provenance: Y. Zaki, T. Pötsch, J. Chen, L. Subramanian, C. Görg, "Adaptive Congestion Control for Unpredictable
-//! Cellular Networks", SIGCOMM 2015, with the rules and constants of the authors' program (github.com/yzaki/verus, commit
-//! d4b447e, verus_server.cpp), which the paper leaves open in places. The curve is the smoothing spline of the
-//! library that the program uses (`parts/spline.rs`), to nine digits. Deviations: epochs are exactly as
-//! long as they should be, where the program sleeps and then works; a packet of which only a later acknowledgement
-//! tells counts as acknowledged but gives no delay, nor does (`late_delays`) one that later ones have overtaken; what is sent in an epoch leaves as soon as the transport is asked;
-//! a window that the application leaves unused does not grow, an idle flow's rules stand still, the smallest delay is not
-//! raised while nothing is heard at all (it would end in floods into a dead path), and
-//! the line at the end of the curve is followed to twice the largest window that has been tried at most; the transport lets
-//! one packet fly even when an epoch is to send nothing.
+//! Cellular Networks", SIGCOMM 2015, with the rules and constants of the authors' program (github.com/yzaki/verus,
+//! commit d4b447e, verus_server.cpp), which the paper leaves open in places. The curve is the smoothing spline of the
+//! library used by the program (`parts/spline.rs`), to nine digits. Deviations: epochs have their exact length, whereas
+//! the program sleeps and then works; a packet reported only by a later acknowledgement counts as acknowledged but
+//! yields no delay, nor does (`late_delays`) a reordered one; the packets of an epoch leave as soon as the transport is
+//! called; an application-limited window does not grow, the rules are suspended while the flow is idle, the minimum
+//! delay is not raised without any acknowledgements (which would flood a dead path), and the line at the end of the
+//! curve is followed to at most twice the largest window tried; the transport keeps one packet in flight even if an
+//! epoch sends nothing.
 //!
-//! Every 5 ms the largest delay (RTT) of the epoch is compared with that of the time before. If it rose, the delay aimed
-//! at falls by 1 ms, else it rises by 2 ms, and by -2 ms when the delay is above R times the smallest; the window is where
-//! the curve of delay over window, fitted anew each second, crosses that delay. Packets go out in a burst per epoch.
-//! A packet that is missing for 150 ms reduces the window once, to 0.7 of that at which it was sent, until packets
-//! are acknowledged that were sent with the smaller window. Nothing is sent again: the flow carries
-//! datagrams, so its own settings of the transport are no retransmission, an acknowledgement per packet and
-//! no timers of its own (the timeout of 150 ms to 1 s is Verus').
+//! Every 5 ms the largest delay (RTT) of the epoch is compared with the smoothed one of the past. If it rose, the
+//! target delay falls by 1 ms, else it rises by 2 ms, or falls by 2 ms if the delay is above R times the minimum; the
+//! window is where the curve of delay over window, refitted each second, crosses that delay. Packets are sent in one
+//! burst per epoch. A packet missing for 150 ms reduces the window once, to 0.7 of that at which it was sent, until
+//! packets sent with the smaller window are acknowledged. Nothing is retransmitted: the flow carries datagrams, so its
+//! transport settings are no retransmission, an acknowledgement per packet and no transport timers (the timeout of 150
+//! ms to 1 s is Verus').
 //!
-//! Pitfalls: it keeps the RTT at up to R (6) times the smallest by design, 240 ms on a path of 40 ms; where the
-//! buffer is smaller than that, losses are heavy and differ from run to run (at 12 Mbit/s some 20 % with 100 packets, 90 % with
-//! 20; up to 98 % with 10 at 5 Mbit/s), since the reaction takes 150 ms
-//! and a full buffer has the same delay for all windows, so that the curve ends flat and slow start begins again and again. Several flows that share a buffer have
-//! large delays for all windows as well: three of them on 12 Mbit/s and 40 ms lose three quarters of their packets, and one may
-//! send twenty times the rate of the link for a second, as the program does. Where packets overtake
-//! each other all the time (jitter that reorders), those that were not overtaken have the smaller delays, and it sends too
-//! much, unless the others count too (`late_delays`). The smallest delay never rises again
-//! unless the flow stands still. Below 2.4 Mbit/s a packet takes longer than an epoch, and epochs without news raise the
-//! target: the RTT goes up to R (1 + 0.4 (1 - 5 ms/T)) times the smallest with T ms per packet, 7.4 at 1 Mbit/s. The profile `pantheon` has the payload of the Pantheon reports, 1414 bytes.
+//! Pitfalls: it keeps the RTT at up to R (6) times the minimum by design, 240 ms on a path of 40 ms; if the buffer is
+//! smaller than that, losses are heavy and vary from run to run (at 12 Mbit/s some 20 % with 100 packets, 90 % with 20;
+//! up to 98 % with 10 at 5 Mbit/s), since the reaction takes 150 ms and a full buffer has the same delay for all
+//! windows, so that the curve ends flat and slow start restarts repeatedly. Several flows that share a buffer have
+//! large delays for all windows as well: three of them on 12 Mbit/s and 40 ms lose three quarters of their packets, and
+//! one may send twenty times the rate of the link for a second, as the program does. With constant reordering (jitter)
+//! the packets that were not overtaken have the smaller delays, and it sends too much, unless the others count too
+//! (`late_delays`). The minimum delay never rises again unless the flow stalls. Below 2.4 Mbit/s a packet takes longer
+//! than an epoch, and epochs without acknowledgements raise the target: the RTT rises to R (1 + 0.4 (1 - 5 ms/T)) times
+//! the minimum with T ms per packet, 7.4 at 1 Mbit/s. The profile `pantheon` has the payload of the Pantheon reports,
+//! 1414 bytes.
 
 mod flights;
 mod profile;
@@ -44,14 +45,14 @@ use crate::{
 };
 use narrows_units::{Bytes, Params, Span, Time, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "verus",
     summary: "Walks along a learned curve of delay over window, every 5 ms, up to six times the smallest RTT",
     source: "Zaki et al. 2015; yzaki/verus d4b447e",
     recovery: Recovery::Direct,
     ecn: EcnUse::None,
-    // Verus has a timeout of its own; the transport's only clears its books.
+    // Verus has its own timeout; the transport's only cleans up its state.
     transport: &settings::<8>(&[&DATAGRAMS, &GAPS_ARE_LOSSES, &timeout("1000000000")]),
     profiles: &[Profile {
         name: "pantheon",
@@ -66,21 +67,21 @@ pub const SCHEME: Scheme = Scheme {
 params! {
     /// Parameters.
     struct VerusParams {
-        /// Largest delay over the smallest one that is put up with.
+        /// Maximum tolerated ratio of the delay to the minimum.
         r: Number(1.1..=100.0) = 6, "yzaki/verus d4b447e: VERUS_R (paper: 2, 4, 6)";
         /// Time between two decisions.
         epoch: Span(1e5..=1e9) = "5 ms", "Zaki et al. 2015, section 5.3";
         /// Time between two fits of the curve.
         curve_interval: Span(1e7..=1e11) = "1 s", "Zaki et al. 2015, section 5.3";
-        /// Time taken off the target delay when the delay rises.
+        /// Decrease of the target delay when the delay rises.
         delta1: Span(1e4..=1e9) = "1 ms", "yzaki/verus d4b447e: DELTA1";
-        /// Time added to it when the delay does not rise, or taken off beyond R.
+        /// Increase of the target delay when the delay does not rise, or decrease beyond R.
         delta2: Span(1e4..=1e9) = "2 ms", "yzaki/verus d4b447e: DELTA2";
-        /// Largest window that the curve is followed to, in largest windows that have been tried.
+        /// Limit up to which the curve is followed, as a multiple of the largest window tried.
         reach: Number(1.0..=40_000.0) = 2, "ours: the program has no such limit";
-        /// Delays of packets that later ones have overtaken count too.
+        /// Delays of reordered packets count too.
         late_delays: Flag = false, "own choice; yzaki/verus d4b447e: yes";
-        /// Share of a lost packet's window that is kept.
+        /// Fraction of a lost packet's window that is kept.
         decrease: Ratio(0.05..=0.95) = 0.7, "yzaki/verus d4b447e: VERUS_M_DECREASE";
     }
 }
@@ -89,18 +90,18 @@ params! {
 const MEMORY: f64 = 0.875;
 /// Weight of the past in the largest delay of epochs.
 const EPOCH_MEMORY: f64 = 0.2;
-/// Differences of delays up to this many ms are none.
+/// Differences of delays up to this many ms are ignored.
 const SAME: f64 = 0.0001;
 /// Slow start ends at this delay, in ms.
 const SLOW_START_DELAY: f64 = 500.0;
 /// Missing packets end slow start beyond this window.
 const SLOW_START_WINDOW: f64 = 20.0;
-/// Points of larger windows than this, and than the lost packet's, are forgotten then.
+/// Points of windows larger than this and than the lost packet's are then discarded.
 const KEPT_WINDOW: f64 = 100.0;
-/// The smallest delay before any, in ms, and what is added to it when nothing else helps.
+/// The initial minimum delay, in ms, and the amount by which it is raised as a last resort.
 const FIRST_MIN: f64 = 1000.0;
 const MIN_STEP: f64 = 10.0;
-/// The timeout: five delays, within these bounds; the upper one at first.
+/// The timeout: five delays, within these bounds; initially the upper one.
 const TIMEOUT: (Span, Span) = (Span::from_ms(150), Span::from_ms(1000));
 
 /// Windows in packets, delays in ms.
@@ -112,7 +113,7 @@ struct Verus {
 
     window: f64,
     in_flight: u64,
-    /// The delay aimed at.
+    /// The target delay.
     target: f64,
     smallest: f64,
     smoothed: f64,
@@ -123,7 +124,7 @@ struct Verus {
     flights: VerusFlights,
     slow_start: bool,
     loss_phase: bool,
-    /// Slow start has ended by delay: the target stays until its packets are through.
+    /// Slow start has ended by delay: the target is constant until its packets are acknowledged.
     hold: bool,
 
     heard: Option<Time>,
@@ -143,8 +144,8 @@ fn ms(span: Span) -> f64 {
     span.ns() as f64 / 1e6
 }
 
-/// Packets to send in an epoch: the window is to be in flight an RTT from now, which is `smoothed` ms, and what is in flight
-/// leaves the path by then, evenly over the RTT's epochs but one.
+/// Packets to send in an epoch: the window is to be in flight an RTT of `smoothed` ms from now, and the data now in
+/// flight leaves the path by then, evenly over the RTT's epochs less one.
 fn packets(window: f64, in_flight: u64, smoothed: f64, epoch: f64) -> f64 {
     let epochs = (smoothed / epoch).ceil();
     let in_flight = in_flight as f64;
@@ -195,7 +196,7 @@ impl Verus {
         verus
     }
 
-    /// Begins again as if nothing had been learned: one packet, whose acknowledgement starts slow start.
+    /// Resets everything learned: one packet, whose acknowledgement starts slow start.
     fn restart(&mut self, now: Time) {
         self.window = 1.0;
         self.in_flight = 0;
@@ -221,13 +222,13 @@ impl Verus {
         self.next_fit = now;
     }
 
-    /// The delay that goes with the window: that of the curve, or the one seen with it before there is a curve.
+    /// The delay of the window: that of the curve, or the measured one before a curve exists.
     fn delay_of_window(&self) -> f64 {
         let curve = if self.slow_start { None } else { self.profile.curve(self.window) };
         curve.or_else(|| self.profile.seen(self.window)).unwrap_or(self.smallest)
     }
 
-    /// A packet that was sent with `window` is acknowledged, after `delay` if that is known.
+    /// A packet sent with `window` is acknowledged, after `delay` if that is known.
     fn acknowledged(&mut self, now: Time, window: f64, delay: Option<f64>) {
         if self.slow_start && delay.is_some_and(|delay| delay > SLOW_START_DELAY) {
             self.window = (self.params.decrease * window).max(1.0);
@@ -284,7 +285,7 @@ impl Verus {
         }
     }
 
-    /// Nothing has been heard for a timeout.
+    /// No acknowledgement arrived for a timeout.
     fn on_silence(&mut self, now: Time) {
         self.deadline = now + self.timeout;
         if !self.slow_start {
@@ -314,7 +315,7 @@ impl Verus {
             }
         }
         if idle {
-            // The application is silent, not the path.
+            // The application, not the path, is silent.
             self.epoch_largest = None;
             return;
         }
@@ -342,7 +343,7 @@ impl Verus {
             return self.restart(now);
         };
         let window = window as f64;
-        // The curve may turn flat under a window that nobody needs.
+        // The curve may become flat for a window that is not used.
         self.window = if unused { window.min(self.window) } else { window };
         let send = packets(self.window, self.in_flight, self.smoothed, ms(self.params.epoch));
         self.credit = if pause { 0 } else { send as u64 };
@@ -357,7 +358,7 @@ impl CongestionControl for Verus {
             let Some((window, overtaken)) = self.flights.acknowledge(packet.number, ack.now) else {
                 continue;
             };
-            // Others have waited for this one's acknowledgement.
+            // Others were blocked until this one's acknowledgement.
             let newest = index + 1 == ack.packets.len();
             let tells = newest && (self.params.late_delays || !overtaken);
             let delay = tells.then(|| ms(ack.now.since(packet.sent)));
@@ -366,7 +367,7 @@ impl CongestionControl for Verus {
     }
 
     fn on_loss(&mut self, loss: &LossEvent<'_>) {
-        // Verus finds out for itself what is missing.
+        // Verus detects missing packets itself.
         self.flying = loss.in_flight.saturating_sub(loss.bytes).get();
     }
 
@@ -399,7 +400,7 @@ impl CongestionControl for Verus {
     }
 
     fn allowance(&self) -> Allowance {
-        // What is in flight, and what may join it.
+        // The data in flight, and the packets that may be added.
         let bytes = self.flying + self.credit * self.mss;
         Allowance { cwnd: Some(Bytes::new(bytes.max(1))), ..Allowance::default() }
     }

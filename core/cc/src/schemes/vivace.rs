@@ -1,28 +1,28 @@
 //! PCC Vivace: follows the gradient of a utility of rate, loss and the growth of the round-trip time.
 //!
-//! Provenance: Dong, Meng, Zarchy, Arslan, Gilad, Godfrey, Schapira, "PCC Vivace: Online-Learning Congestion
-//! Control", NSDI 2018; state machine and constants of the authors' program (github.com/PCCproject/PCC-Uspace, branch
-//! NSDI-2018, on UDT), latency coefficient of the binary that the Pantheon reports ran (github.com/StanfordSNR/vivace), in
-//! which it is 900 and in the published source 11330. Deviations: rates count payload (`header`). A packet is lost
-//! by the judgement of the transport, which allows for reordering; the program took every gap for a loss (`closing`). Steps
-//! and probes of fixed size in Mbit/s are bounded by a share of the rate (`step_limit`) and the smallest rate is lower
+//! Provenance: Dong, Meng, Zarchy, Arslan, Gilad, Godfrey, Schapira, "PCC Vivace: Online-Learning Congestion Control",
+//! NSDI 2018; state machine and constants of the authors' program (github.com/PCCproject/PCC-Uspace, branch NSDI-2018,
+//! on UDT), latency coefficient of the binary that the Pantheon reports ran (github.com/StanfordSNR/vivace), in which
+//! it is 900 and in the published source 11330. Deviations: rates count payload (`header`). Losses are determined by
+//! the transport, which allows for reordering; the program counted every gap as a loss (`closing`). Steps and probes of
+//! fixed size in Mbit/s are bounded by a fraction of the rate (`step_limit`) and the minimum rate is lower
 //! (`min_rate`), so that slow links are not flooded. After a timeout of the transport the rate is halved, and the
-//! starting phase begins again there when something is heard; the program hibernated with packets of 100 bytes at
-//! 40 kbit/s and left that state only if the round-trip time was below 59 ms. Intervals in which the application
-//! had nothing to send are not judged. The binary is closed: details other than the constants may differ.
+//! starting phase restarts from there with the next acknowledgement; the program hibernated with packets of 100 bytes
+//! at 40 kbit/s and left that state only if the round-trip time was below 59 ms. Application-limited intervals are not
+//! evaluated. The binary is closed: details other than the constants may differ.
 //!
-//! A monitor interval is one round-trip time or ten packets. Its utility, with the rate x in Mibit/s (2^20), the loss ratio
-//! L and the slope g of the round-trip time over time, is x^0.9 - c x L - 900 x g, where c is 11.35 above 3 % of loss
-//! and 1 below, and g is cut to an even number of hundredths, so that slopes below 0.02 are none. The starting phase
-//! doubles the rate while utility rises; then two pairs of intervals (one, while steps agree) try 5 % more and less, and the
-//! rate follows the gradient in steps that grow from 5 % of the rate on. `utility: paper` is the paper's form: c is always
-//! 11.35, g is not cut and negative slopes earn nothing.
+//! A monitor interval is one round-trip time or ten packets. Its utility, with the rate x in Mibit/s (2^20), the loss
+//! ratio L and the slope g of the round-trip time over time, is x^0.9 - c x L - 900 x g, where c is 11.35 above 3 % of
+//! loss and 1 below, and g is truncated to an even number of hundredths, so that slopes below 0.02 count as zero. The
+//! starting phase doubles the rate while utility rises; then two pairs of intervals (one, while steps agree) try 5 %
+//! more and less, and the rate follows the gradient in steps that grow from 5 % of the rate on. `utility: paper` is the
+//! paper's form: c is always 11.35, g is not truncated and negative slopes are not rewarded.
 //!
-//! Alone it fills the link to 95 % with hardly a queue. Loss is tolerated up to where the marginal utility of rate is zero: in
-//! the paper's form L = 0.9 x^-0.1 / 11.35, 7.9 % at 1 Mbit/s, 6.3 % at 10 and 5 % at 100. Pitfalls:
-//! `latency_coefficient: 0` fills any buffer and needs a finite one; the start is slow on long fast paths; on cellular links
-//! noise of the slope swings the rate; in deep buffers Cubic takes the link. The program itself cannot work below about
-//! 1.5 Mbit/s, since its smallest rate is 1.3 and its smallest step 0.5 Mbit/s (`profile: pantheon`).
+//! Alone it fills the link to 95 % with almost no queue. Loss is tolerated up to where the marginal utility of rate is
+//! zero: in the paper's form L = 0.9 x^-0.1 / 11.35, 7.9 % at 1 Mbit/s, 6.3 % at 10 and 5 % at 100. Pitfalls:
+//! `latency_coefficient: 0` fills any buffer and needs a finite one; the start is slow on long fast paths; on cellular
+//! links noise of the slope swings the rate; in deep buffers Cubic takes the link. The original program does not work
+//! below about 1.5 Mbit/s, since its minimum rate is 1.3 and its minimum step 0.5 Mbit/s (`profile: pantheon`).
 
 use crate::parts::gradient::{Counted, GradientRule, GradientSample, GradientSteps};
 use utility::VivaceResult;
@@ -38,7 +38,7 @@ use narrows_units::{Params, Rate, Stream, Time, choice, params};
 mod tests;
 mod utility;
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "vivace",
     summary: "Follows the gradient of a utility of rate, loss and growth of the round-trip time (PCC Vivace)",
@@ -77,7 +77,7 @@ pub const SCHEME: Scheme = Scheme {
 choice! {
     /// Form of the utility.
     enum UtilityForm { Shipped = "shipped", Paper = "paper" }
-    /// Indulgence of the starting phase.
+    /// Tolerance of the starting phase.
     enum StartChoice { Tolerant = "tolerant", Strict = "strict" }
 }
 
@@ -89,48 +89,48 @@ params! {
         /// Weight of the slope of the round-trip time.
         latency_coefficient: Number(0.0..=1e6) = 900,
             "StanfordSNR/vivace, and the paper; 11330 in PCC-Uspace NSDI-2018; 0 for loss alone";
-        /// An interval is judged when the fate of all its packets is known, or when its last or a later one is heard
-        /// of.
+        /// An interval is evaluated when the fate of all its packets is known, or when its last packet or a later one
+        /// is acknowledged.
         closing: Closing["settled",
             "reported"] = "settled", "`reported` is the program's: a report for its last packet or a later one closes it";
-        /// Starting phase that overlooks 50 lost packets and slopes below 0.2 of an interval, or one that does not.
+        /// Starting phase that tolerates 50 lost packets and slopes below 0.2 per interval, or one that does not.
         start: StartChoice = "tolerant",
             "PCC-Uspace NSDI-2018; the binary that Pantheon ran is `strict`, as observed";
         /// Rate of the first interval.
         initial_rate: Rate(1000.0..=1e9) = "0.8 Mbit/s",
             "PCC-Uspace NSDI-2018; the binary began at 1.6, 7 packets of 1400 bytes per 50 ms";
-        /// Smallest rate that probes are made around.
+        /// Minimum base rate of probes.
         min_rate: Rate(1000.0..=1e9) = "50 kbit/s", "ours; 1.3 Mbit/s in PCC-Uspace NSDI-2018";
-        /// Largest share of the rate that the least step and probe may be.
+        /// Maximum of the minimum step and probe, as a fraction of the rate.
         step_limit: Ratio(0.01..=1.0) = 0.25, "ours; without limit, 1, in PCC-Uspace NSDI-2018";
-        /// Bytes of each packet that rates count besides its payload.
+        /// Bytes counted in rates per packet besides its payload.
         header: Bytes(0.0..=200.0) = 0, "ours; all 56 bytes that are no payload count in UDT's programs";
     }
 }
 
-/// Size of probes as a share, and the least size of probes and steps in Mbit/s.
+/// Size of probes as a fraction, and the minimum size of probes and steps in Mbit/s.
 const PROBE: f64 = 0.05;
 const MIN_STEP: f64 = 0.5;
-/// Losses of an interval and slopes that the starting phase forgives.
+/// Losses of an interval and slopes that the starting phase tolerates.
 const FORGIVEN_LOST: u64 = 50;
 const FORGIVEN_SLOPE: f64 = 0.2;
 /// The largest rate in Mbit/s.
 const MAX_RATE: f64 = 1024.0;
-/// Packets of an interval, at least and at most.
+/// Minimum and maximum packets of an interval.
 const MIN_INTERVAL_PACKETS: f64 = 10.0;
 const MAX_INTERVAL_PACKETS: f64 = 3000.0;
-/// The RTT in seconds before any is known, and in place of one that is longer than a second.
+/// The initial RTT in seconds, also used instead of an RTT longer than a second.
 const FIRST_RTT: f64 = 0.1;
 const LONG_RTT: f64 = 1.0;
 const RTT_IN_PLACE: f64 = 0.3;
-/// Loss ratios: up to the first all probes of a decision count with their common one; from the second on losses
-/// that contradict the rates are looked at; above the third the rate is halved.
+/// Loss ratios: up to the first all probes of a decision count with their common one; from the second on losses are
+/// checked for contradicting the rates; above the third the rate is halved.
 const SMALL_LOSS: f64 = 0.01;
 const LARGE_LOSS: f64 = 0.05;
 const EMERGENCY_LOSS: f64 = 0.5;
-/// Losses of a slower interval that a faster one must be short of to contradict.
+/// Losses of a slower interval by which it contradicts a faster one with fewer.
 const CONTRADICTION: u64 = 2;
-/// Steps up to this share of the rate end in a new search.
+/// Steps up to this fraction of the rate end in a new search.
 const SMALL_STEP: f64 = 0.1;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -146,15 +146,15 @@ enum VivacePhase {
         target_id: Option<u64>,
         target: Option<VivaceResult>,
     },
-    /// Nothing was heard for a whole timeout, nor since.
+    /// After a timeout, until the next acknowledgement.
     Silent,
 }
 
 /// Rates in Mbit/s, times in seconds.
 struct Vivace {
-    /// Bytes that rates count.
+    /// Bytes counted in rates.
     counted: Counted,
-    /// Millions of bits of a packet.
+    /// Megabits per packet.
     packet: f64,
     min_rate: f64,
     params: VivaceParams,
@@ -162,14 +162,14 @@ struct Vivace {
     monitors: Monitors,
     steps: GradientSteps,
     phase: VivacePhase,
-    /// The rate that probes are made around, and the one in force.
+    /// The base rate of probes, and the current rate.
     base: f64,
     sending: f64,
     planned: u64,
     rtt: f64,
-    /// An emergency is not declared by intervals before this one.
+    /// Intervals before this one cannot declare an emergency.
     calm_from: u64,
-    /// A vote for more has been put off once because of contradicting losses.
+    /// True if a vote for more was deferred once because of contradicting losses.
     put_off: bool,
     last_utility: f64,
 }
@@ -198,7 +198,7 @@ impl Vivace {
         }
     }
 
-    /// The least size of a step at the present rate.
+    /// The minimum size of a step at the current rate.
     fn least_step(&self) -> f64 {
         MIN_STEP.min(self.params.step_limit * self.base)
     }
@@ -353,7 +353,7 @@ impl Vivace {
         if small {
             self.search();
         } else {
-            // The interval that is being sent, at the rate up to now, is what the new one is compared with.
+            // The current interval, at the old rate, is the reference of the new one.
             let reference_id = self.monitors.next_id() - 1;
             self.phase = VivacePhase::Move { reference_id, reference: None, target_id: None, target: None };
         }
@@ -416,7 +416,7 @@ impl CongestionControl for Vivace {
             self.begin(send.now);
         }
         self.monitors.sent(send);
-        // The next interval begins with the last packet of this one, and its rate is in force at once.
+        // The next interval begins with the last packet of this one, and its rate applies at once.
         if self.monitors.newest().0 >= self.planned {
             self.begin(send.now);
         }

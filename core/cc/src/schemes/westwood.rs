@@ -1,27 +1,24 @@
-//! Westwood+: after a loss the window is what the path was measured to carry, not half of what it was.
+//! Westwood+: after a loss the window is set to the measured capacity of the path, instead of being halved.
 //!
-//! Provenance: L. A. Grieco and S. Mascolo, "Performance evaluation and comparison of Westwood+, New Reno,
-//! and Vegas TCP congestion control", ACM CCR 34(2), 2004; filter as in Linux `net/ipv4/tcp_westwood.c`.
-//! The bytes delivered in max(RTT, 50 ms) are one sample of the bandwidth; samples pass two filters in a
-//! row, each of which takes an eighth of what is new. A loss sets threshold and window to bandwidth times
-//! smallest RTT. Growth is Reno's.
+//! Provenance: L. A. Grieco and S. Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and Vegas
+//! TCP congestion control", ACM CCR 34(2), 2004; filter as in Linux `net/ipv4/tcp_westwood.c`. The bytes delivered in
+//! max(RTT, 50 ms) are one sample of the bandwidth; samples pass through two filters in series, each with gain 1/8. A
+//! loss sets threshold and window to bandwidth times minimum RTT. Growth is Reno's.
 //!
-//! Deviations: bytes delivered are counted by the transport (selective acknowledgements), so duplicate
-//! acknowledgements need no rules of their own. Before the first sample of bandwidth a loss halves the
-//! window. Linux halves the window while losses are being repaired and puts the measured value in place
-//! afterwards (`repair: half`).
+//! Deviations: bytes delivered are counted by the transport (selective acknowledgements), so duplicate acknowledgements
+//! need no special rules. Before the first sample of bandwidth a loss halves the window. Linux halves the window during
+//! the recovery and sets the measured value afterwards (`repair: half`).
 //!
-//! A random loss in an empty queue leaves the window nearly as it is, one in a full queue takes the queue
-//! out of it: the buffer drains, the link stays busy. Acknowledgements that arrive in bunches make the
-//! bandwidth look larger than it is, and so does a smallest RTT that is out of date after the path changed
-//! (a timeout learns it anew). The filters take long to follow slow start: on a long path its end finds a
-//! twentieth of the bandwidth measured, and leaves a window of that size.
+//! A random loss with an empty queue leaves the window nearly unchanged, one with a full queue removes the queue from
+//! it: the buffer drains, the link stays busy. Aggregated acknowledgements inflate the bandwidth estimate, and an
+//! outdated minimum RTT after a path change distorts the window (a timeout resets it). The filters are slow to follow
+//! slow start: at its end on a long path the estimate is a twentieth of the bandwidth, which determines the window.
 
 use crate::parts::{ReductionCause, LossBased, CongestionEvent, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, Span, Time, choice, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "westwood",
     summary: "Westwood+: a loss sets the window to measured bandwidth times smallest RTT",
@@ -32,27 +29,27 @@ pub const SCHEME: Scheme = Scheme {
 };
 
 choice! {
-    /// Window while losses are repaired.
+    /// Window during a recovery.
     enum Repair { Estimate = "estimate", Half = "half" }
 }
 
 params! {
     /// Parameters.
     struct WestwoodParams {
-        /// Window while losses are repaired: the measured value at once, or half until the end.
+        /// Window during a recovery: the measured value at once, or half until the end.
         repair: Repair = "estimate", "Grieco and Mascolo 2004; half: Linux tcp_westwood";
         /// Shortest time over which bandwidth is measured.
         interval: Span(0.0..=1e10) = "50 ms", "Linux tcp_westwood";
     }
 }
 
-/// Smallest window after a loss, in packets.
+/// Minimum window after a loss, in packets.
 const MIN_WINDOW: f64 = 2.0;
 
 #[derive(Clone)]
 struct Westwood {
     params: WestwoodParams,
-    /// When the running sample began, and the bytes delivered since.
+    /// Start of the current sample, and the bytes delivered since.
     began: Option<Time>,
     gathered: u64,
     latest_rtt: Span,
@@ -60,7 +57,7 @@ struct Westwood {
     /// Bytes per second after one filter and after two.
     once: f64,
     twice: f64,
-    /// The window is halved; the measured value is due when the repair ends.
+    /// The window is halved; the measured value is set when the recovery ends.
     due: bool,
 }
 
@@ -102,7 +99,7 @@ impl WindowRules for Westwood {
             self.min_rtt = self.min_rtt.min(rtt);
         }
         let Some(began) = self.began else {
-            // What arrives first was sent before the clock ran.
+            // The first arrivals were sent before the measurement began.
             self.began = Some(ack.now);
             return;
         };

@@ -1,26 +1,26 @@
-//! YeAH: Scalable while queues are short, Reno when they are not, and an early reduction that takes the
-//! queue out of the window.
+//! YeAH: Scalable while queues are short, Reno otherwise, and an early reduction that removes the queue from the
+//! window.
 //!
-//! Provenance: A. Baiocchi, A. P. Castellani and F. Vacirca, "YeAH-TCP: Yet Another Highspeed TCP", PFLDnet
-//! 2007; constants and order of the rules as in Linux `net/ipv4/tcp_yeah.c`. Once per round trip the backlog
-//! Q = W (RTT - base)/RTT is estimated. Fast mode (Scalable: one packet per hundred acknowledged) while Q is
-//! at most alpha and the queueing delay at most base/phi; slow mode (Reno) otherwise, in which Q is taken out
-//! of the window whenever it exceeds alpha, but not below what a Reno flow would have. A loss in fast mode
-//! takes Q away, at least an eighth and at most half of the window; after rho rounds in slow mode, half.
+//! Provenance: A. Baiocchi, A. P. Castellani and F. Vacirca, "YeAH-TCP: Yet Another Highspeed TCP", PFLDnet 2007;
+//! constants and order of the rules as in Linux `net/ipv4/tcp_yeah.c`. Once per round trip the backlog Q = W (RTT -
+//! base)/RTT is estimated. Fast mode (Scalable: one packet per hundred acknowledged) while Q is at most alpha and the
+//! queueing delay at most base/phi; slow mode (Reno) otherwise, in which Q is subtracted from the window whenever it
+//! exceeds alpha, but not below the window of a Reno flow. A loss in fast mode subtracts Q, at least an eighth and at
+//! most half of the window; after rho rounds in slow mode, half.
 //!
 //! Deviations: the backlog is a real number, not a whole one.
 //!
-//! Alone, the queue stays below about 80 packets where the path holds more than phi alpha = 640 of them. On
-//! smaller paths the delay limit comes first: it stays in slow mode, the imagined Reno flow grows with it and
-//! forbids reductions, and it fills the buffer like Reno. Next to Reno it stays in slow mode and is fair after
-//! rho round trips; jitter above an eighth of the base RTT has the same effect. When slow start overruns a
-//! long path, the backlog that it has caused is not measured yet: the first losses take an eighth each.
+//! Alone, the queue stays below about 80 packets if the path holds more than phi alpha = 640 of them. On smaller paths
+//! the delay limit is reached first: it stays in slow mode, the virtual Reno flow grows with it and prevents
+//! reductions, and it fills the buffer like Reno. In competition with Reno it stays in slow mode and is fair after rho
+//! round trips; jitter above an eighth of the base RTT has the same effect. When slow start overshoots a long path, its
+//! backlog has not been measured yet: the first losses remove an eighth each.
 
 use crate::parts::{LossBased, CongestionEvent, RttRounds, WindowRules, CongestionWindow};
 use crate::{AckEvent, Fields, Scheme};
 use narrows_units::{Params, Span, params};
 
-/// Registry line.
+/// Registry entry.
 pub const SCHEME: Scheme = Scheme {
     name: "yeah",
     summary: "Scalable while queues are short, Reno otherwise, with early reductions of the queue",
@@ -35,38 +35,38 @@ params! {
     struct YeahParams {
         /// Backlog in packets above which it is reduced.
         alpha: Number(1.0..=1e6, "packets") = 80, "Linux tcp_yeah";
-        /// Divisor of the backlog that is taken away.
+        /// Divisor of the backlog that is removed.
         gamma: Number(1.0..=1000.0) = 1, "Linux tcp_yeah";
-        /// Largest share taken away by an early reduction.
+        /// Maximum fraction removed by an early reduction.
         epsilon: Ratio(0.01..=0.95) = 0.5, "Linux tcp_yeah";
-        /// Smallest share taken away by a loss.
+        /// Minimum fraction removed by a loss.
         delta: Ratio(0.01..=0.5) = 0.125, "Linux tcp_yeah";
         /// Base RTT over the queueing delay that ends fast mode.
         phi: Number(0.1..=10_000.0) = 8, "Linux tcp_yeah";
         /// Rounds in slow mode after which a loss halves.
         rho: Count(1.0..=1e6, "round trips") = 16, "Linux tcp_yeah";
-        /// Rounds in fast mode that forget the Reno flow.
+        /// Rounds in fast mode after which the Reno flow is forgotten.
         zeta: Count(1.0..=1e6, "round trips") = 50, "Linux tcp_yeah";
     }
 }
 
-/// Largest number of acknowledged packets that are worth one of growth in fast mode (Scalable TCP).
+/// Maximum number of acknowledged packets per packet of growth in fast mode (Scalable TCP).
 const SCALABLE: f64 = 100.0;
 
-/// Smallest windows, in packets.
+/// Minimum windows, in packets.
 const MIN_WINDOW: f64 = 2.0;
 
 #[derive(Clone)]
 struct Yeah {
     params: YeahParams,
     rtt: RttRounds,
-    /// Packets waiting, as last estimated.
+    /// Packets queued, as last estimated.
     backlog: f64,
     /// Rounds in slow mode in a row; zero in fast mode.
     slow_rounds: u64,
     /// Rounds in fast mode.
     fast_rounds: u64,
-    /// The window of the Reno flow that competes, as far as can be told.
+    /// The estimated window of a competing Reno flow.
     reno_window: f64,
 }
 
@@ -154,7 +154,7 @@ mod tests {
     use crate::testing::{MSS, setup};
     use narrows_units::Time;
 
-    /// Rules that have seen a base RTT of 100 ms, and a window in avoidance.
+    /// Rules with a base RTT of 100 ms, and a window in avoidance.
     fn measured(packets: f64) -> (Yeah, CongestionWindow) {
         let mut window = CongestionWindow::new(&setup());
         let mut yeah = Yeah::new(&Params::resolve(SCHEME.params, []).unwrap());
@@ -162,7 +162,7 @@ mod tests {
         play_round(&mut yeah, &mut window, Span::from_ms(100), 3);
         window.set_packets(packets);
         window.exit_slow_start();
-        // Without what was counted so far.
+        // Without the acknowledgements counted so far.
         window.reduce((packets * MSS as f64) as u64);
         (yeah, window)
     }
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_long_queue_is_taken_out_of_the_window() {
-        // 500 packets, 125 ms instead of 100 ms (Linux tcp_yeah.c): 100 wait, and 400 stay.
+        // 500 packets, 125 ms instead of 100 ms (Linux tcp_yeah.c): 100 are queued, and 400 remain.
         let (mut yeah, mut window) = measured(500.0);
         play_round(&mut yeah, &mut window, Span::from_ms(125), 5);
         assert_eq!((yeah.backlog, window.packets()), (100.0, 400.0));
@@ -208,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_late_queue_is_slow_mode_without_a_reduction() {
-        // 20 % above the base is more than an eighth; 40 packets wait, which is less than 80.
+        // 20 % above the base is more than an eighth; 40 packets are queued, which is less than 80.
         let (mut yeah, mut window) = measured(240.0);
         play_round(&mut yeah, &mut window, Span::from_ms(120), 5);
         assert_eq!((window.packets(), yeah.slow_rounds), (240.0, 1));

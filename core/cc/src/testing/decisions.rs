@@ -1,4 +1,4 @@
-//! The decisions of a history, by chance or by the bytes of a fuzzer, and the events that come of them.
+//! The decisions of a history, random or from the bytes of a fuzzer, and the resulting events.
 
 use crate::{
     AckEvent, AckedPacket, CongestionControl, EcnEvent, LossEvent, LostPacket, SendEvent,
@@ -6,16 +6,16 @@ use crate::{
 };
 use narrows_units::{Stream, Time};
 
-/// Where decisions come from.
+/// Source of decisions.
 pub(super) enum Decisions<'a> {
-    /// Chance.
+    /// Random numbers.
     Stream(Box<Stream>),
-    /// Bytes; zeros when they are used up.
+    /// Bytes; zeros once they are exhausted.
     Bytes(&'a [u8]),
 }
 
 impl Decisions<'_> {
-    /// Chance, by a seed.
+    /// Random decisions from a seed.
     pub(super) fn by_chance(seed: u64) -> Self {
         Decisions::Stream(Box::new(Stream::new(seed, "history")))
     }
@@ -44,7 +44,7 @@ impl Decisions<'_> {
         word.iter().fold(0, |sum, &byte| sum << 8 | u16::from(byte))
     }
 
-    /// True if nothing is left to decide.
+    /// True if no decisions are left.
     pub(super) fn is_over(&self) -> bool {
         matches!(self, Decisions::Bytes([]))
     }

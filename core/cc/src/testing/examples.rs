@@ -1,5 +1,5 @@
-//! Models for trials of schemes that read files: a small rule table and two small networks, made by hand. They are no
-//! advice how to send, but they hold a queue short, so that what they do can be followed.
+//! Models for trials of schemes that read files: a small rule table and two small networks, constructed by hand. They
+//! are not good congestion control, but they keep a queue short, so that their behaviour can be verified.
 
 use super::setup;
 use crate::parts::neural_policy::ACTIONS;
@@ -7,7 +7,7 @@ use crate::testing::ModelWriter;
 use crate::{Scheme, Setup};
 use narrows_units::{FileRef, Files, Kind, Params, Value};
 
-/// The file that examples name for the parameters of `scheme`.
+/// The parameters of `scheme` that name an example file.
 pub fn example_file(scheme: &str) -> FileRef {
     FileRef {
         name: format!("{scheme}.safetensors"),
@@ -24,10 +24,10 @@ pub fn example_files() -> Files {
     files
 }
 
-/// The defaults of `scheme`, with the example's file where it needs one.
+/// The defaults of `scheme`, with the example file if it needs one.
 ///
 /// # Panics
-/// When it needs something else.
+/// If it needs anything else.
 pub fn example_params(scheme: &Scheme) -> Params {
     let needed = scheme
         .params
@@ -80,9 +80,9 @@ fn layer(writer: ModelWriter, index: usize, rows: usize, heard: [(usize, f32); 2
         .singles(&format!("kernel{index}"), &[rows + 2, 8], &kernel)
 }
 
-/// Scores of the actions from two units, the first of which hears the delay, the second the action "twice". With the
-/// first at h: halve above 0.7, ten less above 0.4, hold above 0.2, else ten more; and twice as long as the delay is
-/// next to nothing and the window was doubled before.
+/// Scores of the actions from two units, the first of which receives the delay, the second the action "twice". With the
+/// output h of the first: halve above 0.7, ten less above 0.4, hold above 0.2, else ten more; and double as long as the
+/// delay is negligible and the window was doubled before.
 fn output(writer: ModelWriter) -> ModelWriter {
     writer
         .singles("output_bias", &[ACTIONS], &[-2.0, -0.6, -0.2, 0.0, -1.0])
@@ -94,13 +94,13 @@ fn output(writer: ModelWriter) -> ModelWriter {
 }
 
 fn indigo() -> Vec<u8> {
-    // A delay of 10 ms is 0.05 for the network and makes 0.64 of the first unit.
+    // A delay of 10 ms is an input of 0.05 and sets the first unit to 0.64.
     let writer = layer(ModelWriter::new("indigo"), 0, 9, [(0, 20.0), (8, 5.0)]);
     output(writer).finish()
 }
 
 fn muses() -> Vec<u8> {
-    // A delay of a tenth of the smallest round trip makes 0.36 of the first unit, and 0.62 of that after a second layer.
+    // A delay of a tenth of the minimum RTT sets the first unit to 0.36, which becomes 0.62 after a second layer.
     let writer = layer(ModelWriter::new("muses"), 0, 11, [(1, 4.0), (10, 5.0)]);
     let writer = layer(writer, 1, 2, [(0, 2.5), (1, 2.5)]);
     output(writer).finish()

@@ -1,5 +1,5 @@
-//! Connections that were never there: events as the transport tells them, with all their members
-//! in agreement, decided by chance or by the bytes of a fuzzer.
+//! Simulated connections: events as reported by the transport, with consistent members, driven by random numbers or the
+//! bytes of a fuzzer.
 
 use super::MSS;
 pub(super) use super::decisions::{Decisions, Event};
@@ -10,12 +10,12 @@ use crate::{
 use narrows_units::{Bytes, Rate, Span, Time};
 use std::collections::VecDeque;
 
-/// Most packets that one acknowledgement acknowledges.
+/// Maximum number of packets acknowledged at once.
 const MAX_ACKED: u64 = 20;
 /// Offset of the peer's clock.
 const CLOCK_OFFSET: Span = Span::from_ms(12_345);
 
-/// A packet that was sent, with what was so then.
+/// A sent packet, with the state at its sending.
 #[derive(Clone, Copy)]
 struct Packet {
     number: u64,
@@ -41,7 +41,7 @@ pub(super) struct History<'a> {
     smoothed_rtt: Span,
     next_number: u64,
     flights: VecDeque<Packet>,
-    /// Losses of the running epoch, which may turn out to be none.
+    /// Losses of the current epoch, which may turn out to be spurious.
     missing: Vec<Packet>,
     delivered_at: Time,
     first_sent_at: Time,
@@ -52,12 +52,12 @@ pub(super) struct History<'a> {
     round_end: u64,
     phase: CaState,
     cause: LossCause,
-    /// The epoch ends when this packet is acknowledged: what was in flight when it began has then
-    /// been settled, and what was lost has been sent again.
+    /// The epoch ends when this packet is acknowledged: the data in flight when it began has then been acknowledged or
+    /// lost, and lost data has been retransmitted.
     phase_end: u64,
-    /// Timeouts since something was heard.
+    /// Timeouts since the last acknowledgement.
     timeouts: u32,
-    /// Lost packets whose data has not been sent again.
+    /// Lost packets whose data has not been retransmitted.
     repairs: u64,
 }
 
@@ -91,7 +91,7 @@ impl<'a> History<'a> {
         }
     }
 
-    /// True if everything has been decided and told.
+    /// True if all decisions were made and all events returned.
     pub(super) fn is_over(&self) -> bool {
         self.decisions.is_over() && self.pending.is_empty()
     }
@@ -112,7 +112,7 @@ impl<'a> History<'a> {
         };
         self.pass(pause);
         let roll = self.decisions.below(1000);
-        // Silence lasts.
+        // Time passes without events.
         let silence = if self.timeouts > 0 { 300 } else { 10 };
         let room = self.in_flight() + MSS <= cwnd.max(MSS);
         if self.flights.is_empty() || (roll < 450 && room) {
@@ -168,7 +168,7 @@ impl<'a> History<'a> {
         self.pending.push_back(Event::Send(send));
     }
 
-    /// An acknowledgement; it may show that packets before those that it acknowledges are lost.
+    /// An acknowledgement; it may reveal losses among earlier packets.
     fn ack(&mut self) {
         let before = self.in_flight();
         let count = self.flights.len() as u64;
@@ -181,7 +181,7 @@ impl<'a> History<'a> {
         let lost: Vec<Packet> = self.flights.drain(..skipped as usize).collect();
         let arrived: Vec<Packet> = self.flights.drain(..acked as usize).collect();
         let newest = arrived[arrived.len() - 1];
-        // Nothing is faster than the path, and now and then there is a queue.
+        // Nothing is faster than the path, and occasionally a queue builds up.
         let queue = if self.decisions.chance(0.3) { 3 } else { 0 };
         self.now = self.now.max(newest.sent + self.base_rtt);
         self.pass(part(self.base_rtt, 8) + self.base_rtt * queue);
@@ -243,7 +243,7 @@ impl<'a> History<'a> {
         ack.cwnd_limited = self.decisions.chance(0.8);
         ack.phase = self.phase;
         ack.in_recovery = matches!(self.phase, CaState::Cwr | CaState::Recovery);
-        // Half of the way back, by a clock of its own; the peer tells of a few packets only.
+        // The arrival times by the peer's clock; the peer reports only a few.
         let arrival = self.now - part(self.base_rtt, 2) + CLOCK_OFFSET;
         let told = self.decisions.below(4);
         let packets = arrived
@@ -281,7 +281,7 @@ impl<'a> History<'a> {
         })
     }
 
-    /// Packets that are in flight no longer are taken to be lost.
+    /// Declares packets lost that are no longer in flight.
     fn lose(&mut self, cause: LossCause, lost: Vec<Packet>, before: u64) {
         let bytes = lost.len() as u64 * MSS;
         let packets = lost.iter().map(|flight| LostPacket {
@@ -315,7 +315,7 @@ impl<'a> History<'a> {
         } else {
             self.phase_end = self.phase_end.max(self.last_of_epoch());
             if self.phase == CaState::Cwr {
-                // What had begun with marks goes on with losses.
+                // An epoch opened by marks continues with losses.
                 self.phase = CaState::Recovery;
             }
         }
@@ -334,7 +334,7 @@ impl<'a> History<'a> {
         self.next_number + self.repairs - 1
     }
 
-    /// Nothing is heard for long: everything in flight is lost.
+    /// No acknowledgement arrives for long: everything in flight is lost.
     fn timeout(&mut self) {
         let before = self.in_flight();
         self.now += (self.smoothed_rtt * 2).max(Span::from_ms(200));
@@ -348,11 +348,11 @@ impl<'a> History<'a> {
         self.timeouts += 1;
     }
 
-    /// All that the epoch took for lost arrives after all.
+    /// All packets that the epoch declared lost arrive after all.
     fn all_were_late(&mut self) {
         let before = self.in_flight();
         let late = std::mem::take(&mut self.missing);
-        // Forgotten, if they were lost again and again.
+        // Forgotten, if they were lost repeatedly.
         let first = late.len().saturating_sub(MAX_ACKED as usize);
         if self.phase != CaState::Open {
             self.phase = CaState::Open;
@@ -373,7 +373,7 @@ fn part(span: Span, of: u64) -> Span {
 mod tests {
     use super::*;
 
-    /// Everything that a scheme may rely on, for many connections.
+    /// Checks all guarantees that a scheme may rely on, for many connections.
     #[test]
     fn histories_are_in_agreement_with_themselves() {
         let (mut phases, mut causes, mut spurious) = ([0u32; 4], [0u32; 3], 0u32);
@@ -433,7 +433,7 @@ mod tests {
                 "{sent} bytes sent, {delivered} delivered"
             );
         }
-        // A kit in which something never happens tests less than it says.
+        // A kit in which some event never occurs tests less than it claims.
         let least = 20;
         assert!(phases.iter().all(|&count| count > least), "{phases:?}");
         assert!(causes.iter().all(|&count| count > 0), "{causes:?}");

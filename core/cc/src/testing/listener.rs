@@ -1,4 +1,4 @@
-//! Networks made by hand that tell what the schemes with a network feed into it, and a peer that drives such a scheme.
+//! Hand-made networks that reveal the inputs they receive from a scheme, and a peer that drives such a scheme.
 
 use super::{MSS, setup};
 use crate::parts::neural_policy::ACTIONS;
@@ -27,8 +27,8 @@ fn network(kind: &str, slots: usize, units: &[(usize, f32, f32)]) -> ModelWriter
         .singles("kernel0", &[rows, 4 * count], &kernel)
 }
 
-/// A network that hears one slot of `slots` and nothing else: it doubles the window if the slot has more than
-/// `threshold`, and adds ten packets otherwise.
+/// A network that depends on a single one of `slots` inputs: it doubles the window if that exceeds `threshold`, and
+/// adds ten packets otherwise.
 pub(crate) fn above(kind: &str, slots: usize, slot: usize, threshold: f64) -> Vec<u8> {
     let factor = 10.0 / threshold.abs();
     let unit = (slot, factor as f32, (-factor * threshold) as f32);
@@ -38,8 +38,8 @@ pub(crate) fn above(kind: &str, slots: usize, slot: usize, threshold: f64) -> Ve
         .finish()
 }
 
-/// A network that hears the last action only, as the last five of `slots`, and answers it with `next`; `without` is its answer if
-/// it hears none.
+/// A network that depends only on the last action, the last five of `slots`, and answers it with `next`; `without` is
+/// its answer without a last action.
 pub(crate) fn after(kind: &str, slots: usize, next: [usize; ACTIONS], without: usize) -> Vec<u8> {
     let first = slots - ACTIONS;
     let units: Vec<_> = (0..ACTIONS).map(|last| (first + last, 1.0, 0.0)).collect();
@@ -59,7 +59,7 @@ pub(crate) fn at(ms: u64) -> Time {
     Time::ZERO + Span::from_ms(ms)
 }
 
-/// A scheme with a network, and who sends its packets of [`MSS`] bytes and hears of them. Times in ms.
+/// A scheme with a network, and the peer that sends its packets of [`MSS`] bytes and acknowledges them. Times in ms.
 pub(crate) struct Peer {
     pub(crate) scheme: Box<dyn CongestionControl>,
     /// When each packet was sent.
@@ -82,7 +82,7 @@ impl Peer {
         }
     }
 
-    /// The next packet is sent.
+    /// Sends the next packet.
     pub(crate) fn send(&mut self, now: u64) {
         let number = self.sent.len() as u64;
         self.sent.push(now);
@@ -90,7 +90,7 @@ impl Peer {
         self.scheme.on_send(&event);
     }
 
-    /// A packet is acknowledged: the last action, and the window in packets.
+    /// Acknowledges a packet; returns the last action and the window in packets.
     pub(crate) fn ack(&mut self, number: u64, now: u64) -> (&'static str, f64) {
         let packets = [AckedPacket {
             number,
@@ -110,7 +110,7 @@ impl Peer {
         (fields.mode, window.expect("a window").1)
     }
 
-    /// So many packets are found to be lost.
+    /// Reports a number of packets as lost.
     pub(crate) fn lose(&mut self, packets: u64, now: u64) {
         let bytes = Bytes::new(packets * MSS);
         let mut event = LossEvent::new(at(now), LossCause::Reordering, bytes);
@@ -118,9 +118,9 @@ impl Peer {
         self.scheme.on_loss(&event);
     }
 
-    /// Six packets, of which packets 2 to 4 are lost. The first is acknowledged at 30 ms, which begins the first step; 6 ms
-    /// later nothing is decided yet, and 35 ms later something is. The window has 20 packets from then on, since both
-    /// answers of [`above`] make them of 10. A seventh packet is all of the second step. What was decided.
+    /// Six packets, of which packets 2 to 4 are lost. The first is acknowledged at 30 ms, which begins the first step;
+    /// 6 ms later nothing is decided yet, and 35 ms later something is. The window has 20 packets from then on, since
+    /// both answers of [`above`] make them of 10. A seventh packet is all of the second step. Returns the decisions.
     pub(crate) fn two_decisions(scheme: &Scheme, network: Vec<u8>) -> [&'static str; 2] {
         let mut peer = Peer::new(scheme, network);
         for ms in 0..3 {
@@ -139,8 +139,8 @@ impl Peer {
     }
 }
 
-/// Asserts that a slot of the network had this value at the first decision of [`Peer::two_decisions`], and that one at the
-/// second, each to a thousandth of itself.
+/// Asserts that an input of the network had the given values at the two decisions of [`Peer::two_decisions`], each to
+/// within a thousandth.
 pub(crate) fn assert_slot(scheme: &Scheme, slots: usize, slot: usize, wanted: [f64; 2]) {
     let heard = |threshold| Peer::two_decisions(scheme, above(scheme.name, slots, slot, threshold));
     for (decision, wanted) in wanted.into_iter().enumerate() {
@@ -151,11 +151,11 @@ pub(crate) fn assert_slot(scheme: &Scheme, slots: usize, slot: usize, wanted: [f
     }
 }
 
-/// Asserts that the network is told its last action, 4 before the first decision, by driving it through all five: the
+/// Asserts that the network receives its last action, 4 before the first decision, by driving it through all five: the
 /// windows after them, decided every 30 ms.
 pub(crate) fn assert_actions(scheme: &Scheme, slots: usize, windows: [f64; 10]) {
-    // 4 is answered with 3, that with 0, that with 2, that with 1, and that with 4. Who answered right without hearing
-    // anything would not do so with the other silence.
+    // 4 is answered with 3, that with 0, that with 2, that with 1, and that with 4. A network that answers correctly
+    // without this input would fail with the other default answer.
     for without in [0, 1] {
         let network = after(scheme.name, slots, [2, 4, 1, 0, 3], without);
         let mut peer = Peer::new(scheme, network);

@@ -3,7 +3,7 @@
 use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
-/// A model file that is being written.
+/// A model file under construction.
 pub struct ModelWriter {
     kind: String,
     arrays: Vec<(String, Dtype, Vec<usize>, Vec<u8>)>,
@@ -32,7 +32,7 @@ impl ModelWriter {
         self.array(name, Dtype::F64, shape, data.collect())
     }
 
-    /// The same of whole numbers.
+    /// The same of integers.
     #[must_use]
     pub fn integers(self, name: &str, shape: &[usize], values: &[i32]) -> Self {
         let data = values.iter().flat_map(|value| value.to_le_bytes());
@@ -48,7 +48,7 @@ impl ModelWriter {
     /// The content of the file.
     ///
     /// # Panics
-    /// When values and shape of an array do not fit.
+    /// If values and shape of an array are inconsistent.
     pub fn finish(self) -> Vec<u8> {
         let arrays = self.arrays.iter().map(|(name, kind, shape, data)| {
             let array = TensorView::new(*kind, shape.clone(), data);

@@ -1,12 +1,12 @@
-//! Acknowledgement aggregation: bytes acknowledged at once beyond what the bandwidth explains.
+//! Acknowledgement aggregation: bytes acknowledged at once in excess of the bandwidth.
 
 use super::MaxFilter;
 use narrows_units::Time;
 
-/// Packets after which an epoch ends in any case (Linux net/ipv4/tcp_bbr.c).
+/// Packets after which an epoch always ends (Linux net/ipv4/tcp_bbr.c).
 const EPOCH_PACKETS: f64 = 1_048_576.0;
 
-/// Method of keeping recent maxima.
+/// Method of tracking recent maxima.
 #[derive(Clone, Copy, Debug)]
 pub enum Memory {
     /// Two slots; every so many rounds the older one is emptied and filled again (Linux).
@@ -15,7 +15,7 @@ pub enum Memory {
         slots: [f64; 2],
         /// The slot in use.
         current: usize,
-        /// Rounds that it has been.
+        /// Rounds for which it has been in use.
         rounds: u64,
     },
     /// A sliding window over rounds (draft-ietf-ccwg-bbr).
@@ -33,9 +33,9 @@ impl Memory {
     }
 }
 
-/// Receivers and links that collect acknowledgements and let them go together look like an idle path in
-/// between. The excess of what is acknowledged over what the bandwidth would deliver since an epoch
-/// began is what a sender must have in flight on top of one bandwidth-delay product.
+/// With receivers and links that aggregate acknowledgements, the path seems idle between them. The excess of the bytes
+/// acknowledged over those that the bandwidth would deliver since an epoch began is the amount that a sender must have
+/// in flight in addition to one bandwidth-delay product.
 #[derive(Clone, Copy, Debug)]
 pub struct Aggregation {
     epoch: Time,
@@ -45,7 +45,7 @@ pub struct Aggregation {
 }
 
 impl Aggregation {
-    /// Begins at `now`.
+    /// A new estimator that begins at `now`.
     pub fn new(now: Time, memory: Memory) -> Self {
         Aggregation {
             epoch: now,
@@ -54,7 +54,7 @@ impl Aggregation {
         }
     }
 
-    /// A new epoch begins: what comes next says nothing about what was before.
+    /// Begins a new epoch: later acknowledgements are independent of earlier ones.
     pub fn restart(&mut self, now: Time) {
         self.epoch = now;
         self.acked = 0.0;
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn the_excess_is_what_comes_at_once() {
         for memory in [Memory::slots(), Memory::Window(MaxFilter::new(5))] {
-            // What comes at an even pace is explained by the bandwidth but for the packet at hand.
+            // Evenly spaced acknowledgements match the bandwidth except for the current packet.
             assert_eq!(bursts(1, memory), 1000.0);
             assert_eq!(bursts(10, memory), 10_000.0);
         }

@@ -1,9 +1,9 @@
-//! When the next packet will leave, and what will be in flight then.
+//! The departure time of the next packet, and the data in flight then.
 
 use narrows_units::{Bytes, Rate, Span, Time};
 
-/// The earliest departure time of the next packet of a paced sender. What is in flight is judged at
-/// that time, when some of it will have been delivered.
+/// The earliest departure time of the next packet of a paced sender. The data in flight is evaluated at that time, when
+/// some of it will have been delivered.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Departures {
     next: Time,

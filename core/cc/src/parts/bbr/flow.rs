@@ -1,13 +1,13 @@
-//! The state of a flow that all versions of BBR keep alike: its round trips, whether the pipe is full, its window and
-//! its rate.
+//! The state of a flow common to all versions of BBR: its round trips, whether the pipe is full, its window and its
+//! rate.
 
 use super::{Aggregation, Departures, FullPipe, Memory, MinRtt, Rounds, bdp, rate, whole};
 use crate::{AckEvent, Allowance, CaState, LossEvent, SendEvent, Setup};
 use narrows_units::{Bytes, Rate, Span, Time};
 
-/// Smallest window in packets: two on the way there, two acknowledgements on the way back.
+/// Minimum window in packets: two data packets and two acknowledgements in transit.
 pub const MIN_PACKETS: f64 = 4.0;
-/// The rate stays one percent below the bandwidth, so that queues can drain.
+/// Pacing margin: the rate stays one percent below the bandwidth, so that queues can drain.
 const MARGIN: f64 = 0.99;
 /// RTT assumed for the first pacing rate.
 const FIRST_RTT: Span = Span::from_ms(1);
@@ -22,18 +22,18 @@ pub struct BbrFlow {
     startup_gain: f64,
     /// Round trips so far.
     pub rounds: Rounds,
-    /// True if one begins with the last acknowledgement.
+    /// True if a round began with the last acknowledgement.
     pub round_start: bool,
     /// Growth of the bandwidth in STARTUP.
     pub full: FullPipe,
-    /// Acknowledgements that come in bursts.
+    /// Aggregation of acknowledgements.
     pub aggregation: Aggregation,
-    /// Packets that wait for their time.
+    /// Departure times of paced packets.
     pub departures: Departures,
-    /// When PROBE_RTT may end, once its few packets are in flight; and whether a round has passed.
+    /// When PROBE_RTT may end, once the data in flight is low enough; and whether a round has passed.
     pub probe_rtt_end: Option<Time>,
     probe_rtt_round: bool,
-    /// Sending has begun again after the application had been silent.
+    /// True after sending has resumed from an application pause.
     pub restarted: bool,
     /// The window.
     pub cwnd: f64,
@@ -78,7 +78,7 @@ impl BbrFlow {
         rate(self.cwnd / rtt * self.startup_gain * MARGIN)
     }
 
-    /// Paces at the first pacing rate of the first RTT that is known.
+    /// Sets the initial pacing rate from the first RTT.
     pub fn on_first_rtt(&mut self, ack: &AckEvent<'_>) {
         if !self.seen_rtt && !ack.smoothed_rtt.is_zero() {
             self.seen_rtt = true;
@@ -89,7 +89,7 @@ impl BbrFlow {
     /// Paces at a bandwidth (bytes per second) with a gain.
     pub fn set_pacing(&mut self, bandwidth: f64, gain: f64) {
         let new = rate(bandwidth * gain * MARGIN);
-        // Until the pipe is full the samples are too low to slow down for.
+        // Until the pipe is full, low samples must not reduce the rate.
         if self.full.reached() || new > self.pacing {
             self.pacing = new;
         }
@@ -121,8 +121,7 @@ impl BbrFlow {
     /// Takes the RTT of an acknowledgement into `filter`.
     pub fn offer_rtt(&self, ack: &AckEvent<'_>, filter: &mut MinRtt, take_delayed: bool) {
         if let Some(rtt) = ack.latest_rtt {
-            // A short packet that is acknowledged alone and after a round of its own has waited for the
-            // receiver's timer.
+            // A short packet acknowledged alone after a separate round was delayed by the receiver's timer.
             let alone = ack.packets.len() <= 1 && (ack.bytes.get() as f64) < self.mss;
             let delayed = alone
                 && !take_delayed
@@ -148,7 +147,7 @@ impl BbrFlow {
         }
     }
 
-    /// Ends PROBE_RTT if its time is over: `filter` then has looked at the RTT, and the window comes back.
+    /// Ends PROBE_RTT if its time is over: `filter` is then renewed, and the window is restored.
     pub fn ends_probe_rtt(&mut self, now: Time, filter: &mut MinRtt) -> bool {
         let over = self.probe_rtt_end.is_some_and(|end| now > end);
         if over {
@@ -158,7 +157,7 @@ impl BbrFlow {
         over
     }
 
-    /// Remembers the last window that was good, for the end of a recovery or of PROBE_RTT.
+    /// Saves the last good window, for the end of a recovery or of PROBE_RTT.
     pub fn save_cwnd(&mut self, in_probe_rtt: bool) {
         let good = matches!(self.prior, CaState::Open | CaState::Cwr) && !in_probe_rtt;
         self.prior_cwnd = if good {
@@ -168,7 +167,7 @@ impl BbrFlow {
         };
     }
 
-    /// Grows the window by what is acknowledged: to `target` once the pipe is full, and before that at least while the
+    /// Grows the window by the bytes acknowledged: up to `target` once the pipe is full, and unconditionally while the
     /// flow is starting.
     pub fn grow(&mut self, acked: f64, target: f64, starting: bool) {
         if self.full.reached() {
@@ -185,14 +184,14 @@ impl BbrFlow {
         self.restarted &= !ack.rate.is_some_and(delivers);
     }
 
-    /// A timeout: what remains in flight, and one packet more.
+    /// A timeout: the data still in flight, plus one packet.
     pub fn on_timeout(&mut self, loss: &LossEvent<'_>) {
         self.full.reset();
         self.prior = CaState::Loss;
         self.cwnd = loss.in_flight.saturating_sub(loss.bytes).get() as f64 + self.mss;
     }
 
-    /// A packet is sent: true if it is the first after the application had been silent.
+    /// A packet is sent: true if it is the first after an application pause.
     pub fn restarts(&mut self, send: &SendEvent) -> bool {
         let restarts = send.idle.is_some() && send.app_limited;
         if restarts {
@@ -202,7 +201,7 @@ impl BbrFlow {
         restarts
     }
 
-    /// Window, rate and `quantum`, the most bytes that may leave at once.
+    /// Window, rate and `quantum`, the maximum burst in bytes.
     #[inline]
     pub fn allowance(&self, quantum: Bytes) -> Allowance {
         Allowance {

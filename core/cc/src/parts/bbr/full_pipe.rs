@@ -1,8 +1,8 @@
-//! Detection of a full pipe: the bandwidth has stopped growing although more was sent.
+//! Detection of a full pipe: the bandwidth has stopped growing despite a higher sending rate.
 
-/// Growth that counts as growth.
+/// Minimum growth factor.
 const GROWTH: f64 = 1.25;
-/// Rounds without it after which the pipe is full.
+/// Rounds without such growth after which the pipe is full.
 const ROUNDS: u32 = 3;
 
 /// The estimator that ends STARTUP and, in later versions, each probe for bandwidth.
@@ -32,19 +32,19 @@ impl FullPipe {
         self.reached = true;
     }
 
-    /// Takes back what [`FullPipe::reached`] says.
+    /// Resets [`FullPipe::reached`].
     pub fn set_not_reached(&mut self) {
         self.reached = false;
     }
 
-    /// Starts the estimate anew; what has been reached stays so.
+    /// Restarts the estimate; the pipe remains full once it has been.
     pub fn reset(&mut self) {
         self.bandwidth = 0.0;
         self.rounds = 0;
         self.now = false;
     }
 
-    /// Starts the estimate anew from `bandwidth`.
+    /// Restarts the estimate from `bandwidth`.
     pub fn restart(&mut self, bandwidth: f64) {
         self.reset();
         self.bandwidth = bandwidth;

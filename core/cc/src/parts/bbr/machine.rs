@@ -1,8 +1,8 @@
-//! BBR version 3: state machine and model. What its two descriptions do differently is in
-//! [`BbrProfile`]; what they share is here.
+//! BBR version 3: state machine and model. The differences between its two descriptions are in [`BbrProfile`]; their
+//! common part is here.
 //!
-//! `cycle` has the states of PROBE_BW, `model` what losses teach, `control` rate and window, `ecn` the
-//! marks that the published code reacts to.
+//! `cycle` implements the states of PROBE_BW, `model` the bounds learned from losses, `control` rate and window, `ecn`
+//! the published code's reaction to marks.
 
 mod control;
 mod cycle;
@@ -28,7 +28,7 @@ const PROBE_RTT_TIME: Span = Span::from_ms(200);
 pub(crate) enum BbrMode {
     /// Doubles the rate each round.
     Startup,
-    /// Empties the queue that STARTUP has made.
+    /// Empties the queue built by STARTUP.
     Drain,
     /// PROBE_BW: empties the queue of the last probe.
     Down,
@@ -36,9 +36,9 @@ pub(crate) enum BbrMode {
     Cruise,
     /// PROBE_BW: fills the pipe before a probe.
     Refill,
-    /// PROBE_BW: looks for more bandwidth.
+    /// PROBE_BW: probes for more bandwidth.
     Up,
-    /// Looks for a lower RTT.
+    /// Probes for a lower RTT.
     ProbeRtt,
 }
 
@@ -50,7 +50,7 @@ impl BbrMode {
         )
     }
 
-    /// True if losses are the flow's own doing, and hence no reason for lower short-term bounds.
+    /// True if losses are caused by the flow's own probing, and hence no reason to lower the short-term bounds.
     fn probes(self) -> bool {
         matches!(self, BbrMode::Startup | BbrMode::Refill | BbrMode::Up)
     }
@@ -68,7 +68,7 @@ impl BbrMode {
     }
 }
 
-/// A delivery-rate sample in the model's units; all zero where an acknowledgement brings none.
+/// A delivery-rate sample in the model's units; all zero if an acknowledgement has none.
 #[derive(Clone, Copy, Debug, Default)]
 struct BbrSample {
     bandwidth: f64,
@@ -145,7 +145,7 @@ impl Machine {
         self.bandwidths[0].max(self.bandwidths[1])
     }
 
-    /// The bandwidth that the model goes by.
+    /// The model's bandwidth.
     fn bandwidth(&self) -> f64 {
         self.max_bandwidth().min(self.bounds.bandwidth)
     }
@@ -236,7 +236,7 @@ impl Machine {
         }
         self.bounds.reset_short_term();
         if self.flow.full.reached() {
-            // What is in flight is below the path's capacity already.
+            // The data in flight is already below the path's capacity.
             self.start_down(now);
             self.start_cruise();
         } else {

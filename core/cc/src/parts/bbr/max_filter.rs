@@ -1,9 +1,8 @@
 //! The maximum over a sliding window in constant space.
 
-/// Largest value of the last rounds: the three best candidates, each later than the one before, stand
-/// for the whole window (Kathleen Nichols's algorithm, as in Linux lib/win_minmax.c). Between two
-/// candidates it may forget a value that would have been the maximum for a while, never more than
-/// half a window back.
+/// Maximum of the last rounds: the three best candidates, each later than the previous, represent the whole window
+/// (Kathleen Nichols's algorithm, as in Linux lib/win_minmax.c). It may miss a value between two candidates that would
+/// have been the maximum for a while, never more than half a window back.
 #[derive(Clone, Copy, Debug)]
 pub struct MaxFilter {
     window: u64,
@@ -26,18 +25,18 @@ impl MaxFilter {
         self.best[0].1
     }
 
-    /// The length of the window from now on.
+    /// Sets the length of the window.
     #[inline]
     pub fn set_window(&mut self, window: u64) {
         self.window = window;
     }
 
-    /// Forgets everything but `value`.
+    /// Discards everything except `value`.
     pub fn reset(&mut self, round: u64, value: f64) {
         self.best = [(round, value); 3];
     }
 
-    /// Takes in `value`, seen in `round` (never lower than before).
+    /// Adds `value`, measured in `round` (rounds never decrease).
     pub fn update(&mut self, round: u64, value: f64) {
         let new = (round, value);
         let [first, second, third] = self.best;
@@ -59,8 +58,8 @@ impl MaxFilter {
                 self.best = [third, new, new];
             }
         } else if second.0 == first.0 && age > self.window / 4 {
-            // A quarter of the window has passed without a second candidate: take a later one, so
-            // that something recent is at hand when the best expires.
+            // A quarter of the window has passed without a second candidate: take a later one, so that a recent value
+            // is available when the best expires.
             self.best = [first, new, new];
         } else if third.0 == second.0 && age > self.window / 2 {
             self.best = [first, second, new];
@@ -80,7 +79,7 @@ mod tests {
             filter.update(round, 50.0 - round as f64);
             assert_eq!(filter.max(), 100.0, "round {round}");
         }
-        // The best of later quarters of the window is at hand.
+        // The best of later quarters of the window is available.
         filter.update(11, 30.0);
         assert!((40.0..50.0).contains(&filter.max()), "{}", filter.max());
         filter.update(12, 60.0);

@@ -1,9 +1,9 @@
-//! The smallest RTT of the last seconds.
+//! The minimum RTT over the last seconds.
 
 use narrows_units::{Span, Time};
 
-/// Minimum with a time stamp: a sample below it replaces it, and once it is older than the window any
-/// sample does, even a larger one.
+/// Minimum with a timestamp: a smaller sample replaces it, and once it is older than the window any sample does, even a
+/// larger one.
 #[derive(Clone, Copy, Debug)]
 pub struct MinRtt {
     window: Span,
@@ -12,7 +12,7 @@ pub struct MinRtt {
 }
 
 impl MinRtt {
-    /// No sample yet; the window counts from `now`.
+    /// A filter without samples; its window starts at `now`.
     pub fn new(window: Span, now: Time) -> Self {
         MinRtt {
             window,
@@ -39,8 +39,7 @@ impl MinRtt {
         now > self.stamp + self.window
     }
 
-    /// Offers a sample; one that the receiver delayed cannot replace an old minimum. Whether it was
-    /// taken.
+    /// Offers a sample; one delayed by the receiver cannot replace an old minimum. Returns whether it was taken.
     #[inline]
     pub fn offer(&mut self, now: Time, rtt: Span, delayed: bool) -> bool {
         let lower = self.min.is_none_or(|min| rtt < min);
@@ -52,7 +51,7 @@ impl MinRtt {
         taken
     }
 
-    /// Takes over the minimum of a filter with a shorter window, if it is lower or this one is old.
+    /// Adopts the minimum of a filter with a shorter window, if it is lower or this one is expired.
     #[inline]
     pub fn adopt(&mut self, now: Time, shorter: &MinRtt) {
         let lower = (shorter.min).is_some_and(|min| self.min.is_none_or(|own| min <= own));
@@ -62,7 +61,7 @@ impl MinRtt {
         }
     }
 
-    /// The minimum has just been looked at with an empty queue: it counts as new.
+    /// Renews the minimum, which was just measured with an empty queue.
     #[inline]
     pub fn confirm(&mut self, now: Time) {
         self.stamp = now;
@@ -79,7 +78,7 @@ mod tests {
         let ms = Span::from_ms;
         let mut rtt = MinRtt::new(Span::from_ms(10_000), at(0));
         assert!(rtt.offer(at(1), ms(40), false));
-        // An equal sample does not renew the minimum: it is looked at again in time.
+        // An equal sample does not renew the minimum: it is probed again in due time.
         assert!(!rtt.offer(at(5), ms(40), false));
         assert!(!rtt.offer(at(11), ms(50), false));
         assert!(!rtt.expired(at(11)));

@@ -2,11 +2,11 @@
 
 use narrows_units::{Span, Time};
 
-/// An interval has at least this many rounds, and four times as many at most.
+/// Minimum number of rounds in an interval; the maximum is four times as many.
 const MIN_ROUNDS: u64 = 4;
-/// Share of losses that makes an interval count: 50/256.
+/// Loss ratio at which an interval counts: 50/256.
 const LOSS: f64 = 50.0 / 256.0;
-/// Two intervals agree if their rates differ by less than this share ...
+/// Two intervals agree if their rates differ by less than this fraction ...
 const AGREE: f64 = 1.0 / 8.0;
 /// ... or by less than this, in bytes per second (4 kbit/s).
 const AGREE_RATE: f64 = 500.0;
@@ -24,9 +24,9 @@ pub struct PolicerTally {
     pub lost: u64,
 }
 
-/// A policer drops all that exceeds its rate once its bucket is empty. Two intervals in a row, each
-/// between losses and with a high loss rate, that delivered at the same rate betray it; their mean
-/// rate is then used instead of the maximum for a while (Linux net/ipv4/tcp_bbr.c).
+/// A policer drops all traffic in excess of its rate once its bucket is empty. It is detected by two consecutive
+/// intervals, each between losses and with a high loss rate, that delivered at the same rate; their mean rate is then
+/// used instead of the maximum for a while (Linux net/ipv4/tcp_bbr.c).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PolicerDetector {
     sampling: bool,
@@ -40,13 +40,13 @@ pub struct PolicerDetector {
 }
 
 impl PolicerDetector {
-    /// The policer's rate in bytes per second while one is believed in.
+    /// The policer's rate in bytes per second, if one has been detected.
     #[inline]
     pub fn rate(&self) -> Option<f64> {
         self.used.then_some(self.bandwidth)
     }
 
-    /// Forgets everything.
+    /// Resets everything.
     pub fn reset(&mut self, tally: PolicerTally) {
         *self = PolicerDetector::default();
         self.begin(tally);
@@ -57,8 +57,7 @@ impl PolicerDetector {
         self.rounds = 0;
     }
 
-    /// A round begins while a rate is in use (in PROBE_BW): whether it has been used long enough and is
-    /// given up now.
+    /// A round begins while a rate is in use (in PROBE_BW): returns whether its time is over and it is dropped.
     #[inline]
     pub fn used_long_enough(&mut self, tally: PolicerTally) -> bool {
         if !self.used {
@@ -84,7 +83,7 @@ impl PolicerDetector {
             return;
         }
         if !self.sampling {
-            // The first loss tells that the bucket is empty: from here on the rate is the policer's.
+            // The first loss shows that the bucket is empty: from here on the rate is the policer's.
             if !loss {
                 return;
             }

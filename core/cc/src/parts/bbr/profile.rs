@@ -1,32 +1,32 @@
-//! In what the published code of BBR version 3 and the Internet-Draft differ, side by side.
+//! The differences between the published code of BBR version 3 and the Internet-Draft, side by side.
 
 use narrows_units::{Params, Span, params};
 
 /// Rule for the largest burst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantum {
-    /// Bytes that the rate delivers in 2^-10 s, and more on short paths: 64 KiB, halved for each 2^9 us of the
-    /// RTT (google/bbr, v3: bbr_tso_segs_generic).
+    /// Bytes that the rate delivers in 2^-10 s, plus an allowance for short paths: 64 KiB, halved for each 2^9 us of
+    /// the RTT (google/bbr, v3: bbr_tso_segs_generic).
     Linux,
     /// Bytes that the rate delivers in 1 ms, between two packets and 64 KiB (draft, SetSendQuantum).
     Draft,
 }
 
 params! {
-    /// Constants that may be set, with those of the code as defaults.
+    /// Configurable constants, with those of the code as defaults.
     #[derive(Copy)]
     pub struct BbrParams {
         /// Gain of the rate in STARTUP.
         startup_gain: Number(1.25..=10.0) = 2.7734375, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_startup_pacing_gain";
-        /// Share of losses that tells a probe that too much is in flight.
+        /// Loss ratio above which a probe has too much in flight.
         loss_threshold: Ratio(0.001..=0.5) = 0.01953125, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_loss_thresh";
-        /// Share of the short-term bounds kept at least in a round with losses.
+        /// Minimum fraction of the short-term bounds kept in a round with losses.
         beta: Ratio(0.1..=1.0) = 0.703125, "google/bbr v3, net/ipv4/tcp_bbr.c: 1 - bbr_beta";
-        /// Share of the long-term bound left free while cruising.
+        /// Fraction of the long-term bound left free while cruising.
         headroom: Ratio(0.0..=0.9) = 0.1484375, "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_inflight_headroom";
-        /// Time without a lower RTT after which PROBE_RTT comes.
+        /// Time without a lower RTT after which PROBE_RTT begins.
         probe_rtt_interval: Span(1e8..=1e12) = "5 s", "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_probe_rtt_win_ms";
-        /// Time for which the smallest RTT counts.
+        /// Time for which the minimum RTT is valid.
         min_rtt_window: Span(1e8..=1e12) = "10 s", "google/bbr v3, net/ipv4/tcp_bbr.c: bbr_min_rtt_win_sec";
     }
 }
@@ -34,47 +34,47 @@ params! {
 /// Constants and choices of one description of BBR version 3.
 #[derive(Clone, Copy, Debug)]
 pub struct BbrProfile {
-    /// Those that may be set.
+    /// The configurable constants.
     pub params: BbrParams,
     /// Gain of the rate in DRAIN.
     pub drain_gain: f64,
-    /// Rounds after which DRAIN ends even if the queue is not gone.
+    /// Rounds after which DRAIN ends even if the queue is not empty.
     pub drain_rounds: Option<u64>,
     /// Gain of the rate in PROBE_BW down.
     pub down_gain: f64,
     /// Gain of the window in PROBE_RTT, before the bound of half a bandwidth-delay product.
     pub probe_rtt_cwnd_gain: f64,
-    /// True if growth of the bandwidth is looked for at every acknowledgement or once per round.
+    /// True if growth of the bandwidth is checked at every acknowledgement, false if once per round.
     pub growth_at_any_ack: bool,
-    /// True if what is in flight is judged at the next packet's departure or now.
+    /// True if the data in flight is evaluated at the next packet's departure, false if now.
     pub at_departure: bool,
-    /// Losses of STARTUP are counted by acknowledgements that find some, or by ranges of packets.
+    /// True if losses in STARTUP are counted by acknowledgements that report losses, false if by ranges of packets.
     pub count_loss_acks: bool,
-    /// True if delivered packets, and not only lost ones, tell that a probe put too much in flight.
+    /// True if delivered packets, and not only lost ones, can show that a probe put too much in flight.
     pub judge_delivered: bool,
     /// True if the window at the beginning of a fast recovery is restored at its end, as it is after a
     /// timeout.
     pub restore_after_recovery: bool,
-    /// True if a flow goes back to its probe when the losses that ended it were none.
+    /// True if a flow returns to its probe when the losses that ended it were spurious.
     pub resume_probe: bool,
     /// True if the bandwidth-delay product that bounds a reduction has room for bursts.
     pub target_with_budget: bool,
     /// True if a sample delayed by the receiver may replace an old minimum of the RTT.
     pub take_delayed_rtt: bool,
-    /// Rounds that aggregation is remembered: two slots of this length, or a window of it.
+    /// Rounds for which aggregation is remembered: two slots of this length, or a window of it.
     pub aggregation_rounds: u64,
     /// Two slots (true) or a sliding window.
     pub aggregation_slots: bool,
-    /// The allowance for aggregation is what the bandwidth delivers in this time at most.
+    /// The allowance for aggregation is at most the amount that the bandwidth delivers in this time.
     pub aggregation_limit: Span,
-    /// In STARTUP the window grows at least until so many initial windows are reached by the window
-    /// (`Some`), or until one has been delivered.
+    /// In STARTUP the window grows at least until it reaches this many initial windows (`Some`), or until one initial
+    /// window has been delivered.
     pub startup_windows: Option<u64>,
-    /// True if entering cruise or DRAIN and timeouts tidy up the short-term bounds as the code does.
+    /// True if entering cruise or DRAIN, and timeouts, reset the short-term bounds as in the code.
     pub tidy_bounds: bool,
-    /// Bursts.
+    /// Rule for bursts.
     pub quantum: Quantum,
-    /// True if marks count where the RTT is short.
+    /// True if marks count on short paths.
     pub ecn: bool,
 }
 

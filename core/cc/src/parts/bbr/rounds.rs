@@ -2,7 +2,7 @@
 
 use narrows_units::Bytes;
 
-/// A round lasts until a packet is acknowledged that was sent after the round began.
+/// A round lasts until a packet sent after its beginning is acknowledged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Rounds {
     /// Value of the delivered counter when the round began.
@@ -11,8 +11,8 @@ pub struct Rounds {
 }
 
 impl Rounds {
-    /// An acknowledgement of a packet before which `prior_delivered` had been delivered; `delivered`
-    /// with it. Whether a round begins.
+    /// An acknowledgement of a packet before which `prior_delivered` had been delivered; `delivered` including it.
+    /// Returns whether a round begins.
     #[inline]
     pub fn update(&mut self, prior_delivered: Bytes, delivered: Bytes) -> bool {
         if prior_delivered.get() < self.mark {
@@ -23,8 +23,7 @@ impl Rounds {
         true
     }
 
-    /// Lets a round begin here without counting it: it ends when something sent from now on is
-    /// acknowledged.
+    /// Begins a round here without counting it: it ends when a packet sent from now on is acknowledged.
     #[inline]
     pub fn restart(&mut self, delivered: Bytes) {
         self.mark = delivered.get();

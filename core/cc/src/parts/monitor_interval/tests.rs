@@ -83,7 +83,7 @@ fn an_interval_is_settled_when_every_fate_is_known() {
     );
     assert_eq!(report.rtt, Some(0.04));
     assert!(!report.app_limited);
-    // The second one is still being sent, although all that it has sent is settled.
+    // The second one is still being sent, although the fate of all its packets is known.
     for (number, sent) in [(12, 50), (13, 60), (14, 70)] {
         ack(&mut monitors, number, sent, 40);
     }
@@ -106,7 +106,7 @@ fn what_was_only_late_is_not_lost() {
         ack(&mut monitors, number, sent, 40);
     }
     assert_eq!(monitors.report().map(|report| report.lost), Some(0));
-    // Nor lost once more after it has arrived, nor when nobody asks any more.
+    // Nor lost again after it has arrived, nor once it is no longer tracked.
     ack(&mut monitors, 11, 40, 40);
     lose(&mut monitors, 11);
     lose(&mut monitors, 7);
@@ -129,7 +129,7 @@ fn a_report_of_the_last_packet_or_of_a_later_interval_closes_without_asking_for_
         ack(&mut monitors, closed_by, 10 * (closed_by - 7), 60);
         let report = monitors.report().unwrap();
         assert_eq!((report.id, report.lost), (0, 1), "{closing:?}");
-        // Whose round-trip times are the newest.
+        // The newest round-trip times.
         let newest = if closing == Closing::Overtaken {
             0.06
         } else {

@@ -1,11 +1,11 @@
-//! Variants of PROBE_BW: Linux's, and those of schemes that are built on BBR.
+//! Variants of PROBE_BW: Linux's, and those of schemes based on BBR.
 
 /// Variants of PROBE_BW.
 #[derive(Clone, Debug)]
 pub(in crate::schemes) struct Probing {
     /// Gains of its phases: one that sends more, one that sends less, and others.
     pub(in crate::schemes) gains: Vec<f64>,
-    /// True if the one that sends less lasts until the queue is gone, and not for a round trip at most.
+    /// True if the phase that sends less lasts until the queue is empty, instead of at most a round trip.
     pub(in crate::schemes) until_drained: bool,
     /// Rounds over which the bandwidth is the maximum.
     pub(in crate::schemes) rounds: u64,

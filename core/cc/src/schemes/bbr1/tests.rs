@@ -18,7 +18,7 @@ fn scheme(mss: u64) -> Bbr1 {
     )
 }
 
-/// Plays rounds of acknowledgements, one packet each, at `bps` payload bits per second.
+/// Simulates rounds of acknowledgements, one packet each, at `bps` payload bits per second.
 struct Path {
     scheme: Bbr1,
     now: Time,
@@ -106,8 +106,8 @@ fn windows_of_linux_at_three_paths() {
     let (product, quantum, window, _) = targets(10.0, 100, MAX_BURST);
     assert!((product - 86.33).abs() < 0.01, "{product}");
     assert_eq!((quantum, window), (2, 180));
-    // The rule of 2^-10 s alone would let 83 packets go at once at 1 Gbit/s; since Linux 5.18 a burst is
-    // no larger than the largest segment of old network cards.
+    // The rule of 2^-10 s alone would allow bursts of 83 packets at 1 Gbit/s; since Linux 5.18 a burst is no larger
+    // than the largest segment of old network cards.
     let (product, quantum, window, _) = targets(1000.0, 10, u64::MAX);
     assert!((product - 863.3).abs() < 0.1, "{product}");
     assert_eq!((quantum, window), (83, 1976));
@@ -136,7 +136,7 @@ fn the_first_pacing_rate() {
     // No RTT yet: that of 1 ms.
     let first = path.scheme.flow.pacing.bps() as f64 / 1e6;
     assert!((first - 331.0).abs() < 0.1, "{first}");
-    // The first acknowledgement brings one, here with a sample too low to matter.
+    // The first acknowledgement provides one, here with a sample too low to matter.
     path.scheme.flow.cwnd = (10 * PAYLOAD) as f64;
     path.scheme.flow.pacing = path.scheme.flow.first_pacing(Span::from_ms(40));
     let first = path.scheme.flow.pacing.bps() as f64 / 1e6;
@@ -205,7 +205,7 @@ fn phases_last_one_rtt_and_the_probe_until_it_has_filled_the_path() {
     // ... unless something is lost.
     path.ack(step, 10e6, product, 1, CaState::Open, false);
     assert_eq!(path.scheme.phase, 1);
-    // Sending less ends early, once the queue is gone.
+    // Sending less ends early, once the queue is empty.
     path.ack(Span::from_us(10), 10e6, product + 40, 0, CaState::Open, false);
     assert_eq!(path.scheme.phase, 1);
     path.ack(Span::from_us(10), 10e6, product, 0, CaState::Open, false);
@@ -284,7 +284,7 @@ fn a_recovery_conserves_packets_for_a_round_and_restores_the_window() {
     path.ack(Span::from_us(10), 10e6, 49, 0, CaState::Recovery, false);
     assert_eq!(path.packets(), 52);
     path.ack(Span::from_us(10), 10e6, 49, 0, CaState::Open, false);
-    // And grows on, the target being larger by what came at once.
+    // And continues to grow, as the target includes the aggregated bytes.
     assert_eq!(path.packets(), before + 1);
 }
 
@@ -302,7 +302,7 @@ fn without_selective_acknowledgements_each_duplicate_lets_one_packet_go() {
         duplicate.delivered = Bytes::new(path.delivered + PAYLOAD);
         duplicate.in_flight = Bytes::new(in_flight * PAYLOAD);
         path.scheme.on_duplicate(&duplicate);
-        // What had left is kept in flight, and nothing is learned about the bandwidth.
+        // The data in flight is kept constant, and nothing is learned about the bandwidth.
         assert_eq!(path.packets(), 51);
     }
     assert!((path.scheme.bandwidth() - bandwidth).abs() < 1.0);
@@ -321,10 +321,10 @@ fn a_timeout_begins_with_one_packet_more_than_in_flight_and_ends_with_the_old_wi
     path.scheme.on_loss(&loss);
     assert_eq!(path.packets(), 1);
     path.ack(Span::from_us(10), 10e6, 0, 0, CaState::Loss, false);
-    // At least four packets, whatever was lost.
+    // At least four packets, regardless of losses.
     assert_eq!(path.packets(), 4);
     path.ack(Span::from_us(10), 10e6, 4, 0, CaState::Open, false);
-    // And grows on, the target being larger by what came at once.
+    // And continues to grow, as the target includes the aggregated bytes.
     assert_eq!(path.packets(), before + 1);
 }
 

@@ -2,12 +2,12 @@
 
 use narrows_units::{Span, Time};
 
-/// Delta and what it is decided by.
+/// Delta and the state that determines it.
 #[derive(Clone, Debug)]
 pub(super) struct CopaMode {
     automatic: bool,
     default: f64,
-    /// Every acknowledgement that shows losses halves 1/delta.
+    /// True if every acknowledgement that reports losses halves 1/delta.
     each: bool,
     delta: f64,
     competitive: bool,
@@ -29,7 +29,7 @@ impl CopaMode {
         }
     }
 
-    /// Weight of the queueing delay now.
+    /// Current weight of the queueing delay.
     pub(super) fn delta(&self) -> f64 {
         self.delta
     }
@@ -38,14 +38,14 @@ impl CopaMode {
         self.competitive
     }
 
-    /// A packet was acknowledged; `empty` tells whether the queue was nearly empty of late.
+    /// A packet was acknowledged; `empty` is true if the queue was nearly empty recently.
     pub(super) fn on_ack(&mut self, now: Time, rtt: Span, empty: bool) {
         if !self.automatic {
             return;
         }
         if empty {
             self.competitive = false;
-            // The reference keeps what a loss has left for a round trip.
+            // The reference keeps the result of a loss for a round trip.
             if !self.each || self.is_a_round_trip_past_losses(now, rtt) {
                 self.delta = self.default;
             }
@@ -72,7 +72,7 @@ impl CopaMode {
         }
     }
 
-    /// Begins anew.
+    /// Resets the mode.
     pub(super) fn reset(&mut self) {
         *self = CopaMode::new(self.automatic, self.default, self.each);
     }
@@ -107,7 +107,7 @@ mod tests {
             now += RTT + Span::from_ns(1);
             mode.on_loss(now, RTT);
         }
-        // Never less than alone.
+        // Never less than without competitors.
         assert_eq!(mode.delta(), 0.5);
         mode.on_ack(now, RTT, true);
         assert!(!mode.is_competitive());

@@ -5,7 +5,7 @@ use narrows_units::{Span, Time};
 
 /// Gain of the smoothed RTT.
 const GAIN: f64 = 1.0 / 16.0;
-/// The smallest RTT is that of this time, or of this many of itself if that is longer.
+/// Window of the minimum RTT: this time, or this many times itself if that is longer.
 const BASE_WINDOW: u64 = 10_000_000_000;
 const BASE_RTTS: u64 = 20;
 /// Smoothed RTTs over which the queue must have been nearly empty once.
@@ -14,17 +14,17 @@ const EMPTY_RTTS: u64 = 4;
 /// Round-trip times of one connection, in ns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rtts {
-    /// Smoothed; 0 before any.
+    /// Smoothed RTT; 0 before the first sample.
     pub(super) smoothed: f64,
     base: WindowedMin,
     standing: WindowedMin,
     low: WindowedMin,
-    /// Of negative values.
+    /// The maximum, as the minimum of negated values.
     high: WindowedMin,
 }
 
 impl Rtts {
-    /// Takes a sample.
+    /// Adds a sample.
     pub(super) fn push(&mut self, now: Time, rtt: Span) {
         let value = rtt.ns() as i64;
         if self.base.min().is_none() {
@@ -48,14 +48,13 @@ impl Rtts {
         self.base.min().unwrap_or(0) as f64
     }
 
-    /// The smallest RTT of the last half of a smoothed one: acknowledgements that were held up on the way do
-    /// not raise it.
+    /// The smallest RTT of the last half of a smoothed one: delayed acknowledgements do not raise it.
     pub(super) fn standing(&self) -> f64 {
         self.standing.min().unwrap_or(0) as f64
     }
 
-    /// True if the queue was nearly empty within the last four round trips: below a tenth of how far it went up, or, unless
-    /// `strict`, just there.
+    /// True if the queue was nearly empty within the last four round trips: below a tenth of its height, or, unless
+    /// `strict`, exactly at it.
     pub(super) fn were_low(&self, strict: bool) -> bool {
         let base = self.base();
         let high = -self.high.min().unwrap_or(0) as f64;
@@ -65,7 +64,7 @@ impl Rtts {
         low < bound || (low <= bound && !strict)
     }
 
-    /// Forgets everything.
+    /// Resets all state.
     pub(super) fn clear(&mut self) {
         self.smoothed = 0.0;
         for window in [

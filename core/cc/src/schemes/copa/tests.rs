@@ -20,12 +20,12 @@ fn ms(ms: f64) -> Span {
     Span::from_ns((ms * 1e6) as u64)
 }
 
-/// A connection whose every packet has the RTT that it is told.
+/// A connection whose packets have given RTTs.
 struct Peer {
     copa: Copa,
     now: f64,
     number: u64,
-    /// Packets in flight before each acknowledgement, if anybody tells.
+    /// Packets in flight before each acknowledgement, if set.
     flight: Option<u64>,
 }
 
@@ -76,7 +76,7 @@ impl Peer {
     }
 }
 
-/// One step from a window, with the smallest RTT seen long ago and the standing one just now.
+/// One step from a window, with the minimum RTT measured long ago and the standing RTT just now.
 fn step(window: f64, delta: &str, velocity: f64, standing: f64, base: f64) -> (f64, f64, f64) {
     let mut copa = copa(&[("delta", delta), ("mode", "constant")]);
     copa.rtts.push(at(0.0), ms(base));
@@ -169,8 +169,8 @@ fn a_window_that_does_not_limit_does_not_grow() {
 
 #[test]
 fn pacing_by_the_window_limits_as_the_window_does() {
-    // Half the window in flight is the application's doing, and with twice the window per round trip the limit of one packet
-    // beyond it is met before.
+    // Half the window in flight is due to the application, and with twice the window per round trip the limit of one
+    // packet beyond it is reached earlier.
     for (gain, beyond, flight, grows) in [
         ("1", "0", 9, true),
         ("1", "1", 9, true),
@@ -203,7 +203,7 @@ fn a_third_of_losses_brakes_and_a_quarter_does_not() {
         for _ in 0..60 {
             peer.ack(1.0, 40.0);
         }
-        // A judgement that found nothing has just been made.
+        // Losses were just evaluated, without effect.
         (peer.copa.brake, peer.copa.window) = (
             Brake {
                 since: at(peer.now),
@@ -252,7 +252,7 @@ fn two_silent_seconds_begin_everything_anew() {
     );
     assert_eq!(peer.copa.allowance().cwnd, Some(Bytes::new(50 * MSS)));
     assert_eq!(peer.copa.next_timer(), Some(timer + ms(2000.0)));
-    // What was written off is found to be lost, all of it: ten packets are ten packets.
+    // All data written off is found lost: ten packets are ten packets.
     let mut loss = LossEvent::new(timer, LossCause::Timeout, Bytes::new(40 * MSS));
     loss.in_flight = Bytes::new(40 * MSS);
     peer.copa.on_loss(&loss);
@@ -266,13 +266,13 @@ fn competitive_while_the_queue_never_empties() {
     for _ in 0..100 {
         peer.ack(1.0, 40.0);
     }
-    // 30 ms always wait, 60 at most: after four round trips nothing of the empty queue is in sight.
+    // The queue is always between 30 and 60 ms: after four round trips the empty queue is out of the window.
     for index in 0..2000 {
         peer.ack(1.0, if index % 100 < 50 { 70.0 } else { 100.0 });
     }
     assert!(peer.copa.mode.is_competitive());
     let packets = 1.0 / peer.copa.mode.delta();
-    // Four smoothed RTTs of up to 100 ms until it is noticed, then one packet per 70 to 100 ms.
+    // Four smoothed RTTs of up to 100 ms until it is detected, then one packet per 70 to 100 ms.
     assert!(
         (2.0 + 1600.0 / 100.0 - 1.0..2.0 + 2000.0 / 70.0).contains(&packets),
         "{packets}"
@@ -295,7 +295,7 @@ fn as_the_reference_sends_nothing_is_spaced_before_the_first_adjustment() {
     }
     peer.ack(1.0, 40.0);
     let allowance = peer.copa.allowance();
-    // 11 packets and twice that per 40 ms; the packet beyond the window waits for ever.
+    // 11 packets and twice that per 40 ms; the packet beyond the window is never sent.
     assert_eq!(allowance.cwnd, Some(Bytes::new(11 * MSS)));
     assert_eq!(allowance.pacing, Some(Rate::from_bps(4_400_000)));
     assert!(allowance.restart_pacing_when_open && allowance.reschedule_pacing);

@@ -1,4 +1,4 @@
-//! The speed of Copa's window: the velocity, and the three rules that there have been for it.
+//! The velocity of Copa's window, with its three historical rules.
 
 use narrows_units::{Span, Time, choice};
 
@@ -25,7 +25,7 @@ pub(super) struct Velocity {
     pub(super) value: f64,
     /// Direction of the last round trip.
     up: bool,
-    /// Steps up less steps down in this one, and all of them.
+    /// Steps up less steps down in this round trip, and their total.
     balance: i64,
     steps: i64,
     /// Round trips in this direction.
@@ -47,15 +47,15 @@ impl Velocity {
         }
     }
 
-    /// Judges the round trip if it is over, with the last sample as its length, and returns the velocity for a window
-    /// of `window` packets.
+    /// Evaluates the round trip if it is over, with the last sample as its length, and returns the velocity for a
+    /// window of `window` packets.
     pub(super) fn turn(&mut self, now: Time, rtt: Span, window: f64, delta: f64) -> f64 {
         if self.since.is_none_or(|since| now > since + rtt) {
             self.judge();
             self.since = Some(now);
             (self.balance, self.steps) = (0, 0);
         }
-        // A window never more than doubles in a round trip.
+        // A window at most doubles in a round trip.
         if self.rule == VelocityRule::Agreement {
             self.value = self.value.min((window * delta).floor());
         } else if self.value > window * delta {
@@ -77,12 +77,12 @@ impl Velocity {
             self.rounds = 1;
             return;
         }
-        // Before the first step there was no round trip.
+        // There is no round trip before the first step.
         self.rounds = self.rounds.saturating_add(u32::from(self.since.is_some()));
         let faster = match self.rule {
             VelocityRule::Reference => true,
             VelocityRule::Paper => self.rounds >= PAPER_ROUNDS,
-            // Two thirds one way leave a third as the balance.
+            // Two thirds in one direction leave a balance of a third.
             VelocityRule::Agreement => 3 * self.balance.abs() >= self.steps,
         };
         if faster {
@@ -103,7 +103,7 @@ impl Velocity {
 mod tests {
     use super::*;
 
-    /// Velocities of the round trips in which the steps of `rounds` are made, up less down of ten.
+    /// Velocities of the round trips with the steps of `rounds`, up less down of ten.
     fn velocities(rule: VelocityRule, rounds: &[i64]) -> Vec<f64> {
         let (mut velocity, mut now) = (Velocity::new(rule), Time::ZERO);
         let rtt = Span::from_ms(40);
@@ -112,7 +112,7 @@ mod tests {
             now += rtt + Span::from_ns(1);
             found.push(velocity.turn(now, rtt, 1000.0, 0.5));
             for step in 0..10 {
-                // Within the round trip nothing is judged.
+                // Nothing is evaluated within the round trip.
                 velocity.turn(now + rtt, rtt, 1000.0, 0.5);
                 velocity.step(step < (10 + balance) / 2);
             }

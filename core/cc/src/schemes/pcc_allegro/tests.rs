@@ -41,7 +41,7 @@ fn sigmoids_have_their_cliffs_where_they_should() {
     for (lost, share) in [(0.0, 0.993_307), (50.0, 0.5), (100.0, 0.006_693)] {
         assert!((safe(lost) - share).abs() < 1e-6, "{lost}: {}", safe(lost));
     }
-    // Of round-trip times: the same, a tenth longer, a tenth of the longer one shorter.
+    // Round-trip times: equal, a tenth longer, and shorter by a tenth of the longer one.
     for (rtt, before, share) in [(40.0, 40.0, 0.5), (44.0, 40.0, 0.287), (40.0, 44.0, 0.731)] {
         let found = falling_sigmoid(10.0 * (1.0 - before / rtt));
         assert!((found - share).abs() < 1e-3, "{rtt}/{before}: {found}");
@@ -56,13 +56,13 @@ fn utility_of_a_report_is_that_of_its_packets_and_times() {
     assert!((scheme.utility_of(&one, 0.04) - 4250.0).abs() < 1e-6);
     scheme.params.utility = UtilityChoice::Latency;
     assert!((scheme.utility_of(&one, 0.04) - 46.875).abs() < 1e-6);
-    // The clock has not moved: the time that the packets were to take stands for it.
+    // The clock has not advanced: the nominal time of the packets is used instead.
     one.elapsed = Span::ZERO;
     one.rate = 120e6;
     assert!((scheme.utility_of(&one, 0.04) - 46.875).abs() < 1e-6);
 }
 
-/// An interval with as many packets delivered in 100 ms as its rate says.
+/// An interval whose packets, delivered in 100 ms, match its rate.
 fn good(id: u64, rate: f64) -> IntervalReport {
     report(id, rate, (rate * 0.1 / 12_000.0).round() as u64)
 }
@@ -80,7 +80,7 @@ fn the_start_doubles_until_utility_falls() {
         scheme.judge(&good(id, rate));
         assert_eq!(scheme.sending, 32e6);
     }
-    // A third lost: back to the rate of the last one that was better.
+    // A third lost: back to the rate of the last better interval.
     let mut bad = good(3, 16e6);
     bad.lost = bad.packets / 3;
     scheme.judge(&bad);
@@ -88,8 +88,8 @@ fn the_start_doubles_until_utility_falls() {
     assert!(matches!(scheme.phase, AllegroPhase::Guess(_)));
 }
 
-/// On short intervals the start ends by chance: at 8 Mbit/s and 40 ms an interval has 40 packets, of which two are 5 %.
-/// With 2 % of random loss that is one start in four, by the utility and the lengths of intervals of the program.
+/// With short intervals the start ends at random: at 8 Mbit/s and 40 ms an interval has 40 packets, of which two are 5
+/// %. With 2 % of random loss that is one start in four, by the utility and the lengths of intervals of the program.
 #[test]
 fn two_losses_of_forty_end_the_start_far_below_the_rate_of_the_link() {
     for (lost, ends) in [(1, false), (2, true)] {
@@ -104,7 +104,7 @@ fn two_losses_of_forty_end_the_start_far_below_the_rate_of_the_link() {
 
 #[test]
 fn the_first_interval_counts_half() {
-    // Even a second one with a little less than the first in utility is better than half of the first.
+    // Even a second one with a slightly lower utility than the first is better than half of the first.
     let mut scheme = allegro(&[]);
     scheme.begin(Time::ZERO);
     scheme.begin(Time::ZERO);
@@ -122,7 +122,7 @@ fn the_start_waits_for_results() {
         scheme.monitors.sent(&SendEvent::new(Time::ZERO, number, Bytes::new(1500)));
         rates.push(scheme.sending / 1e6);
     }
-    // Two intervals without result: no more doubling, and more of the same is no reason to stop.
+    // Two pending intervals: no more doubling, and further results at the same rate must not end the phase.
     assert_eq!(rates, [2.0, 4.0, 4.0, 4.0, 4.0]);
     scheme.judge(&good(0, 2e6));
     scheme.judge(&good(1, 4e6));
@@ -144,7 +144,7 @@ fn guessing(probe: u32) -> (Allegro, [f64; 4]) {
     (scheme, rates)
 }
 
-/// Tells the results of probes, of which the faster ones are better if `up` says so for their pair.
+/// Reports the results of probes, in which the faster one of each pair is better if `up` is true.
 fn vote(scheme: &mut Allegro, rates: [f64; 4], up: [bool; 2]) {
     for (index, rate) in rates.into_iter().enumerate() {
         let faster = rate > 10e6;
@@ -163,7 +163,7 @@ fn probes_come_in_two_pairs_around_the_rate_and_the_last_one_lasts() {
     }
     scheme.begin(Time::ZERO);
     assert_eq!(scheme.sending, rates[3]);
-    // The order within a pair is by chance: both occur.
+    // The order within a pair is random: both occur.
     let mut orders = [0, 0];
     for _ in 0..40 {
         scheme.guess();
@@ -193,7 +193,7 @@ fn pairs_that_agree_decide_and_others_make_probes_larger() {
 fn steps_grow_while_utility_rises_and_the_last_one_is_taken_back() {
     let (mut scheme, rates) = guessing(1);
     vote(&mut scheme, rates, [true, true]);
-    // The current interval, the fifth, was begun before the decision and says nothing.
+    // The current interval, the fifth, began before the decision and is ignored.
     scheme.begin(Time::ZERO);
     let AllegroPhase::Move { target, .. } = scheme.phase else { panic!("moving") };
     assert_eq!(target, 4);
@@ -237,9 +237,9 @@ fn intervals_have_ten_packets_or_one_and_a_half_round_trips() {
         })
         .collect::<std::collections::BTreeSet<u64>>()
     };
-    // 40 packets in a round trip: 1.5, 1.6 or 1.7 of them.
+    // 40 packets in a round trip: 1.5, 1.6 or 1.7 round trips.
     assert_eq!(planned(12e6).into_iter().collect::<Vec<_>>(), [60, 64, 68]);
-    // At 1 Mbit/s a round trip has 3; 5 ms have none.
+    // At 1 Mbit/s a round trip has 3 packets; 5 ms have none.
     assert_eq!(planned(1e6).into_iter().collect::<Vec<_>>(), [10]);
     // On a path of 0.1 ms, 5 ms of packets: 41 at 100 Mbit/s, of which a round trip has none.
     scheme.smoothed_rtt = 0.0001;

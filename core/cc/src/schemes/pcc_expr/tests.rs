@@ -31,7 +31,7 @@ fn utilities_are_those_of_the_formula_with_and_without_its_defect() {
     }
     let found = utility(0.0, 0.02, true);
     assert!((found + 3_388_480.34).abs() < 0.01, "{found}");
-    // 1400 bytes less in each packet's place.
+    // 1400 bytes in place of each packet.
     let found = utility(0.0, 0.02, false);
     assert!((found - (8.4286 - (8.4286 + 3_388_480.34) / 1400.0)).abs() < 1e-3, "{found}");
 }
@@ -104,7 +104,7 @@ fn pairs_that_agree_move_the_rate_along_the_gradient() {
             let rise = if falls_above && rate > 10.0 * UNIT { 0.05 } else { 0.0 };
             scheme.judge(&IntervalReport { rise, ..sent_at(id, rate) });
         }
-        // 5 % is the first bound, which 0.9 x^-0.1 = 0.71 is beyond.
+        // 5 % is the first bound, which 0.9 x^-0.1 = 0.71 exceeds.
         assert!((scheme.rate / UNIT - 10.0 * share).abs() < 1e-6, "{}", scheme.rate);
         assert!(matches!(scheme.phase, ExprPhase::Decided { .. }));
     }
@@ -127,7 +127,7 @@ fn a_direction_is_kept_while_the_gradient_has_its_sign() {
         for (id, rate) in probes {
             scheme.judge(&sent_at(id, rate));
         }
-        // Reports of the probes before say nothing of the new rate.
+        // Reports of the earlier probes say nothing about the new rate.
         let (id, rate) = begin(&mut scheme, 0.04);
         scheme.judge(&sent_at(id - 1, rate));
         assert!((scheme.rate / UNIT - 10.5).abs() < 1e-6);

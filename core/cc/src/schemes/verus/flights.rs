@@ -1,4 +1,4 @@
-//! Packets that have been sent, the windows that they were sent with, and which of them are missing.
+//! Sent packets, the windows with which they were sent, and which of them are missing.
 
 use narrows_units::{Span, Time};
 use std::collections::VecDeque;
@@ -14,19 +14,19 @@ enum FlightState {
     Done,
 }
 
-/// Packets by number, from the oldest whose fate is not known.
+/// Packets by number, from the oldest whose fate is unknown.
 #[derive(Debug, Default)]
 pub(super) struct VerusFlights {
     base: u64,
     packets: VecDeque<(f64, FlightState)>,
-    /// Above the newest that was acknowledged: below it nothing is `Flying`.
+    /// One above the newest acknowledged packet: below it none is `Flying`.
     news: u64,
     /// Packets that are not `Done`.
     open: usize,
 }
 
 impl VerusFlights {
-    /// True if nothing is waited for.
+    /// True if no packet is pending.
     pub(super) fn is_empty(&self) -> bool {
         self.open == 0
     }
@@ -34,7 +34,7 @@ impl VerusFlights {
     /// Packet `number` is sent with `window`.
     pub(super) fn push(&mut self, number: u64, window: f64) {
         if number != self.base + self.packets.len() as u64 {
-            // The first of all.
+            // The very first packet.
             self.clear();
             self.base = number;
         }
@@ -42,8 +42,8 @@ impl VerusFlights {
         self.open += 1;
     }
 
-    /// Packet `number` is acknowledged: its window, and whether later ones have overtaken it; nothing if it is not waited for
-    /// (any more).
+    /// Packet `number` is acknowledged: returns its window, and whether later ones have overtaken it; `None` if it is
+    /// not pending.
     pub(super) fn acknowledge(&mut self, number: u64, now: Time) -> Option<(f64, bool)> {
         let index = number.checked_sub(self.base)? as usize;
         let (window, state) = *self.packets.get(index)?;
@@ -61,10 +61,10 @@ impl VerusFlights {
         Some((window, state != FlightState::Flying))
     }
 
-    /// Takes out the oldest packet that has been missing for too long: its window.
+    /// Removes the oldest packet that has been missing for too long; returns its window.
     pub(super) fn next_lost(&mut self, now: Time) -> Option<f64> {
         let &(window, state) = self.packets.front()?;
-        // Later ones are missing since later.
+        // Later ones went missing later.
         match state {
             FlightState::Missing(since) if now.since(since) >= EXPIRY => {}
             _ => return None,
@@ -75,7 +75,7 @@ impl VerusFlights {
         Some(window)
     }
 
-    /// Everything sent so far is done with.
+    /// Marks everything sent so far as done.
     pub(super) fn clear(&mut self) {
         self.base += self.packets.len() as u64;
         self.packets.clear();

@@ -1,19 +1,19 @@
-//! The delay profile: which delays were seen with which windows, and the curve through them.
+//! The delay profile: the delays measured with each window, and the curve through them.
 
 use crate::parts::SmoothingSpline;
 
-/// Windows from here on are not kept (yzaki/verus d4b447e: MAX_W_DELAY_CURVE).
+/// Windows from here on are not stored (yzaki/verus d4b447e: MAX_W_DELAY_CURVE).
 pub(super) const MAX_PROFILE_WINDOW: usize = 40_000;
-/// Points of the profile per node of the curve, at first, and the fewest nodes.
+/// Initial number of points of the profile per node of the curve, and the minimum number of nodes.
 const POINTS_PER_NODE: usize = 15;
 const NODES: usize = 5;
-/// Until there is a curve, a delay beyond all that were seen is lowered in steps of this, in ms.
+/// Until a curve exists, a delay beyond all measured ones is lowered in steps of this, in ms.
 const STEP: f64 = 2.0;
 
 /// Delays in ms by window in packets.
 #[derive(Debug)]
 pub(super) struct DelayProfile {
-    /// Smoothed delay of each window; negative where none was seen.
+    /// Smoothed delay of each window; negative if none was measured.
     seen: Vec<f64>,
     points_per_node: usize,
     fitted: Option<SmoothingSpline>,
@@ -36,14 +36,14 @@ impl Default for DelayProfile {
 }
 
 impl DelayProfile {
-    /// Forgets everything.
+    /// Discards everything.
     pub(super) fn reset(&mut self) {
         self.seen.clear();
         self.points_per_node = POINTS_PER_NODE;
         self.fitted = None;
     }
 
-    /// A packet that was sent with `window` took `delay`.
+    /// Adds the `delay` of a packet sent with `window`.
     pub(super) fn record(&mut self, window: f64, delay: f64) {
         let index = window as usize;
         if index >= MAX_PROFILE_WINDOW {
@@ -56,18 +56,18 @@ impl DelayProfile {
         self.seen[index] = if past < 0.0 { delay } else { super::smooth(past, delay) };
     }
 
-    /// The delay that was seen with `window`.
+    /// The delay measured with `window`.
     pub(super) fn seen(&self, window: f64) -> Option<f64> {
         let delay = *self.seen.get(window as usize)?;
         (delay >= 0.0).then_some(delay)
     }
 
-    /// Forgets what was seen with windows from `window` on.
+    /// Discards the delays of windows from `window` on.
     pub(super) fn forget_from(&mut self, window: f64) {
         self.seen.truncate(window.ceil() as usize);
     }
 
-    /// The curve at `window`, once there is one.
+    /// The curve at `window`, once it exists.
     pub(super) fn curve(&self, window: f64) -> Option<f64> {
         Some(self.fitted.as_ref()?.at(window))
     }
@@ -76,7 +76,7 @@ impl DelayProfile {
         self.seen.iter().rposition(|&delay| delay >= 0.0)
     }
 
-    /// Fits the curve to what was seen; whether there was enough of it. A single window gives no curve.
+    /// Fits the curve to the delays; returns whether they suffice. A single window does not define a curve.
     pub(super) fn fit(&mut self) -> bool {
         let largest = self.largest().unwrap_or(0);
         while largest < NODES * self.points_per_node {
@@ -102,14 +102,15 @@ impl DelayProfile {
         true
     }
 
-    /// The window just before the first whole one, from 2 on, whose delay is above `target`, but not more than `reach` times
-    /// the largest that was tried; `None` if there is none below the limit. Until there is a curve the target is lowered until there is one.
+    /// The window just before the first whole one, from 2 on, whose delay is above `target`, but not more than `reach`
+    /// times the largest tried; `None` if none is below the limit. Until a curve exists the target is lowered until a
+    /// window is found.
     pub(super) fn window_for(&self, target: &mut f64, reach: f64) -> Option<u64> {
         let first = match &self.fitted {
             None => self.first_seen_above(target),
             Some(fitted) => self.first_above(fitted, *target)?,
         };
-        // Beyond what was tried the curve is a guess.
+        // Beyond the windows tried the curve is an extrapolation.
         let limit = self.largest().unwrap_or(1).max(1) as f64 * reach;
         Some(((first - 1) as f64).min(limit).max(1.0) as u64)
     }
@@ -180,7 +181,7 @@ mod tests {
             assert_eq!(profile.window_for(&mut 0.0, 2.0), Some(1));
             assert!(profile.fit());
         }
-        // On the line, and no further than twice what was tried.
+        // On the line, and no further than twice the largest window tried.
         assert_eq!(profile.window_for(&mut 190.5, 2.0), Some(150));
         assert_eq!(profile.window_for(&mut 400.0, 2.0), Some(200));
         assert_eq!(profile.window_for(&mut 400.5, 40_000.0), Some(360));
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_dip_of_the_curve_does_not_hide_what_comes_before() {
-        // A hill at 30, higher than what follows up to 80.
+        // A peak at 30, higher than the values that follow up to 80.
         let hill = |w: f64| 40.0 + w + (60.0 - 2.0 * (w - 30.0).abs()).max(0.0);
         let mut profile = line(1, 150, hill);
         assert!(profile.fit());
@@ -213,7 +214,7 @@ mod tests {
     fn before_the_curve_a_delay_beyond_all_is_lowered() {
         let profile = line(1, 50, |w| 40.0 + w);
         let mut target = 95.0;
-        // 95, 93, 91, 89: the first that something is above of.
+        // 95, 93, 91, 89: the first that is exceeded.
         assert_eq!(profile.window_for(&mut target, 2.0), Some(49));
         assert_eq!(target, 89.0);
         assert_eq!(DelayProfile::default().window_for(&mut 5.0, 2.0), Some(1));

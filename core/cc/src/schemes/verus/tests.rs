@@ -2,7 +2,7 @@ use super::*;
 use crate::testing::{MSS, setup};
 use crate::{AckedPacket, LossCause};
 
-/// A sender of packets that are numbered from 0, on a clock in ms.
+/// A sender of packets numbered from 0, on a clock in ms.
 struct Peer {
     verus: Verus,
     now: Time,
@@ -17,7 +17,7 @@ impl Peer {
         Peer { verus, now: Time::ZERO, next: 0, sent: Vec::new() }
     }
 
-    /// Sends everything that is allowed; how much that was.
+    /// Sends all packets allowed; returns their number.
     fn send(&mut self) -> u64 {
         let mut count = 0;
         let allowed = self.verus.allowance().cwnd.unwrap().get();
@@ -54,7 +54,7 @@ impl Peer {
         self.verus.on_ack(&ack);
     }
 
-    /// Beyond slow start with a window of 100 and packets in flight that were sent with `windows`.
+    /// Past slow start with a window of 100 and packets in flight sent with `windows`.
     fn with_flights(windows: &[f64]) -> Self {
         let mut peer = Peer::new();
         let verus = &mut peer.verus;
@@ -141,7 +141,7 @@ fn a_missing_packet_reduces_to_its_own_window_once_per_phase() {
         assert_eq!(peer.verus.in_flight, 1);
         let of_curve = peer.verus.profile.curve(window).unwrap();
         assert_eq!(peer.verus.target, of_curve);
-        // A packet with more than the new window is of the phase, one with as much ends it.
+        // A packet with more than the new window belongs to the phase, one with that window ends it.
         peer.verus.window = window;
         peer.verus.flights.push(4, window);
         peer.sent.push(peer.now);
@@ -166,7 +166,7 @@ fn losses_in_slow_start_end_it_unless_the_window_is_small() {
     }
 }
 
-/// Ends an epoch in which `longest` was the largest delay, after ones with `before`; the target was `target`.
+/// Ends an epoch with the maximum delay `longest`, after epochs with `before`; the target was `target`.
 fn epoch(before: f64, longest: f64, target: f64) -> Verus {
     let mut peer = Peer::with_flights(&[50.0; 40]);
     let verus = &mut peer.verus;
@@ -183,13 +183,13 @@ fn the_largest_delay_is_smoothed_over_epochs() {
 
 #[test]
 fn the_target_follows_the_delay() {
-    // No rise: 2 ms more. A rise: 1 ms less. Beyond six times the smallest, 40 ms: 2 ms less.
+    // No rise: 2 ms more. A rise: 1 ms less. Beyond six times the minimum, 40 ms: 2 ms less.
     assert_eq!(epoch(100.0, 100.0, 100.0).target, 102.0);
     assert_eq!(epoch(100.0, 100.01, 100.0).target, 99.0);
     assert_eq!(epoch(240.0, 200.0, 100.0).target, 102.0);
     assert_eq!(epoch(241.0, 200.0, 100.0).target, 98.0);
     assert_eq!(epoch(241.0, 200.0, 41.0).target, 40.0);
-    // The window is what the curve has just below the target.
+    // The window is that of the curve just below the target.
     assert_eq!(epoch(100.0, 100.0, 98.5).window, 60.0);
 }
 
@@ -213,12 +213,12 @@ fn silence_forgets_what_is_in_flight_and_aims_at_the_smallest_delay() {
     peer.at(200);
     assert!(peer.verus.loss_phase && peer.verus.flights.is_empty());
     assert_eq!(peer.verus.window, 1.0);
-    // It keeps asking, a little, for as long as it takes.
+    // It keeps probing, at a low rate, for as long as necessary.
     let mut sent = 0;
     for ms in 201..10_000 {
         peer.at(ms);
         if ms % 1000 == 0 {
-            // The transport has given up what was in flight.
+            // The transport has declared everything in flight lost.
             peer.verus.flying = 0;
         }
         sent += peer.send();
@@ -239,7 +239,7 @@ fn before_the_first_acknowledgement_silence_starts_again() {
         peer.verus.flying = 0;
         assert_eq!(peer.send(), 1);
     }
-    // An answer to an earlier beginning counts for nothing.
+    // An acknowledgement from before the restart is ignored.
     peer.ack(0);
     assert_eq!(peer.verus.window, 1.0);
     peer.ack(4);
@@ -254,7 +254,7 @@ fn a_window_that_is_not_used_does_not_grow() {
     verus.credit = 1;
     verus.decide(Time::from_ns(5_000_000));
     assert_eq!(verus.target, 100.0);
-    // And a silent application is no silent path.
+    // And a silent application is not a silent path.
     (verus.in_flight, verus.credit) = (0, 1);
     verus.flights.clear();
     let before = (verus.target, verus.smallest, verus.window);

@@ -71,7 +71,7 @@ fn the_start_doubles_with_each_result_until_utility_falls() {
     let mut rates = vec![scheme.sending];
     for _ in 0..4 {
         let VivacePhase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
-        // Another one before the result comes has the same rate.
+        // Another one before the result arrives has the same rate.
         scheme.begin(Time::ZERO);
         assert_eq!(scheme.sending, *rates.last().unwrap());
         scheme.judge(&seen_at(target, scheme.sending));
@@ -80,7 +80,7 @@ fn the_start_doubles_with_each_result_until_utility_falls() {
     }
     assert_eq!(rates, [0.8, 1.6, 3.2, 6.4, 12.8]);
     let VivacePhase::Start { target: Some(target), .. } = scheme.phase else { panic!("starting") };
-    // Slopes below 0.2 and up to 50 losses are forgiven (of 133, beyond which 47 % would be an end).
+    // Slopes below 0.2 and up to 50 losses are tolerated (of 133, so that 47 % would end the phase).
     let result = IntervalReport { slope: 0.19, lost: 50, ..report(target, 12.8, 133) };
     scheme.judge(&result);
     assert!(matches!(scheme.phase, VivacePhase::Start { .. }));
@@ -92,7 +92,7 @@ fn the_start_doubles_with_each_result_until_utility_falls() {
     assert!(matches!(&scheme.phase, VivacePhase::Probe(probes) if probes.count() == 4));
 }
 
-/// Of 100 packets 10 lost, or a slope of 0.06: the second doubling is taken back where the start is strict.
+/// Of 100 packets 10 lost, or a slope of 0.06: the second doubling is undone if the start is strict.
 #[test]
 fn a_strict_start_overlooks_nothing() {
     for (start, kept) in [("tolerant", 4.0), ("strict", 1.0)] {
@@ -110,7 +110,7 @@ fn a_strict_start_overlooks_nothing() {
     }
 }
 
-/// A packet of 1500 bytes of payload counts as one of 1556: the rate of the payload is smaller, what is measured larger.
+/// A packet of 1500 bytes of payload counts as one of 1556: the payload rate is smaller, the measured rate larger.
 #[test]
 fn headers_count_where_they_are_asked_to() {
     let scheme = vivace(&[("header", Value::Integer(56))]);
@@ -120,8 +120,7 @@ fn headers_count_where_they_are_asked_to() {
     assert!((whole.sent / plain.sent - 1556.0 / 1500.0).abs() < 1e-9);
 }
 
-/// Begins the probes of `scheme` at `base` and tells their results: utility is that of `slope` at the
-/// rate of each.
+/// Begins the probes of `scheme` at `base` and reports their results: the utility has the given `slope` over the rate.
 fn probe(scheme: &mut Vivace, results: impl Fn(f64, IntervalReport) -> IntervalReport) -> Vec<f64> {
     let VivacePhase::Probe(probes) = &scheme.phase else { panic!("probing") };
     let count = probes.count();
@@ -283,7 +282,7 @@ fn more_than_half_lost_is_an_emergency_once_in_an_episode() {
 fn intervals_are_a_round_trip_or_ten_packets() {
     let mut scheme = vivace(&[]);
     scheme.phase = VivacePhase::Silent;
-    // At 1.2 s the round-trip time is taken to be 0.3 s.
+    // At 1.2 s the round-trip time is assumed to be 0.3 s.
     for (rtt, rate, packets) in [(0.0405, 12.0, 40), (0.04, 1.2, 10), (1.2, 12.01, 300), (0.9, 1000.0, 3000)] {
         (scheme.rtt, scheme.base) = (rtt, rate);
         scheme.begin(Time::ZERO);

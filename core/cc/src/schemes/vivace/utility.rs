@@ -1,4 +1,4 @@
-//! Vivace's utility, and what it is computed from.
+//! Vivace's utility and its inputs.
 
 use super::{UtilityForm, VivaceParams};
 use crate::parts::gradient::{Counted, LOSS_COEFFICIENT, even_hundredths, loss_weight, worth};
@@ -18,7 +18,7 @@ impl VivaceParams {
 /// Result of an interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct VivaceResult {
-    /// Wanted rate in Mbit/s.
+    /// Target rate in Mbit/s.
     pub(super) rate: f64,
     /// Measured rate in Mibit/s.
     pub(super) sent: f64,
@@ -29,7 +29,7 @@ pub(super) struct VivaceResult {
 
 impl VivaceResult {
     pub(super) fn new(report: &IntervalReport, counted: Counted) -> Self {
-        // By a clock with coarse steps an interval may have taken no time at all.
+        // With a coarse clock an interval may have zero duration.
         let seconds = report.elapsed.secs();
         let bytes = counted.bytes(report.bytes, report.packets);
         let sent = if seconds > 0.0 { bytes * 8.0 / seconds } else { report.rate * 1e6 };

@@ -4,14 +4,14 @@ use super::super::Quantum;
 use super::{BbrMode, MIN_PACKETS, Machine};
 use crate::{AckEvent, CaState};
 
-/// Gain of the window, and what is added to it while probing.
+/// Gain of the window, and its increment while probing.
 const CWND_GAIN: f64 = 2.0;
 const PROBE_CWND_GAIN: f64 = 2.25;
 /// Gain of the rate while probing.
 const UP_GAIN: f64 = 1.25;
 /// Share of the bandwidth-delay product in flight in PROBE_RTT.
 const PROBE_RTT_GAIN: f64 = 0.5;
-/// Most bytes in a burst: the largest segment of a network card, and with room for headers.
+/// Maximum burst in bytes: the largest segment of a network card, and the same less headers.
 const MAX_BURST: f64 = 65_536.0;
 const MAX_SEGMENT: f64 = 65_536.0 - 1.0 - 320.0;
 
@@ -65,7 +65,7 @@ impl Machine {
         self.flow.bdp(bandwidth, self.min_rtt.get(), gain)
     }
 
-    /// At least what bursts at sender, path and receiver need.
+    /// No less than required by bursts at sender, path and receiver.
     fn with_budget(&self, bytes: f64) -> f64 {
         let bytes = bytes
             .max(3.0 * self.quantum())
@@ -87,12 +87,12 @@ impl Machine {
             .max(MIN_PACKETS * self.flow.mss)
     }
 
-    /// Remembers the last window that was good, for the end of a recovery or of PROBE_RTT.
+    /// Saves the last good window, for the end of a recovery or of PROBE_RTT.
     pub(super) fn save_cwnd(&mut self) {
         self.flow.save_cwnd(self.mode == BbrMode::ProbeRtt);
     }
 
-    /// At the end of a recovery the window comes back; the model bounds it below.
+    /// At the end of a recovery the window is restored; the model's bounds apply below.
     pub(super) fn leave_recovery(&mut self, ack: &AckEvent<'_>) {
         let before = self.flow.prior;
         self.flow.prior = ack.phase;

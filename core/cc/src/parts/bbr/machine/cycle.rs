@@ -5,10 +5,10 @@ use super::{BbrMode, BbrSample, Machine};
 use crate::{AckEvent, CaState};
 use narrows_units::{Span, Time};
 
-/// Longest wait between probes in rounds: as long as a Reno flow with the bandwidth-delay product of
-/// 25 Mbit/s and 30 ms needs between losses.
+/// Maximum wait between probes in rounds: as long as a Reno flow with the bandwidth-delay product of 25 Mbit/s and 30
+/// ms needs between losses.
 const MAX_ROUNDS: f64 = 63.0;
-/// Shortest wait by the clock, and the range of what is added by chance.
+/// Minimum wait in time, and the range of the random addition.
 const BASE_WAIT: Span = Span::from_ms(2_000);
 const RANDOM_WAIT_NS: u64 = 1_000_000_000;
 /// Doublings of the growth of the long-term bound.
@@ -26,7 +26,7 @@ impl Machine {
         self.mode = BbrMode::Down;
     }
 
-    /// Time until the next probe; by chance, so that flows do not probe together.
+    /// Time until the next probe; randomised, so that flows do not probe together.
     fn pick_wait(&mut self) {
         self.probe.rounds = self.random.below(2);
         self.probe.wait = BASE_WAIT + Span::from_ns(self.random.below(RANDOM_WAIT_NS));
@@ -90,7 +90,7 @@ impl Machine {
             }
             BbrMode::Up => {
                 if self.time_to_go_down(ack, in_flight, sample) {
-                    // No high loss yet: that is known one round later.
+                    // No high loss yet: losses become known one round later.
                     self.probe.too_high = false;
                     self.start_down(ack.now);
                 }
@@ -99,8 +99,7 @@ impl Machine {
         }
     }
 
-    /// Follows a probe's acknowledgements and moves the long-term bound. Whether a transition was
-    /// decided.
+    /// Follows a probe's acknowledgements and moves the long-term bound. Returns whether a transition was made.
     fn adapt_long_term(&mut self, ack: &AckEvent<'_>, sample: &BbrSample) -> bool {
         if self.flow.round_start {
             match self.probe.feedback {
@@ -127,7 +126,7 @@ impl Machine {
                 self.handle_too_high(ack.now, sample.in_flight, sample.app_limited);
             }
         } else if self.bounds.long_term.is_finite() {
-            // What was in flight without high loss is safe.
+            // An amount in flight without high loss is safe.
             self.bounds.long_term = self.bounds.long_term.max(sample.in_flight);
             if self.mode == BbrMode::Up {
                 self.raise_long_term(ack);
@@ -155,7 +154,7 @@ impl Machine {
     fn probe_if_due(&mut self, ack: &AckEvent<'_>) -> bool {
         let calm = ack.phase == CaState::Open && !self.latest.loss_in_cycle;
         if calm && self.ecn.marked_in_cycle() && self.bounds.long_term.is_finite() {
-            // Marks without losses have ceased: others may have gone, look at once and in large steps.
+            // Marks have ceased without losses: other flows may have left, so probe at once and in large steps.
             let packets = (self.bounds.long_term / self.flow.mss * Machine::ECN_REPROBE) as u64;
             self.start_refill(ack.now, packets.max(1).ilog2());
             return true;
@@ -175,12 +174,12 @@ impl Machine {
 
     fn time_to_go_down(&mut self, ack: &AckEvent<'_>, in_flight: f64, sample: &BbrSample) -> bool {
         if self.probe.too_high && in_flight >= self.bounds.long_term {
-            // The last probe lost too much here: see first whether it is safe now.
+            // The last probe lost too much at this bound: first check whether it is safe now.
             self.probe.precautionary = true;
             return true;
         }
         if ack.cwnd_limited && self.flow.cwnd >= self.bounds.long_term {
-            // The bound and not the path keeps the bandwidth from growing.
+            // The bound, not the path, limits the bandwidth.
             self.flow.full.restart(sample.bandwidth);
             return false;
         }

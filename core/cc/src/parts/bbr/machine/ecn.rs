@@ -1,18 +1,18 @@
-//! The reaction to marks of the published code, on paths so short that marks come from shallow thresholds.
+//! The published code's reaction to marks, on paths so short that marks indicate shallow thresholds.
 
 use super::{BbrMode, Machine};
 use crate::AckEvent;
 use narrows_units::{Bytes, Span};
 
-/// Longest smallest RTT at which marks count.
+/// Maximum minimum RTT at which marks count.
 const MAX_RTT: Span = Span::from_ms(5);
-/// Gain of the average of the share of marked data.
+/// Gain of the average fraction of marked data.
 const ALPHA_GAIN: f64 = 1.0 / 16.0;
 /// Share of the average by which the short-term bound is cut.
 const FACTOR: f64 = 85.0 / 256.0;
-/// Share of marked data that tells that too much is in flight.
+/// Fraction of marked data above which too much is in flight.
 const THRESHOLD: f64 = 0.5;
-/// Rounds in a row above it that end STARTUP.
+/// Consecutive rounds above it that end STARTUP.
 const STARTUP_ROUNDS: u32 = 2;
 
 /// Marked and delivered bytes of a round.
@@ -29,7 +29,7 @@ pub(super) struct BbrEcn {
     eligible: bool,
     alpha: f64,
     current: Marks,
-    /// The round before: a delivery-rate sample reaches one round back.
+    /// The previous round: a delivery-rate sample reaches back one round.
     last: Marks,
     startup_rounds: u32,
     in_round: bool,
@@ -40,7 +40,7 @@ impl BbrEcn {
     pub(super) fn new(capable: bool) -> Self {
         BbrEcn {
             capable,
-            // Reacts at once where there is congestion from the beginning.
+            // Starts high, to react at once to congestion from the beginning.
             alpha: 1.0,
             ..BbrEcn::default()
         }
@@ -55,7 +55,7 @@ impl BbrEcn {
         }
     }
 
-    /// Ends a round; the share of it that was marked.
+    /// Ends a round; returns its fraction of marked data.
     fn end_round(&mut self) -> f64 {
         let Marks { marked, delivered } = self.current;
         if !self.eligible || delivered == 0 {
@@ -68,17 +68,17 @@ impl BbrEcn {
         share
     }
 
-    /// True if the round had marks; forgets it.
+    /// Returns whether the round had marks, and clears that.
     pub(super) fn take_round(&mut self) -> bool {
         std::mem::take(&mut self.in_round)
     }
 
-    /// The share of the short-term bound that a round with marks leaves.
+    /// The fraction of the short-term bound kept after a round with marks.
     pub(super) fn kept(&self) -> f64 {
         1.0 - self.alpha * FACTOR
     }
 
-    /// True if more than the threshold of what was delivered in the last round trip was marked.
+    /// True if the fraction of marked data in the last round trip exceeded the threshold.
     pub(super) fn too_high(&self) -> bool {
         let marked = self.current.marked + self.last.marked;
         let delivered = self.current.delivered + self.last.delivered;

@@ -1,5 +1,5 @@
-//! Bounds from losses: the long-term bound, above which a probe has lost too much, and the short-term
-//! bounds, which follow what is delivered now.
+//! Bounds from losses: the long-term bound, above which a probe has lost too much, and the short-term bounds, which
+//! follow the current delivery rate.
 
 use super::{BbrMode, BbrSample, MIN_PACKETS, Machine};
 use crate::{AckEvent, CaState, LossCause, LossEvent, LostPacket};
@@ -43,7 +43,7 @@ impl Latest {
 
     fn note_loss(&mut self, delivered: Bytes) {
         if !self.loss {
-            // A round from here on shows what the path delivers while it loses.
+            // A round from here on measures the delivery rate during losses.
             self.mark = delivered.get();
         }
         self.loss = true;
@@ -59,7 +59,7 @@ impl Latest {
     }
 }
 
-/// Bounds of bandwidth and data in flight; infinite where none is known.
+/// Bounds of bandwidth and data in flight; infinite if unknown.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Bounds {
     /// Short-term bandwidth.
@@ -91,7 +91,7 @@ pub(super) enum Feedback {
     None,
     /// The pipe is being filled.
     Refilling,
-    /// A probe has begun, its packets are on their way.
+    /// A probe has begun, its packets are in flight.
     Starting,
     /// They are being acknowledged.
     Arriving,
@@ -109,8 +109,8 @@ pub(super) struct Probe {
     /// precaution.
     pub(super) too_high: bool,
     pub(super) precautionary: bool,
-    /// Rounds of growth of the long-term bound, bytes acknowledged towards the next packet, and how many
-    /// of them make a packet.
+    /// Rounds of growth of the long-term bound, bytes acknowledged towards the next packet of growth, and bytes per
+    /// packet of growth.
     pub(super) up_rounds: u32,
     pub(super) up_acked: f64,
     pub(super) up_per_packet: f64,
@@ -138,13 +138,12 @@ impl Probe {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
     bounds: Bounds,
-    /// The probe that the losses ended.
+    /// The probe ended by the losses.
     pub(super) probing: Option<BbrMode>,
 }
 
-/// Bytes in flight at which the losses crossed the share `threshold`: `lost` of the `in_flight` bytes up to
-/// and with a packet of `size` bytes are lost, and that packet may be a burst of which a part would have
-/// passed.
+/// Bytes in flight at which the losses crossed the share `threshold`: `lost` of the `in_flight` bytes up to and
+/// including a packet of `size` bytes are lost, and that packet may be a burst, part of which would have passed.
 pub(super) fn in_flight_at_loss(threshold: f64, in_flight: f64, lost: f64, size: f64) -> f64 {
     let before = (in_flight - size).max(0.0);
     let lost_before = (lost - size).max(0.0);
@@ -158,7 +157,7 @@ impl Machine {
         }
     }
 
-    /// The cycle of the bandwidth filter ends, unless nothing was measured in it.
+    /// Ends the cycle of the bandwidth filter, unless it has no samples.
     pub(super) fn advance_bandwidth(&mut self) {
         if self.bandwidths[1] > 0.0 {
             self.bandwidths = [self.bandwidths[1], 0.0];
@@ -200,7 +199,7 @@ impl Machine {
         lost > in_flight * self.profile.params.loss_threshold
     }
 
-    /// True if a sample tells that too much is in flight.
+    /// True if a sample shows that too much is in flight.
     pub(super) fn sample_too_high(&self, sample: &BbrSample) -> bool {
         (sample.lost > 0.0 && self.too_high(sample.in_flight, sample.lost)) || self.ecn.too_high()
     }
@@ -210,7 +209,7 @@ impl Machine {
         self.probe.too_high = true;
         // Once per probe.
         self.probe.samples = false;
-        // A flow limited by its application has not tried what the path holds.
+        // An application-limited flow has not tested the path's capacity.
         if !app_limited {
             self.bounds.long_term =
                 in_flight.max(self.target_in_flight() * self.profile.params.beta);
@@ -231,7 +230,7 @@ impl Machine {
         bytes.min(self.flow.cwnd)
     }
 
-    /// Bytes that may be in flight so that others find some room.
+    /// Bytes that may be in flight while leaving headroom for other flows.
     pub(super) fn with_headroom(&self) -> f64 {
         let long_term = self.bounds.long_term;
         let headroom = (self.profile.params.headroom * long_term).max(self.flow.mss);
@@ -258,7 +257,7 @@ impl Machine {
         self.startup_losses = 0;
     }
 
-    /// STARTUP has filled the queue.
+    /// STARTUP filled the queue.
     pub(super) fn leave_startup(&mut self) {
         self.flow.full.set_reached();
         self.undo.probing = Some(BbrMode::Startup);
@@ -314,13 +313,13 @@ impl Machine {
 
     fn handle_timeout(&mut self, loss: &LossEvent<'_>) {
         if self.profile.tidy_bounds && !self.mode.probes() && self.bounds.short_term.is_infinite() {
-            // The window before the timeout, from which the bound will be reduced.
+            // The window before the timeout, the base of the bound's reduction.
             self.bounds.short_term = self.flow.cwnd.max(self.flow.prior_cwnd);
         }
         self.flow.on_timeout(loss);
     }
 
-    /// The losses were none: bounds and window come back, and in the draft the probe.
+    /// The losses were spurious: restores bounds and window, and in the draft the probe.
     pub(super) fn undo_losses(&mut self, now: Time) {
         self.flow.cwnd = self.flow.cwnd.max(self.flow.prior_cwnd);
         self.latest.loss = false;

@@ -1,4 +1,4 @@
-//! Vectors and rules of draft-ietf-ccwg-bbr and google/bbr, played to the machine.
+//! Vectors and rules of draft-ietf-ccwg-bbr and google/bbr, applied to the machine.
 
 use super::model::in_flight_at_loss;
 use super::*;
@@ -9,7 +9,7 @@ use narrows_units::Rate;
 
 const MSS: f64 = 1000.0;
 
-/// A path that acknowledges packet by packet; what each acknowledgement says is up to the test.
+/// A path that acknowledges packet by packet; the test sets the content of each acknowledgement.
 struct Path {
     machine: Machine,
     now: Time,
@@ -21,10 +21,10 @@ struct Path {
     phase: CaState,
     /// Packets in flight after each acknowledgement.
     in_flight: u64,
-    /// Packets in flight when the sampled packet was sent, if others.
+    /// Packets in flight when the sampled packet was sent, if different.
     sent_in_flight: Option<u64>,
     ce: u64,
-    /// Packets that the next acknowledgement finds lost, and lost since the sampled packet was sent.
+    /// Packets found lost by the next acknowledgement, and packets lost since the sampled packet was sent.
     newly_lost: u64,
     lost_since_send: u64,
 }
@@ -184,7 +184,7 @@ fn the_long_term_bound_grows_by_twice_as_much_each_round() {
 
 /// Rounds and seconds from the start of `down` to the next `refill`.
 fn wait(product: f64, rtt: Span, seed: u64) -> (u64, f64) {
-    // Without the looks at the RTT, which begin the wait anew.
+    // Without PROBE_RTT, which restarts the wait.
     let mut profile = draft();
     profile.params.probe_rtt_interval = Span::from_ms(1_000_000);
     let mut path = Path::new(profile);
@@ -253,18 +253,18 @@ fn losses_lower_the_short_term_bounds_once_per_round() {
         let beta = profile.params.beta;
         path.lose(1, 20, LossCause::Reordering);
         path.lose(1, 20, LossCause::Reordering);
-        // The round ends with a sample of less than beta: the bounds fall to beta of what they were.
+        // The round ends with a sample of less than beta: the bounds fall to beta times their old value.
         path.machine.latest.bandwidth = 0.0;
         path.machine.latest.in_flight = 0.0;
         path.round(100.0);
         let bounds = path.machine.bounds;
         assert!((bounds.bandwidth / (beta * 1000.0 * MSS) - 1.0).abs() < 1e-9);
         assert!((bounds.short_term / (beta * 40.0 * MSS) - 1.0).abs() < 1e-9);
-        // The next lossy round delivers 0.9 of the bandwidth: no less is bounded.
+        // The next lossy round delivers 0.9 of the bandwidth: the bound is no lower.
         path.lose(1, 20, LossCause::Reordering);
         path.round(900.0);
         assert!((path.machine.bounds.bandwidth / (900.0 * MSS) - 1.0).abs() < 1e-9);
-        // A round without losses changes nothing; the next probe forgets.
+        // A round without losses changes nothing; the next probe resets the bounds.
         path.round(500.0);
         assert!((path.machine.bounds.bandwidth / (900.0 * MSS) - 1.0).abs() < 1e-9);
         path.phase = CaState::Open;
@@ -283,7 +283,7 @@ fn a_probe_that_loses_too_much_sets_the_long_term_bound_once() {
         // One of 30 packets: more than 2 %, and 0.7 of the product of 20 packets is less than that.
         path.lose(1, 30, LossCause::Reordering);
         assert_eq!(path.mode(), BbrMode::Down);
-        // 29 packets and the part of this one that the threshold allows.
+        // 29 packets and the part of this packet that the threshold allows.
         let bound = path.machine.bounds.long_term / MSS;
         assert!((29.0..30.0).contains(&bound), "{bound}");
         assert!(path.machine.probe.too_high);
@@ -314,7 +314,7 @@ fn a_probe_limited_by_the_application_ends_with_losses_but_sets_no_bound() {
         path.app_limited = true;
         for _ in 0..50 {
             path.round(500.0);
-            assert_eq!(path.mode(), BbrMode::Up, "without losses it goes on");
+            assert_eq!(path.mode(), BbrMode::Up, "without losses it continues");
         }
         path.lose(2, 30, LossCause::Reordering);
         assert_eq!(path.mode(), BbrMode::Down);
@@ -331,7 +331,7 @@ fn startup_never_ends_while_the_application_limits_and_nothing_is_lost() {
             path.round(500.0);
             assert_eq!(path.mode(), BbrMode::Startup);
         }
-        // High loss in a round of recovery ends it all the same: six losses of 100 packets.
+        // High loss in a recovery round also ends it: six losses of 100 packets.
         path.in_flight = 99;
         for _ in 0..6 {
             path.lose(1, 100, LossCause::Reordering);
@@ -359,7 +359,7 @@ fn the_bandwidth_is_remembered_for_two_cycles() {
             seen.push(path.machine.max_bandwidth() / MSS);
         }
         assert_eq!(seen[2], 100.0, "{seen:?}");
-        // A cycle without a sample that counts forgets nothing.
+        // A cycle without a valid sample discards nothing.
         path.app_limited = true;
         for _ in 0..5 {
             path.machine.advance_bandwidth();

@@ -1,21 +1,21 @@
-//! Inputs of Indigo's network, slot by slot, and what its answers do.
+//! Inputs of Indigo's network, slot by slot, and the effect of its outputs.
 
 use super::SCHEME;
 use crate::testing::listener::{assert_actions, assert_slot, assert_steps};
 
 /// Four features and the last action.
 const SLOTS: usize = 9;
-/// A packet of 1000 bytes counts 1024; bits over milliseconds are thousandths of a Mbit/s.
+/// A packet of 1000 bytes counts as 1024; bits per millisecond are thousandths of a Mbit/s.
 const PACKET: f64 = 8.192;
 
-/// An average of three values, in which a new one counts for an eighth and the first for all.
+/// An average of three values with gain 1/8, initialised with the first.
 fn average(values: [f64; 3]) -> f64 {
     values[0] * 49.0 / 64.0 + values[1] * 7.0 / 64.0 + values[2] / 8.0
 }
 
 #[test]
 fn the_first_slot_is_the_queueing_delay() {
-    // Round trips of 30, 35 and 32 ms: 0.796875 ms over the smallest. In the second step one of 32 ms.
+    // Round trips of 30, 35 and 32 ms: 0.796875 ms above the minimum. In the second step one of 32 ms.
     assert_slot(&SCHEME, SLOTS, 0, [0.796_875 / 200.0, 2.0 / 200.0]);
 }
 

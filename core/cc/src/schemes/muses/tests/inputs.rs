@@ -1,21 +1,21 @@
-//! Inputs of Muses' network, slot by slot, and what its answers do.
+//! Inputs of Muses' network, slot by slot, and the effect of its outputs.
 
 use super::SCHEME;
 use crate::testing::listener::{Peer, above, assert_actions, assert_slot, assert_steps};
 
 /// Six features and the last action.
 const SLOTS: usize = 11;
-/// A packet of 1000 bytes counts 1052; bits over milliseconds are thousandths of a Mbit/s.
+/// A packet of 1000 bytes counts as 1052; bits per millisecond are thousandths of a Mbit/s.
 const PACKET: f64 = 8.416;
 
-/// An average of three values, in which a new one counts for an eighth and the first for all.
+/// An average of three values with gain 1/8, initialised with the first.
 fn average(values: [f64; 3]) -> f64 {
     values[0] * 49.0 / 64.0 + values[1] * 7.0 / 64.0 + values[2] / 8.0
 }
 
 #[test]
 fn the_first_slot_is_the_round_trip_of_all_steps() {
-    // 30, 35 and 32 ms; the second step begins with what there is, and adds one of 32 ms.
+    // 30, 35 and 32 ms; the second step continues the average, and adds 32 ms.
     let first = 30.796_875;
     let second = first * 7.0 / 8.0 + 32.0 / 8.0;
     assert_slot(&SCHEME, SLOTS, 0, [first / 300.0, second / 300.0]);
