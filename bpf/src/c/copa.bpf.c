@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Copa: steers towards a rate of one packet per delta times the queueing delay, so that 1/delta packets of the flow
- * wait.
+ * Copa: steers towards a rate of one packet per delta times the queueing delay, so that 1/delta packets of the
+ * flow are queued.
  *
  * Provenance: V. Arun and H. Balakrishnan, "Copa: Practical Delay-Based Congestion Control for the Internet",
  * NSDI 2018; its reference implementation (github.com/venkatarun95/genericCC, class MarkovianCC, commit d0153f8).
@@ -23,7 +23,7 @@
  * | velocity | reference | genericCC d0153f8: markoviancc.cc | 0 reference, 1 paper, 2 agreement |
  * | rtt | standing | paper, section 2.1; genericCC 80b516c smoothed it | 0 standing, 1 smoothed |
  * | pacing_gain | 2 | paper, section 2.1; genericCC 80b516c: 1 | 65536 times the value |
- * | beyond | 0 | genericCC: 1, by its count of what is in flight | packets |
+ * | beyond | 0 | genericCC: 1, by its count of packets in flight | packets |
  * | halving | paper | paper, section 2.2; genericCC d0153f8 | 0 paper, 1 reference |
  */
 #include "include/narrows_extreme.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * CUBIC of 2008, as in its paper and in the experiments of those years.
+ * CUBIC of 2008, as in its paper and in experiments of that period.
  *
  * Provenance: S. Ha, I. Rhee, L. Xu, "CUBIC: a new TCP-friendly high-speed TCP variant", ACM SIGOPS Operating
  * Systems Review, July 2008, and draft-rhee-tcpm-cubic-02; earlier rules of Linux 2.6.19 to 2.6.24 ("CUBIC

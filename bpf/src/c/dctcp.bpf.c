@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * DCTCP: the window is reduced by half the share of packets that were marked.
+ * DCTCP: the window is reduced by half the fraction of marked packets.
  *
  * Provenance: RFC 8257 (October 2017); the integer arithmetic that may be chosen is that of Linux
  * net/ipv4/tcp_dctcp.c. Deviations: growth counts packets without the limit on slow start, and reductions are

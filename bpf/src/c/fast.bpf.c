@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * FAST: an equation for the window whose only resting point has alpha packets of the flow in the queue.
+ * FAST: an equation for the window whose only equilibrium has alpha packets of the flow in the queue.
  *
  * Provenance: C. Jin, D. X. Wei and S. H. Low, "FAST TCP: Motivation, Architecture, Algorithms, Performance",
  * INFOCOM 2004; D. X. Wei et al., IEEE/ACM ToN 14(6), 2006. Every other round trip

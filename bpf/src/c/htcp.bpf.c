@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * H-TCP: growth rises with the time since the last loss; the reduction just empties the queue.
+ * H-TCP: growth rises with the time since the last loss; the reduction exactly empties the queue.
  *
  * Provenance: D. Leith, R. Shorten, "H-TCP: TCP for high-speed and long-distance networks", PFLDnet 2004, and
  * draft-leith-tcp-htcp, with what they leave open as in Linux net/ipv4/tcp_htcp.c: scaling with the RTT,

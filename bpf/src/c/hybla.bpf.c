@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Hybla: a long path grows as fast as a short one would.
+ * Hybla: on long paths the window grows as fast as on a short one.
  *
  * Provenance: C. Caini, R. Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks", 2004, and
  * Linux net/ipv4/tcp_hybla.c for the bounds (growth per packet at most 2^16, window at most 65 535 packets,

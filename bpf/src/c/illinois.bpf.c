@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Illinois: additive increase and multiplicative decrease whose sizes follow the queueing delay.
+ * Illinois: additive increase and multiplicative decrease with factors that depend on the queueing delay.
  *
  * Provenance: S. Liu, T. Basar and R. Srikant, "TCP-Illinois: A loss- and delay-based congestion control
  * algorithm for high-speed networks", VALUETOOLS 2006; constants as in Linux net/ipv4/tcp_illinois.c. Once

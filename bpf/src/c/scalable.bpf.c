@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Scalable TCP: a hundredth of a packet more for each one acknowledged, an eighth less after a loss.
+ * Scalable TCP: a hundredth of a packet more per packet acknowledged, an eighth less after a loss.
  *
  * Provenance: T. Kelly, "Scalable TCP: improving performance in highspeed wide area networks", CCR 2003,
  * with the form for small windows of Linux net/ipv4/tcp_scalable.c: below 100 packets the window grows by

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Vegas: keeps a few packets of its own in the queue, by comparing the rate it has with the rate it could
- * have if nothing waited.
+ * Vegas: keeps a few of its packets in the queue, by comparing its actual rate with the expected rate without
+ * queueing.
  *
  * Provenance: L. Brakmo and L. Peterson, "TCP Vegas: End to End Congestion Avoidance on a Global Internet",
  * IEEE JSAC 13(8), 1995; thresholds as in Linux net/ipv4/tcp_vegas.c. Once per round trip the backlog

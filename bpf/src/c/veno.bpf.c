@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Veno: Reno that tells random losses from congestion by the backlog that Vegas estimates.
+ * Veno: Reno that distinguishes random losses from congestion by Vegas' estimate of the backlog.
  *
  * Provenance: C. P. Fu and S. C. Liew, "TCP Veno: TCP Enhancement for Transmission over Wireless Access
  * Networks", IEEE JSAC 21(2), 2003. N = W (RTT - baseRTT) / RTT packets wait in queues. With N below the

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * Westwood+: after a loss the window is what the path was measured to carry, not half of what it was.
+ * Westwood+: after a loss the window is set to the measured capacity of the path, instead of being halved.
  *
  * Provenance: L. A. Grieco and S. Mascolo, "Performance evaluation and comparison of Westwood+, New Reno, and
  * Vegas TCP congestion control", ACM CCR 34(2), 2004; filter as in Linux net/ipv4/tcp_westwood.c. What is

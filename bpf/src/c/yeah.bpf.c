@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT OR GPL-2.0-only
 /*
- * YeAH: Scalable while queues are short, Reno when they are not, and an early reduction that takes the queue
- * out of the window.
+ * YeAH: Scalable while queues are short, Reno otherwise, and an early reduction that removes the queue from the
+ * window.
  *
  * Provenance: A. Baiocchi, A. P. Castellani and F. Vacirca, "YeAH-TCP: Yet Another Highspeed TCP", PFLDnet
  * 2007; constants and order of the rules as in Linux net/ipv4/tcp_yeah.c. Once per round trip the backlog
