@@ -17,6 +17,7 @@ from narrows.campaign import own_metrics
 from narrows.report import data
 from narrows.report.tables import results as report_table
 from narrows.report.tables import run_statistics
+from narrows.site import making
 
 METRICS = '''\
 import narrows
@@ -235,3 +236,16 @@ def test_reports_have_them_in_their_tables(folder: Path, file: Path) -> None:
     rows = {row[0]["text"]: row for row in run_statistics(campaign, campaign.runs[0])["rows"]}
     assert float(rows["packets per flow"][-1]["text"]) > 100
     assert {"mine.py"} == {metric.source for metric in campaign.metrics if metric.is_own}
+
+
+def test_sites_have_them_in_their_tables(folder: Path, file: Path, tmp_path: Path) -> None:
+    done = narrows("site", folder, "-o", tmp_path / "site")
+    assert done.exit_code == 0, (done.output, done.exception)
+    own_metrics.read_file(file)
+    before = making._mark(folder, "x")
+    own_metrics.forget()
+    assert making._mark(folder, "x") != before, "pages are made again"
+    own_metrics.read_file(file)
+    assert making._mark(folder, "x") == before
+    done = narrows("site", folder, "-o", tmp_path / "site")
+    assert done.exit_code == 0, (done.output, done.exception)

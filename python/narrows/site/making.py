@@ -31,6 +31,7 @@ from narrows import __version__, scratch
 from narrows.campaign import journal, notes, own_metrics, sealing
 from narrows.campaign.gathering import Gathered, gather
 from narrows.campaign.store import read_json, write_atomically
+from narrows.documents.data import to_data
 from narrows.errors import EXIT_FAILURE, DataError, NarrowsError, UsageError, reason
 from narrows.files import read_bytes
 from narrows.site import campaigns, pages, sweeps
@@ -231,7 +232,7 @@ def _save(target: Path, listed: dict[str, Json], swept: dict[str, Json] | None =
 
 def _mark(path: Path, shown: str) -> str:
     """A digest of everything that a page is made of; `shown` is the folder as the page names it."""
-    own = json.dumps([one.description for one in own_metrics.registered()])
+    own = json.dumps(to_data([own.description for own in own_metrics.registered()]))
     found = hashlib.sha256(f"{__version__} {pages.digest()} {shown} {own}".encode())
     try:
         for name in _READ:
